@@ -13,5 +13,6 @@ pub mod ext_csd;
 pub mod manufacturer;
 pub mod ocr;
 pub mod r1;
+pub mod row;
 pub mod scr;
 pub mod ssr;
