@@ -1,1 +1,18 @@
-//! x
+//! One document tree, rendered as terminal text and, with the feature `html`, as one self-contained HTML file.
+//!
+//! A command builds a [`Document`] of titled sections and plain blocks and prints it with [`text()`] or writes it with `html`.
+//! Both renderers escape what they print: a name read from a card may hold anything, terminal escapes and markup included.
+//!
+//! Absent on purpose: registers, sizes and any other meaning (callers write the figures with their units), JSON (each command
+//! serialises its own types), I/O, the clock, and asking whether the output is a terminal.
+
+mod bars;
+mod document;
+mod finding;
+mod text;
+mod visible;
+
+pub use bars::{BarItem, BarLayout, Bars};
+pub use document::{Align, Block, Cell, Chart, Column, Document, KeyValue, Section, Table, Tone};
+pub use finding::{Finding, Severity};
+pub use text::{TextOptions, text};

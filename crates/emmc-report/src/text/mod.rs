@@ -1,0 +1,225 @@
+//! The document as lines for a terminal, a log or a file.
+
+mod bars;
+mod ink;
+mod layout;
+
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::visible::{ascii, visible, visible_lines};
+use crate::{Block, Chart, Document, Finding, KeyValue, Severity, Table, Tone};
+use ink::{Ink, push_line};
+use layout::{GridColumn, fits, grid, hang, wrap};
+
+/// Columns before every line that is not a heading.
+const INDENT: usize = 2;
+/// Narrower than this nothing can be laid out; longer lines are written instead.
+const WIDTH_MIN: usize = 24;
+
+/// How the text is to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Columns that a line may take. Words longer than a column are broken, lines to copy are not.
+    pub width: usize,
+    /// Whether to write ANSI colour sequences.
+    pub colour: bool,
+    /// Whether characters beyond ASCII may be written; without, they are spelled.
+    pub unicode: bool,
+}
+
+impl Default for TextOptions {
+    /// What suits a file: 100 columns, no colour, UTF-8.
+    fn default() -> Self {
+        Self { width: 100, colour: false, unicode: true }
+    }
+}
+
+/// The document as text, every line ended by a line break and free of spaces at its end.
+pub fn text(document: &Document, options: &TextOptions) -> String {
+    let mut page = Page { options: *options, lines: Vec::new() };
+    page.heading(&document.title, '═', '=');
+    if let Some(subtitle) = &document.subtitle {
+        let lines = wrap(&page.paint(Ink::Muted, subtitle), page.options.width.max(WIDTH_MIN));
+        page.lines.extend(lines);
+    }
+    for section in &document.sections {
+        page.lines.push(String::new());
+        page.heading(&section.title, '─', '-');
+        for (i, block) in section.blocks.iter().enumerate() {
+            if i > 0 {
+                page.lines.push(String::new());
+            }
+            let lines = page.block(block);
+            page.lines.extend(lines.into_iter().map(|line| format!("{:INDENT$}{line}", "")));
+        }
+    }
+    let mut out = String::new();
+    page.lines.iter().for_each(|line| push_line(&mut out, line));
+    out
+}
+
+struct Page {
+    options: TextOptions,
+    lines: Vec<String>,
+}
+
+impl Page {
+    fn width(&self) -> usize {
+        self.options.width.max(WIDTH_MIN) - INDENT
+    }
+
+    /// The text as it may be printed here.
+    fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let text = visible(text);
+        if self.options.unicode { text } else { Cow::Owned(ascii(&text).into_owned()) }
+    }
+
+    /// The text as it may be printed here, in colour where there is colour.
+    fn paint(&self, ink: Ink, text: &str) -> String {
+        let text = self.clean(text);
+        if self.options.colour { ink.mark(&text) } else { text.into_owned() }
+    }
+
+    fn sign(&self, unicode: char, ascii: char) -> char {
+        if self.options.unicode { unicode } else { ascii }
+    }
+
+    fn heading(&mut self, title: &str, unicode: char, ascii: char) {
+        let lines = wrap(&self.paint(Ink::Strong, title), self.options.width.max(WIDTH_MIN));
+        let width = lines.iter().map(|line| line.width()).max().unwrap_or(0);
+        self.lines.extend(lines);
+        self.lines.push(self.paint(Ink::Muted, &self.sign(unicode, ascii).to_string().repeat(width)));
+    }
+
+    fn block(&self, block: &Block) -> Vec<String> {
+        match block {
+            Block::Paragraph(text) => wrap(&self.clean(text), self.width()),
+            Block::KeyValues(pairs) => self.key_values(pairs),
+            Block::Table(table) => self.table(table),
+            Block::Findings(findings) => self.findings(findings),
+            Block::Bars(bars) => self.bars(bars),
+            Block::Chart(chart) => self.chart(chart),
+            Block::Code { text, .. } => self.code(text),
+            Block::Note(tone, text) => self.note(*tone, text),
+        }
+    }
+
+    fn key_values(&self, pairs: &[KeyValue]) -> Vec<String> {
+        let mut columns = vec![GridColumn::default(); 2];
+        if pairs.iter().any(|pair| pair.note.is_some()) {
+            columns.push(GridColumn::default());
+        }
+        let rows: Vec<Vec<String>> = pairs
+            .iter()
+            .map(|pair| {
+                let mut row =
+                    vec![self.clean(&pair.key).into_owned(), self.paint(pair.value.tone.into(), &pair.value.text)];
+                row.extend(pair.note.iter().map(|note| self.paint(Ink::Muted, note)));
+                row
+            })
+            .collect();
+        if fits(&columns, &rows, self.width()) {
+            return grid(&columns, rows, self.width(), ' ');
+        }
+        let indented = |cell: &String| hang("  ", cell, self.width());
+        rows.iter()
+            .flat_map(|row| wrap(&row[0], self.width()).into_iter().chain(row[1..].iter().flat_map(indented)))
+            .collect()
+    }
+
+    fn table(&self, table: &Table) -> Vec<String> {
+        let titled = |title: &String| Some(self.paint(Ink::Strong, title));
+        let columns: Vec<GridColumn> = (table.columns.iter())
+            .map(|column| GridColumn { title: titled(&column.title), align: column.align, rigid: false })
+            .collect();
+        let rows: Vec<Vec<String>> = (table.rows.iter())
+            .map(|row| row.iter().map(|cell| self.paint(cell.tone.into(), &cell.text)).collect())
+            .collect();
+        let mut lines = Vec::new();
+        if let Some(caption) = &table.caption {
+            lines.extend(wrap(&self.clean(caption), self.width()));
+        }
+        if fits(&columns, &rows, self.width()) {
+            lines.extend(grid(&columns, rows, self.width(), self.sign('─', '-')));
+        } else {
+            self.records(&columns, rows, &mut lines);
+        }
+        lines
+    }
+
+    /// A table too wide for the terminal: one paragraph of `title value` lines for each row.
+    fn records(&self, columns: &[GridColumn], rows: Vec<Vec<String>>, lines: &mut Vec<String>) {
+        let pair = vec![GridColumn::default(); 2];
+        for row in rows {
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            let title = |i: usize| columns.get(i).and_then(|column| column.title.clone()).unwrap_or_default();
+            let cells = (row.into_iter().enumerate())
+                .filter(|(_, cell)| !cell.is_empty())
+                .map(|(i, cell)| vec![title(i), cell])
+                .collect();
+            lines.extend(grid(&pair, cells, self.width(), ' '));
+        }
+    }
+
+    fn findings(&self, findings: &[Finding]) -> Vec<String> {
+        let longest = Severity::ALL.iter().map(|severity| severity.word().len()).max().unwrap_or(0);
+        let indent = " ".repeat(longest + 2);
+        let mut lines = Vec::new();
+        for finding in findings {
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            let word = self.paint(finding.severity.into(), finding.severity.word());
+            let fill = " ".repeat(longest + 2 - finding.severity.word().len());
+            lines.extend(hang(&format!("{word}{fill}"), &self.paint(Ink::Strong, &finding.what), self.width()));
+            let bullet = format!("{indent}{} ", self.sign('•', '-'));
+            for evidence in &finding.evidence {
+                lines.extend(hang(&bullet, &self.clean(evidence), self.width()));
+            }
+            let arrow = format!("{indent}{} ", if self.options.unicode { "→" } else { "->" });
+            for advice in &finding.advice {
+                lines.extend(hang(&arrow, &self.clean(advice), self.width()));
+            }
+            if let Some(source) = &finding.source {
+                lines.extend(hang(&indent, &self.paint(Ink::Muted, &format!("Source: {source}")), self.width()));
+            }
+        }
+        lines
+    }
+
+    fn chart(&self, chart: &Chart) -> Vec<String> {
+        let mut lines = wrap(&self.paint(Ink::Strong, &chart.title), self.width());
+        lines.extend(wrap(&self.clean(&chart.description), self.width()));
+        // Callers align these lines, so they are kept whole.
+        lines.extend(chart.text.iter().map(|line| self.clean(line).into_owned()));
+        lines
+    }
+
+    fn code(&self, text: &str) -> Vec<String> {
+        let text = visible_lines(text);
+        let text = if self.options.unicode { Cow::Borrowed(text.as_str()) } else { ascii(&text) };
+        text.lines().map(|line| format!("  {line}")).collect()
+    }
+
+    fn note(&self, tone: Tone, text: &str) -> Vec<String> {
+        let word = note_word(tone);
+        hang(&format!("{}: ", self.paint(tone.into(), word)), &self.clean(text), self.width())
+    }
+}
+
+/// The word that says aloud what the colour of a note says.
+pub(crate) fn note_word(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain | Tone::Notice | Tone::Muted => "note",
+        Tone::Good => "good",
+        Tone::Warn => "warning",
+        Tone::Bad => "danger",
+    }
+}
+
+#[cfg(test)]
+mod tests;
