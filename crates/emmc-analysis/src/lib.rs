@@ -1,1 +1,13 @@
-//! x
+//! What a card's registers mean: findings, health, forecast, vendor health, capacity, hardware-partition plans.
+//!
+//! Everything here is a function from [`emmc_port::CardData`] to typed results that serialise as they are.
+//! Absent on purpose: reading anything, writing anything, and layout on screen.
+
+pub mod capacity;
+pub mod finding;
+pub mod health;
+pub mod hwpart;
+pub mod study;
+pub mod vendor;
+
+pub use finding::{Finding, Severity};

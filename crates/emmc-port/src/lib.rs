@@ -1,1 +1,26 @@
-//! x
+//! Where registers come from: one trait, and every saved form as an implementation of it.
+//!
+//! A card, a dump, another tool's text and a snapshot all end as one [`CardData`], in which whatever the source could
+//! not tell is absent. Absent on purpose: system calls (`emmc-linux`), and what the registers mean (`emmc-analysis`).
+
+mod card_data;
+mod error;
+pub mod saved;
+mod snapshot;
+
+pub use card_data::{
+    BlockLayer, CardData, Disk, Filesystem, Format, Host, Origin, Partition, SavedReport, Stated, StatedSize, VendorFormat,
+};
+pub use error::{Place, SourceError};
+pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot};
+
+/// Something that can tell a card's registers: a live card, a saved file, standard input, the virtual card.
+pub trait RegisterSource {
+    /// What the user called it: a path, `-`, a device.
+    fn name(&self) -> &str;
+
+    /// Reads all that the source can tell, without changing anything on the card.
+    ///
+    /// Errors: the source cannot be read, or is of no known form.
+    fn read(&mut self) -> Result<CardData, SourceError>;
+}

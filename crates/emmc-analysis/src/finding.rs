@@ -1,0 +1,74 @@
+//! One thing worth telling the user, with its evidence and what to do about it.
+
+use serde::Serialize;
+
+/// How much a finding matters, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Data is, or soon will be, at risk.
+    Critical,
+    /// Needs a decision.
+    Warning,
+    /// Worth knowing.
+    Notice,
+    /// Could not be told: never to be read as good, never as bad.
+    Unknown,
+    /// As it should be.
+    Good,
+}
+
+/// One thing worth telling.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Stable name for scripts: `life-used-a`.
+    pub id: &'static str,
+    /// What it is, in one sentence.
+    pub what: String,
+    /// Register values and figures that show it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<String>,
+    /// Where the rule comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<&'static str>,
+}
+
+impl Finding {
+    /// A finding without evidence, advice or source yet.
+    pub fn new(severity: Severity, id: &'static str, what: impl Into<String>) -> Self {
+        Self { severity, id, what: what.into(), evidence: Vec::new(), advice: Vec::new(), source: None }
+    }
+
+    /// Adds a figure that shows it.
+    #[must_use]
+    pub fn evidence(mut self, evidence: impl Into<String>) -> Self {
+        self.evidence.push(evidence.into());
+        self
+    }
+
+    /// Adds something to do about it.
+    #[must_use]
+    pub fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice.push(advice.into());
+        self
+    }
+
+    /// Says where the rule comes from.
+    #[must_use]
+    pub fn source(mut self, source: &'static str) -> Self {
+        self.source = Some(source);
+        self
+    }
+}
+
+/// Orders findings by severity, worst first, keeping the order inside a severity.
+pub fn sort(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| finding.severity);
+}

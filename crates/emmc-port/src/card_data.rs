@@ -1,0 +1,360 @@
+//! Everything that a source could tell about one card.
+
+use std::collections::BTreeMap;
+
+use emmc_regs::cid::{CardKind, Cid};
+use emmc_regs::ext_csd::ExtCsd;
+use emmc_units::{Bytes, Sectors};
+use serde::{Deserialize, Serialize};
+
+/// The form that a source was recognised as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Format {
+    /// A card on this machine.
+    Live,
+    /// A copied /sys tree.
+    SysRoot,
+    /// 512 bytes of EXT_CSD.
+    ExtCsdBinary,
+    /// 1024 hexadecimal digits, byte 0 first (debugfs of current kernels).
+    ExtCsdHex,
+    /// 1024 hexadecimal digits, byte 511 first (debugfs of old kernels).
+    ExtCsdHexReversed,
+    /// `mmc extcsd read` of mmc-utils.
+    MmcUtilsExtCsd,
+    /// `mmc extcsd read` of the ChromiumOS fork.
+    ChromiumOsExtCsd,
+    /// `mmc cid read`, `mmc csd read` of mmc-utils.
+    MmcUtilsIds,
+    /// U-Boot `mmc reg read extcsd all`.
+    UBootRegRead,
+    /// U-Boot `mmc info`.
+    UBootInfo,
+    /// Hexadecimal CID, CSD, SCR or SSR, as sysfs prints them.
+    RegisterHex,
+    /// The `sd_partition` tool's check.
+    SdPartition,
+    /// `lsblk -b`, `fdisk -l`, `df`: what Linux made of the card.
+    BlockLayerText,
+    /// Another tool's vendor health text, or a saved vendor reply.
+    VendorReport,
+    /// A snapshot of this tool.
+    Snapshot,
+    /// The virtual card.
+    Virtual,
+}
+
+/// Where the data came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Origin {
+    /// As the user called it.
+    pub name: String,
+    /// What it was recognised as.
+    pub format: Format,
+    /// When it was read from the card: RFC 3339, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_at: Option<String>,
+    /// What a reader should know: values as old as the last probe, bytes left out, assumptions made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// All that a source could tell about one card; what it could not tell is absent.
+#[derive(Clone, Debug, Default)]
+pub struct CardData {
+    /// The sources, the first one named first.
+    pub origins: Vec<Origin>,
+    /// eMMC or SD, if it is known.
+    pub kind: Option<CardKind>,
+    /// CID.
+    pub cid: Option<Cid>,
+    /// CSD, 16 bytes.
+    pub csd: Option<[u8; 16]>,
+    /// EXT_CSD, whole or in part.
+    pub ext_csd: Option<ExtCsd>,
+    /// OCR.
+    pub ocr: Option<u32>,
+    /// Relative card address.
+    pub rca: Option<u16>,
+    /// Card status, the R1 answer to CMD13.
+    pub status: Option<u32>,
+    /// SCR, 8 bytes.
+    pub scr: Option<[u8; 8]>,
+    /// SD status, 64 bytes.
+    pub ssr: Option<[u8; 64]>,
+    /// Attributes of `/sys/block/mmcblkN/device`, as printed.
+    pub sysfs: BTreeMap<String, String>,
+    /// The host controller's side.
+    pub host: Host,
+    /// What Linux made of the card.
+    pub blocks: BlockLayer,
+    /// What text stated without giving the register.
+    pub stated: Stated,
+    /// Vendor health replies and texts, undecoded.
+    pub reports: Vec<SavedReport>,
+}
+
+/// The host controller, from debugfs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Host {
+    /// `ios`: clock, bus width, timing, voltages, as printed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ios: BTreeMap<String, String>,
+    /// `err_stats`: errors by kind since boot.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub err_stats: BTreeMap<String, u64>,
+}
+
+impl Host {
+    /// Whether debugfs told nothing.
+    pub fn is_empty(&self) -> bool {
+        self.ios.is_empty() && self.err_stats.is_empty()
+    }
+}
+
+/// Disks and filesystems.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BlockLayer {
+    /// The user area (`mmcblk0`), boot areas (`mmcblk0boot0`), GP partitions (`mmcblk0gp0`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<Disk>,
+    /// Mounted filesystems.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filesystems: Vec<Filesystem>,
+}
+
+impl BlockLayer {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.disks.is_empty() && self.filesystems.is_empty()
+    }
+}
+
+/// A block device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Disk {
+    /// Kernel name without `/dev/`.
+    pub name: String,
+    /// Size.
+    pub bytes: Option<Bytes>,
+    /// Whether the kernel refuses writes.
+    pub read_only: Option<bool>,
+    /// Entries of the partition table.
+    #[serde(default)]
+    pub partitions: Vec<Partition>,
+}
+
+/// An entry of a partition table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Partition {
+    /// Kernel name without `/dev/`.
+    pub name: String,
+    /// First sector, if known.
+    pub start: Option<Sectors>,
+    /// Size.
+    pub bytes: Option<Bytes>,
+    /// Partition type as printed.
+    pub kind: Option<String>,
+    /// Mount point.
+    pub mount: Option<String>,
+}
+
+/// A mounted filesystem, as `df` counts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Filesystem {
+    /// Device as printed: `/dev/mmcblk0p1`, `/dev/root`.
+    pub device: String,
+    /// Type, if printed.
+    pub fstype: Option<String>,
+    /// Blocks for data, without the filesystem's own.
+    pub bytes: Bytes,
+    /// In use.
+    pub used: Bytes,
+    /// Free to ordinary users.
+    pub available: Bytes,
+    /// Mount point.
+    pub mount: String,
+}
+
+/// A size that was printed rounded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StatedSize {
+    /// As printed: `7.3 GiB`.
+    pub text: String,
+    /// Smallest size that prints so.
+    pub min: Bytes,
+    /// Largest size that prints so.
+    pub max: Bytes,
+}
+
+/// What text stated without giving the register it came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Stated {
+    /// CID.MID.
+    pub manufacturer_id: Option<u8>,
+    /// CID.OID, 16 bits as the older kernels print it.
+    pub oem_id: Option<u16>,
+    /// CID.PNM.
+    pub name: Option<String>,
+    /// CID.PSN.
+    pub serial: Option<u32>,
+    /// Manufacture date as printed; mmc-utils' is known to be off.
+    pub date: Option<String>,
+    /// Version of the standard: `5.1`.
+    pub mmc_version: Option<String>,
+    /// Bus clock in Hz.
+    pub bus_speed_hz: Option<u64>,
+    /// Bus mode as printed.
+    pub bus_mode: Option<String>,
+    /// Bus width as printed: `8-bit DDR`.
+    pub bus_width: Option<String>,
+    /// User capacity, rounded.
+    pub user_capacity: Option<StatedSize>,
+    /// High-capacity write-protect group.
+    pub hc_wp_group: Option<Bytes>,
+    /// Erase group in force.
+    pub erase_group: Option<Bytes>,
+    /// Enhanced user area, rounded.
+    pub enh_user_size: Option<StatedSize>,
+}
+
+/// Which vendor form a saved report has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum VendorFormat {
+    /// Micron emmcparm text.
+    Emmcparm,
+    /// sdmon output.
+    Sdmon,
+    /// A vendor command's reply: 512 bytes, or a multiple.
+    Reply {
+        /// Family, as `emmc-analysis` names it; absent when to be recognised by its signature.
+        family: Option<String>,
+        /// Command argument that asked for it, if known.
+        argument: Option<u32>,
+    },
+}
+
+/// A vendor health report, undecoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedReport {
+    /// Its form.
+    pub format: VendorFormat,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+impl CardData {
+    /// Data from one source, nothing known yet.
+    pub fn new(name: impl Into<String>, format: Format) -> Self {
+        let origin = Origin { name: name.into(), format, taken_at: None, notes: Vec::new() };
+        Self { origins: vec![origin], ..Self::default() }
+    }
+
+    /// The sources' names, joined.
+    pub fn name(&self) -> String {
+        self.origins.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// Adds what another source tells about the same card; what is known already stays.
+    pub fn merge(&mut self, other: Self) {
+        self.kind = self.kind.or(other.kind);
+        self.cid = self.cid.take().or(other.cid);
+        self.csd = self.csd.or(other.csd);
+        self.ext_csd = match (self.ext_csd.take(), other.ext_csd) {
+            (Some(ours), Some(theirs)) => Some(overlay(ours, &theirs)),
+            (ours, theirs) => ours.or(theirs),
+        };
+        self.ocr = self.ocr.or(other.ocr);
+        self.rca = self.rca.or(other.rca);
+        self.status = self.status.or(other.status);
+        self.scr = self.scr.or(other.scr);
+        self.ssr = self.ssr.or(other.ssr);
+        for (key, value) in other.sysfs {
+            self.sysfs.entry(key).or_insert(value);
+        }
+        if self.host.is_empty() {
+            self.host = other.host;
+        }
+        self.blocks.merge(other.blocks);
+        self.stated.merge(other.stated);
+        self.reports.extend(other.reports);
+        self.origins.extend(other.origins);
+    }
+}
+
+fn overlay(mut ours: ExtCsd, theirs: &ExtCsd) -> ExtCsd {
+    for offset in 0..512u16 {
+        let index = usize::from(offset);
+        let new = theirs.mask()[index] & !ours.mask()[index];
+        if new != 0 {
+            ours.set_bits(offset, new, theirs.bytes()[index]);
+        }
+    }
+    ours
+}
+
+impl BlockLayer {
+    fn merge(&mut self, other: Self) {
+        for disk in other.disks {
+            match self.disks.iter_mut().find(|known| known.name == disk.name) {
+                Some(known) => known.merge(disk),
+                None => self.disks.push(disk),
+            }
+        }
+        for filesystem in other.filesystems {
+            if !self.filesystems.contains(&filesystem) {
+                self.filesystems.push(filesystem);
+            }
+        }
+    }
+}
+
+impl Disk {
+    fn merge(&mut self, other: Self) {
+        self.bytes = self.bytes.or(other.bytes);
+        self.read_only = self.read_only.or(other.read_only);
+        for partition in other.partitions {
+            match self.partitions.iter_mut().find(|known| known.name == partition.name) {
+                Some(known) => {
+                    known.start = known.start.or(partition.start);
+                    known.bytes = known.bytes.or(partition.bytes);
+                    known.kind = known.kind.take().or(partition.kind);
+                    known.mount = known.mount.take().or(partition.mount);
+                }
+                None => self.partitions.push(partition),
+            }
+        }
+    }
+}
+
+impl Stated {
+    fn merge(&mut self, other: Self) {
+        self.manufacturer_id = self.manufacturer_id.or(other.manufacturer_id);
+        self.oem_id = self.oem_id.or(other.oem_id);
+        self.name = self.name.take().or(other.name);
+        self.serial = self.serial.or(other.serial);
+        self.date = self.date.take().or(other.date);
+        self.mmc_version = self.mmc_version.take().or(other.mmc_version);
+        self.bus_speed_hz = self.bus_speed_hz.or(other.bus_speed_hz);
+        self.bus_mode = self.bus_mode.take().or(other.bus_mode);
+        self.bus_width = self.bus_width.take().or(other.bus_width);
+        self.user_capacity = self.user_capacity.take().or(other.user_capacity);
+        self.hc_wp_group = self.hc_wp_group.or(other.hc_wp_group);
+        self.erase_group = self.erase_group.or(other.erase_group);
+        self.enh_user_size = self.enh_user_size.take().or(other.enh_user_size);
+    }
+}

@@ -1,0 +1,52 @@
+use std::fmt;
+
+/// Why a source told nothing: what, where, what was expected and what was found.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// Reading failed.
+    #[error("{name}: cannot read: {reason}")]
+    Read {
+        /// The source, as the user called it.
+        name: String,
+        /// The operating system's reason.
+        reason: String,
+    },
+    /// The content is not what its form requires.
+    #[error("{name}: at {at}: expected {expected}, found {found}")]
+    Malformed {
+        /// The source, as the user called it.
+        name: String,
+        /// Byte offset or line.
+        at: Place,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// The source is no card that this can ask, or the card cannot do it.
+    #[error("{name}: not supported: {reason}")]
+    Unsupported {
+        /// The source, as the user called it.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Where in a source something is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Offset in bytes from the start.
+    Byte(u64),
+    /// Line, counted from 1.
+    Line(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Byte(offset) => write!(f, "byte {offset}"),
+            Self::Line(line) => write!(f, "line {line}"),
+        }
+    }
+}
