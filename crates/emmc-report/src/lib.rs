@@ -9,10 +9,14 @@
 mod bars;
 mod document;
 mod finding;
+#[cfg(feature = "html")]
+mod html;
 mod text;
 mod visible;
 
 pub use bars::{BarItem, BarLayout, Bars};
 pub use document::{Align, Block, Cell, Chart, Column, Document, KeyValue, Section, Table, Tone};
 pub use finding::{Finding, Severity};
+#[cfg(feature = "html")]
+pub use html::{HtmlOptions, html};
 pub use text::{TextOptions, text};

@@ -86,11 +86,11 @@ pub(crate) fn grid(columns: &[GridColumn], rows: Vec<Vec<String>>, width: usize,
         }
     }
     let mut lines: Vec<String> = table.lines().map(|line| line.trim_end_matches(' ').to_owned()).collect();
-    let total = lines.iter().map(|line| line.width()).max().unwrap_or(0).min(width);
-    // The line under the titles comes with gaps in it; drawn through it sets titles and rows apart better.
-    if let Some(line) = lines.iter_mut().find(|line| line.contains(rule) && line.chars().all(|c| c == rule || c == ' '))
-    {
-        *line = rule.to_string().repeat(total);
+    // The line under the titles comes with gaps and too long; drawn through, it sets titles and rows apart better.
+    let is_rule = |line: &str| line.contains(rule) && line.chars().all(|c| c == rule || c == ' ');
+    if let Some(at) = lines.iter().position(|line| is_rule(line)) {
+        lines[at].clear();
+        lines[at] = rule.to_string().repeat(lines.iter().map(|line| line.width()).max().unwrap_or(0));
     }
     lines
 }

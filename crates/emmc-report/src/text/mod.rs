@@ -47,11 +47,9 @@ pub fn text(document: &Document, options: &TextOptions) -> String {
     for section in &document.sections {
         page.lines.push(String::new());
         page.heading(&section.title, '─', '-');
-        for (i, block) in section.blocks.iter().enumerate() {
-            if i > 0 {
-                page.lines.push(String::new());
-            }
-            let lines = page.block(block);
+        let blocks = section.blocks.iter().map(|block| page.block(block)).filter(|lines| !lines.is_empty());
+        for (i, lines) in blocks.collect::<Vec<_>>().into_iter().enumerate() {
+            page.lines.extend((i > 0).then(String::new));
             page.lines.extend(lines.into_iter().map(|line| format!("{:INDENT$}{line}", "")));
         }
     }

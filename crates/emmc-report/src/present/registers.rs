@@ -1,0 +1,153 @@
+//! Registers and their comparison as documents.
+
+use emmc_analysis::registers::{Comparison, Difference, RegisterRow, Registers};
+
+use super::{origins, sources_line};
+use crate::{Align, Block, Cell, Document, KeyValue, Table, Tone};
+
+/// Every register, a section each; `all` keeps vendor and array bytes that are zero.
+pub fn registers(shown: &Registers, all: bool) -> Document {
+    let mut document = Document::new("Registers");
+    document.subtitle = Some(sources_line(&shown.sources));
+    anomalies(shown, &mut document);
+    let mut names: Vec<&'static str> = Vec::new();
+    for row in &shown.fields {
+        if !names.contains(&row.register) {
+            names.push(row.register);
+        }
+    }
+    for register in names {
+        let rows = shown.fields.iter().filter(|row| row.register == register);
+        let (kept, hidden): (Vec<_>, Vec<_>) = rows.partition(|row| all || !is_silent(row));
+        let section = document.section(register.to_lowercase().replace('_', "-"), register);
+        if register == "EXT_CSD" && shown.ext_csd_known_bytes.is_some_and(|known| known < 512) {
+            let known = shown.ext_csd_known_bytes.unwrap_or_default();
+            section.note(Tone::Notice, format!("This source tells {known} of 512 bytes; the others are unknown, not zero."));
+        }
+        section.push(table(&kept));
+        if !hidden.is_empty() {
+            section.note(Tone::Muted, format!("{} vendor and context bytes are zero; --all shows them.", hidden.len()));
+        }
+    }
+    origins(&shown.sources, &mut document);
+    document
+}
+
+/// One field, with all that the table knows of it.
+pub fn field(shown: &Registers) -> Document {
+    let mut document = Document::new(shown.fields.first().map_or("Field".to_owned(), |row| row.name.to_string()));
+    document.subtitle = Some(sources_line(&shown.sources));
+    for row in &shown.fields {
+        let id = format!("{}-{}", row.register.to_lowercase(), row.offset);
+        let section = document.section(id, format!("{} {}", row.register, place(row)));
+        let mut pairs = vec![KeyValue::new("value", row.value_text()), KeyValue::new("raw", row.raw_hex())];
+        if let Some(access) = &row.access {
+            pairs.push(KeyValue::new("access", access.as_str()));
+        }
+        if let Some(danger) = row.danger {
+            pairs.push(KeyValue::new("a write is", Cell::new(danger, Tone::Warn)));
+        }
+        if let Some(what) = row.what {
+            pairs.push(KeyValue::new("what", what));
+        }
+        section.push(pairs);
+    }
+    anomalies(shown, &mut document);
+    document
+}
+
+/// Two sources, field by field.
+pub fn comparison(comparison: &Comparison) -> Document {
+    let mut document = Document::new("Comparison");
+    let section = document.section("differences", "Differences");
+    match comparison.differences.len() {
+        0 => section.paragraph(format!("No difference in {} fields that both sources know.", comparison.compared)),
+        count => section.paragraph(format!("{count} of {} fields that both sources know differ.", comparison.compared)),
+    };
+    if !comparison.differences.is_empty() {
+        section.push(differences(&comparison.differences));
+    }
+    for (id, title, only) in [("only-a", "Only A knows", &comparison.only_a), ("only-b", "Only B knows", &comparison.only_b)] {
+        let named: Vec<String> = only.iter().map(|one| format!("{}.{}", one.register, one.name)).collect();
+        let arrays = named.iter().filter(|name| name.contains('[')).count();
+        let list: Vec<&str> = named.iter().filter(|name| !name.contains('[')).map(String::as_str).collect();
+        if !named.is_empty() {
+            let more = if arrays > 0 { format!(", and {arrays} vendor, context or reserved bytes") } else { String::new() };
+            document.section(id, title).paragraph(format!("{}{more}.", list.join(", ")));
+        }
+    }
+    document
+}
+
+fn anomalies(shown: &Registers, document: &mut Document) {
+    if !shown.anomalies.is_empty() {
+        let mut table = Table::new([("field", Align::Left), ("byte", Align::Right), ("found", Align::Left), ("expected", Align::Left)]);
+        for anomaly in &shown.anomalies {
+            table.row([
+                Cell::from(anomaly.field),
+                Cell::from(anomaly.offset.to_string()),
+                Cell::new(anomaly.found.as_str(), Tone::Warn),
+                Cell::from(anomaly.expected.as_str()),
+            ]);
+        }
+        document.section("anomalies", "Anomalies").push(table);
+    }
+}
+
+fn table(rows: &[&RegisterRow]) -> Block {
+    let ext_csd = rows.first().is_some_and(|row| row.register == "EXT_CSD");
+    let place_title = if ext_csd { "byte" } else { "bits" };
+    let mut columns = vec![(place_title, Align::Right), ("field", Align::Left), ("raw", Align::Right), ("value", Align::Left)];
+    if ext_csd {
+        columns.push(("access", Align::Left));
+    }
+    let mut table = Table::new(columns);
+    for row in rows {
+        let one_time = row.danger.is_some_and(|danger| danger.starts_with("one-time"));
+        let tone = if one_time { Tone::Warn } else { Tone::Muted };
+        let mut cells =
+            vec![Cell::from(place(row)), Cell::from(row.name.as_ref()), Cell::from(row.raw_hex()), Cell::from(row.value_text())];
+        if ext_csd {
+            let access = row.access.clone().unwrap_or_default();
+            cells.push(Cell::new(if one_time { format!("{access} one-time") } else { access }, tone));
+        }
+        table.row(cells);
+    }
+    table.into()
+}
+
+fn differences(list: &[Difference]) -> Table {
+    let mut table =
+        Table::new([("register", Align::Left), ("field", Align::Left), ("A", Align::Left), ("B", Align::Left), ("kept", Align::Left)]);
+    for one in list {
+        let kept = match (one.one_time, one.volatile) {
+            (true, _) => Cell::new("for ever (one-time)", Tone::Warn),
+            (false, true) => Cell::new("until the next power cycle", Tone::Muted),
+            (false, false) => Cell::new("over power cycles", Tone::Plain),
+        };
+        let side = |raw: Option<u64>, value: &Option<String>| match (raw, value) {
+            (Some(raw), Some(value)) => format!("{raw:#04x}  {value}"),
+            _ => "unknown".to_owned(),
+        };
+        table.row([
+            Cell::from(format!("{}[{}]", one.register, one.offset)),
+            Cell::from(one.name.as_ref()),
+            Cell::from(side(one.raw_a, &one.value_a)),
+            Cell::from(side(one.raw_b, &one.value_b)),
+            kept,
+        ]);
+    }
+    table
+}
+
+fn place(row: &RegisterRow) -> String {
+    let last = match row.register {
+        "EXT_CSD" => row.offset + row.width_bits / 8 - 1,
+        _ => (row.offset + row.width_bits).saturating_sub(1),
+    };
+    if last == row.offset { row.offset.to_string() } else { format!("{last}:{}", row.offset) }
+}
+
+fn is_silent(row: &RegisterRow) -> bool {
+    row.raw == 0 && row.name.contains('[')
+}
