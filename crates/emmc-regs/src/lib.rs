@@ -4,15 +4,21 @@
 //! Absent on purpose: where the bytes come from (`emmc-port`), and any judgement of them (`emmc-analysis`).
 
 pub mod bits;
+mod card_kind;
 pub mod cid;
-pub mod command;
 pub mod crc;
 pub mod csd;
 pub mod date;
+mod error;
 pub mod ext_csd;
+mod hex;
+mod layout;
 pub mod manufacturer;
 pub mod ocr;
 pub mod r1;
 pub mod row;
 pub mod scr;
 pub mod ssr;
+
+pub use card_kind::CardKind;
+pub use error::Error;

@@ -1,0 +1,137 @@
+//! SCR: which version of the SD specification a card follows and which optional commands it has.
+
+use crate::bits::bits;
+use crate::error::Error;
+use crate::hex;
+use crate::layout::{self, BitField, number, of, within};
+use crate::row::{FieldValue, RegisterField};
+
+/// The SD configuration register, as ACMD51 sends it: bits 63:56 in the first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scr(pub [u8; 8]);
+
+impl Scr {
+    /// Reads 16 hexadecimal digits, as sysfs prints them; blanks and a leading `0x` do not count.
+    ///
+    /// Errors: a character that is no digit, or another number of digits.
+    pub fn parse_hex(text: &str) -> Result<Self, Error> {
+        hex::parse("SCR", text).map(Self)
+    }
+
+    /// The version of the physical layer specification, from the four fields that grew over time.
+    pub fn specification(&self) -> Option<&'static str> {
+        specification(&self.0)
+    }
+
+    /// Whether the card has this many data lines, 1 or 4.
+    pub fn has_bus_width(&self, lines: u8) -> bool {
+        bits(&self.0, 51, 48) & u64::from(lines) != 0 && matches!(lines, 1 | 4)
+    }
+
+    /// Whether CMD23 sets the block count of the next transfer.
+    pub fn has_set_block_count(&self) -> bool {
+        bits(&self.0, 33, 33) == 1
+    }
+
+    /// What erased blocks read as: 0x00 or 0xff.
+    pub fn erased_byte(&self) -> u8 {
+        if bits(&self.0, 55, 55) == 1 { 0xff } else { 0x00 }
+    }
+
+    /// Every field, for printing and comparing.
+    pub fn fields(&self) -> Vec<RegisterField> {
+        layout::rows("SCR", &self.0, &FIELDS)
+    }
+}
+
+/// Source: SD physical layer simplified specification, clause 5.6; Linux `drivers/mmc/core/sd.c`.
+const FIELDS: [BitField; 10] = [
+    of("SCR_STRUCTURE", 63, 60, "", |raw| if raw == 0 { "1.0".into() } else { FieldValue::Undefined }),
+    within("SD_SPEC", 59, 56, |scr| specification(scr).map_or(FieldValue::Undefined, FieldValue::from)),
+    of("DATA_STAT_AFTER_ERASE", 55, 55, "", |raw| if raw == 1 { "0xff".into() } else { "0x00".into() }),
+    of("SD_SECURITY", 54, 52, "", security),
+    of("SD_BUS_WIDTHS", 51, 48, "", |raw| FieldValue::flags(raw, &[(0, "1 bit"), (2, "4 bit")])),
+    number("SD_SPEC3", 47, 47, ""),
+    number("EX_SECURITY", 46, 43, ""),
+    number("SD_SPEC4", 42, 42, ""),
+    number("SD_SPECX", 41, 38, ""),
+    of("CMD_SUPPORT", 35, 32, "", |raw| FieldValue::flags(raw, &COMMANDS)),
+];
+
+const COMMANDS: [(u8, &str); 4] = [(0, "CMD20"), (1, "CMD23"), (2, "CMD48/49"), (3, "CMD58/59")];
+
+fn specification(scr: &[u8]) -> Option<&'static str> {
+    let field = |hi, lo| bits(scr, hi, lo);
+    match (field(59, 56), field(47, 47), field(42, 42), field(41, 38)) {
+        (0, 0, 0, 0) => Some("1.0"),
+        (1, 0, 0, 0) => Some("1.10"),
+        (2, 0, 0, 0) => Some("2.00"),
+        (2, 1, 0, 0) => Some("3.0x"),
+        (2, 1, 1, 0) => Some("4.xx"),
+        (2, 1, _, 1) => Some("5.xx"),
+        (2, 1, _, 2) => Some("6.xx"),
+        (2, 1, _, 3) => Some("7.xx"),
+        (2, 1, _, 4) => Some("8.xx"),
+        (2, 1, _, 5) => Some("9.xx"),
+        _ => None,
+    }
+}
+
+fn security(raw: u64) -> FieldValue {
+    match raw {
+        0 => "none".into(),
+        1 => "not used".into(),
+        2 => "SDSC (1.01)".into(),
+        3 => "SDHC (2.00)".into(),
+        4 => "SDXC (3.xx)".into(),
+        _ => FieldValue::Undefined,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(scr: &Scr, name: &str) -> String {
+        scr.fields().iter().find(|field| field.name == name).unwrap().value.to_string()
+    }
+
+    #[test]
+    fn published_registers() {
+        // Phison SD16G; SanDisk SN512; Transcend USD.
+        for (text, specification, security, commands) in [
+            ("0235800201000000", "3.0x", "SDHC (2.00)", "CMD23"),
+            ("0245848700000000", "6.xx", "SDXC (3.xx)", "CMD20, CMD23, CMD48/49"),
+            ("0225800000000000", "3.0x", "SDSC (1.01)", "none"),
+        ] {
+            let scr = Scr::parse_hex(text).unwrap();
+            assert_eq!(scr.specification(), Some(specification), "{text}");
+            assert_eq!(value(&scr, "SD_SPEC"), specification);
+            assert_eq!(value(&scr, "SD_SECURITY"), security);
+            assert_eq!(value(&scr, "CMD_SUPPORT"), commands);
+            assert_eq!(value(&scr, "SD_BUS_WIDTHS"), "1 bit, 4 bit");
+            assert_eq!((scr.has_bus_width(4), scr.has_bus_width(8), scr.erased_byte()), (true, false, 0));
+            assert_eq!(scr.has_set_block_count(), commands.contains("CMD23"));
+        }
+    }
+
+    #[test]
+    fn versions_follow_four_fields() {
+        for (field, expected) in [
+            ("0005000000000000", Some("1.0")),
+            ("0185000000000000", Some("1.10")),
+            ("0225000000000000", Some("2.00")),
+            ("0235840000000000", Some("4.xx")),
+            ("0235804000000000", Some("5.xx")),
+            ("0235814000000000", Some("9.xx")),
+            ("0235818000000000", None),
+            ("0305000000000000", None),
+        ] {
+            let scr = Scr::parse_hex(field).unwrap();
+            assert_eq!(scr.specification(), expected, "{field}");
+            assert_eq!(scr.erased_byte(), if field.starts_with("018") { 0xff } else { 0 });
+        }
+        layout::assert_orderly(64, &FIELDS);
+        assert_eq!(value(&Scr([0xff; 8]), "SCR_STRUCTURE"), "undefined");
+    }
+}
