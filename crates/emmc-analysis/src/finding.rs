@@ -1,5 +1,7 @@
 //! One thing worth telling the user, with its evidence and what to do about it.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 /// How much a finding matters, worst first.
@@ -17,6 +19,22 @@ pub enum Severity {
     Unknown,
     /// As it should be.
     Good,
+}
+
+impl Severity {
+    /// Every severity, worst first.
+    pub const ALL: [Self; 5] = [Self::Critical, Self::Warning, Self::Notice, Self::Unknown, Self::Good];
+
+    /// The lower-case word that stands for it in text, HTML and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+            Self::Unknown => "unknown",
+            Self::Good => "good",
+        }
+    }
 }
 
 /// One thing worth telling.
@@ -37,7 +55,7 @@ pub struct Finding {
     pub advice: Vec<String>,
     /// Where the rule comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<&'static str>,
+    pub source: Option<Cow<'static, str>>,
 }
 
 impl Finding {
@@ -62,8 +80,8 @@ impl Finding {
 
     /// Says where the rule comes from.
     #[must_use]
-    pub fn source(mut self, source: &'static str) -> Self {
-        self.source = Some(source);
+    pub fn source(mut self, source: impl Into<Cow<'static, str>>) -> Self {
+        self.source = Some(source.into());
         self
     }
 }
@@ -71,4 +89,19 @@ impl Finding {
 /// Orders findings by severity, worst first, keeping the order inside a severity.
 pub fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| finding.severity);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn severities_sort_worst_first_and_serialise_as_their_word() {
+        let mut shuffled = [Severity::Good, Severity::Unknown, Severity::Critical, Severity::Notice, Severity::Warning];
+        shuffled.sort();
+        assert_eq!(shuffled, Severity::ALL);
+        for severity in Severity::ALL {
+            assert_eq!(serde_json::to_value(severity).unwrap(), severity.word());
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use emmc_regs::cid::{CardKind, Cid};
+use emmc_regs::CardKind;
+use emmc_regs::cid::Cid;
 use emmc_regs::ext_csd::ExtCsd;
 use emmc_units::{Bytes, Sectors};
 use serde::{Deserialize, Serialize};

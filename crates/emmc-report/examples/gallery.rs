@@ -50,24 +50,24 @@ fn gallery() -> Document {
 
 fn findings(section: &mut Section) {
     section.push(vec![
-        Finding::new(Severity::Critical, "The reserve of spare blocks is nearly used up")
+        Finding::new(Severity::Critical, "id", "The reserve of spare blocks is nearly used up")
             .evidence("PRE_EOL_INFO [267] = 0x03: urgent, 90 % of the reserved blocks consumed")
             .evidence("DEVICE_LIFE_TIME_EST_TYP_B [269] = 0x0a: 90 % to 100 % of the estimated life used")
             .advice(
                 "Copy the data off this part and replace it; a part in this state may become read-only at any write",
             )
             .source("JESD84-B51, 7.4.45 and 7.4.46"),
-        Finding::new(Severity::Warning, "Write reliability is off for the user area")
+        Finding::new(Severity::Warning, "id", "Write reliability is off for the user area")
             .evidence("WR_REL_SET [167] = 0x00, WR_REL_PARAM [166] = 0x05: settable (HS_CTRL_REL)")
             .advice("A power cut during a write may damage data that was already written")
             .advice("Set it while partitioning: `emmclab plan hwpart /dev/mmcblk0 --wrrel on`")
             .source("JESD84-B51, 7.4.67"),
-        Finding::new(Severity::Notice, "The volatile cache is off")
+        Finding::new(Severity::Notice, "id", "The volatile cache is off")
             .evidence("CACHE_CTRL [33] = 0x00, CACHE_SIZE [252:249] = 65536 Kibit")
             .advice("Random writes may be several times faster with it on; check that flushes reach the part first"),
-        Finding::new(Severity::Good, "Background operations are run by the part itself")
+        Finding::new(Severity::Good, "id", "Background operations are run by the part itself")
             .evidence("BKOPS_EN [163] = 0x02: automatic"),
-        Finding::new(Severity::Unknown, "Bad blocks and erase counts")
+        Finding::new(Severity::Unknown, "id", "Bad blocks and erase counts")
             .evidence("A vendor reply was not given; the standard has no register for them"),
     ]);
 }

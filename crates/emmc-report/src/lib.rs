@@ -3,20 +3,22 @@
 //! A command builds a [`Document`] of titled sections and plain blocks and prints it with [`text()`] or writes it with `html`.
 //! Both renderers escape what they print: a name read from a card may hold anything, terminal escapes and markup included.
 //!
-//! Absent on purpose: registers, sizes and any other meaning (callers write the figures with their units), JSON (each command
-//! serialises its own types), I/O, the clock, and asking whether the output is a terminal.
+//! The renderers know only the tree; [`present`] turns what the analysis found into trees.
+//!
+//! Absent on purpose: any figure that the analysis did not compute, JSON (each result serialises itself), I/O, the clock, and
+//! asking whether the output is a terminal.
 
 mod bars;
 mod document;
-mod finding;
 #[cfg(feature = "html")]
 mod html;
+pub mod present;
 mod text;
 mod visible;
 
 pub use bars::{BarItem, BarLayout, Bars};
 pub use document::{Align, Block, Cell, Chart, Column, Document, KeyValue, Section, Table, Tone};
-pub use finding::{Finding, Severity};
+pub use emmc_analysis::{Finding, Severity};
 #[cfg(feature = "html")]
 pub use html::{HtmlOptions, html};
 pub use text::{TextOptions, text};

@@ -1,1 +1,46 @@
-fn main() {}
+//! emmclab: arguments in, one library call, a document and an exit code out.
+
+mod cli;
+mod commands;
+mod exit;
+mod output;
+mod source;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command, PlanCommand};
+use crate::exit::Exit;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
+    let mut output = Output::new(cli.json, cli.color);
+    let exit = match cli.command {
+        Command::List(args) => commands::list::run(&args, &mut output),
+        Command::Show(args) => commands::show::run(&args, &mut output),
+        Command::Snapshot(args) => commands::snapshot::run(&args, &mut output),
+        Command::Diff(args) => commands::diff::run(&args, &mut output),
+        Command::Health(args) => commands::health::run(&args, &mut output),
+        Command::Check(args) => commands::check::run(&args, &mut output),
+        Command::Plan(PlanCommand::Hwpart(args)) => commands::plan::run(&args, &mut output),
+        Command::Study(args) => commands::study::run(&args, &mut output),
+        #[cfg(feature = "schema")]
+        Command::Schema(args) => commands::schema::run(&args, &mut output),
+        #[cfg(feature = "pages")]
+        Command::Completions(args) => commands::pages::completions(&args, &mut output),
+        #[cfg(feature = "pages")]
+        Command::Man(args) => commands::pages::man(&args),
+    };
+    match exit {
+        Ok(exit) => exit.into(),
+        Err(error) => exit::report(&error, &output),
+    }
+}
+
+/// What a command ends with.
+type CommandResult = anyhow::Result<Exit>;

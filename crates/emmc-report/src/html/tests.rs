@@ -14,7 +14,7 @@ fn filled(text: &str) -> Document {
     let section = document.section(text, text);
     let mut table = Table::new([(text, Align::Left), (text, Align::Right)]).caption(text);
     table.row([text]).row([text, text, text]);
-    let finding = Finding::new(Severity::Critical, text).evidence(text).advice(text).source(text);
+    let finding = Finding::new(Severity::Critical, "id", text).evidence(text).advice(text).source(text.to_owned());
     section.paragraph(text).note(Tone::Bad, text).code("sh", text).push(table).push(vec![finding]);
     section.push(vec![KeyValue::new(text, text).note(text), KeyValue::new(text, text)]);
     let item = BarItem::range(text, 0.1, 0.6).value(text).note(text);
@@ -109,8 +109,8 @@ fn nothing_is_fetched_from_elsewhere() {
 fn contents_lead_to_sections_and_counts_to_severities() {
     let mut document = Document::new("t");
     for (id, title) in [("one", "One"), ("two words", "Two"), ("three", "Three")] {
-        let finding = Finding::new(Severity::Warning, title);
-        document.section(id, title).push(vec![finding, Finding::new(Severity::Good, "g")]);
+        let finding = Finding::new(Severity::Warning, "id", title);
+        document.section(id, title).push(vec![finding, Finding::new(Severity::Good, "id", "g")]);
     }
     let page = rendered(&document);
     for id in ["one", "two-words", "three"] {

@@ -22,7 +22,10 @@ pub fn registers(shown: &Registers, all: bool) -> Document {
         let section = document.section(register.to_lowercase().replace('_', "-"), register);
         if register == "EXT_CSD" && shown.ext_csd_known_bytes.is_some_and(|known| known < 512) {
             let known = shown.ext_csd_known_bytes.unwrap_or_default();
-            section.note(Tone::Notice, format!("This source tells {known} of 512 bytes; the others are unknown, not zero."));
+            section.note(
+                Tone::Notice,
+                format!("This source tells {known} of 512 bytes; the others are unknown, not zero."),
+            );
         }
         section.push(table(&kept));
         if !hidden.is_empty() {
@@ -67,12 +70,15 @@ pub fn comparison(comparison: &Comparison) -> Document {
     if !comparison.differences.is_empty() {
         section.push(differences(&comparison.differences));
     }
-    for (id, title, only) in [("only-a", "Only A knows", &comparison.only_a), ("only-b", "Only B knows", &comparison.only_b)] {
+    for (id, title, only) in
+        [("only-a", "Only A knows", &comparison.only_a), ("only-b", "Only B knows", &comparison.only_b)]
+    {
         let named: Vec<String> = only.iter().map(|one| format!("{}.{}", one.register, one.name)).collect();
         let arrays = named.iter().filter(|name| name.contains('[')).count();
         let list: Vec<&str> = named.iter().filter(|name| !name.contains('[')).map(String::as_str).collect();
         if !named.is_empty() {
-            let more = if arrays > 0 { format!(", and {arrays} vendor, context or reserved bytes") } else { String::new() };
+            let more =
+                if arrays > 0 { format!(", and {arrays} vendor, context or reserved bytes") } else { String::new() };
             document.section(id, title).paragraph(format!("{}{more}.", list.join(", ")));
         }
     }
@@ -81,7 +87,12 @@ pub fn comparison(comparison: &Comparison) -> Document {
 
 fn anomalies(shown: &Registers, document: &mut Document) {
     if !shown.anomalies.is_empty() {
-        let mut table = Table::new([("field", Align::Left), ("byte", Align::Right), ("found", Align::Left), ("expected", Align::Left)]);
+        let mut table = Table::new([
+            ("field", Align::Left),
+            ("byte", Align::Right),
+            ("found", Align::Left),
+            ("expected", Align::Left),
+        ]);
         for anomaly in &shown.anomalies {
             table.row([
                 Cell::from(anomaly.field),
@@ -97,7 +108,8 @@ fn anomalies(shown: &Registers, document: &mut Document) {
 fn table(rows: &[&RegisterRow]) -> Block {
     let ext_csd = rows.first().is_some_and(|row| row.register == "EXT_CSD");
     let place_title = if ext_csd { "byte" } else { "bits" };
-    let mut columns = vec![(place_title, Align::Right), ("field", Align::Left), ("raw", Align::Right), ("value", Align::Left)];
+    let mut columns =
+        vec![(place_title, Align::Right), ("field", Align::Left), ("raw", Align::Right), ("value", Align::Left)];
     if ext_csd {
         columns.push(("access", Align::Left));
     }
@@ -105,8 +117,12 @@ fn table(rows: &[&RegisterRow]) -> Block {
     for row in rows {
         let one_time = row.danger.is_some_and(|danger| danger.starts_with("one-time"));
         let tone = if one_time { Tone::Warn } else { Tone::Muted };
-        let mut cells =
-            vec![Cell::from(place(row)), Cell::from(row.name.as_ref()), Cell::from(row.raw_hex()), Cell::from(row.value_text())];
+        let mut cells = vec![
+            Cell::from(place(row)),
+            Cell::from(row.name.as_ref()),
+            Cell::from(row.raw_hex()),
+            Cell::from(row.value_text()),
+        ];
         if ext_csd {
             let access = row.access.clone().unwrap_or_default();
             cells.push(Cell::new(if one_time { format!("{access} one-time") } else { access }, tone));
@@ -117,8 +133,13 @@ fn table(rows: &[&RegisterRow]) -> Block {
 }
 
 fn differences(list: &[Difference]) -> Table {
-    let mut table =
-        Table::new([("register", Align::Left), ("field", Align::Left), ("A", Align::Left), ("B", Align::Left), ("kept", Align::Left)]);
+    let mut table = Table::new([
+        ("register", Align::Left),
+        ("field", Align::Left),
+        ("A", Align::Left),
+        ("B", Align::Left),
+        ("kept", Align::Left),
+    ]);
     for one in list {
         let kept = match (one.one_time, one.volatile) {
             (true, _) => Cell::new("for ever (one-time)", Tone::Warn),

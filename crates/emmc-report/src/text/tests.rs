@@ -24,11 +24,11 @@ fn partitions() -> Table {
 
 fn findings() -> Vec<Finding> {
     vec![
-        Finding::new(Severity::Warning, "Write reliability is off")
+        Finding::new(Severity::Warning, "id", "Write reliability is off")
             .evidence("WR_REL_SET [167] = 0x00: off for every partition")
             .advice("Set it while partitioning")
             .source("JESD84-B51, 7.4.67"),
-        Finding::new(Severity::Unknown, "Bad blocks"),
+        Finding::new(Severity::Unknown, "id", "Bad blocks"),
     ]
 }
 
@@ -218,7 +218,7 @@ fn nothing_from_a_card_reaches_the_terminal_as_a_control() {
     let section = document.section(hostile, hostile);
     let mut table = Table::new([(hostile, Align::Left)]).caption(hostile);
     table.row([hostile]);
-    let finding = Finding::new(Severity::Good, hostile).evidence(hostile).advice(hostile).source(hostile);
+    let finding = Finding::new(Severity::Good, "id", hostile).evidence(hostile).advice(hostile).source(hostile);
     section.paragraph(hostile).note(Tone::Bad, hostile).code("sh", hostile).push(table).push(vec![finding]);
     section.push(vec![KeyValue::new(hostile, hostile).note(hostile)]);
     section.push(Bars::rows(hostile, hostile).max(1.0).item(BarItem::new(hostile, 1.0).value(hostile).note(hostile)));

@@ -1,0 +1,245 @@
+//! Every known register of a card as one list of rows, and the difference between two such lists.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use emmc_port::{CardData, Origin};
+use emmc_regs::CardKind;
+use emmc_regs::ext_csd::{Access, Anomaly, Row, field_at};
+use emmc_regs::row::{FieldValue, RegisterField};
+use emmc_regs::{csd::Csd, ocr::Ocr, r1::R1, scr::Scr, ssr::Ssr};
+use serde::Serialize;
+
+/// One register field with its value: the rows of `show`, the keys of `diff`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RegisterRow {
+    /// `EXT_CSD`, `CID`, `CSD`, `OCR`, `SCR`, `SSR`, `R1`.
+    pub register: &'static str,
+    /// The standard's name.
+    pub name: Cow<'static, str>,
+    /// First byte in EXT_CSD, lowest bit in every other register.
+    pub offset: u16,
+    /// Width in bits.
+    pub width_bits: u16,
+    /// The number in the register.
+    pub raw: u64,
+    /// What it means, in `unit`.
+    pub value: FieldValue,
+    /// Unit of `value`, if it has one.
+    pub unit: Option<&'static str>,
+    /// Access type as the standard abbreviates it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<String>,
+    /// What a careless write would do: `one-time`, `one-time-part`, `action`, `destructive`, `vendor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub danger: Option<&'static str>,
+    /// What it is, where the name does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub what: Option<&'static str>,
+}
+
+impl RegisterRow {
+    /// The register's number in hexadecimal, as wide as the field.
+    pub fn raw_hex(&self) -> String {
+        format!("{:#0width$x}", self.raw, width = 2 + usize::from(self.width_bits.div_ceil(4)).clamp(2, 16))
+    }
+
+    /// Whether `name` means this field: its name in any case, `REGISTER.NAME`, or the name of the array it is in.
+    pub fn is_named(&self, name: &str) -> bool {
+        let bare = match name.split_once('.') {
+            Some((register, bare)) if register.eq_ignore_ascii_case(self.register) => bare,
+            Some(_) => return false,
+            None => name,
+        };
+        let stem = self.name.split('[').next().unwrap_or_default();
+        self.name.eq_ignore_ascii_case(bare) || stem.eq_ignore_ascii_case(bare)
+    }
+
+    /// Value and unit as one text.
+    pub fn value_text(&self) -> String {
+        match (&self.value, self.unit) {
+            (FieldValue::Number(bytes), Some("B")) => emmc_units::Bytes(*bytes).to_string(),
+            (FieldValue::Undefined, _) => "not defined".into(),
+            (value, Some(unit)) => format!("{value} {unit}"),
+            (value, None) => value.to_string(),
+        }
+    }
+}
+
+impl From<Row> for RegisterRow {
+    fn from(row: Row) -> Self {
+        Self {
+            register: "EXT_CSD",
+            name: row.name,
+            offset: row.offset,
+            width_bits: row.width * 8,
+            raw: row.raw,
+            value: row.value,
+            unit: (!row.unit.is_empty()).then_some(row.unit),
+            access: Some(row.field.access_text()),
+            danger: row.field.danger.map(|danger| danger.as_str()),
+            what: (!row.field.what.is_empty()).then_some(row.field.what),
+        }
+    }
+}
+
+impl From<RegisterField> for RegisterRow {
+    fn from(field: RegisterField) -> Self {
+        Self {
+            register: field.register,
+            name: field.name.into(),
+            offset: field.offset,
+            width_bits: field.width_bits,
+            raw: field.raw,
+            value: field.value,
+            unit: (!field.unit.is_empty()).then_some(field.unit),
+            access: None,
+            danger: None,
+            what: None,
+        }
+    }
+}
+
+/// Every known field of every register; `reserved` adds the EXT_CSD bytes that the standard leaves unassigned.
+pub fn rows(card: &CardData, reserved: bool) -> Vec<RegisterRow> {
+    let kind = card.kind.unwrap_or(CardKind::Emmc);
+    let rev = card.ext_csd.as_ref().and_then(|ext_csd| ext_csd.byte(192));
+    let mut rows: Vec<RegisterRow> = Vec::new();
+    let mut add = |fields: Vec<RegisterField>| rows.extend(fields.into_iter().map(RegisterRow::from));
+    if let Some(cid) = &card.cid {
+        add(cid.fields(kind, rev));
+    }
+    if let Some(csd) = card.csd {
+        add(Csd::new(kind, csd).fields());
+    }
+    if let Some(ocr) = card.ocr {
+        add(Ocr(ocr).fields(kind));
+    }
+    if let Some(scr) = card.scr {
+        add(Scr(scr).fields());
+    }
+    if let Some(ssr) = card.ssr {
+        add(Ssr(ssr).fields());
+    }
+    if let Some(status) = card.status {
+        add(R1(status).fields(kind));
+    }
+    if let Some(ext_csd) = &card.ext_csd {
+        rows.extend(ext_csd.rows(reserved).map(RegisterRow::from));
+    }
+    rows
+}
+
+/// All registers of a card, as `show` prints them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Registers {
+    /// The sources, and what a reader should know of each.
+    pub sources: Vec<Origin>,
+    /// eMMC or SD, if it is known.
+    pub kind: Option<CardKind>,
+    /// Known bytes of EXT_CSD: 512 from a card, fewer from another tool's text.
+    pub ext_csd_known_bytes: Option<usize>,
+    /// Every known field.
+    pub fields: Vec<RegisterRow>,
+    /// Values that break the standard or contradict each other.
+    pub anomalies: Vec<Anomaly>,
+}
+
+impl Registers {
+    /// Decodes every register; `reserved` adds the EXT_CSD bytes that the standard leaves unassigned.
+    pub fn new(card: &CardData, reserved: bool) -> Self {
+        Self {
+            sources: card.origins.clone(),
+            kind: card.kind,
+            ext_csd_known_bytes: card.ext_csd.as_ref().map(|ext_csd| ext_csd.known_bytes()),
+            fields: rows(card, reserved),
+            anomalies: card.ext_csd.as_ref().map(|ext_csd| ext_csd.decode().1).unwrap_or_default(),
+        }
+    }
+}
+
+/// A field that two sources tell differently.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Difference {
+    /// The register.
+    pub register: &'static str,
+    /// The standard's name.
+    pub name: Cow<'static, str>,
+    /// First byte in EXT_CSD, lowest bit elsewhere.
+    pub offset: u16,
+    /// The number in A; absent where A does not know it.
+    pub raw_a: Option<u64>,
+    /// The number in B; absent where B does not know it.
+    pub raw_b: Option<u64>,
+    /// What it means in A.
+    pub value_a: Option<String>,
+    /// What it means in B.
+    pub value_b: Option<String>,
+    /// Whether the field is cleared by a power cycle, so that a difference says nothing of the configuration.
+    pub volatile: bool,
+    /// Whether the field can never be changed back.
+    pub one_time: bool,
+}
+
+/// The comparison of two sources, field by field.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Comparison {
+    /// Fields that both know.
+    pub compared: usize,
+    /// Fields that both know with different values.
+    pub differences: Vec<Difference>,
+    /// Fields that only A knows.
+    pub only_a: Vec<Difference>,
+    /// Fields that only B knows.
+    pub only_b: Vec<Difference>,
+}
+
+/// Compares two sources field by field, reserved bytes included.
+pub fn compare(a: &CardData, b: &CardData) -> Comparison {
+    let (rows_a, rows_b) = (rows(a, true), rows(b, true));
+    let (map_a, map_b) = (by_place(&rows_a), by_place(&rows_b));
+    let mut comparison = Comparison { compared: 0, differences: Vec::new(), only_a: Vec::new(), only_b: Vec::new() };
+    for row in &rows_a {
+        match map_b.get(&place(row)) {
+            None => comparison.only_a.push(difference(Some(row), None)),
+            Some(other) => {
+                comparison.compared += 1;
+                if other.raw != row.raw || other.value != row.value {
+                    comparison.differences.push(difference(Some(row), Some(other)));
+                }
+            }
+        }
+    }
+    let only_b = rows_b.iter().filter(|row| !map_a.contains_key(&place(row)));
+    comparison.only_b.extend(only_b.map(|row| difference(None, Some(row))));
+    comparison
+}
+
+fn place(row: &RegisterRow) -> (&'static str, u16, &str) {
+    (row.register, row.offset, &row.name)
+}
+
+fn by_place(rows: &[RegisterRow]) -> BTreeMap<(&'static str, u16, &str), &RegisterRow> {
+    rows.iter().map(|row| (place(row), row)).collect()
+}
+
+fn difference(a: Option<&RegisterRow>, b: Option<&RegisterRow>) -> Difference {
+    let either = a.or(b);
+    let field = either.filter(|row| row.register == "EXT_CSD").and_then(|row| field_at(row.offset));
+    let has = |access: &[Access]| field.is_some_and(|field| field.access.iter().any(|found| access.contains(found)));
+    Difference {
+        register: either.map_or("", |row| row.register),
+        name: either.map_or(Cow::Borrowed(""), |row| row.name.clone()),
+        offset: either.map_or(0, |row| row.offset),
+        raw_a: a.map(|row| row.raw),
+        raw_b: b.map(|row| row.raw),
+        value_a: a.map(RegisterRow::value_text),
+        value_b: b.map(RegisterRow::value_text),
+        volatile: has(&[Access::RWEp, Access::WEp, Access::RWCp]),
+        one_time: has(&[Access::W1]),
+    }
+}

@@ -1,0 +1,234 @@
+//! The command line: one definition for parsing, help, completions and manual pages.
+
+use std::path::PathBuf;
+
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
+use emmc_units::Size;
+
+/// What is the eMMC or SD card in front of you, how is it configured, how long will it live, and what could be changed.
+#[derive(Debug, Parser)]
+#[command(name = "emmclab", version, about, long_about = None, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for \
+safety.\nA SOURCE is a device (/dev/mmcblk0), a saved file (EXT_CSD as bytes or hex, text of mmc-utils or U-Boot, a snapshot), or - \
+for standard input.")]
+pub(crate) struct Cli {
+    /// Print JSON instead of text
+    #[arg(long, short = 'J', global = true)]
+    pub(crate) json: bool,
+    /// When to colour the text
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the eMMC and SD cards of this machine
+    List(ListArgs),
+    /// Show a card's registers, decoded
+    Show(ShowArgs),
+    /// Save all that a source tells about a card
+    Snapshot(SnapshotArgs),
+    /// Compare two sources field by field
+    Diff(DiffArgs),
+    /// Tell how worn a card is and how long it will last
+    Health(HealthArgs),
+    /// Check a card's health for a monitoring system: one line, Nagios exit codes
+    Check(CheckArgs),
+    /// Plan a change without making it
+    #[command(subcommand)]
+    Plan(PlanCommand),
+    /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
+    Study(StudyArgs),
+    /// Print the JSON Schema of a document
+    #[cfg(feature = "schema")]
+    Schema(SchemaArgs),
+    /// Print a shell's completion script
+    #[cfg(feature = "pages")]
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder
+    #[cfg(feature = "pages")]
+    Man(ManArgs),
+}
+
+/// Where a card's data comes from.
+#[derive(Args, Debug, Default)]
+pub(crate) struct SourceArgs {
+    /// Device, saved file, or - for standard input
+    pub(crate) source: String,
+    #[command(flatten)]
+    pub(crate) more: MoreArgs,
+}
+
+/// What to add to a source.
+#[derive(Args, Debug, Default)]
+pub(crate) struct MoreArgs {
+    /// Another saved file of the same card: CID, lsblk, df, vendor health (may be repeated)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) with: Vec<PathBuf>,
+    /// A saved vendor reply of 512 bytes or hex, e.g. micron:0x11:reply.bin (may be repeated)
+    #[arg(long, value_name = "FAMILY:ARG:FILE")]
+    pub(crate) vendor_reply: Vec<String>,
+    /// Read a copied /sys (and /proc) below this folder instead of this machine's
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sysroot: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Read a copied /sys below this folder instead of this machine's
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sysroot: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Show only this field, e.g. SEC_COUNT
+    #[arg(long, value_name = "NAME")]
+    pub(crate) field: Option<String>,
+    /// Show reserved bytes and vendor bytes that are zero too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Show the numbers in the registers only
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SnapshotArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Where to save it; - for standard output
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Replace a file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// Device, saved file, or - for standard input
+    pub(crate) a: String,
+    /// Device or saved file
+    pub(crate) b: String,
+    /// Leave out fields that a power cycle clears
+    #[arg(long)]
+    pub(crate) persistent: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HealthArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Erase blocks of the raw flash, for the endurance estimate
+    #[arg(long, value_name = "COUNT", requires = "cycles")]
+    pub(crate) blocks: Option<u64>,
+    /// Erase cycles that each block endures
+    #[arg(long, value_name = "COUNT", requires = "blocks")]
+    pub(crate) cycles: Option<u64>,
+    /// Size of an erase block of the raw flash
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", requires = "blocks")]
+    pub(crate) block_size: Size,
+    /// Flash writes per host write, to turn flash volume into host volume
+    #[arg(long, value_name = "FACTOR", requires = "blocks")]
+    pub(crate) write_amplification: Option<f64>,
+    /// An earlier snapshot of the same card, for the forecast (may be repeated)
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub(crate) since: Vec<String>,
+    /// A history file: one JSON object a line with time, life_a, life_b
+    #[arg(long, value_name = "FILE")]
+    pub(crate) history: Option<PathBuf>,
+    /// Ask a live card for its vendor's report, if that needs nothing but reads
+    #[arg(long)]
+    pub(crate) vendor_health: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Warn from this percentage of used life on
+    #[arg(long, short = 'w', value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) warning: u8,
+    /// Critical from this percentage of used life on
+    #[arg(long, short = 'c', value_name = "PERCENT", default_value_t = 90, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) critical: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlanCommand {
+    /// Plan hardware partitions: enhanced user area, general purpose partitions, write reliability. Sends nothing to any card
+    Hwpart(HwpartArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HwpartArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Enhanced (pSLC) part of the user area: START:SIZE, e.g. 0s:7512MiB, or max
+    #[arg(long, value_name = "START:SIZE|max")]
+    pub(crate) enh_user: Option<EnhRequest>,
+    /// A general purpose partition: N:SIZE with :enh, :sys or :nonpersist behind it (may be repeated)
+    #[arg(long, value_name = "N:SIZE[:enh]")]
+    pub(crate) gp: Vec<GpArgument>,
+    /// Write reliability of every area of the layout: on or off, or e.g. user=on,gp1=off
+    #[arg(long, value_name = "on|off")]
+    pub(crate) wrrel: Option<WrRelArgument>,
+    /// Save the plan as JSON
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StudyArgs {
+    /// Device, saved file, or - for standard input; without it, a real dump that ships with the program
+    pub(crate) source: Option<String>,
+    #[command(flatten)]
+    pub(crate) more: MoreArgs,
+    /// Write one self-contained HTML file
+    #[cfg(feature = "html")]
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Ask a live card for its vendor's report, if that needs nothing but reads
+    #[arg(long)]
+    pub(crate) vendor_health: bool,
+}
+
+/// The documents that `--json` prints.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DocumentName {
+    List,
+    Show,
+    Snapshot,
+    Diff,
+    Health,
+    Check,
+    PlanHwpart,
+    Study,
+}
+
+#[cfg(feature = "schema")]
+#[derive(Args, Debug)]
+pub(crate) struct SchemaArgs {
+    /// Which document
+    pub(crate) document: DocumentName,
+}
+
+#[cfg(feature = "pages")]
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(feature = "pages")]
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// The folder; made if it is missing
+    pub(crate) folder: PathBuf,
+}

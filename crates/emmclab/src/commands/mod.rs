@@ -1,0 +1,14 @@
+//! One file per verb: options in, one library call, a document out.
+
+pub(crate) mod check;
+pub(crate) mod diff;
+pub(crate) mod health;
+pub(crate) mod list;
+#[cfg(feature = "pages")]
+pub(crate) mod pages;
+pub(crate) mod plan;
+#[cfg(feature = "schema")]
+pub(crate) mod schema;
+pub(crate) mod show;
+pub(crate) mod snapshot;
+pub(crate) mod study;

@@ -1,0 +1,134 @@
+//! Standard output and standard error: text or JSON, coloured or not.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use clap::ColorChoice;
+use emmc_report::{Document, TextOptions, text};
+use serde::Serialize;
+
+/// Columns of text when standard output is no terminal.
+const WIDTH_PIPED: usize = 100;
+
+/// Where a command prints, and how.
+pub(crate) struct Output {
+    json: bool,
+    color: ColorChoice,
+}
+
+/// What every JSON document starts with.
+#[derive(Serialize)]
+struct Envelope<'a, T: Serialize> {
+    schema: &'static str,
+    tool: &'static str,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool, color: ColorChoice) -> Self {
+        Self { json, color }
+    }
+
+    /// Whether JSON was asked for.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints `body` as JSON, or the document that `present` makes of it as text.
+    pub(crate) fn print<T: Serialize>(
+        &mut self,
+        schema: &'static str,
+        body: &T,
+        present: impl FnOnce(&T) -> Document,
+    ) -> anyhow::Result<()> {
+        if self.json { self.line(&json(schema, body)?) } else { self.document(&present(body)) }
+    }
+
+    /// Prints a document as text.
+    pub(crate) fn document(&mut self, document: &Document) -> anyhow::Result<()> {
+        let stdout = std::io::stdout();
+        let options = TextOptions { width: width(), colour: self.colour(&stdout), unicode: unicode() };
+        self.write(&text(document, &options))
+    }
+
+    /// Prints one line as it is.
+    pub(crate) fn line(&mut self, line: &str) -> anyhow::Result<()> {
+        self.write(&format!("{line}\n"))
+    }
+
+    /// Prints text as it is.
+    pub(crate) fn write(&mut self, text: &str) -> anyhow::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Prints one line on standard error; under `--json` one object.
+    pub(crate) fn error(&self, message: &str) {
+        let line = if self.json {
+            serde_json::json!({"schema": "emmclab.error/1", "error": message}).to_string()
+        } else {
+            // A message may quote what a card or a file said: no control character reaches the terminal.
+            format!("emmclab: {}", message.replace(|c: char| c.is_control(), "?"))
+        };
+        // Where standard error is gone there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
+    fn colour(&self, stdout: &std::io::Stdout) -> bool {
+        match self.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => anstream::AutoStream::choice(stdout) != anstream::ColorChoice::Never,
+        }
+    }
+}
+
+/// One JSON document, its `schema` key first.
+pub(crate) fn json<T: Serialize>(schema: &'static str, body: &T) -> anyhow::Result<String> {
+    let tool = concat!("emmclab ", env!("CARGO_PKG_VERSION"));
+    serde_json::to_string_pretty(&Envelope { schema, tool, body }).context("cannot write JSON")
+}
+
+/// Writes a file so that a reader, a full disk or a power cut never sees half of it.
+pub(crate) fn write_whole(path: &Path, content: &[u8], replace: bool) -> anyhow::Result<()> {
+    let name = path.display();
+    if !replace && path.symlink_metadata().is_ok() {
+        anyhow::bail!("{name}: exists already; --force replaces it");
+    }
+    let file_name = path.file_name().with_context(|| format!("{name}: not a file name"))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(file_name);
+    hidden.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(hidden);
+    let written = std::fs::File::create(&temporary).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()
+    });
+    let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
+    if let Err(error) = renamed {
+        // What is left of the attempt is of no use to anybody.
+        let _ = std::fs::remove_file(&temporary);
+        anyhow::bail!("{name}: cannot write: {error}");
+    }
+    Ok(())
+}
+
+fn width() -> usize {
+    if !std::io::stdout().is_terminal() {
+        return WIDTH_PIPED;
+    }
+    emmc_linux::terminal_columns().map_or(WIDTH_PIPED, |columns| columns.clamp(40, 160))
+}
+
+/// Whether the locale can show more than ASCII.
+fn unicode() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+    locale.is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}

@@ -1,0 +1,90 @@
+//! Opens what the user named as a source: a device, a saved file, standard input.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+use emmc_port::saved::{SOURCE_BYTES_MAX, SavedSource};
+use emmc_port::{CardData, RegisterSource, SavedReport, SourceError, VendorFormat};
+
+use crate::cli::{MoreArgs, SourceArgs};
+
+/// Reads a source and all that `--with` and `--vendor-reply` add to it.
+pub(crate) fn open(args: &SourceArgs) -> anyhow::Result<CardData> {
+    open_with(&args.source, &args.more)
+}
+
+/// As [`open`], for a command whose source is optional.
+pub(crate) fn open_with(source: &str, more: &MoreArgs) -> anyhow::Result<CardData> {
+    let mut card = open_one(source, more.sysroot.as_deref())?;
+    add(&mut card, more)?;
+    Ok(card)
+}
+
+/// Adds what `--with` and `--vendor-reply` name.
+pub(crate) fn add(card: &mut CardData, more: &MoreArgs) -> anyhow::Result<()> {
+    for path in &more.with {
+        let name = path.to_string_lossy();
+        card.merge(open_one(&name, None)?);
+    }
+    for reply in &more.vendor_reply {
+        card.reports.push(vendor_reply(reply)?);
+    }
+    Ok(())
+}
+
+/// Reads one source.
+pub(crate) fn open_one(source: &str, sysroot: Option<&Path>) -> anyhow::Result<CardData> {
+    if let Some(profile) = source.strip_prefix("sim:") {
+        let reason = format!("the virtual card {profile:?} is not part of this version");
+        return Err(SourceError::Unsupported { name: source.into(), reason }.into());
+    }
+    if let Some(root) = sysroot {
+        return Ok(emmc_linux::SysRoot::new(root, source).read()?);
+    }
+    if emmc_linux::is_card_name(source) {
+        return Ok(emmc_linux::LiveCard::new(source).read()?);
+    }
+    let bytes = read_limited(source)?;
+    Ok(SavedSource::new(source, bytes).read()?)
+}
+
+/// Reads at most one byte more than an importer accepts, so that a huge input costs nothing.
+fn read_limited(source: &str) -> Result<Vec<u8>, SourceError> {
+    let failed = |error: std::io::Error| SourceError::Read { name: source.into(), reason: error.to_string() };
+    let mut bytes = Vec::new();
+    let limit = SOURCE_BYTES_MAX as u64 + 1;
+    if source == "-" {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(failed)?;
+    } else {
+        let file = std::fs::File::open(source).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        if length > SOURCE_BYTES_MAX as u64 {
+            return Err(SourceError::Malformed {
+                name: source.into(),
+                at: emmc_port::Place::Byte(SOURCE_BYTES_MAX as u64),
+                expected: format!("the end of a saved register file of at most {SOURCE_BYTES_MAX} bytes"),
+                found: format!("{length} bytes"),
+            });
+        }
+        file.take(limit).read_to_end(&mut bytes).map_err(failed)?;
+    }
+    Ok(bytes)
+}
+
+/// Reads `FAMILY:ARG:FILE`.
+fn vendor_reply(text: &str) -> anyhow::Result<SavedReport> {
+    let mut parts = text.splitn(3, ':');
+    let (Some(family), Some(argument), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+        anyhow::bail!("--vendor-reply {text:?}: expected FAMILY:ARG:FILE, e.g. micron:0x11:reply.bin");
+    };
+    let digits = argument.strip_prefix("0x").or_else(|| argument.strip_prefix("0X"));
+    let number = match digits {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => argument.parse(),
+    };
+    let argument = number.with_context(|| format!("--vendor-reply {text:?}: {argument:?} is no command argument"))?;
+    let content = emmc_port::saved::reply_bytes(path, &read_limited(path)?)?;
+    let format = VendorFormat::Reply { family: Some(family.into()), argument: Some(argument) };
+    Ok(SavedReport { format, content })
+}
