@@ -6,6 +6,7 @@
 pub mod bits;
 mod card_kind;
 pub mod cid;
+pub mod command;
 pub mod crc;
 pub mod csd;
 pub mod date;
