@@ -1,1 +1,240 @@
-//! Being written.
+//! How worn a card says it is, how sound the way to it is, and what neither can be told from.
+//!
+//! Whatever a part or a source does not tell is unknown, never bad and never zero. Absent on purpose: vendor health
+//! reports (`vendor`), and any guess at wear from age, speed or bytes written.
+
+mod check;
+mod endurance;
+mod error;
+mod forecast;
+#[cfg(test)]
+mod forecast_tests;
+mod history;
+mod host_link;
+pub(crate) mod reading;
+mod series;
+mod wear_line;
+
+use emmc_port::CardData;
+use emmc_regs::CardKind;
+use serde::Serialize;
+
+pub use self::check::{CheckResult, CheckStatus, PerfValue, check};
+pub use self::endurance::{Endurance, endurance};
+pub use self::error::HealthError;
+pub use self::forecast::{AreaForecast, Forecast, ForecastOptions, Moment, Outcome, WrittenForecast, forecast};
+pub use self::history::{HistoryPoint, parse_history};
+pub use self::host_link::{HostLink, LinkError, LinkErrorKind};
+use self::reading::Area;
+pub use self::reading::{Absent, LifeReading, ReadFrom, Reading};
+use crate::finding::Severity;
+
+/// From how much used life on a card needs attention.
+///
+/// The lower bound of the register's band is compared: at 90 %, 0x0A (90 % to 100 %) warns and 0x09 does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthOptions {
+    warn_percent: u8,
+    crit_percent: u8,
+}
+
+impl Default for HealthOptions {
+    /// A warning from 90 % on, critical past 100 %.
+    fn default() -> Self {
+        Self { warn_percent: 90, crit_percent: 100 }
+    }
+}
+
+impl HealthOptions {
+    /// Thresholds in percent of the estimated life.
+    ///
+    /// Errors: a threshold of 0 or above 100, or a warning that comes after the critical state.
+    pub fn new(warn_percent: u8, crit_percent: u8) -> Result<Self, HealthError> {
+        if warn_percent == 0 || crit_percent > 100 || warn_percent > crit_percent {
+            return Err(HealthError::Thresholds { warn: warn_percent, crit: crit_percent });
+        }
+        Ok(Self { warn_percent, crit_percent })
+    }
+
+    /// From here on a warning.
+    pub const fn warn_percent(&self) -> u8 {
+        self.warn_percent
+    }
+
+    /// From here on critical.
+    pub const fn crit_percent(&self) -> u8 {
+        self.crit_percent
+    }
+}
+
+/// All that a source tells about a card's health by the standard's registers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Health {
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// Wear of type A cells.
+    pub life_a: LifeReading,
+    /// Wear of type B cells.
+    pub life_b: LifeReading,
+    /// PRE_EOL_INFO: how many of the reserved blocks are consumed.
+    pub pre_eol: Reading,
+    /// BKOPS_STATUS: housekeeping left to do.
+    pub bkops_status: Reading,
+    /// EXCEPTION_EVENTS_STATUS: what the card calls for.
+    pub exception_events: Reading,
+    /// Errors on the way between host and card.
+    pub host_link: HostLink,
+    /// What the part or the source cannot tell.
+    pub cannot_tell: Vec<CannotTell>,
+    /// What a reader should know about the values: their age, contradictions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Health in one word and one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verdict {
+    /// The worst of what is known; unknown where nothing tells the wear.
+    pub severity: Severity,
+    /// What it rests on.
+    pub sentence: String,
+}
+
+/// Something that nobody should read as good or bad, because it is not told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CannotTell {
+    /// What is not told.
+    pub what: &'static str,
+    /// Why.
+    pub why: String,
+}
+
+/// Judges a card's health.
+pub fn health(card: &CardData, options: &HealthOptions) -> Health {
+    let mut health = Health {
+        verdict: Verdict { severity: Severity::Unknown, sentence: String::new() },
+        life_a: reading::life(card, Area::A, options),
+        life_b: reading::life(card, Area::B, options),
+        pre_eol: reading::pre_eol(card),
+        bkops_status: reading::bkops(card),
+        exception_events: reading::exception_events(card),
+        host_link: host_link::host_link(card),
+        cannot_tell: Vec::new(),
+        notes: Vec::new(),
+    };
+    health.verdict = verdict(card, &health);
+    health.cannot_tell = cannot_tell(card, &health);
+    health.notes = notes(card, &health);
+    health
+}
+
+fn verdict(card: &CardData, health: &Health) -> Verdict {
+    let wear = [&health.life_a.reading, &health.life_b.reading, &health.pre_eol];
+    let worn = wear.iter().filter(|reading| reading.is_known()).map(|reading| reading.severity).min();
+    let rest = [
+        (health.bkops_status.severity, &health.bkops_status.text),
+        (health.exception_events.severity, &health.exception_events.text),
+        (health.host_link.severity, &health.host_link.text),
+    ];
+    let concerns = rest.iter().filter(|(severity, _)| *severity <= Severity::Notice);
+    let mut parts = wear_parts(card, health);
+    parts.extend(concerns.clone().map(|(_, text)| (*text).clone()));
+    // Without any wear register a good link must not make the card good.
+    let severity = concerns.map(|(severity, _)| *severity).chain([worn.unwrap_or(Severity::Unknown)]).min();
+    Verdict { severity: severity.unwrap_or(Severity::Unknown), sentence: parts.join("; ") }
+}
+
+fn wear_parts(card: &CardData, health: &Health) -> Vec<String> {
+    let band = |life: &LifeReading| match (life.used_lower_percent, life.used_upper_percent) {
+        (Some(lower), Some(upper)) => Some(format!("{lower} % to {upper} %")),
+        (Some(lower), None) => Some(format!("past {lower} %")),
+        _ => None,
+    };
+    let mut parts = match (band(&health.life_a), band(&health.life_b)) {
+        (Some(a), Some(b)) => vec![format!("{a} of life used (type A cells), {b} (type B cells)")],
+        (Some(a), None) => vec![format!("{a} of life used (type A cells)")],
+        (None, Some(b)) => vec![format!("{b} of life used (type B cells)")],
+        (None, None) => Vec::new(),
+    };
+    if health.pre_eol.is_known() {
+        let consumed = health.pre_eol.text.split_once(": ").map(|(_, consumed)| consumed.to_owned());
+        parts.push(consumed.unwrap_or_else(|| format!("reserved blocks {}", health.pre_eol.text)));
+    }
+    if parts.is_empty() {
+        parts.push(match (card.kind, health.life_a.reading.absent) {
+            (Some(CardKind::Sd), _) => "wear cannot be told: SD cards have no standard health register".into(),
+            (_, Some(Absent::PartTooOld)) => {
+                "wear cannot be told: the part is older than eMMC 5.0 (EXT_CSD_REV < 7)".into()
+            }
+            (_, Some(Absent::NotInSource)) => "wear cannot be told: this source has no health registers".into(),
+            _ => "wear cannot be told: the part leaves its health registers undefined".into(),
+        });
+    }
+    parts
+}
+
+fn cannot_tell(card: &CardData, health: &Health) -> Vec<CannotTell> {
+    let readings = [
+        &health.life_a.reading,
+        &health.life_b.reading,
+        &health.pre_eol,
+        &health.bkops_status,
+        &health.exception_events,
+    ];
+    let mut list: Vec<CannotTell> = readings
+        .iter()
+        .filter(|reading| !matches!(reading.absent, None | Some(Absent::NotSupported | Absent::SdCard)))
+        .map(|reading| CannotTell { what: reading.register, why: reading.text.clone() })
+        .collect();
+    if card.kind == Some(CardKind::Sd) {
+        let why = "SD cards have no standard health register; some answer a vendor command (CMD56)".into();
+        list.push(CannotTell { what: "wear", why });
+    }
+    if health.host_link.severity == Severity::Unknown {
+        list.push(CannotTell { what: "errors between host and card", why: health.host_link.text.clone() });
+    }
+    let why = "no standard register has them; a vendor health report may".to_owned();
+    list.push(CannotTell { what: "bytes written, erase counts, bad blocks", why });
+    list
+}
+
+fn notes(card: &CardData, health: &Health) -> Vec<String> {
+    let mut notes = Vec::new();
+    let wear = [&health.life_a.reading, &health.life_b.reading, &health.pre_eol];
+    if wear.iter().any(|reading| reading.read_from == Some(ReadFrom::Sysfs)) {
+        notes.push(
+            "values from sysfs are as old as the last probe of the card, usually the last boot; EXT_CSD, by ioctl or \
+             debugfs, has those of now"
+                .into(),
+        );
+    }
+    for (reading, attribute, word) in
+        [(wear[0], "life_time", 0), (wear[1], "life_time", 1), (wear[2], "pre_eol_info", 0)]
+    {
+        let cached = reading::sysfs_byte(card, attribute, word).map(u16::from);
+        if let (Some(ReadFrom::ExtCsd), Some(raw), Some(cached)) = (reading.read_from, reading.raw, cached) {
+            if raw != cached {
+                notes.push(format!(
+                    "{}: the register holds {raw:#04x}, sysfs {cached:#04x} as of the last probe",
+                    reading.register
+                ));
+            }
+        }
+    }
+    let vendor = card
+        .ext_csd
+        .as_ref()
+        .map_or(0, |csd| (270..302).filter_map(|offset| csd.byte(offset)).filter(|byte| *byte != 0).count());
+    if vendor > 0 && health.life_a.reading.absent != Some(Absent::PartTooOld) {
+        notes.push(format!(
+            "VENDOR_PROPRIETARY_HEALTH_REPORT has {vendor} bytes that are not 0; their meaning is the vendor's"
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

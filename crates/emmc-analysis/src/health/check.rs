@@ -1,0 +1,219 @@
+//! One line and an exit code, as Nagios and its kin want them.
+//!
+//! Source: Monitoring Plugins Development Guidelines, "Performance data". Absent on purpose: threshold ranges with `@`,
+//! which some collectors drop; the plain numbers given are reached, not passed, when the state changes.
+
+use std::fmt::Write as _;
+
+use emmc_port::CardData;
+use emmc_regs::CardKind;
+use serde::Serialize;
+
+use super::host_link::LinkErrorKind;
+use super::reading::LifeReading;
+use super::{Health, HealthOptions, health};
+use crate::finding::Severity;
+
+/// The state that a monitoring system knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CheckStatus {
+    /// As it should be, or merely worth knowing.
+    Ok,
+    /// Needs a decision.
+    Warning,
+    /// Data is, or soon will be, at risk.
+    Critical,
+    /// Could not be told.
+    Unknown,
+}
+
+impl CheckStatus {
+    /// The exit code that says it.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Warning => 1,
+            Self::Critical => 2,
+            Self::Unknown => 3,
+        }
+    }
+
+    /// The word that says it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warning => "WARNING",
+            Self::Critical => "CRITICAL",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
+}
+
+impl From<Severity> for CheckStatus {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Critical => Self::Critical,
+            Severity::Warning => Self::Warning,
+            Severity::Unknown => Self::Unknown,
+            Severity::Notice | Severity::Good => Self::Ok,
+        }
+    }
+}
+
+/// One measured value for a monitoring system's graphs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PerfValue {
+    /// Its name, without blanks.
+    pub label: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// `%` for percent, `c` for a counter, empty for a code.
+    pub unit: &'static str,
+    /// A warning from here on.
+    pub warn: Option<u8>,
+    /// Critical from here on.
+    pub crit: Option<u8>,
+    /// The smallest and the largest value possible, where there is one.
+    pub range: Option<(u8, u8)>,
+}
+
+/// What a check comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CheckResult {
+    /// The state.
+    pub status: CheckStatus,
+    /// The exit code that says it.
+    pub exit_code: u8,
+    /// The whole line, values included.
+    pub line: String,
+    /// The values alone.
+    pub perfdata: Vec<PerfValue>,
+}
+
+/// Judges a card's health in one line.
+pub fn check(card: &CardData, options: &HealthOptions) -> CheckResult {
+    let health = health(card, options);
+    let status = CheckStatus::from(health.verdict.severity);
+    let perfdata = perfdata(&health, options);
+    let service = if card.kind == Some(CardKind::Sd) { "SD" } else { "EMMC" };
+    // A bar would end the text, and a line break the line.
+    let sentence: String =
+        health.verdict.sentence.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
+    let mut line = format!("{service} {} - {sentence}", status.as_str());
+    for (index, value) in perfdata.iter().enumerate() {
+        line.push_str(if index == 0 { " | " } else { " " });
+        value.write(&mut line);
+    }
+    CheckResult { status, exit_code: status.exit_code(), line, perfdata }
+}
+
+impl PerfValue {
+    /// `label=value[unit];[warn];[crit];[min];[max]`, empty ends left off.
+    fn write(&self, line: &mut String) {
+        let number = |number: Option<u8>| number.map(|number| number.to_string()).unwrap_or_default();
+        let (min, max) = (self.range.map(|range| range.0), self.range.map(|range| range.1));
+        let tail = format!(";{};{};{};{}", number(self.warn), number(self.crit), number(min), number(max));
+        // Writing to a string cannot fail.
+        let _ = write!(line, "{}={}{}{}", self.label, self.value, self.unit, tail.trim_end_matches(';'));
+    }
+}
+
+fn perfdata(health: &Health, options: &HealthOptions) -> Vec<PerfValue> {
+    let percent = |label, value: Option<u8>, limits: bool| {
+        value.map(|value| PerfValue {
+            label,
+            value: value.into(),
+            unit: "%",
+            warn: limits.then_some(options.warn_percent()),
+            crit: limits.then_some(options.crit_percent()),
+            range: Some((0, 100)),
+        })
+    };
+    let bounds = |lower, upper, life: &LifeReading| {
+        [percent(lower, life.used_lower_percent, true), percent(upper, life.used_upper_percent, false)]
+    };
+    let mut values: Vec<PerfValue> = bounds("life_a_used_lower", "life_a_used_upper", &health.life_a)
+        .into_iter()
+        .chain(bounds("life_b_used_lower", "life_b_used_upper", &health.life_b))
+        .flatten()
+        .collect();
+    if let Some(raw) = health.pre_eol.raw.filter(|_| health.pre_eol.is_known()) {
+        let range = Some((1, 3));
+        values.push(PerfValue { label: "pre_eol", value: raw.into(), unit: "", warn: Some(2), crit: Some(3), range });
+    }
+    let counter = |label, kinds: &[LinkErrorKind]| {
+        let count = health.host_link.count(kinds)?;
+        Some(PerfValue { label, value: count, unit: "c", warn: None, crit: None, range: None })
+    };
+    values.extend(counter("crc_errors", &[LinkErrorKind::CommandCrc, LinkErrorKind::DataCrc]));
+    values.extend(counter("data_timeouts", &[LinkErrorKind::DataTimeout, LinkErrorKind::RequestTimeout]));
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::emmc;
+    use super::*;
+
+    fn line(card: &CardData) -> (u8, String) {
+        let result = check(card, &HealthOptions::default());
+        (result.exit_code, result.line)
+    }
+
+    #[test]
+    fn a_sound_part_is_one_line_with_its_bounds() {
+        let expected = "EMMC OK - 10 % to 20 % of life used (type A cells), 0 % to 10 % (type B cells); reserved blocks \
+                        normal | life_a_used_lower=10%;90;100;0;100 life_a_used_upper=20%;;;0;100 \
+                        life_b_used_lower=0%;90;100;0;100 life_b_used_upper=10%;;;0;100 pre_eol=1;2;3;1;3";
+        assert_eq!(line(&emmc(&[(268, 2), (269, 1), (267, 1)])), (0, expected.into()));
+    }
+
+    #[test]
+    fn every_state_has_its_code() {
+        for (registers, code, start) in [
+            ([(268, 0x0a), (269, 1), (267, 1)], 1, "EMMC WARNING - "),
+            ([(268, 0x01), (269, 0x0b), (267, 1)], 2, "EMMC CRITICAL - "),
+            ([(268, 0x01), (269, 0x01), (267, 2)], 1, "EMMC WARNING - "),
+            ([(268, 0x01), (269, 0x01), (267, 3)], 2, "EMMC CRITICAL - "),
+            ([(268, 0), (269, 0), (267, 0)], 3, "EMMC UNKNOWN - "),
+            ([(268, 0), (269, 3), (267, 1)], 0, "EMMC OK - "),
+        ] {
+            let (found, text) = line(&emmc(&registers));
+            assert!(found == code && text.starts_with(start), "{registers:?}: {found} {text}");
+        }
+    }
+
+    #[test]
+    fn thresholds_are_reached_not_passed() {
+        let options = HealthOptions::new(80, 90).unwrap();
+        let code = |life| check(&emmc(&[(268, life), (269, 1), (267, 1)]), &options).exit_code;
+        assert_eq!([8, 9, 10, 11].map(code), [0, 1, 2, 2]);
+    }
+
+    #[test]
+    fn past_the_end_has_no_upper_value_and_unknown_no_value_at_all() {
+        let (_, past) = line(&emmc(&[(268, 0x0b), (269, 0), (267, 1)]));
+        assert!(past.contains("life_a_used_lower=100%;90;100;0;100 pre_eol"), "{past}");
+        assert!(!past.contains("life_a_used_upper") && !past.contains("life_b"), "{past}");
+    }
+
+    #[test]
+    fn the_line_stays_one_line_and_counters_are_counters() {
+        let mut card = emmc(&[(268, 1), (269, 1), (267, 1)]);
+        card.host.err_stats.insert("Data CRC |\n Errors Occurred: data crc".into(), 12);
+        let (code, text) = line(&card);
+        assert_eq!((code, text.matches('|').count(), text.lines().count()), (1, 1, 1), "{text}");
+        assert!(text.ends_with("crc_errors=12c data_timeouts=0c"), "{text}");
+    }
+
+    #[test]
+    fn an_sd_card_is_unknown_and_called_so() {
+        let card = CardData { kind: Some(CardKind::Sd), ..CardData::default() };
+        let (code, text) = line(&card);
+        assert!(code == 3 && text.starts_with("SD UNKNOWN - ") && !text.contains('|'), "{text}");
+    }
+}

@@ -1,0 +1,74 @@
+/// Why a health question has no answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HealthError {
+    /// A threshold that cannot be one.
+    #[error("thresholds are {warn} % and {crit} %; expected 1 to 100 % each, the warning not above the critical one")]
+    Thresholds {
+        /// Where a warning begins, in percent.
+        warn: u8,
+        /// Where it is critical, in percent.
+        crit: u8,
+    },
+    /// A factor of the endurance is 0.
+    #[error("{what} is 0; expected at least 1")]
+    EnduranceZero {
+        /// Which factor.
+        what: &'static str,
+    },
+    /// The endurance does not fit.
+    #[error("{block_bytes} bytes x {blocks} blocks x {cycles} cycles is more than 2^64 bytes")]
+    EnduranceTooLarge {
+        /// Size of a block.
+        block_bytes: u64,
+        /// Blocks.
+        blocks: u64,
+        /// Cycles.
+        cycles: u64,
+    },
+    /// A write amplification that no controller has.
+    #[error("write amplification is {found}; expected a number of at least 1")]
+    WriteAmplification {
+        /// The number.
+        found: f64,
+    },
+    /// A line of a history file is no observation.
+    #[error("{name}: line {line}: expected {expected}, found {found}")]
+    HistoryLine {
+        /// The file, as the user called it.
+        name: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// It is not known when a card was read.
+    #[error("{name}: expected the time when the card was read, found {found}; a snapshot has it")]
+    NoTime {
+        /// The source, as the user called it.
+        name: String,
+        /// What stands in its place.
+        found: String,
+    },
+    /// The observations are of more than one card.
+    #[error("observations of different cards: CID {first} and CID {other}")]
+    DifferentCards {
+        /// The CID of the first observation that has one.
+        first: String,
+        /// The CID that differs.
+        other: String,
+    },
+    /// An observation from before the part was in service.
+    #[error("the first observation, of {first}, is older than the date of being put in service, {since}")]
+    InServiceLate {
+        /// When it was put in service.
+        since: String,
+        /// Time of the first observation.
+        first: String,
+    },
+    /// There is nothing to forecast from.
+    #[error("no observation; expected at least one line with a time and a life time")]
+    NoObservation,
+}

@@ -1,0 +1,282 @@
+//! When the registers will show 100 % used: the earliest and the latest moment that the observations allow.
+//!
+//! The registers move in steps of 10 %, so a forecast is an interval, and often one without an end: before a register
+//! has moved twice, no wear at all since the first step fits as well. Absent on purpose: a most likely date. Nothing in
+//! the registers supports one.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::HealthError;
+use super::history::HistoryPoint;
+use super::series::{self, Series};
+
+/// What every bound here rests on.
+const ASSUMPTION: &str = "wear goes on at a constant rate, the one of the observations used";
+
+/// What is known beside the observations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ForecastOptions {
+    /// When the part was put in service, new: nothing was used then.
+    pub in_service_since: Option<Timestamp>,
+}
+
+/// When a card's life will be used up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Forecast {
+    /// The kind of cells whose life may end first, or what is missing to tell.
+    pub sentence: String,
+    /// What the bounds rest on.
+    pub assumption: &'static str,
+    /// Observations given.
+    pub observations: usize,
+    /// Time of the first observation.
+    pub first: String,
+    /// Time of the last one; days are counted from here.
+    pub last: String,
+    /// Type A cells.
+    pub life_a: AreaForecast,
+    /// Type B cells.
+    pub life_b: AreaForecast,
+    /// What a sound history does not show: life that comes back, counters that jump.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub anomalies: Vec<String>,
+}
+
+/// How much a forecast can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// 100 % is used already.
+    Reached,
+    /// There is an earliest and a latest moment.
+    Bounded,
+    /// There is an earliest moment only.
+    NotBefore,
+    /// Nothing can be said yet.
+    Unknown,
+}
+
+/// The forecast for one kind of cells.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AreaForecast {
+    /// The register.
+    pub register: &'static str,
+    /// How much can be said.
+    pub outcome: Outcome,
+    /// The forecast in one sentence.
+    pub sentence: String,
+    /// What would tell more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<&'static str>,
+    /// Observations that the bounds rest on.
+    pub observations_used: usize,
+    /// Time of the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_since: Option<String>,
+    /// Whether earlier observations were left out because no constant rate fits them too.
+    pub rate_changed: bool,
+    /// Slowest rate that fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_lower_percent_per_day: Option<f64>,
+    /// Fastest rate that fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_upper_percent_per_day: Option<f64>,
+    /// When 100 % is used, at the earliest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earliest: Option<Moment>,
+    /// When 100 % is used, at the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latest: Option<Moment>,
+    /// What the host may still write until then, where the observations count it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_written: Option<WrittenForecast>,
+}
+
+/// A moment, counted from the last observation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Moment {
+    /// RFC 3339; absent past the year 9999.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Days after the last observation; negative before it.
+    pub days: f64,
+}
+
+/// The forecast counted in bytes that the host writes, which holds also where it writes more on some days than on others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WrittenForecast {
+    /// At least this much can still be written until 100 % is used.
+    pub remaining_lower_bytes: u64,
+    /// At most this much; absent where nothing limits it yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remaining_upper_bytes: Option<u64>,
+}
+
+/// Forecasts from observations in any order.
+///
+/// Errors: no observation, observations of different cards, or one from before the part was in service.
+pub fn forecast(points: &[HistoryPoint], options: &ForecastOptions) -> Result<Forecast, HealthError> {
+    same_card(points)?;
+    let mut points: Vec<&HistoryPoint> = points.iter().collect();
+    points.sort_by_key(|point| point.time);
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Err(HealthError::NoObservation) };
+    if let Some(since) = options.in_service_since.filter(|since| *since > first.time) {
+        return Err(HealthError::InServiceLate { since: since.to_string(), first: first.time.to_string() });
+    }
+    let mut anomalies = Vec::new();
+    let life_a = area("DEVICE_LIFE_TIME_EST_TYP_A", &points, |point| point.life_a, options, &mut anomalies);
+    let life_b = area("DEVICE_LIFE_TIME_EST_TYP_B", &points, |point| point.life_b, options, &mut anomalies);
+    Ok(Forecast {
+        sentence: first_to_end(&life_a, &life_b).sentence.clone(),
+        assumption: ASSUMPTION,
+        observations: points.len(),
+        first: first.time.to_string(),
+        last: last.time.to_string(),
+        life_a,
+        life_b,
+        anomalies,
+    })
+}
+
+fn same_card(points: &[HistoryPoint]) -> Result<(), HealthError> {
+    let mut keys = points.iter().filter_map(HistoryPoint::card_key);
+    let Some(first) = keys.next() else { return Ok(()) };
+    match keys.find(|key| *key != first) {
+        Some(other) => Err(HealthError::DifferentCards { first, other }),
+        None => Ok(()),
+    }
+}
+
+/// The one that ends first: reached before any bound, an earlier bound before a later one, unknown last.
+fn first_to_end<'a>(a: &'a AreaForecast, b: &'a AreaForecast) -> &'a AreaForecast {
+    let key = |area: &AreaForecast| match area.outcome {
+        Outcome::Reached => f64::NEG_INFINITY,
+        _ => area.earliest.as_ref().map_or(f64::INFINITY, |moment| moment.days),
+    };
+    if key(b) < key(a) { b } else { a }
+}
+
+fn area(
+    register: &'static str,
+    points: &[&HistoryPoint],
+    value: impl Fn(&HistoryPoint) -> Option<u8>,
+    options: &ForecastOptions,
+    anomalies: &mut Vec<String>,
+) -> AreaForecast {
+    let series = Series::new(register, points, &value, anomalies);
+    let Some((first, last)) = series.ends() else { return nothing(register, points, value) };
+    if last.value == 11 {
+        return reached(register, &series);
+    }
+    let new_at = options.in_service_since.map(|time| time.as_nanosecond());
+    let recent = series.longest_fit(new_at);
+    let day = |rate: f64| rate * series::NANOSECONDS_PER_DAY;
+    let moment = |at: Option<i128>| at.map(|at| moment(at, last.at));
+    let (earliest, latest) = (moment(recent.fit.end_min), moment(recent.fit.end_max));
+    let outcome = match (&earliest, &latest) {
+        (Some(_), Some(_)) => Outcome::Bounded,
+        (Some(_), None) => Outcome::NotBefore,
+        _ => Outcome::Unknown,
+    };
+    AreaForecast {
+        register,
+        outcome,
+        sentence: sentence(register, &earliest, &latest),
+        needs: needs(outcome),
+        observations_used: recent.count,
+        used_since: timestamp(recent.first.map_or(first.at, |seen| seen.at)),
+        rate_changed: recent.rate_changed,
+        rate_lower_percent_per_day: recent.fit.rate_max.map(|_| day(recent.fit.rate_min)),
+        rate_upper_percent_per_day: recent.fit.rate_max.map(day),
+        earliest,
+        latest,
+        by_written: series::by_written(points, value, anomalies)
+            .map(|(lower, upper)| WrittenForecast { remaining_lower_bytes: lower, remaining_upper_bytes: upper }),
+    }
+}
+
+fn nothing(
+    register: &'static str,
+    points: &[&HistoryPoint],
+    value: impl Fn(&HistoryPoint) -> Option<u8>,
+) -> AreaForecast {
+    let zero = points.iter().any(|point| value(point) == Some(0));
+    let why = if zero { "the part reports 0, not defined" } else { "no observation has the register" };
+    AreaForecast {
+        register,
+        outcome: Outcome::Unknown,
+        sentence: format!("{register}: no forecast, {why}"),
+        needs: None,
+        observations_used: 0,
+        used_since: None,
+        rate_changed: false,
+        rate_lower_percent_per_day: None,
+        rate_upper_percent_per_day: None,
+        earliest: None,
+        latest: None,
+        by_written: None,
+    }
+}
+
+fn reached(register: &'static str, series: &Series) -> AreaForecast {
+    let last = series.ends().map_or(0, |(_, last)| last.at);
+    let (before, after) = series.around_the_end();
+    let earliest = before.map(|at| moment(at, last));
+    let latest = after.map(|at| moment(at, last));
+    let when = match (before.and_then(timestamp), after.and_then(timestamp)) {
+        (Some(before), Some(after)) => format!("between {before} and {after}"),
+        (None, Some(after)) => format!("by {after}, the first observation"),
+        _ => "already".into(),
+    };
+    AreaForecast {
+        outcome: Outcome::Reached,
+        sentence: format!("{register}: 100 % of the estimated life was used {when}"),
+        observations_used: series.seen.len(),
+        earliest,
+        latest,
+        ..nothing(register, &[], |_| None)
+    }
+}
+
+fn needs(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Unknown => Some("a second observation at a later time, or the date when the part was put in service"),
+        Outcome::NotBefore => Some(
+            "the register must be seen to move twice, or once if the date is given when the part was put in service",
+        ),
+        Outcome::Bounded | Outcome::Reached => None,
+    }
+}
+
+fn sentence(register: &str, earliest: &Option<Moment>, latest: &Option<Moment>) -> String {
+    let when = |moment: &Moment, days: f64| match &moment.time {
+        Some(time) => format!("in {days} days ({})", time.split('T').next().unwrap_or(time)),
+        None => format!("in {days} days"),
+    };
+    match (earliest, latest) {
+        (Some(earliest), Some(latest)) => format!(
+            "{register}: 100 % used {} at the earliest, {} at the latest",
+            when(earliest, earliest.days.floor()),
+            when(latest, latest.days.ceil())
+        ),
+        (Some(earliest), None) => {
+            format!("{register}: 100 % used not before {}; no upper bound yet", when(earliest, earliest.days.floor()))
+        }
+        _ => format!("{register}: no forecast from observations at a single time"),
+    }
+}
+
+fn moment(at: i128, last: i128) -> Moment {
+    Moment { time: timestamp(at), days: (at - last) as f64 / series::NANOSECONDS_PER_DAY }
+}
+
+fn timestamp(at: i128) -> Option<String> {
+    let seconds = i64::try_from(at.div_euclid(1_000_000_000)).ok()?;
+    Timestamp::from_second(seconds).ok().map(|time| time.to_string())
+}

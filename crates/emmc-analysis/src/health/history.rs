@@ -1,0 +1,191 @@
+//! Observations of one card over time: a line a day in a file, or two snapshots.
+//!
+//! Shape: one JSON object a line, `{"time": "2026-11-21T07:00:00Z", "life_a": 2, "life_b": 1}`. Keys that this does not
+//! know are left alone, so that a site may keep its own beside them.
+
+use emmc_port::CardData;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::HealthError;
+use super::reading::{self, Area};
+
+/// What was seen of a card at one time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryPoint {
+    /// When it was seen, RFC 3339.
+    #[serde(serialize_with = "rfc3339")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub time: Timestamp,
+    /// DEVICE_LIFE_TIME_EST_TYP_A as the register holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub life_a: Option<u8>,
+    /// DEVICE_LIFE_TIME_EST_TYP_B as the register holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub life_b: Option<u8>,
+    /// PRE_EOL_INFO as the register holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pre_eol: Option<u8>,
+    /// All that the host ever wrote to the card, if something counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// CID in hexadecimal digits: which card it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cid: Option<String>,
+}
+
+fn rfc3339<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(time)
+}
+
+#[derive(Deserialize)]
+struct Line {
+    time: String,
+    life_a: Option<RegisterByte>,
+    life_b: Option<RegisterByte>,
+    pre_eol: Option<RegisterByte>,
+    written_bytes: Option<u64>,
+    cid: Option<String>,
+}
+
+/// A register's byte: `2`, or `"0x02"` as sysfs prints it.
+#[derive(Deserialize)]
+#[serde(try_from = "serde_json::Value")]
+struct RegisterByte(u8);
+
+impl TryFrom<serde_json::Value> for RegisterByte {
+    type Error = String;
+
+    fn try_from(value: serde_json::Value) -> Result<Self, String> {
+        let number = match &value {
+            serde_json::Value::String(text) => text
+                .trim()
+                .strip_prefix("0x")
+                .map_or_else(|| text.trim().parse().ok(), |digits| u8::from_str_radix(digits, 16).ok()),
+            other => other.as_u64().and_then(|number| u8::try_from(number).ok()),
+        };
+        number.map(Self).ok_or_else(|| format!("a register byte cannot be {value}"))
+    }
+}
+
+impl HistoryPoint {
+    /// What a card shows, at the time when it was read.
+    ///
+    /// Errors: no source of the card says when it was read.
+    pub fn from_card(card: &CardData) -> Result<Self, HealthError> {
+        let stamp = card.origins.iter().find_map(|origin| origin.taken_at.as_deref());
+        let no_time = |found: &str| HealthError::NoTime { name: card.name(), found: found.into() };
+        let text = stamp.ok_or_else(|| no_time("none"))?;
+        let life = |area| reading::life(card, area, &super::HealthOptions::default()).reading.raw;
+        let byte = |raw: Option<u16>| raw.and_then(|raw| u8::try_from(raw).ok());
+        Ok(Self {
+            time: text.parse().map_err(|_| no_time(text))?,
+            life_a: byte(life(Area::A)),
+            life_b: byte(life(Area::B)),
+            pre_eol: byte(reading::pre_eol(card).raw),
+            written_bytes: None,
+            cid: card.cid.map(|cid| cid.0.iter().map(|byte| format!("{byte:02x}")).collect()),
+        })
+    }
+
+    /// The observation as one line of a history file, without the line break.
+    pub fn to_line(&self) -> String {
+        // A struct of numbers and strings always serialises.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The CID without its last byte, which many host controllers strip, in lower case.
+    pub(super) fn card_key(&self) -> Option<String> {
+        let digits: String = self.cid.as_ref()?.trim().trim_start_matches("0x").to_ascii_lowercase();
+        digits.get(..30).map(str::to_owned)
+    }
+}
+
+/// Reads a history file: one JSON object a line, blank lines aside, in any order.
+///
+/// Errors: the first line that is no observation, by its number.
+pub fn parse_history(name: &str, text: &str) -> Result<Vec<HistoryPoint>, HealthError> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines.map(|(index, line)| point(name, index + 1, line)).collect()
+}
+
+fn point(name: &str, number: usize, text: &str) -> Result<HistoryPoint, HealthError> {
+    let wrong = |expected: &str, found: String| HealthError::HistoryLine {
+        name: name.into(),
+        line: number,
+        expected: expected.into(),
+        found,
+    };
+    let line: Line = serde_json::from_str(text).map_err(|error| {
+        let mut found: String = text.trim().chars().take(40).collect();
+        if found.len() < text.trim().len() {
+            found.push_str("...");
+        }
+        let reason = error.to_string();
+        let reason = reason.split(" at line ").next().unwrap_or_default();
+        wrong("an object like {\"time\": \"2026-11-21T07:00:00Z\", \"life_a\": 2}", format!("{found} ({reason})"))
+    })?;
+    let time = line.time.trim().parse();
+    Ok(HistoryPoint {
+        time: time.map_err(|_| wrong("a time like 2026-11-21T07:00:00Z", format!("{:?}", line.time)))?,
+        life_a: line.life_a.map(|byte| byte.0),
+        life_b: line.life_b.map(|byte| byte.0),
+        pre_eol: line.pre_eol.map(|byte| byte.0),
+        written_bytes: line.written_bytes,
+        cid: line.cid,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_port::Format;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_read_in_every_spelling_and_written_in_one() {
+        let text = concat!(
+            "{\"time\": \"2026-01-01T00:00:00Z\", \"life_a\": 2, \"life_b\": 1, \"pre_eol\": 1, \"written_bytes\": 7}\n",
+            "\n",
+            "  {\"time\": \"2026-01-02T01:00:00+01:00\", \"life_a\": \"0x0b\", \"life_b\": null, \"host\": {\"name\": \"x\"}}\r\n",
+        );
+        let points = parse_history("h", text).unwrap();
+        assert_eq!(points.len(), 2);
+        assert_eq!((points[0].life_a, points[0].written_bytes, points[1].life_a), (Some(2), Some(7), Some(11)));
+        assert_eq!((points[1].life_b, points[1].pre_eol), (None, None));
+        assert_eq!(points[1].to_line(), "{\"time\":\"2026-01-02T00:00:00Z\",\"life_a\":11}");
+        assert_eq!(parse_history("h", &points[0].to_line()).unwrap(), points[..1]);
+    }
+
+    #[test]
+    fn a_bad_line_is_named_with_its_number() {
+        let message = |text: &str| parse_history("wear.log", text).unwrap_err().to_string();
+        let good = "{\"time\": \"2026-01-01T00:00:00Z\"}\n";
+        for (line, part) in [
+            ("life_a 2", "found life_a 2 (expected value)"),
+            ("{\"life_a\": 2}", "missing field `time`"),
+            ("{\"time\": \"yesterday\"}", "a time like 2026-11-21T07:00:00Z, found \"yesterday\""),
+            ("{\"time\": \"2026-01-01T00:00:00Z\", \"life_a\": 300}", "a register byte cannot be 300"),
+            ("{\"time\": \"2026-01-01T00:00:00Z\", \"written_bytes\": -1}", "invalid value"),
+            ("[1, 2", "line 3"),
+            ("\u{feff}{}", "line 3"),
+        ] {
+            let message = message(&format!("{good}\n{line}\n{good}"));
+            assert!(message.starts_with("wear.log: line 3: expected ") && message.contains(part), "{message}");
+        }
+        assert_eq!(parse_history("wear.log", "\n\n").unwrap(), []);
+    }
+
+    #[test]
+    fn a_card_without_a_time_is_refused() {
+        let mut card = CardData::new("dump.bin", Format::ExtCsdBinary);
+        let refused = HistoryPoint::from_card(&card).map_err(|error| error.to_string());
+        let expected = "dump.bin: expected the time when the card was read, found none; a snapshot has it";
+        assert_eq!(refused, Err(expected.into()));
+        card.sysfs.insert("life_time".into(), "0x01 0x02".into());
+        card.origins[0].taken_at = Some("2026-11-21T07:00:00Z".into());
+        let point = HistoryPoint::from_card(&card).unwrap();
+        assert_eq!((point.life_a, point.life_b, point.pre_eol), (Some(1), Some(2), None));
+    }
+}

@@ -1,0 +1,202 @@
+//! The way between host and card: errors that the host controller's driver counted.
+//!
+//! Source: Linux drivers/mmc/core/debugfs.c, `err_stats`. Absent on purpose: a rate. The kernel counts errors since boot
+//! but not commands, so one CRC error an hour cannot be told from one in a million.
+
+use emmc_port::CardData;
+use serde::Serialize;
+
+use crate::finding::Severity;
+
+/// CRC errors from here on are more than a stray one.
+///
+/// Assumed: a good link makes none at all, and an unlucky boot or a hot plug explains a few.
+const MANY_CRC_ERRORS: u64 = 10;
+
+/// What one counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkErrorKind {
+    /// A command or its answer arrived damaged.
+    CommandCrc,
+    /// A data block arrived damaged.
+    DataCrc,
+    /// A command was not answered.
+    CommandTimeout,
+    /// Data did not come, or the card stayed busy too long.
+    DataTimeout,
+    /// A whole request was given up.
+    RequestTimeout,
+    /// The sampling point could not be tuned.
+    Tuning,
+    /// A command that the controller sends by itself failed.
+    AutoCommand,
+    /// The command queue found an error in a card's answer.
+    CommandQueue,
+    /// The controller itself failed: DMA, encryption, interrupts.
+    Controller,
+    /// A counter that this does not know.
+    Other,
+}
+
+/// One counter that is not zero.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LinkError {
+    /// What it counts.
+    pub kind: LinkErrorKind,
+    /// Its name in the kernel.
+    pub name: String,
+    /// Errors since boot, or since the counters were cleared.
+    pub count: u64,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// The state of the way between host and card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HostLink {
+    /// How much it matters; unknown where the source has no counters.
+    pub severity: Severity,
+    /// What it comes to.
+    pub text: String,
+    /// Counters that are not zero, the gravest first.
+    pub errors: Vec<LinkError>,
+}
+
+impl HostLink {
+    /// The sum of all counters of some kinds, or `None` where the source has no counters.
+    pub fn count(&self, kinds: &[LinkErrorKind]) -> Option<u64> {
+        let counted = self.errors.iter().filter(|error| kinds.contains(&error.kind));
+        (self.severity != Severity::Unknown).then(|| counted.fold(0, |sum, error| error.count.saturating_add(sum)))
+    }
+}
+
+/// Judges the host controller's counters.
+pub(super) fn host_link(card: &CardData) -> HostLink {
+    let counters = &card.host.err_stats;
+    if counters.is_empty() {
+        let text = "no error counters in this source (debugfs err_stats, Linux 6.0 and later)".into();
+        return HostLink { severity: Severity::Unknown, text, errors: Vec::new() };
+    }
+    let mut errors: Vec<LinkError> =
+        counters.iter().filter(|(_, count)| **count > 0).map(|(name, count)| link_error(name, *count)).collect();
+    errors.sort_by_key(|error| error.severity);
+    let severity = errors.first().map_or(Severity::Good, |error| error.severity);
+    HostLink { severity, text: text(severity, &errors), errors }
+}
+
+fn text(severity: Severity, errors: &[LinkError]) -> String {
+    let counts: Vec<String> = errors
+        .iter()
+        .filter(|error| error.severity == severity)
+        .map(|error| format!("{} {}", error.count, error.name.trim()))
+        .collect();
+    match severity {
+        Severity::Good if errors.is_empty() => "no error counted since boot".into(),
+        Severity::Good => format!("only what probing a card causes: {}", counts.join(", ")),
+        _ => format!("{} since boot, of an unknown number of commands", counts.join(", ")),
+    }
+}
+
+fn link_error(name: &str, count: u64) -> LinkError {
+    use LinkErrorKind::*;
+    let kind = kind(name);
+    let (severity, meaning) = match kind {
+        CommandCrc | DataCrc if count >= MANY_CRC_ERRORS => (Severity::Warning, "signals are damaged on the way"),
+        CommandCrc | DataCrc => (Severity::Notice, "signals were damaged on the way a few times"),
+        CommandTimeout => (Severity::Good, "commands without an answer; probing for other kinds of card causes some"),
+        DataTimeout => (Severity::Warning, "the card did not deliver, or stayed busy, in time"),
+        RequestTimeout => (Severity::Warning, "the driver gave up waiting for the controller"),
+        Tuning => (Severity::Notice, "the sampling point could not be tuned at first"),
+        AutoCommand => (Severity::Notice, "a command that the controller adds by itself failed"),
+        CommandQueue => (Severity::Warning, "the command queue had to recover"),
+        Controller => (Severity::Warning, "the host controller itself failed"),
+        Other => (Severity::Notice, "an error that is not classified here"),
+    };
+    LinkError { kind, name: name.into(), count, severity, meaning }
+}
+
+fn kind(name: &str) -> LinkErrorKind {
+    use LinkErrorKind::*;
+    // The order matters: "CMDQ Request Timedout" is a request, "Auto-Cmd Error" no command error.
+    const WORDS: [(&str, LinkErrorKind); 12] = [
+        ("auto-cmd", AutoCommand),
+        ("command crc", CommandCrc),
+        ("data crc", DataCrc),
+        ("command timeout", CommandTimeout),
+        ("data timeout", DataTimeout),
+        ("controller timed", Controller),
+        ("request timed", RequestTimeout),
+        ("tuning", Tuning),
+        ("cmdq", CommandQueue),
+        ("adma", Controller),
+        ("ice config", Controller),
+        ("unexpected irq", Controller),
+    ];
+    let name = name.to_ascii_lowercase();
+    WORDS.iter().find(|(word, _)| name.contains(word)).map_or(Other, |(_, kind)| *kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(counters: &[(&str, u64)]) -> CardData {
+        let mut card = CardData::default();
+        card.host.err_stats = counters.iter().map(|(name, count)| ((*name).to_string(), *count)).collect();
+        card
+    }
+
+    #[test]
+    fn every_counter_of_the_kernel_is_classified() {
+        use LinkErrorKind::*;
+        for (name, expected) in [
+            ("Command Timeout Occurred", CommandTimeout),
+            ("Command CRC Errors Occurred", CommandCrc),
+            ("Data Timeout Occurred", DataTimeout),
+            ("Data CRC Errors Occurred", DataCrc),
+            ("Auto-Cmd Error Occurred", AutoCommand),
+            ("ADMA Error Occurred", Controller),
+            ("Tuning Error Occurred", Tuning),
+            ("CMDQ RED Errors", CommandQueue),
+            ("CMDQ GCE Errors", CommandQueue),
+            ("CMDQ ICCE Errors", CommandQueue),
+            ("Request Timedout", RequestTimeout),
+            ("CMDQ Request Timedout", RequestTimeout),
+            ("ICE Config Errors", Controller),
+            ("Controller Timedout errors", Controller),
+            ("Unexpected IRQ errors", Controller),
+            ("Something new", Other),
+        ] {
+            assert_eq!(kind(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_counters_are_unknown_and_zero_counters_are_good() {
+        assert_eq!(host_link(&card(&[])).severity, Severity::Unknown);
+        assert_eq!(host_link(&card(&[])).count(&[LinkErrorKind::DataCrc]), None);
+        let link = host_link(&card(&[("Data CRC Errors Occurred", 0), ("Command Timeout Occurred", 0)]));
+        assert_eq!((link.severity, link.errors.len()), (Severity::Good, 0));
+        assert_eq!(link.count(&[LinkErrorKind::DataCrc]), Some(0));
+    }
+
+    #[test]
+    fn damage_on_the_way_outweighs_what_probing_causes() {
+        let link = host_link(&card(&[("Command Timeout Occurred", 14)]));
+        assert_eq!(link.severity, Severity::Good);
+        assert!(link.text.contains("14 Command Timeout"), "{}", link.text);
+        let link = host_link(&card(&[("Command Timeout Occurred", 14), ("Data CRC Errors Occurred", 3)]));
+        assert_eq!(link.severity, Severity::Notice);
+        let link = host_link(&card(&[("Command CRC Errors Occurred", 3), ("Data CRC Errors Occurred", u64::MAX)]));
+        assert_eq!(link.severity, Severity::Warning);
+        assert_eq!(link.errors[0].kind, LinkErrorKind::DataCrc);
+        assert_eq!(link.count(&[LinkErrorKind::DataCrc, LinkErrorKind::CommandCrc]), Some(u64::MAX));
+        assert!(link.text.contains("unknown number of commands"), "{}", link.text);
+    }
+}

@@ -1,0 +1,259 @@
+//! Single register readings: the value, what it means, or why there is none.
+
+use emmc_port::CardData;
+use emmc_regs::CardKind;
+use emmc_regs::ext_csd::{LifeTime, PreEol};
+use serde::Serialize;
+
+use super::HealthOptions;
+use crate::finding::Severity;
+
+/// EXT_CSD_REV that brought the health registers: eMMC 5.0.
+const HEALTH_REV: u8 = 7;
+/// EXT_CSD_REV that brought BKOPS_STATUS: eMMC 4.41.
+const BKOPS_REV: u8 = 5;
+/// EXT_CSD_REV that brought EXCEPTION_EVENTS_STATUS: eMMC 4.5.
+const EVENTS_REV: u8 = 6;
+/// From here on a part's wear is mentioned though nothing needs doing yet.
+///
+/// Unit: percent of estimated life. Assumed: early enough to order spares; the standard gives no such mark.
+const NOTICE_PERCENT: u8 = 70;
+
+/// What a value was read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadFrom {
+    /// The register itself.
+    ExtCsd,
+    /// An attribute in sysfs, which keeps what the kernel read when it last probed the card.
+    Sysfs,
+}
+
+/// Why there is no value; none of these means that the card is bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Absent {
+    /// The register is 0: the part does not say.
+    NotDefined,
+    /// The register holds a value that the standard does not assign.
+    NotAssigned,
+    /// The part follows a standard that does not have the register.
+    PartTooOld,
+    /// The part says that it lacks the feature.
+    NotSupported,
+    /// SD cards have no such register.
+    SdCard,
+    /// The source does not hold the register; the card may.
+    NotInSource,
+}
+
+/// One register: its value and meaning, or why there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reading {
+    /// The register's name in the standard.
+    pub register: &'static str,
+    /// What it holds, also where that means nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<u16>,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it means.
+    pub text: String,
+    /// What it was read from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_from: Option<ReadFrom>,
+    /// Why there is no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absent: Option<Absent>,
+}
+
+impl Reading {
+    /// Whether the register tells anything.
+    pub fn is_known(&self) -> bool {
+        self.absent.is_none()
+    }
+
+    /// The register with its value, as evidence: `PRE_EOL_INFO = 0x02 (EXT_CSD)`.
+    pub fn evidence(&self) -> String {
+        match (self.raw, self.read_from) {
+            (Some(raw), Some(ReadFrom::Sysfs)) => format!("{} = {raw:#04x} (sysfs)", self.register),
+            (Some(raw), _) => format!("{} = {raw:#04x} (EXT_CSD)", self.register),
+            (None, _) => format!("{}: {}", self.register, self.text),
+        }
+    }
+}
+
+/// Which cells a life time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Area {
+    A,
+    B,
+}
+
+/// Used life as a range: the registers move in steps of 10 %.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LifeReading {
+    /// The register.
+    #[serde(flatten)]
+    pub reading: Reading,
+    /// At least this much of the estimated life is used.
+    ///
+    /// Unit: percent.
+    pub used_lower_percent: Option<u8>,
+    /// At most this much is used; absent past 100 %.
+    ///
+    /// Unit: percent.
+    pub used_upper_percent: Option<u8>,
+    /// Which cells are meant.
+    pub cells: &'static str,
+}
+
+/// A value or the reason for none, before it is judged.
+type Found = Result<(u8, ReadFrom), Absent>;
+
+/// Reads DEVICE_LIFE_TIME_EST_TYP_A or _B.
+pub(crate) fn life(card: &CardData, area: Area, options: &HealthOptions) -> LifeReading {
+    let (register, offset, word, cells) = match area {
+        Area::A => {
+            ("DEVICE_LIFE_TIME_EST_TYP_A", 268, 0, "type A cells: the vendor chooses which; usually SLC or pSLC")
+        }
+        Area::B => ("DEVICE_LIFE_TIME_EST_TYP_B", 269, 1, "type B cells: the vendor chooses which; usually MLC or TLC"),
+    };
+    let found = health_byte(card, offset, "life_time", word);
+    let used = found.ok().and_then(|(raw, _)| LifeTime(raw).used_percent());
+    let reading = judge(register, found, |raw| match (used, raw) {
+        (Some((lower, _)), _) => Ok((life_severity(lower, options), LifeTime(raw).to_string())),
+        (None, 0) => Err(Absent::NotDefined),
+        (None, _) => Err(Absent::NotAssigned),
+    });
+    LifeReading {
+        reading,
+        used_lower_percent: used.map(|(lower, _)| lower),
+        used_upper_percent: used.and_then(|(_, upper)| upper),
+        cells,
+    }
+}
+
+fn life_severity(used_lower_percent: u8, options: &HealthOptions) -> Severity {
+    match used_lower_percent {
+        lower if lower >= options.crit_percent() => Severity::Critical,
+        lower if lower >= options.warn_percent() => Severity::Warning,
+        lower if lower >= NOTICE_PERCENT => Severity::Notice,
+        _ => Severity::Good,
+    }
+}
+
+/// Reads PRE_EOL_INFO.
+pub(crate) fn pre_eol(card: &CardData) -> Reading {
+    judge("PRE_EOL_INFO", health_byte(card, 267, "pre_eol_info", 0), |raw| match raw {
+        1 => Ok((Severity::Good, PreEol(raw).to_string())),
+        2 => Ok((Severity::Warning, PreEol(raw).to_string())),
+        3 => Ok((Severity::Critical, PreEol(raw).to_string())),
+        0 => Err(Absent::NotDefined),
+        _ => Err(Absent::NotAssigned),
+    })
+}
+
+/// Reads BKOPS_STATUS: whether the card has housekeeping to do that it could not yet do.
+pub(crate) fn bkops(card: &CardData) -> Reading {
+    let supported = card.ext_csd.as_ref().and_then(|csd| csd.bit(502, 0));
+    let found = match (supported, ext_csd_byte(card, 246, BKOPS_REV)) {
+        (Some(false), Ok(_)) => Err(Absent::NotSupported),
+        (_, found) => found,
+    };
+    judge("BKOPS_STATUS", found, |raw| match raw & 3 {
+        0 => Ok((Severity::Good, "no background operations outstanding".into())),
+        1 => Ok((Severity::Good, "background operations outstanding, not critical".into())),
+        2 => Ok((Severity::Warning, "background operations outstanding: performance suffers".into())),
+        _ => Ok((Severity::Warning, "background operations outstanding: critical".into())),
+    })
+}
+
+/// Reads EXCEPTION_EVENTS_STATUS.
+pub(crate) fn exception_events(card: &CardData) -> Reading {
+    const EVENTS: [(u8, &str, Severity); 5] = [
+        (0, "URGENT_BKOPS: the card asks for background operations", Severity::Warning),
+        (1, "DYNCAP_NEEDED: the card asks the host to give up capacity", Severity::Warning),
+        (2, "SYSPOOL_EXHAUSTED: no room left for data tagged as system data", Severity::Notice),
+        (3, "PACKED_FAILURE: a packed command failed", Severity::Notice),
+        (4, "EXTENDED_SECURITY_FAILURE: an extended security command failed", Severity::Notice),
+    ];
+    judge("EXCEPTION_EVENTS_STATUS", ext_csd_byte(card, 54, EVENTS_REV), |raw| {
+        let set = EVENTS.iter().filter(|(bit, _, _)| raw >> bit & 1 == 1);
+        let severity = set.clone().map(|(_, _, severity)| *severity).min().unwrap_or(Severity::Good);
+        let names: Vec<&str> = set.map(|(_, name, _)| *name).collect();
+        Ok((severity, if names.is_empty() { "no event".into() } else { names.join("; ") }))
+    })
+}
+
+fn judge(
+    register: &'static str,
+    found: Found,
+    meaning: impl FnOnce(u8) -> Result<(Severity, String), Absent>,
+) -> Reading {
+    let (raw, read_from) = (found.ok().map(|(raw, _)| u16::from(raw)), found.ok().map(|(_, from)| from));
+    match found.and_then(|(raw, _)| meaning(raw)) {
+        Ok((severity, text)) => Reading { register, raw, severity, text, read_from, absent: None },
+        Err(absent) => {
+            let text = absent_text(absent, raw);
+            Reading { register, raw, severity: Severity::Unknown, text, read_from, absent: Some(absent) }
+        }
+    }
+}
+
+fn absent_text(absent: Absent, raw: Option<u16>) -> String {
+    match (absent, raw) {
+        (Absent::NotDefined, _) => "unknown: the part reports 0, not defined".into(),
+        (Absent::NotAssigned, Some(raw)) => format!("unknown: {raw:#04x} is not assigned by the standard"),
+        (Absent::NotAssigned, None) => "unknown: a value that the standard does not assign".into(),
+        (Absent::PartTooOld, _) => "the part cannot tell: its standard does not have the register".into(),
+        (Absent::NotSupported, _) => "not supported by the part".into(),
+        (Absent::SdCard, _) => "SD cards have no such register".into(),
+        (Absent::NotInSource, _) => "not in this source".into(),
+    }
+}
+
+/// A health byte from EXT_CSD, or from the sysfs attribute's word where EXT_CSD does not have it.
+fn health_byte(card: &CardData, offset: u16, attribute: &str, word: usize) -> Found {
+    ext_csd_byte(card, offset, HEALTH_REV).or_else(|absent| match (absent, sysfs_byte(card, attribute, word)) {
+        (Absent::NotInSource, Some(raw)) => Ok((raw, ReadFrom::Sysfs)),
+        (absent, _) => Err(absent),
+    })
+}
+
+fn ext_csd_byte(card: &CardData, offset: u16, since_rev: u8) -> Found {
+    if card.kind == Some(CardKind::Sd) {
+        return Err(Absent::SdCard);
+    }
+    if rev(card).map_or_else(|| stated_older(card, since_rev), |rev| rev < since_rev) {
+        return Err(Absent::PartTooOld);
+    }
+    let byte = card.ext_csd.as_ref().and_then(|csd| csd.byte(offset));
+    byte.map(|raw| (raw, ReadFrom::ExtCsd)).ok_or(Absent::NotInSource)
+}
+
+/// EXT_CSD_REV, from the register or from sysfs.
+pub(crate) fn rev(card: &CardData) -> Option<u8> {
+    card.ext_csd.as_ref().and_then(|csd| csd.byte(192)).or_else(|| sysfs_byte(card, "rev", 0))
+}
+
+/// Whether a stated version of the standard (`4.5`) is older than the revision that brought a register.
+fn stated_older(card: &CardData, since_rev: u8) -> bool {
+    let number = |text: &str| text.get(..3).and_then(|start| start.parse::<f32>().ok());
+    let since = emmc_regs::ext_csd::mmc_version(since_rev).and_then(number);
+    let stated = card.stated.mmc_version.as_deref().map(str::trim).and_then(number);
+    matches!((stated, since), (Some(stated), Some(since)) if stated < since)
+}
+
+/// Word `word` of a sysfs attribute that prints bytes: `0x01 0x02`.
+pub(crate) fn sysfs_byte(card: &CardData, attribute: &str, word: usize) -> Option<u8> {
+    let text = card.sysfs.get(attribute)?.split_whitespace().nth(word)?;
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u8::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

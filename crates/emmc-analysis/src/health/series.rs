@@ -1,0 +1,138 @@
+//! One register over time, cleaned of what cannot be wear, and the longest recent stretch that one rate explains.
+
+use super::history::HistoryPoint;
+use super::wear_line::{self, Fit, Seen};
+
+pub(super) const NANOSECONDS_PER_DAY: f64 = 86_400e9;
+
+/// Values of one register in order of time, none of them 0 and none smaller than the one before.
+pub(super) struct Series {
+    pub(super) seen: Vec<Seen>,
+}
+
+/// The stretch that a forecast rests on.
+pub(super) struct Stretch {
+    pub(super) fit: Fit,
+    pub(super) first: Option<Seen>,
+    pub(super) count: usize,
+    pub(super) rate_changed: bool,
+}
+
+impl Series {
+    /// What the points, which are in order of time, show of one register; oddities go to `anomalies`.
+    pub(super) fn new(
+        register: &str,
+        points: &[&HistoryPoint],
+        value: impl Fn(&HistoryPoint) -> Option<u8>,
+        anomalies: &mut Vec<String>,
+    ) -> Self {
+        let mut series = Self { seen: Vec::with_capacity(points.len()) };
+        let (mut unassigned, mut falls, mut last_fall) = (0, 0, String::new());
+        for point in points {
+            match value(point) {
+                Some(value @ 1..=11) => {
+                    if let Some(before) = series.seen.last().filter(|before| value < before.value) {
+                        falls += 1;
+                        last_fall = format!("from {:#04x} to {value:#04x} at {}", before.value, point.time);
+                        series.seen.clear();
+                    }
+                    series.seen.push(Seen { at: point.time.as_nanosecond(), value });
+                }
+                Some(0) | None => {}
+                Some(_) => unassigned += 1,
+            }
+        }
+        if falls > 0 {
+            anomalies.push(format!(
+                "{register} went down {}, {last_fall}: wear does not come back, so this is another card, new firmware \
+                 or a damaged reading; what was seen before is left out",
+                times(falls)
+            ));
+        }
+        if unassigned > 0 {
+            anomalies.push(format!("{register} had a value that the standard does not assign {}", times(unassigned)));
+        }
+        series
+    }
+
+    pub(super) fn ends(&self) -> Option<(Seen, Seen)> {
+        Some((*self.seen.first()?, *self.seen.last()?))
+    }
+
+    /// The last time that less than 100 % was shown, and the first time that more was.
+    pub(super) fn around_the_end(&self) -> (Option<i128>, Option<i128>) {
+        let below = self.seen.iter().rev().find(|seen| seen.value < 11).map(|seen| seen.at);
+        (below, self.seen.iter().find(|seen| seen.value == 11).map(|seen| seen.at))
+    }
+
+    /// The longest stretch up to the last observation through which a line fits.
+    pub(super) fn longest_fit(&self, new_at: Option<i128>) -> Stretch {
+        if let Some(fit) = new_at.and_then(|_| wear_line::fit(&self.seen, new_at)) {
+            return Stretch { fit, first: self.seen.first().copied(), count: self.seen.len(), rate_changed: false };
+        }
+        let (start, fit) = longest_fit(&self.seen);
+        let fit = fit.unwrap_or(Fit { rate_min: 0.0, rate_max: None, end_min: None, end_max: None });
+        Stretch {
+            fit,
+            first: self.seen.get(start).copied(),
+            count: self.seen.len().saturating_sub(start),
+            rate_changed: start > 0 || new_at.is_some(),
+        }
+    }
+}
+
+/// Where the longest fitting stretch begins. A shorter stretch has fewer bands to pass, so it fits if a longer one does:
+/// halving the range finds the border in a few steps.
+fn longest_fit(seen: &[Seen]) -> (usize, Option<Fit>) {
+    let fit_from = |start: usize| seen.get(start..).and_then(|rest| wear_line::fit(rest, None));
+    let (mut low, mut high) = (0, seen.len().saturating_sub(1));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if fit_from(middle).is_some() {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    (low, fit_from(low))
+}
+
+/// What can still be written until 100 %: at least, and at most. `None` where too few points count what was written.
+pub(super) fn by_written(
+    points: &[&HistoryPoint],
+    value: impl Fn(&HistoryPoint) -> Option<u8>,
+    anomalies: &mut Vec<String>,
+) -> Option<(u64, Option<u64>)> {
+    let mut seen: Vec<Seen> = Vec::new();
+    let (mut resets, mut last_reset) = (0, String::new());
+    for point in points {
+        let (Some(value @ 1..=11), Some(written)) = (value(point), point.written_bytes) else { continue };
+        let at = i128::from(written);
+        match seen.last() {
+            Some(before) if at < before.at => {
+                resets += 1;
+                last_reset = format!("from {} to {written} at {}", before.at, point.time);
+                seen.clear();
+            }
+            Some(before) if value < before.value => seen.clear(),
+            _ => {}
+        }
+        seen.push(Seen { at, value });
+    }
+    if resets > 0 {
+        let message = format!("written_bytes went down {}, {last_reset}: the counter was reset", times(resets));
+        // Both registers are counted against the same bytes: one message is enough.
+        if !anomalies.contains(&message) {
+            anomalies.push(message);
+        }
+    }
+    let (_, fit) = longest_fit(&seen);
+    let last = seen.last().filter(|last| last.value < 11)?.at;
+    let remaining = |end: i128| u64::try_from((end - last).max(0)).unwrap_or(u64::MAX);
+    let fit = fit?;
+    fit.end_min.map(|end| (remaining(end), fit.end_max.map(remaining)))
+}
+
+fn times(count: usize) -> String {
+    if count == 1 { "once".into() } else { format!("{count} times") }
+}
