@@ -1,0 +1,63 @@
+//! The rules of style that a program can check, over every file that git knows or would add.
+
+mod crates;
+mod files;
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::metadata::{self, Workspace};
+
+/// Prints every violation; fails if there is one.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let violations = violations()?;
+    for violation in &violations {
+        eprintln!("{violation}");
+    }
+    ensure!(violations.is_empty(), "{} violations of the rules in xtask/src/tidy", violations.len());
+    Ok(())
+}
+
+fn violations() -> anyhow::Result<Vec<String>> {
+    let Workspace { root, packages, .. } = metadata::workspace()?;
+    let mut violations = Vec::new();
+    let mut test_data = Vec::new();
+    for path in tracked(&root)? {
+        // What is deleted but not yet staged is none of ours; a link is judged where it leads.
+        let file = root.join(&path);
+        if file.is_symlink() || !file.is_file() {
+            continue;
+        }
+        let bytes = std::fs::read(&file).with_context(|| path.clone())?;
+        if let Ok(text) = String::from_utf8(bytes) {
+            violations.extend(files::check(&path, &text));
+        }
+        test_data.extend(path.strip_prefix("testdata/").map(str::to_string));
+    }
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    violations.extend(files::provenance(&test_data, &read("testdata/README.md")));
+    violations.extend(files::changelog(&read("CHANGELOG.md")));
+    violations.extend(crates::check(&packages));
+    Ok(violations)
+}
+
+fn tracked(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root);
+    let output = git.output().context("cannot run git")?;
+    ensure!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let mut paths: Vec<String> = String::from_utf8(output.stdout)?.split_terminator('\0').map(str::to_string).collect();
+    paths.dedup();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_tree_is_tidy() {
+        let violations = super::violations().unwrap();
+        assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Rules that hold inside one file.
+
+/// A file longer than this has more than one concern.
+const LINES_MAX: usize = 400;
+
+/// Tables, which no split makes shorter to read.
+const TABLES: [&str; 2] = ["crates/emmc-regs/src/ext_csd/table_", "crates/emmc-regs/src/manufacturer/table.rs"];
+
+/// The files that may hold `unsafe` code, each with its reason beside it.
+const UNSAFE_FILES: [&str; 1] = ["crates/emmc-linux/src/ioctl.rs"];
+
+/// The crates with input and output, clocks and threads; all others are core and have none.
+const EDGE: [&str; 4] = ["emmc-linux", "emmc-serve", "emmc-compare", "emmclab"];
+
+/// What the core does not use outside its tests.
+const OUTSIDE: [&str; 8] = [
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::env::",
+    "SystemTime::now",
+    "Instant::now",
+    "Timestamp::now",
+];
+
+/// Words that belong to one machine or to a registry, and the files that need them. Written apart, so that this file
+/// passes its own check.
+const FORBIDDEN: [(&str, &[&str]); 9] = [
+    (concat!("/ho", "me/"), &[]),
+    (concat!("/ro", "ot/"), &[]),
+    (concat!("/wo", "rk/"), &[]),
+    (concat!("/Us", "ers/"), &[]),
+    (concat!("crates", ".io"), &["Cargo.lock"]),
+    (concat!("pypi", ".org"), &[]),
+    (concat!("python", "hosted"), &[]),
+    (concat!("npm", "js.org"), &[]),
+    (concat!("debian", ".org"), &[]),
+];
+
+/// Everything wrong in the file at `path`, counted from the top of the repository.
+pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
+    let mut violations = Vec::new();
+    let mut report = |line: usize, what: String| violations.push(format!("{path}:{line}: {what}"));
+    for (word, allowed) in FORBIDDEN {
+        if !allowed.contains(&path) {
+            for (index, _) in text.lines().enumerate().filter(|(_, line)| line.contains(word)) {
+                report(index + 1, format!("{word:?} does not belong into the tree"));
+            }
+        }
+    }
+    let is_member = path.starts_with("crates/") || path.starts_with("xtask/");
+    if is_member && path.ends_with("/Cargo.toml") && !text.contains("[lints]\nworkspace = true") {
+        report(1, "expected [lints] workspace = true, which denies unsafe code".into());
+    }
+    if !path.ends_with(".rs") {
+        return violations;
+    }
+    let lines = text.lines().count();
+    if lines > LINES_MAX && !TABLES.iter().any(|table| path.starts_with(table)) {
+        report(lines, format!("{lines} lines, more than {LINES_MAX}: split by concern"));
+    }
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| allows_unsafe(line)) {
+        if !UNSAFE_FILES.contains(&path) {
+            report(index + 1, format!("{:?} outside {UNSAFE_FILES:?}", line.trim()));
+        }
+    }
+    if is_core(path) {
+        for (index, line) in code(text) {
+            for word in OUTSIDE.iter().filter(|word| line.contains(*word)) {
+                report(index + 1, format!("{word:?} in a core crate"));
+            }
+        }
+    }
+    violations
+}
+
+/// Every file below testdata has a row, or a row of its folder, in its README.
+pub(crate) fn provenance(files: &[String], readme: &str) -> Vec<String> {
+    let rows: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()).collect();
+    let has_row = |file: &str| rows.iter().any(|row| *row == file || row.ends_with('/') && file.starts_with(row));
+    let without = files.iter().filter(|file| *file != "README.md" && !has_row(file));
+    without.map(|file| format!("testdata/{file}: no row in testdata/README.md says where it comes from")).collect()
+}
+
+/// The changelog has a place for what is not released, or names this version.
+pub(crate) fn changelog(text: &str) -> Vec<String> {
+    let current = |line: &str| {
+        let heading = line.strip_prefix("## ").unwrap_or_default().trim_start_matches('[');
+        heading.starts_with("Unreleased") || heading.starts_with(env!("CARGO_PKG_VERSION"))
+    };
+    let message = concat!("CHANGELOG.md: no heading \"## Unreleased\" or \"## ", env!("CARGO_PKG_VERSION"), "\"");
+    if text.lines().any(current) { Vec::new() } else { vec![message.into()] }
+}
+
+fn is_core(path: &str) -> bool {
+    let inside = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
+    inside.is_some_and(|(name, file)| !EDGE.contains(&name) && !file.ends_with("tests.rs") && !file.contains("tests/"))
+}
+
+/// The lines before a file's own tests, without comments.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
+    lines.filter(|(_, line)| !is_comment(line))
+}
+
+fn is_comment(line: &str) -> bool {
+    line.trim_start().starts_with("//")
+}
+
+/// The workspace's lints deny unsafe code; this is how a file gets round them.
+fn allows_unsafe(line: &str) -> bool {
+    !is_comment(line) && ["allow", "warn", "expect"].iter().any(|level| line.contains(&format!("{level}(unsafe_code")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clean_file_passes() {
+        assert_eq!(check("crates/emmc-regs/src/lib.rs", "//! Unsafe code is absent.\nfn a() {}\n"), [] as [&str; 0]);
+        assert_eq!(check("crates/emmc-port/src/x.rs", "fn a() {}\n#[cfg(test)]\nuse std::fs;\n"), [] as [&str; 0]);
+        assert_eq!(check("crates/emmc-linux/src/sysfs.rs", "use std::fs;\n"), [] as [&str; 0]);
+        assert_eq!(check("Cargo.lock", concat!("source = crates", ".io-index\n")), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn each_rule_names_the_line() {
+        let long = "//\n".repeat(LINES_MAX + 1);
+        for (path, text, expected) in [
+            ("a.md", concat!("x\nsee /ho", "me/me\n"), "a.md:2: "),
+            ("crates/a/Cargo.toml", "[package]\n", "crates/a/Cargo.toml:1: "),
+            ("a.rs", concat!("#![allow", "(unsafe_code)]\n"), "a.rs:1: "),
+            ("a.rs", long.as_str(), "a.rs:401: 401 lines"),
+            (
+                "crates/emmc-regs/src/a.rs",
+                "\nuse std::fs::File;\n",
+                "crates/emmc-regs/src/a.rs:2: \"std::fs\" in a core crate",
+            ),
+        ] {
+            let violations = check(path, text);
+            assert!(violations.len() == 1 && violations[0].starts_with(expected), "{violations:?}");
+        }
+        assert_eq!(check("crates/emmc-regs/src/ext_csd/table_low.rs", &long), [] as [&str; 0]);
+        assert_eq!(check(UNSAFE_FILES[0], concat!("#![allow", "(unsafe_code)]\n")), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn test_data_has_a_row() {
+        let readme = "| file | part |\n|---|---|\n| a/b.hex | x |\n| tree/ | y |\n";
+        let files = ["README.md", "a/b.hex", "tree/c/d", "a/c.hex"].map(str::to_string);
+        let violations = provenance(&files, readme);
+        assert!(violations.len() == 1 && violations[0].starts_with("testdata/a/c.hex: "), "{violations:?}");
+    }
+
+    #[test]
+    fn the_changelog_is_current() {
+        for text in
+            ["# Changelog\n\n## Unreleased\n", "## [Unreleased]\n", concat!("## ", env!("CARGO_PKG_VERSION"), "\n")]
+        {
+            assert_eq!(changelog(text), [] as [&str; 0], "{text:?}");
+        }
+        assert_eq!(changelog("## 0.0.1\n").len(), 1);
+        assert_eq!(changelog("").len(), 1);
+    }
+}
