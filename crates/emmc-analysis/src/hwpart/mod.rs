@@ -1,1 +1,42 @@
-//! Being written.
+//! Hardware partitioning of an eMMC: what a request would write, what would come of it, and every rule that it breaks.
+//!
+//! `LayoutRequest` (what is wanted) -> `Layout` (what the part would have) -> ordered `RegisterWrite`s, all in one
+//! [`HwPartPlan`]. A plan never fails: a part that cannot do it, or data that does not tell enough, is a refusal.
+//! Absent on purpose: sending anything. Nothing here can reach a card, nor give the approval that a commit needs.
+//!
+//! Source: the arithmetic and the order of rules and writes are U-Boot's `mmc_hwpart_config()`, checked against
+//! mmc-utils; rules that both lack say so.
+
+mod case;
+mod commands;
+mod facts;
+mod layout;
+mod model;
+mod options;
+mod plan;
+mod request;
+mod rules;
+mod rules_size;
+mod warnings;
+mod writes;
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod tests_random;
+#[cfg(test)]
+mod tests_rules;
+
+pub use commands::{Commands, Equivalent};
+pub use layout::{Area, Certainty, Layout, Lost};
+pub use model::CellModel;
+pub use options::{HwPartOptions, MaxEnhanced, Partitioned, WrRelOptions};
+pub use plan::{HwPartPlan, plan};
+pub use request::{EnhRequest, ExtAttribute, GpArgument, GpRequest, LayoutRequest, RequestError, WrRelArgument};
+pub use rules::Refusal;
+pub use writes::{AfterCommit, Check, RegisterWrite, Step};
+
+pub use options::options;
+
+/// The areas in the order of the bits of WR_REL_SET and PARTITIONS_ATTRIBUTE.
+pub const AREAS: [&str; 5] = ["user", "gp1", "gp2", "gp3", "gp4"];

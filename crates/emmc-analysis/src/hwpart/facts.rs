@@ -1,0 +1,87 @@
+//! What the card tells of what a plan needs; whatever it does not tell is absent.
+
+use emmc_port::CardData;
+use emmc_regs::CardKind;
+use emmc_regs::csd::Csd;
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+use emmc_units::{Bytes, SECTOR_BYTES, Sectors};
+
+static NOTHING: ExtCsd = ExtCsd::unknown();
+
+/// SEC_COUNT above which a part is sector addressed, whatever else is known: 2 GiB.
+const BYTE_ADDRESSED_SECTORS_MAX: u64 = 4_194_304;
+
+pub(super) struct Facts<'a> {
+    pub(super) is_sd: bool,
+    pub(super) ext_csd: &'a ExtCsd,
+    pub(super) info: DeviceInfo,
+    /// The write-protect group, the unit of every size; absent where it is not known or 0.
+    pub(super) group: Option<Bytes>,
+    /// The user area as it is; absent where it is not known or 0.
+    pub(super) user: Option<Sectors>,
+    /// Bytes that one count of ENH_START_ADDR stands for.
+    pub(super) address_bytes: Option<u64>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn new(card: &'a CardData) -> Self {
+        let ext_csd = card.ext_csd.as_ref().unwrap_or(&NOTHING);
+        let (info, _) = ext_csd.decode();
+        let is_sd = card.kind == Some(CardKind::Sd);
+        Self {
+            is_sd,
+            ext_csd,
+            group: info.hc_wp_group.filter(|group| group.0 > 0),
+            user: user_sectors(card, &info).filter(|user| user.0 > 0),
+            address_bytes: address_bytes(card, &info),
+            info,
+        }
+    }
+
+    /// Whether the one-time registers are closed for good.
+    pub(super) fn is_completed(&self) -> bool {
+        self.info.hw_partition.completed == Some(true)
+    }
+
+    /// WR_REL_SET as it is.
+    pub(super) fn wr_rel_set(&self) -> Option<u8> {
+        self.ext_csd.byte(167)
+    }
+
+    /// A number of groups as a person reads it.
+    pub(super) fn groups_text(&self, groups: u64) -> String {
+        let Some(group) = self.group else { return format!("{groups} groups") };
+        let text = count(groups, group);
+        match group.checked_mul(groups) {
+            Some(bytes) if groups != 0 => format!("{text} = {bytes} = {}s", bytes.0 / SECTOR_BYTES),
+            _ => text,
+        }
+    }
+}
+
+/// `1 group of 8 MiB`, `2 groups of 8 MiB`.
+pub(super) fn count(groups: u64, group: Bytes) -> String {
+    format!("{groups} group{} of {group}", if groups == 1 { "" } else { "s" })
+}
+
+/// SEC_COUNT counts only on parts above 2 GiB; below, CSD tells the size and SEC_COUNT only where CSD is not known.
+fn user_sectors(card: &CardData, info: &DeviceInfo) -> Option<Sectors> {
+    let sec_count = info.user_sectors?;
+    if sec_count.0 > BYTE_ADDRESSED_SECTORS_MAX {
+        return Some(sec_count);
+    }
+    let csd = card.csd.and_then(|bytes| Csd::new(CardKind::Emmc, bytes).capacity_bytes());
+    csd.map(|bytes| Sectors(bytes / SECTOR_BYTES)).or(Some(sec_count))
+}
+
+/// An OCR without its power-up bit is no answer of the card (sysfs prints such a one), so its bit 30 says nothing.
+fn address_bytes(card: &CardData, info: &DeviceInfo) -> Option<u64> {
+    if info.user_sectors.is_some_and(|sectors| sectors.0 > BYTE_ADDRESSED_SECTORS_MAX) {
+        return Some(SECTOR_BYTES);
+    }
+    match card.ocr.map(|ocr| (ocr >> 31 == 1, ocr >> 30 & 1 == 1)) {
+        Some((_, true)) => Some(SECTOR_BYTES),
+        Some((true, false)) => Some(1),
+        _ => None,
+    }
+}

@@ -1,0 +1,270 @@
+//! The rules that a request must keep, in U-Boot's order, then those that U-Boot lacks; all are judged, not only the
+//! first. Sizes are in `rules_size`.
+
+use emmc_units::Size;
+use serde::Serialize;
+
+use super::AREAS;
+use super::case::Case;
+use super::request::ExtAttribute;
+use super::rules_size as size;
+
+/// A rule that the request breaks on this card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Refusal {
+    /// Stable name for scripts: `enh-too-large`.
+    pub rule: &'static str,
+    /// What is wrong, in one sentence.
+    pub what: String,
+    /// The figures that show it.
+    pub evidence: Vec<String>,
+    /// What would be accepted, where that can be said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<String>,
+}
+
+#[derive(Default)]
+pub(super) struct Broken {
+    pub(super) what: String,
+    pub(super) evidence: Vec<String>,
+    pub(super) advice: Vec<String>,
+}
+
+pub(super) fn broken(what: impl Into<String>, evidence: Vec<String>) -> Broken {
+    Broken { what: what.into(), evidence, advice: Vec::new() }
+}
+
+type Rule = (&'static str, fn(&Case) -> Option<Broken>);
+
+const RULES: [Rule; 22] = [
+    ("register-unknown", register_unknown),
+    ("version", version),
+    ("partitioning-unsupported", partitioning_unsupported),
+    ("group-size", group_size),
+    ("enh-unaligned", size::enh_unaligned),
+    ("gp-unaligned", size::gp_unaligned),
+    ("enh-unsupported", enh_unsupported),
+    ("enh-too-large", size::enh_too_large),
+    ("wrrel-fixed", wrrel_fixed),
+    ("already-completed", already_completed),
+    // From here on U-Boot and mmc-utils check nothing, or not before they write.
+    ("request-empty", request_empty),
+    ("several-max", several_max),
+    ("size-zero", size::size_zero),
+    ("register-width", size::register_width),
+    ("past-capacity", size::past_capacity),
+    ("enh-past-user-end", size::enh_past_user_end),
+    ("no-user-area", size::no_user_area),
+    ("ext-unsupported", ext_unsupported),
+    ("ext-type-unsupported", ext_type_unsupported),
+    ("enh-and-ext", enh_and_ext),
+    ("pending-sizes", pending_sizes),
+    ("pending-attributes", pending_attributes),
+];
+
+/// Every rule that the request breaks.
+pub(super) fn refusals(case: &Case) -> Vec<Refusal> {
+    if case.facts.is_sd {
+        let what = "an SD card has no hardware partitions, enhanced areas or write reliability settings".into();
+        return vec![Refusal { rule: "sd-card", what, evidence: vec!["card kind is SD".into()], advice: Vec::new() }];
+    }
+    let judge = |(rule, check): &Rule| {
+        let Broken { what, evidence, advice } = check(case)?;
+        Some(Refusal { rule, what, evidence, advice })
+    };
+    RULES.iter().filter_map(judge).collect()
+}
+
+/// Whatever decides must be known: for what cannot be undone, an unknown is no "probably".
+fn register_unknown(case: &Case) -> Option<Broken> {
+    let (csd, info) = (case.facts.ext_csd, &case.facts.info);
+    let hw = &info.hw_partition;
+    let any_ext = case.gps().any(|(_, request, _)| request.ext != ExtAttribute::None);
+    let gp_known = (0..4).all(|index| hw.gp_groups[index].is_some());
+    let start = case.request.enh_user.is_some_and(|enh| enh.start.0 > 0);
+    let needed = [
+        ("EXT_CSD_REV[192]", true, info.rev.is_some()),
+        ("PARTITIONING_SUPPORT[160].PARTITIONING_EN", true, hw.partitioning_supported.is_some()),
+        ("HC_WP_GRP_SIZE[221]", true, csd.byte(221).is_some()),
+        ("HC_ERASE_GRP_SIZE[224]", true, csd.byte(224).is_some()),
+        ("SEC_COUNT[215:212]", true, info.user_sectors.is_some()),
+        ("the size of the user area: SEC_COUNT[215:212] is 0 and no CSD is known", true, {
+            info.user_sectors.is_none() || case.facts.user.is_some()
+        }),
+        ("PARTITION_SETTING_COMPLETED[155]", true, hw.completed.is_some()),
+        ("ENH_START_ADDR[139:136]", true, csd.uint(136, 4).is_some()),
+        ("ENH_SIZE_MULT[142:140]", true, hw.enh_user_groups.is_some()),
+        ("GP_SIZE_MULT[154:143]", true, gp_known),
+        ("PARTITIONS_ATTRIBUTE[156]", true, hw.attributes.is_some()),
+        ("PARTITIONING_SUPPORT[160].ENH_ATTRIBUTE_EN", case.enhances(), hw.enh_supported.is_some()),
+        ("MAX_ENH_SIZE_MULT[159:157]", case.enhances(), hw.max_enh_groups.is_some()),
+        ("OCR bit 30, which says what ENH_START_ADDR counts", start, case.facts.address_bytes.is_some()),
+        ("WR_REL_PARAM[166].HS_CTRL_REL", case.request.wrrel.is_some(), hw.wr_rel_writable.is_some()),
+        ("WR_REL_SET[167]", case.request.wrrel.is_some(), case.facts.wr_rel_set().is_some()),
+        ("PARTITIONING_SUPPORT[160].EXT_ATTRIBUTE_EN", any_ext, hw.ext_supported.is_some()),
+        ("EXT_SUPPORT[494]", any_ext, csd.bits(494, 3).is_some()),
+        ("EXT_PARTITIONS_ATTRIBUTE[53:52]", any_ext, csd.uint(52, 2).is_some()),
+    ];
+    let missing = needed.iter().filter(|(_, needed, known)| *needed && !known);
+    let missing: Vec<String> = missing.map(|(name, ..)| (*name).to_string()).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let advice = vec!["read all 512 bytes from the card, or give a dump of them".into()];
+    Some(Broken { advice, ..broken("the source does not tell registers that decide", missing) })
+}
+
+fn version(case: &Case) -> Option<Broken> {
+    let rev = case.facts.info.rev.filter(|rev| *rev < 5)?;
+    let version = emmc_regs::ext_csd::mmc_version(rev).unwrap_or("unknown");
+    let evidence = vec![format!("EXT_CSD_REV[192] is {rev} (eMMC {version}), needed is 5 (4.41) or higher")];
+    Some(broken("the part is older than eMMC 4.41", evidence))
+}
+
+fn partitioning_unsupported(case: &Case) -> Option<Broken> {
+    (case.facts.info.hw_partition.partitioning_supported == Some(false)).then(|| {
+        let evidence = vec!["PARTITIONING_SUPPORT[160].PARTITIONING_EN is 0".into()];
+        broken("the part does not support hardware partitioning", evidence)
+    })
+}
+
+fn group_size(case: &Case) -> Option<Broken> {
+    let csd = case.facts.ext_csd;
+    case.facts.info.hc_wp_group.filter(|group| group.0 == 0)?;
+    let show = |name, offset| csd.byte(offset).map(|raw| format!("{name}[{offset}] is {raw}"));
+    let evidence = show("HC_WP_GRP_SIZE", 221).into_iter().chain(show("HC_ERASE_GRP_SIZE", 224)).collect();
+    Some(broken("the part does not say how large a write-protect group is, the unit of every size", evidence))
+}
+
+fn enh_unsupported(case: &Case) -> Option<Broken> {
+    (case.enhances() && case.facts.info.hw_partition.enh_supported == Some(false)).then(|| {
+        let evidence = vec!["PARTITIONING_SUPPORT[160].ENH_ATTRIBUTE_EN is 0".into()];
+        broken("the part has no enhanced areas", evidence)
+    })
+}
+
+fn wrrel_fixed(case: &Case) -> Option<Broken> {
+    let (now, wanted) = (case.facts.wr_rel_set()?, case.wr_rel_wanted()?);
+    if now == wanted || case.facts.info.hw_partition.wr_rel_writable != Some(false) {
+        return None;
+    }
+    let evidence = vec![
+        "WR_REL_PARAM[166].HS_CTRL_REL is 0".into(),
+        format!("WR_REL_SET[167] is {now:#04x}, wanted {wanted:#04x}"),
+    ];
+    Some(broken("the part does not let the host change write reliability", evidence))
+}
+
+fn already_completed(case: &Case) -> Option<Broken> {
+    let hw = &case.facts.info.hw_partition;
+    hw.completed.filter(|completed| *completed)?;
+    let mut evidence = vec!["PARTITION_SETTING_COMPLETED[155] is 1".to_string()];
+    evidence.extend(hw.attributes.map(|bits| format!("PARTITIONS_ATTRIBUTE[156] is {bits:#04x}")));
+    let sizes = [("ENH_SIZE_MULT", hw.enh_user_groups)].into_iter().chain(gp_sizes(case));
+    let set = sizes.filter_map(|(name, groups)| Some((name, groups.filter(|groups| *groups > 0)?)));
+    evidence.extend(set.map(|(name, groups)| format!("{name} is {}", case.facts.groups_text(groups))));
+    Some(broken("the part is partitioned already, which happens once in its life", evidence))
+}
+
+fn gp_sizes(case: &Case) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+    let names = ["GP_SIZE_MULT_1", "GP_SIZE_MULT_2", "GP_SIZE_MULT_3", "GP_SIZE_MULT_4"];
+    names.into_iter().zip(case.facts.info.hw_partition.gp_groups)
+}
+
+/// A commit that changes nothing would still close the registers for good.
+fn request_empty(case: &Case) -> Option<Broken> {
+    if case.pieces().next().is_some() {
+        return None;
+    }
+    match (case.request.wrrel, case.facts.wr_rel_set(), case.wr_rel_wanted()) {
+        (None, ..) => {
+            Some(broken("nothing is requested", vec!["no enhanced area, no partition, no write reliability".into()]))
+        }
+        (Some(_), Some(now), Some(wanted)) if now == wanted => {
+            let evidence = vec![format!("WR_REL_SET[167] is {now:#04x} already")];
+            Some(broken("nothing would change, yet the partitioning registers would close for good", evidence))
+        }
+        _ => None,
+    }
+}
+
+fn several_max(case: &Case) -> Option<Broken> {
+    let max: Vec<String> =
+        case.pieces().filter(|(_, piece)| piece.requested == Size::Max).map(|(name, _)| name.to_string()).collect();
+    let advice = vec!["give the others a size or a percentage".into()];
+    (max.len() > 1).then(|| Broken { advice, ..broken("only one piece can take what the others leave", max) })
+}
+
+fn ext_unsupported(case: &Case) -> Option<Broken> {
+    let evidence = ext_names(case, |_| true);
+    (!evidence.is_empty() && case.facts.info.hw_partition.ext_supported == Some(false)).then(|| {
+        let evidence = [vec!["PARTITIONING_SUPPORT[160].EXT_ATTRIBUTE_EN is 0".into()], evidence].concat();
+        broken("the part has no extended attributes", evidence)
+    })
+}
+
+fn ext_type_unsupported(case: &Case) -> Option<Broken> {
+    let offered = case.facts.ext_csd.bits(494, 3)?;
+    let evidence = ext_names(case, |ext| offered & ext.nibble() == 0);
+    (!evidence.is_empty()).then(|| {
+        let evidence = [vec![format!("EXT_SUPPORT[494] is {offered:#04x}")], evidence].concat();
+        broken("the part does not have this extended attribute", evidence)
+    })
+}
+
+fn ext_names(case: &Case, which: impl Fn(ExtAttribute) -> bool) -> Vec<String> {
+    let wanted = case.gps().filter(|(_, request, _)| request.ext != ExtAttribute::None && which(request.ext));
+    wanted
+        .map(|(index, request, _)| match request.ext {
+            ExtAttribute::NonPersistent => format!("{} is to be non-persistent", AREAS[index + 1]),
+            _ => format!("{} is to be for system code", AREAS[index + 1]),
+        })
+        .collect()
+}
+
+fn enh_and_ext(case: &Case) -> Option<Broken> {
+    let both: Vec<String> = case
+        .gps()
+        .filter(|(_, request, _)| request.enh && request.ext != ExtAttribute::None)
+        .map(|(index, ..)| format!("{} has both", AREAS[index + 1]))
+        .collect();
+    (!both.is_empty()).then(|| broken("a partition has the enhanced attribute or an extended one, not both", both))
+}
+
+/// What an unfinished partitioning left behind would be committed along with the request.
+fn pending_sizes(case: &Case) -> Option<Broken> {
+    if case.facts.is_completed() {
+        return None;
+    }
+    let enh = case.request.enh_user.is_none();
+    let mut left: Vec<(&str, u64)> = Vec::new();
+    left.extend(case.facts.ext_csd.uint(136, 4).filter(|_| enh).map(|raw| ("ENH_START_ADDR[139:136]", raw)));
+    left.extend(case.facts.ext_csd.uint(140, 3).filter(|_| enh).map(|raw| ("ENH_SIZE_MULT[142:140]", raw)));
+    let unwanted = gp_sizes(case).enumerate().filter(|(index, _)| case.request.gp[*index].is_none());
+    left.extend(unwanted.filter_map(|(_, (name, groups))| Some((name, groups?))));
+    let left = left.iter().filter(|(_, raw)| *raw > 0).map(|(name, raw)| format!("{name} holds {raw}"));
+    pending("sizes that the request does not have are written already and would be committed with it", left.collect())
+}
+
+/// A set bit of a one-time register cannot be taken back.
+fn pending_attributes(case: &Case) -> Option<Broken> {
+    if case.facts.is_completed() {
+        return None;
+    }
+    let mut left = Vec::new();
+    if let Some(now) = case.facts.info.hw_partition.attributes.filter(|now| now & !case.attributes() != 0) {
+        left.push(format!("PARTITIONS_ATTRIBUTE[156] is {now:#04x}, wanted {:#04x}", case.attributes()));
+    }
+    let ext = case.facts.ext_csd.uint(52, 2).and_then(|raw| u16::try_from(raw).ok());
+    if let Some(now) = ext.filter(|now| now & !case.ext_attributes() != 0) {
+        left.push(format!("EXT_PARTITIONS_ATTRIBUTE[53:52] is {now:#06x}, wanted {:#06x}", case.ext_attributes()));
+    }
+    pending("attribute bits are set that the request does not have", left)
+}
+
+fn pending(what: &str, evidence: Vec<String>) -> Option<Broken> {
+    let advice = "power the card off and on and read it again: most parts forget what was not committed; \
+                  one that keeps it can only be given a layout that includes it";
+    (!evidence.is_empty()).then(|| Broken { advice: vec![advice.into()], ..broken(what, evidence) })
+}
