@@ -137,9 +137,12 @@ pub(crate) struct HealthArgs {
     /// Flash writes per host write, to turn flash volume into host volume
     #[arg(long, value_name = "FACTOR", requires = "blocks")]
     pub(crate) write_amplification: Option<f64>,
-    /// An earlier snapshot of the same card, for the forecast (may be repeated)
-    #[arg(long, value_name = "SNAPSHOT")]
+    /// An earlier snapshot of the same card, or a dump and its time, for the forecast (may be repeated)
+    #[arg(long, value_name = "FILE[@TIME]")]
     pub(crate) since: Vec<String>,
+    /// When the source was read from the card, e.g. 2026-11-21T08:00:00Z, where it does not say so itself
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
     /// A history file: one JSON object a line with time, life_a, life_b
     #[arg(long, value_name = "FILE")]
     pub(crate) history: Option<PathBuf>,
@@ -153,10 +156,10 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// Warn from this percentage of used life on
-    #[arg(long, short = 'w', value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, short = 'w', value_name = "PERCENT", default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) warning: u8,
     /// Critical from this percentage of used life on
-    #[arg(long, short = 'c', value_name = "PERCENT", default_value_t = 90, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, short = 'c', value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) critical: u8,
 }
 

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
+use emmc_analysis::vendor::{self, Refusal, VendorHealth};
 use emmc_port::saved::{SOURCE_BYTES_MAX, SavedSource};
 use emmc_port::{CardData, RegisterSource, SavedReport, SourceError, VendorFormat};
 
@@ -87,4 +88,56 @@ fn vendor_reply(text: &str) -> anyhow::Result<SavedReport> {
     let content = emmc_port::saved::reply_bytes(path, &read_limited(path)?)?;
     let format = VendorFormat::Reply { family: Some(family.into()), argument: Some(argument) };
     Ok(SavedReport { format, content })
+}
+
+/// Says when a source was read from its card.
+pub(crate) fn set_time(card: &mut CardData, time: &str) -> anyhow::Result<()> {
+    let stamp: jiff::Timestamp =
+        time.parse().with_context(|| format!("time {time:?}: expected RFC 3339, e.g. 2026-11-21T08:00:00Z"))?;
+    if let Some(origin) = card.origins.first_mut() {
+        origin.taken_at = Some(stamp.to_string());
+    }
+    Ok(())
+}
+
+/// Asks a live card for its vendor's report, where that needs nothing but reads.
+pub(crate) fn add_live_vendor(card: &mut CardData, source: &str) -> anyhow::Result<()> {
+    if !emmc_linux::is_card_name(source) {
+        anyhow::bail!("--vendor-health asks a live card; {source:?} is a saved source (use --with or --vendor-reply)");
+    }
+    let (Some(kind), Some(cid)) = (card.kind, card.cid) else {
+        note(card, "vendor health: not asked, as the card did not tell who made it");
+        return Ok(());
+    };
+    let manufacturer_id = cid.decode(kind, None).manufacturer_id;
+    let steps = vendor::allowed_reads(kind, manufacturer_id);
+    if steps.is_empty() {
+        note(card, &format!("vendor health: no report of manufacturer {manufacturer_id:#04x} can be had by reading alone"));
+        return Ok(());
+    }
+    let asked: Vec<(u8, u32, usize)> = steps.iter().map(|step| (step.opcode, step.argument, step.bytes)).collect();
+    let replies = emmc_linux::LiveCard::new(source).read_vendor(&asked)?;
+    for (step, content) in steps.iter().zip(replies) {
+        let format = VendorFormat::Reply { family: Some(step.family.name().into()), argument: Some(step.argument) };
+        card.reports.push(SavedReport { format, content });
+    }
+    Ok(())
+}
+
+/// The vendor reports of a card, decoded and refused.
+pub(crate) fn vendor_reports(card: &CardData) -> (Vec<VendorHealth>, Vec<Refusal>) {
+    let (mut decoded, mut refused) = (Vec::new(), Vec::new());
+    for report in vendor::from_card(card) {
+        match report {
+            Ok(report) => decoded.push(report),
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    (decoded, refused)
+}
+
+fn note(card: &mut CardData, text: &str) {
+    if let Some(origin) = card.origins.first_mut() {
+        origin.notes.push(text.into());
+    }
 }

@@ -2,7 +2,7 @@
 
 use emmc_analysis::registers::{Comparison, Difference, RegisterRow, Registers};
 
-use super::{origins, sources_line};
+use super::{sources, sources_line};
 use crate::{Align, Block, Cell, Document, KeyValue, Table, Tone};
 
 /// Every register, a section each; `all` keeps vendor and array bytes that are zero.
@@ -32,7 +32,7 @@ pub fn registers(shown: &Registers, all: bool) -> Document {
             section.note(Tone::Muted, format!("{} vendor and context bytes are zero; --all shows them.", hidden.len()));
         }
     }
-    origins(&shown.sources, &mut document);
+    sources(&shown.sources, &mut document);
     document
 }
 

@@ -1,0 +1,41 @@
+//! `plan hwpart`: what hardware partitioning would do. Nothing is sent to any card.
+
+use emmc_analysis::hwpart::{HwPartPlan, LayoutRequest, plan};
+
+use crate::CommandResult;
+use crate::cli::HwpartArgs;
+use crate::exit::Exit;
+use crate::output::{Output, json, write_whole};
+use crate::source;
+
+pub(crate) const SCHEMA: &str = "emmclab.plan-hwpart/1";
+
+pub(crate) fn run(args: &HwpartArgs, output: &mut Output) -> CommandResult {
+    let request = request(args)?;
+    let card = source::open(&args.source)?;
+    let plan = plan(&card, &request);
+    if let Some(path) = &args.output {
+        write_whole(path, (json(SCHEMA, &plan)? + "\n").as_bytes(), true)?;
+    }
+    output.print(SCHEMA, &plan, emmc_report::present::hwpart_plan)?;
+    Ok(exit(&plan))
+}
+
+fn exit(plan: &HwPartPlan) -> Exit {
+    if plan.ok { Exit::Good } else { Exit::Refused }
+}
+
+fn request(args: &HwpartArgs) -> anyhow::Result<LayoutRequest> {
+    let mut request = LayoutRequest { enh_user: args.enh_user, wrrel: args.wrrel, ..LayoutRequest::default() };
+    for argument in &args.gp {
+        let slot = usize::from(argument.number).checked_sub(1).and_then(|index| request.gp.get_mut(index));
+        match slot {
+            Some(slot) if slot.is_none() => *slot = Some(argument.gp),
+            Some(_) => anyhow::bail!("--gp: partition {} is given twice", argument.number),
+            None => anyhow::bail!("--gp: partition {} does not exist; expected 1 to 4", argument.number),
+        }
+    }
+    let asked = request.enh_user.is_some() || request.gp.iter().any(Option::is_some) || request.wrrel.is_some();
+    anyhow::ensure!(asked, "nothing to plan: give --enh-user, --gp or --wrrel");
+    Ok(request)
+}

@@ -1,0 +1,56 @@
+//! `schema`: JSON Schemas, made from the types that are serialised.
+
+use emmc_analysis::health::CheckResult;
+use emmc_analysis::hwpart::HwPartPlan;
+use emmc_analysis::registers::{Comparison, Registers};
+use emmc_analysis::study::Study;
+use emmc_port::Snapshot;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use super::health::HealthDocument;
+use crate::CommandResult;
+use crate::cli::{DocumentName, SchemaArgs};
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(crate) fn run(args: &SchemaArgs, output: &mut Output) -> CommandResult {
+    output.line(&serde_json::to_string_pretty(&schema(args.document))?)?;
+    Ok(Exit::Good)
+}
+
+fn schema(document: DocumentName) -> Value {
+    use super::{check, diff, list, plan, show, study};
+    match document {
+        DocumentName::List => enveloped::<emmc_linux::CardList>(list::SCHEMA),
+        DocumentName::Show => enveloped::<Registers>(show::SCHEMA),
+        DocumentName::Diff => enveloped::<Comparison>(diff::SCHEMA),
+        DocumentName::Health => enveloped::<HealthDocument>(super::health::SCHEMA),
+        DocumentName::Check => enveloped::<CheckResult>(check::SCHEMA),
+        DocumentName::PlanHwpart => enveloped::<HwPartPlan>(plan::SCHEMA),
+        DocumentName::Study => enveloped::<Study>(study::SCHEMA),
+        DocumentName::Snapshot => plain::<Snapshot>().to_value(),
+    }
+}
+
+/// The schema of what `--json` prints, as it is written: every field that is always written is required.
+fn plain<T: JsonSchema>() -> Schema {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    SchemaGenerator::new(settings).into_root_schema_for::<T>()
+}
+
+/// The same with the two keys that every document starts with.
+fn enveloped<T: JsonSchema>(name: &'static str) -> Value {
+    let mut schema = plain::<T>().to_value();
+    if let Some(object) = schema.as_object_mut() {
+        let properties = object.entry("properties").or_insert_with(|| json!({}));
+        if let Some(properties) = properties.as_object_mut() {
+            properties.insert("schema".into(), json!({"const": name}));
+            properties.insert("tool".into(), json!({"type": "string", "description": "Name and version of the program."}));
+        }
+        if let Some(required) = object.entry("required").or_insert_with(|| json!([])).as_array_mut() {
+            required.splice(0..0, [json!("schema"), json!("tool")]);
+        }
+    }
+    schema
+}

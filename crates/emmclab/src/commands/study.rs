@@ -1,0 +1,73 @@
+//! `study`: everything about one card, in one report.
+
+use std::path::Path;
+
+use emmc_analysis::finding::Severity;
+use emmc_analysis::study::{Study, study};
+use emmc_port::{CardData, RegisterSource, saved::SavedSource};
+
+use crate::CommandResult;
+use crate::cli::StudyArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::source;
+
+pub(crate) const SCHEMA: &str = "emmclab.study/1";
+
+/// A real part's EXT_CSD, as its owner published it: what is studied when no card is given.
+const EXAMPLE: &[u8] = include_bytes!("../../../../testdata/ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
+const EXAMPLE_NAME: &str = "samsung-klm-8g (a real 8 GB eMMC's dump that ships with emmclab)";
+
+pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
+    let card = card(args)?;
+    let study = study(&card);
+    #[cfg(feature = "html")]
+    if let Some(path) = &args.output {
+        write_html(path, &study)?;
+        if !output.is_json() {
+            output.line(&format!("{}: written", path.display()))?;
+        }
+    }
+    if output.is_json() || !writes_file(args) {
+        output.print(SCHEMA, &study, emmc_report::present::study)?;
+    }
+    Ok(exit(&study))
+}
+
+fn card(args: &StudyArgs) -> anyhow::Result<CardData> {
+    let Some(name) = &args.source else {
+        anyhow::ensure!(!args.vendor_health, "--vendor-health asks a live card: name one");
+        let mut card = SavedSource::new(EXAMPLE_NAME, EXAMPLE.to_vec()).read()?;
+        source::add(&mut card, &args.more)?;
+        return Ok(card);
+    };
+    let mut card = source::open_with(name, &args.more)?;
+    if args.vendor_health {
+        source::add_live_vendor(&mut card, name)?;
+    }
+    Ok(card)
+}
+
+#[cfg(feature = "html")]
+fn writes_file(args: &StudyArgs) -> bool {
+    args.output.is_some()
+}
+
+#[cfg(not(feature = "html"))]
+fn writes_file(_: &StudyArgs) -> bool {
+    false
+}
+
+#[cfg(feature = "html")]
+fn write_html(path: &Path, study: &Study) -> anyhow::Result<()> {
+    let options = emmc_report::HtmlOptions { generated_by: concat!("emmclab ", env!("CARGO_PKG_VERSION")).into() };
+    let page = emmc_report::html(&emmc_report::present::study(study), &options);
+    crate::output::write_whole(path, page.as_bytes(), true)
+}
+
+fn exit(study: &Study) -> Exit {
+    match study.findings.iter().map(|finding| finding.severity).min() {
+        Some(Severity::Critical | Severity::Warning) => Exit::Findings,
+        _ => Exit::Good,
+    }
+}
