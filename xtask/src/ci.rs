@@ -11,6 +11,9 @@ use crate::{metadata, tidy};
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 20;
 
+/// Whether the oldest supported Rust is there, and what it must build.
+const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
+
 /// Runs all of it; `quick` leaves out what takes minutes.
 pub(crate) fn run(quick: bool) -> anyhow::Result<()> {
     let root = metadata::workspace()?.root;
@@ -21,11 +24,18 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<()> {
     cargo("clippy --workspace --all-targets --all-features --locked -- -D warnings", &[])?;
     cargo("test --workspace --locked", &[])?;
     if quick {
-        println!("SKIPPED (--quick): the board's features, documentation, cargo deny, fuzzing");
+        println!("SKIPPED (--quick): the board's features, documentation, the oldest Rust, cargo deny, fuzzing");
         return Ok(());
     }
     cargo("clippy --package emmclab --no-default-features --all-targets --locked -- -D warnings", &[])?;
     cargo("doc --workspace --no-deps --all-features --locked", &[("RUSTDOCFLAGS", "-D warnings")])?;
+    if available(&root, MSRV_CHECK.0) {
+        cargo(MSRV_CHECK.1, &[])?;
+    } else {
+        println!(
+            "SKIPPED: the oldest supported Rust is not installed (rustup toolchain install 1.85 --profile minimal)"
+        );
+    }
     if available(&root, "deny --version") {
         // Advisories need a database that is downloaded apart from any crate.
         cargo("deny check --hide-inclusion-graph licenses bans sources", &[])?;

@@ -22,7 +22,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 
 fn violations() -> anyhow::Result<Vec<String>> {
     let Workspace { root, packages, .. } = metadata::workspace()?;
-    let mut violations = Vec::new();
+    let mut texts = Vec::new();
     let mut test_data = Vec::new();
     for path in tracked(&root)? {
         // What is deleted but not yet staged is none of ours; a link is judged where it leads.
@@ -31,11 +31,11 @@ fn violations() -> anyhow::Result<Vec<String>> {
             continue;
         }
         let bytes = std::fs::read(&file).with_context(|| path.clone())?;
-        if let Ok(text) = String::from_utf8(bytes) {
-            violations.extend(files::check(&path, &text));
-        }
         test_data.extend(path.strip_prefix("testdata/").map(str::to_string));
+        texts.extend(String::from_utf8(bytes).ok().map(|text| (path, text)));
     }
+    let tests: Vec<String> = texts.iter().flat_map(|(path, text)| files::test_files(path, text)).collect();
+    let mut violations: Vec<String> = texts.iter().flat_map(|(path, text)| files::check(path, text, &tests)).collect();
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     violations.extend(files::provenance(&test_data, &read("testdata/README.md")));
     violations.extend(files::changelog(&read("CHANGELOG.md")));

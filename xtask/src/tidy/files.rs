@@ -38,8 +38,9 @@ const FORBIDDEN: [(&str, &[&str]); 9] = [
     (concat!("debian", ".org"), &[]),
 ];
 
-/// Everything wrong in the file at `path`, counted from the top of the repository.
-pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
+/// Everything wrong in the file at `path`, counted from the top of the repository; `tests` are files that only tests
+/// are built of.
+pub(crate) fn check(path: &str, text: &str, tests: &[String]) -> Vec<String> {
     let mut violations = Vec::new();
     let mut report = |line: usize, what: String| violations.push(format!("{path}:{line}: {what}"));
     for (word, allowed) in FORBIDDEN {
@@ -65,7 +66,7 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
             report(index + 1, format!("{:?} outside {UNSAFE_FILES:?}", line.trim()));
         }
     }
-    if is_core(path) {
+    if is_core(path) && !tests.iter().any(|test| test == path) {
         for (index, line) in code(text) {
             for word in OUTSIDE.iter().filter(|word| line.contains(*word)) {
                 report(index + 1, format!("{word:?} in a core crate"));
@@ -93,15 +94,31 @@ pub(crate) fn changelog(text: &str) -> Vec<String> {
     if text.lines().any(current) { Vec::new() } else { vec![message.into()] }
 }
 
+/// The files that `#[cfg(test)] mod NAME;` in the file at `path` leads to, also by `#[path = "FILE"]`.
+pub(crate) fn test_files(path: &str, text: &str) -> Vec<String> {
+    let stem = path.strip_suffix(".rs").unwrap_or(path);
+    let inner = ["/lib", "/main", "/mod"].iter().find_map(|root| stem.strip_suffix(root)).unwrap_or(stem);
+    let beside = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let file = |line: &str| {
+        let named = line.strip_prefix("mod ").and_then(|line| line.strip_suffix(';'));
+        let placed = line.strip_prefix("#[path = \"").and_then(|line| line.strip_suffix("\"]"));
+        named.map(|name| format!("{inner}/{name}.rs")).or_else(|| placed.map(|file| format!("{beside}/{file}")))
+    };
+    let pairs = text.lines().zip(text.lines().skip(1)).filter(|(above, _)| above.trim() == "#[cfg(test)]");
+    pairs.filter_map(|(_, line)| file(line.trim())).collect()
+}
+
 fn is_core(path: &str) -> bool {
     let inside = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
-    inside.is_some_and(|(name, file)| !EDGE.contains(&name) && !file.ends_with("tests.rs") && !file.contains("tests/"))
+    inside.is_some_and(|(name, _)| !EDGE.contains(&name))
 }
 
 /// The lines before a file's own tests, without comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
-    lines.filter(|(_, line)| !is_comment(line))
+    let below = text.lines().skip(1).chain([""]);
+    let own_tests = |above: &str, line: &str| above.trim() == "#[cfg(test)]" && line.ends_with('{');
+    let lines = text.lines().zip(below).take_while(move |(above, line)| !own_tests(above, line));
+    lines.map(|(line, _)| line).enumerate().filter(|(_, line)| !is_comment(line))
 }
 
 fn is_comment(line: &str) -> bool {
@@ -117,10 +134,15 @@ fn allows_unsafe(line: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn check(path: &str, text: &str) -> Vec<String> {
+        super::check(path, text, &[])
+    }
+
     #[test]
     fn a_clean_file_passes() {
         assert_eq!(check("crates/emmc-regs/src/lib.rs", "//! Unsafe code is absent.\nfn a() {}\n"), [] as [&str; 0]);
-        assert_eq!(check("crates/emmc-port/src/x.rs", "fn a() {}\n#[cfg(test)]\nuse std::fs;\n"), [] as [&str; 0]);
+        let tested = "fn a() {}\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
+        assert_eq!(check("crates/emmc-port/src/x.rs", tested), [] as [&str; 0]);
         assert_eq!(check("crates/emmc-linux/src/sysfs.rs", "use std::fs;\n"), [] as [&str; 0]);
         assert_eq!(check("Cargo.lock", concat!("source = crates", ".io-index\n")), [] as [&str; 0]);
     }
@@ -144,6 +166,22 @@ mod tests {
         }
         assert_eq!(check("crates/emmc-regs/src/ext_csd/table_low.rs", &long), [] as [&str; 0]);
         assert_eq!(check(UNSAFE_FILES[0], concat!("#![allow", "(unsafe_code)]\n")), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn files_of_tests_are_found_by_who_declares_them() {
+        let declares = "#[cfg(test)]\nmod totality;\nmod model;\n";
+        for (path, expected) in [
+            ("crates/emmc-analysis/src/vendor/mod.rs", "crates/emmc-analysis/src/vendor/totality.rs"),
+            ("crates/emmc-analysis/src/lib.rs", "crates/emmc-analysis/src/totality.rs"),
+            ("crates/emmc-analysis/src/health.rs", "crates/emmc-analysis/src/health/totality.rs"),
+        ] {
+            assert_eq!(test_files(path, declares), [expected]);
+            assert_eq!(super::check(expected, "use std::fs;\n", &[expected.into()]), [] as [&str; 0]);
+        }
+        let placed = "#[cfg(test)]\n#[path = \"sdmon_tests.rs\"]\nmod tests;\n";
+        assert_eq!(test_files("src/vendor/sdmon.rs", placed), ["src/vendor/sdmon_tests.rs"]);
+        assert_eq!(check("crates/emmc-port/src/x.rs", "#[cfg(test)]\nmod a;\nuse std::fs;\n").len(), 1);
     }
 
     #[test]

@@ -1,0 +1,205 @@
+//! The system calls that need `unsafe`: the MMC ioctl, the size of a filesystem and of a terminal.
+//!
+//! All go through the C library, so that a library preloaded in front of it sees them. Absent on purpose: every command
+//! that changes a card. [`BlockRead`] cannot name one, and no other function here sends any.
+#![allow(unsafe_code)]
+#![warn(clippy::undocumented_unsafe_blocks)]
+
+use std::ffi::{CString, c_int, c_uint};
+use std::fs::File;
+use std::io;
+use std::mem::{MaybeUninit, offset_of, size_of};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use emmc_units::Bytes;
+#[cfg(not(target_env = "gnu"))]
+use libc::statvfs;
+// On 32 bits the other one gives up on large filesystems.
+#[cfg(target_env = "gnu")]
+use libc::statvfs64 as statvfs;
+
+/// Bytes in every block that is read here: EXT_CSD and the answers to CMD56.
+pub(crate) const BLOCK_BYTES: usize = 512;
+
+/// One command for the card.
+///
+/// Source: Linux `include/uapi/linux/mmc/ioctl.h`, `struct mmc_ioc_cmd`. The padding makes it the same on 32 bits.
+#[repr(C)]
+struct MmcIocCmd {
+    write_flag: c_int,
+    is_acmd: c_int,
+    opcode: u32,
+    arg: u32,
+    response: [u32; 4],
+    flags: c_uint,
+    blksz: c_uint,
+    blocks: c_uint,
+    postsleep_min_us: c_uint,
+    postsleep_max_us: c_uint,
+    data_timeout_ns: c_uint,
+    cmd_timeout_ms: c_uint,
+    pad: u32,
+    data_ptr: u64,
+}
+
+const _: () = assert!(size_of::<MmcIocCmd>() == 72);
+const _: () = assert!(offset_of!(MmcIocCmd, response) == 16);
+const _: () = assert!(offset_of!(MmcIocCmd, data_ptr) == 64);
+
+/// `_IOWR(179, 0, struct mmc_ioc_cmd)`.
+///
+/// Source: Linux `include/uapi/asm-generic/ioctl.h`. The architectures that lay out the direction otherwise (MIPS,
+/// PowerPC, SPARC) arrive at the same number.
+const MMC_IOC_CMD: u32 = 3 << 30 | (size_of::<MmcIocCmd>() as u32) << 16 | MMC_BLOCK_MAJOR << 8;
+const MMC_BLOCK_MAJOR: u32 = 179;
+const _: () = assert!(MMC_IOC_CMD == 0xc048_b300);
+
+/// `MMC_RSP_R1 | MMC_CMD_AC`.
+const R1: c_uint = 0x15;
+/// `MMC_RSP_SPI_R1 | MMC_RSP_R1 | MMC_CMD_ADTC`.
+const R1_WITH_DATA: c_uint = 0xb5;
+
+/// A command that makes the card send one block and changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockRead {
+    opcode: u32,
+    arg: u32,
+}
+
+impl BlockRead {
+    /// CMD8 of an eMMC: the card sends its EXT_CSD.
+    pub(crate) const SEND_EXT_CSD: Self = Self { opcode: 8, arg: 0 };
+
+    /// CMD56: the card sends a block of its maker's; `None` where bit 0 of the argument makes it a write.
+    pub(crate) fn gen_cmd(argument: u32) -> Option<Self> {
+        (argument & 1 == 1).then_some(Self { opcode: 56, arg: argument })
+    }
+}
+
+/// Has the card send one block.
+///
+/// Errors: the kernel's; EPERM without CAP_SYS_RAWIO or on a partition, ETIMEDOUT where the card does not answer.
+pub(crate) fn read_block(device: &File, command: BlockRead) -> io::Result<[u8; BLOCK_BYTES]> {
+    let mut block = [0u8; BLOCK_BYTES];
+    let mut cmd = MmcIocCmd::new(command.opcode, command.arg, R1_WITH_DATA);
+    cmd.blksz = BLOCK_BYTES as c_uint;
+    cmd.blocks = 1;
+    cmd.data_ptr = block.as_mut_ptr() as usize as u64;
+    // SAFETY: `data_ptr` is the address of `block`, which outlives the call and has the `blksz * blocks` bytes that the
+    // kernel writes; nothing else refers to it meanwhile.
+    unsafe { cmd.send(device)? };
+    Ok(block)
+}
+
+/// Asks for the card's status: the R1 answer to CMD13.
+///
+/// Errors: the kernel's, as of [`read_block`].
+pub(crate) fn read_status(device: &File, rca: u16) -> io::Result<u32> {
+    let mut cmd = MmcIocCmd::new(13, u32::from(rca) << 16, R1);
+    // SAFETY: `blksz * blocks` is zero: the kernel moves no data.
+    unsafe { cmd.send(device)? };
+    let [status, ..] = cmd.response;
+    Ok(status)
+}
+
+impl MmcIocCmd {
+    fn new(opcode: u32, arg: u32, flags: c_uint) -> Self {
+        Self {
+            write_flag: 0,
+            is_acmd: 0,
+            opcode,
+            arg,
+            response: [0; 4],
+            flags,
+            blksz: 0,
+            blocks: 0,
+            postsleep_min_us: 0,
+            postsleep_max_us: 0,
+            data_timeout_ns: 0,
+            cmd_timeout_ms: 0,
+            pad: 0,
+            data_ptr: 0,
+        }
+    }
+
+    /// # Safety
+    /// `data_ptr` must point to `blksz * blocks` bytes that the kernel may write to.
+    unsafe fn send(&mut self, device: &File) -> io::Result<()> {
+        // SAFETY: the request number names a structure of this layout (asserted above), which lives until the call
+        // returns; the caller vouches for the address inside. The cast fits both C libraries' types of request.
+        let result = unsafe { libc::ioctl(device.as_raw_fd(), MMC_IOC_CMD as _, std::ptr::from_mut(self)) };
+        if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// How full a mounted filesystem is, as `df` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Space {
+    /// Blocks for data.
+    pub(crate) total: Bytes,
+    /// Blocks that nothing uses, those kept for root among them.
+    pub(crate) free: Bytes,
+    /// Blocks that nothing uses and anybody may.
+    pub(crate) available: Bytes,
+}
+
+/// Measures the filesystem mounted at `path`.
+///
+/// Errors: the kernel's, and a path with a zero byte.
+pub(crate) fn space(path: &Path) -> io::Result<Space> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut answer = MaybeUninit::<statvfs>::uninit();
+    // SAFETY: `path` ends in a zero byte and `answer` has room for the structure that the call fills.
+    if unsafe { statvfs(path.as_ptr(), answer.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it filled the structure.
+    let answer = unsafe { answer.assume_init() };
+    // On 32 bits the size of a block is narrower.
+    #[allow(clippy::useless_conversion)]
+    let block_bytes = u64::from(answer.f_frsize);
+    let bytes = |blocks: u64| Bytes(blocks.saturating_mul(block_bytes));
+    Ok(Space { total: bytes(answer.f_blocks), free: bytes(answer.f_bfree), available: bytes(answer.f_bavail) })
+}
+
+/// Columns of the terminal behind standard output, if it is one.
+pub fn terminal_columns() -> Option<usize> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: TIOCGWINSZ fills a `winsize`, which `size` is.
+    let result = unsafe { libc::ioctl(io::stdout().as_raw_fd(), libc::TIOCGWINSZ, std::ptr::from_mut(&mut size)) };
+    (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_request_number_is_the_kernels() {
+        assert_eq!((MMC_IOC_CMD, size_of::<MmcIocCmd>()), (0xc048_b300, 72));
+    }
+
+    #[test]
+    fn a_write_cannot_be_named() {
+        assert_eq!(BlockRead::gen_cmd(0), None);
+        assert_eq!(BlockRead::gen_cmd(0xffff_fffe), None);
+        assert_eq!(BlockRead::gen_cmd(0x4b53_5461), Some(BlockRead { opcode: 56, arg: 0x4b53_5461 }));
+    }
+
+    #[test]
+    fn what_is_no_card_refuses() {
+        let file = File::open("/dev/null").unwrap();
+        let error = read_block(&file, BlockRead::SEND_EXT_CSD).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
+        assert_eq!(read_status(&file, 1).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+    }
+
+    #[test]
+    fn a_filesystem_is_measured() {
+        let space = space(Path::new("/")).unwrap();
+        assert!(space.total >= space.free && space.free >= space.available && space.total > Bytes(0), "{space:?}");
+        assert!(super::space(Path::new("/no such folder")).is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! A card of this machine as a source.
+//!
+//! Read only: the device is opened O_RDONLY, which also keeps udev from announcing a change when it is closed, and only
+//! CMD8 and CMD13 are sent, CMD56 where asked for. The kernel holds other requests back for the few milliseconds of each.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use emmc_port::{CardData, Format, RegisterSource, SourceError};
+use emmc_regs::CardKind;
+use emmc_regs::ext_csd::ExtCsd;
+
+use crate::card_name::CardName;
+use crate::gather::{self, missing};
+use crate::ioctl::{self, BLOCK_BYTES, BlockRead};
+use crate::sysfs::{self, note};
+use crate::tree::Tree;
+
+/// What the kernel demands for MMC_IOC_CMD.
+const RAWIO: &str = "CAP_SYS_RAWIO (root), and not from inside a container that lacks it";
+const NODE: &str = "root or the group of the device (disk)";
+/// What Linux gives every eMMC as its address.
+const EMMC_RCA: u16 = 1;
+
+/// `/dev/mmcblkN`, by whatever name it was called.
+#[derive(Clone, Debug)]
+pub struct LiveCard {
+    source: String,
+}
+
+impl LiveCard {
+    /// The card that `source` names; nothing is opened yet.
+    pub fn new(source: impl Into<String>) -> Self {
+        Self { source: source.into() }
+    }
+
+    /// Asks the card for blocks of its maker's: (opcode, argument, bytes) each, sent in this order.
+    ///
+    /// Only what reads is sent: CMD56 with bit 0 of its argument set, and CMD8 without argument to an eMMC, 512 bytes
+    /// each. Whether a card takes an argument well is for the caller to know.
+    ///
+    /// Errors: any step that is not such a read, before anything is sent; the device cannot be opened, or does not answer.
+    pub fn read_vendor(&self, steps: &[(u8, u32, usize)]) -> Result<Vec<Vec<u8>>, SourceError> {
+        let name = self.card_name()?;
+        let is_sd = || sysfs::kind_of(&Tree::live(), &name.disk) == Some(CardKind::Sd);
+        let commands: Option<Vec<BlockRead>> = steps.iter().map(|&step| pure_read(step, &is_sd)).collect();
+        let refused = || SourceError::Unsupported {
+            name: self.source.clone(),
+            reason: format!(
+                "vendor health: not every step of {steps:x?} is a read of {BLOCK_BYTES} bytes; nothing was sent"
+            ),
+        };
+        let commands = commands.ok_or_else(refused)?;
+        let failed = |what: &str, error: io::Error, need| SourceError::Read {
+            name: self.source.clone(),
+            reason: missing(what, &name.node, &error, need),
+        };
+        let device = open(&name.node).map_err(|error| failed("vendor health", error, NODE))?;
+        let mut replies = Vec::new();
+        for (command, (opcode, argument, _)) in commands.into_iter().zip(steps) {
+            let reply = ioctl::read_block(&device, command)
+                .map_err(|error| failed(&format!("CMD{opcode} argument {argument:#010x}"), error, RAWIO))?;
+            replies.push(reply.to_vec());
+        }
+        Ok(replies)
+    }
+
+    fn card_name(&self) -> Result<CardName, SourceError> {
+        CardName::parse(&self.source).ok_or_else(|| SourceError::Unsupported {
+            name: self.source.clone(),
+            reason: "not the name of a card: expected mmcblkN or /dev/mmcblkN".into(),
+        })
+    }
+}
+
+impl RegisterSource for LiveCard {
+    fn name(&self) -> &str {
+        &self.source
+    }
+
+    fn read(&mut self) -> Result<CardData, SourceError> {
+        let name = self.card_name()?;
+        let tree = Tree::live();
+        let device = open(&name.node);
+        if device.as_ref().is_err_and(is_absent) && tree.names(&tree.block(&name.disk)).is_err() {
+            return Err(gather::no_such_card(&tree, &self.source, "this machine"));
+        }
+        let mut data = CardData::new(self.source.clone(), Format::Live);
+        if let Some(origin) = data.origins.first_mut() {
+            origin.taken_at = Some(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        }
+        if let Some(part) = &name.part {
+            note(&mut data, [format!("{part} is a part of the card {}, which is read as a whole", name.disk)]);
+        }
+        let debugfs = gather::gather(&tree, &name.disk, &mut data);
+        match device {
+            Ok(device) => ask(&device, &name.node, &mut data),
+            Err(error) => note(&mut data, [missing("CMD8 and CMD13", &name.node, &error, NODE)]),
+        }
+        if let Some(debugfs) = debugfs {
+            gather::registers_of_debugfs(&tree, &debugfs, &mut data);
+        }
+        if data.ext_csd.is_none() {
+            gather::ext_csd_of_sysfs(&mut data);
+        }
+        Ok(data)
+    }
+}
+
+/// Sends CMD8 and CMD13.
+///
+/// To an SD card CMD8 means something else and is illegal by now; its CMD13 needs the address that sysfs tells.
+fn ask(device: &File, node: &Path, data: &mut CardData) {
+    if data.kind != Some(CardKind::Sd) {
+        match ioctl::read_block(device, BlockRead::SEND_EXT_CSD) {
+            Ok(block) => {
+                data.ext_csd = Some(ExtCsd::from_bytes(block));
+                data.kind = Some(CardKind::Emmc);
+            }
+            Err(error) => note(data, [missing("EXT_CSD by CMD8", node, &error, RAWIO)]),
+        }
+    }
+    let rca = data.rca.or((data.kind == Some(CardKind::Emmc)).then_some(EMMC_RCA));
+    match rca.map(|rca| ioctl::read_status(device, rca)) {
+        Some(Ok(status)) => data.status = Some(status),
+        Some(Err(error)) => note(data, [missing("card status by CMD13", node, &error, RAWIO)]),
+        None => note(data, ["card status by CMD13: the card's address is unknown".into()]),
+    }
+}
+
+/// Opens a card's node for reading.
+fn open(node: &Path) -> io::Result<File> {
+    let device = File::open(node)?;
+    if !device.metadata()?.file_type().is_block_device() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a block device"));
+    }
+    Ok(device)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENXIO)
+}
+
+/// The command of a step, if it is one of the two that read.
+fn pure_read((opcode, argument, bytes): (u8, u32, usize), is_sd: &dyn Fn() -> bool) -> Option<BlockRead> {
+    match (opcode, argument) {
+        _ if bytes != BLOCK_BYTES => None,
+        (56, argument) => BlockRead::gen_cmd(argument),
+        (8, 0) if !is_sd() => Some(BlockRead::SEND_EXT_CSD),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reads_are_taken_for_reads() {
+        for (step, is_sd, allowed) in [
+            ((56, 1, 512), false, true),
+            ((56, 0x4b53_5461, 512), true, true),
+            ((8, 0, 512), false, true),
+            ((8, 0, 512), true, false),
+            ((8, 0x1aa, 512), false, false),
+            ((56, 0, 512), false, false),
+            ((56, 0x10, 512), false, false),
+            ((56, 1, 1024), false, false),
+            ((56, 1, 0), false, false),
+            ((6, 0x03a4_0100, 512), false, false),
+            ((62, 1, 512), false, false),
+            ((13, 0x0001_0000, 512), false, false),
+            ((38, 1, 512), false, false),
+        ] {
+            assert_eq!(pure_read(step, &|| is_sd).is_some(), allowed, "{step:?}");
+        }
+    }
+
+    #[test]
+    fn one_bad_step_stops_all_before_the_first() {
+        let card = LiveCard::new("/dev/mmcblk250");
+        let error = card.read_vendor(&[(56, 1, 512), (6, 0x03b7_0100, 512)]).unwrap_err();
+        assert!(matches!(&error, SourceError::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("nothing was sent"), "{error}");
+        assert!(matches!(card.read_vendor(&[(56, 1, 512)]), Err(SourceError::Read { .. })));
+    }
+
+    #[test]
+    fn a_card_that_is_not_there_is_said_so() {
+        let error = LiveCard::new("mmcblk250").read().unwrap_err().to_string();
+        assert!(error.starts_with("mmcblk250: cannot read: no such card; this machine has "), "{error}");
+        let error = LiveCard::new("sda").read().unwrap_err().to_string();
+        assert!(error.contains("expected mmcblkN"), "{error}");
+    }
+}
