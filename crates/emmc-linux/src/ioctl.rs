@@ -70,7 +70,12 @@ pub(crate) struct BlockRead {
 
 impl BlockRead {
     /// CMD8 of an eMMC: the card sends its EXT_CSD.
-    pub(crate) const SEND_EXT_CSD: Self = Self { opcode: 8, arg: 0 };
+    pub(crate) const SEND_EXT_CSD: Self = Self::send_ext_csd(0);
+
+    /// CMD8 with an argument, which the standard does not use and some makers answer with a report of theirs.
+    pub(crate) const fn send_ext_csd(argument: u32) -> Self {
+        Self { opcode: 8, arg: argument }
+    }
 
     /// CMD56: the card sends a block of its maker's; `None` where bit 0 of the argument makes it a write.
     pub(crate) fn gen_cmd(argument: u32) -> Option<Self> {

@@ -38,10 +38,12 @@ impl LiveCard {
 
     /// Asks the card for blocks of its maker's: (opcode, argument, bytes) each, sent in this order.
     ///
-    /// Only what reads is sent: CMD56 with bit 0 of its argument set, and CMD8 without argument to an eMMC, 512 bytes
-    /// each. Whether a card takes an argument well is for the caller to know.
+    /// Only what reads is sent: CMD56 with bit 0 of its argument set, and CMD8 to an eMMC, 512 bytes each. Whether a card
+    /// takes an argument well is for the caller to know.
     ///
-    /// Errors: any step that is not such a read, before anything is sent; the device cannot be opened, or does not answer.
+    /// A card that fails at a step is not asked on: there are fewer replies than steps then.
+    ///
+    /// Errors: any step that is not such a read, before anything is sent; the device cannot be opened; the first step fails.
     pub fn read_vendor(&self, steps: &[(u8, u32, usize)]) -> Result<Vec<Vec<u8>>, SourceError> {
         let name = self.card_name()?;
         let is_sd = || sysfs::kind_of(&Tree::live(), &name.disk) == Some(CardKind::Sd);
@@ -60,9 +62,11 @@ impl LiveCard {
         let device = open(&name.node).map_err(|error| failed("vendor health", error, NODE))?;
         let mut replies = Vec::new();
         for (command, (opcode, argument, _)) in commands.into_iter().zip(steps) {
-            let reply = ioctl::read_block(&device, command)
-                .map_err(|error| failed(&format!("CMD{opcode} argument {argument:#010x}"), error, RAWIO))?;
-            replies.push(reply.to_vec());
+            match ioctl::read_block(&device, command) {
+                Ok(reply) => replies.push(reply.to_vec()),
+                Err(_) if !replies.is_empty() => break,
+                Err(error) => return Err(failed(&format!("CMD{opcode} argument {argument:#010x}"), error, RAWIO)),
+            }
         }
         Ok(replies)
     }
@@ -148,7 +152,8 @@ fn pure_read((opcode, argument, bytes): (u8, u32, usize), is_sd: &dyn Fn() -> bo
     match (opcode, argument) {
         _ if bytes != BLOCK_BYTES => None,
         (56, argument) => BlockRead::gen_cmd(argument),
-        (8, 0) if !is_sd() => Some(BlockRead::SEND_EXT_CSD),
+        // To an SD card CMD8 sets the voltage.
+        (8, argument) if !is_sd() => Some(BlockRead::send_ext_csd(argument)),
         _ => None,
     }
 }
@@ -164,7 +169,8 @@ mod tests {
             ((56, 0x4b53_5461, 512), true, true),
             ((8, 0, 512), false, true),
             ((8, 0, 512), true, false),
-            ((8, 0x1aa, 512), false, false),
+            ((8, 0x5345_4852, 512), false, true),
+            ((8, 0x1aa, 512), true, false),
             ((56, 0, 512), false, false),
             ((56, 0x10, 512), false, false),
             ((56, 1, 1024), false, false),
