@@ -68,6 +68,9 @@ fn vendor_health_is_cmd56(shim: &Path) {
         ]
     );
     assert!(outcome.stdout.contains("replies [[44; 512], [44; 512]]"), "{}", outcome.stdout);
+    let half = run(shim, "half", &[]);
+    assert_eq!(half.log.len(), 3, "{:?}", half.log);
+    assert!(half.stdout.contains("1 reply"), "{}", half.stdout);
     let silent = run(shim, "vendor", &[]);
     assert_eq!(silent.log.len(), 2, "a card that does not answer is not asked again: {:?}", silent.log);
     assert!(
@@ -122,6 +125,10 @@ fn under_the_shim(step: &str) {
             }
             Err(error) => println!("{error}"),
         },
+        // Without an answer to CMD56, only the first is answered.
+        "half" => {
+            println!("{} reply", card.read_vendor(&[(8, 0, 512), (56, 0x11, 512), (56, 0x23, 512)]).unwrap().len())
+        }
         // The first step alone would be allowed.
         "refused" => println!("{}", card.read_vendor(&[(56, 0x11, 512), (56, 0x10, 512)]).unwrap_err()),
         _ => panic!("no step {step:?}"),
