@@ -1,9 +1,9 @@
 //! Every vendor report that a card's data hold.
 
 use emmc_port::{CardData, VendorFormat};
-use emmc_regs::ext_csd::ExtCsd;
+use emmc_regs::CardKind;
 
-use super::{Family, Refusal, VendorHealth, decode_reply, ext_csd_bytes, parse_emmcparm, parse_sdmon};
+use super::{Family, Refusal, VendorHealth, decode_reply, ext_csd_bytes, of_maker, parse_emmcparm, parse_sdmon};
 
 /// Decodes the saved reports of a card, in order, and the vendor's bytes of its EXT_CSD.
 ///
@@ -17,7 +17,7 @@ pub fn from_card(card: &CardData) -> Vec<Result<VendorHealth, Refusal>> {
             VendorFormat::Emmcparm => vec![parse_emmcparm(&report.content)],
             VendorFormat::Sdmon => parse_sdmon(&report.content),
             VendorFormat::Reply { family, argument } => {
-                vec![reply(card.ext_csd.as_ref(), family.as_deref(), *argument, &report.content)]
+                vec![reply(card, manufacturer_id, family.as_deref(), *argument, &report.content)]
             }
         };
         for result in decoded {
@@ -29,7 +29,8 @@ pub fn from_card(card: &CardData) -> Vec<Result<VendorHealth, Refusal>> {
 }
 
 fn reply(
-    csd: Option<&ExtCsd>,
+    card: &CardData,
+    manufacturer_id: Option<u8>,
     family: Option<&str>,
     argument: Option<u32>,
     content: &[u8],
@@ -39,10 +40,14 @@ fn reply(
             Family::from_name(name)
                 .ok_or_else(|| Refusal::not_health(format!("no vendor family is called \"{name}\"")))?,
         ),
+        // An eMMC's replies bear no signature: its maker and the argument tell the family.
+        None if card.kind == Some(CardKind::Emmc) => {
+            argument.zip(manufacturer_id).and_then(|(argument, id)| of_maker(argument, id))
+        }
         None => None,
     };
     // The newer SK hynix report is an EXT_CSD by design, and refused there if the vendor's bytes are empty.
-    let own = csd.filter(|csd| csd.is_complete() && family != Some(Family::HynixNew));
+    let own = card.ext_csd.as_ref().filter(|csd| csd.is_complete() && family != Some(Family::HynixNew));
     if own.is_some_and(|csd| csd.bytes().as_slice() == content) {
         return Err(Refusal::ExtCsdEcho);
     }
@@ -85,6 +90,7 @@ fn join(results: &mut Vec<Result<VendorHealth, Refusal>>, result: Result<VendorH
 #[cfg(test)]
 mod tests {
     use emmc_port::{Format, SavedReport};
+    use emmc_regs::ext_csd::ExtCsd;
 
     use super::*;
     use crate::vendor::Area;
@@ -159,5 +165,22 @@ mod tests {
         assert!(from_card(&card)[0].as_ref().unwrap().notes.iter().any(|note| note.contains("0x15")));
         card.reports[0].format = VendorFormat::Reply { family: Some("nobody".to_owned()), argument: None };
         assert!(matches!(&from_card(&card)[0], Err(Refusal::NotHealth { why }) if why.contains("nobody")));
+    }
+
+    #[test]
+    fn every_allowed_read_of_an_emmc_is_decoded_by_its_maker() {
+        for manufacturer_id in 0..=u8::MAX {
+            for step in crate::vendor::allowed_reads(CardKind::Emmc, manufacturer_id) {
+                let mut content = vec![0u8; step.bytes];
+                // A start that alone would look like a NAND chip's ID, and figures where every layout has some.
+                (content[0], content[26], content[274]) = (0x01, 7, 9);
+                let format = VendorFormat::Reply { family: None, argument: Some(step.argument) };
+                let mut card = card(vec![SavedReport { format, content }]);
+                card.kind = Some(CardKind::Emmc);
+                card.stated.manufacturer_id = Some(manufacturer_id);
+                let health = from_card(&card).remove(0).unwrap();
+                assert!(health.family.manufacturer_ids().contains(&manufacturer_id), "{step:?}");
+            }
+        }
     }
 }

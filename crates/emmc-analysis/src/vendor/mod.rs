@@ -108,25 +108,38 @@ fn decode_as(family: Family, argument: Option<u32>, reply: &[u8]) -> Result<Vend
 
 const HYNIX_NEW_ARGUMENT: u32 = 0x5345_4852;
 
+/// The families that answer to an argument without a signature.
+fn by_argument(argument: u32) -> &'static [Family] {
+    match argument {
+        0x11 | 0x23 | 0x25 | 0x39 | 0x83 => &[Family::Micron],
+        0x21 => &[Family::Micron, Family::TwoStepSd],
+        0x0d => &[Family::Micron, Family::Phison],
+        0x29 => &[Family::Ymtc, Family::Hosin],
+        0x35 => &[Family::Phison],
+        0x96c9_d71c => &[Family::SandiskEmmc],
+        HYNIX_NEW_ARGUMENT => &[Family::HynixNew],
+        0x2000_05f1 => &[Family::LongsysEmmc],
+        0xf000_0061 => &[Family::Biwin],
+        0x1100_0001 => &[Family::AtpSd],
+        table if table <= 0xffff && matches!(table & 0xff, 0x85 | 0x87) => &[Family::Micron],
+        _ => &[],
+    }
+}
+
+/// The one family that an eMMC of this maker answers an argument as.
+fn of_maker(argument: u32, manufacturer_id: u8) -> Option<Family> {
+    // SD cards with a signature share this argument, so it tells nothing without the maker.
+    let candidates = if argument == 0x1100_05f1 { &[Family::LongsysEmmc] } else { by_argument(argument) };
+    let mut of_maker = candidates.iter().filter(|family| family.manufacturer_ids().contains(&manufacturer_id));
+    of_maker.next().copied().filter(|_| of_maker.next().is_none())
+}
+
 /// Tells the family by what only it sends.
 fn recognise(argument: Option<u32>, reply: &[u8]) -> Result<(Family, &'static str), Refusal> {
-    let candidates: &[Family] = match argument {
-        Some(0x11 | 0x23 | 0x25 | 0x39 | 0x83) => &[Family::Micron],
-        Some(0x21) if reply.first().is_some_and(|&byte| sd_cards::is_nand_maker(byte)) => {
-            &[Family::Micron, Family::TwoStepSd]
-        }
-        Some(0x21) => &[Family::Micron],
-        Some(argument) if argument <= 0xffff && matches!(argument & 0xff, 0x85 | 0x87) => &[Family::Micron],
-        Some(0x0d) => &[Family::Micron, Family::Phison],
-        Some(0x29) => &[Family::Ymtc, Family::Hosin],
-        Some(0x35) => &[Family::Phison],
-        Some(0x96c9_d71c) => &[Family::SandiskEmmc],
-        Some(HYNIX_NEW_ARGUMENT) => &[Family::HynixNew],
-        Some(0x2000_05f1) => &[Family::LongsysEmmc],
-        Some(0xf000_0061) => &[Family::Biwin],
-        Some(0x1100_0001) => &[Family::AtpSd],
-        _ => &[],
-    };
+    let mut candidates = argument.map(by_argument).unwrap_or_default();
+    if argument == Some(0x21) && !reply.first().copied().is_some_and(sd_cards::is_nand_maker) {
+        candidates = &[Family::Micron];
+    }
     match candidates {
         [family] => return Ok((*family, "the command's argument")),
         [] => {}
