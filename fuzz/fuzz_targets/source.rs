@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     drop(serde_json::to_string(&shown).expect("registers serialise"));
     assert!(compare(&card, &card).differences.is_empty());
     vendor::from_card(&card).iter().for_each(|report| drop(serde_json::to_string(report)));
-    let study = study::study(&card);
+    let study = study::study(&card, &study::StudyOptions::default());
     drop(serde_json::to_string(&study).expect("a study serialises"));
     let again = serde_json::to_string(&Snapshot::from(&card)).expect("a snapshot serialises");
     saved::read("fuzz", again.as_bytes()).expect("a snapshot is a source");

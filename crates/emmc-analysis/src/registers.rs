@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use emmc_port::{CardData, Origin};
+use emmc_port::{CardData, Format, Origin};
 use emmc_regs::CardKind;
-use emmc_regs::ext_csd::{Access, Anomaly, Row, field_at};
+use emmc_regs::cid::Cid;
+use emmc_regs::ext_csd::{Access, Anomaly, ExtCsd, Row, field_at};
 use emmc_regs::row::{FieldValue, RegisterField};
 use emmc_regs::{csd::Csd, ocr::Ocr, r1::R1, scr::Scr, ssr::Ssr};
 use serde::Serialize;
@@ -42,7 +43,7 @@ pub struct RegisterRow {
 impl RegisterRow {
     /// The register's number in hexadecimal, as wide as the field.
     pub fn raw_hex(&self) -> String {
-        format!("{:#0width$x}", self.raw, width = 2 + usize::from(self.width_bits.div_ceil(4)).clamp(2, 16))
+        format!("{:#0width$x}", self.raw, width = 2 + usize::from(self.width_bits.div_ceil(4)).clamp(2, 8))
     }
 
     /// Whether `name` means this field: its name in any case, `REGISTER.NAME`, or the name of the array it is in.
@@ -158,6 +159,20 @@ impl Registers {
             anomalies: card.ext_csd.as_ref().map(|ext_csd| ext_csd.decode().1).unwrap_or_default(),
         }
     }
+}
+
+/// Whether some register of an eMMC or an SD card has a field of that name.
+pub fn is_known_name(name: &str) -> bool {
+    [CardKind::Emmc, CardKind::Sd].into_iter().any(|kind| {
+        let mut card = CardData::new("", Format::RegisterHex);
+        card.kind = Some(kind);
+        card.cid = Some(Cid([0; 16]));
+        card.csd = Some([0; 16]);
+        (card.ocr, card.status) = (Some(0), Some(0));
+        (card.scr, card.ssr) = (Some([0; 8]), Some([0; 64]));
+        card.ext_csd = Some(ExtCsd::from_bytes([0; 512]));
+        rows(&card, false).iter().any(|row| row.is_named(name))
+    })
 }
 
 /// A field that two sources tell differently.

@@ -95,7 +95,8 @@ fn aaru_64g_agrees_with_its_independent_decoding_field_by_field() {
     let ext_csd = ExtCsd::from_bytes(dump("aaru-64g"));
     let rows: BTreeMap<String, u64> = ext_csd.rows(false).map(|row| (row.name.to_string(), row.raw)).collect();
     for (key, value) in &decoded {
-        let (_, name) = AARU_NAMES.iter().find(|(aaru, _)| aaru == key).unwrap_or_else(|| panic!("{key} has no name here"));
+        let (_, name) =
+            AARU_NAMES.iter().find(|(aaru, _)| aaru == key).unwrap_or_else(|| panic!("{key} has no name here"));
         let expected = match value {
             serde_json::Value::Array(bytes) => {
                 bytes.iter().rev().fold(0, |number, byte| number << 8 | byte.as_u64().unwrap())
@@ -106,7 +107,8 @@ fn aaru_64g_agrees_with_its_independent_decoding_field_by_field() {
     }
     assert_eq!(decoded.len(), 64);
     // What the independent decoder leaves out is zero here, but for what it does not know.
-    let listed: Vec<&str> = decoded.keys().filter_map(|key| AARU_NAMES.iter().find(|(a, _)| a == key)).map(|n| n.1).collect();
+    let listed: Vec<&str> =
+        decoded.keys().filter_map(|key| AARU_NAMES.iter().find(|(a, _)| a == key)).map(|n| n.1).collect();
     for row in ext_csd.rows(false).filter(|row| row.raw != 0) {
         assert!(listed.contains(&row.name.as_ref()), "{} = {:#x} is set and not listed", row.name, row.raw);
     }

@@ -85,9 +85,30 @@ fn vendor_reply(text: &str) -> anyhow::Result<SavedReport> {
         None => argument.parse(),
     };
     let argument = number.with_context(|| format!("--vendor-reply {text:?}: {argument:?} is no command argument"))?;
-    let content = emmc_port::saved::reply_bytes(path, &read_limited(path)?)?;
+    let content = reply_bytes(path, read_limited(path)?)?;
     let format = VendorFormat::Reply { family: Some(family.into()), argument: Some(argument) };
     Ok(SavedReport { format, content })
+}
+
+/// A reply as it is, or from hexadecimal digits.
+fn reply_bytes(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, SourceError> {
+    let digits: Vec<u8> = bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let is_text = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    let reply: Vec<u8> = if is_text && digits.len() % 2 == 0 {
+        let value = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
+        digits.chunks_exact(2).map(|pair| value(pair[0]) << 4 | value(pair[1])).collect()
+    } else {
+        bytes
+    };
+    if reply.is_empty() || reply.len() % 512 != 0 {
+        return Err(SourceError::Malformed {
+            name: name.into(),
+            at: emmc_port::Place::Byte(0),
+            expected: "a vendor reply: 512 bytes or a multiple, or as many hexadecimal digits twice over".into(),
+            found: format!("{} bytes", reply.len()),
+        });
+    }
+    Ok(reply)
 }
 
 /// Says when a source was read from its card.
@@ -118,7 +139,7 @@ pub(crate) fn add_live_vendor(card: &mut CardData, source: &str) -> anyhow::Resu
     let asked: Vec<(u8, u32, usize)> = steps.iter().map(|step| (step.opcode, step.argument, step.bytes)).collect();
     let replies = emmc_linux::LiveCard::new(source).read_vendor(&asked)?;
     for (step, content) in steps.iter().zip(replies) {
-        let format = VendorFormat::Reply { family: Some(step.family.name().into()), argument: Some(step.argument) };
+        let format = VendorFormat::Reply { family: None, argument: Some(step.argument) };
         card.reports.push(SavedReport { format, content });
     }
     Ok(())

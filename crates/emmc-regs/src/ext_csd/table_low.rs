@@ -20,7 +20,7 @@ pub(super) const TABLE: [Field; 27] = [
         .unit(Unit::DataSectors)
         .source("Assumed: JESD84-B51 order; barebox swaps it with its neighbour"),
     field("PRE_LOADING_DATA_SIZE", 22, 4, &[RWEp], 7, "data that will be pre-loaded")
-        .unit(Unit::Linear(1, "sectors"))
+        .unit(Unit::DataSectors)
         .source("Assumed: JESD84-B51 order; barebox swaps it with its neighbour"),
     field("FFU_STATUS", 26, 1, &[R], 7, "result of last firmware update")
         .values(&[(0, "success"), (16, "general error"), (17, "firmware install error"), (18, "firmware download error")])

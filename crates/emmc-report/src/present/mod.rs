@@ -2,17 +2,24 @@
 //!
 //! Absent on purpose: any figure that the analysis did not compute.
 
+mod capacity;
 mod health;
 mod plan;
 mod registers;
+mod study;
+mod vendor;
 
 use emmc_port::Origin;
+use emmc_regs::ext_csd::Anomaly;
 
+pub use capacity::capacity;
 pub use health::{HealthParts, health_sections};
 pub use plan::hwpart_plan;
 pub use registers::{comparison, field, registers};
+pub use study::study;
+pub use vendor::vendor_sections;
 
-use crate::{Document, Tone};
+use crate::{Align, Cell, Document, Table, Tone};
 
 /// Where the data came from, on one line.
 fn sources_line(sources: &[Origin]) -> String {
@@ -30,4 +37,19 @@ pub fn sources(sources: &[Origin], document: &mut Document) {
             section.note(Tone::Muted, format!("{}: {note}", origin.name));
         }
     }
+}
+
+/// Register values that break the standard or contradict each other.
+fn anomaly_table(anomalies: &[Anomaly]) -> Table {
+    let mut table =
+        Table::new([("field", Align::Left), ("byte", Align::Right), ("found", Align::Left), ("expected", Align::Left)]);
+    for anomaly in anomalies {
+        table.row([
+            Cell::from(anomaly.field),
+            Cell::from(anomaly.offset.to_string()),
+            Cell::new(anomaly.found.as_str(), Tone::Warn),
+            Cell::from(anomaly.expected.as_str()),
+        ]);
+    }
+    table
 }

@@ -20,9 +20,8 @@ pub fn hwpart_plan(plan: &HwPartPlan) -> Document {
     }
     if let Some(after) = &plan.after {
         let section = document.section("after", "After the last write");
-        for (number, step) in after.steps.iter().enumerate() {
-            section.paragraph(format!("{}. {step}", number + 1));
-        }
+        let steps = after.steps.iter().enumerate();
+        section.push(steps.map(|(index, step)| KeyValue::new((index + 1).to_string(), step.as_str())).collect::<Vec<_>>());
         let mut table = Table::new([("byte", Align::Right), ("register", Align::Left), ("expected", Align::Right), ("", Align::Left)]);
         for check in &after.checks {
             let certainty = if check.certainty == Certainty::Exact { "exactly" } else { "about: the part decides" };

@@ -2,7 +2,7 @@
 
 use emmc_analysis::registers::{Comparison, Difference, RegisterRow, Registers};
 
-use super::{sources, sources_line};
+use super::{anomaly_table, sources, sources_line};
 use crate::{Align, Block, Cell, Document, KeyValue, Table, Tone};
 
 /// Every register, a section each; `all` keeps vendor and array bytes that are zero.
@@ -87,21 +87,7 @@ pub fn comparison(comparison: &Comparison) -> Document {
 
 fn anomalies(shown: &Registers, document: &mut Document) {
     if !shown.anomalies.is_empty() {
-        let mut table = Table::new([
-            ("field", Align::Left),
-            ("byte", Align::Right),
-            ("found", Align::Left),
-            ("expected", Align::Left),
-        ]);
-        for anomaly in &shown.anomalies {
-            table.row([
-                Cell::from(anomaly.field),
-                Cell::from(anomaly.offset.to_string()),
-                Cell::new(anomaly.found.as_str(), Tone::Warn),
-                Cell::from(anomaly.expected.as_str()),
-            ]);
-        }
-        document.section("anomalies", "Anomalies").push(table);
+        document.section("anomalies", "Anomalies").push(anomaly_table(&shown.anomalies));
     }
 }
 
@@ -125,7 +111,7 @@ fn table(rows: &[&RegisterRow]) -> Block {
         ];
         if ext_csd {
             let access = row.access.clone().unwrap_or_default();
-            cells.push(Cell::new(if one_time { format!("{access} one-time") } else { access }, tone));
+            cells.push(Cell::new(if one_time { format!("{access} once") } else { access }, tone));
         }
         table.row(cells);
     }

@@ -9,8 +9,8 @@ use crate::Align;
 
 /// Columns between two columns of a grid.
 const GAP: usize = 2;
-/// A word longer than this may be broken to make its column narrower; the longest register name is as long.
-const LONGEST_WORD: usize = 42;
+/// A word longer than this may be broken to make its column narrower; one register name is.
+const LONGEST_WORD: usize = 32;
 
 /// One column of a grid.
 #[derive(Clone, Debug, Default)]

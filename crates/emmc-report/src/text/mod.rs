@@ -47,10 +47,17 @@ pub fn text(document: &Document, options: &TextOptions) -> String {
     for section in &document.sections {
         page.lines.push(String::new());
         page.heading(&section.title, '─', '-');
-        let blocks = section.blocks.iter().map(|block| page.block(block)).filter(|lines| !lines.is_empty());
-        for (i, lines) in blocks.collect::<Vec<_>>().into_iter().enumerate() {
-            page.lines.extend((i > 0).then(String::new));
+        let mut before: Option<&Block> = None;
+        for block in &section.blocks {
+            let lines = page.block(block);
+            if lines.is_empty() {
+                continue;
+            }
+            // Remarks that follow one another read as a list.
+            let joined = matches!((before, block), (Some(Block::Note(..)), Block::Note(..)));
+            page.lines.extend((before.is_some() && !joined).then(String::new));
             page.lines.extend(lines.into_iter().map(|line| format!("{:INDENT$}{line}", "")));
+            before = Some(block);
         }
     }
     let mut out = String::new();

@@ -5,7 +5,7 @@ use emmc_analysis::finding::Severity;
 use emmc_analysis::health::{
     Endurance, Forecast, ForecastOptions, Health, HealthOptions, HistoryPoint, endurance, forecast, health, parse_history,
 };
-use emmc_analysis::vendor::{self, Refusal, VendorHealth};
+use emmc_analysis::vendor::{Refusal, VendorHealth};
 use emmc_port::{CardData, Origin};
 use emmc_report::Document;
 use emmc_report::present::{HealthParts, health_sections, sources, vendor_sections};
@@ -63,7 +63,6 @@ pub(crate) fn run(args: &HealthArgs, output: &mut Output) -> CommandResult {
 fn exit(document: &HealthDocument) -> Exit {
     match document.health.verdict.severity {
         Severity::Critical | Severity::Warning => Exit::Findings,
-        _ if document.vendor.iter().any(|report| vendor::severity(report) <= Severity::Warning) => Exit::Findings,
         Severity::Unknown if document.vendor.is_empty() && document.endurance.is_none() => Exit::Unknown,
         _ => Exit::Good,
     }

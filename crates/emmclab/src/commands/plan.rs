@@ -26,15 +26,7 @@ fn exit(plan: &HwPartPlan) -> Exit {
 }
 
 fn request(args: &HwpartArgs) -> anyhow::Result<LayoutRequest> {
-    let mut request = LayoutRequest { enh_user: args.enh_user, wrrel: args.wrrel, ..LayoutRequest::default() };
-    for argument in &args.gp {
-        let slot = usize::from(argument.number).checked_sub(1).and_then(|index| request.gp.get_mut(index));
-        match slot {
-            Some(slot) if slot.is_none() => *slot = Some(argument.gp),
-            Some(_) => anyhow::bail!("--gp: partition {} is given twice", argument.number),
-            None => anyhow::bail!("--gp: partition {} does not exist; expected 1 to 4", argument.number),
-        }
-    }
+    let request = LayoutRequest::new(args.enh_user, args.gp.iter().copied(), args.wrrel)?;
     let asked = request.enh_user.is_some() || request.gp.iter().any(Option::is_some) || request.wrrel.is_some();
     anyhow::ensure!(asked, "nothing to plan: give --enh-user, --gp or --wrrel");
     Ok(request)

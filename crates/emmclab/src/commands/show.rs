@@ -1,7 +1,6 @@
 //! `show`: the registers, decoded.
 
 use emmc_analysis::registers::{self, RegisterRow, Registers};
-use emmc_regs::ext_csd::field_named;
 
 use crate::CommandResult;
 use crate::cli::ShowArgs;
@@ -18,7 +17,7 @@ pub(crate) fn run(args: &ShowArgs, output: &mut Output) -> CommandResult {
         shown.fields.retain(|row| row.is_named(name));
         shown.anomalies.retain(|anomaly| anomaly.field.eq_ignore_ascii_case(name));
         if shown.fields.is_empty() {
-            let known = field_named(name).is_some() || registers::is_known_name(name);
+            let known = registers::is_known_name(name);
             let why = if known { "this source does not tell it" } else { "no register has a field of that name" };
             output.error(&format!("{}: {name}: {why}", args.source.source));
             return Ok(if known { Exit::Unknown } else { Exit::Unusable });

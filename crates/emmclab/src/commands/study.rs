@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use emmc_analysis::finding::Severity;
-use emmc_analysis::study::{Study, study};
+use emmc_analysis::study::{Study, StudyOptions, study};
 use emmc_port::{CardData, RegisterSource, saved::SavedSource};
 
 use crate::CommandResult;
@@ -20,7 +20,7 @@ const EXAMPLE_NAME: &str = "samsung-klm-8g (a real 8 GB eMMC's dump that ships w
 
 pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     let card = card(args)?;
-    let study = study(&card);
+    let study = study(&card, &StudyOptions::default());
     #[cfg(feature = "html")]
     if let Some(path) = &args.output {
         write_html(path, &study)?;

@@ -1,0 +1,172 @@
+//! The study of a card as one document.
+
+use emmc_analysis::hwpart::{Certainty, HwPartOptions, Partitioned};
+use emmc_analysis::study::{Configuration, Identity, Study};
+use emmc_analysis::{Finding, Severity};
+
+use super::{HealthParts, capacity, health_sections, sources, sources_line, vendor_sections};
+use crate::{Align, Cell, Document, KeyValue, Section, Table, Tone};
+
+/// Identity, findings, health, capacity, configuration, hardware partitioning, vendor health, anomalies, sources.
+pub fn study(study: &Study) -> Document {
+    let mut document = Document::new(title(&study.identity));
+    document.subtitle = Some(sources_line(&study.sources));
+    identity(&study.identity, &mut document);
+    let section = document.section("findings", "Findings");
+    if study.findings.is_empty() {
+        section.paragraph("Nothing to say: this source tells too little.");
+    } else {
+        section.push(study.findings.clone());
+    }
+    health_sections(HealthParts { health: &study.health, endurance: None, forecast: None }, &mut document);
+    capacity(&study.capacity, &mut document);
+    configuration(&study.configuration, &mut document);
+    hw_partition(&study.hw_partition, &mut document);
+    vendor_sections(&study.vendor, &study.vendor_refused, &mut document);
+    if !study.anomalies.is_empty() {
+        document.section("anomalies", "Register anomalies").push(super::anomaly_table(&study.anomalies));
+    }
+    sources(&study.sources, &mut document);
+    document
+}
+
+fn title(identity: &Identity) -> String {
+    let maker = identity.manufacturer.as_ref().map(|maker| maker.name.to_owned());
+    let name = identity.product_name.as_ref().map(|name| name.trim().to_owned());
+    let kind = identity.kind.map(|kind| kind.to_string());
+    let parts: Vec<String> = [maker, name, kind].into_iter().flatten().collect();
+    if parts.is_empty() { "A card".into() } else { parts.join(" ") }
+}
+
+fn identity(identity: &Identity, document: &mut Document) {
+    let mut pairs = Vec::new();
+    let mut add = |key: &str, value: Option<String>| {
+        if let Some(value) = value {
+            pairs.push(KeyValue::new(key, value));
+        }
+    };
+    add("kind", identity.kind.map(|kind| kind.to_string()));
+    add("standard", identity.standard.clone());
+    add("made by", identity.manufacturer.as_ref().map(ToString::to_string));
+    add("manufacturer id", identity.manufacturer_id.map(|id| format!("{id:#04x}")));
+    add("OEM id", identity.oemid.map(|id| format!("{id:#06x}")));
+    add("package", identity.package.clone());
+    add("product name", identity.product_name.clone());
+    add("product revision", identity.product_revision.clone());
+    add("firmware", identity.firmware.clone());
+    add("serial number", identity.serial_number.map(|serial| format!("{serial:#010x}")));
+    add("made in", identity.manufacture_date.as_ref().map(ToString::to_string));
+    let section = document.section("identity", "Identity");
+    if pairs.is_empty() {
+        section.paragraph("This source does not tell who the card is; add its CID with --with.");
+    } else {
+        section.push(pairs);
+    }
+    for note in &identity.notes {
+        section.note(Tone::Muted, note.as_str());
+    }
+}
+
+fn configuration(configuration: &Configuration, document: &mut Document) {
+    let section = document.section("configuration", "Configuration");
+    let mut table =
+        Table::new([("setting", Align::Left), ("value", Align::Left), ("meaning", Align::Left), ("from", Align::Left)]);
+    for row in &configuration.rows {
+        table.row([
+            Cell::from(row.name),
+            Cell::from(row.value.as_str()),
+            Cell::new(row.meaning.as_str(), Tone::Muted),
+            Cell::new(register(&row.source), Tone::Muted),
+        ]);
+    }
+    if table.rows.is_empty() {
+        section.paragraph("This source tells no setting.");
+    } else {
+        section.push(table);
+    }
+    if !configuration.not_told.is_empty() {
+        section.note(Tone::Muted, format!("Not told by this source: {}.", configuration.not_told.join(", ")));
+    }
+}
+
+/// The registers of a source without their bits, which the setting's name says: `PARTITION_CONFIG[179]`.
+fn register(source: &str) -> String {
+    let registers = source.trim_start_matches("EXT_CSD ").split(", ");
+    let mut names: Vec<&str> = registers.map(|one| one.split("].").next().unwrap_or(one)).collect();
+    names.dedup();
+    let closed = names.iter().map(|name| if name.contains('[') && !name.contains(']') { format!("{name}]") } else { (*name).into() });
+    closed.collect::<Vec<String>>().join(", ")
+}
+
+fn hw_partition(options: &HwPartOptions, document: &mut Document) {
+    let section = document.section("hw-partition", "Hardware partitioning");
+    match (&options.partitioned, options.partitionable) {
+        (Some(done), _) => partitioned(done, section),
+        (None, Some(true)) => {
+            section.paragraph("The part can be partitioned, once in its life. Nothing is decided yet.");
+        }
+        (None, Some(false)) => {
+            section.paragraph("The part cannot be partitioned.");
+        }
+        (None, None) => {
+            section.paragraph("This source does not tell whether the part can be partitioned.");
+        }
+    }
+    let mut pairs = Vec::new();
+    if let Some(group) = options.group_bytes {
+        pairs.push(KeyValue::new("write-protect group", group.to_string()).note("the unit of every size"));
+    }
+    if let Some(max) = &options.max_enhanced {
+        let about = if max.user_after_certainty == Certainty::Estimated { "about " } else { "" };
+        let value = format!("{} ({} groups)", max.enhanced_bytes, max.enhanced_groups);
+        pairs.push(KeyValue::new("pSLC that could be had", value).note("plan hwpart SOURCE --enh-user max"));
+        let after = format!("{} -> {about}{}", max.user_before_bytes.rounded(), max.user_after_bytes.rounded());
+        pairs.push(KeyValue::new("user area then", after).note(format!("{about}{} lost", max.lost_bytes.rounded())));
+        if let Some(cells) = &max.cells {
+            let bits = cells.bits_per_cell.map_or("unclear".into(), |bits| format!("{bits} bits a cell fit"));
+            pairs.push(KeyValue::new("cells", bits).note(cells.evidence.as_str()));
+        }
+    }
+    let reliability = match (&options.wrrel.on, options.wrrel.can_set) {
+        (Some(on), _) if on.is_empty() => "off for every area".into(),
+        (Some(on), _) => format!("on for {}", on.join(", ")),
+        (None, Some(true)) => "can be set".into(),
+        (None, Some(false)) => "cannot be set".into(),
+        (None, None) => "unknown".to_owned(),
+    };
+    pairs.push(KeyValue::new("write reliability", reliability).note(options.wrrel.why.as_str()));
+    section.push(pairs);
+    let findings: Vec<Finding> = options
+        .why_not
+        .iter()
+        .map(|refusal| {
+            let mut finding = Finding::new(Severity::Notice, refusal.rule, refusal.what.as_str());
+            finding.evidence.clone_from(&refusal.evidence);
+            finding
+        })
+        .collect();
+    if !findings.is_empty() {
+        section.push(findings);
+    }
+}
+
+fn partitioned(done: &Partitioned, section: &mut Section) {
+    section.paragraph("The part is partitioned already; nothing here can change any more.");
+    let mut pairs = Vec::new();
+    if let Some(bytes) = done.enh_user_bytes {
+        let start = done.enh_user_start_bytes.map_or(String::new(), |start| format!(" from byte {}", start.0));
+        let whole = if done.user_is_enhanced_whole == Some(true) { ", the whole of it" } else { "" };
+        pairs.push(KeyValue::new("enhanced user area", format!("{bytes}{start}{whole}")));
+    }
+    for (index, bytes) in done.gp_bytes.iter().enumerate() {
+        if let Some(bytes) = bytes.filter(|bytes| bytes.0 > 0) {
+            pairs.push(KeyValue::new(format!("general purpose partition {}", index + 1), bytes.to_string()));
+        }
+    }
+    if let Some(enhanced) = done.enhanced.as_ref().filter(|areas| !areas.is_empty()) {
+        pairs.push(KeyValue::new("enhanced", enhanced.join(", ")));
+    }
+    if !pairs.is_empty() {
+        section.push(pairs);
+    }
+}
