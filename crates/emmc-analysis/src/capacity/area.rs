@@ -5,7 +5,7 @@ use std::fmt;
 use emmc_port::{CardData, Disk};
 use emmc_regs::CardKind;
 use emmc_regs::csd::Csd;
-use emmc_regs::ext_csd::{DeviceInfo, HwPartition};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
 use emmc_units::Bytes;
 use serde::Serialize;
 
@@ -118,11 +118,11 @@ pub(super) fn areas(card: &CardData) -> Vec<Area> {
 fn area(card: &CardData, info: &DeviceInfo, name: AreaName) -> Option<Area> {
     let mut amounts = amounts(card, info, name).into_iter().filter(|amount| amount.bytes != Some(Bytes(0)));
     let size = amounts.next()?;
-    let enhanced_part = if name == AreaName::User { enhanced_part(info) } else { None };
+    let enhanced_part = if name == AreaName::User { enhanced_part(card, info) } else { None };
     let enhanced = match name {
-        AreaName::User => user_enhanced(card, info, &size, enhanced_part),
+        AreaName::User => user_enhanced(card, &size, enhanced_part),
         AreaName::Boot1 | AreaName::Boot2 | AreaName::Rpmb => Some(true),
-        gp => gp.gp_index().and_then(|gp| attribute(&info.hw_partition, gp + 1)),
+        gp => gp.gp_index().and_then(|gp| enhanced_attribute(card, gp + 1)),
     };
     Some(Area { name, size, also: amounts.collect(), enhanced, enhanced_part })
 }
@@ -170,20 +170,22 @@ fn gp_bytes(info: &DeviceInfo, gp: usize) -> Option<Bytes> {
     info.hc_wp_group?.checked_mul(groups)
 }
 
-fn attribute(hw: &HwPartition, bit: usize) -> Option<bool> {
-    Some(hw.completed? && hw.attributes? >> bit & 1 == 1)
+/// A bit of PARTITIONS_ATTRIBUTE, which text may tell without the others; it counts once partitioning is completed.
+fn enhanced_attribute(card: &CardData, bit: usize) -> Option<bool> {
+    let csd: &ExtCsd = card.ext_csd.as_ref()?;
+    Some(csd.bit(155, 0)? && csd.bit(156, u8::try_from(bit).ok()?)?)
 }
 
-fn enhanced_part(info: &DeviceInfo) -> Option<EnhancedPart> {
-    if attribute(&info.hw_partition, 0) != Some(true) {
+fn enhanced_part(card: &CardData, info: &DeviceInfo) -> Option<EnhancedPart> {
+    if enhanced_attribute(card, 0) != Some(true) {
         return None;
     }
     let size_bytes = info.hc_wp_group?.checked_mul(info.hw_partition.enh_user_groups?)?;
     Some(EnhancedPart { start_bytes: info.hw_partition.enh_start?, size_bytes })
 }
 
-fn user_enhanced(card: &CardData, info: &DeviceInfo, size: &Amount, part: Option<EnhancedPart>) -> Option<bool> {
-    match (attribute(&info.hw_partition, 0), part, size.bytes) {
+fn user_enhanced(card: &CardData, size: &Amount, part: Option<EnhancedPart>) -> Option<bool> {
+    match (enhanced_attribute(card, 0), part, size.bytes) {
         (Some(false), _, _) => Some(false),
         (Some(true), Some(part), Some(user)) => Some(part.start_bytes.0 == 0 && part.size_bytes >= user),
         // U-Boot prints the same size twice where all of the user area is enhanced.
@@ -197,18 +199,20 @@ fn user_enhanced(card: &CardData, info: &DeviceInfo, size: &Amount, part: Option
 /// The sum of the exactly known areas, and the areas that an eMMC has but no source sizes.
 pub(super) fn sum(card: &CardData, areas: &[Area]) -> (Option<Amount>, Vec<AreaName>) {
     let exact: Vec<(AreaName, Bytes)> = areas.iter().filter_map(|area| Some((area.name, area.size.bytes?))).collect();
+    let is_exact = |name: AreaName| exact.iter().any(|(known, _)| *known == name);
     let bytes = exact.iter().try_fold(Bytes(0), |sum, (_, bytes)| sum.checked_add(*bytes));
     let names: Vec<String> = exact.iter().map(|(name, _)| name.to_string()).collect();
     let source = format!("sum of {}", names.join(", "));
-    let accounted = bytes.filter(|bytes| bytes.0 > 0).map(|bytes| Amount::exact(bytes, source));
+    // Without the user area the sum would mislead.
+    let accounted = bytes.filter(|_| is_exact(AreaName::User)).map(|bytes| Amount::exact(bytes, source));
     let missing = |name: &AreaName| {
         // A register that says 0 tells that the area does not exist; only silence is missing.
         let told = card.ext_csd.as_ref().is_some_and(|csd| match name {
             AreaName::Boot1 | AreaName::Boot2 => csd.byte(226).is_some(),
             AreaName::Rpmb => csd.byte(168).is_some(),
-            _ => true,
+            _ => false,
         });
-        !told && exact.iter().all(|(known, _)| known != name)
+        !told && !is_exact(*name)
     };
     let emmc = card.kind == Some(CardKind::Emmc) && !areas.is_empty();
     let fixed = [AreaName::User, AreaName::Boot1, AreaName::Boot2, AreaName::Rpmb];

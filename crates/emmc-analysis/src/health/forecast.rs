@@ -107,7 +107,7 @@ pub struct Moment {
     pub days: f64,
 }
 
-/// The forecast counted in bytes that the host writes, which holds also where it writes more on some days than on others.
+/// The forecast counted in bytes that the host writes: it holds also where some days see more writing than others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrittenForecast {

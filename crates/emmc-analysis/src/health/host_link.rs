@@ -1,7 +1,7 @@
 //! The way between host and card: errors that the host controller's driver counted.
 //!
-//! Source: Linux drivers/mmc/core/debugfs.c, `err_stats`. Absent on purpose: a rate. The kernel counts errors since boot
-//! but not commands, so one CRC error an hour cannot be told from one in a million.
+//! Source: Linux drivers/mmc/core/debugfs.c, `err_stats`. Absent on purpose: a rate. The kernel counts errors since
+//! boot but not commands, so one CRC error in ten commands cannot be told from one in a million.
 
 use emmc_port::CardData;
 use serde::Serialize;

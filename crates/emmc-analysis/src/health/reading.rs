@@ -199,18 +199,23 @@ fn judge(
     match found.and_then(|(raw, _)| meaning(raw)) {
         Ok((severity, text)) => Reading { register, raw, severity, text, read_from, absent: None },
         Err(absent) => {
-            let text = absent_text(absent, raw);
+            let text = absent_text(register, absent, raw);
             Reading { register, raw, severity: Severity::Unknown, text, read_from, absent: Some(absent) }
         }
     }
 }
 
-fn absent_text(absent: Absent, raw: Option<u16>) -> String {
+fn absent_text(register: &str, absent: Absent, raw: Option<u16>) -> String {
+    let since = match register {
+        "BKOPS_STATUS" => BKOPS_REV,
+        "EXCEPTION_EVENTS_STATUS" => EVENTS_REV,
+        _ => HEALTH_REV,
+    };
     match (absent, raw) {
         (Absent::NotDefined, _) => "unknown: the part reports 0, not defined".into(),
         (Absent::NotAssigned, Some(raw)) => format!("unknown: {raw:#04x} is not assigned by the standard"),
         (Absent::NotAssigned, None) => "unknown: a value that the standard does not assign".into(),
-        (Absent::PartTooOld, _) => "the part cannot tell: its standard does not have the register".into(),
+        (Absent::PartTooOld, _) => format!("the part cannot tell (EXT_CSD_REV < {since})"),
         (Absent::NotSupported, _) => "not supported by the part".into(),
         (Absent::SdCard, _) => "SD cards have no such register".into(),
         (Absent::NotInSource, _) => "not in this source".into(),

@@ -81,8 +81,8 @@ impl Series {
     }
 }
 
-/// Where the longest fitting stretch begins. A shorter stretch has fewer bands to pass, so it fits if a longer one does:
-/// halving the range finds the border in a few steps.
+/// Where the longest fitting stretch begins. A shorter stretch has fewer bands to pass, so it fits if a longer one
+/// does: halving the range finds the border in a few steps.
 fn longest_fit(seen: &[Seen]) -> (usize, Option<Fit>) {
     let fit_from = |start: usize| seen.get(start..).and_then(|rest| wear_line::fit(rest, None));
     let (mut low, mut high) = (0, seen.len().saturating_sub(1));

@@ -1,9 +1,9 @@
 //! Which constant wear rates fit what the life time registers showed, and when they reach 100 %.
 //!
-//! A register that shows `n` says only that between 10 x (n - 1) and 10 x n percent are used. A constant rate is a line;
-//! it fits if it passes through every such band. The lines that fit form a polygon of (start, rate), and the moment of
-//! 100 % is smallest and largest at two of its corners. A corner is a line through two band edges, so all of them can be
-//! tried. The arithmetic is exact, in integers: bounds that are off by rounding would not be bounds.
+//! A register that shows `n` says only that between 10 x (n - 1) and 10 x n percent are used. A constant rate is a
+//! line; it fits if it passes through every such band. The lines that fit form a polygon of (start, rate), and the
+//! moment of 100 % is smallest and largest at two of its corners. A corner is a line through two band edges, so all of
+//! them can be tried. The arithmetic is exact, in integers: bounds that are off by rounding would not be bounds.
 //! Absent on purpose: what the axis is. It may count nanoseconds or bytes written.
 
 /// A register value and where on the axis it was seen; values 1 to 11.

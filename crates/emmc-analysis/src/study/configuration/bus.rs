@@ -1,0 +1,114 @@
+//! Bus, cache and command queue.
+
+use emmc_port::CardData;
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, bus_modes};
+
+use super::super::bus_mode::{self, SaidBy};
+use super::{Rows, Topic, flags, on_off, plain, with, yes_no};
+
+/// What the host controller says, of any kind of card.
+pub(super) fn host_rows(card: &CardData, rows: &mut Rows) {
+    rows.topic = Topic::Bus;
+    for (key, name) in [
+        ("clock", "clock asked for"),
+        ("actual clock", "clock"),
+        ("signal voltage", "signal voltage"),
+        ("vdd", "supply voltage"),
+        ("driver type", "driver type in use"),
+    ] {
+        let told = card.host.ios.get(key).map(|text| plain(text.trim()));
+        rows.add_if_told(name, format!("debugfs ios, {key}"), told);
+    }
+    if let (Some(hz), true) = (card.stated.bus_speed_hz, card.host.ios.is_empty()) {
+        rows.add_if_told("clock", "printed text", Some(plain(format!("{hz} Hz"))));
+    }
+}
+
+pub(super) fn rows(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    bus(card, csd, info, rows);
+    cache(csd, info, rows);
+    queue(card, info, rows);
+}
+
+fn bus(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    let offered = info.device_type.map(|device_type| {
+        let modes: Vec<&str> = bus_modes(device_type).collect();
+        let fastest = bus_mode::fastest_offered(info);
+        let meaning =
+            fastest.map(|mode| format!("{} carries at most {} MB/s on 8 lines", mode.name(), mode.mb_per_s()));
+        with(if modes.is_empty() { "none".into() } else { modes.join(", ") }, meaning.unwrap_or_default())
+    });
+    rows.add("bus modes offered", "EXT_CSD DEVICE_TYPE[196]", offered);
+    let strobe = info.strobe.map(|strobe| yes_no(strobe, "HS400 without tuning", ""));
+    rows.add_if_told("enhanced strobe supported", "EXT_CSD STROBE_SUPPORT[184]", strobe);
+    let in_use = bus_mode::in_use(card, info);
+    let meaning = in_use.as_ref().map_or(String::new(), |in_use| {
+        let either = if in_use.at_most == in_use.mode { "" } else { "or DDR52, which has the same code; " };
+        let when = match in_use.said_by {
+            SaidBy::Kernel => "as the kernel has set it",
+            SaidBy::Register => "as whoever read the registers had set it",
+            SaidBy::Text => "as printed; the kernel may choose another",
+        };
+        format!("{either}{when}")
+    });
+    let told = in_use.map(|in_use| (with(in_use.mode.name(), meaning), in_use.evidence));
+    let (told, source) = told.map_or((None, String::new()), |(told, source)| (Some(told), source));
+    rows.add("bus mode in use", source, told);
+    let lines = bus_mode::lines_in_use(card);
+    let source = lines.as_ref().map(|(_, _, evidence)| evidence.clone()).unwrap_or_default();
+    rows.add("data lines in use", source, lines.map(|(lines, _, _)| plain(lines.to_string())));
+    const STRENGTHS: [(u8, &str); 5] = [
+        (0, "type 0, 50 ohm"),
+        (1, "type 1, 33 ohm"),
+        (2, "type 2, 66 ohm"),
+        (3, "type 3, 100 ohm"),
+        (4, "type 4, 40 ohm"),
+    ];
+    let strengths = csd.byte(197).filter(|strengths| *strengths != 0).map(|raw| plain(flags(raw, &STRENGTHS)));
+    rows.add_if_told("driver strengths offered", "EXT_CSD DRIVER_STRENGTH[197]", strengths);
+}
+
+fn cache(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    rows.topic = Topic::Cache;
+    let size = info.cache.map(|cache| match cache.0 {
+        0 => plain("none"),
+        _ => with(cache.to_string(), "volatile: lost at a power cut unless flushed"),
+    });
+    rows.add("cache size", "EXT_CSD CACHE_SIZE[252:249]", size);
+    if info.cache.is_none_or(|cache| cache.0 > 0) {
+        let state = info.cache_on.map(|on| match on {
+            true => with("on", "a write may be acknowledged before it is in the flash"),
+            false => with("off", "a write is in the flash when it is acknowledged"),
+        });
+        rows.add("cache", "EXT_CSD CACHE_CTRL[33]", state);
+        let policy =
+            csd.bit(240, 0).filter(|fifo| *fifo).map(|_| with("FIFO", "the cache is flushed in the order written"));
+        rows.add_if_told("cache flush policy", "EXT_CSD CACHE_FLUSH_POLICY[240]", policy);
+        let barrier = csd.bit(486, 0).filter(|barrier| *barrier).map(|_| plain("supported"));
+        rows.add_if_told("cache barrier", "EXT_CSD BARRIER_SUPPORT[486]", barrier);
+    }
+}
+
+fn queue(card: &CardData, info: &DeviceInfo, rows: &mut Rows) {
+    rows.topic = Topic::Queue;
+    let supported = info.cmdq_supported.map(|supported| match (supported, info.cmdq_depth) {
+        (true, Some(depth)) => with("yes", format!("up to {depth} tasks at once")),
+        (true, None) => plain("yes"),
+        (false, _) => plain("no"),
+    });
+    rows.add("command queue supported", "EXT_CSD CMDQ_SUPPORT[308], CMDQ_DEPTH[307]", supported);
+    if info.cmdq_supported == Some(false) {
+        return;
+    }
+    let kernel = card.sysfs.get("cmdq_en").map(|text| text.trim() != "0");
+    match kernel {
+        Some(on) => rows.add("command queue", "sysfs cmdq_en", Some(plain(on_off(on)))),
+        None => {
+            let register = info.cmdq_on.map(|on| match on {
+                true => plain("on"),
+                false => with("off", "while the register was read; Linux switches the queue off to read it"),
+            });
+            rows.add("command queue", "EXT_CSD CMDQ_MODE_EN[15]", register);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Sectors, groups, best sizes, waiting times, and the state of hardware partitioning.
+
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+use emmc_units::Bytes;
+
+use super::{Rows, Topic, at_least, plain, with};
+
+pub(super) fn rows(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    rows.topic = Topic::Media;
+    sectors(csd, info, rows);
+    groups(csd, info, rows);
+    best_sizes(info, rows);
+    partitioning(info, rows);
+    waiting(csd, info, rows);
+}
+
+fn sectors(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    if !at_least(info, 6) {
+        return;
+    }
+    let native = csd.bit(63, 0);
+    let sector = info.data_sector_4k.map(|large| match (large, native) {
+        (true, _) => plain("4 KiB"),
+        (false, Some(true)) => with("512 B", "emulated: the part itself has 4 KiB"),
+        (false, _) => plain("512 B"),
+    });
+    rows.add("sector size", "EXT_CSD DATA_SECTOR_SIZE[61], NATIVE_SECTOR_SIZE[63]", sector);
+}
+
+fn groups(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    let size = |bytes: Option<Bytes>| {
+        bytes.map(|bytes| plain(if bytes.0 == 0 { "not told".into() } else { bytes.to_string() }))
+    };
+    rows.add("erase group, high capacity", "EXT_CSD HC_ERASE_GRP_SIZE[224]", size(info.hc_erase_group));
+    rows.add("write-protect group, high capacity", "EXT_CSD HC_WP_GRP_SIZE[221]", size(info.hc_wp_group));
+    let in_force = info.erase_group_def.map(|high| match high {
+        true => plain("high-capacity groups"),
+        false => with("groups of the CSD", "until the host asks for high-capacity ones, after each power-up"),
+    });
+    rows.add("groups in force", "EXT_CSD ERASE_GROUP_DEF[175]", in_force);
+    let erased = csd.byte(181).map(|raw| plain(if raw == 0 { "zeros" } else { "ones" }));
+    rows.add_if_told("erased memory reads as", "EXT_CSD ERASED_MEM_CONT[181]", erased);
+}
+
+fn best_sizes(info: &DeviceInfo, rows: &mut Rows) {
+    let [read, write, trim] = info.optimal_read_write_trim;
+    for (name, source, bytes) in [
+        ("best read size", "EXT_CSD OPTIMAL_READ_SIZE[266]", read),
+        ("best write size", "EXT_CSD OPTIMAL_WRITE_SIZE[265]", write),
+        ("best trim size", "EXT_CSD OPTIMAL_TRIM_UNIT_SIZE[264]", trim),
+    ] {
+        rows.add_if_told(name, source, bytes.filter(|_| at_least(info, 7)).map(|bytes| plain(bytes.to_string())));
+    }
+}
+
+fn partitioning(info: &DeviceInfo, rows: &mut Rows) {
+    let hw = &info.hw_partition;
+    let supported = hw.partitioning_supported.filter(|_| at_least(info, 5));
+    let supported = supported.map(|supported| match (supported, hw.enh_supported, hw.completed) {
+        (false, _, _) => plain("not supported"),
+        (true, _, Some(true)) => with("completed", "it can never be changed again"),
+        (true, Some(true), Some(false)) => with("open", "can be done once, with enhanced areas"),
+        (true, _, Some(false)) => with("open", "can be done once, without enhanced areas"),
+        (true, _, None) => with("supported", "whether it was done is not told"),
+    });
+    let source = "EXT_CSD PARTITIONING_SUPPORT[160], PARTITION_SETTING_COMPLETED[155]";
+    rows.add("hardware partitioning", source, supported);
+    let max = hw.max_enh_groups.zip(info.hc_wp_group).and_then(|(groups, group)| group.checked_mul(groups));
+    let max = max.filter(|max| max.0 > 0 && hw.enh_supported == Some(true));
+    rows.add_if_told(
+        "enhanced area, at most",
+        "EXT_CSD MAX_ENH_SIZE_MULT[159:157]",
+        max.map(|max| plain(max.to_string())),
+    );
+}
+
+fn waiting(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    let after = info.init_timeout_ap_ms.filter(|ms| *ms > 0 && at_least(info, 5));
+    let after = after.map(|ms| with(format!("{ms} ms"), "wait this long at the first power-up after partitioning"));
+    rows.add_if_told("first start after partitioning", "EXT_CSD INI_TIMEOUT_AP[241]", after);
+    for (name, source, offset, since) in [
+        ("switch time, generic", "EXT_CSD GENERIC_CMD6_TIME[248]", 248, 6),
+        ("switch time, partitions", "EXT_CSD PARTITION_SWITCH_TIME[199]", 199, 5),
+        ("power-off, long", "EXT_CSD POWER_OFF_LONG_TIME[247]", 247, 6),
+        ("out of interrupt", "EXT_CSD OUT_OF_INTERRUPT_TIME[198]", 198, 5),
+    ] {
+        let raw = csd.byte(offset).filter(|raw| *raw > 0 && at_least(info, since));
+        rows.add_if_told(name, source, raw.map(|raw| with(format!("{} ms", u32::from(raw) * 10), "at most")));
+    }
+}

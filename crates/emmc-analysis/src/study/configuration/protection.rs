@@ -1,0 +1,143 @@
+//! Boot, write protection, erasing for good.
+
+use emmc_port::CardData;
+use emmc_regs::CardKind;
+use emmc_regs::csd::Csd;
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+
+use super::{Rows, Topic, at_least, flags, plain, with, yes_no};
+
+pub(super) fn rows(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    boot(csd, info, rows);
+    protection(card, csd, info, rows);
+    security(csd, info, rows);
+}
+
+fn boot(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    rows.topic = Topic::Boot;
+    let enable = info.boot_config.boot_partition_enable.map(|enable| plain(boot_source(enable)));
+    rows.add("boots from", "EXT_CSD PARTITION_CONFIG[179].BOOT_PARTITION_ENABLE", enable);
+    let ack = info.boot_config.boot_ack.map(|ack| yes_no(ack, "the part acknowledges the boot operation", ""));
+    rows.add("boot acknowledge", "EXT_CSD PARTITION_CONFIG[179].BOOT_ACK", ack);
+    let bus = info.boot_config.bus_conditions.map(|bus| {
+        let mode = match bus >> 3 & 3 {
+            0 => "single rate, backward compatible",
+            1 => "single rate, high speed",
+            2 => "double rate",
+            _ => "mode not assigned",
+        };
+        let lines = match bus & 3 {
+            0 if bus >> 3 & 3 == 2 => "4 lines",
+            0 => "1 line",
+            1 => "4 lines",
+            2 => "8 lines",
+            _ => "width not assigned",
+        };
+        let after = if bus & 4 == 0 { "reset to 1 line after boot" } else { "kept after boot" };
+        with(format!("{mode}, {lines}"), after)
+    });
+    rows.add("boot bus", "EXT_CSD BOOT_BUS_CONDITIONS[177]", bus);
+    let modes =
+        csd.byte(228).map(|raw| plain(flags(raw, &[(0, "alternative boot"), (1, "double rate"), (2, "high speed")])));
+    rows.add_if_told("boot modes offered", "EXT_CSD BOOT_INFO[228]", modes);
+    let locked = csd.byte(178).map(|raw| {
+        plain(match (raw & 0x10 != 0, raw & 1 != 0) {
+            (true, _) => "locked for good",
+            (false, true) => "locked until the next power cycle",
+            (false, false) => "not locked",
+        })
+    });
+    rows.add("boot configuration", "EXT_CSD BOOT_CONFIG_PROT[178]", locked);
+}
+
+/// What BOOT_PARTITION_ENABLE selects.
+pub(in crate::study) fn boot_source(enable: u8) -> &'static str {
+    match enable {
+        0 => "nothing: boot is not enabled",
+        1 => "boot area 1",
+        2 => "boot area 2",
+        7 => "user area",
+        _ => "not assigned",
+    }
+}
+
+fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    rows.topic = Topic::Protection;
+    if at_least(info, 6) {
+        let state = |raw: u8| match raw & 3 {
+            0 => "not protected",
+            1 => "until the next power cycle",
+            2 => "for good",
+            _ => "not assigned",
+        };
+        let status = info.boot_config.wp_status;
+        let source = "EXT_CSD BOOT_WP_STATUS[174]";
+        rows.add("write protection, boot area 1", source, status.map(|raw| plain(state(raw))));
+        rows.add("write protection, boot area 2", source, status.map(|raw| plain(state(raw >> 2))));
+    }
+    const BOOT_WP: [(u8, &str); 7] = [
+        (0, "B_PWR_WP_EN"),
+        (1, "B_PWR_WP_SEC_SEL"),
+        (2, "B_PERM_WP_EN"),
+        (3, "B_PERM_WP_SEC_SEL"),
+        (4, "B_PERM_WP_DIS"),
+        (6, "B_PWR_WP_DIS"),
+        (7, "B_SEC_WP_SEL"),
+    ];
+    rows.add_if_told(
+        "boot write protection bits",
+        "EXT_CSD BOOT_WP[173]",
+        csd.byte(173).map(|raw| plain(flags(raw, &BOOT_WP))),
+    );
+    const USER_WP: [(u8, &str); 6] = [
+        (0, "US_PWR_WP_EN"),
+        (2, "US_PERM_WP_EN"),
+        (3, "US_PWR_WP_DIS"),
+        (4, "US_PERM_WP_DIS"),
+        (6, "CD_PERM_WP_DIS"),
+        (7, "PERM_PSWD_DIS"),
+    ];
+    let kind = "what the next write-protect command would do; which groups are protected only CMD31 tells";
+    rows.add(
+        "user write protection bits",
+        "EXT_CSD USER_WP[171]",
+        info.user_wp.map(|raw| with(flags(raw, &USER_WP), kind)),
+    );
+    let whole = card.csd.map(|bytes| {
+        let csd = Csd::new(CardKind::Emmc, bytes);
+        plain(match (csd.perm_write_protect(), csd.tmp_write_protect()) {
+            (true, _) => "for good",
+            (false, true) => "until switched off",
+            (false, false) => "not protected",
+        })
+    });
+    rows.add_if_told("write protection, whole card", "CSD PERM_WRITE_PROTECT, TMP_WRITE_PROTECT", whole);
+    let secure = csd.byte(211).filter(|raw| at_least(info, 8) && raw & 1 == 1);
+    let secure = secure.map(|raw| plain(if raw & 2 == 0 { "supported, off" } else { "on" }));
+    rows.add_if_told("secure write protection", "EXT_CSD SECURE_WP_INFO[211]", secure);
+}
+
+fn security(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    rows.topic = Topic::Security;
+    const FEATURES: [(u8, &str); 4] =
+        [(0, "secure erase and trim"), (2, "secure handling of retired blocks"), (4, "trim"), (6, "sanitize")];
+    let features = info.sec_features.map(|raw| plain(flags(raw, &FEATURES)));
+    rows.add("erase features", "EXT_CSD SEC_FEATURE_SUPPORT[231]", features);
+    const REMOVAL: [(u8, &str); 4] = [
+        (0, "erase"),
+        (1, "overwrite with a character, then erase"),
+        (2, "overwrite with a character, its complement and a random one"),
+        (3, "the vendor's way"),
+    ];
+    let removal = csd.byte(16).filter(|raw| at_least(info, 7) && raw & 0x0f != 0).map(|raw| {
+        let index = usize::from(raw >> 4 & 3);
+        let chosen = REMOVAL.get(index).map_or("", |(_, name)| *name);
+        with(chosen, format!("offered: {}", flags(raw & 0x0f, &REMOVAL)))
+    });
+    rows.add_if_told("secure removal", "EXT_CSD SECURE_REMOVAL_TYPE[16]", removal);
+    let rpmb = info.rpmb.map(|rpmb| match rpmb.0 {
+        0 => plain("none"),
+        _ => with(rpmb.to_string(), "whether its key is set no register tells"),
+    });
+    rows.add("replay-protected memory", "EXT_CSD RPMB_SIZE_MULT[168]", rpmb);
+}

@@ -1,0 +1,151 @@
+//! Housekeeping, interruption, reset, power-off and firmware; and what a power cut may cost.
+
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, field_named, rst_n_name};
+
+use super::super::findings::power_cut::{self, AreaReliability};
+use super::{Rows, Topic, at_least, on_off, plain, with, yes_no};
+
+pub(super) fn rows(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    rows.topic = Topic::Service;
+    background(info, rows);
+    interruption(csd, info, rows);
+    firmware(csd, info, rows);
+    reliability(csd, info, rows);
+}
+
+fn background(info: &DeviceInfo, rows: &mut Rows) {
+    if !at_least(info, 5) {
+        return;
+    }
+    let supported = info.bkops_supported.map(|supported| plain(if supported { "yes" } else { "no" }));
+    rows.add("background operations supported", "EXT_CSD BKOPS_SUPPORT[502]", supported);
+    if info.bkops_supported == Some(false) {
+        return;
+    }
+    let manual = info.bkops_manual.map(|manual| match manual {
+        true => with("on", "for good: the bit is one-time. The host promises to start them"),
+        false => with("off", "can be switched on once"),
+    });
+    rows.add("background operations, manual", "EXT_CSD BKOPS_EN[163].MANUAL_EN", manual);
+    if at_least(info, 8) {
+        let auto = info.bkops_auto.map(|auto| match auto {
+            true => with("on", "the part does them when it is idle"),
+            false => with("off", "can be switched at will"),
+        });
+        rows.add("background operations, automatic", "EXT_CSD BKOPS_EN[163].AUTO_EN", auto);
+    }
+    let status = info.bkops_status.map(|status| match status {
+        0 => plain("none outstanding"),
+        1 => plain("outstanding, not critical"),
+        2 => with("outstanding", "performance suffers"),
+        _ => with("outstanding, critical", "the part needs time to clean up"),
+    });
+    rows.add("background operations, status", "EXT_CSD BKOPS_STATUS[246]", status);
+}
+
+fn interruption(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    let implementation = csd.bit(503, 1).map(|stop| if stop { "by CMD12" } else { "by CMD13" });
+    let supported = info.hpi_supported.map(|supported| match supported {
+        true => with("yes", implementation.unwrap_or_default()),
+        false => plain("no"),
+    });
+    rows.add("high-priority interrupt supported", "EXT_CSD HPI_FEATURES[503]", supported);
+    if info.hpi_supported != Some(false) {
+        let on = info.hpi_on.map(|on| plain(on_off(on)));
+        rows.add("high-priority interrupt", "EXT_CSD HPI_MGMT[161]", on);
+    }
+    let reset = info.rst_n_function.map(|function| {
+        with(
+            rst_n_name(function),
+            match function {
+                0 => "the reset line has no effect",
+                1 => "the reset line resets the part",
+                2 => "the reset line never has an effect",
+                _ => "",
+            },
+        )
+    });
+    rows.add("hardware reset", "EXT_CSD RST_n_FUNCTION[162]", reset);
+    let notification = named(csd, "POWER_OFF_NOTIFICATION").filter(|_| at_least(info, 6));
+    rows.add_if_told(
+        "power-off notification",
+        "EXT_CSD POWER_OFF_NOTIFICATION[34]",
+        notification.map(|name| match csd.byte(34) {
+            Some(0) => with(name, "the host does not promise to tell before it cuts the power"),
+            _ => plain(name),
+        }),
+    );
+    let awareness = named(csd, "PRODUCTION_STATE_AWARENESS").filter(|_| at_least(info, 7));
+    rows.add_if_told("production state", "EXT_CSD PRODUCTION_STATE_AWARENESS[133]", awareness.map(plain));
+}
+
+fn firmware(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    if !at_least(info, 7) {
+        return;
+    }
+    let update = info.ffu.map(|ffu| match (ffu, info.fw_update_disabled) {
+        (true, Some(true)) => with("no", "supported, but switched off for good"),
+        (true, _) => plain("yes"),
+        (false, _) => plain("no"),
+    });
+    rows.add("firmware update in the field", "EXT_CSD SUPPORTED_MODES[493], FW_CONFIG[169]", update);
+    if info.ffu == Some(true) {
+        let status = named(csd, "FFU_STATUS");
+        rows.add_if_told(
+            "last firmware update",
+            "EXT_CSD FFU_STATUS[26]",
+            status.map(|name| match csd.byte(26) {
+                Some(0) => with(name, "or none was ever made"),
+                _ => plain(name),
+            }),
+        );
+    }
+}
+
+fn reliability(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+    rows.topic = Topic::Reliability;
+    if !at_least(info, 5) {
+        return;
+    }
+    const NAMES: [&str; 5] = [
+        "write reliability, user area",
+        "write reliability, general purpose area 1",
+        "write reliability, general purpose area 2",
+        "write reliability, general purpose area 3",
+        "write reliability, general purpose area 4",
+    ];
+    let areas = power_cut::reliability(csd, info);
+    if !areas.iter().any(|area| area.index == 0) {
+        rows.add(NAMES[0], "", None);
+    }
+    for AreaReliability { index, protected } in areas {
+        let Some(name) = NAMES.get(index) else { continue };
+        let meaning = match protected {
+            true => "what was written before stays intact when a write is cut off",
+            false => "a write that is cut off may damage what was written before",
+        };
+        rows.add(name, "EXT_CSD WR_REL_SET[167]", Some(with(on_off(protected), meaning)));
+    }
+    let settable = info.hw_partition.wr_rel_writable.map(|settable| match (settable, info.hw_partition.completed) {
+        (true, Some(true)) => with("no", "partitioning is completed"),
+        (true, _) => with("once", "together with partitioning"),
+        (false, _) => with("no", "fixed by the maker"),
+    });
+    rows.add("write reliability can be set", "EXT_CSD WR_REL_PARAM[166].HS_CTRL_REL", settable);
+    let reliable = info.enhanced_reliable_write.map(|enhanced| match (enhanced, info.reliable_write_sectors) {
+        (true, _) => with("enhanced", "any number of sectors, each old or new after a power cut"),
+        (false, Some(sectors)) => with("plain", format!("1 or {sectors} sectors at once")),
+        (false, None) => plain("plain"),
+    });
+    rows.add("reliable write", "EXT_CSD WR_REL_PARAM[166].EN_REL_WR, REL_WR_SEC_C[222]", reliable);
+    let rpmb = csd.bit(166, 4).filter(|_| at_least(info, 8));
+    let rpmb = rpmb.map(|wide| yes_no(wide, "32 half sectors at once", "at most 2 half sectors at once"));
+    rows.add_if_told("RPMB writes of 8 KiB", "EXT_CSD WR_REL_PARAM[166].EN_RPMB_REL_WR", rpmb);
+}
+
+/// The standard's name for what a register holds, whole.
+pub(super) fn named(csd: &ExtCsd, register: &str) -> Option<&'static str> {
+    let field = field_named(register)?;
+    let raw = csd.raw(field)?;
+    Some(field.values.iter().find(|(value, _)| *value == raw).map_or("not assigned", |(_, name)| *name))
+}

@@ -1,0 +1,78 @@
+//! A bus or a queue that is slower than the part.
+
+use super::super::bus_mode::{self, BusMode, SaidBy};
+use super::{Facts, register};
+use crate::finding::{Finding, Severity};
+
+pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
+    findings.extend(slower_mode(facts));
+    findings.extend(narrow(facts));
+    findings.extend(queue_off(facts));
+}
+
+fn slower_mode(facts: &Facts<'_>) -> Option<Finding> {
+    let offered = bus_mode::fastest_offered(facts.info)?;
+    let in_use = bus_mode::in_use(facts.card, facts.info)?;
+    if in_use.at_most >= offered {
+        return None;
+    }
+    // Only the kernel's own word tells how the system runs; a boot loader's or a dump's mode is that moment's.
+    let severity = match (in_use.said_by, in_use.at_most >= BusMode::Hs200) {
+        (SaidBy::Kernel, false) => Severity::Warning,
+        _ => Severity::Notice,
+    };
+    let what = format!(
+        "The bus ran in {} ({} MB/s at most) where the part offers {} ({} MB/s)",
+        if in_use.at_most == in_use.mode { in_use.mode.name() } else { "High Speed or DDR52" },
+        in_use.at_most.mb_per_s(),
+        offered.name(),
+        offered.mb_per_s()
+    );
+    let mut finding = Finding::new(severity, "bus-slower-than-offered", what).evidence(in_use.evidence);
+    if let Some(device_type) = facts.info.device_type {
+        finding = finding.evidence(register("DEVICE_TYPE", 196, device_type));
+    }
+    finding = match in_use.said_by {
+        SaidBy::Kernel => finding,
+        _ => finding.advice("see what the kernel uses: `ios` in debugfs; a boot loader often stays slower"),
+    };
+    Some(
+        finding
+            .advice("check the device tree: mmc-hs200-1_8v, mmc-hs400-1_8v, max-frequency, bus-width")
+            .advice("HS200 and HS400 need signals of 1.8 V or 1.2 V: check the I/O supply of the board")
+            .source("Linux Documentation/devicetree/bindings/mmc/mmc-controller-common.yaml"),
+    )
+}
+
+fn narrow(facts: &Facts<'_>) -> Option<Finding> {
+    let (lines, said_by, evidence) = bus_mode::lines_in_use(facts.card)?;
+    if lines == 8 {
+        return None;
+    }
+    let severity = if lines == 1 && said_by == SaidBy::Kernel { Severity::Warning } else { Severity::Notice };
+    let what = format!("The bus used {lines} of the part's 8 data lines");
+    Some(
+        Finding::new(severity, "bus-narrow", what)
+            .evidence(evidence)
+            .advice("check bus-width in the device tree, and whether the board connects all lines; HS400 needs 8"),
+    )
+}
+
+/// CMDQ_MODE_EN reads 0 even where Linux uses the queue, so only the kernel's word counts.
+fn queue_off(facts: &Facts<'_>) -> Option<Finding> {
+    let off = facts.card.sysfs.get("cmdq_en").is_some_and(|text| text.trim() == "0");
+    if !off || facts.info.cmdq_supported != Some(true) {
+        return None;
+    }
+    let what = "The part has a command queue and the kernel does not use it: random reads run one at a time";
+    let mut finding = Finding::new(Severity::Notice, "command-queue-off", what)
+        .evidence("sysfs cmdq_en = 0")
+        .evidence(register("CMDQ_SUPPORT", 308, 1));
+    if let Some(depth) = facts.info.cmdq_depth {
+        finding = finding.evidence(format!("CMDQ_DEPTH[307]: {depth} tasks"));
+    }
+    Some(finding.advice(
+        "it needs a host controller with a queue engine (CQHCI) whose driver switches it on, and a part that is not on \
+         the kernel's list of broken queues",
+    ))
+}

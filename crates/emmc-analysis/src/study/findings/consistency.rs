@@ -1,0 +1,73 @@
+//! Registers that contradict the standard, themselves, or the sources' other words.
+
+use emmc_regs::crc::Crc;
+use emmc_regs::csd::Csd;
+use emmc_regs::ext_csd::Anomaly;
+
+use super::super::identity;
+use super::Facts;
+use crate::finding::{Finding, Severity};
+
+/// So many anomalies are named one by one.
+const NAMED: usize = 12;
+
+pub(super) fn find(facts: &Facts<'_>, anomalies: &[Anomaly], findings: &mut Vec<Finding>) {
+    findings.extend(anomaly_list(anomalies));
+    findings.extend(checksums(facts));
+    findings.extend(health_text(facts));
+}
+
+fn anomaly_list(anomalies: &[Anomaly]) -> Option<Finding> {
+    if anomalies.is_empty() {
+        return None;
+    }
+    let what = match anomalies.len() {
+        1 => "A register holds what the standard does not allow".to_owned(),
+        count => format!("{count} registers hold what the standard does not allow"),
+    };
+    let mut finding = Finding::new(Severity::Notice, "register-anomaly", what);
+    for anomaly in anomalies.iter().take(NAMED) {
+        finding = finding.evidence(anomaly.to_string());
+    }
+    if anomalies.len() > NAMED {
+        finding = finding.evidence(format!("and {} more", anomalies.len() - NAMED));
+    }
+    Some(
+        finding.advice(
+            "read the registers again; if it stays, the part breaks the standard there, or uses it for its vendor",
+        ),
+    )
+}
+
+fn checksums(facts: &Facts<'_>) -> Option<Finding> {
+    let csd = identity::kind(facts.card).zip(facts.card.csd).map(|(kind, bytes)| Csd::new(kind, bytes).crc());
+    let cid = facts.card.cid.map(|cid| cid.crc());
+    let wrong: Vec<String> = [("CID", cid), ("CSD", csd)]
+        .into_iter()
+        .filter_map(|(name, crc)| Some((name, crc.filter(|crc| matches!(crc, Crc::Wrong { .. }))?)))
+        .map(|(name, crc)| format!("{name}: checksum {crc}"))
+        .collect();
+    if wrong.is_empty() {
+        return None;
+    }
+    let what = "A register's checksum is wrong: it was not read or not copied right";
+    let finding = Finding::new(Severity::Warning, "checksum-wrong", what);
+    Some(wrong.into_iter().fold(finding, Finding::evidence).advice("read it again before trusting anything from it"))
+}
+
+/// sysfs and the register disagree: the monitor that reads sysfs is behind.
+fn health_text(facts: &Facts<'_>) -> Option<Finding> {
+    let behind: Vec<&String> = facts.health.notes.iter().filter(|note| note.contains("as of the last probe")).collect();
+    if behind.is_empty() {
+        return None;
+    }
+    let what = "sysfs shows older wear than the part: monitors that read life_time there are behind";
+    let finding = Finding::new(Severity::Notice, "sysfs-stale", what);
+    Some(
+        behind
+            .into_iter()
+            .fold(finding, Finding::evidence)
+            .advice("read EXT_CSD (debugfs, or this tool on the device) instead of sysfs")
+            .source("Linux drivers/mmc/core/mmc.c: the attributes print what was read at initialisation"),
+    )
+}

@@ -1,0 +1,84 @@
+//! What a user should know or decide, worst first, each with the registers that show it and what to do.
+//!
+//! No finding without evidence in the source: what is not told gives none. Absent on purpose: old firmware and known
+//! bad parts, for which there is no public list to cite.
+
+mod boot;
+mod bus;
+mod consistency;
+mod partitioning;
+pub(super) mod power_cut;
+mod sd;
+mod upkeep;
+mod vendor;
+mod wear;
+
+use emmc_port::CardData;
+use emmc_regs::CardKind;
+use emmc_regs::ext_csd::{Anomaly, DeviceInfo, ExtCsd};
+
+use super::identity;
+use crate::capacity::Capacity;
+use crate::finding::{self, Finding};
+use crate::health::{Health, HealthOptions};
+use crate::vendor::{Refusal, VendorHealth};
+
+/// What the rules look at.
+struct Facts<'a> {
+    card: &'a CardData,
+    csd: &'a ExtCsd,
+    info: &'a DeviceInfo,
+    health: &'a Health,
+    capacity: &'a Capacity,
+}
+
+impl Facts<'_> {
+    /// Whether the part follows at least this revision and says so.
+    fn at_least(&self, rev: u8) -> bool {
+        self.info.rev.is_some_and(|found| found >= rev)
+    }
+}
+
+/// What was computed before the findings, for them to look at.
+pub(super) struct Parts<'a> {
+    pub(super) health: &'a Health,
+    pub(super) thresholds: &'a HealthOptions,
+    pub(super) capacity: &'a Capacity,
+    pub(super) anomalies: &'a [Anomaly],
+    pub(super) vendor: &'a [VendorHealth],
+    pub(super) vendor_refused: &'a [Refusal],
+}
+
+/// Everything worth telling about a card, worst first.
+pub(super) fn findings(card: &CardData, parts: &Parts<'_>) -> Vec<Finding> {
+    let unknown = ExtCsd::unknown();
+    let csd = card.ext_csd.as_ref().unwrap_or(&unknown);
+    let (info, _) = csd.decode();
+    let facts = Facts { card, csd, info: &info, health: parts.health, capacity: parts.capacity };
+    let mut findings = Vec::new();
+    wear::find(&facts, &mut findings);
+    vendor::find(&facts, parts.thresholds, parts.vendor, parts.vendor_refused, &mut findings);
+    consistency::find(&facts, parts.anomalies, &mut findings);
+    findings.extend(parts.capacity.findings.iter().cloned());
+    match identity::kind(card) {
+        Some(CardKind::Emmc) => {
+            power_cut::find(&facts, &mut findings);
+            partitioning::find(&facts, &mut findings);
+            boot::find(&facts, &mut findings);
+            bus::find(&facts, &mut findings);
+            upkeep::find(&facts, &mut findings);
+        }
+        Some(CardKind::Sd) => sd::find(&facts, &mut findings),
+        None => {}
+    }
+    finding::sort(&mut findings);
+    findings
+}
+
+/// A register and its value, as evidence.
+fn register(name: &str, offset: u16, value: impl std::fmt::LowerHex) -> String {
+    format!("{name}[{offset}] = {value:#04x}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Hardware partitioning: open, half done, or done for good; sector size.
+
+use super::{Facts, register};
+use crate::finding::{Finding, Severity};
+
+pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
+    findings.extend(unfinished(facts));
+    findings.extend(completed(facts));
+    findings.extend(sectors(facts));
+    findings.extend(emulated_sectors(facts));
+}
+
+/// Every partitioning register that is not 0.
+fn set_registers(facts: &Facts<'_>) -> Vec<String> {
+    let hw = &facts.info.hw_partition;
+    let mut set = Vec::new();
+    match hw.attributes {
+        Some(attributes) if attributes != 0 => set.push(register("PARTITIONS_ATTRIBUTE", 156, attributes)),
+        None if facts.csd.bit(156, 0) == Some(true) => set.push("PARTITIONS_ATTRIBUTE[156]: ENH_USR is set".into()),
+        _ => {}
+    }
+    if let Some(groups) = hw.enh_user_groups.filter(|groups| *groups > 0) {
+        set.push(format!("ENH_SIZE_MULT[142:140] = {groups} groups"));
+    }
+    for (index, groups) in hw.gp_groups.iter().enumerate() {
+        if let Some(groups) = groups.filter(|groups| *groups > 0) {
+            set.push(format!("GP_SIZE_MULT_{} = {groups} groups", index + 1));
+        }
+    }
+    set
+}
+
+fn unfinished(facts: &Facts<'_>) -> Option<Finding> {
+    let set = set_registers(facts);
+    if facts.info.hw_partition.completed != Some(false) || set.is_empty() {
+        return None;
+    }
+    let what = "Hardware partitioning was begun and not completed: sizes are set, and nothing is partitioned yet";
+    let finding = Finding::new(Severity::Warning, "partitioning-unfinished", what).evidence(register(
+        "PARTITION_SETTING_COMPLETED",
+        155,
+        0,
+    ));
+    Some(
+        set.into_iter()
+            .fold(finding, Finding::evidence)
+            .advice("power-cycle and read again: on most parts the values are gone then")
+            .advice("mmc-utils writes these registers even with its option -n; any later completion would use them")
+            .source("mmc-utils mmc_cmds.c; U-Boot drivers/mmc/mmc.c, mmc_hwpart_config"),
+    )
+}
+
+fn completed(facts: &Facts<'_>) -> Option<Finding> {
+    if facts.info.hw_partition.completed != Some(true) {
+        return None;
+    }
+    let set = set_registers(facts);
+    let part = facts.capacity.areas.iter().find_map(|area| area.enhanced_part);
+    let mut what = "The part is partitioned in hardware, for good".to_owned();
+    match (part, &facts.card.stated.enh_user_size) {
+        (Some(part), _) => what.push_str(&format!(": {} of the user area are enhanced", part.size_bytes)),
+        (None, Some(stated)) => what.push_str(&format!(": {} of the user area are enhanced, as printed", stated.text)),
+        (None, None) if set.is_empty() && facts.info.hw_partition.attributes == Some(0) => {
+            what.push_str(", without any enhanced area");
+        }
+        (None, None) => {}
+    }
+    let finding = Finding::new(Severity::Notice, "partitioning-completed", what).evidence(register(
+        "PARTITION_SETTING_COMPLETED",
+        155,
+        1,
+    ));
+    Some(
+        set.into_iter().fold(finding, Finding::evidence).advice(
+            "neither layout nor write reliability can be changed any more; images must fit the sizes as they are",
+        ),
+    )
+}
+
+fn sectors(facts: &Facts<'_>) -> Option<Finding> {
+    if facts.info.data_sector_4k != Some(true) || !facts.at_least(6) {
+        return None;
+    }
+    Some(
+        Finding::new(Severity::Notice, "sectors-4k", "The part has sectors of 4 KiB: accesses of 512 bytes fail")
+            .evidence(register("DATA_SECTOR_SIZE", 61, 1))
+            .advice("partition tables, filesystems and boot loaders must use 4 KiB; images for 512 bytes do not fit"),
+    )
+}
+
+fn emulated_sectors(facts: &Facts<'_>) -> Option<Finding> {
+    let native = facts.csd.bit(63, 0) == Some(true) && facts.info.data_sector_4k == Some(false);
+    if !native || !facts.at_least(6) {
+        return None;
+    }
+    let what = "The part emulates sectors of 512 bytes over its own of 4 KiB: smaller or unaligned writes cost extra";
+    Some(
+        Finding::new(Severity::Notice, "sectors-emulated", what)
+            .evidence(register("NATIVE_SECTOR_SIZE", 63, 1))
+            .evidence(register("DATA_SECTOR_SIZE", 61, 0))
+            .advice("write aligned multiples of 4 KiB; leaving the emulation (USE_NATIVE_SECTOR) is one-time"),
+    )
+}

@@ -1,0 +1,74 @@
+//! SD cards: what they promise, and what they do not.
+
+use emmc_regs::CardKind;
+use emmc_regs::bits::bits;
+use emmc_regs::scr::Scr;
+use emmc_regs::ssr::Ssr;
+
+use super::{Facts, boot};
+use crate::finding::{Finding, Severity};
+
+pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
+    findings.extend(boot::whole_card(facts, CardKind::Sd));
+    let Some(ssr) = facts.card.ssr.map(Ssr) else { return };
+    findings.extend(application_class(&ssr));
+    findings.extend(speed_class(&ssr));
+    findings.extend(one_line(facts, &ssr));
+}
+
+fn application_class(ssr: &Ssr) -> Option<Finding> {
+    match ssr.app_perf_class()? {
+        0 => Some(
+            Finding::new(
+                Severity::Notice,
+                "sd-no-application-class",
+                "The card promises nothing for random access: it has no application performance class",
+            )
+            .evidence("SSR APP_PERF_CLASS = 0")
+            .advice("for a root filesystem take class A1 at least, or measure this card: it may do what it does not promise"),
+        ),
+        2 => Some(
+            Finding::new(
+                Severity::Notice,
+                "sd-a2-needs-queue",
+                "The card is of class A2, which it keeps only with its cache and command queue in use",
+            )
+            .evidence("SSR APP_PERF_CLASS = 2")
+            .advice("most hosts use neither: measure, and expect no more than A1 without them")
+            .source("raspberrypi/linux issues 6349 and 6561: queues of some A2 cards fail"),
+        ),
+        _ => None,
+    }
+}
+
+fn speed_class(ssr: &Ssr) -> Option<Finding> {
+    let class = ssr.speed_class().filter(|class| *class < 10)?;
+    let faster = ssr.uhs_speed_grade().is_some_and(|grade| grade > 0)
+        || ssr.video_speed_class().is_some_and(|class| class >= 10);
+    if faster {
+        return None;
+    }
+    let what = match class {
+        0 => "The card promises no speed of steady writing".to_owned(),
+        class => format!("The card promises {class} MB/s of steady writing and no more"),
+    };
+    Some(
+        Finding::new(Severity::Notice, "sd-slow-class", what)
+            .evidence(format!("SSR SPEED_CLASS: {class}"))
+            .advice("measure it before relying on more"),
+    )
+}
+
+/// The card is on one line though it has four.
+fn one_line(facts: &Facts<'_>, ssr: &Ssr) -> Option<Finding> {
+    let four = Scr(facts.card.scr?).has_bus_width(4);
+    if !four || bits(&ssr.0, 511, 510) != 0 {
+        return None;
+    }
+    Some(
+        Finding::new(Severity::Warning, "sd-one-line", "The card was used on one data line and has four")
+            .evidence("SSR DAT_BUS_WIDTH = 0 (1 line)")
+            .evidence("SCR SD_BUS_WIDTHS: 4 lines offered")
+            .advice("check bus-width in the device tree, and whether the board connects all lines"),
+    )
+}

@@ -1,0 +1,146 @@
+//! Housekeeping, reset, trim, firmware, production state.
+
+use emmc_regs::ext_csd::rst_n_name;
+
+use super::{Facts, register};
+use crate::finding::{Finding, Severity};
+
+pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
+    findings.extend(background(facts));
+    findings.extend(hardware_reset(facts));
+    findings.extend(no_trim(facts));
+    findings.extend(firmware(facts));
+    findings.extend(mode(facts));
+    findings.extend(production_state(facts));
+    findings.extend(locked(facts));
+}
+
+fn background(facts: &Facts<'_>) -> Option<Finding> {
+    let info = facts.info;
+    if info.bkops_supported != Some(true) || !facts.at_least(5) {
+        return None;
+    }
+    let evidence = register("BKOPS_EN", 163, facts.csd.byte(163)?);
+    let (manual, auto) = (info.bkops_manual?, info.bkops_auto? && facts.at_least(8));
+    match (manual, auto) {
+        (true, false) => Some(
+            Finding::new(
+                Severity::Notice,
+                "bkops-manual",
+                "Manual background operations are on, for good: the part waits for the host to start them",
+            )
+            .evidence(evidence)
+            .advice("Linux starts them only when the part signals an urgent need: expect slow writes before that")
+            .advice(if facts.at_least(8) {
+                "AUTO_EN can be switched on beside it, and off again: the part then uses idle time by itself"
+            } else {
+                "this revision has no automatic mode, and the bit cannot be cleared"
+            })
+            .source("Linux drivers/mmc/core/mmc_ops.c, mmc_run_bkops"),
+        ),
+        (false, false) => Some(
+            Finding::new(
+                Severity::Notice,
+                "bkops-off",
+                "Background operations are neither automatic nor manual: the part may clean up while writes wait",
+            )
+            .evidence(evidence)
+            .advice(if facts.at_least(8) {
+                "try AUTO_EN (`mmc bkops_en auto`): it can be switched off again. MANUAL_EN is one-time"
+            } else {
+                "MANUAL_EN is one-time and obliges the host to start them: set it only where the system does"
+            }),
+        ),
+        (_, true) => None,
+    }
+}
+
+fn hardware_reset(facts: &Facts<'_>) -> Option<Finding> {
+    let function = facts.info.rst_n_function.filter(|function| matches!(function, 0 | 2))?;
+    // The register came with eMMC 4.4; on an older part its zero means nothing.
+    if !facts.at_least(4) {
+        return None;
+    }
+    let what = "The reset line has no effect: after a warm reboot the part may be left in a mode that the boot ROM does \
+                not expect, and the board hangs until power is cut";
+    let finding = Finding::new(Severity::Notice, "hardware-reset-off", what).evidence(format!(
+        "{} ({})",
+        register("RST_n_FUNCTION", 162, function),
+        rst_n_name(function)
+    ));
+    Some(match function {
+        0 => finding.advice(
+            "if the board wires RST_n, enable it in production: the choice is one-time, in either direction. If it \
+             does not, make sure that a reboot cuts the part's power",
+        ),
+        _ => finding.advice("it can never be enabled: make sure that a reboot cuts the part's power"),
+    })
+}
+
+/// From eMMC 4.5 on every part has discard; one of 4.41 without trim can only erase groups.
+fn no_trim(facts: &Facts<'_>) -> Option<Finding> {
+    let features = facts.info.sec_features.filter(|features| features & 0x10 == 0)?;
+    if facts.info.rev.is_none_or(|rev| rev >= 6) {
+        return None;
+    }
+    Some(
+        Finding::new(Severity::Notice, "no-trim", "The part cannot trim: it never learns which sectors are free")
+            .evidence(register("SEC_FEATURE_SUPPORT", 231, features))
+            .advice("leave a part of the card unpartitioned, and erase it once: it serves the part as spare room"),
+    )
+}
+
+fn firmware(facts: &Facts<'_>) -> Option<Finding> {
+    let status =
+        facts.csd.byte(26).filter(|status| *status != 0 && facts.at_least(7) && facts.info.ffu == Some(true))?;
+    let name = match status {
+        0x10 => "general error",
+        0x11 => "install error",
+        0x12 => "download error",
+        _ => "a code that the standard does not assign",
+    };
+    Some(
+        Finding::new(Severity::Warning, "firmware-update-failed", format!("The last firmware update failed: {name}"))
+            .evidence(register("FFU_STATUS", 26, status))
+            .advice("the part runs its old firmware; repeat the update with the vendor's tool and image"),
+    )
+}
+
+fn mode(facts: &Facts<'_>) -> Option<Finding> {
+    let mode = facts.csd.byte(30).filter(|mode| *mode != 0 && facts.at_least(7))?;
+    let what = match mode {
+        1 => "The part is in firmware update mode: it takes data for firmware",
+        0x10 => "The part is in a vendor specific mode: what is read and written may not be the data",
+        _ => "The part is in a mode that the standard does not assign",
+    };
+    Some(
+        Finding::new(Severity::Warning, "mode-not-normal", what)
+            .evidence(register("MODE_CONFIG", 30, mode))
+            .advice("end the tool that left it there, or power-cycle: the register is cleared then"),
+    )
+}
+
+fn production_state(facts: &Facts<'_>) -> Option<Finding> {
+    let state = facts.csd.byte(133).filter(|state| matches!(state, 1..=3) && facts.at_least(7))?;
+    let what =
+        "The part still believes that it is not soldered: it keeps data in a way meant for the oven, not for service";
+    Some(
+        Finding::new(Severity::Warning, "production-state", what)
+            .evidence(register("PRODUCTION_STATE_AWARENESS", 133, state))
+            .advice("end the loading as the vendor describes, so that the state becomes NORMAL, and read it again"),
+    )
+}
+
+/// CARD_IS_LOCKED, bit 25 of the card status.
+fn locked(facts: &Facts<'_>) -> Option<Finding> {
+    let status = facts.card.status.filter(|status| status >> 25 & 1 == 1)?;
+    Some(
+        Finding::new(
+            Severity::Warning,
+            "card-locked",
+            "The card is locked by a password: data can be neither read nor written",
+        )
+        .evidence(format!("card status = {status:#010x}, CARD_IS_LOCKED"))
+        .advice("unlock it with the password (CMD42); without it only a forced erase helps, which loses everything"),
+    )
+}
