@@ -133,7 +133,7 @@ pub fn forecast(points: &[HistoryPoint], options: &ForecastOptions) -> Result<Fo
     let life_a = area("DEVICE_LIFE_TIME_EST_TYP_A", &points, |point| point.life_a, options, &mut anomalies);
     let life_b = area("DEVICE_LIFE_TIME_EST_TYP_B", &points, |point| point.life_b, options, &mut anomalies);
     Ok(Forecast {
-        sentence: first_to_end(&life_a, &life_b).sentence.clone(),
+        sentence: overall(&life_a, &life_b),
         assumption: ASSUMPTION,
         observations: points.len(),
         first: first.time.to_string(),
@@ -151,6 +151,11 @@ fn same_card(points: &[HistoryPoint]) -> Result<(), HealthError> {
         Some(other) => Err(HealthError::DifferentCards { first, other }),
         None => Ok(()),
     }
+}
+
+fn overall(a: &AreaForecast, b: &AreaForecast) -> String {
+    let first = first_to_end(a, b);
+    format!("{}: {}", first.register, first.sentence)
 }
 
 /// The one that ends first: reached before any bound, an earlier bound before a later one, unknown last.
@@ -187,7 +192,7 @@ fn area(
     AreaForecast {
         register,
         outcome,
-        sentence: sentence(register, &earliest, &latest),
+        sentence: sentence(&earliest, &latest),
         needs: needs(outcome),
         observations_used: recent.count,
         used_since: timestamp(recent.first.map_or(first.at, |seen| seen.at)),
@@ -211,7 +216,7 @@ fn nothing(
     AreaForecast {
         register,
         outcome: Outcome::Unknown,
-        sentence: format!("{register}: no forecast, {why}"),
+        sentence: format!("no forecast: {why}"),
         needs: None,
         observations_used: 0,
         used_since: None,
@@ -236,7 +241,7 @@ fn reached(register: &'static str, series: &Series) -> AreaForecast {
     };
     AreaForecast {
         outcome: Outcome::Reached,
-        sentence: format!("{register}: 100 % of the estimated life was used {when}"),
+        sentence: format!("100 % of the estimated life was used {when}"),
         observations_used: series.seen.len(),
         earliest,
         latest,
@@ -254,21 +259,21 @@ fn needs(outcome: Outcome) -> Option<&'static str> {
     }
 }
 
-fn sentence(register: &str, earliest: &Option<Moment>, latest: &Option<Moment>) -> String {
+fn sentence(earliest: &Option<Moment>, latest: &Option<Moment>) -> String {
     let when = |moment: &Moment, days: f64| match &moment.time {
         Some(time) => format!("in {days} days ({})", time.split('T').next().unwrap_or(time)),
         None => format!("in {days} days"),
     };
     match (earliest, latest) {
         (Some(earliest), Some(latest)) => format!(
-            "{register}: 100 % used {} at the earliest, {} at the latest",
+            "100 % used {} at the earliest, {} at the latest",
             when(earliest, earliest.days.floor()),
             when(latest, latest.days.ceil())
         ),
         (Some(earliest), None) => {
-            format!("{register}: 100 % used not before {}; no upper bound yet", when(earliest, earliest.days.floor()))
+            format!("100 % used not before {}; no upper bound yet", when(earliest, earliest.days.floor()))
         }
-        _ => format!("{register}: no forecast from observations at a single time"),
+        _ => format!("no forecast from observations at a single time"),
     }
 }
 

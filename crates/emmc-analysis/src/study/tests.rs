@@ -40,7 +40,7 @@ fn the_samsung_8g_of_a_boards_owner() {
     assert_eq!((user.name, user.size.bytes.map(|bytes| bytes.0)), (AreaName::User, Some(7_634_944 * 1024)));
     assert_eq!(study.hw_partition.max_enhanced.as_ref().map(|max| max.enhanced_bytes.0), Some(3_817_472 * 1024));
     assert_eq!(ids(&study), ["boot-enabled", "boot-unprotected", "bus-slower-than-offered", "bkops-off"]);
-    assert_eq!(setting(&study, "write reliability, user area"), Some("on"));
+    assert_eq!(setting(&study, "write reliability of the user area"), Some("on"));
     assert_eq!(setting(&study, "boots from"), Some("boot area 1"));
 }
 

@@ -31,8 +31,8 @@ fn groups(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     let size = |bytes: Option<Bytes>| {
         bytes.map(|bytes| plain(if bytes.0 == 0 { "not told".into() } else { bytes.to_string() }))
     };
-    rows.add("erase group, high capacity", "EXT_CSD HC_ERASE_GRP_SIZE[224]", size(info.hc_erase_group));
-    rows.add("write-protect group, high capacity", "EXT_CSD HC_WP_GRP_SIZE[221]", size(info.hc_wp_group));
+    rows.add("high-capacity erase group", "EXT_CSD HC_ERASE_GRP_SIZE[224]", size(info.hc_erase_group));
+    rows.add("high-capacity write-protect group", "EXT_CSD HC_WP_GRP_SIZE[221]", size(info.hc_wp_group));
     let in_force = info.erase_group_def.map(|high| match high {
         true => plain("high-capacity groups"),
         false => with("groups of the CSD", "until the host asks for high-capacity ones, after each power-up"),
@@ -68,7 +68,7 @@ fn partitioning(info: &DeviceInfo, rows: &mut Rows) {
     let max = hw.max_enh_groups.zip(info.hc_wp_group).and_then(|(groups, group)| group.checked_mul(groups));
     let max = max.filter(|max| max.0 > 0 && hw.enh_supported == Some(true));
     rows.add_if_told(
-        "enhanced area, at most",
+        "largest enhanced area",
         "EXT_CSD MAX_ENH_SIZE_MULT[159:157]",
         max.map(|max| plain(max.to_string())),
     );
@@ -79,10 +79,10 @@ fn waiting(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     let after = after.map(|ms| with(format!("{ms} ms"), "wait this long at the first power-up after partitioning"));
     rows.add_if_told("first start after partitioning", "EXT_CSD INI_TIMEOUT_AP[241]", after);
     for (name, source, offset, since) in [
-        ("switch time, generic", "EXT_CSD GENERIC_CMD6_TIME[248]", 248, 6),
-        ("switch time, partitions", "EXT_CSD PARTITION_SWITCH_TIME[199]", 199, 5),
-        ("power-off, long", "EXT_CSD POWER_OFF_LONG_TIME[247]", 247, 6),
-        ("out of interrupt", "EXT_CSD OUT_OF_INTERRUPT_TIME[198]", 198, 5),
+        ("switch time", "EXT_CSD GENERIC_CMD6_TIME[248]", 248, 6),
+        ("partition switch time", "EXT_CSD PARTITION_SWITCH_TIME[199]", 199, 5),
+        ("long power-off time", "EXT_CSD POWER_OFF_LONG_TIME[247]", 247, 6),
+        ("out-of-interrupt time", "EXT_CSD OUT_OF_INTERRUPT_TIME[198]", 198, 5),
     ] {
         let raw = csd.byte(offset).filter(|raw| *raw > 0 && at_least(info, since));
         rows.add_if_told(name, source, raw.map(|raw| with(format!("{} ms", u32::from(raw) * 10), "at most")));

@@ -72,8 +72,8 @@ fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows)
         };
         let status = info.boot_config.wp_status;
         let source = "EXT_CSD BOOT_WP_STATUS[174]";
-        rows.add("write protection, boot area 1", source, status.map(|raw| plain(state(raw))));
-        rows.add("write protection, boot area 2", source, status.map(|raw| plain(state(raw >> 2))));
+        rows.add("write protection of boot area 1", source, status.map(|raw| plain(state(raw))));
+        rows.add("write protection of boot area 2", source, status.map(|raw| plain(state(raw >> 2))));
     }
     const BOOT_WP: [(u8, &str); 7] = [
         (0, "B_PWR_WP_EN"),
@@ -111,7 +111,7 @@ fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows)
             (false, false) => "not protected",
         })
     });
-    rows.add_if_told("write protection, whole card", "CSD PERM_WRITE_PROTECT, TMP_WRITE_PROTECT", whole);
+    rows.add_if_told("write protection of the whole card", "CSD PERM_WRITE_PROTECT, TMP_WRITE_PROTECT", whole);
     let secure = csd.byte(211).filter(|raw| at_least(info, 8) && raw & 1 == 1);
     let secure = secure.map(|raw| plain(if raw & 2 == 0 { "supported, off" } else { "on" }));
     rows.add_if_told("secure write protection", "EXT_CSD SECURE_WP_INFO[211]", secure);

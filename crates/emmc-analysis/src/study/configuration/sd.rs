@@ -32,7 +32,7 @@ pub(super) fn rows(card: &CardData, rows: &mut Rows) {
             (false, false) => "not protected",
         })
     });
-    rows.add("write protection, whole card", "CSD PERM_WRITE_PROTECT, TMP_WRITE_PROTECT", whole);
+    rows.add("write protection of the whole card", "CSD PERM_WRITE_PROTECT, TMP_WRITE_PROTECT", whole);
 }
 
 fn promises(ssr: Option<Ssr>, rows: &mut Rows) {

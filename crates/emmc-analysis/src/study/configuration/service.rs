@@ -26,21 +26,21 @@ fn background(info: &DeviceInfo, rows: &mut Rows) {
         true => with("on", "for good: the bit is one-time. The host promises to start them"),
         false => with("off", "can be switched on once"),
     });
-    rows.add("background operations, manual", "EXT_CSD BKOPS_EN[163].MANUAL_EN", manual);
+    rows.add("manual background operations", "EXT_CSD BKOPS_EN[163].MANUAL_EN", manual);
     if at_least(info, 8) {
         let auto = info.bkops_auto.map(|auto| match auto {
             true => with("on", "the part does them when it is idle"),
             false => with("off", "can be switched at will"),
         });
-        rows.add("background operations, automatic", "EXT_CSD BKOPS_EN[163].AUTO_EN", auto);
+        rows.add("automatic background operations", "EXT_CSD BKOPS_EN[163].AUTO_EN", auto);
     }
     let status = info.bkops_status.map(|status| match status {
-        0 => plain("none outstanding"),
-        1 => plain("outstanding, not critical"),
-        2 => with("outstanding", "performance suffers"),
-        _ => with("outstanding, critical", "the part needs time to clean up"),
+        0 => plain("none"),
+        1 => plain("some, not critical"),
+        2 => with("some", "performance suffers"),
+        _ => with("critical", "the part needs time to clean up"),
     });
-    rows.add("background operations, status", "EXT_CSD BKOPS_STATUS[246]", status);
+    rows.add("background operations outstanding", "EXT_CSD BKOPS_STATUS[246]", status);
 }
 
 fn interruption(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
@@ -108,11 +108,11 @@ fn reliability(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         return;
     }
     const NAMES: [&str; 5] = [
-        "write reliability, user area",
-        "write reliability, general purpose area 1",
-        "write reliability, general purpose area 2",
-        "write reliability, general purpose area 3",
-        "write reliability, general purpose area 4",
+        "write reliability of the user area",
+        "write reliability of general purpose area 1",
+        "write reliability of general purpose area 2",
+        "write reliability of general purpose area 3",
+        "write reliability of general purpose area 4",
     ];
     let areas = power_cut::reliability(csd, info);
     if !areas.iter().any(|area| area.index == 0) {

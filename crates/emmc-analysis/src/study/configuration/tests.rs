@@ -21,15 +21,15 @@ fn settings_are_read_as_the_standard_means_them() {
         (&[(249, 4, 65_536)], "cache size", "8 MiB"),
         (&[(249, 4, 65_536), (33, 1, 1)], "cache", "on"),
         (&[(308, 1, 1), (307, 1, 31)], "command queue supported", "yes"),
-        (&[(502, 1, 1), (163, 1, 1)], "background operations, manual", "on"),
-        (&[(502, 1, 1), (163, 1, 2)], "background operations, automatic", "on"),
-        (&[(502, 1, 1), (246, 1, 3)], "background operations, status", "outstanding, critical"),
+        (&[(502, 1, 1), (163, 1, 1)], "manual background operations", "on"),
+        (&[(502, 1, 1), (163, 1, 2)], "automatic background operations", "on"),
+        (&[(502, 1, 1), (246, 1, 3)], "background operations outstanding", "critical"),
         (&[(503, 1, 3)], "high-priority interrupt supported", "yes"),
         (&[(162, 1, 1)], "hardware reset", "permanently enabled"),
         (&[(34, 1, 1)], "power-off notification", "POWERED_ON"),
         (&[(493, 1, 1), (169, 1, 1)], "firmware update in the field", "no"),
-        (&[(167, 1, 0x1e)], "write reliability, user area", "off"),
-        (&[(167, 1, 0x1f)], "write reliability, user area", "on"),
+        (&[(167, 1, 0x1e)], "write reliability of the user area", "off"),
+        (&[(167, 1, 0x1f)], "write reliability of the user area", "on"),
         (&[(166, 1, 5)], "write reliability can be set", "once"),
         (&[(166, 1, 5), (155, 1, 1)], "write reliability can be set", "no"),
         (&[(166, 1, 4)], "reliable write", "enhanced"),
@@ -38,8 +38,8 @@ fn settings_are_read_as_the_standard_means_them() {
         (&[(177, 1, 0x02)], "boot bus", "single rate, backward compatible, 8 lines"),
         (&[(177, 1, 0x10)], "boot bus", "double rate, 4 lines"),
         (&[(178, 1, 0x10)], "boot configuration", "locked for good"),
-        (&[(174, 1, 0x09)], "write protection, boot area 1", "until the next power cycle"),
-        (&[(174, 1, 0x09)], "write protection, boot area 2", "for good"),
+        (&[(174, 1, 0x09)], "write protection of boot area 1", "until the next power cycle"),
+        (&[(174, 1, 0x09)], "write protection of boot area 2", "for good"),
         (&[(171, 1, 0x05)], "user write protection bits", "US_PWR_WP_EN, US_PERM_WP_EN"),
         (
             &[(231, 1, 0x55)],
@@ -49,12 +49,12 @@ fn settings_are_read_as_the_standard_means_them() {
         (&[(16, 1, 0x39)], "secure removal", "the vendor's way"),
         (&[(63, 1, 1)], "sector size", "512 B"),
         (&[(61, 1, 1)], "sector size", "4 KiB"),
-        (&[(224, 1, 1), (221, 1, 16)], "write-protect group, high capacity", "8 MiB"),
+        (&[(224, 1, 1), (221, 1, 16)], "high-capacity write-protect group", "8 MiB"),
         (&[(265, 1, 8)], "best write size", "32 KiB"),
         (&[(241, 1, 0x1e)], "first start after partitioning", "3000 ms"),
         (&[(160, 1, 7)], "hardware partitioning", "open"),
         (&[(160, 1, 7), (155, 1, 1)], "hardware partitioning", "completed"),
-        (&[(160, 1, 7), (157, 3, 939), (224, 1, 1), (221, 1, 16)], "enhanced area, at most", "7512 MiB"),
+        (&[(160, 1, 7), (157, 3, 939), (224, 1, 1), (221, 1, 16)], "largest enhanced area", "7512 MiB"),
     ] {
         assert_eq!(value(&emmc(registers), name).as_deref(), Some(expected), "{name} {registers:?}");
     }
@@ -63,7 +63,9 @@ fn settings_are_read_as_the_standard_means_them() {
 #[test]
 fn rows_of_a_later_standard_do_not_appear_on_an_older_part() {
     let old = emmc(&[(192, 1, 3)]);
-    for name in ["background operations supported", "write reliability, user area", "sector size", "production state"] {
+    for name in
+        ["background operations supported", "write reliability of the user area", "sector size", "production state"]
+    {
         assert_eq!(value(&old, name), None, "{name}");
         assert!(!configuration(&old).not_told.contains(&name), "{name}");
     }
@@ -78,7 +80,7 @@ fn what_is_not_told_is_named_and_has_no_row() {
     let mut csd = ExtCsd::unknown();
     csd.set_bits(167, 1, 1);
     let card = CardData { kind: Some(CardKind::Emmc), ext_csd: Some(csd), ..CardData::default() };
-    assert_eq!(value(&card, "write reliability, user area").as_deref(), Some("on"));
+    assert_eq!(value(&card, "write reliability of the user area").as_deref(), Some("on"));
 }
 
 #[test]
@@ -129,5 +131,5 @@ fn an_sd_card_promises_by_its_status() {
     ] {
         assert_eq!(value(&card, name).as_deref(), Some(expected), "{name}");
     }
-    assert_eq!(configuration(&card).not_told, ["write protection, whole card"]);
+    assert_eq!(configuration(&card).not_told, ["write protection of the whole card"]);
 }
