@@ -65,7 +65,7 @@ pub struct Origin {
 }
 
 /// All that a source could tell about one card; what it could not tell is absent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CardData {
     /// The sources, the first one named first.
     pub origins: Vec<Origin>,
@@ -265,9 +265,22 @@ impl CardData {
         Self { origins: vec![origin], ..Self::default() }
     }
 
-    /// The sources' names, joined.
+    /// The sources' names, joined; a file that held several forms is named once.
     pub fn name(&self) -> String {
-        self.origins.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(" + ")
+        let mut names: Vec<&str> = Vec::new();
+        for origin in &self.origins {
+            if !names.contains(&origin.name.as_str()) {
+                names.push(&origin.name);
+            }
+        }
+        names.join(" + ")
+    }
+
+    /// Adds to what a reader of the first source should know.
+    pub fn note(&mut self, note: impl Into<String>) {
+        if let Some(origin) = self.origins.first_mut() {
+            origin.notes.push(note.into());
+        }
     }
 
     /// Adds what another source tells about the same card; what is known already stays.

@@ -33,6 +33,12 @@ pub enum SourceError {
     },
 }
 
+impl SourceError {
+    pub(crate) fn malformed(name: &str, at: Place, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::Malformed { name: name.into(), at, expected: expected.into(), found: found.into() }
+    }
+}
+
 /// Where in a source something is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {

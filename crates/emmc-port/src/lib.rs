@@ -9,10 +9,11 @@ pub mod saved;
 mod snapshot;
 
 pub use card_data::{
-    BlockLayer, CardData, Disk, Filesystem, Format, Host, Origin, Partition, SavedReport, Stated, StatedSize, VendorFormat,
+    BlockLayer, CardData, Disk, Filesystem, Format, Host, Origin, Partition, SavedReport, Stated, StatedSize,
+    VendorFormat,
 };
 pub use error::{Place, SourceError};
-pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot};
+pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, SnapshotError, SnapshotReport};
 
 /// Something that can tell a card's registers: a live card, a saved file, standard input, the virtual card.
 pub trait RegisterSource {

@@ -1,1 +1,154 @@
-//! Being written.
+//! Saved forms: every way in which people keep a card's registers, recognised by content.
+//!
+//! One file per form, each with `recognises` and `import`; a session's log may hold several, and each adds what it
+//! tells. A form reads one line at a time, remembers where it read what, and never guesses a value.
+//! Absent on purpose: opening files (the caller does), and what the registers mean (`emmc-analysis`).
+
+mod binary;
+mod block_layer;
+mod dump;
+mod ext_csd_bytes;
+mod ext_csd_text;
+mod hex_meaning;
+mod hex_scan;
+mod identify;
+mod labels;
+mod mmc_utils_ids;
+mod register_bits;
+mod register_hex;
+mod sd_partition;
+mod snapshot_json;
+mod text;
+mod uboot_info;
+mod uboot_size;
+mod vendor_reply;
+mod vendor_text;
+
+use crate::{CardData, Place, RegisterSource, SourceError};
+use text::{Text, excerpt};
+
+/// Bytes that [`read`] accepts at most; callers need not read further.
+pub const SOURCE_BYTES_MAX: usize = 8 << 20;
+
+/// A saved file, or standard input, that was read already.
+#[derive(Clone, Debug)]
+pub struct SavedSource {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl SavedSource {
+    /// The content `bytes` of what the user called `name`.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), bytes: bytes.into() }
+    }
+}
+
+impl RegisterSource for SavedSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn read(&mut self) -> Result<CardData, SourceError> {
+        read(&self.name, &self.bytes)
+    }
+}
+
+/// One form of text.
+struct Form {
+    recognises: fn(&Text) -> bool,
+    import: fn(&Text) -> Result<CardData, SourceError>,
+}
+
+/// The forms that one text may hold side by side; what an earlier one tells counts.
+const FORMS: [Form; 9] = [
+    Form { recognises: ext_csd_text::recognises, import: ext_csd_text::import },
+    Form { recognises: register_hex::recognises, import: register_hex::import },
+    Form { recognises: sd_partition::recognises, import: sd_partition::import },
+    Form { recognises: uboot_info::recognises, import: uboot_info::import },
+    Form { recognises: mmc_utils_ids::recognises, import: mmc_utils_ids::import },
+    Form { recognises: vendor_text::recognises_emmcparm, import: vendor_text::import_emmcparm },
+    Form { recognises: vendor_text::recognises_sdmon, import: vendor_text::import_sdmon },
+    Form { recognises: vendor_reply::recognises, import: vendor_reply::import },
+    Form { recognises: block_layer::recognises, import: block_layer::import },
+];
+
+/// What people paste that tells nothing about a card's registers, and what it is.
+const TELLS_NOTHING: [(&str, &str); 5] = [
+    ("Could not read EXT_CSD", "a tool's message that it could not read EXT_CSD"),
+    ("Partition configuration:", "U-Boot's plan of `mmc hwpartition`, which reads no register; save `mmc info` too"),
+    ("mmc enh_area set", "commands without their output"),
+    ("mmc extcsd read", "a command without its output"),
+    ("records in", "the output of dd"),
+];
+
+/// Reads a saved source, whatever its form.
+///
+/// Errors: [`SourceError::Malformed`] with the offset or line, when the content is of no known form, broken, or larger
+/// than [`SOURCE_BYTES_MAX`].
+pub fn read(name: &str, bytes: &[u8]) -> Result<CardData, SourceError> {
+    let wrong = |at, expected: &str, found: String| Err(SourceError::malformed(name, at, expected, found));
+    if bytes.is_empty() {
+        return wrong(Place::Byte(0), "what was saved of a card", "an empty file".into());
+    }
+    if bytes.len() > SOURCE_BYTES_MAX {
+        let found = format!("{} bytes", bytes.len());
+        return wrong(Place::Byte(SOURCE_BYTES_MAX as u64), "at most 8 MiB", found);
+    }
+    match Text::new(name, bytes)? {
+        Some(text) if binary::other_file(bytes).is_none() => read_text(&text),
+        _ => binary::import(name, bytes),
+    }
+}
+
+fn read_text(text: &Text) -> Result<CardData, SourceError> {
+    if snapshot_json::recognises(text) {
+        return snapshot_json::import(text);
+    }
+    let mut data: Option<CardData> = None;
+    for form in FORMS.iter().filter(|form| (form.recognises)(text)) {
+        let found = (form.import)(text)?;
+        data = Some(match data {
+            Some(mut data) => {
+                contradictions(&data, &found).into_iter().for_each(|note| data.note(note));
+                data.merge(found);
+                data
+            }
+            None => found,
+        });
+    }
+    data.ok_or_else(|| unknown(text))
+}
+
+/// Bytes of EXT_CSD that two parts of one text tell differently, as notes.
+fn contradictions(ours: &CardData, theirs: &CardData) -> Vec<String> {
+    let (Some(ours), Some(theirs)) = (&ours.ext_csd, &theirs.ext_csd) else { return Vec::new() };
+    let both = ours.bytes().iter().zip(ours.mask()).zip(theirs.bytes().iter().zip(theirs.mask())).enumerate();
+    let differing = both.filter(|(_, ((ours, known), (theirs, also)))| (*ours ^ *theirs) & *known & *also != 0);
+    let note = |offset: usize, ours: u8, theirs: u8| {
+        format!(
+            "byte {offset} of EXT_CSD is {ours:#04x} in one part of the text and {theirs:#04x} in another; the first counts"
+        )
+    };
+    differing.map(|(offset, ((ours, _), (theirs, _)))| note(offset, *ours, *theirs)).take(8).collect()
+}
+
+/// The error that a text is of no known form.
+fn unknown(text: &Text) -> SourceError {
+    let expected = "a saved form: EXT_CSD as bytes, hexadecimal digits or mmc-utils' text, U-Boot's mmc info or mmc reg \
+                    read, CID or CSD digits, vendor health, lsblk, fdisk, df or a snapshot";
+    let first = text.lines().find(|line| !line.text.trim().is_empty());
+    let known = TELLS_NOTHING.iter().find(|(said, _)| text.as_str().contains(said));
+    let found = match (known, first) {
+        (Some((_, what)), _) => what.to_string(),
+        (None, Some(line)) if matches!(line.text.trim_start().as_bytes().first(), Some(b'{' | b'[')) => {
+            format!("JSON or the like that is no snapshot: {}", excerpt(line.text))
+        }
+        (None, Some(line)) => format!("text that begins with {}", excerpt(line.text)),
+        (None, None) => "nothing but blanks".into(),
+    };
+    text.malformed(first.map_or(1, |line| line.number), expected, found)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! `mmc extcsd read`: mmc-utils since 2012, and the ChromiumOS fork, whole or as what grep left of it.
+//!
+//! Each line is read for itself, so that prompts, remarks and elisions between the lines do not matter.
+//! Absent on purpose: the sentences that explain a value (`i.e. 512 KiB`), which repeat it.
+
+use emmc_regs::CardKind;
+use emmc_regs::ext_csd::{Field, field_at, field_named};
+
+use super::register_bits::RegisterBits;
+use super::text::{Line, Text, decimal_number, excerpt, hex_number};
+use crate::{CardData, Format, SourceError};
+
+/// Names that mmc-utils prints and the standard does not have, with the register's offset.
+///
+/// The two power classes carry names that the standard gives to their neighbours.
+const OTHER_NAMES: [(&str, u16); 9] = [
+    ("CARD_TYPE", 196),
+    ("BOOT_SIZE_MULTI", 226),
+    ("HPI_FEATURE", 503),
+    ("PWR_CL_200_360", 237),
+    ("PWR_CL_200_195", 236),
+    ("EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_A", 268),
+    ("EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_B", 269),
+    ("EXT_CSD_PRE_EOL_INFO", 267),
+    ("EXT_CSD_REV", 192),
+];
+
+/// Registers that mmc-utils prints only since it scales CACHE_SIZE (April 2020).
+const SINCE_CACHE_SIZE_IS_SCALED: [&str; 2] = ["[BARRIER_CTRL]", "[STROBE_SUPPORT"];
+
+/// What one line says.
+#[derive(Debug, PartialEq)]
+enum Said<'t> {
+    /// `[NAME: 0x01]` or `[NAME]: 0x01`: a register, by its field and first byte.
+    Register { field: &'static Field, offset: u16, value: &'t str },
+    /// `[CACHE_SIZE] is 8192 KiB`.
+    CacheKib(&'t str),
+    /// `[CMDQ_DEPTH]: 16`: one more than the register.
+    QueueDepth(&'t str),
+    /// `Extended CSD rev 1.8 (MMC 5.1)`.
+    Revision(&'t str),
+    /// `eMMC Firmware Version: ABCDEFGH`.
+    Firmware(&'t str),
+    /// `eMMC SECURE_WP_SUPPORT: 1`: a bit of SECURE_WP_INFO.
+    SecureWp { mask: u8, value: &'t str },
+    /// A bracketed name with a value, of no register that is known here.
+    Stranger(&'t str),
+}
+
+/// Whether any line is of this form.
+pub(super) fn recognises(text: &Text) -> bool {
+    text.lines().any(|line| matches!(said(line.text), Some(said) if !matches!(said, Said::Stranger(_))))
+}
+
+/// Reads every register that the text names.
+///
+/// Errors: a value that its register cannot have, or two values for one register.
+pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
+    let chromium_os = text.as_str().contains("Device life time estimation type");
+    let format = if chromium_os { Format::ChromiumOsExtCsd } else { Format::MmcUtilsExtCsd };
+    let mut data = CardData::new(text.name, format);
+    let mut registers = RegisterBits::new(text);
+    let mut strangers = Vec::new();
+    let mut cache_size = false;
+    for line in text.lines() {
+        match said(line.text) {
+            Some(Said::Stranger(name)) => strangers.push(format!("line {}: {name} is no known register", line.number)),
+            Some(said) => {
+                cache_size |= matches!(said, Said::CacheKib(_));
+                take(text, &mut registers, line, &said)?;
+            }
+            None => {}
+        }
+    }
+    data.kind = Some(CardKind::Emmc);
+    data.ext_csd = registers.finish();
+    strangers.truncate(8);
+    strangers.into_iter().for_each(|note| data.note(note));
+    if cache_size && !SINCE_CACHE_SIZE_IS_SCALED.iter().any(|name| text.as_str().contains(name)) {
+        data.note(
+            "CACHE_SIZE is taken as KiB; mmc-utils before April 2020 printed kilobits with that unit, an eighth of it",
+        );
+    }
+    Ok(data)
+}
+
+fn take(text: &Text, registers: &mut RegisterBits, line: Line, said: &Said) -> Result<(), SourceError> {
+    let number = line.number;
+    let wrong = |expected: String, found: &str| text.malformed(number, expected, excerpt(found));
+    match *said {
+        Said::Register { field, offset, value } => {
+            let width = if field.is_array() { 1 } else { field.width };
+            let value =
+                hex_number(value).ok_or_else(|| wrong(format!("a value such as 0x01 for {}", field.name), value))?;
+            registers.set(number, field.name, offset, width, value)
+        }
+        Said::CacheKib(value) => {
+            let kib = decimal_number(value).ok_or_else(|| wrong("CACHE_SIZE in KiB".into(), value))?;
+            registers.set(number, "CACHE_SIZE", 249, 4, kib.saturating_mul(8))
+        }
+        Said::QueueDepth(value) => {
+            let depth = decimal_number(value).filter(|depth| (1..=32).contains(depth));
+            let depth = depth.ok_or_else(|| wrong("a CMDQ_DEPTH of 1 to 32".into(), value))?;
+            // mmc-utils drops the upper three bits, which the standard reserves as zero.
+            registers.set(number, "CMDQ_DEPTH", 307, 1, depth - 1)
+        }
+        Said::Revision(value) => {
+            let revision = decimal_number(value).ok_or_else(|| wrong("Extended CSD rev 1.0 to 1.9".into(), value))?;
+            registers.set(number, "EXT_CSD_REV", 192, 1, revision)
+        }
+        Said::Firmware(value) => {
+            let whole = value.len() == 8 && value.bytes().all(|letter| matches!(letter, b' '..=b'~'));
+            match <[u8; 8]>::try_from(value.as_bytes()) {
+                Ok(letters) if whole => registers.set(number, "FIRMWARE_VERSION", 254, 8, u64::from_le_bytes(letters)),
+                // Binary versions are cut or mangled on their way through terminals and web pages: stay unknown.
+                _ => Ok(()),
+            }
+        }
+        Said::SecureWp { mask, value } => {
+            let set = decimal_number(value).filter(|&bit| bit <= 1);
+            let set = set.ok_or_else(|| wrong("0 or 1".into(), value))?;
+            registers.set_bits(number, "SECURE_WP_INFO", 211, mask, if set == 1 { mask } else { 0 })
+        }
+        Said::Stranger(_) => Ok(()),
+    }
+}
+
+fn said(line: &str) -> Option<Said<'_>> {
+    // A prompt or a kernel message may bring brackets of its own before the register's.
+    if let Some(said) = line.match_indices('[').take(4).find_map(|(at, _)| bracketed(line.get(at + 1..)?)) {
+        return Some(said);
+    }
+    let line = line.trim();
+    if let Some(at) = line.find("Extended CSD rev 1.") {
+        return line.get(at..)?.strip_prefix("Extended CSD rev 1.").map(Said::Revision);
+    }
+    let (label, value) = line.split_once(':')?;
+    match label {
+        "eMMC Firmware Version" => Some(Said::Firmware(value.strip_prefix(' ').unwrap_or(value))),
+        "eMMC SECURE_WP_SUPPORT" => Some(Said::SecureWp { mask: 1, value: value.trim_start() }),
+        "eMMC SECURE_WP_EN_STATUS" => Some(Said::SecureWp { mask: 2, value: value.trim_start() }),
+        _ => None,
+    }
+}
+
+/// What follows an opening bracket: `NAME: 0x01]`, `NAME]: 0x01`, `NAME[64]]: 0x01`, `NAME] is 8192 KiB`.
+fn bracketed(rest: &str) -> Option<Said<'_>> {
+    let end = rest.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_')).unwrap_or(rest.len());
+    let (name, rest) = rest.split_at_checked(end)?;
+    let (index, rest) = match rest.strip_prefix('[') {
+        Some(index) => {
+            let (index, rest) = index.split_once(']')?;
+            (Some(index.parse::<u16>().ok()?), rest)
+        }
+        None => (None, rest),
+    };
+    if let (Some(kib), "CACHE_SIZE") = (rest.strip_prefix("] is "), name) {
+        return Some(Said::CacheKib(kib));
+    }
+    let value = rest.strip_prefix(": ").or_else(|| rest.strip_prefix("]: "))?.trim_start();
+    if name == "CMDQ_DEPTH" && !value.starts_with("0x") {
+        return Some(Said::QueueDepth(value));
+    }
+    let Some((field, offset)) = register(name, index) else {
+        let register_like = name.len() > 3 && name.bytes().any(|letter| letter.is_ascii_uppercase());
+        return (register_like && hex_number(value).is_some()).then_some(Said::Stranger(name));
+    };
+    Some(Said::Register { field, offset, value })
+}
+
+/// The field of a printed name, and the byte that is meant.
+fn register(name: &str, index: Option<u16>) -> Option<(&'static Field, u16)> {
+    if let Some((_, offset)) = OTHER_NAMES.iter().find(|(other, _)| *other == name) {
+        return field_at(*offset).map(|field| (field, *offset));
+    }
+    let field = field_named(name)?;
+    match index {
+        // Elements are numbered by their offset in the register.
+        Some(index) => field_at(index).filter(|at| *at == field).map(|field| (field, index)),
+        None => (!field.is_array()).then_some((field, field.offset)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

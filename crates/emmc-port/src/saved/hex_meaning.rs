@@ -1,0 +1,139 @@
+//! What bytes without a label are, told by their number and by whether they make sense.
+
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd};
+
+use super::dump::Dump;
+use super::ext_csd_bytes;
+use super::hex_scan::Block;
+use super::identify::{self, Sixteen};
+use super::labels::Register;
+use super::text::{Text, excerpt};
+use super::vendor_reply;
+use crate::SourceError;
+
+/// What bytes turned out to be.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Meaning {
+    /// A register, as its digits.
+    Register(Register, String),
+    /// All of EXT_CSD; whether byte 511 came first.
+    ExtCsd { ext_csd: ExtCsd, reversed: bool },
+    /// Some bytes of EXT_CSD, from the first given one on.
+    ExtCsdPart { ext_csd: ExtCsd, start: usize },
+    /// A vendor's reply.
+    Reply(Vec<u8>),
+}
+
+/// The registers in a block of bare digits, each with its line.
+///
+/// Errors: no register has that many digits, or they make no sense as one.
+pub(super) fn of_block(text: &Text, block: &Block) -> Result<Vec<(u64, Meaning)>, SourceError> {
+    if let (Some(register), [digits]) = (block.asked, block.rows.as_slice()) {
+        let meaning = match register {
+            Register::ExtCsd => of_512(text, block.line, &bytes_of(digits))?,
+            _ => Meaning::Register(register, digits.clone()),
+        };
+        return Ok(vec![(block.line, meaning)]);
+    }
+    let row_digits = block.rows.first().map_or(0, String::len);
+    let dump_like = block.rows.len() > 2 && block.rows.iter().all(|row| row.len() == row_digits);
+    let registers = block.rows.iter().all(|row| matches!(row.len(), 16 | 32 | 128 | 1024));
+    if registers && !dump_like && block.digits != 1024 {
+        return block.rows.iter().zip(block.line..).map(|(row, line)| Ok((line, of_row(text, line, row)?))).collect();
+    }
+    let bytes = bytes_of(&block.rows.concat());
+    let meaning = match block.digits {
+        1024 => of_512(text, block.line, &bytes)?,
+        count if count == 2 * bytes.len() && vendor_reply::has_signature(&bytes) => Meaning::Reply(bytes),
+        count => {
+            let known: Vec<_> = bytes.iter().copied().map(Some).collect();
+            let few = count % 2 == 0 && count < 1024;
+            match ext_csd_bytes::known_junk(&bytes) {
+                Some(junk) => return Err(text.malformed(block.line, "a register", junk)),
+                None if few && ext_csd_bytes::fault(&bytes).is_none() => part(0, &known),
+                None => return Err(text.malformed(block.line, DIGITS, format!("{count} digits"))),
+            }
+        }
+    };
+    Ok(vec![(block.line, meaning)])
+}
+
+const DIGITS: &str = "1024 hexadecimal digits of EXT_CSD, 32 of CID or CSD, 16 of SCR or 128 of SSR";
+
+/// A line of as many digits as some register has.
+fn of_row(text: &Text, line: u64, digits: &str) -> Result<Meaning, SourceError> {
+    let bytes = bytes_of(digits);
+    if let Some(junk) = ext_csd_bytes::known_junk(&bytes) {
+        return Err(text.malformed(line, "a register", junk));
+    }
+    let sixteen = <[u8; 16]>::try_from(bytes.as_slice()).map(|bytes| identify::sixteen(&bytes));
+    let register = match (digits.len(), sixteen) {
+        (1024, _) => return of_512(text, line, &bytes),
+        (16, _) => Register::Scr,
+        (128, _) => Register::Ssr,
+        (_, Ok(Sixteen::Cid)) => Register::Cid,
+        (_, Ok(Sixteen::Csd)) => Register::Csd,
+        _ => {
+            let expected = "a label, cid: or csd:, before digits that are not clearly one of them";
+            return Err(text.malformed(line, expected, excerpt(digits)));
+        }
+    };
+    Ok(Meaning::Register(register, digits.to_string()))
+}
+
+/// What a dump with addresses holds.
+///
+/// Errors: neither EXT_CSD nor a known reply.
+pub(super) fn of_dump(text: &Text, dump: &Dump) -> Result<Meaning, SourceError> {
+    let given: Option<Vec<u8>> = dump.bytes.iter().copied().collect();
+    match given {
+        Some(bytes) if dump.start == 0 && bytes.len() == EXT_CSD_BYTES => return of_512(text, dump.line, &bytes),
+        Some(bytes) if vendor_reply::has_signature(&bytes) => return Ok(Meaning::Reply(bytes)),
+        _ => {}
+    }
+    let bytes: Vec<u8> = dump.bytes.iter().map(|byte| byte.unwrap_or_default()).collect();
+    if let Some(junk) = ext_csd_bytes::known_junk(&bytes) {
+        return Err(text.malformed(dump.line, "a register", junk));
+    }
+    // Bytes 192, 194 and 196 tell the register; a dump that begins later cannot be checked.
+    let fault = if dump.start == 0 { ext_csd_bytes::fault(&bytes) } else { None };
+    let fits = dump.start.saturating_add(bytes.len()) <= EXT_CSD_BYTES;
+    match fault {
+        None if fits => Ok(part(dump.start, &dump.bytes)),
+        Some(fault) => Err(text.malformed(dump.line, fault.expected, fault.found)),
+        None => Err(text.malformed(dump.line, "a dump of the 512 bytes of EXT_CSD", format!("{} bytes", bytes.len()))),
+    }
+}
+
+/// All of EXT_CSD in either order, or a vendor's reply.
+fn of_512(text: &Text, line: u64, bytes: &[u8]) -> Result<Meaning, SourceError> {
+    if let Some(junk) = ext_csd_bytes::known_junk(bytes) {
+        return Err(text.malformed(line, "EXT_CSD", junk));
+    }
+    if vendor_reply::has_signature(bytes) {
+        return Ok(Meaning::Reply(bytes.to_vec()));
+    }
+    let bytes = <[u8; EXT_CSD_BYTES]>::try_from(bytes)
+        .map_err(|_| text.malformed(line, "512 bytes of EXT_CSD", format!("{} bytes", bytes.len())))?;
+    let (ext_csd, reversed) = ext_csd_bytes::ordered(&bytes).map_err(|fault| {
+        let expected = format!("{} (byte {} of EXT_CSD)", fault.expected, fault.offset);
+        text.malformed(line, expected, fault.found)
+    })?;
+    Ok(Meaning::ExtCsd { ext_csd, reversed })
+}
+
+fn part(start: usize, bytes: &[Option<u8>]) -> Meaning {
+    let mut ext_csd = ExtCsd::unknown();
+    for (offset, byte) in (0..512u16).skip(start).zip(bytes) {
+        if let Some(byte) = byte {
+            ext_csd.set_bits(offset, 0xff, *byte);
+        }
+    }
+    Meaning::ExtCsdPart { ext_csd, start }
+}
+
+/// The bytes of whole pairs of digits.
+pub(super) fn bytes_of(digits: &str) -> Vec<u8> {
+    let pairs = digits.as_bytes().chunks_exact(2).filter_map(|pair| std::str::from_utf8(pair).ok());
+    pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
+}

@@ -1,0 +1,111 @@
+//! What nameless bytes are: a CID or a CSD, and of which family of cards.
+//!
+//! Both are 16 bytes with a CRC7 at the same place: it tells them from other numbers, their fields from each other.
+
+use emmc_regs::CardKind;
+use emmc_regs::bits::bits;
+use emmc_regs::crc::Crc;
+
+/// What 16 bytes without a label are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sixteen {
+    /// Only a CID makes sense.
+    Cid,
+    /// Only a CSD makes sense.
+    Csd,
+    /// Both do, or neither.
+    Unclear,
+}
+
+/// Codes of TRAN_SPEED that cards use: 20, 25, 26, 50, 100 and 200 MHz, and those of the first MMC cards.
+///
+/// Source: Linux and mmc-utils decode them; the multipliers of a random byte would nearly always be legal.
+const TRAN_SPEEDS: [u64; 8] = [0x2a, 0x32, 0x5a, 0x0b, 0x2b, 0x0a, 0x22, 0x1a];
+
+/// Tells a CID from a CSD; a wrong checksum leaves it unclear.
+pub(super) fn sixteen(bytes: &[u8; 16]) -> Sixteen {
+    if matches!(Crc::of(bytes), Crc::Wrong { .. }) {
+        return Sixteen::Unclear;
+    }
+    match (is_cid_like(bytes), is_csd_like(bytes)) {
+        (true, false) => Sixteen::Cid,
+        (false, true) => Sixteen::Csd,
+        _ => Sixteen::Unclear,
+    }
+}
+
+/// A product name of letters with blanks or zeros only behind them, and an OEM field of either family.
+fn is_cid_like(bytes: &[u8; 16]) -> bool {
+    let [_, high, low, name @ .., _, _, _, _, _, _, _, _] = bytes;
+    let letters = name.iter().take_while(|letter| letter.is_ascii_graphic()).count();
+    let named = letters > 0 && name.iter().skip(letters).all(|letter| matches!(letter, 0 | b' '..=0x7e));
+    // Where the CID has its OEM, the CSD has TAAC and NSAC.
+    named && (matches!(high, 0..=3) || (high.is_ascii_graphic() && low.is_ascii_graphic()))
+}
+
+/// A known bus speed, the basic command class, and blocks of 512 to 4096 bytes.
+fn is_csd_like(bytes: &[u8; 16]) -> bool {
+    let field = |hi, lo| bits(bytes, hi, lo);
+    TRAN_SPEEDS.contains(&field(103, 96))
+        && field(84, 84) == 1
+        && (9..=12).contains(&field(83, 80))
+        && field(121, 120) == 0
+        && field(119, 119) == 0
+}
+
+/// The family that a CID's OEM field speaks for: two letters of SD, package and number of eMMC.
+pub(super) fn kind_of_cid(cid: &[u8; 16]) -> Option<CardKind> {
+    let [_, high, low, ..] = *cid;
+    if high.is_ascii_graphic() && low.is_ascii_graphic() {
+        Some(CardKind::Sd)
+    } else if matches!(high, 1..=2) {
+        Some(CardKind::Emmc)
+    } else {
+        None
+    }
+}
+
+/// The family that a CSD's version field speaks for: SPEC_VERS of MMC, where SD has zeros.
+pub(super) fn kind_of_csd(csd: &[u8; 16]) -> Option<CardKind> {
+    match (bits(csd, 127, 126), bits(csd, 125, 122)) {
+        (_, 1..=4) => Some(CardKind::Emmc),
+        (0 | 1, 0) => Some(CardKind::Sd),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use emmc_regs::cid::Cid;
+
+    fn check(hex: &str, expected: Sixteen, kind: Option<CardKind>) {
+        let bytes = Cid::parse_hex(hex).unwrap().0;
+        assert_eq!(sixteen(&bytes), expected, "{hex}");
+        let found = if expected == Sixteen::Csd { kind_of_csd(&bytes) } else { kind_of_cid(&bytes) };
+        assert_eq!(found, kind, "{hex}");
+    }
+
+    #[test]
+    fn real_registers_are_told_apart() {
+        let (emmc, sd) = (Some(CardKind::Emmc), Some(CardKind::Sd));
+        check("150100424a4e4234520fdac7c0381400", Sixteen::Cid, emmc);
+        check("90014a484247346505814afb2d634400", Sixteen::Cid, emmc);
+        check("1501004d384731474303dc0db061506f", Sixteen::Cid, emmc);
+        check("275048534431364730da89b82900fb61", Sixteen::Cid, sd);
+        check("035054534c31364730da0a5d93010101", Sixteen::Cid, sd);
+        check("900e00320f5903ffffffffe796400000", Sixteen::Csd, emmc);
+        check("d02701320f5903fff6dbffef8e40400d", Sixteen::Csd, emmc);
+        check("400e00325b59000073a77f800a4000eb", Sixteen::Csd, sd);
+        check("00260032575983bce9db97ff9e400083", Sixteen::Csd, sd);
+    }
+
+    #[test]
+    fn anything_else_is_unclear() {
+        check("00000000000000000000000000000000", Sixteen::Unclear, None);
+        check("ffffffffffffffffffffffffffffffff", Sixteen::Unclear, None);
+        check("900e00320f5003ffffffffe796400000", Sixteen::Unclear, None);
+        check("0101002a0f5900313030303030303000", Sixteen::Unclear, Some(CardKind::Emmc));
+        check("1501004d384731474303dc0db061516f", Sixteen::Unclear, Some(CardKind::Emmc));
+    }
+}

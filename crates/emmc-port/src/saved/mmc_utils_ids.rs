@@ -1,0 +1,166 @@
+//! `mmc cid read` and `mmc csd read` of mmc-utils: an identity in words, short or verbose.
+//!
+//! The dates are kept as printed: of SD cards they are a month late, of eMMC the digits are swapped and the year is
+//! counted from 1997 always. Absent on purpose: rebuilding the registers, whose digits sysfs gives.
+
+use emmc_regs::CardKind;
+use emmc_units::Bytes;
+
+use super::text::{Text, decimal_number, excerpt, hex_number};
+use crate::{CardData, Format, SourceError, StatedSize};
+
+/// Whether any line is one that only these commands print.
+pub(super) fn recognises(text: &Text) -> bool {
+    let only_here =
+        ["type: 'MMC'", "type: 'SD'", "manufacturing date: ", "======MMC/CID", "======SD/CID", "card classes: "];
+    text.lines().any(|line| only_here.iter().any(|start| line.text.trim_start().starts_with(start)))
+}
+
+/// Reads what the commands state about the card.
+///
+/// Errors: a number that is none, or two cards in one text.
+pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
+    let mut data = CardData::new(text.name, Format::MmcUtilsIds);
+    for line in text.lines() {
+        let trimmed = line.text.trim();
+        if let Some(header) = trimmed.strip_prefix("======") {
+            let kind = match header.split('/').next() {
+                Some("MMC") => CardKind::Emmc,
+                Some("SD") => CardKind::Sd,
+                _ => continue,
+            };
+            once(text, line.number, "card type", &mut data.kind, kind)?;
+            continue;
+        }
+        let Some((label, value)) = trimmed.split_once(':') else { continue };
+        take(text, line.number, label, value.trim(), &mut data)?;
+    }
+    if data.stated.date.is_some() {
+        data.note(
+            "the date is mmc-utils', which decodes it wrongly: an SD card's is a month late, an eMMC's is another",
+        );
+    }
+    Ok(data)
+}
+
+fn take(text: &Text, line: u64, label: &str, value: &str, data: &mut CardData) -> Result<(), SourceError> {
+    let stated = &mut data.stated;
+    let number = |bits: u32| {
+        let number = hex_number(value).filter(|number| number >> bits == 0);
+        number.ok_or_else(|| text.malformed(line, format!("{label} of {bits} bits"), excerpt(value)))
+    };
+    match (label, data.kind) {
+        ("type", _) => {
+            let kind = match value {
+                "'MMC'" => CardKind::Emmc,
+                "'SD'" => CardKind::Sd,
+                _ => return Ok(()),
+            };
+            once(text, line, "card type", &mut data.kind, kind)
+        }
+        ("manufacturer", Some(CardKind::Sd)) => match quoted(value).as_slice() {
+            // The maker's name is mmc-utils' guess; OID is the card's.
+            [.., oid] if oid.len() == 2 => {
+                let oid = u16::from_str_radix(&oid.bytes().map(|byte| format!("{byte:02x}")).collect::<String>(), 16);
+                oid.map_or(Ok(()), |oid| once(text, line, "OID", &mut stated.oem_id, oid))
+            }
+            _ => Ok(()),
+        },
+        ("manufacturer" | "MID", _) => once(text, line, "MID", &mut stated.manufacturer_id, number(8)? as u8),
+        ("product", _) => match quoted(value).first() {
+            Some(name) => once(text, line, "PNM", &mut stated.name, name.to_string()),
+            None => Ok(()),
+        },
+        ("PNM", _) => once(text, line, "PNM", &mut stated.name, value.to_string()),
+        ("serial" | "PSN", _) => once(text, line, "PSN", &mut stated.serial, number(32)? as u32),
+        ("manufacturing date", _) => once(text, line, "date", &mut stated.date, value.to_string()),
+        ("MDT", _) => {
+            let date = value.split_once(' ').map_or(value, |(_, date)| date);
+            once(text, line, "date", &mut stated.date, date.to_string())
+        }
+        // An eMMC's CSD cannot tell more than 2 GiB.
+        ("capacity" | "CAPACITY", Some(CardKind::Sd)) => match exact_capacity(value) {
+            Some(size) => once(text, line, "capacity", &mut stated.user_capacity, size),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// `119.08Gbyte (127865454592 bytes, 249737216 sectors, 512 bytes each)`.
+fn exact_capacity(value: &str) -> Option<StatedSize> {
+    let (text, bytes) = value.split_once(" (")?;
+    let bytes = decimal_number(bytes).map(Bytes)?;
+    Some(StatedSize { text: text.into(), min: bytes, max: bytes })
+}
+
+/// The texts between single quotes; a product name may hold one.
+fn quoted(value: &str) -> Vec<&str> {
+    let Some((start, end)) = value.find('\'').zip(value.rfind('\'')) else { return Vec::new() };
+    value.get(start + 1..end).map(|inside| inside.split("' '").collect()).unwrap_or_default()
+}
+
+fn once<T: PartialEq + std::fmt::Debug>(
+    text: &Text,
+    line: u64,
+    what: &str,
+    place: &mut Option<T>,
+    value: T,
+) -> Result<(), SourceError> {
+    match place {
+        Some(known) if *known != value => {
+            Err(text.malformed(line, format!("one card, whose {what} is {known:?} before"), format!("{value:?}")))
+        }
+        _ => {
+            *place = Some(value);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(log: &str) -> Result<CardData, String> {
+        let text = Text::new("log", log.as_bytes()).unwrap().unwrap();
+        assert!(recognises(&text), "{log}");
+        import(&text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn short_and_verbose_texts_are_read() {
+        let emmc = "type: 'MMC'\nmanufacturer: 0x15 (Samsung) oid: 0x0\nproduct: '8G1GC' 0.3\nserial: 0xdc0db061\n\
+                    manufacturing date: 2002 jan\n";
+        let data = read(emmc).unwrap();
+        let stated = &data.stated;
+        assert_eq!(data.kind, Some(CardKind::Emmc));
+        assert_eq!((stated.manufacturer_id, stated.oem_id, stated.serial), (Some(0x15), None, Some(0xdc0d_b061)));
+        assert_eq!((stated.name.as_deref(), stated.date.as_deref()), (Some("8G1GC"), Some("2002 jan")));
+        assert!(data.origins[0].notes[0].contains("wrongly"));
+        let verbose = "======SD/CID======\n\tMID: 0x03 (SanDisk)\n\tOID: SD\n\tPNM: SL16G\n\tPSN: 0x5a5d9301\n\tMDT: 0x0f1 2015 feb\n";
+        let data = read(verbose).unwrap();
+        assert_eq!((data.kind, data.stated.manufacturer_id), (Some(CardKind::Sd), Some(3)));
+        assert_eq!((data.stated.name.as_deref(), data.stated.date.as_deref()), (Some("SL16G"), Some("2015 feb")));
+    }
+
+    #[test]
+    fn an_sd_cards_capacity_is_exact() {
+        let csd = "type: 'SD'\ncard classes: 10 switch, 0 basic\n\
+                   capacity: 119.08Gbyte (127865454592 bytes, 249737216 sectors, 512 bytes each)\n";
+        let size = read(csd).unwrap().stated.user_capacity.unwrap();
+        assert_eq!((size.text.as_str(), size.min, size.max), ("119.08Gbyte", Bytes(127_865_454_592), size.min));
+        assert_eq!(read("type: 'MMC'\ncapacity: 2.00Gbyte (2147483648 bytes, x)").unwrap().stated.user_capacity, None);
+    }
+
+    #[test]
+    fn wrong_numbers_and_two_cards_are_refused() {
+        for (log, message) in [
+            ("type: 'SD'\nserial: fecbbd8b", "line 2: expected serial of 32 bits, found \"fecbbd8b\""),
+            ("type: 'MMC'\nmanufacturer: 0x115 (x)", "line 2: expected manufacturer of 8 bits, found \"0x115 (x)\""),
+            ("type: 'SD'\ntype: 'MMC'", "line 2: expected one card, whose card type is Sd before, found Emmc"),
+        ] {
+            assert_eq!(read(log).unwrap_err(), format!("log: at {message}"));
+        }
+    }
+}

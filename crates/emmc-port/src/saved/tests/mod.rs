@@ -1,0 +1,90 @@
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::Format;
+
+mod agreement;
+mod mutations;
+mod real;
+mod refused;
+
+fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
+}
+
+fn bytes(file: &str) -> Vec<u8> {
+    let path = testdata().join(file);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn read_file(file: &str) -> Result<CardData, String> {
+    read(file, &bytes(file)).map_err(|error| error.to_string())
+}
+
+/// Every file of the kinds that are saved sources.
+fn real_files() -> Vec<String> {
+    let kinds = [
+        "ext_csd_raw",
+        "mmc_extcsd_text",
+        "uboot_mmc_info",
+        "hwpartition",
+        "seeds_console",
+        "sdmon",
+        "emmcparm",
+        "cmd56_raw",
+        "ids",
+    ];
+    let mut files = Vec::new();
+    for kind in kinds {
+        for part in std::fs::read_dir(testdata().join(kind)).unwrap().map(|part| part.unwrap().path()) {
+            if part.is_dir() {
+                files.extend(std::fs::read_dir(part).unwrap().map(|file| file.unwrap().path()));
+            } else {
+                files.push(part);
+            }
+        }
+    }
+    let relative = |file: PathBuf| file.strip_prefix(testdata()).unwrap().to_str().unwrap().to_string();
+    let mut files: Vec<String> = files.into_iter().map(relative).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_source_reads_its_content_as_often_as_asked() {
+    let mut source = SavedSource::new("-", bytes("ids/samsung-bjnb4r-32g/cid"));
+    assert_eq!(source.name(), "-");
+    let first = source.read().unwrap();
+    assert_eq!(source.read().unwrap(), first);
+    assert_eq!((first.name(), first.origins[0].format), ("-".into(), Format::RegisterHex));
+}
+
+#[test]
+fn a_log_of_several_forms_gives_what_each_tells() {
+    let log = [
+        bytes("seeds_console/extcsd_health.txt"),
+        bytes("seeds_console/lsblk_colibri-imx6s.txt"),
+        bytes("seeds_console/fdisk_colibri-imx6s.txt"),
+        bytes("seeds_console/df_colibri-imx6s.txt"),
+        bytes("seeds_console/emmcparm_bad_block.txt"),
+    ]
+    .concat();
+    let data = read("support.log", &log).unwrap();
+    assert_eq!(data.name(), "support.log");
+    let formats: Vec<Format> = data.origins.iter().map(|origin| origin.format).collect();
+    assert_eq!(formats, [Format::ChromiumOsExtCsd, Format::VendorReport, Format::BlockLayerText]);
+    let ext_csd = data.ext_csd.unwrap();
+    assert_eq!((ext_csd.byte(268), ext_csd.byte(192)), (Some(2), Some(7)));
+    assert_eq!((data.blocks.disks.len(), data.blocks.filesystems.len(), data.reports.len()), (3, 2, 1));
+}
+
+#[test]
+fn forms_that_contradict_each_other_are_noted() {
+    let log = "  Extended CSD rev 1.8 (MMC 5.1)\nEXT_CSD revision [192] = 1.7 (for MMC v5.0x)\n";
+    let data = read("log", log.as_bytes()).unwrap();
+    assert_eq!(data.ext_csd.as_ref().unwrap().byte(192), Some(8));
+    assert_eq!(
+        data.origins[0].notes,
+        ["byte 192 of EXT_CSD is 0x08 in one part of the text and 0x07 in another; the first counts"]
+    );
+}

@@ -1,0 +1,307 @@
+//! U-Boot `mmc info`: names and sizes, from which some registers follow exactly.
+//!
+//! Source: `print_mmcinfo()` of U-Boot, cmd/mmc.c, and what drivers/mmc/mmc.c reads for it. Vendor forks rename
+//! `Bus Speed` and `Mode`. Absent on purpose: any register that several sizes would print the same.
+
+use std::collections::BTreeMap;
+
+use emmc_regs::CardKind;
+use emmc_units::Bytes;
+
+use super::register_bits::RegisterBits;
+use super::text::{Text, decimal_number, excerpt};
+use super::uboot_size;
+use crate::{CardData, Format, SourceError, Stated, StatedSize};
+
+/// What begins a line of `mmc info`, under one name for all forks; those that nothing else prints.
+const LABELS: [(&str, &str, bool); 21] = [
+    ("Device", "Device", false),
+    ("Manufacturer ID", "Manufacturer ID", true),
+    ("OEM", "OEM", false),
+    ("Name", "Name", false),
+    ("Bus Speed", "Bus Speed", false),
+    ("Tran Speed", "Bus Speed", true),
+    ("Mode", "Mode", false),
+    ("Timing Interface", "Mode", true),
+    ("Rd Block Len", "Rd Block Len", true),
+    ("High Capacity", "High Capacity", false),
+    ("Capacity", "Capacity", false),
+    ("Bus Width", "Bus Width", false),
+    ("Erase Group Size", "Erase Group Size", true),
+    ("HC WP Group Size", "HC WP Group Size", true),
+    ("User Capacity", "User Capacity", true),
+    ("User Enhanced Start", "User Enhanced Start", false),
+    ("User Enhanced Size", "User Enhanced Size", false),
+    ("Boot Capacity", "Boot Capacity", true),
+    ("RPMB Capacity", "RPMB Capacity", true),
+    ("card capabilities", "card capabilities", false),
+    ("host capabilities", "host capabilities", false),
+];
+
+/// Bytes in one step of BOOT_SIZE_MULT and RPMB_SIZE_MULT.
+const AREA_STEP_BYTES: u64 = 128 << 10;
+
+/// Bytes in one step of HC_ERASE_GRP_SIZE.
+const ERASE_UNIT_BYTES: u64 = 512 << 10;
+
+/// The lines of one or several `mmc info`, by label, each with its line.
+type Lines<'t> = BTreeMap<&'t str, (u64, &'t str)>;
+
+/// Whether the text has lines that only `mmc info` prints.
+pub(super) fn recognises(text: &Text) -> bool {
+    let only_here = text.lines().filter(|line| labelled(line.text).is_some_and(|(_, _, only_here)| only_here));
+    only_here.take(2).count() == 2
+}
+
+/// Reads identity, sizes and the registers that follow from them.
+///
+/// Errors: a size or number that U-Boot does not print, or two cards in one text.
+pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
+    let lines = lines(text)?;
+    let mut data = CardData::new(text.name, Format::UBootInfo);
+    let info = Info { text, lines };
+    info.identity(&mut data)?;
+    let mut bits = RegisterBits::new(text);
+    info.sizes(&mut data.stated, &mut bits)?;
+    if data.kind == Some(CardKind::Emmc) {
+        info.registers(&mut bits)?;
+        data.ext_csd = bits.finish();
+    }
+    Ok(data)
+}
+
+/// The label of a line, under its one name, its value, and whether nothing else prints it.
+fn labelled(line: &str) -> Option<(&'static str, &str, bool)> {
+    // Wikis emphasise lines with stars.
+    let line = line.trim().trim_matches('*').trim();
+    if let Some((kind, version)) = line.split_once(" version ") {
+        let label = ["MMC", "SD"].into_iter().find(|known| *known == kind)?;
+        let numbers = version.bytes().all(|letter| letter.is_ascii_digit() || letter == b'.');
+        return (numbers && !version.is_empty()).then_some((label, version, false));
+    }
+    for (area, label) in [("Boot area 0 is ", "Boot area 0"), ("Boot area 1 is ", "Boot area 1")] {
+        if let Some(state) = line.strip_prefix(area) {
+            return Some((label, state, true));
+        }
+    }
+    let (label, value) = line.split_once(':')?;
+    for (gp, name) in ["GP1 Capacity", "GP2 Capacity", "GP3 Capacity", "GP4 Capacity"].iter().zip(GP_LABELS) {
+        if label == *gp {
+            return Some((name, value.trim(), true));
+        }
+    }
+    let (_, name, only_here) = LABELS.into_iter().find(|(known, _, _)| *known == label.trim_end())?;
+    Some((name, value.trim(), only_here))
+}
+
+const GP_LABELS: [&str; 4] = ["GP1", "GP2", "GP3", "GP4"];
+
+/// The lines of every run of labelled lines that is an `mmc info`.
+fn lines<'t>(text: &'t Text) -> Result<Lines<'t>, SourceError> {
+    let mut all = Lines::new();
+    let mut run: Vec<(u64, &str, &str, bool)> = Vec::new();
+    let end = [super::text::Line { number: 0, text: "end" }];
+    for line in text.lines().chain(end).filter(|line| !line.text.trim().is_empty()) {
+        match labelled(line.text) {
+            Some((label, value, only_here)) => run.push((line.number, label, value, only_here)),
+            None => {
+                let is_info = run.iter().any(|(_, _, _, only_here)| *only_here);
+                for (number, label, value, _) in run.drain(..).filter(|_| is_info) {
+                    let (before, known) = *all.entry(label).or_insert((number, value));
+                    if known != value {
+                        let expected = format!("one card, whose {label} is {} on line {before}", excerpt(known));
+                        return Err(text.malformed(number, expected, excerpt(value)));
+                    }
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+struct Info<'t> {
+    text: &'t Text<'t>,
+    lines: Lines<'t>,
+}
+
+impl Info<'_> {
+    fn value(&self, label: &str) -> Option<&str> {
+        self.lines.get(label).map(|(_, value)| *value)
+    }
+
+    fn line(&self, label: &str) -> u64 {
+        self.lines.get(label).map_or(0, |(line, _)| *line)
+    }
+
+    fn hex(&self, label: &str, digits_max: usize) -> Result<Option<u16>, SourceError> {
+        let Some(value) = self.value(label) else { return Ok(None) };
+        let number = u16::from_str_radix(value, 16).ok().filter(|_| value.len() <= digits_max);
+        let expected = || format!("{label} of at most {digits_max} hexadecimal digits");
+        number.map(Some).ok_or_else(|| self.text.malformed(self.line(label), expected(), excerpt(value)))
+    }
+
+    /// A size and the words behind it: `7.3 GiB ENH WRREL`.
+    fn size(&self, label: &str) -> Result<Option<(StatedSize, Words)>, SourceError> {
+        let Some(value) = self.value(label) else { return Ok(None) };
+        let mut words = value.split_whitespace();
+        let size = [words.next(), words.next()].map(Option::unwrap_or_default).join(" ");
+        let rest: Vec<&str> = words.collect();
+        let words = Words { enh: rest.contains(&"ENH"), wrrel: rest.contains(&"WRREL") };
+        let size = uboot_size::parse(&size);
+        let wrong =
+            || self.text.malformed(self.line(label), format!("a size such as 7.3 GiB for {label}"), excerpt(value));
+        size.map(|size| Some((size, words))).ok_or_else(wrong)
+    }
+
+    fn identity(&self, data: &mut CardData) -> Result<(), SourceError> {
+        let stated = &mut data.stated;
+        stated.manufacturer_id = self.hex("Manufacturer ID", 2)?.and_then(|id| u8::try_from(id).ok());
+        stated.name = self.value("Name").map(String::from).filter(|name| !name.is_empty());
+        stated.bus_speed_hz = self.value("Bus Speed").and_then(decimal_number);
+        stated.bus_mode = self.value("Mode").map(String::from);
+        stated.bus_width = self.value("Bus Width").map(String::from);
+        data.kind = match (self.value("MMC"), self.value("SD")) {
+            (Some(version), None) => {
+                stated.mmc_version = Some(version.to_string());
+                Some(CardKind::Emmc)
+            }
+            (None, Some(_)) => Some(CardKind::Sd),
+            // Only an eMMC of 4.41 or later has these lines.
+            _ if self.value("User Capacity").or(self.value("Boot Capacity")).is_some() => Some(CardKind::Emmc),
+            _ => None,
+        };
+        let oem = self.hex("OEM", 4)?;
+        let name_letters = self.value("Name").map_or(0, str::len);
+        if data.kind == Some(CardKind::Emmc) && name_letters == 6 && oem.is_some_and(|oem| oem <= 0xff) {
+            data.note("OEM is OID without CBX, as U-Boot prints it since 2022");
+        } else {
+            data.stated.oem_id = oem;
+        }
+        if data.kind == Some(CardKind::Emmc) && name_letters == 5 {
+            data.note("the name may lack its sixth letter, which U-Boot did not print before 2022");
+        }
+        Ok(())
+    }
+
+    fn sizes(&self, stated: &mut Stated, bits: &mut RegisterBits) -> Result<(), SourceError> {
+        let capacity = self.size("Capacity")?.map(|(size, _)| size);
+        stated.user_capacity = self.size("User Capacity")?.map(|(size, _)| size).or(capacity);
+        stated.enh_user_size = self.size("User Enhanced Size")?.map(|(size, _)| size);
+        if let Some((size, _)) = self.size("HC WP Group Size")? {
+            let units = uboot_size::only_multiple(&size, ERASE_UNIT_BYTES);
+            stated.hc_wp_group = units.map(|units| Bytes(units * ERASE_UNIT_BYTES));
+            if units == Some(1) {
+                let line = self.line("HC WP Group Size");
+                bits.set(line, "HC_ERASE_GRP_SIZE", 224, 1, 1)?;
+                bits.set(line, "HC_WP_GRP_SIZE", 221, 1, 1)?;
+            }
+        }
+        if let Some((size, _)) = self.size("Erase Group Size")? {
+            // CSD cannot give more than 512 KiB; whole units above come from HC_ERASE_GRP_SIZE.
+            let step = if size.max.0 > ERASE_UNIT_BYTES + AREA_STEP_BYTES { ERASE_UNIT_BYTES } else { 512 };
+            let exact = uboot_size::only_multiple(&size, step).map(|steps| Bytes(steps * step));
+            stated.erase_group = exact;
+        }
+        Ok(())
+    }
+
+    fn registers(&self, bits: &mut RegisterBits) -> Result<(), SourceError> {
+        if let Some(revision) = self.value("MMC").and_then(ext_csd_rev) {
+            bits.set(self.line("MMC"), "EXT_CSD_REV", 192, 1, revision)?;
+        }
+        for (label, name, offset) in
+            [("Boot Capacity", "BOOT_SIZE_MULT", 226), ("RPMB Capacity", "RPMB_SIZE_MULT", 168)]
+        {
+            let Some((size, words)) = self.size(label)? else { continue };
+            let line = self.line(label);
+            let steps = uboot_size::only_multiple(&size, AREA_STEP_BYTES);
+            let expected = format!("a multiple of 128 KiB for {label}");
+            let steps = steps.ok_or_else(|| self.text.malformed(line, expected, excerpt(&size.text)))?;
+            bits.set(line, name, offset, 1, steps)?;
+            // Both areas carry ENH when the part can have enhanced areas at all.
+            bits.set_bits(line, "PARTITIONING_SUPPORT", 160, 0b10, if words.enh { 0b10 } else { 0 })?;
+        }
+        for (area, mask) in [("Boot area 0", 0b0011), ("Boot area 1", 0b1100)] {
+            let state = match self.value(area) {
+                Some("not write protected") => 0b0000,
+                Some("power on protected") => 0b0101,
+                Some("permanently protected") => 0b1010,
+                Some("in reserved protection state") => 0b1111,
+                _ => continue,
+            };
+            bits.set_bits(self.line(area), "BOOT_WP_STATUS", 174, mask, state & mask)?;
+        }
+        self.partitioning(bits)
+    }
+
+    /// U-Boot shows enhanced areas and GP partitions only once PARTITION_SETTING_COMPLETED is set.
+    fn partitioning(&self, bits: &mut RegisterBits) -> Result<(), SourceError> {
+        let user = self.size("User Capacity")?;
+        let user_enh = user.as_ref().is_some_and(|(_, words)| words.enh);
+        let completed = user_enh || GP_LABELS.iter().any(|gp| self.value(gp).is_some());
+        if let Some((_, words)) = &user {
+            let line = self.line("User Capacity");
+            bits.set_bits(line, "WR_REL_SET", 167, 1, u8::from(words.wrrel))?;
+            if completed {
+                bits.set_bits(line, "PARTITION_SETTING_COMPLETED", 155, 1, 1)?;
+                bits.set_bits(line, "PARTITIONS_ATTRIBUTE", 156, 1, u8::from(words.enh))?;
+            }
+        }
+        let group =
+            self.size("HC WP Group Size")?.and_then(|(size, _)| uboot_size::only_multiple(&size, ERASE_UNIT_BYTES));
+        for ((gp, bit), offset) in GP_LABELS.iter().zip(1..).zip([143, 146, 149, 152]) {
+            let Some((size, words)) = self.size(gp)? else { continue };
+            let (line, mask) = (self.line(gp), 1u8 << bit);
+            bits.set_bits(line, "WR_REL_SET", 167, mask, if words.wrrel { mask } else { 0 })?;
+            bits.set_bits(line, "PARTITIONS_ATTRIBUTE", 156, mask, if words.enh { mask } else { 0 })?;
+            if let Some(groups) = group.and_then(|units| uboot_size::only_multiple(&size, units * ERASE_UNIT_BYTES)) {
+                bits.set(line, "GP_SIZE_MULT", offset, 3, groups)?;
+            }
+        }
+        self.enhanced_start(bits, group)?;
+        self.erase_group(bits, group, completed)
+    }
+
+    fn enhanced_start(&self, bits: &mut RegisterBits, group: Option<u64>) -> Result<(), SourceError> {
+        let Some((start, _)) = self.size("User Enhanced Start")? else { return Ok(()) };
+        let sectors = if start.max == Bytes(0) {
+            Some(0)
+        } else {
+            let bytes = group.map(|units| units * ERASE_UNIT_BYTES);
+            let groups = bytes.and_then(|bytes| uboot_size::only_multiple(&start, bytes));
+            let by_sector = self.value("High Capacity") == Some("Yes");
+            groups.zip(bytes).map(|(groups, bytes)| groups * bytes / 512).filter(|_| by_sector)
+        };
+        let line = self.line("User Enhanced Start");
+        sectors.map_or(Ok(()), |sectors| bits.set(line, "ENH_START_ADDR", 136, 4, sectors))
+    }
+
+    /// Of a partitioned part U-Boot prints the high-capacity erase group, of others perhaps the one of CSD.
+    fn erase_group(&self, bits: &mut RegisterBits, group: Option<u64>, completed: bool) -> Result<(), SourceError> {
+        let Some((size, _)) = self.size("Erase Group Size")? else { return Ok(()) };
+        let line = self.line("Erase Group Size");
+        let units = uboot_size::only_multiple(&size, ERASE_UNIT_BYTES).filter(|&units| units > 0);
+        let Some(units) = units.filter(|&units| completed || units > 1) else { return Ok(()) };
+        bits.set(line, "HC_ERASE_GRP_SIZE", 224, 1, units)?;
+        match group {
+            Some(group) if group % units == 0 => bits.set(line, "HC_WP_GRP_SIZE", 221, 1, group / units),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What follows a size.
+struct Words {
+    enh: bool,
+    wrrel: bool,
+}
+
+/// EXT_CSD_REV of a version that U-Boot prints for one revision only; 4.0 is also its answer when it does not know.
+fn ext_csd_rev(version: &str) -> Option<u64> {
+    let revisions = [("4.1", 1), ("4.2", 2), ("4.3", 3), ("4.4", 4), ("4.41", 5), ("4.4.1", 5), ("4.5", 6), ("5.0", 7)];
+    let newer = [("5.1", 8), ("5.1.11", 9)];
+    revisions.iter().chain(&newer).find(|(known, _)| *known == version).map(|(_, revision)| *revision)
+}
+
+#[cfg(test)]
+mod tests;
