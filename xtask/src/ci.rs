@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 
-use crate::{metadata, tidy};
+use crate::{fuzz, metadata, tidy};
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 20;
@@ -14,16 +14,29 @@ const FUZZ_SECONDS: u32 = 20;
 /// Whether the oldest supported Rust is there, and what it must build.
 const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
 
-/// Runs all of it; `quick` leaves out what takes minutes.
-pub(crate) fn run(quick: bool) -> anyhow::Result<()> {
+/// How much of it to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All of it.
+    Whole,
+    /// Not what takes minutes.
+    Quick,
+    /// Not the tests, which have just run.
+    AfterTests,
+}
+
+/// Runs it.
+pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     let root = metadata::workspace()?.root;
     println!("== tidy");
     tidy::run()?;
     let cargo = |args: &str, environment: &[(&str, &str)]| step(&root, args, environment);
     cargo("fmt --all --check", &[])?;
     cargo("clippy --workspace --all-targets --all-features --locked -- -D warnings", &[])?;
-    cargo("test --workspace --locked", &[])?;
-    if quick {
+    if extent != Extent::AfterTests {
+        cargo("test --workspace --locked", &[])?;
+    }
+    if extent == Extent::Quick {
         println!("SKIPPED (--quick): the board's features, documentation, the oldest Rust, cargo deny, fuzzing");
         return Ok(());
     }
@@ -42,27 +55,7 @@ pub(crate) fn run(quick: bool) -> anyhow::Result<()> {
     } else {
         println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
     }
-    fuzz(&root)
-}
-
-/// Runs every fuzz target for a moment: enough to notice one that no longer builds or panics at once.
-fn fuzz(root: &Path) -> anyhow::Result<()> {
-    if !root.join("fuzz/Cargo.toml").is_file() {
-        println!("SKIPPED: there is no fuzz folder");
-        return Ok(());
-    }
-    if !available(root, "+nightly fuzz --version") {
-        println!("SKIPPED: fuzzing needs a nightly toolchain and cargo-fuzz (cargo install --locked cargo-fuzz)");
-        return Ok(());
-    }
-    let output = command(root, "+nightly fuzz list").output().context("cargo fuzz list")?;
-    ensure!(output.status.success(), "cargo fuzz list: {}", String::from_utf8_lossy(&output.stderr).trim());
-    let targets = String::from_utf8_lossy(&output.stdout).into_owned();
-    ensure!(targets.split_whitespace().next().is_some(), "cargo fuzz list names no target");
-    for target in targets.split_whitespace() {
-        step(root, &format!("+nightly fuzz run {target} -- -max_total_time={FUZZ_SECONDS} -verbosity=0"), &[])?;
-    }
-    Ok(())
+    fuzz::run(FUZZ_SECONDS, &[])
 }
 
 /// Runs cargo and stops at its failure.

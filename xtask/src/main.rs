@@ -1,15 +1,19 @@
-//! What the repository does to itself: `cargo xtask tidy`, `cargo xtask ci [--quick]`, `cargo xtask size`.
+//! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `size`.
 
 mod ci;
+mod fuzz;
 mod metadata;
 mod size;
 mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick] | size>
+use crate::ci::Extent;
+
+const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...] | size>
   tidy   the rules of style that a program can check
   ci     everything that must hold before a change lands; --quick leaves out what takes minutes
+  fuzz   every fuzz target, or those named, for 60 s or N s each
   size   builds what goes onto a board and prints its size";
 
 fn main() -> ExitCode {
@@ -17,13 +21,16 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match args.as_slice() {
         ["tidy"] => tidy::run(),
-        ["ci"] => ci::run(false),
-        ["ci", "--quick"] => ci::run(true),
+        ["ci"] => ci::run(Extent::Whole),
+        ["ci", "--quick"] => ci::run(Extent::Quick),
+        ["ci", "--after-tests"] => ci::run(Extent::AfterTests),
+        ["fuzz", "--seconds", seconds, targets @ ..] => match seconds.parse() {
+            Ok(seconds) => fuzz::run(seconds, targets),
+            Err(_) => return usage(),
+        },
+        ["fuzz", targets @ ..] => fuzz::run(60, targets),
         ["size"] => size::run(),
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        _ => return usage(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -32,4 +39,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
 }

@@ -1,0 +1,79 @@
+//! Runs the fuzz targets, with the real data as seeds.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+
+use crate::metadata;
+
+/// Targets that read whole files: every file of testdata is a seed for them.
+const FED_WITH_FILES: [&str; 4] = ["source", "vendor_text", "mmc_utils_text", "uboot_text"];
+
+/// Runs each target, or those named, for so many seconds. Says what is missing where it cannot.
+pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
+    let root = metadata::workspace()?.root;
+    let Some(cargo) = cargo_fuzz(&root) else {
+        println!("SKIPPED: fuzzing needs cargo-fuzz (cargo install --locked cargo-fuzz)");
+        return Ok(());
+    };
+    let output = cargo(&["list"]).output().context("cargo fuzz list")?;
+    ensure!(output.status.success(), "cargo fuzz list: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let listed = String::from_utf8(output.stdout)?;
+    let targets: Vec<&str> = listed.split_whitespace().filter(|name| only.is_empty() || only.contains(name)).collect();
+    ensure!(
+        !targets.is_empty(),
+        "no fuzz target is named {}; there are {}",
+        only.join(", "),
+        listed.trim().replace('\n', ", ")
+    );
+    for target in targets {
+        println!("== fuzz {target} for {seconds} s");
+        let corpus = root.join("fuzz/corpus").join(target);
+        std::fs::create_dir_all(&corpus).with_context(|| corpus.display().to_string())?;
+        let mut folders = vec![corpus];
+        if FED_WITH_FILES.contains(&target) {
+            folders.extend(seeds(&root)?);
+        }
+        let mut command = cargo(&["run", target]);
+        command.args(&folders).args(["--", &format!("-max_total_time={seconds}"), "-verbosity=0"]);
+        let status = command.status().context("cargo fuzz run")?;
+        ensure!(status.success(), "fuzz target {target} found something: see fuzz/artifacts/{target}");
+    }
+    Ok(())
+}
+
+/// The folders of real data.
+fn seeds(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in root.join("testdata").read_dir().context("testdata")? {
+        let path = entry?.path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+/// A maker of `cargo fuzz` commands: with the nightly compiler, or the stable one made to take its flags.
+fn cargo_fuzz(root: &Path) -> Option<impl Fn(&[&str]) -> Command + use<>> {
+    let make = |nightly: bool, root: PathBuf| {
+        move |args: &[&str]| {
+            let mut command = Command::new("cargo");
+            // `cargo xtask` fixes the toolchain for what it starts, which would overrule `+nightly`.
+            command.current_dir(&root).env_remove("RUSTUP_TOOLCHAIN");
+            if nightly {
+                command.arg("+nightly");
+            } else {
+                command.env("RUSTC_BOOTSTRAP", "1");
+            }
+            command.arg("fuzz").args(args);
+            command
+        }
+    };
+    [true, false].into_iter().map(|nightly| make(nightly, root.to_owned())).find(|fuzz| {
+        let status = fuzz(&["--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    })
+}
