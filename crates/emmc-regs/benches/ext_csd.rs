@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_main};
 use emmc_regs::ext_csd::ExtCsd;
 
 fn dump(part: &str) -> ExtCsd {
@@ -23,5 +23,9 @@ fn decode(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, decode);
-criterion_main!(benches);
+#[allow(missing_docs)]
+mod group {
+    use super::decode;
+    criterion::criterion_group!(benches, decode);
+}
+criterion_main!(group::benches);

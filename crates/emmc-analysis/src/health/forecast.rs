@@ -273,7 +273,7 @@ fn sentence(earliest: &Option<Moment>, latest: &Option<Moment>) -> String {
         (Some(earliest), None) => {
             format!("100 % used not before {}; no upper bound yet", when(earliest, earliest.days.floor()))
         }
-        _ => format!("no forecast from observations at a single time"),
+        _ => "no forecast from observations at a single time".into(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Health, forecast, endurance and vendor health as documents.
 
-use emmc_analysis::health::{AreaForecast, Endurance, Forecast, Health, HostLink, LifeReading, Outcome, Reading};
+use emmc_analysis::health::{
+    Absent, AreaForecast, Endurance, Forecast, Health, HostLink, LifeReading, Outcome, Reading,
+};
 use emmc_analysis::{Finding, Severity};
 
 use crate::{Align, BarItem, Bars, Cell, Document, KeyValue, Section, Table, Tone};
@@ -24,13 +26,17 @@ pub fn health_sections(parts: HealthParts<'_>, document: &mut Document) {
     if let Some(bars) = life_bars(health) {
         section.push(bars);
     }
-    section.push(registers(health));
+    let rows = registers(health);
+    if !rows.is_empty() {
+        section.push(rows);
+    }
     for note in &health.notes {
         section.note(Tone::Notice, note.as_str());
     }
     if !health.cannot_tell.is_empty() {
         let section = document.section("cannot-tell", "What cannot be told");
-        section.push(health.cannot_tell.iter().map(|one| KeyValue::new(one.what, one.why.as_str())).collect::<Vec<_>>());
+        section
+            .push(health.cannot_tell.iter().map(|one| KeyValue::new(one.what, one.why.as_str())).collect::<Vec<_>>());
     }
     host_link(&health.host_link, document);
     if let Some(forecast) = parts.forecast {
@@ -82,16 +88,23 @@ fn registers(health: &Health) -> Vec<KeyValue> {
             (None, _) => pair,
         }
     };
-    vec![
-        row(&health.life_a.reading, Some(health.life_a.cells)),
-        row(&health.life_b.reading, Some(health.life_b.cells)),
-        row(&health.pre_eol, None),
-        row(&health.bkops_status, None),
-        row(&health.exception_events, None),
-    ]
+    let readings = [
+        (&health.life_a.reading, Some(health.life_a.cells)),
+        (&health.life_b.reading, Some(health.life_b.cells)),
+        (&health.pre_eol, None),
+        (&health.bkops_status, None),
+        (&health.exception_events, None),
+    ];
+    // That an SD card lacks registers of an eMMC is said once, in the verdict.
+    let told = readings.into_iter().filter(|(reading, _)| reading.absent != Some(Absent::SdCard));
+    told.map(|(reading, note)| row(reading, note)).collect()
 }
 
 fn host_link(link: &HostLink, document: &mut Document) {
+    if link.severity == Severity::Unknown {
+        // It stands under what cannot be told.
+        return;
+    }
     let section = document.section("host-link", "Between host and card");
     section.push(vec![Finding::new(link.severity, "host-link", link.text.as_str())]);
     if link.errors.iter().any(|error| error.count > 0) {
@@ -108,7 +121,10 @@ fn forecast(forecast: &Forecast, document: &mut Document) {
     let section = document.section("forecast", "Forecast");
     section.paragraph(forecast.sentence.as_str());
     section.push(vec![
-        KeyValue::new("observations", format!("{} from {} to {}", forecast.observations, forecast.first, forecast.last)),
+        KeyValue::new(
+            "observations",
+            format!("{} from {} to {}", forecast.observations, forecast.first, forecast.last),
+        ),
         KeyValue::new("assumption", forecast.assumption),
     ]);
     for area in [&forecast.life_a, &forecast.life_b] {
@@ -131,9 +147,9 @@ fn area_forecast(area: &AreaForecast, section: &mut Section) {
         finding = finding.evidence(format!("between {lower:.4} and {upper:.4} % of life a day"));
     }
     if let Some(written) = &area.by_written {
-        let upper = written.remaining_upper_bytes.map_or("no upper bound yet".into(), |bytes| {
-            format!("at most {}", emmc_units::Bytes(bytes))
-        });
+        let upper = written
+            .remaining_upper_bytes
+            .map_or("no upper bound yet".into(), |bytes| format!("at most {}", emmc_units::Bytes(bytes)));
         let lower = emmc_units::Bytes(written.remaining_lower_bytes);
         finding = finding.evidence(format!("host writes until then: at least {lower}, {upper}"));
     }
@@ -154,10 +170,14 @@ fn endurance(endurance: &Endurance, document: &mut Document) {
     match (endurance.write_amplification, endurance.host_bytes) {
         (Some(factor), Some(host)) => {
             let gib = host.0 as f64 / (1u64 << 30) as f64;
-            pairs.push(KeyValue::new("host can write", format!("{gib:.0} GiB")).note(format!("at write amplification {factor}")));
+            pairs.push(
+                KeyValue::new("host can write", format!("{gib:.0} GiB"))
+                    .note(format!("at write amplification {factor}")),
+            );
         }
         _ => pairs.push(
-            KeyValue::new("host can write", "less").note("divide by the write amplification; --write-amplification does it"),
+            KeyValue::new("host can write", "less")
+                .note("divide by the write amplification; --write-amplification does it"),
         ),
     }
     section.push(pairs);

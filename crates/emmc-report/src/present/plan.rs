@@ -21,8 +21,14 @@ pub fn hwpart_plan(plan: &HwPartPlan) -> Document {
     if let Some(after) = &plan.after {
         let section = document.section("after", "After the last write");
         let steps = after.steps.iter().enumerate();
-        section.push(steps.map(|(index, step)| KeyValue::new((index + 1).to_string(), step.as_str())).collect::<Vec<_>>());
-        let mut table = Table::new([("byte", Align::Right), ("register", Align::Left), ("expected", Align::Right), ("", Align::Left)]);
+        section
+            .push(steps.map(|(index, step)| KeyValue::new((index + 1).to_string(), step.as_str())).collect::<Vec<_>>());
+        let mut table = Table::new([
+            ("byte", Align::Right),
+            ("register", Align::Left),
+            ("expected", Align::Right),
+            ("", Align::Left),
+        ]);
         for check in &after.checks {
             let certainty = if check.certainty == Certainty::Exact { "exactly" } else { "about: the part decides" };
             let expected = format!("{:#x} ({})", check.expected, check.expected);
@@ -93,7 +99,8 @@ fn layout(layout: &Layout, accepted: bool, document: &mut Document) {
         ]);
     }
     section.push(table);
-    section.note(Tone::Muted, format!("A group is the write-protect group of {}, the unit of every size.", layout.group));
+    section
+        .note(Tone::Muted, format!("A group is the write-protect group of {}, the unit of every size.", layout.group));
     if let Some(cells) = &layout.cells {
         let cost = cells.cost_per_enhanced_group;
         let value = format!("{cost} ordinary groups for each enhanced one");
@@ -116,7 +123,8 @@ fn writes(list: &[RegisterWrite]) -> Table {
         ("", Align::Left),
     ]);
     for write in list {
-        let one_time = if write.one_time { Cell::new("one-time", Tone::Bad) } else { Cell::new("until power-off", Tone::Muted) };
+        let one_time =
+            if write.one_time { Cell::new("one-time", Tone::Bad) } else { Cell::new("until power-off", Tone::Muted) };
         table.row([
             Cell::from(write.offset.to_string()),
             Cell::from(write.name),

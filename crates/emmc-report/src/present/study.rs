@@ -1,5 +1,6 @@
 //! The study of a card as one document.
 
+use emmc_analysis::capacity::AreaName;
 use emmc_analysis::hwpart::{Certainty, HwPartOptions, Partitioned};
 use emmc_analysis::study::{Configuration, Identity, Study};
 use emmc_analysis::{Finding, Severity};
@@ -9,7 +10,7 @@ use crate::{Align, Cell, Document, KeyValue, Section, Table, Tone};
 
 /// Identity, findings, health, capacity, configuration, hardware partitioning, vendor health, anomalies, sources.
 pub fn study(study: &Study) -> Document {
-    let mut document = Document::new(title(&study.identity));
+    let mut document = Document::new(title(study));
     document.subtitle = Some(sources_line(&study.sources));
     identity(&study.identity, &mut document);
     let section = document.section("findings", "Findings");
@@ -30,11 +31,15 @@ pub fn study(study: &Study) -> Document {
     document
 }
 
-fn title(identity: &Identity) -> String {
+/// Maker, name and size, as far as they are known.
+fn title(study: &Study) -> String {
+    let identity = &study.identity;
     let maker = identity.manufacturer.as_ref().map(|maker| maker.name.to_owned());
     let name = identity.product_name.as_ref().map(|name| name.trim().to_owned());
-    let kind = identity.kind.map(|kind| kind.to_string());
-    let parts: Vec<String> = [maker, name, kind].into_iter().flatten().collect();
+    let kind = identity.standard.clone().or_else(|| identity.kind.map(|kind| kind.to_string()));
+    let user = study.capacity.areas.iter().find(|area| area.name == AreaName::User);
+    let size = user.and_then(|area| area.size.bytes).map(|bytes| bytes.rounded());
+    let parts: Vec<String> = [maker, name, kind, size].into_iter().flatten().collect();
     if parts.is_empty() { "A card".into() } else { parts.join(" ") }
 }
 
@@ -94,7 +99,9 @@ fn register(source: &str) -> String {
     let registers = source.trim_start_matches("EXT_CSD ").split(", ");
     let mut names: Vec<&str> = registers.map(|one| one.split("].").next().unwrap_or(one)).collect();
     names.dedup();
-    let closed = names.iter().map(|name| if name.contains('[') && !name.contains(']') { format!("{name}]") } else { (*name).into() });
+    let closed = names
+        .iter()
+        .map(|name| if name.contains('[') && !name.contains(']') { format!("{name}]") } else { (*name).into() });
     closed.collect::<Vec<String>>().join(", ")
 }
 

@@ -3,7 +3,7 @@
 use emmc_analysis::vendor::{AreaWear, BlockWear, Reading, Refusal, VendorHealth};
 use emmc_analysis::{Finding, Severity};
 
-use crate::{Align, Cell, Chart, Document, Section, Table, Tone};
+use crate::{Align, Cell, Chart, Document, KeyValue, Section, Table, Tone};
 
 /// Rows of a per-block table in text; the chart shows them all.
 const BLOCK_ROWS: usize = 20;
@@ -12,8 +12,9 @@ const BLOCK_ROWS: usize = 20;
 pub fn vendor_sections(reports: &[VendorHealth], refused: &[Refusal], document: &mut Document) {
     for (index, report) in reports.iter().enumerate() {
         let id = if index == 0 { "vendor".to_owned() } else { format!("vendor-{}", index + 1) };
-        let section = document.section(id, format!("Vendor health: {}", report.label));
-        section.paragraph(format!("From {}.", report.source));
+        let section = document.section(id, "Vendor health");
+        section
+            .push(vec![KeyValue::new("card", report.label.as_str()), KeyValue::new("told by", report.source.as_str())]);
         readings(report, section);
         areas(&report.areas, section);
         blocks(&report.blocks, section);
@@ -33,7 +34,12 @@ pub fn vendor_sections(reports: &[VendorHealth], refused: &[Refusal], document: 
 }
 
 fn readings(report: &VendorHealth, section: &mut Section) {
-    let mut table = Table::new([("what", Align::Left), ("value", Align::Right), ("from", Align::Left), ("confidence", Align::Left)]);
+    let mut table = Table::new([
+        ("what", Align::Left),
+        ("value", Align::Right),
+        ("from", Align::Left),
+        ("confidence", Align::Left),
+    ]);
     let groups = [&report.life, &report.spares, &report.bad_blocks, &report.counters, &report.identity];
     for reading in groups.into_iter().flatten() {
         table.row([
@@ -71,7 +77,8 @@ fn areas(list: &[AreaWear], section: &mut Section) {
     for wear in list {
         let all = [&wear.min, &wear.max, &wear.average, &wear.total, &wear.rated];
         let figures = all.map(|reading| reading.as_ref().map_or("-".to_owned(), |reading| reading.value.to_string()));
-        let confidence = all.into_iter().flatten().next().map_or(String::new(), |reading| reading.confidence.to_string());
+        let confidence =
+            all.into_iter().flatten().next().map_or(String::new(), |reading| reading.confidence.to_string());
         let mut row = vec![Cell::from(wear.area.to_string())];
         row.extend(figures.map(Cell::from));
         row.push(Cell::new(confidence, Tone::Muted));
@@ -94,7 +101,8 @@ fn blocks(list: &[BlockWear], section: &mut Section) {
     if worst.len() > BLOCK_ROWS {
         text.push(format!("and {} more blocks", worst.len() - BLOCK_ROWS));
     }
-    let values: Vec<_> = known.iter().map(|(block, erases)| serde_json::json!({"block": block, "erases": erases})).collect();
+    let values: Vec<_> =
+        known.iter().map(|(block, erases)| serde_json::json!({"block": block, "erases": erases})).collect();
     section.push(Chart {
         title: "Erase counts block by block".into(),
         description: "How often each listed block was erased; even heights mean that wear levelling works".into(),
@@ -118,7 +126,9 @@ fn implausible(report: &VendorHealth, section: &mut Section) {
         .map(|one| {
             let area = one.area.map_or(String::new(), |area| format!(" of {area}"));
             let what = format!("{}{area} cannot be: {}", one.name.replace('_', " "), one.found);
-            Finding::new(Severity::Unknown, "implausible", what).evidence(format!("expected {}", one.expected)).evidence(one.source.as_str())
+            Finding::new(Severity::Unknown, "implausible", what)
+                .evidence(format!("expected {}", one.expected))
+                .evidence(one.source.as_str())
         })
         .collect();
     if !findings.is_empty() {
