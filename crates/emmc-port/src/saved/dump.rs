@@ -20,8 +20,12 @@ const MEMORY_ADDRESS_MIN: u64 = 512;
 pub(super) struct Dump {
     /// The line of the first row.
     pub(super) line: u64,
+    /// The line of the last row.
+    pub(super) last_line: u64,
     /// How the addresses are written: 8, 10 or 16.
     pub(super) radix: u32,
+    /// Whether a colon follows them.
+    pub(super) colon: bool,
     /// Where the first byte lies; 0 when the addresses are of memory.
     pub(super) start: usize,
     /// The bytes from there on; `None` where rows are missing.
@@ -142,7 +146,7 @@ fn finish(text: &Text, run: &[Row]) -> Result<Option<Dump>, SourceError> {
         bytes.resize(end, None);
     }
     let start = if base < MEMORY_ADDRESS_MIN { base as usize } else { 0 };
-    Ok(Some(Dump { line: first.line, radix, start, bytes, rows: run.len() }))
+    Ok(Some(Dump { line: first.line, last_line: last.line, radix, colon: first.colon, start, bytes, rows: run.len() }))
 }
 
 /// The first neighbours of which the second does not begin where the first ends.

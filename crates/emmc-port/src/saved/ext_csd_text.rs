@@ -95,8 +95,11 @@ fn take(text: &Text, registers: &mut RegisterBits, line: Line, said: &Said) -> R
             registers.set(number, field.name, offset, width, value)
         }
         Said::CacheKib(value) => {
-            let kib = decimal_number(value).ok_or_else(|| wrong("CACHE_SIZE in KiB".into(), value))?;
-            registers.set(number, "CACHE_SIZE", 249, 4, kib.saturating_mul(8))
+            // A size past 2^31 kilobits is printed as a negative number.
+            let kib = value.split(' ').next().and_then(|kib| kib.parse::<i64>().ok());
+            let kib = kib.filter(|kib| (-(1 << 28)..1 << 29).contains(kib));
+            let kib = kib.ok_or_else(|| wrong("CACHE_SIZE in KiB".into(), value))?;
+            registers.set(number, "CACHE_SIZE", 249, 4, u64::from((kib * 8) as u32))
         }
         Said::QueueDepth(value) => {
             let depth = decimal_number(value).filter(|depth| (1..=32).contains(depth));

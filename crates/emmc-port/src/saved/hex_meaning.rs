@@ -51,6 +51,10 @@ pub(super) fn of_block(text: &Text, block: &Block) -> Result<Vec<(u64, Meaning)>
             match ext_csd_bytes::known_junk(&bytes) {
                 Some(junk) => return Err(text.malformed(block.line, "a register", junk)),
                 None if few && ext_csd_bytes::fault(&bytes).is_none() => part(0, &known),
+                None if text.lines().any(|line| line.text.trim() == "*") => {
+                    let found = "rows of digits and * for those left out; print them all, with -v";
+                    return Err(text.malformed(block.line, DIGITS, found));
+                }
                 None => return Err(text.malformed(block.line, DIGITS, format!("{count} digits"))),
             }
         }

@@ -63,12 +63,21 @@ pub(super) fn scan<'t>(text: &'t Text) -> Result<Scan<'t>, SourceError> {
     let (mut hexadecimal, mut others) = (0usize, 0usize);
     let mut open = false;
     let mut asked = None;
+    let mut attribute = None;
+    // Without a colon, a dump's rows would pass for bare digits.
+    let mut rows = scan.dumps.iter().map(|dump| dump.line..=dump.last_line).collect::<Vec<_>>().into_iter().peekable();
     for line in text.lines().filter(|line| !line.text.trim().is_empty()) {
+        while rows.next_if(|rows| *rows.end() < line.number).is_some() {}
+        if rows.peek().is_some_and(|rows| rows.contains(&line.number)) {
+            (open, asked, attribute) = (false, None, None);
+            continue;
+        }
         let digits = labels::digits(line.text.trim_matches([' ', '\t', '"', '{', '}']));
         let first = hexadecimal == 0 && others == 0;
         match digits.filter(|digits| open || first || asked.is_some() || digits.len() >= LINE_DIGITS_MIN) {
             Some(digits) => {
                 hexadecimal += 1;
+                attribute = None;
                 if !open {
                     scan.blocks.push(Block { line: line.number, asked: asked.take(), ..Block::default() });
                 }
@@ -83,7 +92,11 @@ pub(super) fn scan<'t>(text: &'t Text) -> Result<Scan<'t>, SourceError> {
             None => {
                 open = false;
                 asked = labels::asked_for(line);
-                scan.attributes.extend(labels::sysfs_attribute(line));
+                let asked_before = attribute.take().map(|name| (name, line.text.trim()));
+                attribute = labels::asked_attribute(line).filter(|_| asked.is_none());
+                // A command right after a command says that the first one printed nothing.
+                let answer = asked_before.filter(|_| attribute.is_none() && asked.is_none());
+                scan.attributes.extend(labels::sysfs_attribute(line).or(answer));
                 match labels::labelled(line) {
                     Some(labelled) => {
                         hexadecimal += 1;
@@ -94,9 +107,8 @@ pub(super) fn scan<'t>(text: &'t Text) -> Result<Scan<'t>, SourceError> {
             }
         }
     }
-    // So far the rows of dumps were among the others.
     let rows: usize = scan.dumps.iter().map(|dump| dump.rows).sum();
-    scan.alone = hexadecimal + rows >= others.saturating_sub(rows);
+    scan.alone = hexadecimal + rows >= others;
     Ok(scan)
 }
 

@@ -103,6 +103,16 @@ pub(super) fn sysfs_attribute(line: Line<'_>) -> Option<(&str, &str)> {
     (of_a_card && plain).then_some((name, value.trim_end()))
 }
 
+/// The attribute that a command prints: `cat /sys/block/mmcblk0/device/life_time`.
+pub(super) fn asked_attribute(line: Line<'_>) -> Option<&str> {
+    let (_, path) = line.text.trim_end().split_once("cat /sys/")?;
+    let of_a_card = path.contains("mmc") && !path.starts_with("kernel/debug/");
+    let name = path.rsplit('/').next()?;
+    // An uevent has several lines.
+    let plain = name != "uevent" && !path.contains([' ', '*']) && !name.is_empty();
+    (of_a_card && plain).then_some(name)
+}
+
 /// The hexadecimal digits of a text that has nothing else but blanks, commas and `0x`.
 pub(super) fn digits(text: &str) -> Option<String> {
     let mut digits = String::new();
@@ -161,6 +171,13 @@ mod tests {
         assert_eq!(attribute("/sys/bus/mmc/devices/mmc0:0001/life_time:0x01 0x02"), Some(("life_time", "0x01 0x02")));
         assert_eq!(attribute("/sys/block/mmcblk0/device/date:07/2016"), Some(("date", "07/2016")));
         assert_eq!(attribute("/sys/class/net/eth0/mtu:1500"), None);
+        let asked = |text| asked_attribute(Line { number: 1, text });
+        assert_eq!(asked("# cat /sys/block/mmcblk0/device/life_time"), Some("life_time"));
+        for none in
+            ["cat /sys/kernel/debug/mmc0/ios", "cat /sys/block/sda/size", "cat /sys/block/mmcblk0/device/*", "ls /sys"]
+        {
+            assert_eq!(asked(none), None, "{none}");
+        }
         assert_eq!(attribute("/sys/block/mmcblk0/device/cid"), None);
     }
 

@@ -9,11 +9,22 @@ use emmc_units::Bytes;
 use super::text::{Text, decimal_number, excerpt, hex_number};
 use crate::{CardData, Format, SourceError, StatedSize};
 
+/// What the first line of an output begins with, or of its excerpt.
+const STARTS: [&str; 9] = [
+    "type: 'MMC'",
+    "type: 'SD'",
+    "manufacturer: '",
+    "manufacturer: 0x",
+    "manufacturing date: ",
+    "======MMC/C",
+    "======SD/C",
+    "======SD/SCR",
+    "card classes: ",
+];
+
 /// Whether any line is one that only these commands print.
 pub(super) fn recognises(text: &Text) -> bool {
-    let only_here =
-        ["type: 'MMC'", "type: 'SD'", "manufacturing date: ", "======MMC/CID", "======SD/CID", "card classes: "];
-    text.lines().any(|line| only_here.iter().any(|start| line.text.trim_start().starts_with(start)))
+    text.lines().any(|line| STARTS.iter().any(|start| line.text.trim_start().starts_with(start)))
 }
 
 /// Reads what the commands state about the card.
@@ -21,8 +32,14 @@ pub(super) fn recognises(text: &Text) -> bool {
 /// Errors: a number that is none, or two cards in one text.
 pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     let mut data = CardData::new(text.name, Format::MmcUtilsIds);
+    let mut inside = false;
     for line in text.lines() {
         let trimmed = line.text.trim();
+        // The labels are common words: they count from a first line to the next blank one.
+        inside = !trimmed.is_empty() && (inside || STARTS.iter().any(|start| trimmed.starts_with(start)));
+        if !inside {
+            continue;
+        }
         if let Some(header) = trimmed.strip_prefix("======") {
             let kind = match header.split('/').next() {
                 Some("MMC") => CardKind::Emmc,
@@ -151,6 +168,12 @@ mod tests {
         let size = read(csd).unwrap().stated.user_capacity.unwrap();
         assert_eq!((size.text.as_str(), size.min, size.max), ("119.08Gbyte", Bytes(127_865_454_592), size.min));
         assert_eq!(read("type: 'MMC'\ncapacity: 2.00Gbyte (2147483648 bytes, x)").unwrap().stated.user_capacity, None);
+    }
+
+    #[test]
+    fn common_words_elsewhere_are_no_statements() {
+        let log = "serial: unknown\n\ntype: 'SD'\nserial: 0x1\n\nserial: 7\ntype: disk\n";
+        assert_eq!(read(log).unwrap().stated.serial, Some(1));
     }
 
     #[test]

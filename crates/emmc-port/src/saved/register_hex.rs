@@ -45,7 +45,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
             Ok(meaning) => found.take(dump.line, meaning)?,
             Err(error) => unclear.push(error),
         }
-        if dump.radix == 10 {
+        if dump.radix == 10 && dump.colon {
             found.format = Format::UBootRegRead;
         }
     }

@@ -13,7 +13,12 @@ pub(super) fn recognises(text: &Text) -> bool {
 ///
 /// Errors: JSON that is cut or of another shape, a schema that this version does not know, digits that are none.
 pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
-    let wrong = |at, found: String| SourceError::malformed(text.name, at, "a snapshot of emmclab", found);
+    // The messages quote the file, which may have anything.
+    let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let wrong = |at, found: String| {
+        let found: String = found.chars().take(200).map(printable).collect();
+        SourceError::malformed(text.name, at, "a snapshot of emmclab", found)
+    };
     let snapshot: Snapshot = serde_json::from_str(text.as_str())
         .map_err(|error| wrong(Place::Line(error.line() as u64), error.to_string()))?;
     let taken_at = snapshot.taken_at.clone();

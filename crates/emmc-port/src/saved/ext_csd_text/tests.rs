@@ -21,6 +21,7 @@ fn each_kind_of_line_is_read() {
         ("Card Supported Command sets [S_CMD_SET: 0x01]", (504, 1, 1)),
         ("HPI Features [HPI_FEATURE: 0x03]: implementation based on CMD12", (503, 1, 3)),
         ("Cache Size [CACHE_SIZE] is 8192 KiB", (249, 4, 65536)),
+        ("Cache Size [CACHE_SIZE] is -31067442 KiB", (249, 4, 0xf12f_9670)),
         ("Boot partition size [BOOT_SIZE_MULTI: 0x20]", (226, 1, 32)),
         ("Power class for 200MHz at 3.6V [PWR_CL_200_360: 0x55]", (237, 1, 0x55)),
         ("Power class for 200MHz, at 1.95V [PWR_CL_200_195: 0x44]", (236, 1, 0x44)),

@@ -39,10 +39,14 @@ fn an_sd_cards_registers_are_told_by_their_length() {
 fn attributes_of_sysfs_are_kept_as_printed() {
     let log = "/sys/block/mmcblk0/device/life_time:0x01 0x02\n/sys/block/mmcblk0/device/type:MMC\n\
                /sys/block/mmcblk0/device/date:07/2016\n";
-    let data = read(log).unwrap();
-    assert_eq!(data.kind, Some(CardKind::Emmc));
+    let asked = "# cat /sys/block/mmcblk0/device/serial\n# cat /sys/block/mmcblk0/device/life_time\n0x01 0x02\n\
+                 # cat /sys/block/mmcblk0/device/date\n07/2016\n# cat /sys/block/mmcblk0/device/type\nMMC\n# ";
     let expected = [("date", "07/2016"), ("life_time", "0x01 0x02"), ("type", "MMC")];
-    assert_eq!(data.sysfs, expected.map(|(name, value)| (name.to_string(), value.to_string())).into());
+    for log in [log, asked] {
+        let data = read(log).unwrap();
+        assert_eq!(data.kind, Some(CardKind::Emmc));
+        assert_eq!(data.sysfs, expected.map(|(name, value)| (name.to_string(), value.to_string())).into());
+    }
 }
 
 #[test]

@@ -58,6 +58,9 @@ fn every_writing_of_the_same_bytes_is_the_same_register() {
             rows(|index, chunk| format!("{:08x}: {}\n", index * 16, spaced_row(chunk, 1)), 16),
             rows(|index, chunk| format!("{:08x}: {}  ..abcd..\n", index * 16, spaced_row(chunk, 2)), 16),
             rows(|index, chunk| format!("{:08x}:{}    ........\n", 0x8200_0000 + index * 16, spaced_row(chunk, 1)), 16),
+            rows(|index, chunk| format!("{:07x}{}\n", index * 16, spaced_row(&swapped(chunk), 2)), 16),
+            rows(|index, chunk| format!("{:07o}{}\n", index * 16, spaced_row(chunk, 1)), 16),
+            rows(|index, chunk| format!("{:07}{}\n", index * 16, spaced_row(chunk, 1)), 16),
             format!("=> mmc reg read extcsd all\nEXT_CSD:{}\n=> ", rows(uboot_row, 10)),
             rows(
                 |index, chunk| chunk.iter().enumerate().map(|(at, byte)| uboot_byte(index * 8 + at, *byte)).collect(),
@@ -77,6 +80,10 @@ fn every_writing_of_the_same_bytes_is_the_same_register() {
 fn spaced_row(chunk: &[u8], group: usize) -> String {
     let groups = chunk.chunks(group).map(|group| group.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     groups.map(|group| format!(" {group}")).collect()
+}
+
+fn swapped(chunk: &[u8]) -> Vec<u8> {
+    chunk.chunks(2).flat_map(|pair| pair.iter().rev().copied()).collect()
 }
 
 fn uboot_row(index: usize, chunk: &[u8]) -> String {

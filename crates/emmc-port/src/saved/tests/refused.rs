@@ -68,6 +68,11 @@ fn hex<const N: usize>(byte: fn(usize) -> u8) -> Vec<u8> {
 #[test]
 fn snapshots_are_refused_for_what_they_are() {
     check(b"{\"schema\": \"emmclab.snapshot/1\", \"cid\": ", "line 1", "EOF while parsing a value");
+    check(
+        b"{\"schema\": \"emmclab.snapshot/1\", \"kind\": \"a\\nb\"}",
+        "line 1",
+        "unknown variant `a b`, expected `emmc` or `sd`",
+    );
     check(b"{\"schema\": \"emmclab.snapshot/9\"}", "byte 0", "schema \"emmclab.snapshot/9\" is not");
     check(b"{\"schema\": \"emmclab.snapshot/1\", \"cid\": \"12\"}", "byte 0", "cid has 2 digits");
 }
