@@ -74,8 +74,9 @@ pub fn comparison(comparison: &Comparison) -> Document {
         [("only-a", "Only A knows", &comparison.only_a), ("only-b", "Only B knows", &comparison.only_b)]
     {
         let named: Vec<String> = only.iter().map(|one| format!("{}.{}", one.register, one.name)).collect();
-        let arrays = named.iter().filter(|name| name.contains('[')).count();
-        let list: Vec<&str> = named.iter().filter(|name| !name.contains('[')).map(String::as_str).collect();
+        let is_plain = |name: &&String| !name.contains('[') && !name.ends_with("RESERVED");
+        let list: Vec<&str> = named.iter().filter(is_plain).map(String::as_str).collect();
+        let arrays = named.len() - list.len();
         if !named.is_empty() {
             let more =
                 if arrays > 0 { format!(", and {arrays} vendor, context or reserved bytes") } else { String::new() };
