@@ -5,7 +5,7 @@ use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd};
 use super::dump::Dump;
 use super::ext_csd_bytes;
 use super::hex_scan::Block;
-use super::identify::{self, Sixteen};
+use super::identify;
 use super::labels::Register;
 use super::text::{Text, excerpt};
 use super::vendor_reply;
@@ -24,16 +24,31 @@ pub(super) enum Meaning {
     Reply(Vec<u8>),
 }
 
+/// The register that a label names.
+///
+/// Errors: another number of digits than the register's, or digits that make no sense as EXT_CSD.
+pub(super) fn of_label(text: &Text, line: u64, register: Register, digits: &str) -> Result<Meaning, SourceError> {
+    let name = register.name();
+    let is_number = matches!(register, Register::Ocr | Register::Rca);
+    if digits.len() != register.digits() && !(is_number && digits.len() < register.digits()) {
+        let expected = format!("{} hexadecimal digits of {name}", register.digits());
+        return Err(text.malformed(line, expected, format!("{} digits", digits.len())));
+    }
+    if register == Register::Rca && u16::from_str_radix(digits, 16).is_err() {
+        return Err(text.malformed(line, "16 bits of RCA", format!("0x{digits}")));
+    }
+    match register {
+        Register::ExtCsd => of_512(text, line, &bytes_of(digits)),
+        _ => Ok(Meaning::Register(register, digits.to_string())),
+    }
+}
+
 /// The registers in a block of bare digits, each with its line.
 ///
 /// Errors: no register has that many digits, or they make no sense as one.
 pub(super) fn of_block(text: &Text, block: &Block) -> Result<Vec<(u64, Meaning)>, SourceError> {
     if let (Some(register), [digits]) = (block.asked, block.rows.as_slice()) {
-        let meaning = match register {
-            Register::ExtCsd => of_512(text, block.line, &bytes_of(digits))?,
-            _ => Meaning::Register(register, digits.clone()),
-        };
-        return Ok(vec![(block.line, meaning)]);
+        return Ok(vec![(block.line, of_label(text, block.line, register, digits)?)]);
     }
     let row_digits = block.rows.first().map_or(0, String::len);
     let dump_like = block.rows.len() > 2 && block.rows.iter().all(|row| row.len() == row_digits);
@@ -51,7 +66,7 @@ pub(super) fn of_block(text: &Text, block: &Block) -> Result<Vec<(u64, Meaning)>
             match ext_csd_bytes::known_junk(&bytes) {
                 Some(junk) => return Err(text.malformed(block.line, "a register", junk)),
                 None if few && ext_csd_bytes::fault(&bytes).is_none() => part(0, &known),
-                None if text.lines().any(|line| line.text.trim() == "*") => {
+                None if block.starred => {
                     let found = "rows of digits and * for those left out; print them all, with -v";
                     return Err(text.malformed(block.line, DIGITS, found));
                 }
@@ -70,19 +85,16 @@ fn of_row(text: &Text, line: u64, digits: &str) -> Result<Meaning, SourceError> 
     if let Some(junk) = ext_csd_bytes::known_junk(&bytes) {
         return Err(text.malformed(line, "a register", junk));
     }
-    let sixteen = <[u8; 16]>::try_from(bytes.as_slice()).map(|bytes| identify::sixteen(&bytes));
-    let register = match (digits.len(), sixteen) {
-        (1024, _) => return of_512(text, line, &bytes),
-        (16, _) => Register::Scr,
-        (128, _) => Register::Ssr,
-        (_, Ok(Sixteen::Cid)) => Register::Cid,
-        (_, Ok(Sixteen::Csd)) => Register::Csd,
-        _ => {
-            let expected = "a label, cid: or csd:, before digits that are not clearly one of them";
-            return Err(text.malformed(line, expected, excerpt(digits)));
+    if bytes.len() == EXT_CSD_BYTES {
+        return of_512(text, line, &bytes);
+    }
+    match identify::register(&bytes) {
+        Some(register) => Ok(Meaning::Register(register, digits.to_string())),
+        None => {
+            let expected = "a label such as cid: before digits that are not clearly a CID, CSD, SCR or SSR";
+            Err(text.malformed(line, expected, excerpt(digits)))
         }
-    };
-    Ok(Meaning::Register(register, digits.to_string()))
+    }
 }
 
 /// What a dump with addresses holds.

@@ -11,9 +11,6 @@ const BLOCK_DIGITS_MAX: usize = 8192;
 /// Digits from which a line is taken for a register among other text.
 const LINE_DIGITS_MIN: usize = 16;
 
-/// Bytes from which a dump among other text may be a register.
-const DUMP_BYTES_MIN: usize = 192;
-
 /// Lines of bare digits that follow one another.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Block {
@@ -25,6 +22,8 @@ pub(super) struct Block {
     pub(super) digits: usize,
     /// The register whose file the line before asks for.
     pub(super) asked: Option<Register>,
+    /// Whether a star follows, for rows that were left out.
+    pub(super) starred: bool,
 }
 
 /// Everything hexadecimal in a text.
@@ -42,74 +41,81 @@ pub(super) struct Scan<'t> {
     pub(super) alone: bool,
 }
 
-impl Scan<'_> {
-    /// Whether something in the text is, or should be, a register.
-    pub(super) fn is_promising(&self) -> bool {
-        let hexadecimal = !self.blocks.is_empty() || !self.dumps.is_empty();
-        !self.labelled.is_empty()
-            || !self.attributes.is_empty()
-            || self.blocks.iter().any(|block| block.asked.is_some() || block.digits == 1024)
-            || self.dumps.iter().any(|dump| dump.bytes.len() >= DUMP_BYTES_MIN)
-            || (hexadecimal && self.alone)
-    }
-}
-
 /// Looks through a text once.
 ///
 /// Errors: a dump whose addresses do not fit its rows.
 pub(super) fn scan<'t>(text: &'t Text) -> Result<Scan<'t>, SourceError> {
     let dumps = dump::dumps(text)?;
     let mut scan = Scan { labelled: Vec::new(), attributes: Vec::new(), blocks: Vec::new(), dumps, alone: false };
+    let mut before = Before::Other;
     let (mut hexadecimal, mut others) = (0usize, 0usize);
-    let mut open = false;
-    let mut asked = None;
-    let mut attribute = None;
     // Without a colon, a dump's rows would pass for bare digits.
     let mut rows = scan.dumps.iter().map(|dump| dump.line..=dump.last_line).collect::<Vec<_>>().into_iter().peekable();
     for line in text.lines().filter(|line| !line.text.trim().is_empty()) {
         while rows.next_if(|rows| *rows.end() < line.number).is_some() {}
         if rows.peek().is_some_and(|rows| rows.contains(&line.number)) {
-            (open, asked, attribute) = (false, None, None);
+            before = Before::Other;
             continue;
         }
-        let digits = labels::digits(line.text.trim_matches([' ', '\t', '"', '{', '}']));
         let first = hexadecimal == 0 && others == 0;
-        match digits.filter(|digits| open || first || asked.is_some() || digits.len() >= LINE_DIGITS_MIN) {
-            Some(digits) => {
+        let expected = first || matches!(before, Before::Digits | Before::Asked(_));
+        let digits = labels::digits(line.text.trim_matches([' ', '\t', '"', '{', '}']));
+        if let Some(digits) = digits.filter(|digits| expected || digits.len() >= LINE_DIGITS_MIN) {
+            hexadecimal += 1;
+            take_digits(&mut scan.blocks, line.number, digits, before);
+            before = Before::Digits;
+            continue;
+        }
+        if let (Before::Digits, "*", Some(block)) = (before, line.text.trim(), scan.blocks.last_mut()) {
+            block.starred = true;
+        }
+        let asked = labels::asked_for(line).map(Before::Asked);
+        let now = asked.or_else(|| labels::asked_attribute(line).map(Before::AskedAttribute)).unwrap_or(Before::Other);
+        match (labels::sysfs_attribute(line), before, now) {
+            (Some(attribute), _, _) => scan.attributes.push(attribute),
+            // A command right after a command says that the first one printed nothing.
+            (None, Before::AskedAttribute(name), Before::Other) => scan.attributes.push((name, line.text.trim())),
+            _ => {}
+        }
+        before = now;
+        match labels::labelled(line) {
+            Some(labelled) => {
                 hexadecimal += 1;
-                attribute = None;
-                if !open {
-                    scan.blocks.push(Block { line: line.number, asked: asked.take(), ..Block::default() });
-                }
-                open = true;
-                if let Some(block) = scan.blocks.last_mut() {
-                    block.digits = block.digits.saturating_add(digits.len());
-                    if block.digits <= BLOCK_DIGITS_MAX {
-                        block.rows.push(digits);
-                    }
-                }
+                scan.labelled.push((line.number, labelled));
             }
-            None => {
-                open = false;
-                asked = labels::asked_for(line);
-                let asked_before = attribute.take().map(|name| (name, line.text.trim()));
-                attribute = labels::asked_attribute(line).filter(|_| asked.is_none());
-                // A command right after a command says that the first one printed nothing.
-                let answer = asked_before.filter(|_| attribute.is_none() && asked.is_none());
-                scan.attributes.extend(labels::sysfs_attribute(line).or(answer));
-                match labels::labelled(line) {
-                    Some(labelled) => {
-                        hexadecimal += 1;
-                        scan.labelled.push((line.number, labelled));
-                    }
-                    None => others += 1,
-                }
-            }
+            None => others += 1,
         }
     }
     let rows: usize = scan.dumps.iter().map(|dump| dump.rows).sum();
     scan.alone = hexadecimal + rows >= others;
     Ok(scan)
+}
+
+/// What the line before was.
+#[derive(Clone, Copy)]
+enum Before<'t> {
+    /// Bare digits, to which more may belong.
+    Digits,
+    /// A command that prints a register.
+    Asked(Register),
+    /// A command that prints an attribute.
+    AskedAttribute(&'t str),
+    /// Anything else.
+    Other,
+}
+
+fn take_digits(blocks: &mut Vec<Block>, line: u64, digits: String, before: Before) {
+    match before {
+        Before::Digits => {}
+        Before::Asked(register) => blocks.push(Block { line, asked: Some(register), ..Block::default() }),
+        _ => blocks.push(Block { line, ..Block::default() }),
+    }
+    if let Some(block) = blocks.last_mut() {
+        block.digits = block.digits.saturating_add(digits.len());
+        if block.digits <= BLOCK_DIGITS_MAX {
+            block.rows.push(digits);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -126,21 +132,20 @@ mod tests {
         assert_eq!(blocks, [(2, 4, Some(Register::Cid)), (7, 24, None)]);
         assert_eq!(scan.attributes, [("type", "MMC")]);
         assert_eq!(scan.labelled, [(4, Labelled::Whole(Register::Cid, "15010038".into()))]);
-        assert!(scan.is_promising());
+        assert!(scan.alone);
     }
 
     #[test]
     fn words_are_not_digits() {
-        let promising = |log: &str| {
+        let found = |log: &str| {
             let text = Text::new("log", log.as_bytes()).unwrap().unwrap();
-            scan(&text).unwrap().is_promising()
+            let scan = scan(&text).unwrap();
+            (scan.blocks.len(), scan.alone)
         };
-        assert!(promising("12\n"));
-        assert!(promising(&"00".repeat(512)));
-        assert!(promising(&format!("# x\n# y\n# z\n{}\n", "00".repeat(512))));
-        for none in ["hello\n", "hello\nadded\nfacade\n", "key\nfor\nme\nd41d8cd98f00b204e9800998ecf8427e\n"] {
-            assert!(!promising(none), "{none}");
-        }
+        assert_eq!(found("12\n"), (1, true));
+        assert_eq!(found(&format!("# x\n# y\n{}\n", "00".repeat(512))), (1, false));
+        assert_eq!(found("hello\nadded\nfacade\n"), (0, false));
+        assert_eq!(found("0000000 0000 0001\n0000004 0002 0003\n0000008\n"), (0, true));
     }
 
     #[test]

@@ -6,32 +6,39 @@ use emmc_regs::CardKind;
 use emmc_regs::bits::bits;
 use emmc_regs::crc::Crc;
 
-/// What 16 bytes without a label are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sixteen {
-    /// Only a CID makes sense.
-    Cid,
-    /// Only a CSD makes sense.
-    Csd,
-    /// Both do, or neither.
-    Unclear,
-}
+use super::labels::Register;
 
 /// Codes of TRAN_SPEED that cards use: 20, 25, 26, 50, 100 and 200 MHz, and those of the first MMC cards.
 ///
 /// Source: Linux and mmc-utils decode them; the multipliers of a random byte would nearly always be legal.
 const TRAN_SPEEDS: [u64; 8] = [0x2a, 0x32, 0x5a, 0x0b, 0x2b, 0x0a, 0x22, 0x1a];
 
+/// The register that bytes without a label are, if only one makes sense.
+pub(super) fn register(bytes: &[u8]) -> Option<Register> {
+    match bytes.len() {
+        8 => is_scr_like(bytes).then_some(Register::Scr),
+        64 => is_ssr_like(bytes).then_some(Register::Ssr),
+        _ => sixteen(bytes.try_into().ok()?),
+    }
+}
+
 /// Tells a CID from a CSD; a wrong checksum leaves it unclear.
-pub(super) fn sixteen(bytes: &[u8; 16]) -> Sixteen {
-    if matches!(Crc::of(bytes), Crc::Wrong { .. }) {
-        return Sixteen::Unclear;
+fn sixteen(bytes: &[u8; 16]) -> Option<Register> {
+    match (Crc::of(bytes), is_cid_like(bytes), is_csd_like(bytes)) {
+        (Crc::Matches | Crc::Stripped, true, false) => Some(Register::Cid),
+        (Crc::Matches | Crc::Stripped, false, true) => Some(Register::Csd),
+        _ => None,
     }
-    match (is_cid_like(bytes), is_csd_like(bytes)) {
-        (true, false) => Sixteen::Cid,
-        (false, true) => Sixteen::Csd,
-        _ => Sixteen::Unclear,
-    }
+}
+
+/// Structure 0, a known SD_SPEC, and the two bus widths that every card has.
+fn is_scr_like(bytes: &[u8]) -> bool {
+    bits(bytes, 63, 60) == 0 && bits(bytes, 59, 56) <= 2 && bits(bytes, 51, 48) == 0b0101
+}
+
+/// A bus width of 1 or 4 lines, and a known SD_CARD_TYPE.
+fn is_ssr_like(bytes: &[u8]) -> bool {
+    matches!(bits(bytes, 511, 510), 0 | 2) && bits(bytes, 495, 480) <= 2
 }
 
 /// A product name of letters with blanks or zeros only behind them, and an OEM field of either family.
@@ -79,33 +86,44 @@ mod tests {
     use super::*;
     use emmc_regs::cid::Cid;
 
-    fn check(hex: &str, expected: Sixteen, kind: Option<CardKind>) {
+    fn check(hex: &str, expected: Option<Register>, kind: Option<CardKind>) {
         let bytes = Cid::parse_hex(hex).unwrap().0;
-        assert_eq!(sixteen(&bytes), expected, "{hex}");
-        let found = if expected == Sixteen::Csd { kind_of_csd(&bytes) } else { kind_of_cid(&bytes) };
+        assert_eq!(register(&bytes), expected, "{hex}");
+        let found = if expected == Some(Register::Csd) { kind_of_csd(&bytes) } else { kind_of_cid(&bytes) };
         assert_eq!(found, kind, "{hex}");
     }
 
     #[test]
     fn real_registers_are_told_apart() {
         let (emmc, sd) = (Some(CardKind::Emmc), Some(CardKind::Sd));
-        check("150100424a4e4234520fdac7c0381400", Sixteen::Cid, emmc);
-        check("90014a484247346505814afb2d634400", Sixteen::Cid, emmc);
-        check("1501004d384731474303dc0db061506f", Sixteen::Cid, emmc);
-        check("275048534431364730da89b82900fb61", Sixteen::Cid, sd);
-        check("035054534c31364730da0a5d93010101", Sixteen::Cid, sd);
-        check("900e00320f5903ffffffffe796400000", Sixteen::Csd, emmc);
-        check("d02701320f5903fff6dbffef8e40400d", Sixteen::Csd, emmc);
-        check("400e00325b59000073a77f800a4000eb", Sixteen::Csd, sd);
-        check("00260032575983bce9db97ff9e400083", Sixteen::Csd, sd);
+        check("150100424a4e4234520fdac7c0381400", Some(Register::Cid), emmc);
+        check("90014a484247346505814afb2d634400", Some(Register::Cid), emmc);
+        check("1501004d384731474303dc0db061506f", Some(Register::Cid), emmc);
+        check("275048534431364730da89b82900fb61", Some(Register::Cid), sd);
+        check("035054534c31364730da0a5d93010101", Some(Register::Cid), sd);
+        check("900e00320f5903ffffffffe796400000", Some(Register::Csd), emmc);
+        check("d02701320f5903fff6dbffef8e40400d", Some(Register::Csd), emmc);
+        check("400e00325b59000073a77f800a4000eb", Some(Register::Csd), sd);
+        check("00260032575983bce9db97ff9e400083", Some(Register::Csd), sd);
     }
 
     #[test]
     fn anything_else_is_unclear() {
-        check("00000000000000000000000000000000", Sixteen::Unclear, None);
-        check("ffffffffffffffffffffffffffffffff", Sixteen::Unclear, None);
-        check("900e00320f5003ffffffffe796400000", Sixteen::Unclear, None);
-        check("0101002a0f5900313030303030303000", Sixteen::Unclear, Some(CardKind::Emmc));
-        check("1501004d384731474303dc0db061516f", Sixteen::Unclear, Some(CardKind::Emmc));
+        check("00000000000000000000000000000000", None, None);
+        check("ffffffffffffffffffffffffffffffff", None, None);
+        check("900e00320f5003ffffffffe796400000", None, None);
+        check("0101002a0f5900313030303030303000", None, Some(CardKind::Emmc));
+        check("1501004d384731474303dc0db061516f", None, Some(CardKind::Emmc));
+    }
+
+    #[test]
+    fn an_sd_cards_registers_are_told_from_addresses_and_checksums() {
+        assert_eq!(register(&[0x02, 0x35, 0x80, 0x43, 0, 0, 0, 0]), Some(Register::Scr));
+        assert_eq!(register(&[0xff, 0xff, 0xff, 0xc0, 0x10, 0x5b, 0x12, 0x34]), None);
+        let mut ssr = [0; 64];
+        ssr[0] = 0x80;
+        assert_eq!(register(&ssr), Some(Register::Ssr));
+        assert_eq!(register(&[0x77; 64]), None);
+        assert_eq!(register(&[0; 20]), None);
     }
 }

@@ -135,6 +135,9 @@ fn contradictions(ours: &CardData, theirs: &CardData) -> Vec<String> {
 
 /// The error that a text is of no known form.
 fn unknown(text: &Text) -> SourceError {
+    if let Some(error) = register_hex::nearly(text) {
+        return error;
+    }
     let expected = "a saved form: EXT_CSD as bytes, hexadecimal digits or mmc-utils' text, U-Boot's mmc info or mmc reg \
                     read, CID or CSD digits, vendor health, lsblk, fdisk, df or a snapshot";
     let first = text.lines().find(|line| !line.text.trim().is_empty());

@@ -17,48 +17,104 @@ use super::text::{Text, excerpt};
 use super::vendor_reply;
 use crate::{CardData, Format, SourceError};
 
-/// Whether the text has registers in hexadecimal, or is hexadecimal and nothing else.
+/// Whether the text has registers in hexadecimal, or is hexadecimal and little else.
 pub(super) fn recognises(text: &Text) -> bool {
-    // A broken dump is recognised, so that it is told what is broken.
-    hex_scan::scan(text).map_or(true, |scan| scan.is_promising())
+    match collect(text) {
+        Ok(collected) => !collected.tells_nothing() || (collected.alone && !collected.unclear.is_empty()),
+        // Two values for one register, or a broken dump: recognised, so that it is told.
+        Err(_) => true,
+    }
 }
 
 /// Reads the registers.
 ///
-/// Errors: another number of digits than the register's, digits of which the register is unclear, a known piece of
-/// junk, or two values for one register.
+/// Errors: two values for one register; and where the text has little else, another number of digits than any
+/// register's, digits that make no sense as one, or a known piece of junk.
 pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
+    let mut collected = collect(text)?;
+    // Among other text unclear digits may be anything: a checksum, a key.
+    let fatal = collected.alone || collected.tells_nothing();
+    for unclear in std::mem::take(&mut collected.unclear) {
+        if fatal {
+            return Err(unclear.error);
+        }
+        unclear.note.into_iter().for_each(|note| collected.data.note(note));
+    }
+    Ok(collected.data)
+}
+
+/// The first digits of a text that are no register but might have been meant as one.
+pub(super) fn nearly(text: &Text) -> Option<SourceError> {
+    collect(text).ok()?.unclear.into_iter().next().map(|unclear| unclear.error)
+}
+
+/// How many of those are remembered; a few tell enough.
+const UNCLEAR_MAX: usize = 16;
+
+/// Digits that are no register but might have been meant as one.
+struct Unclear {
+    /// What a reader should know when they are left out.
+    note: Option<String>,
+    error: SourceError,
+}
+
+/// What is hexadecimal in a text.
+struct Collected {
+    data: CardData,
+    unclear: Vec<Unclear>,
+    /// Whether the text is little else.
+    alone: bool,
+}
+
+impl Collected {
+    fn tells_nothing(&self) -> bool {
+        CardData { origins: Vec::new(), ..self.data.clone() } == CardData::default()
+    }
+}
+
+fn collect(text: &Text) -> Result<Collected, SourceError> {
     let scan = hex_scan::scan(text)?;
     let mut found = Found::new(text);
-    for (line, labelled) in scan.labelled {
-        found.take_labelled(line, labelled)?;
-    }
     let mut unclear = Vec::new();
+    let mut keep = |note, error| {
+        if unclear.len() < UNCLEAR_MAX {
+            unclear.push(Unclear { note, error });
+        }
+    };
+    for (line, labelled) in scan.labelled {
+        match labelled {
+            Labelled::Part(register, index, value) => found.take_part(line, register, index, value)?,
+            Labelled::Whole(register, digits) => match hex_meaning::of_label(text, line, register, &digits) {
+                Ok(meaning) => found.take(line, meaning)?,
+                Err(error) => {
+                    let note = format!("line {line}: {} of {} digits is left out", register.name(), digits.len());
+                    keep(Some(note), error);
+                }
+            },
+        }
+    }
     for block in &scan.blocks {
         match hex_meaning::of_block(text, block) {
             Ok(meanings) => meanings.into_iter().try_for_each(|(line, meaning)| found.take(line, meaning))?,
-            Err(error) => unclear.push(error),
+            Err(error) => keep(None, error),
         }
     }
     for dump in &scan.dumps {
         match hex_meaning::of_dump(text, dump) {
             Ok(meaning) => found.take(dump.line, meaning)?,
-            Err(error) => unclear.push(error),
+            Err(error) => keep(None, error),
         }
         if dump.radix == 10 && dump.colon {
             found.format = Format::UBootRegRead;
         }
     }
-    let data = found.finish(&scan.attributes);
-    // Among other text unclear digits may be anything: a checksum, a key.
-    match unclear.into_iter().next() {
-        Some(error) if scan.alone || tells_nothing(&data) => Err(error),
-        _ => Ok(data),
+    let first_word = found.words.iter().map(|((name, _), (line, _))| (*line, *name)).min();
+    let mut collected = Collected { data: found.finish(&scan.attributes), unclear, alone: scan.alone };
+    if let (Some((line, name)), true) = (first_word, collected.tells_nothing()) {
+        let error = text.malformed(line, format!("all four words, {name}[0] to {name}[3]"), "less");
+        collected.unclear.push(Unclear { note: None, error });
     }
-}
-
-fn tells_nothing(data: &CardData) -> bool {
-    CardData { origins: Vec::new(), ..data.clone() } == CardData::default()
+    Ok(collected)
 }
 
 /// The registers found so far, each with its line.
@@ -83,22 +139,13 @@ impl<'t> Found<'t> {
         }
     }
 
-    fn take_labelled(&mut self, line: u64, labelled: Labelled) -> Result<(), SourceError> {
-        match labelled {
-            Labelled::Whole(Register::ExtCsd, digits) => {
-                let block = hex_scan::Block { line, digits: digits.len(), rows: vec![digits], asked: None };
-                let meanings = hex_meaning::of_block(self.text, &block)?;
-                meanings.into_iter().try_for_each(|(line, meaning)| self.take(line, meaning))
-            }
-            Labelled::Whole(register, digits) => self.take_register(line, register, &digits),
-            Labelled::Part(Register::ExtCsd, offset, value) => {
-                self.format = Format::UBootRegRead;
-                self.bits.set(line, "EXT_CSD", offset, 1, value)
-            }
-            Labelled::Part(register @ (Register::Cid | Register::Csd), index @ 0..=3, value) => {
-                self.take_word(line, register, index, value)
-            }
-            Labelled::Part(register, index, _) => {
+    /// U-Boot's `EXT_CSD[192]: 0x08` or `CID[0]: 0x1501004d`.
+    fn take_part(&mut self, line: u64, register: Register, index: u16, value: u64) -> Result<(), SourceError> {
+        self.format = Format::UBootRegRead;
+        match (register, index) {
+            (Register::ExtCsd, offset) => self.bits.set(line, "EXT_CSD", offset, 1, value),
+            (Register::Cid | Register::Csd, 0..=3) => self.take_word(line, register, index, value),
+            _ => {
                 let expected = "CID[0] to CID[3], CSD[0] to CSD[3] or EXT_CSD[0] to EXT_CSD[511]";
                 Err(self.text.malformed(line, expected, format!("{}[{index}]", register.name())))
             }
@@ -111,7 +158,6 @@ impl<'t> Found<'t> {
         let Ok(word) = u32::try_from(value) else {
             return Err(self.text.malformed(line, format!("32 bits of {name}"), format!("{value:#x}")));
         };
-        self.format = Format::UBootRegRead;
         let (before, known) = *self.words.entry((name, index)).or_insert((line, word));
         if known != word {
             let expected = format!("{name}[{index}] to be {known:#010x} as line {before} says");
@@ -157,11 +203,6 @@ impl<'t> Found<'t> {
     /// A register of which all digits are given.
     fn take_register(&mut self, line: u64, register: Register, digits: &str) -> Result<(), SourceError> {
         let name = register.name();
-        let is_number = matches!(register, Register::Ocr | Register::Rca);
-        if digits.len() != register.digits() && !(is_number && digits.len() < register.digits()) {
-            let expected = format!("{} hexadecimal digits of {name}", register.digits());
-            return Err(self.text.malformed(line, expected, format!("{} digits", digits.len())));
-        }
         let (before, known) = self.registers.entry(name).or_insert((line, digits.to_string()));
         if !known.eq_ignore_ascii_case(digits) {
             let expected = format!("the {name} of line {before}, {}", excerpt(known));
@@ -175,10 +216,7 @@ impl<'t> Found<'t> {
             Register::Scr => self.data.scr = bytes.try_into().ok(),
             Register::Ssr => self.data.ssr = bytes.try_into().ok(),
             Register::Ocr => self.data.ocr = number.ok(),
-            Register::Rca => match number.map(u16::try_from) {
-                Ok(Ok(rca)) => self.data.rca = Some(rca),
-                _ => return Err(self.text.malformed(line, "16 bits of RCA", format!("0x{digits}"))),
-            },
+            Register::Rca => self.data.rca = number.ok().and_then(|rca| u16::try_from(rca).ok()),
             Register::ExtCsd => {}
         }
         Ok(())

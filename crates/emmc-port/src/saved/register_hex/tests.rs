@@ -63,8 +63,11 @@ fn u_boot_prints_words_and_bytes() {
     assert_eq!((data.cid, data.rca), (Cid::parse_hex(CID).ok(), Some(1)));
     let ext_csd = data.ext_csd.unwrap();
     assert_eq!((ext_csd.byte(192), ext_csd.known_bytes()), (Some(8), 1));
-    let data = read("CSD[1]: 0x12345678\n").unwrap();
-    assert_eq!((data.csd, data.origins[0].notes.len()), (None, 1));
+    let data = read("CSD[1]: 0x12345678\nRCA: 0x00000001\n").unwrap();
+    assert_eq!(data.csd, None);
+    assert_eq!(data.origins[0].notes, ["CSD is left out: not all four words of it are given"]);
+    let message = read("CSD[1]: 0x12345678\n").unwrap_err();
+    assert_eq!(message, "log: at line 1: expected all four words, CSD[0] to CSD[3], found less");
 }
 
 #[test]
@@ -116,7 +119,23 @@ fn two_values_or_a_wrong_length_are_refused() {
 
 #[test]
 fn digits_among_other_text_may_be_anything() {
-    let log = format!("build\nid\nof\nthe\nimage\n{}\ncid: {CID}\n", "7".repeat(32));
-    assert!(read(&log).unwrap().cid.is_some());
+    let lines = "build\nid\nof\nthe\nimage\nffffffc0105b1234\n";
+    let log = format!("{lines}{}\nscr: 0x00000131\ncid: {CID}\n", "7".repeat(32));
+    let data = read(&log).unwrap();
+    assert_eq!((data.cid.is_some(), data.scr, data.ssr), (true, None, None));
+    assert_eq!(data.origins[0].notes, ["line 8: SCR of 8 digits is left out"]);
     assert!(read(&format!("{}\n{CID}\n", "7".repeat(32))).is_err());
+    let none = Text::new("log", lines.as_bytes()).unwrap().unwrap();
+    assert!(!recognises(&none));
+    assert!(nearly(&none).unwrap().to_string().starts_with("log: at line 6: expected a label such as cid:"));
+}
+
+#[test]
+fn other_dumps_in_a_log_do_not_matter() {
+    let rows: String =
+        (0..32).map(|row| format!("{:08x}: {}\n", 0x8000_0000u32 + row * 16, "de ".repeat(16))).collect();
+    let info = "Manufacturer ID: 15\nRd Block Len: 512\nMMC version 5.1\n";
+    let log = format!("{}=> md.b 80000000 200\n{rows}=> mmc info\n{info}", "boot\n".repeat(40));
+    assert_eq!(crate::saved::read("log", log.as_bytes()).unwrap().origins[0].format, Format::UBootInfo);
+    assert!(crate::saved::read("log", rows.as_bytes()).is_err());
 }
