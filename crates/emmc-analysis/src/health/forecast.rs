@@ -271,7 +271,7 @@ fn sentence(earliest: &Option<Moment>, latest: &Option<Moment>) -> String {
             when(latest, latest.days.ceil())
         ),
         (Some(earliest), None) => {
-            format!("100 % used not before {}; no upper bound yet", when(earliest, earliest.days.floor()))
+            format!("100 % used {} at the earliest, with no upper bound yet", when(earliest, earliest.days.floor()))
         }
         _ => "no forecast from observations at a single time".into(),
     }

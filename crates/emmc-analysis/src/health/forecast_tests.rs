@@ -31,7 +31,7 @@ fn two_snapshots_of_one_value_bound_one_side_only() {
     assert_eq!(forecast.life_a.rate_lower_percent_per_day, Some(0.0));
     assert!(forecast.life_a.rate_upper_percent_per_day.is_some_and(|rate| (rate - 0.1).abs() < 1e-12));
     assert!(
-        forecast.sentence.contains("not before in 800 days (2026-05-03); no upper bound yet"),
+        forecast.sentence.contains("in 800 days (2026-05-03) at the earliest, with no upper bound yet"),
         "{}",
         forecast.sentence
     );
