@@ -5,19 +5,9 @@ use serde::Serialize;
 
 use super::AREAS;
 use super::case::Case;
+use super::certainty::Certainty;
 use super::model::{CellModel, Model};
 use super::request::ExtAttribute;
-
-/// How far a figure can be relied upon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Certainty {
-    /// It follows from registers.
-    Exact,
-    /// It is inferred; the part decides.
-    Estimated,
-}
 
 /// The layout that would come of a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]

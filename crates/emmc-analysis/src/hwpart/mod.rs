@@ -8,12 +8,14 @@
 //! mmc-utils; rules that both lack say so.
 
 mod case;
+mod certainty;
 mod commands;
 mod facts;
 mod layout;
 mod model;
 mod options;
 mod plan;
+mod refusal;
 mod request;
 mod rules;
 mod rules_size;
@@ -27,13 +29,14 @@ mod tests_random;
 #[cfg(test)]
 mod tests_rules;
 
+pub use certainty::Certainty;
 pub use commands::{Commands, Equivalent};
-pub use layout::{Area, Certainty, Layout, Lost};
+pub use layout::{Area, Layout, Lost};
 pub use model::CellModel;
 pub use options::{HwPartOptions, MaxEnhanced, Partitioned, WrRelOptions};
 pub use plan::{HwPartPlan, plan};
+pub use refusal::Refusal;
 pub use request::{EnhRequest, ExtAttribute, GpArgument, GpRequest, LayoutRequest, RequestError, WrRelArgument};
-pub use rules::Refusal;
 pub use writes::{AfterCommit, Check, RegisterWrite, Step};
 
 pub use options::options;

@@ -9,8 +9,8 @@
 use emmc_units::SECTOR_BYTES;
 use serde::Serialize;
 
+use super::certainty::Certainty;
 use super::facts::Facts;
-use super::layout::Certainty;
 
 /// What one enhanced group costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]

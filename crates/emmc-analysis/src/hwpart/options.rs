@@ -5,12 +5,12 @@ use emmc_units::{Bytes, Size};
 use serde::Serialize;
 
 use super::AREAS;
+use super::certainty::Certainty;
 use super::facts::Facts;
-use super::layout::Certainty;
 use super::model::CellModel;
 use super::plan::{HwPartPlan, plan};
+use super::refusal::Refusal;
 use super::request::{EnhRequest, ExtAttribute, GpRequest, LayoutRequest};
-use super::rules::Refusal;
 
 /// What hardware partitioning a card has, and what it could still have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -146,7 +146,9 @@ fn wrrel(facts: &Facts) -> WrRelOptions {
         (_, Some(true), _) => (Some(false), "PARTITION_SETTING_COMPLETED is 1: it can no longer change"),
         (.., Some(false)) => (Some(false), "WR_REL_PARAM.HS_CTRL_REL is 0: the part decides"),
         (_, Some(false), Some(true)) => (Some(true), "once, together with the partitioning, which it closes for good"),
-        _ => (None, "the source does not tell WR_REL_PARAM or PARTITION_SETTING_COMPLETED"),
+        (_, Some(false), None) => (None, "the source does not tell WR_REL_PARAM"),
+        (_, None, Some(true)) => (None, "the source does not tell PARTITION_SETTING_COMPLETED"),
+        (_, None, None) => (None, "the source tells neither WR_REL_PARAM nor PARTITION_SETTING_COMPLETED"),
     };
     let on = hw.wr_rel_set.filter(|_| !facts.is_sd).map(names);
     WrRelOptions { can_set, on, why: why.into() }
@@ -205,6 +207,9 @@ mod tests {
         let nothing = options(&CardData::default());
         assert_eq!((nothing.partitionable, nothing.max_enhanced, nothing.wrrel.can_set), (None, None, None));
         assert_eq!((nothing.why_not.len(), nothing.wrrel.on), (1, None));
+        assert!(nothing.wrrel.why.contains("neither WR_REL_PARAM nor PARTITION_SETTING_COMPLETED"));
+        let half = options(&with(&CardData::default(), &[(166, 1, 5)]));
+        assert_eq!(half.wrrel.why, "the source does not tell PARTITION_SETTING_COMPLETED");
         let sd = options(&sd_card());
         assert_eq!((sd.partitionable, sd.partitioned, sd.wrrel.can_set), (Some(false), None, Some(false)));
     }

@@ -6,8 +6,9 @@ use serde::Serialize;
 use super::case::Case;
 use super::commands::{Commands, commands};
 use super::layout::Layout;
+use super::refusal::Refusal;
 use super::request::LayoutRequest;
-use super::rules::{Refusal, refusals};
+use super::rules::refusals;
 use super::warnings::warnings;
 use super::writes::{AfterCommit, RegisterWrite, after_commit, writes};
 use crate::finding::Finding;
@@ -63,8 +64,8 @@ pub fn plan(card: &CardData, request: &LayoutRequest) -> HwPartPlan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::certainty::Certainty;
     use super::super::fixtures::{ac100, klm_8g, planned, s0j56, t30};
-    use super::super::layout::Certainty;
     use emmc_units::{Bytes, Sectors};
 
     #[test]

@@ -6,7 +6,7 @@ use super::AREAS;
 use super::case::Case;
 use super::facts::count;
 use super::model::MULT_MAX;
-use super::rules::{Broken, broken};
+use super::refusal::{Broken, broken};
 
 pub(super) fn enh_unaligned(case: &Case) -> Option<Broken> {
     let enh = case.request.enh_user?;

@@ -4,7 +4,8 @@ use emmc_regs::ext_csd::field_at;
 use serde::Serialize;
 
 use super::case::Case;
-use super::layout::{Certainty, Layout};
+use super::certainty::Certainty;
+use super::layout::Layout;
 
 /// What a write is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
