@@ -37,7 +37,11 @@ impl<'a> Text<'a> {
         }
         // Firmware versions and card names put a few arbitrary bytes into otherwise plain text.
         let text = String::from_utf8_lossy(body);
-        let stray = text.chars().filter(|&letter| is_stray(letter)).count();
+        // In valid UTF-8 a replacement character is one that somebody wrote, such as an earlier run of this tool.
+        let is_lossy = matches!(text, Cow::Owned(_));
+        let stray =
+            text.chars().filter(|&letter| is_control(letter) || is_lossy && letter == char::REPLACEMENT_CHARACTER);
+        let stray = stray.count();
         if stray > 16 && stray > text.len() / 16 {
             return Ok(None);
         }
@@ -61,9 +65,9 @@ impl<'a> Text<'a> {
     }
 }
 
-fn is_stray(letter: char) -> bool {
-    letter == char::REPLACEMENT_CHARACTER
-        || (letter.is_control() && !matches!(letter, '\t' | '\n' | '\r' | '\x08' | '\x1b'))
+/// Whether a letter has no business in text.
+fn is_control(letter: char) -> bool {
+    letter.is_control() && !matches!(letter, '\t' | '\n' | '\r' | '\x08' | '\x1b')
 }
 
 fn is_utf16(raw: &[u8]) -> bool {
@@ -138,6 +142,13 @@ mod tests {
         }
         assert_eq!(lines(b"Firmware \xc3\x28\x06"), ["1 Firmware \u{fffd}(\u{6}"]);
         assert_eq!(lines(b"\x1b"), [""; 0]);
+    }
+
+    #[test]
+    fn replacement_characters_that_were_written_are_text() {
+        let written = "\u{fffd}".repeat(400);
+        assert!(Text::new("f", written.as_bytes()).unwrap().is_some());
+        assert!(Text::new("f", &[0xff; 400]).is_ok_and(|text| text.is_none()));
     }
 
     #[test]
