@@ -22,3 +22,4 @@ pub use emmc_analysis::{Finding, Severity};
 #[cfg(feature = "html")]
 pub use html::{HtmlOptions, html};
 pub use text::{TextOptions, text};
+pub use visible::visible;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 /// The text with every character that moves, hides or colours other text written out: ESC becomes `\x1b`.
 ///
 /// A line break is such a character too: a card's name must not be able to add a line to a report.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_unprintable) { Cow::Owned(written_out(text, |_| false)) } else { Cow::Borrowed(text) }
 }
 

@@ -9,9 +9,11 @@ use emmc_units::Size;
 /// What is the eMMC or SD card in front of you, how is it configured, how long will it live, and what could be changed.
 #[derive(Debug, Parser)]
 #[command(name = "emmclab", version, about, long_about = None, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for \
+#[command(
+    after_help = "Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for \
 safety.\nA SOURCE is a device (/dev/mmcblk0), a saved file (EXT_CSD as bytes or hex, text of mmc-utils or U-Boot, a snapshot), or - \
-for standard input.")]
+for standard input."
+)]
 pub(crate) struct Cli {
     /// Print JSON instead of text
     #[arg(long, short = 'J', global = true)]

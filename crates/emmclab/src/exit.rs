@@ -1,10 +1,14 @@
 //! Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for safety.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::ColorChoice;
+use clap::error::ErrorKind;
 use emmc_port::SourceError;
 
 use crate::output::Output;
+use crate::save::Refused;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +37,43 @@ impl From<Exit> for ExitCode {
 
 /// Prints what clap has to say; a monitoring system reads a usage error of `check` as UNKNOWN.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    // Printing fails only where the output is gone, and then there is nobody to tell.
-    let _ = error.print();
-    let checking = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).is_some_and(|verb| verb == "check");
-    match error.exit_code() {
-        0 => Exit::Good.into(),
-        _ if checking => Exit::Nagios(3).into(),
+    // Not `env::args`, which panics at what is no UTF-8.
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if error.exit_code() == 0 {
+        // Printing fails only where the output is gone, and then there is nobody to tell.
+        let _ = error.print();
+        return Exit::Good.into();
+    }
+    let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if !is_help && arguments.iter().any(|argument| argument == "--json" || argument == "-J") {
+        Output::new(true, ColorChoice::Never).error(&first_paragraph(&error.render().to_string()));
+    } else {
+        let _ = error.print();
+    }
+    match verb(&arguments) {
+        Some(verb) if verb == "check" => Exit::Nagios(3).into(),
         _ => Exit::Unusable.into(),
     }
+}
+
+/// The first argument that is neither an option nor the value of the one option before it that has a value of its own.
+fn verb(arguments: &[OsString]) -> Option<&OsString> {
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if argument == "--color" {
+            rest.next();
+        } else if !argument.to_string_lossy().starts_with('-') {
+            return Some(argument);
+        }
+    }
+    None
+}
+
+/// What is wrong, without the usage that clap puts below it.
+fn first_paragraph(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let text = lines.join(" ");
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
 /// Prints one line on standard error, and under `--json` one object, and says with which code to exit.
@@ -52,6 +85,9 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
         }
     }
     output.error(&format!("{error:#}"));
+    if error.is::<Refused>() {
+        return Exit::Refused.into();
+    }
     match error.downcast_ref::<SourceError>() {
         Some(SourceError::Unsupported { .. }) => Exit::Unknown.into(),
         _ => Exit::Unusable.into(),

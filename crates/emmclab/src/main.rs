@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod exit;
 mod output;
+mod save;
 mod source;
 
 use std::process::ExitCode;

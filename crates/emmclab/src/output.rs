@@ -1,11 +1,10 @@
 //! Standard output and standard error: text or JSON, coloured or not.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 
 use anyhow::Context;
 use clap::ColorChoice;
-use emmc_report::{Document, TextOptions, text};
+use emmc_report::{Document, TextOptions, text, visible};
 use serde::Serialize;
 
 /// Columns of text when standard output is no terminal.
@@ -24,6 +23,13 @@ struct Envelope<'a, T: Serialize> {
     tool: &'static str,
     #[serde(flatten)]
     body: &'a T,
+}
+
+/// What standard error gets under `--json`.
+#[derive(Serialize)]
+struct ErrorDocument<'a> {
+    schema: &'static str,
+    error: &'a str,
 }
 
 impl Output {
@@ -53,6 +59,11 @@ impl Output {
         self.write(&text(document, &options))
     }
 
+    /// Prints one line that may quote a name.
+    pub(crate) fn said(&mut self, line: &str) -> anyhow::Result<()> {
+        self.line(&visible(line))
+    }
+
     /// Prints one line as it is.
     pub(crate) fn line(&mut self, line: &str) -> anyhow::Result<()> {
         self.write(&format!("{line}\n"))
@@ -61,18 +72,17 @@ impl Output {
     /// Prints text as it is.
     pub(crate) fn write(&mut self, text: &str) -> anyhow::Result<()> {
         let mut stdout = std::io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
-        stdout.flush()?;
-        Ok(())
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("standard output: cannot write")
     }
 
     /// Prints one line on standard error; under `--json` one object.
     pub(crate) fn error(&self, message: &str) {
         let line = if self.json {
-            serde_json::json!({"schema": "emmclab.error/1", "error": message}).to_string()
+            // Writing a string as JSON cannot fail.
+            serde_json::to_string(&ErrorDocument { schema: "emmclab.error/1", error: message }).unwrap_or_default()
         } else {
-            // A message may quote what a card or a file said: no control character reaches the terminal.
-            format!("emmclab: {}", message.replace(|c: char| c.is_control(), "?"))
+            // A message may quote what a card or a file said: nothing of it may steer the terminal.
+            format!("emmclab: {}", visible(message))
         };
         // Where standard error is gone there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "{line}");
@@ -93,30 +103,6 @@ pub(crate) fn json<T: Serialize>(schema: &'static str, body: &T) -> anyhow::Resu
     serde_json::to_string_pretty(&Envelope { schema, tool, body }).context("cannot write JSON")
 }
 
-/// Writes a file so that a reader, a full disk or a power cut never sees half of it.
-pub(crate) fn write_whole(path: &Path, content: &[u8], replace: bool) -> anyhow::Result<()> {
-    let name = path.display();
-    if !replace && path.symlink_metadata().is_ok() {
-        anyhow::bail!("{name}: exists already; --force replaces it");
-    }
-    let file_name = path.file_name().with_context(|| format!("{name}: not a file name"))?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(file_name);
-    hidden.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(hidden);
-    let written = std::fs::File::create(&temporary).and_then(|mut file| {
-        file.write_all(content)?;
-        file.sync_all()
-    });
-    let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
-    if let Err(error) = renamed {
-        // What is left of the attempt is of no use to anybody.
-        let _ = std::fs::remove_file(&temporary);
-        anyhow::bail!("{name}: cannot write: {error}");
-    }
-    Ok(())
-}
-
 fn width() -> usize {
     if !std::io::stdout().is_terminal() {
         return WIDTH_PIPED;
@@ -126,7 +112,8 @@ fn width() -> usize {
 
 /// Whether the locale can show more than ASCII.
 fn unicode() -> bool {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
     locale.is_some_and(|locale| {
         let locale = locale.to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")

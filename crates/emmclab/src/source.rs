@@ -122,7 +122,9 @@ pub(crate) fn set_time(card: &mut CardData, time: &str) -> anyhow::Result<()> {
 }
 
 /// Asks a live card for its vendor's report, where that needs nothing but reads.
-pub(crate) fn add_live_vendor(card: &mut CardData, source: &str) -> anyhow::Result<()> {
+pub(crate) fn add_live_vendor(card: &mut CardData, source: &str, more: &MoreArgs) -> anyhow::Result<()> {
+    // The copied tree is of another machine: its mmcblk0 is not this one's.
+    anyhow::ensure!(more.sysroot.is_none(), "--vendor-health asks a live card; --sysroot reads a copy");
     if !emmc_linux::is_card_name(source) {
         anyhow::bail!("--vendor-health asks a live card; {source:?} is a saved source (use --with or --vendor-reply)");
     }
@@ -133,7 +135,10 @@ pub(crate) fn add_live_vendor(card: &mut CardData, source: &str) -> anyhow::Resu
     let manufacturer_id = cid.decode(kind, None).manufacturer_id;
     let steps = vendor::allowed_reads(kind, manufacturer_id);
     if steps.is_empty() {
-        note(card, &format!("vendor health: no report of manufacturer {manufacturer_id:#04x} can be had by reading alone"));
+        note(
+            card,
+            &format!("vendor health: no report of manufacturer {manufacturer_id:#04x} can be had by reading alone"),
+        );
         return Ok(());
     }
     let asked: Vec<(u8, u32, usize)> = steps.iter().map(|step| (step.opcode, step.argument, step.bytes)).collect();

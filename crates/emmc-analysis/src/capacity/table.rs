@@ -33,6 +33,7 @@ pub struct Slot {
     /// Kernel name of the partition.
     pub name: Option<String>,
     /// First sector.
+    #[serde(rename = "start_sectors")]
     pub start: Option<Sectors>,
     /// Size.
     pub bytes: Option<Bytes>,

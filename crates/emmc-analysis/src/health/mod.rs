@@ -196,7 +196,8 @@ fn cannot_tell(card: &CardData, health: &Health) -> Vec<CannotTell> {
     if health.host_link.severity == Severity::Unknown {
         list.push(CannotTell { what: "errors between host and card", why: health.host_link.text.clone() });
     }
-    let why = "no standard register has them; a vendor health report may".to_owned();
+    let vendor = if card.reports.is_empty() { "a vendor health report may" } else { "the vendor's report may" };
+    let why = format!("no standard register has them; {vendor}");
     list.push(CannotTell { what: "bytes written, erase counts, bad blocks", why });
     list
 }

@@ -7,6 +7,8 @@ use crate::{Align, Cell, Chart, Document, KeyValue, Section, Table, Tone};
 
 /// Rows of a per-block table in text; the chart shows them all.
 const BLOCK_ROWS: usize = 20;
+/// Blocks in the chart: more than a real part has, and few enough for a browser.
+const BLOCKS_DRAWN: usize = 32_768;
 
 /// Every report that was decoded, and every one that was not with its reason.
 pub fn vendor_sections(reports: &[VendorHealth], refused: &[Refusal], document: &mut Document) {
@@ -56,8 +58,10 @@ fn readings(report: &VendorHealth, section: &mut Section) {
 
 fn value(reading: &Reading) -> String {
     match reading.unit {
+        Some("percent") => format!("{} %", reading.value),
+        // The name says what is counted.
+        Some("count") | None => reading.value.to_string(),
         Some(unit) => format!("{} {unit}", reading.value),
-        None => reading.value.to_string(),
     }
 }
 
@@ -88,12 +92,11 @@ fn areas(list: &[AreaWear], section: &mut Section) {
 }
 
 fn blocks(list: &[BlockWear], section: &mut Section) {
-    let known: Vec<(u32, u32)> = list.iter().filter_map(|block| Some((block.block, block.erases?))).collect();
-    if known.is_empty() {
+    let mut worst: Vec<(u32, u32)> = list.iter().filter_map(|block| Some((block.block, block.erases?))).collect();
+    if worst.is_empty() {
         return;
     }
     let mut text: Vec<String> = Vec::new();
-    let mut worst = known.clone();
     worst.sort_by_key(|(block, erases)| (std::cmp::Reverse(*erases), *block));
     for (block, erases) in worst.iter().take(BLOCK_ROWS) {
         text.push(format!("block {block:>6}  {erases:>8} erases"));
@@ -101,8 +104,10 @@ fn blocks(list: &[BlockWear], section: &mut Section) {
     if worst.len() > BLOCK_ROWS {
         text.push(format!("and {} more blocks", worst.len() - BLOCK_ROWS));
     }
+    let mut drawn: Vec<_> = worst.into_iter().take(BLOCKS_DRAWN).collect();
+    drawn.sort_by_key(|(block, _)| *block);
     let values: Vec<_> =
-        known.iter().map(|(block, erases)| serde_json::json!({"block": block, "erases": erases})).collect();
+        drawn.iter().map(|(block, erases)| serde_json::json!({"block": block, "erases": erases})).collect();
     section.push(Chart {
         title: "Erase counts block by block".into(),
         description: "How often each listed block was erased; even heights mean that wear levelling works".into(),
@@ -133,5 +138,39 @@ fn implausible(report: &VendorHealth, section: &mut Section) {
         .collect();
     if !findings.is_empty() {
         section.push(findings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_analysis::vendor::{Confidence, Value};
+
+    use super::*;
+    use crate::Block;
+
+    #[test]
+    fn a_unit_is_written_as_people_do() {
+        for (number, unit, shown) in [
+            (Value::Decimal(0.0), Some("percent"), "0.00 %"),
+            (Value::Integer(72), Some("blocks"), "72 blocks"),
+            (Value::Integer(55), Some("count"), "55"),
+            (Value::Text("SM2706".into()), None, "SM2706"),
+        ] {
+            let source = String::new();
+            let reading = Reading { name: "x", value: number, unit, source, confidence: Confidence::Documented };
+            assert_eq!(value(&reading), shown);
+        }
+    }
+
+    #[test]
+    fn a_chart_of_too_many_blocks_draws_the_worst() {
+        let wear = |block: u32| BlockWear { block, erases: Some(block), cell: None };
+        let list: Vec<_> = (0..BLOCKS_DRAWN as u32 + 10).map(wear).collect();
+        let mut document = Document::new("x");
+        blocks(&list, document.section("vendor", "Vendor health"));
+        let Some(Block::Chart(chart)) = document.sections[0].blocks.first() else { panic!("no chart") };
+        let drawn = chart.spec["data"]["values"].as_array().unwrap();
+        assert_eq!((drawn.len(), &drawn[0]["block"]), (BLOCKS_DRAWN, &serde_json::json!(10)));
+        assert_eq!(chart.text.last().unwrap(), &format!("and {} more blocks", BLOCKS_DRAWN + 10 - BLOCK_ROWS));
     }
 }

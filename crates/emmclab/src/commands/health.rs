@@ -3,7 +3,8 @@
 use anyhow::Context;
 use emmc_analysis::finding::Severity;
 use emmc_analysis::health::{
-    Endurance, Forecast, ForecastOptions, Health, HealthOptions, HistoryPoint, endurance, forecast, health, parse_history,
+    Endurance, Forecast, ForecastOptions, Health, HealthOptions, HistoryPoint, endurance, forecast, health,
+    parse_history,
 };
 use emmc_analysis::vendor::{Refusal, VendorHealth};
 use emmc_port::{CardData, Origin};
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &HealthArgs, output: &mut Output) -> CommandResult {
         source::set_time(&mut card, at)?;
     }
     if args.vendor_health {
-        source::add_live_vendor(&mut card, &args.source.source)?;
+        source::add_live_vendor(&mut card, &args.source.source, &args.source.more)?;
     }
     let forecast = forecast_from(args, &card)?;
     let (vendor, vendor_refused) = source::vendor_reports(&card);

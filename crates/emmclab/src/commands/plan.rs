@@ -5,7 +5,8 @@ use emmc_analysis::hwpart::{HwPartPlan, LayoutRequest, plan};
 use crate::CommandResult;
 use crate::cli::HwpartArgs;
 use crate::exit::Exit;
-use crate::output::{Output, json, write_whole};
+use crate::output::{Output, json};
+use crate::save::write_whole;
 use crate::source;
 
 pub(crate) const SCHEMA: &str = "emmclab.plan-hwpart/1";

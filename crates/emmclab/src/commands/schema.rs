@@ -46,7 +46,8 @@ fn enveloped<T: JsonSchema>(name: &'static str) -> Value {
         let properties = object.entry("properties").or_insert_with(|| json!({}));
         if let Some(properties) = properties.as_object_mut() {
             properties.insert("schema".into(), json!({"const": name}));
-            properties.insert("tool".into(), json!({"type": "string", "description": "Name and version of the program."}));
+            properties
+                .insert("tool".into(), json!({"type": "string", "description": "Name and version of the program."}));
         }
         if let Some(required) = object.entry("required").or_insert_with(|| json!([])).as_array_mut() {
             required.splice(0..0, [json!("schema"), json!("tool")]);

@@ -7,7 +7,8 @@ use emmc_port::Snapshot;
 use crate::CommandResult;
 use crate::cli::SnapshotArgs;
 use crate::exit::Exit;
-use crate::output::{Output, write_whole};
+use crate::output::Output;
+use crate::save::write_whole;
 use crate::source;
 
 pub(crate) fn run(args: &SnapshotArgs, output: &mut Output) -> CommandResult {
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &SnapshotArgs, output: &mut Output) -> CommandResult {
     } else {
         write_whole(&args.output, text.as_bytes(), args.force)?;
         if !output.is_json() {
-            output.line(&format!("{}: saved {} ({} bytes)", args.output.display(), card.name(), text.len()))?;
+            output.said(&format!("{}: saved {} ({} bytes)", args.output.display(), card.name(), text.len()))?;
         }
     }
     Ok(Exit::Good)

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     if let Some(path) = &args.output {
         write_html(path, &study)?;
         if !output.is_json() {
-            output.line(&format!("{}: written", path.display()))?;
+            output.said(&format!("{}: written", path.display()))?;
         }
     }
     if output.is_json() || !writes_file(args) {
@@ -43,7 +43,7 @@ fn card(args: &StudyArgs) -> anyhow::Result<CardData> {
     };
     let mut card = source::open_with(name, &args.more)?;
     if args.vendor_health {
-        source::add_live_vendor(&mut card, name)?;
+        source::add_live_vendor(&mut card, name, &args.more)?;
     }
     Ok(card)
 }
@@ -62,7 +62,7 @@ fn writes_file(_: &StudyArgs) -> bool {
 fn write_html(path: &Path, study: &Study) -> anyhow::Result<()> {
     let options = emmc_report::HtmlOptions { generated_by: concat!("emmclab ", env!("CARGO_PKG_VERSION")).into() };
     let page = emmc_report::html(&emmc_report::present::study(study), &options);
-    crate::output::write_whole(path, page.as_bytes(), true)
+    crate::save::write_whole(path, page.as_bytes(), true)
 }
 
 fn exit(study: &Study) -> Exit {
