@@ -184,9 +184,12 @@ pub(crate) struct HwpartArgs {
     /// Write reliability of every area of the layout: on or off, or e.g. user=on,gp1=off
     #[arg(long, value_name = "on|off")]
     pub(crate) wrrel: Option<WrRelArgument>,
-    /// Save the plan as JSON
+    /// Save the plan as JSON; - for standard output instead of the text
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Replace a file that exists
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
 }
 
 #[derive(Args, Debug)]
@@ -195,10 +198,14 @@ pub(crate) struct StudyArgs {
     pub(crate) source: Option<String>,
     #[command(flatten)]
     pub(crate) more: MoreArgs,
-    /// Write one self-contained HTML file
+    /// Write one self-contained HTML file; - for standard output
     #[cfg(feature = "html")]
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Replace a file that exists
+    #[cfg(feature = "html")]
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
     /// Ask a live card for its vendor's report, if that needs nothing but reads
     #[arg(long)]
     pub(crate) vendor_health: bool,

@@ -1,11 +1,13 @@
 //! Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for safety.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::ColorChoice;
 use clap::error::ErrorKind;
 use emmc_port::SourceError;
+use emmc_report::visible;
 
 use crate::output::Output;
 use crate::save::Refused;
@@ -51,7 +53,12 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
     }
     match verb(&arguments) {
-        Some(verb) if verb == "check" => Exit::Nagios(3).into(),
+        Some(verb) if verb == "check" => {
+            // A monitoring system shows standard output.
+            let reason = first_paragraph(&error.render().to_string());
+            let _ = writeln!(std::io::stdout(), "EMMC UNKNOWN - {}", visible(&reason).replace('|', " "));
+            Exit::Nagios(3).into()
+        }
         _ => Exit::Unusable.into(),
     }
 }

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use crate::output::Output;
+
 /// What is not done for safety, though it could be.
 #[derive(Debug)]
 pub(crate) struct Refused(String);
@@ -19,6 +21,34 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+/// Prints to standard output where `path` is `-`, else writes the file whole. Says whether there is a file now.
+///
+/// Errors: as [`write_whole`]; and a path that is one of the `inputs`, which would be lost.
+pub(crate) fn deliver(
+    output: &mut Output,
+    path: &Path,
+    content: &str,
+    replace: bool,
+    inputs: &[&Path],
+) -> anyhow::Result<bool> {
+    if path == Path::new("-") {
+        output.write(content)?;
+        return Ok(false);
+    }
+    let is_same =
+        |input: &&Path| fs::canonicalize(input).ok().zip(fs::canonicalize(path).ok()).is_some_and(|(a, b)| a == b);
+    let is_plain_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    if is_plain_file && inputs.iter().any(is_same) {
+        return Err(Refused(format!(
+            "{}: is the source itself, which would be lost: name another file",
+            path.display()
+        ))
+        .into());
+    }
+    write_whole(path, content.as_bytes(), replace)?;
+    Ok(true)
+}
 
 /// Writes a file so that a reader, a full disk or a power cut never sees half of it.
 ///

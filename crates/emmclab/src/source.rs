@@ -10,6 +10,14 @@ use emmc_port::{CardData, RegisterSource, SavedReport, SourceError, VendorFormat
 
 use crate::cli::{MoreArgs, SourceArgs};
 
+impl SourceArgs {
+    /// The files that the card's data comes from.
+    pub(crate) fn files(&self) -> Vec<&Path> {
+        let with = self.more.with.iter().map(|path| path.as_path());
+        std::iter::once(Path::new(&self.source)).chain(with).collect()
+    }
+}
+
 /// Reads a source and all that `--with` and `--vendor-reply` add to it.
 pub(crate) fn open(args: &SourceArgs) -> anyhow::Result<CardData> {
     open_with(&args.source, &args.more)
@@ -51,7 +59,7 @@ pub(crate) fn open_one(source: &str, sysroot: Option<&Path>) -> anyhow::Result<C
 }
 
 /// Reads at most one byte more than an importer accepts, so that a huge input costs nothing.
-fn read_limited(source: &str) -> Result<Vec<u8>, SourceError> {
+pub(crate) fn read_limited(source: &str) -> Result<Vec<u8>, SourceError> {
     let failed = |error: std::io::Error| SourceError::Read { name: source.into(), reason: error.to_string() };
     let mut bytes = Vec::new();
     let limit = SOURCE_BYTES_MAX as u64 + 1;

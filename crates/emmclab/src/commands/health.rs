@@ -111,7 +111,8 @@ fn forecast_from(args: &HealthArgs, card: &CardData) -> anyhow::Result<Option<Fo
     }
     if let Some(path) = &args.history {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot read"))?;
+        let text =
+            String::from_utf8(source::read_limited(&name)?).with_context(|| format!("{name}: is no UTF-8 text"))?;
         points.extend(parse_history(&name, &text)?);
     }
     match HistoryPoint::from_card(card) {

@@ -6,7 +6,7 @@ use crate::CommandResult;
 use crate::cli::HwpartArgs;
 use crate::exit::Exit;
 use crate::output::{Output, json};
-use crate::save::write_whole;
+use crate::save::deliver;
 use crate::source;
 
 pub(crate) const SCHEMA: &str = "emmclab.plan-hwpart/1";
@@ -15,10 +15,13 @@ pub(crate) fn run(args: &HwpartArgs, output: &mut Output) -> CommandResult {
     let request = request(args)?;
     let card = source::open(&args.source)?;
     let plan = plan(&card, &request);
+    let to_stdout = args.output.as_ref().is_some_and(|path| path.as_os_str() == "-");
     if let Some(path) = &args.output {
-        write_whole(path, (json(SCHEMA, &plan)? + "\n").as_bytes(), true)?;
+        deliver(output, path, &(json(SCHEMA, &plan)? + "\n"), args.force, &args.source.files())?;
     }
-    output.print(SCHEMA, &plan, emmc_report::present::hwpart_plan)?;
+    if !to_stdout {
+        output.print(SCHEMA, &plan, emmc_report::present::hwpart_plan)?;
+    }
     Ok(exit(&plan))
 }
 

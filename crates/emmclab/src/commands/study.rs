@@ -1,5 +1,6 @@
 //! `study`: everything about one card, in one report.
 
+#[cfg(feature = "html")]
 use std::path::Path;
 
 use emmc_analysis::finding::Severity;
@@ -10,6 +11,8 @@ use crate::CommandResult;
 use crate::cli::StudyArgs;
 use crate::exit::Exit;
 use crate::output::Output;
+#[cfg(feature = "html")]
+use crate::save::deliver;
 use crate::source;
 
 pub(crate) const SCHEMA: &str = "emmclab.study/1";
@@ -23,14 +26,16 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     let study = study(&card, &StudyOptions::default());
     #[cfg(feature = "html")]
     if let Some(path) = &args.output {
-        write_html(path, &study)?;
-        if !output.is_json() {
+        let page = html(&study);
+        let saved = deliver(output, path, &page, args.force, &files(args))?;
+        if saved && !output.is_json() {
             output.said(&format!("{}: written", path.display()))?;
         }
+        if !(saved && output.is_json()) {
+            return Ok(exit(&study));
+        }
     }
-    if output.is_json() || !writes_file(args) {
-        output.print(SCHEMA, &study, emmc_report::present::study)?;
-    }
+    output.print(SCHEMA, &study, emmc_report::present::study)?;
     Ok(exit(&study))
 }
 
@@ -49,20 +54,15 @@ fn card(args: &StudyArgs) -> anyhow::Result<CardData> {
 }
 
 #[cfg(feature = "html")]
-fn writes_file(args: &StudyArgs) -> bool {
-    args.output.is_some()
-}
-
-#[cfg(not(feature = "html"))]
-fn writes_file(_: &StudyArgs) -> bool {
-    false
-}
-
-#[cfg(feature = "html")]
-fn write_html(path: &Path, study: &Study) -> anyhow::Result<()> {
+fn html(study: &Study) -> String {
     let options = emmc_report::HtmlOptions { generated_by: concat!("emmclab ", env!("CARGO_PKG_VERSION")).into() };
-    let page = emmc_report::html(&emmc_report::present::study(study), &options);
-    crate::save::write_whole(path, page.as_bytes(), true)
+    emmc_report::html(&emmc_report::present::study(study), &options)
+}
+
+/// The files that the study is made from.
+#[cfg(feature = "html")]
+fn files(args: &StudyArgs) -> Vec<&Path> {
+    args.source.iter().map(Path::new).chain(args.more.with.iter().map(|path| path.as_path())).collect()
 }
 
 fn exit(study: &Study) -> Exit {
