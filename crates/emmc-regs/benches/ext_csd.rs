@@ -10,7 +10,8 @@ fn dump(part: &str) -> ExtCsd {
     let digits = std::fs::read_to_string(&path).expect("a dump of testdata");
     let mut bytes = [0; 512];
     for (byte, pair) in bytes.iter_mut().zip(digits.trim().as_bytes().chunks(2)) {
-        *byte = std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()).expect("two hex digits");
+        *byte =
+            std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()).expect("two hex digits");
     }
     ExtCsd::from_bytes(bytes)
 }

@@ -14,7 +14,8 @@ fn testdata() -> PathBuf {
 
 /// The dump as 512 bytes, and the shim built from its source; absent where there is no C compiler.
 fn prepared(folder: &Path) -> Option<(PathBuf, PathBuf)> {
-    let digits = std::fs::read_to_string(testdata().join("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex")).ok()?;
+    let digits =
+        std::fs::read_to_string(testdata().join("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex")).ok()?;
     let pairs = digits.trim().as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap_or_default());
     let bytes: Vec<u8> = pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect();
     let (dump, shim) = (folder.join("ext_csd.bin"), folder.join("shim.so"));
