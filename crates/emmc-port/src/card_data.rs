@@ -97,6 +97,10 @@ pub struct CardData {
     pub stated: Stated,
     /// Vendor health replies and texts, undecoded.
     pub reports: Vec<SavedReport>,
+    /// Bytes of EXT_CSD of which some bits follow from a text's words and sizes and were never read, in order.
+    pub inferred: Vec<u16>,
+    /// What two sources tell differently though they are of one card: a sentence each.
+    pub conflicts: Vec<String>,
 }
 
 /// The host controller, from debugfs.
@@ -283,92 +287,8 @@ impl CardData {
         }
     }
 
-    /// Adds what another source tells about the same card; what is known already stays.
-    pub fn merge(&mut self, other: Self) {
-        self.kind = self.kind.or(other.kind);
-        self.cid = self.cid.take().or(other.cid);
-        self.csd = self.csd.or(other.csd);
-        self.ext_csd = match (self.ext_csd.take(), other.ext_csd) {
-            (Some(ours), Some(theirs)) => Some(overlay(ours, &theirs)),
-            (ours, theirs) => ours.or(theirs),
-        };
-        self.ocr = self.ocr.or(other.ocr);
-        self.rca = self.rca.or(other.rca);
-        self.status = self.status.or(other.status);
-        self.scr = self.scr.or(other.scr);
-        self.ssr = self.ssr.or(other.ssr);
-        for (key, value) in other.sysfs {
-            self.sysfs.entry(key).or_insert(value);
-        }
-        if self.host.is_empty() {
-            self.host = other.host;
-        }
-        self.blocks.merge(other.blocks);
-        self.stated.merge(other.stated);
-        self.reports.extend(other.reports);
-        self.origins.extend(other.origins);
-    }
-}
-
-fn overlay(mut ours: ExtCsd, theirs: &ExtCsd) -> ExtCsd {
-    for offset in 0..512u16 {
-        let index = usize::from(offset);
-        let new = theirs.mask()[index] & !ours.mask()[index];
-        if new != 0 {
-            ours.set_bits(offset, new, theirs.bytes()[index]);
-        }
-    }
-    ours
-}
-
-impl BlockLayer {
-    fn merge(&mut self, other: Self) {
-        for disk in other.disks {
-            match self.disks.iter_mut().find(|known| known.name == disk.name) {
-                Some(known) => known.merge(disk),
-                None => self.disks.push(disk),
-            }
-        }
-        for filesystem in other.filesystems {
-            if !self.filesystems.contains(&filesystem) {
-                self.filesystems.push(filesystem);
-            }
-        }
-    }
-}
-
-impl Disk {
-    fn merge(&mut self, other: Self) {
-        self.bytes = self.bytes.or(other.bytes);
-        self.read_only = self.read_only.or(other.read_only);
-        for partition in other.partitions {
-            match self.partitions.iter_mut().find(|known| known.name == partition.name) {
-                Some(known) => {
-                    known.start = known.start.or(partition.start);
-                    known.bytes = known.bytes.or(partition.bytes);
-                    known.kind = known.kind.take().or(partition.kind);
-                    known.mount = known.mount.take().or(partition.mount);
-                }
-                None => self.partitions.push(partition),
-            }
-        }
-    }
-}
-
-impl Stated {
-    fn merge(&mut self, other: Self) {
-        self.manufacturer_id = self.manufacturer_id.or(other.manufacturer_id);
-        self.oem_id = self.oem_id.or(other.oem_id);
-        self.name = self.name.take().or(other.name);
-        self.serial = self.serial.or(other.serial);
-        self.date = self.date.take().or(other.date);
-        self.mmc_version = self.mmc_version.take().or(other.mmc_version);
-        self.bus_speed_hz = self.bus_speed_hz.or(other.bus_speed_hz);
-        self.bus_mode = self.bus_mode.take().or(other.bus_mode);
-        self.bus_width = self.bus_width.take().or(other.bus_width);
-        self.user_capacity = self.user_capacity.take().or(other.user_capacity);
-        self.hc_wp_group = self.hc_wp_group.or(other.hc_wp_group);
-        self.erase_group = self.erase_group.or(other.erase_group);
-        self.enh_user_size = self.enh_user_size.take().or(other.enh_user_size);
+    /// Whether byte `offset` of EXT_CSD was worked out from words and sizes instead of read, at least in part.
+    pub fn is_inferred(&self, offset: u16) -> bool {
+        self.inferred.binary_search(&offset).is_ok()
     }
 }

@@ -31,6 +31,18 @@ pub enum SourceError {
         /// Why.
         reason: String,
     },
+    /// Two sources were given for one card and are of two.
+    #[error("{name}: not the same card as {other}: expected {expected}, found {found}")]
+    OtherCard {
+        /// The source that was added, as the user called it.
+        name: String,
+        /// The sources before it.
+        other: String,
+        /// What those tell.
+        expected: String,
+        /// What this one tells.
+        found: String,
+    },
 }
 
 impl SourceError {

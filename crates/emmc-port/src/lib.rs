@@ -5,6 +5,7 @@
 
 mod card_data;
 mod error;
+mod merge;
 pub mod saved;
 mod snapshot;
 

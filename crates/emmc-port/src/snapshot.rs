@@ -4,7 +4,7 @@
 //! prints them. Absent on purpose: decoded values, which a later version may read better.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;
@@ -52,6 +52,9 @@ pub struct Snapshot {
     /// The mask of known bits of `ext_csd`, as many digits; absent when all are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ext_csd_known: Option<String>,
+    /// Offsets of the bytes of `ext_csd` that were worked out from words and sizes instead of read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ext_csd_inferred: Vec<u16>,
     /// OCR.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ocr: Option<u32>,
@@ -135,6 +138,7 @@ impl From<&CardData> for Snapshot {
             ssr: data.ssr.map(|ssr| digits_of(&ssr)),
             ext_csd: data.ext_csd.as_ref().map(|ext_csd| digits_of(ext_csd.bytes())),
             ext_csd_known: partial.map(|ext_csd| digits_of(ext_csd.mask())),
+            ext_csd_inferred: data.inferred.clone(),
             ocr: data.ocr,
             rca: data.rca,
             status: data.status,
@@ -156,6 +160,7 @@ impl TryFrom<Snapshot> for CardData {
         }
         let ext_csd = register::<EXT_CSD_BYTES>("ext_csd", snapshot.ext_csd)?;
         let known = register::<EXT_CSD_BYTES>("ext_csd_known", snapshot.ext_csd_known)?;
+        let inferred: BTreeSet<u16> = snapshot.ext_csd_inferred.into_iter().collect();
         let report = |report: SnapshotReport| {
             let content = bytes_of("reports.content", None, &report.content)?;
             Ok(SavedReport { format: report.format, content })
@@ -176,6 +181,8 @@ impl TryFrom<Snapshot> for CardData {
             blocks: snapshot.blocks,
             stated: snapshot.stated,
             reports: snapshot.reports.into_iter().map(report).collect::<Result<_, _>>()?,
+            inferred: inferred.into_iter().collect(),
+            conflicts: Vec::new(),
         })
     }
 }

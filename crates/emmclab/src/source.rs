@@ -34,7 +34,7 @@ pub(crate) fn open_with(source: &str, more: &MoreArgs) -> anyhow::Result<CardDat
 pub(crate) fn add(card: &mut CardData, more: &MoreArgs) -> anyhow::Result<()> {
     for path in &more.with {
         let name = path.to_string_lossy();
-        card.merge(open_one(&name, None)?);
+        card.merge(open_one(&name, None)?)?;
     }
     for reply in &more.vendor_reply {
         card.reports.push(vendor_reply(reply)?);

@@ -110,27 +110,13 @@ fn read_text(text: &Text) -> Result<CardData, SourceError> {
         let found = (form.import)(text)?;
         data = Some(match data {
             Some(mut data) => {
-                contradictions(&data, &found).into_iter().for_each(|note| data.note(note));
-                data.merge(found);
+                data.merge(found)?;
                 data
             }
             None => found,
         });
     }
     data.ok_or_else(|| unknown(text))
-}
-
-/// Bytes of EXT_CSD that two parts of one text tell differently, as notes.
-fn contradictions(ours: &CardData, theirs: &CardData) -> Vec<String> {
-    let (Some(ours), Some(theirs)) = (&ours.ext_csd, &theirs.ext_csd) else { return Vec::new() };
-    let both = ours.bytes().iter().zip(ours.mask()).zip(theirs.bytes().iter().zip(theirs.mask())).enumerate();
-    let differing = both.filter(|(_, ((ours, known), (theirs, also)))| (*ours ^ *theirs) & *known & *also != 0);
-    let note = |offset: usize, ours: u8, theirs: u8| {
-        format!(
-            "byte {offset} of EXT_CSD is {ours:#04x} in one part of the text and {theirs:#04x} in another; the first counts"
-        )
-    };
-    differing.map(|(offset, ((ours, _), (theirs, _)))| note(offset, *ours, *theirs)).take(8).collect()
 }
 
 /// The error that a text is of no known form.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use emmc_regs::CardKind;
+use emmc_regs::ext_csd::field_at;
 use emmc_units::Bytes;
 
 use super::register_bits::RegisterBits;
@@ -66,8 +67,19 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     if data.kind == Some(CardKind::Emmc) {
         info.registers(&mut bits)?;
         data.ext_csd = bits.finish();
+        infer(&mut data);
     }
     Ok(data)
+}
+
+/// Marks every byte of EXT_CSD as worked out, and names them: U-Boot printed none of them as a number.
+fn infer(data: &mut CardData) {
+    let Some(ext_csd) = &data.ext_csd else { return };
+    let known = (0u16..).zip(ext_csd.mask()).filter(|(_, mask)| **mask != 0);
+    data.inferred = known.map(|(offset, _)| offset).collect();
+    let mut names: Vec<&str> = data.inferred.iter().filter_map(|&offset| Some(field_at(offset)?.name)).collect();
+    names.dedup();
+    data.note(format!("not read, but worked out from U-Boot's words and sizes: {}", names.join(", ")));
 }
 
 /// The label of a line, under its one name, its value, and whether nothing else prints it.

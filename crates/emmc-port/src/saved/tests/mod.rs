@@ -79,12 +79,18 @@ fn a_log_of_several_forms_gives_what_each_tells() {
 }
 
 #[test]
-fn forms_that_contradict_each_other_are_noted() {
-    let log = "  Extended CSD rev 1.8 (MMC 5.1)\nEXT_CSD revision [192] = 1.7 (for MMC v5.0x)\n";
-    let data = read("log", log.as_bytes()).unwrap();
-    assert_eq!(data.ext_csd.as_ref().unwrap().byte(192), Some(8));
+fn forms_that_contradict_each_other_are_told() {
+    let both = |first: &str, second: &str| read("log", format!("{first}\n{second}\n").as_bytes());
+    let life =
+        both("eMMC Life Time Estimation A [EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_A]: 0x02", "EXT_CSD[268]: 0x03").unwrap();
+    assert_eq!(life.ext_csd.as_ref().unwrap().byte(268), Some(2));
     assert_eq!(
-        data.origins[0].notes,
-        ["byte 192 of EXT_CSD is 0x08 in one part of the text and 0x07 in another; the first counts"]
+        life.conflicts,
+        ["DEVICE_LIFE_TIME_EST_TYP_A is 0x02 in one part of log and 0x03 in another part of log; the first counts"]
+    );
+    let two = both("  Extended CSD rev 1.8 (MMC 5.1)", "EXT_CSD revision [192] = 1.7 (for MMC v5.0x)");
+    assert_eq!(
+        two.unwrap_err().to_string(),
+        "another part of log: not the same card as one part of log: expected EXT_CSD_REV 0x08, found 0x07"
     );
 }

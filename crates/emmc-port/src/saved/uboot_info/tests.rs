@@ -63,7 +63,19 @@ fn every_published_transcript_is_read() {
     assert_eq!((ext_csd.bits(174, 0x0f), ext_csd.byte(174)), (Some(0), None));
     let mut newer = usual(0x11, "016G70", high_speed, "14.7 GiB", (7, 32, 32), 4);
     newer.oem_id = None;
-    assert_eq!(check(&info("toshiba-016g70"), newer).origins[0].notes.len(), 1);
+    let data = check(&info("toshiba-016g70"), newer);
+    assert_eq!(
+        data.origins[0].notes,
+        [
+            "OEM is OID without CBX, as U-Boot prints it since 2022",
+            "not read, but worked out from U-Boot's words and sizes: PARTITIONING_SUPPORT, WR_REL_SET, RPMB_SIZE_MULT, BOOT_WP_STATUS, \
+             EXT_CSD_REV, BOOT_SIZE_MULT"
+        ]
+    );
+    assert_eq!(data.inferred, [160, 167, 168, 174, 192, 226]);
+    assert!(data.is_inferred(226) && !data.is_inferred(227));
+    let json = serde_json::to_vec(&crate::Snapshot::from(&data)).unwrap();
+    assert_eq!(crate::saved::read("snapshot", &json).unwrap().inferred, data.inferred);
     let console = |file: &str| format!("seeds_console/uboot_mmc_info_{file}.txt");
     check(&console("colibri-imx6"), usual(0x11, "004GE", None, "3.7 GiB", (7, 16, 4), 4));
     let mut micron = usual(0x13, "S0J56", high_speed, "14.8 GiB", (8, 252, 32), 8);

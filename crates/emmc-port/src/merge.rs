@@ -1,0 +1,167 @@
+//! Two sources' data as one card's, and the refusal to make one card of two.
+//!
+//! What nothing can change in a part tells two parts apart; whatever else differs says that the sources were read at
+//! different times, and becomes a sentence. Absent on purpose: which of the two is right.
+
+mod layers;
+mod registers;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Display;
+
+use emmc_regs::CardKind;
+use emmc_regs::cid::Cid;
+use emmc_regs::ext_csd::ExtCsd;
+
+use crate::{CardData, Format, SourceError, Stated};
+
+impl CardData {
+    /// Adds what another source tells about the same card; what is known already stays, unless it was only inferred.
+    ///
+    /// Errors: [`SourceError::OtherCard`] when the other source is of another card.
+    pub fn merge(&mut self, other: Self) -> Result<(), SourceError> {
+        self.same_card(&other)?;
+        let mut conflicts = registers::conflicts(self, &other);
+        self.kind = self.certain_kind().or(other.certain_kind()).or(self.kind).or(other.kind);
+        self.cid = self.cid.take().or(other.cid);
+        self.csd = self.csd.or(other.csd);
+        let (ext_csd, inferred) = overlay(self, &other);
+        (self.ext_csd, self.inferred) = (ext_csd, inferred);
+        self.ocr = self.ocr.or(other.ocr);
+        self.rca = self.rca.or(other.rca);
+        self.status = self.status.or(other.status);
+        self.scr = self.scr.or(other.scr);
+        self.ssr = self.ssr.or(other.ssr);
+        for (key, value) in other.sysfs {
+            self.sysfs.entry(key).or_insert(value);
+        }
+        if self.host.is_empty() {
+            self.host = other.host;
+        }
+        self.blocks.merge(other.blocks);
+        self.stated.merge(other.stated);
+        self.reports.extend(other.reports);
+        self.origins.extend(other.origins);
+        self.conflicts.append(&mut conflicts);
+        self.conflicts.extend(other.conflicts);
+        Ok(())
+    }
+
+    /// Whether nothing that tells cards apart differs.
+    fn same_card(&self, other: &Self) -> Result<(), SourceError> {
+        let differ = |expected: String, found: String| {
+            let (name, other) = labels(self, other);
+            Err(SourceError::OtherCard { name: other, other: name, expected, found })
+        };
+        if let (Some(ours), Some(theirs)) = (self.certain_kind(), other.certain_kind()) {
+            if ours != theirs {
+                return differ(kind_name(ours).into(), kind_name(theirs).into());
+            }
+        }
+        if let (Some(ours), Some(theirs)) = (&self.cid, &other.cid) {
+            // Some hosts strip the last byte, the checksum.
+            if ours.0.iter().take(15).ne(theirs.0.iter().take(15)) {
+                return differ(format!("CID {}", digits(&ours.0)), format!("CID {}", digits(&theirs.0)));
+            }
+        }
+        let kind = self.certain_kind().or(other.certain_kind());
+        let (ours, theirs) = (Identity::of(self, kind), Identity::of(other, kind));
+        if let Some((ours, theirs)) = unequal(ours.manufacturer_id, theirs.manufacturer_id) {
+            return differ(format!("manufacturer id {ours:#04x}"), format!("{theirs:#04x}"));
+        }
+        if let Some((ours, theirs)) = unequal(ours.serial, theirs.serial) {
+            return differ(format!("serial number {ours:#010x}"), format!("{theirs:#010x}"));
+        }
+        match registers::fixed_difference(self, other) {
+            Some((name, ours, theirs)) => differ(format!("{name} {ours:#04x}"), format!("{theirs:#04x}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The family, unless it was only guessed from the letters of a CID.
+    fn certain_kind(&self) -> Option<CardKind> {
+        let digits = [Format::RegisterHex, Format::UBootRegRead, Format::Snapshot];
+        let cid_alone = self.cid.is_some() && self.csd.is_none() && self.stated == Stated::default();
+        match self.sysfs.get("type").map(String::as_str) {
+            Some("MMC") => Some(CardKind::Emmc),
+            Some("SD") => Some(CardKind::Sd),
+            _ if self.ext_csd.is_some() => Some(CardKind::Emmc),
+            _ if self.scr.is_some() || self.ssr.is_some() => Some(CardKind::Sd),
+            _ if cid_alone && self.origins.iter().all(|origin| digits.contains(&origin.format)) => None,
+            _ => self.kind,
+        }
+    }
+}
+
+/// The numbers that a source gives the card in words, or in its CID.
+struct Identity {
+    manufacturer_id: Option<u64>,
+    serial: Option<u64>,
+}
+
+impl Identity {
+    fn of(data: &CardData, kind: Option<CardKind>) -> Self {
+        let attribute = |name: &str| {
+            let digits = data.sysfs.get(name)?.trim().strip_prefix("0x")?;
+            u64::from_str_radix(digits, 16).ok()
+        };
+        let cid = data.cid.as_ref();
+        // Where the serial number lies hangs on the family.
+        let serial = cid.zip(kind).map(|(cid, kind)| u64::from(cid.decode(kind, None).serial_number));
+        Self {
+            manufacturer_id: cid
+                .map(|Cid([id, ..])| u64::from(*id))
+                .or(data.stated.manufacturer_id.map(u64::from))
+                .or_else(|| attribute("manfid")),
+            serial: serial.or(data.stated.serial.map(u64::from)).or_else(|| attribute("serial")),
+        }
+    }
+}
+
+/// What two sources are called in a message: a file that holds two forms needs more than its name.
+fn labels(ours: &CardData, theirs: &CardData) -> (String, String) {
+    let (name, other) = (ours.name(), theirs.name());
+    if name == other { (format!("one part of {name}"), format!("another part of {other}")) } else { (name, other) }
+}
+
+fn unequal<T: PartialEq>(ours: Option<T>, theirs: Option<T>) -> Option<(T, T)> {
+    ours.zip(theirs).filter(|(ours, theirs)| ours != theirs)
+}
+
+fn kind_name(kind: CardKind) -> &'static str {
+    match kind {
+        CardKind::Emmc => "an eMMC",
+        CardKind::Sd => "an SD card",
+    }
+}
+
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What two sources tell of one thing, as a sentence.
+fn sentence(what: impl Display, ours: (&str, impl Display), theirs: (&str, impl Display), read_wins: bool) -> String {
+    let counts = if read_wins { "the one that was read counts" } else { "the first counts" };
+    format!("{what} is {} in {} and {} in {}; {counts}", ours.1, ours.0, theirs.1, theirs.0)
+}
+
+/// EXT_CSD of both, and which bytes of it are inferred: what was read counts before what was inferred.
+fn overlay(ours: &CardData, theirs: &CardData) -> (Option<ExtCsd>, Vec<u16>) {
+    let (Some(first), Some(second)) = (&ours.ext_csd, &theirs.ext_csd) else {
+        let one = if ours.ext_csd.is_some() { ours } else { theirs };
+        return (one.ext_csd.clone(), one.inferred.clone());
+    };
+    let (mut both, mut inferred) = (first.clone(), Vec::new());
+    let masks = first.mask().iter().zip(second.mask()).zip(second.bytes());
+    for (offset, ((&known, &new), &byte)) in (0u16..).zip(masks) {
+        let (guess, other_guess) = (ours.is_inferred(offset), theirs.is_inferred(offset));
+        let taken = if guess && !other_guess { new } else { new & !known };
+        both.set_bits(offset, taken, byte);
+        let kept = known & !taken;
+        if (guess && kept != 0) || (other_guess && taken != 0) {
+            inferred.push(offset);
+        }
+    }
+    (Some(both), inferred)
+}

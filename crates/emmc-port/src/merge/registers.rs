@@ -1,0 +1,94 @@
+//! Registers that two sources know: what tells two parts apart, and what merely changed.
+
+use emmc_regs::ext_csd::{Access, ExtCsd, Field, fields};
+
+use super::{digits, labels, sentence};
+use crate::CardData;
+
+/// Fields that the maker sets and no host can change: offset and width.
+///
+/// Source: access type R in JESD84-B51; without those that partitioning, wear or new firmware move.
+const FIXED: [(&str, u16, u16); 8] = [
+    ("EXT_CSD_REV", 192, 1),
+    ("DEVICE_TYPE", 196, 1),
+    ("HC_WP_GRP_SIZE", 221, 1),
+    ("HC_ERASE_GRP_SIZE", 224, 1),
+    ("ACC_SIZE", 225, 1),
+    ("SEC_FEATURE_SUPPORT", 231, 1),
+    ("INI_TIMEOUT_AP", 241, 1),
+    ("CACHE_SIZE", 249, 4),
+];
+
+/// The first fixed field that both sources read, differently.
+pub(super) fn fixed_difference(ours: &CardData, theirs: &CardData) -> Option<(&'static str, u64, u64)> {
+    let read = |data: &CardData, offset: u16, width: u16| {
+        let inferred = (offset..offset + width).any(|byte| data.is_inferred(byte));
+        data.ext_csd.as_ref().filter(|_| !inferred)?.uint(offset, width)
+    };
+    FIXED.into_iter().find_map(|(name, offset, width)| {
+        let (ours, theirs) = (read(ours, offset, width)?, read(theirs, offset, width)?);
+        // Older mmc-utils printed kilobits as KiB.
+        let unit = name == "CACHE_SIZE" && (ours.checked_mul(8) == Some(theirs) || theirs.checked_mul(8) == Some(ours));
+        (ours != theirs && !unit).then_some((name, ours, theirs))
+    })
+}
+
+/// What else differs, a sentence each.
+pub(super) fn conflicts(ours: &CardData, theirs: &CardData) -> Vec<String> {
+    let (name, other) = labels(ours, theirs);
+    let mut found = Vec::new();
+    let bytes = |what: &str, ours: Option<&[u8]>, theirs: Option<&[u8]>| {
+        let (ours, theirs) = ours.zip(theirs).filter(|(ours, theirs)| ours != theirs)?;
+        Some(sentence(what, (&name, digits(ours)), (&other, digits(theirs)), false))
+    };
+    // The last byte of CSD is a checksum that hosts strip; the first of SSR says the bus width of the moment.
+    found.extend(bytes(
+        "CSD",
+        ours.csd.as_ref().and_then(|csd| csd.get(..15)),
+        theirs.csd.as_ref().and_then(|csd| csd.get(..15)),
+    ));
+    found.extend(bytes("SCR", ours.scr.as_ref().map(|scr| &scr[..]), theirs.scr.as_ref().map(|scr| &scr[..])));
+    found.extend(bytes(
+        "SSR past its first byte",
+        ours.ssr.as_ref().and_then(|ssr| ssr.get(1..)),
+        theirs.ssr.as_ref().and_then(|ssr| ssr.get(1..)),
+    ));
+    if let (Some(first), Some(second)) = (&ours.ext_csd, &theirs.ext_csd) {
+        for field in fields().filter(|field| !field.is_reserved()) {
+            let Some((before, after)) = differing(field, first, second) else { continue };
+            let inferred =
+                |data: &CardData| (field.offset..field.offset + field.width).any(|byte| data.is_inferred(byte));
+            let read_wins = inferred(ours) != inferred(theirs);
+            found.push(sentence(field.name, (&name, before), (&other, after), read_wins));
+        }
+    }
+    found
+}
+
+/// What two registers have in the bits of a field that both know and that last; `None` where these are equal.
+fn differing(field: &Field, ours: &ExtCsd, theirs: &ExtCsd) -> Option<(String, String)> {
+    let (start, end) = (usize::from(field.offset), usize::from(field.offset + field.width));
+    let known = ours.mask().get(start..end)?.iter().zip(theirs.mask().get(start..end)?);
+    let compared: Vec<u8> =
+        (0..).zip(known).map(|(index, (ours, theirs))| ours & theirs & !volatile(field, index)).collect();
+    let masked = |ext_csd: &ExtCsd| -> Option<Vec<u8>> {
+        Some(ext_csd.bytes().get(start..end)?.iter().zip(&compared).map(|(byte, mask)| byte & mask).collect())
+    };
+    let (ours, theirs) = (masked(ours)?, masked(theirs)?);
+    // Little-endian, as the numbers of this register are.
+    let number = |bytes: &[u8]| format!("0x{}", digits(&bytes.iter().rev().copied().collect::<Vec<_>>()));
+    (ours != theirs).then(|| (number(&ours), number(&theirs)))
+}
+
+/// Bits of byte `index` of a field that a power cycle clears.
+fn volatile(field: &Field, index: u16) -> u8 {
+    let cleared = |access: &Access| matches!(access, Access::RWCp | Access::RWEp | Access::WEp);
+    let shift = (u32::from(index) * 8).min(63);
+    let named = |wanted: bool| {
+        let those =
+            field.bits.iter().filter(|bits| bits.access.as_ref().is_some_and(|access| cleared(access) == wanted));
+        (those.fold(0, |mask, bits| mask | bits.mask()) >> shift) as u8
+    };
+    let whole = if field.access.iter().all(cleared) { 0xff } else { 0 };
+    whole & !named(false) | named(true)
+}
