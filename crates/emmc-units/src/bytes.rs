@@ -51,6 +51,28 @@ impl Bytes {
     pub fn rounded(self) -> String {
         bytesize::ByteSize::b(self.0).display().iec().to_string()
     }
+
+    /// The binary unit with two decimals, never more than there is: the lower end of a range.
+    pub fn rounded_down(self) -> String {
+        self.hundredths(|bytes, unit| bytes * 100 / unit)
+    }
+
+    /// The binary unit with two decimals, never less than there is: the upper end of a range.
+    pub fn rounded_up(self) -> String {
+        self.hundredths(|bytes, unit| (bytes * 100).div_ceil(unit))
+    }
+
+    fn hundredths(self, rounding: impl Fn(u128, u128) -> u128) -> String {
+        let units = ["EiB", "PiB", "TiB", "GiB", "MiB", "KiB"];
+        let fitting = units.iter().zip((1..=6).rev()).map(|(name, power)| (name, 1u64 << (10 * power)));
+        match fitting.into_iter().find(|(_, unit)| self.0 >= *unit) {
+            Some((name, unit)) => {
+                let hundredths = rounding(self.0.into(), unit.into());
+                format!("{}.{:02} {name}", hundredths / 100, hundredths % 100)
+            }
+            None => format!("{} B", self.0),
+        }
+    }
 }
 
 impl Sectors {
@@ -95,6 +117,22 @@ mod tests {
         ] {
             assert_eq!(Bytes(bytes).to_string(), text);
             assert_eq!(Bytes(bytes).rounded(), rounded);
+        }
+    }
+
+    #[test]
+    fn the_ends_of_a_range_never_exclude_what_lies_in_it() {
+        for (bytes, down, up) in [
+            (0, "0 B", "0 B"),
+            (1023, "1023 B", "1023 B"),
+            (1024, "1.00 KiB", "1.00 KiB"),
+            (1025, "1.00 KiB", "1.01 KiB"),
+            (7_784_628_224, "7.25 GiB", "7.25 GiB"),
+            (7_892_002_406, "7.34 GiB", "7.35 GiB"),
+            ((1 << 30) - 1, "1023.99 MiB", "1024.00 MiB"),
+            (u64::MAX, "15.99 EiB", "16.00 EiB"),
+        ] {
+            assert_eq!((Bytes(bytes).rounded_down().as_str(), Bytes(bytes).rounded_up().as_str()), (down, up));
         }
     }
 
