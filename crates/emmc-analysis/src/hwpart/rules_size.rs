@@ -8,11 +8,13 @@ use super::facts::count;
 use super::model::MULT_MAX;
 use super::refusal::{Broken, broken};
 
+const START: &str = "its start";
+
 pub(super) fn enh_unaligned(case: &Case) -> Option<Broken> {
     let enh = case.request.enh_user?;
     let size = if let Size::Exact(size) = enh.size { Some(("its size", size)) } else { None };
     let what = "the enhanced user area does not start and end on a write-protect group";
-    unaligned(case, what, [("its start", enh.start)].into_iter().chain(size))
+    unaligned(case, what, [(START, enh.start)].into_iter().chain(size))
 }
 
 pub(super) fn gp_unaligned(case: &Case) -> Option<Broken> {
@@ -37,11 +39,13 @@ fn unaligned(case: &Case, what: &str, pieces: impl Iterator<Item = (&'static str
         found.evidence.push(format!("{name} of {bytes} is {} and {rest}", count(below, group)));
         let sectors = |groups: u64| groups.saturating_mul(group.0 / SECTOR_BYTES);
         let above = below.saturating_add(1);
-        found.advice.push(format!(
-            "{name}: {}s (group {below}) or {}s (group {above})",
-            sectors(below),
-            sectors(above)
-        ));
+        let nearest = |groups: u64| format!("{}s (group {groups})", sectors(groups));
+        // A start of 0 is one; a size of 0 is none.
+        found.advice.push(if below == 0 && name != START {
+            format!("{name}: {}", nearest(above))
+        } else {
+            format!("{name}: {} or {}", nearest(below), nearest(above))
+        });
     }
     (!found.evidence.is_empty()).then_some(found)
 }

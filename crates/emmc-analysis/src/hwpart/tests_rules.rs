@@ -270,6 +270,13 @@ fn all_broken_rules_are_told_in_order() {
 }
 
 #[test]
+fn a_size_below_one_group_is_advised_to_grow_never_to_vanish() {
+    let advice = |gp: &str| planned(&s0j56(), "", &[gp], None).refusals[0].advice.clone();
+    assert_eq!(advice("1:1s"), ["gp1: 16384s (group 1)"]);
+    assert_eq!(advice("1:16385s"), ["gp1: 16384s (group 1) or 32768s (group 2)"]);
+}
+
+#[test]
 fn the_misaligned_example_of_a_real_part_is_refused_with_its_neighbours() {
     // commands.txt: `mmc enh_area set -y 4096 81920`, in KiB, on a part with groups of 8 MiB.
     let commands = include_str!("../../../../testdata/hwpartition/copyright1999-klm8g-enh/commands.txt");

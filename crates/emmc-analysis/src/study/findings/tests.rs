@@ -73,7 +73,7 @@ fn write_reliability_advice_follows_what_can_still_be_done() {
         let findings = found(&emmc(registers));
         findings.into_iter().find(|finding| finding.id == "write-reliability-off").unwrap().advice.join(" ")
     };
-    assert!(advice(&[(166, 1, 5)]).contains("plan hwpart --wrrel on"));
+    assert!(advice(&[(166, 1, 5)]).contains("plan hwpart SOURCE --wrrel on"));
     assert!(advice(&[(166, 1, 4)]).contains("the maker fixed it"));
     assert!(advice(&[(166, 1, 5), (155, 1, 1)]).contains("can no longer be set"));
     // General purpose areas count once they exist.
