@@ -189,10 +189,11 @@ fn area(
         (Some(_), None) => Outcome::NotBefore,
         _ => Outcome::Unknown,
     };
+    let sentence = sentence(&earliest, &latest).unwrap_or_else(|| single_time(points, &value, &series));
     AreaForecast {
         register,
         outcome,
-        sentence: sentence(&earliest, &latest),
+        sentence,
         needs: needs(outcome),
         observations_used: recent.count,
         used_since: timestamp(recent.first.map_or(first.at, |seen| seen.at)),
@@ -211,8 +212,12 @@ fn nothing(
     points: &[&HistoryPoint],
     value: impl Fn(&HistoryPoint) -> Option<u8>,
 ) -> AreaForecast {
-    let zero = points.iter().any(|point| value(point) == Some(0));
-    let why = if zero { "the part reports 0, not defined" } else { "no observation has the register" };
+    let has = |silent: fn(u8) -> bool| points.iter().any(|point| value(point).is_some_and(silent));
+    let why = match (has(|raw| raw == 0), has(|raw| raw > 11)) {
+        (true, _) => "the part reports 0, not defined",
+        (false, true) => "the register holds what the standard does not assign",
+        (false, false) => "no observation has the register",
+    };
     AreaForecast {
         register,
         outcome: Outcome::Unknown,
@@ -251,7 +256,9 @@ fn reached(register: &'static str, series: &Series) -> AreaForecast {
 
 fn needs(outcome: Outcome) -> Option<&'static str> {
     match outcome {
-        Outcome::Unknown => Some("a second observation at a later time, or the date when the part was put in service"),
+        Outcome::Unknown => Some(
+            "a second observation at a later time that has the register, or the date when the part was put in service",
+        ),
         Outcome::NotBefore => Some(
             "the register must be seen to move twice, or once if the date is given when the part was put in service",
         ),
@@ -259,22 +266,39 @@ fn needs(outcome: Outcome) -> Option<&'static str> {
     }
 }
 
-fn sentence(earliest: &Option<Moment>, latest: &Option<Moment>) -> String {
+/// Why what was seen of a register has a single time.
+fn single_time(points: &[&HistoryPoint], value: impl Fn(&HistoryPoint) -> Option<u8>, series: &Series) -> String {
+    let count = |silent: fn(Option<u8>) -> bool| points.iter().filter(|point| silent(value(point))).count();
+    let reasons: Vec<String> = [
+        (count(|raw| raw == Some(0)), "it is 0, not defined"),
+        (count(|raw| raw.is_some_and(|raw| raw > 11)), "it holds what the standard does not assign"),
+        (count(|raw| raw.is_none()), "the source does not have it"),
+        (
+            count(|raw| matches!(raw, Some(1..=11))).saturating_sub(series.seen.len()),
+            "it was seen before wear went down",
+        ),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, why)| format!("in {count} of {} observations {why}", points.len()))
+    .collect();
+    match reasons.is_empty() {
+        true => "no forecast from observations at a single time".into(),
+        false => format!("no forecast: the register counts at a single time; {}", reasons.join(", ")),
+    }
+}
+
+fn sentence(earliest: &Option<Moment>, latest: &Option<Moment>) -> Option<String> {
     let when = |moment: &Moment, days: f64| match &moment.time {
         Some(time) => format!("in {days} days ({})", time.split('T').next().unwrap_or(time)),
         None => format!("in {days} days"),
     };
-    match (earliest, latest) {
-        (Some(earliest), Some(latest)) => format!(
-            "100 % used {} at the earliest, {} at the latest",
-            when(earliest, earliest.days.floor()),
-            when(latest, latest.days.ceil())
-        ),
-        (Some(earliest), None) => {
-            format!("100 % used {} at the earliest, with no upper bound yet", when(earliest, earliest.days.floor()))
-        }
-        _ => "no forecast from observations at a single time".into(),
-    }
+    let earliest = earliest.as_ref()?;
+    let start = format!("100 % used {} at the earliest", when(earliest, earliest.days.floor()));
+    Some(match latest {
+        Some(latest) => format!("{start}, {} at the latest", when(latest, latest.days.ceil())),
+        None => format!("{start}, with no upper bound yet"),
+    })
 }
 
 fn moment(at: i128, last: i128) -> Moment {
