@@ -129,19 +129,26 @@ fn area(card: &CardData, info: &DeviceInfo, name: AreaName) -> Option<Area> {
 
 /// Everything that is said of an area's size, the most exact and most direct first.
 fn amounts(card: &CardData, info: &DeviceInfo, name: AreaName) -> Vec<Amount> {
-    let register = |bytes: Option<Bytes>, source: &str| bytes.map(|bytes| Amount::exact(bytes, source));
+    let exact = |bytes: Option<Bytes>, source: &str| bytes.map(|bytes| Amount::exact(bytes, source));
+    let register = |bytes: Option<Bytes>, register: &str, offset: u16| {
+        let how = if card.is_inferred(offset) { ", inferred from U-Boot's text" } else { "" };
+        exact(bytes, &format!("EXT_CSD {register}{how}"))
+    };
     let mut amounts: Vec<Option<Amount>> = match name {
         AreaName::User => {
-            vec![register(user_sectors(info), "EXT_CSD SEC_COUNT"), register(csd_bytes(card), "CSD C_SIZE")]
+            vec![register(user_sectors(info), "SEC_COUNT", 212), exact(csd_bytes(card), "CSD C_SIZE")]
         }
-        AreaName::Boot1 | AreaName::Boot2 => vec![register(info.boot, "EXT_CSD BOOT_SIZE_MULT")],
+        AreaName::Boot1 | AreaName::Boot2 => vec![register(info.boot, "BOOT_SIZE_MULT", 226)],
         AreaName::Rpmb => {
-            vec![register(info.rpmb, "EXT_CSD RPMB_SIZE_MULT"), register(sysfs_rpmb(card), "sysfs raw_rpmb_size_mult")]
+            vec![register(info.rpmb, "RPMB_SIZE_MULT", 168), exact(sysfs_rpmb(card), "sysfs raw_rpmb_size_mult")]
         }
-        gp => vec![register(gp.gp_index().and_then(|gp| gp_bytes(info, gp)), "EXT_CSD GP_SIZE_MULT")],
+        gp => {
+            let offset = |gp: usize| u16::try_from(143 + 3 * gp).unwrap_or_default();
+            vec![gp.gp_index().and_then(|gp| register(gp_bytes(info, gp), "GP_SIZE_MULT", offset(gp)))]
+        }
     };
     let disk = card_disk(card).and_then(|card_name| disk(card, &format!("{card_name}{}", name.kernel_suffix())));
-    amounts.push(register(disk.and_then(|disk| disk.bytes), "kernel, size of the block device"));
+    amounts.push(exact(disk.and_then(|disk| disk.bytes), "kernel, size of the block device"));
     if let (AreaName::User, Some(stated)) = (name, &card.stated.user_capacity) {
         amounts.push(Some(Amount::between(stated.min, stated.max, format!("rounded text: {}", stated.text))));
     }

@@ -28,6 +28,7 @@ pub(super) fn findings(
     }
     for table in tables {
         findings.extend(past_the_end(table));
+        findings.extend(larger_than_its_disk(table));
         findings.extend(overlap(table));
         findings.extend(off_the_page(table));
         findings.extend(off_the_group(table));
@@ -76,6 +77,28 @@ fn past_the_end(table: &PartitionTable) -> Option<Finding> {
     let what = "A partition reaches past the end of the card";
     with_evidence(Finding::new(Severity::Critical, "partition-past-end", what), past).map(|finding| {
         finding.advice("do not write to it; restore the table of this card, or shrink the partition from a backup")
+    })
+}
+
+/// Where no starts are told: a partition, or all of them together, that cannot lie in the disk.
+fn larger_than_its_disk(table: &PartitionTable) -> Option<Finding> {
+    let disk = table.bytes?;
+    let counted: Vec<(&str, &Slot)> = partitions(table).filter(|(_, slot)| !table::frames_others(slot)).collect();
+    let sum = counted.iter().fold(0u64, |sum, (_, slot)| sum.saturating_add(slot.bytes.map_or(0, |bytes| bytes.0)));
+    if counted.iter().all(|(_, slot)| slot.start.is_some()) || sum <= disk.0 {
+        return None;
+    }
+    let larger = counted.iter().filter_map(|(name, slot)| Some((name, slot.bytes.filter(|bytes| *bytes > disk)?)));
+    let mut evidence: Vec<String> =
+        larger.map(|(name, bytes)| format!("{name}: {} bytes, {}: {}", bytes.0, table.disk, disk.0)).collect();
+    let what = if evidence.is_empty() {
+        evidence.push(format!("{} partitions: {sum} bytes in all, {}: {}", counted.len(), table.disk, disk.0));
+        "The partitions are larger than their disk"
+    } else {
+        "A partition is larger than its disk"
+    };
+    with_evidence(Finding::new(Severity::Warning, "partition-larger-than-disk", what), evidence).map(|finding| {
+        finding.advice("check that both sizes are of the same card and time; if so, do not write past the disk's end")
     })
 }
 

@@ -209,6 +209,24 @@ fn without_starts_only_the_sum_is_told() {
 }
 
 #[test]
+fn partitions_without_starts_that_cannot_fit_are_told_with_the_numbers() {
+    let of = |sizes: &[u64]| {
+        let parts =
+            sizes.iter().zip(1..).map(|(size, number)| partition(&format!("mmcblk0p{number}"), None, *size, None));
+        let mut card = CardData { kind: Some(CardKind::Emmc), ..CardData::new("lsblk", Format::BlockLayerText) };
+        card.blocks.disks = vec![disk("mmcblk0", 1000 * 512, parts.collect())];
+        capacity(&card).findings
+    };
+    let one = of(&[2000 * 512, 512]);
+    assert_eq!((one.len(), one[0].id, one[0].severity), (1, "partition-larger-than-disk", Severity::Warning));
+    assert_eq!(one[0].evidence, ["mmcblk0p1: 1024000 bytes, mmcblk0: 512000"]);
+    let together = of(&[600 * 512, 600 * 512]);
+    assert_eq!(together[0].evidence, ["2 partitions: 614400 bytes in all, mmcblk0: 512000"]);
+    assert_eq!(of(&[500 * 512, 500 * 512]), []);
+    assert_eq!(of(&[u64::MAX, u64::MAX]).len(), 1);
+}
+
+#[test]
 fn an_sd_card_is_sized_by_its_csd() {
     let csd = emmc_regs::csd::Csd::parse_hex(CardKind::Sd, "400e00325b59000073a77f800a4000eb").unwrap();
     let card = CardData { kind: Some(CardKind::Sd), csd: Some(csd.bytes), ..CardData::default() };
