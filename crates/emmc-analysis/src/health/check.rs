@@ -1,7 +1,8 @@
 //! One line and an exit code, as Nagios and its kin want them.
 //!
-//! Source: Monitoring Plugins Development Guidelines, "Performance data". Absent on purpose: threshold ranges with `@`,
-//! which some collectors drop; the plain numbers given are reached, not passed, when the state changes.
+//! Source: Monitoring Plugins Development Guidelines, "Performance data" and "Threshold and Ranges". A plain threshold
+//! alerts above its number, and all values here are whole, so one that changes the state at 90 is written 89. Absent on
+//! purpose: ranges with `@` or `:`, which some collectors drop.
 
 use std::fmt::Write as _;
 
@@ -11,8 +12,9 @@ use serde::Serialize;
 
 use super::host_link::LinkErrorKind;
 use super::reading::LifeReading;
-use super::{Health, HealthOptions, health};
+use super::{Health, HealthOptions, WearKind, health};
 use crate::finding::Severity;
+use crate::vendor::Confidence;
 
 /// The state that a monitoring system knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,9 +74,9 @@ pub struct PerfValue {
     pub value: u64,
     /// `%` for percent, `c` for a counter, empty for a code.
     pub unit: &'static str,
-    /// A warning from here on.
+    /// A warning above this.
     pub warn: Option<u8>,
-    /// Critical from here on.
+    /// Critical above this.
     pub crit: Option<u8>,
     /// The smallest and the largest value possible, where there is one.
     pub range: Option<(u8, u8)>,
@@ -123,13 +125,14 @@ impl PerfValue {
 }
 
 fn perfdata(health: &Health, options: &HealthOptions) -> Vec<PerfValue> {
+    let above = |limits: bool, percent: u8| limits.then_some(percent.saturating_sub(1));
     let percent = |label, value: Option<u8>, limits: bool| {
         value.map(|value| PerfValue {
             label,
             value: value.into(),
             unit: "%",
-            warn: limits.then_some(options.warn_percent()),
-            crit: limits.then_some(options.crit_percent()),
+            warn: above(limits, options.warn_percent()),
+            crit: above(limits, options.crit_percent()),
             range: Some((0, 100)),
         })
     };
@@ -143,7 +146,13 @@ fn perfdata(health: &Health, options: &HealthOptions) -> Vec<PerfValue> {
         .collect();
     if let Some(raw) = health.pre_eol.raw.filter(|_| health.pre_eol.is_known()) {
         let range = Some((1, 3));
-        values.push(PerfValue { label: "pre_eol", value: raw.into(), unit: "", warn: Some(2), crit: Some(3), range });
+        values.push(PerfValue { label: "pre_eol", value: raw.into(), unit: "", warn: Some(1), crit: Some(2), range });
+    }
+    if let Some(wear) = health.vendor_wear.iter().find(|wear| wear.kind == WearKind::Life) {
+        // Whole percents that are full: rounding up could pass a threshold that the figure does not.
+        let used = wear.used_percent.floor().clamp(0.0, 100.0) as u8;
+        let limits = wear.confidence != Confidence::Uncertain;
+        values.extend(percent("vendor_life_used", Some(used), limits));
     }
     let counter = |label, kinds: &[LinkErrorKind]| {
         let count = health.host_link.count(kinds)?;
@@ -167,8 +176,8 @@ mod tests {
     #[test]
     fn a_sound_part_is_one_line_with_its_bounds() {
         let expected = "EMMC OK - 10 % to 20 % of life used (type A cells), 0 % to 10 % (type B cells); reserved blocks \
-                        normal | life_a_used_lower=10%;90;100;0;100 life_a_used_upper=20%;;;0;100 \
-                        life_b_used_lower=0%;90;100;0;100 life_b_used_upper=10%;;;0;100 pre_eol=1;2;3;1;3";
+                        normal | life_a_used_lower=10%;89;99;0;100 life_a_used_upper=20%;;;0;100 \
+                        life_b_used_lower=0%;89;99;0;100 life_b_used_upper=10%;;;0;100 pre_eol=1;1;2;1;3";
         assert_eq!(line(&emmc(&[(268, 2), (269, 1), (267, 1)])), (0, expected.into()));
     }
 
@@ -195,9 +204,49 @@ mod tests {
     }
 
     #[test]
+    fn thresholds_in_range_syntax_agree_with_the_state() {
+        for (warn, crit) in [(90, 100), (50, 80), (1, 1), (100, 100)] {
+            let options = HealthOptions::new(warn, crit).unwrap();
+            for (life, pre_eol) in (1..=11).flat_map(|life| (1..=3).map(move |pre_eol| (life, pre_eol))) {
+                let result = check(&emmc(&[(268, life), (269, 1), (267, pre_eol)]), &options);
+                let alerts = |limit: fn(&PerfValue) -> Option<u8>| {
+                    result.perfdata.iter().any(|value| limit(value).is_some_and(|limit| value.value > limit.into()))
+                };
+                let by_values = if alerts(|value| value.crit) { 2 } else { u8::from(alerts(|value| value.warn)) };
+                assert_eq!(by_values, result.exit_code, "{}", result.line);
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_that_means_nothing_is_named() {
+        for (registers, sentence) in [
+            (
+                [(268, 0xff), (269, 1), (267, 1)],
+                "0 % to 10 % of life used (type B cells), type A not assigned (0xff); reserved",
+            ),
+            ([(268, 2), (269, 0x0c), (267, 1)], "(type A cells), type B not assigned (0x0c); reserved blocks normal |"),
+            ([(268, 0), (269, 1), (267, 7)], "(type B cells), type A not defined; PRE_EOL_INFO not assigned (0x07) |"),
+            (
+                [(268, 0xff), (269, 0xff), (267, 1)],
+                "OK - type A not assigned (0xff), type B not assigned (0xff); reserved",
+            ),
+            ([(268, 0xff), (269, 0), (267, 0)], "undefined; type A not assigned (0xff), type B not defined; PRE_EOL"),
+            (
+                [(268, 0), (269, 0), (267, 0)],
+                "UNKNOWN - wear cannot be told: the part leaves its health registers undefined",
+            ),
+        ] {
+            let (_, text) = line(&emmc(&registers));
+            assert!(text.contains(sentence), "{registers:?} {text}");
+        }
+        assert!(line(&emmc(&[])).1.ends_with("registers undefined"));
+    }
+
+    #[test]
     fn past_the_end_has_no_upper_value_and_unknown_no_value_at_all() {
         let (_, past) = line(&emmc(&[(268, 0x0b), (269, 0), (267, 1)]));
-        assert!(past.contains("life_a_used_lower=100%;90;100;0;100 pre_eol"), "{past}");
+        assert!(past.contains("life_a_used_lower=100%;89;99;0;100 pre_eol"), "{past}");
         assert!(!past.contains("life_a_used_upper") && !past.contains("life_b"), "{past}");
     }
 

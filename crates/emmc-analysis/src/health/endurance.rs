@@ -8,6 +8,9 @@ use serde::Serialize;
 
 use super::HealthError;
 
+/// Above this a write amplification is a slip: writing 512 bytes at a time into erase blocks of 4 MiB reaches 8192.
+const WRITE_AMPLIFICATION_MAX: f64 = 10_000.0;
+
 /// The write volume that a part's blocks endure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -45,9 +48,9 @@ pub fn endurance(block: Bytes, blocks: u64, cycles: u64) -> Result<Endurance, He
 impl Endurance {
     /// Adds what the host may write when every byte of it costs `factor` bytes of flash writes.
     ///
-    /// Errors: a factor that is no number, or below 1, which only a compressing controller could reach.
+    /// Errors: a factor that is no number, below 1, which only a compressing controller could reach, or above 10 000.
     pub fn with_write_amplification(mut self, factor: f64) -> Result<Self, HealthError> {
-        if !(factor.is_finite() && factor >= 1.0) {
+        if !(1.0..=WRITE_AMPLIFICATION_MAX).contains(&factor) {
             return Err(HealthError::WriteAmplification { found: factor });
         }
         self.write_amplification = Some(factor);
@@ -84,9 +87,12 @@ mod tests {
         let host = |factor| raw.clone().with_write_amplification(factor).map(|known| known.host_bytes);
         assert_eq!(host(1.0), Ok(Some(Bytes(12_884_901_888_000))));
         assert_eq!(host(4.0), Ok(Some(Bytes(3_221_225_472_000))));
-        for factor in [0.0, -1.0, 0.99, f64::NAN, f64::INFINITY] {
+        assert_eq!(host(10_000.0), Ok(Some(Bytes(1_288_490_188))));
+        for factor in [0.0, -1.0, 0.99, 10_000.1, f64::NAN, f64::INFINITY] {
             assert!(matches!(host(factor), Err(HealthError::WriteAmplification { .. })), "{factor}");
         }
+        let message = host(1e308).map_err(|error| error.to_string());
+        assert_eq!(message, Err("write amplification is 1e308; expected 1 to 10000".into()));
     }
 
     #[test]

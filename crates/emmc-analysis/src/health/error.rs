@@ -3,12 +3,12 @@
 #[non_exhaustive]
 pub enum HealthError {
     /// A threshold that cannot be one.
-    #[error("thresholds are {warn} % and {crit} %; expected 1 to 100 % each, the warning not above the critical one")]
+    #[error("{}; expected 1 to 100 %, the warning not above the critical one", given(*warn, *crit))]
     Thresholds {
-        /// Where a warning begins, in percent.
-        warn: u8,
-        /// Where it is critical, in percent.
-        crit: u8,
+        /// Where a warning begins, in percent, if it was given.
+        warn: Option<u8>,
+        /// Where it is critical, in percent, if it was given.
+        crit: Option<u8>,
     },
     /// A factor of the endurance is 0.
     #[error("{what} is 0; expected at least 1")]
@@ -27,7 +27,7 @@ pub enum HealthError {
         cycles: u64,
     },
     /// A write amplification that no controller has.
-    #[error("write amplification is {found}; expected a number of at least 1")]
+    #[error("write amplification is {found:?}; expected 1 to 10000")]
     WriteAmplification {
         /// The number.
         found: f64,
@@ -71,4 +71,14 @@ pub enum HealthError {
     /// There is nothing to forecast from.
     #[error("no observation; expected at least one line with a time and a life time")]
     NoObservation,
+}
+
+/// The thresholds that a user gave, and no other.
+fn given(warn: Option<u8>, crit: Option<u8>) -> String {
+    match (warn, crit) {
+        (Some(warn), Some(crit)) => format!("warning at {warn} % and critical at {crit} %"),
+        (Some(warn), None) => format!("warning at {warn} %"),
+        (None, Some(crit)) => format!("critical at {crit} %"),
+        (None, None) => "no threshold".into(),
+    }
 }

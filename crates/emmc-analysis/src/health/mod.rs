@@ -1,7 +1,7 @@
 //! How worn a card says it is, how sound the way to it is, and what neither can be told from.
 //!
-//! Whatever a part or a source does not tell is unknown, never bad and never zero. Absent on purpose: vendor health
-//! reports (`vendor`), and any guess at wear from age, speed or bytes written.
+//! Whatever a part or a source does not tell is unknown, never bad and never zero. Absent on purpose: decoding of vendor
+//! health reports (`vendor`), and any guess at wear from age, speed or bytes written.
 
 mod check;
 mod endurance;
@@ -13,6 +13,8 @@ mod history;
 mod host_link;
 pub(crate) mod reading;
 mod series;
+mod vendor_wear;
+mod verdict;
 mod wear_line;
 
 use emmc_port::CardData;
@@ -27,7 +29,9 @@ pub use self::history::{HistoryPoint, parse_history};
 pub use self::host_link::{HostLink, LinkError, LinkErrorKind};
 use self::reading::Area;
 pub use self::reading::{Absent, LifeReading, ReadFrom, Reading};
+pub use self::vendor_wear::{VendorWear, WearKind};
 use crate::finding::Severity;
+use crate::vendor::{self, VendorHealth};
 
 /// From how much used life on a card needs attention.
 ///
@@ -51,9 +55,19 @@ impl HealthOptions {
     /// Errors: a threshold of 0 or above 100, or a warning that comes after the critical state.
     pub fn new(warn_percent: u8, crit_percent: u8) -> Result<Self, HealthError> {
         if warn_percent == 0 || crit_percent > 100 || warn_percent > crit_percent {
-            return Err(HealthError::Thresholds { warn: warn_percent, crit: crit_percent });
+            return Err(HealthError::Thresholds { warn: Some(warn_percent), crit: Some(crit_percent) });
         }
         Ok(Self { warn_percent, crit_percent })
+    }
+
+    /// Thresholds of which some are given; the default of another moves where it would contradict the given one.
+    ///
+    /// Errors: as those of [`HealthOptions::new`], naming what was given and no default.
+    pub fn from_given(warn_percent: Option<u8>, crit_percent: Option<u8>) -> Result<Self, HealthError> {
+        let usual = Self::default();
+        let crit = crit_percent.unwrap_or(usual.crit_percent);
+        let warn = warn_percent.unwrap_or(usual.warn_percent.min(crit));
+        Self::new(warn, crit).map_err(|_| HealthError::Thresholds { warn: warn_percent, crit: crit_percent })
     }
 
     /// From here on a warning.
@@ -67,8 +81,8 @@ impl HealthOptions {
     }
 }
 
-/// All that a source tells about a card's health by the standard's registers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// All that a source tells about a card's health: by the standard's registers, and the wear by vendor reports.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Health {
     /// What it comes to.
@@ -83,6 +97,9 @@ pub struct Health {
     pub bkops_status: Reading,
     /// EXCEPTION_EVENTS_STATUS: what the card calls for.
     pub exception_events: Reading,
+    /// Used life and used spare blocks by vendor reports, the worst figure of each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub vendor_wear: Vec<VendorWear>,
     /// Errors on the way between host and card.
     pub host_link: HostLink,
     /// What the part or the source cannot tell.
@@ -107,13 +124,19 @@ pub struct Verdict {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CannotTell {
     /// What is not told.
-    pub what: &'static str,
+    pub what: String,
     /// Why.
     pub why: String,
 }
 
 /// Judges a card's health.
 pub fn health(card: &CardData, options: &HealthOptions) -> Health {
+    let reports: Vec<VendorHealth> = vendor::from_card(card).into_iter().flatten().collect();
+    health_with(card, &reports, options)
+}
+
+/// Judges a card's health by its registers and by its vendor reports, which are decoded already.
+pub(crate) fn health_with(card: &CardData, reports: &[VendorHealth], options: &HealthOptions) -> Health {
     let mut health = Health {
         verdict: Verdict { severity: Severity::Unknown, sentence: String::new() },
         life_a: reading::life(card, Area::A, options),
@@ -121,62 +144,18 @@ pub fn health(card: &CardData, options: &HealthOptions) -> Health {
         pre_eol: reading::pre_eol(card),
         bkops_status: reading::bkops(card),
         exception_events: reading::exception_events(card),
+        vendor_wear: vendor_wear::worst(reports, options),
         host_link: host_link::host_link(card),
         cannot_tell: Vec::new(),
         notes: Vec::new(),
     };
-    health.verdict = verdict(card, &health);
-    health.cannot_tell = cannot_tell(card, &health);
+    health.verdict = verdict::verdict(card, &health);
+    health.cannot_tell = cannot_tell(card, reports, &health);
     health.notes = notes(card, &health);
     health
 }
 
-fn verdict(card: &CardData, health: &Health) -> Verdict {
-    let wear = [&health.life_a.reading, &health.life_b.reading, &health.pre_eol];
-    let worn = wear.iter().filter(|reading| reading.is_known()).map(|reading| reading.severity).min();
-    let rest = [
-        (health.bkops_status.severity, &health.bkops_status.text),
-        (health.exception_events.severity, &health.exception_events.text),
-        (health.host_link.severity, &health.host_link.text),
-    ];
-    let concerns = rest.iter().filter(|(severity, _)| *severity <= Severity::Notice);
-    let mut parts = wear_parts(card, health);
-    parts.extend(concerns.clone().map(|(_, text)| (*text).clone()));
-    // Without any wear register a good link must not make the card good.
-    let severity = concerns.map(|(severity, _)| *severity).chain([worn.unwrap_or(Severity::Unknown)]).min();
-    Verdict { severity: severity.unwrap_or(Severity::Unknown), sentence: parts.join("; ") }
-}
-
-fn wear_parts(card: &CardData, health: &Health) -> Vec<String> {
-    let band = |life: &LifeReading| match (life.used_lower_percent, life.used_upper_percent) {
-        (Some(lower), Some(upper)) => Some(format!("{lower} % to {upper} %")),
-        (Some(lower), None) => Some(format!("past {lower} %")),
-        _ => None,
-    };
-    let mut parts = match (band(&health.life_a), band(&health.life_b)) {
-        (Some(a), Some(b)) => vec![format!("{a} of life used (type A cells), {b} (type B cells)")],
-        (Some(a), None) => vec![format!("{a} of life used (type A cells)")],
-        (None, Some(b)) => vec![format!("{b} of life used (type B cells)")],
-        (None, None) => Vec::new(),
-    };
-    if health.pre_eol.is_known() {
-        let consumed = health.pre_eol.text.split_once(": ").map(|(_, consumed)| consumed.to_owned());
-        parts.push(consumed.unwrap_or_else(|| format!("reserved blocks {}", health.pre_eol.text)));
-    }
-    if parts.is_empty() {
-        parts.push(match (card.kind, health.life_a.reading.absent) {
-            (Some(CardKind::Sd), _) => "wear cannot be told: SD cards have no standard health register".into(),
-            (_, Some(Absent::PartTooOld)) => {
-                "wear cannot be told: the part is older than eMMC 5.0 (EXT_CSD_REV < 7)".into()
-            }
-            (_, Some(Absent::NotInSource)) => "wear cannot be told: this source has no health registers".into(),
-            _ => "wear cannot be told: the part leaves its health registers undefined".into(),
-        });
-    }
-    parts
-}
-
-fn cannot_tell(card: &CardData, health: &Health) -> Vec<CannotTell> {
+fn cannot_tell(card: &CardData, reports: &[VendorHealth], health: &Health) -> Vec<CannotTell> {
     let readings = [
         &health.life_a.reading,
         &health.life_b.reading,
@@ -187,19 +166,42 @@ fn cannot_tell(card: &CardData, health: &Health) -> Vec<CannotTell> {
     let mut list: Vec<CannotTell> = readings
         .iter()
         .filter(|reading| !matches!(reading.absent, None | Some(Absent::NotSupported | Absent::SdCard)))
-        .map(|reading| CannotTell { what: reading.register, why: reading.text.clone() })
+        .map(|reading| CannotTell { what: reading.register.into(), why: reading.text.clone() })
         .collect();
-    if card.kind == Some(CardKind::Sd) {
+    let wear_told = health.vendor_wear.iter().any(|wear| wear.severity != Severity::Unknown);
+    if card.kind == Some(CardKind::Sd) && !wear_told {
         let why = "SD cards have no standard health register; some answer a vendor command (CMD56)".into();
-        list.push(CannotTell { what: "wear", why });
+        list.push(CannotTell { what: "wear".into(), why });
     }
     if health.host_link.severity == Severity::Unknown {
-        list.push(CannotTell { what: "errors between host and card", why: health.host_link.text.clone() });
+        list.push(CannotTell { what: "errors between host and card".into(), why: health.host_link.text.clone() });
     }
-    let vendor = if card.reports.is_empty() { "a vendor health report may" } else { "the vendor's report may" };
-    let why = format!("no standard register has them; {vendor}");
-    list.push(CannotTell { what: "bytes written, erase counts, bad blocks", why });
+    list.extend(beyond_registers(card, reports));
     list
+}
+
+/// What only vendor reports tell, without what those at hand do tell.
+fn beyond_registers(card: &CardData, reports: &[VendorHealth]) -> Option<CannotTell> {
+    let told = |tells: &dyn Fn(&VendorHealth) -> bool| reports.iter().any(tells);
+    let missing: Vec<&str> = [
+        ("bytes written", told(&|report| report.reading("written_bytes").is_some())),
+        (
+            "erase counts",
+            told(&|report| {
+                report.areas.iter().any(|area| area.readings().next().is_some()) || !report.blocks.is_empty()
+            }),
+        ),
+        ("bad blocks", told(&|report| !report.bad_blocks.is_empty())),
+    ]
+    .into_iter()
+    .filter_map(|(what, told)| (!told).then_some(what))
+    .collect();
+    let why = match (card.reports.is_empty(), reports.is_empty()) {
+        (true, _) => "no standard register has them; a vendor health report may",
+        (false, true) => "no standard register has them, and no vendor report could be decoded",
+        (false, false) => "no standard register has them, nor does the vendor's report",
+    };
+    (!missing.is_empty()).then(|| CannotTell { what: missing.join(", "), why: why.into() })
 }
 
 fn notes(card: &CardData, health: &Health) -> Vec<String> {
@@ -239,3 +241,5 @@ fn notes(card: &CardData, health: &Health) -> Vec<String> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_vendor;

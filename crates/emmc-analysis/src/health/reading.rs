@@ -17,7 +17,7 @@ const EVENTS_REV: u8 = 6;
 /// From here on a part's wear is mentioned though nothing needs doing yet.
 ///
 /// Unit: percent of estimated life. Assumed: early enough to order spares; the standard gives no such mark.
-const NOTICE_PERCENT: u8 = 70;
+const NOTICE_PERCENT: f64 = 70.0;
 
 /// What a value was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -126,7 +126,7 @@ pub(crate) fn life(card: &CardData, area: Area, options: &HealthOptions) -> Life
     let found = health_byte(card, offset, "life_time", word);
     let used = found.ok().and_then(|(raw, _)| LifeTime(raw).used_percent());
     let reading = judge(register, found, |raw| match (used, raw) {
-        (Some((lower, _)), _) => Ok((life_severity(lower, options), LifeTime(raw).to_string())),
+        (Some((lower, _)), _) => Ok((life_severity(lower.into(), options), LifeTime(raw).to_string())),
         (None, 0) => Err(Absent::NotDefined),
         (None, _) => Err(Absent::NotAssigned),
     });
@@ -138,11 +138,12 @@ pub(crate) fn life(card: &CardData, area: Area, options: &HealthOptions) -> Life
     }
 }
 
-fn life_severity(used_lower_percent: u8, options: &HealthOptions) -> Severity {
-    match used_lower_percent {
-        lower if lower >= options.crit_percent() => Severity::Critical,
-        lower if lower >= options.warn_percent() => Severity::Warning,
-        lower if lower >= NOTICE_PERCENT => Severity::Notice,
+/// How much used life matters: of a band its lower end.
+pub(super) fn life_severity(used_percent: f64, options: &HealthOptions) -> Severity {
+    match used_percent {
+        used if used >= f64::from(options.crit_percent()) => Severity::Critical,
+        used if used >= f64::from(options.warn_percent()) => Severity::Warning,
+        used if used >= NOTICE_PERCENT => Severity::Notice,
         _ => Severity::Good,
     }
 }

@@ -120,8 +120,25 @@ fn an_sd_card_has_no_health_register_and_that_is_no_fault() {
 fn thresholds_must_make_sense() {
     assert!(HealthOptions::new(50, 80).is_ok() && HealthOptions::new(100, 100).is_ok());
     for (warn, crit) in [(0, 50), (90, 80), (90, 101)] {
-        assert_eq!(HealthOptions::new(warn, crit), Err(HealthError::Thresholds { warn, crit }));
+        let refused = HealthError::Thresholds { warn: Some(warn), crit: Some(crit) };
+        assert_eq!(HealthOptions::new(warn, crit), Err(refused));
     }
+}
+
+#[test]
+fn one_threshold_given_moves_the_default_of_the_other() {
+    let given = |warn, crit| {
+        let options = HealthOptions::from_given(warn, crit).map_err(|error| error.to_string())?;
+        Ok((options.warn_percent(), options.crit_percent()))
+    };
+    assert_eq!(given(None, None), Ok((90, 100)));
+    assert_eq!(given(None, Some(50)), Ok((50, 50)));
+    assert_eq!(given(None, Some(95)), Ok((90, 95)));
+    assert_eq!(given(Some(95), None), Ok((95, 100)));
+    let rest = "; expected 1 to 100 %, the warning not above the critical one";
+    assert_eq!(given(Some(60), Some(50)), Err(format!("warning at 60 % and critical at 50 %{rest}")));
+    assert_eq!(given(None, Some(0)), Err(format!("critical at 0 %{rest}")));
+    assert_eq!(given(Some(101), None), Err(format!("warning at 101 %{rest}")));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod bus_mode;
 mod configuration;
 mod findings;
 mod identity;
+mod inferred;
 
 use emmc_port::{CardData, Origin};
 use emmc_regs::ext_csd::Anomaly;
@@ -54,7 +55,6 @@ pub struct Study {
 
 /// Studies a card.
 pub fn study(card: &CardData, options: &StudyOptions) -> Study {
-    let health = health::health(card, &options.health);
     let capacity = capacity::capacity(card);
     let anomalies = card.ext_csd.as_ref().map(|csd| csd.decode().1).unwrap_or_default();
     let (mut vendor, mut vendor_refused) = (Vec::new(), Vec::new());
@@ -64,6 +64,7 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
             Err(refusal) => vendor_refused.push(refusal),
         }
     }
+    let health = health::health_with(card, &vendor, &options.health);
     let findings = findings::findings(
         card,
         &findings::Parts {

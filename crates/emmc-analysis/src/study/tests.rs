@@ -66,7 +66,7 @@ fn an_old_toshiba_cannot_tell_its_wear() {
 #[test]
 fn a_half_worn_samsung_is_named_by_its_cid() {
     let mut half_worn = card("ext_csd_raw/samsung-bjnb4r-32g/samsung-bjnb4r-32g.ext_csd.hex");
-    half_worn.merge(card("ids/samsung-bjnb4r-32g/cid"));
+    half_worn.merge(card("ids/samsung-bjnb4r-32g/cid")).unwrap();
     let study = study(&half_worn, &StudyOptions::default());
     assert_eq!(study.identity.product_name.as_deref(), Some("BJNB4R"));
     assert_eq!(study.identity.manufacture_date.as_ref().map(ToString::to_string).as_deref(), Some("2017-01"));
@@ -80,7 +80,7 @@ fn the_board_vendors_walk_through_from_its_own_outputs() {
     let mut all = card("seeds_console/fdisk_colibri-imx6s.txt");
     for path in ["lsblk_colibri-imx6s.txt", "df_colibri-imx6s.txt", "extcsd_health.txt", "wrrel_off_colibri-imx6s.txt"]
     {
-        all.merge(card(&format!("seeds_console/{path}")));
+        all.merge(card(&format!("seeds_console/{path}"))).unwrap();
     }
     let study = study(&all, &StudyOptions::default());
     let user = study.capacity.areas.iter().find(|area| area.name == AreaName::User).unwrap();
@@ -115,12 +115,20 @@ fn u_boots_info_of_an_enhanced_part_gives_intervals() {
     assert_eq!(study.capacity.areas[1].size.bytes.map(|bytes| bytes.0), Some(252 * 131_072));
     assert_eq!(study.capacity.not_accounted, [AreaName::User]);
     assert_eq!(ids(&study), ["partitioning-completed"]);
+    // U-Boot printed words and sizes; no register was read.
+    let how = "inferred from U-Boot's text";
+    assert_eq!(study.capacity.areas[1].size.source, format!("EXT_CSD BOOT_SIZE_MULT, {how}"));
+    assert!(study.findings[0].evidence.iter().all(|evidence| evidence.contains(how)), "{:?}", study.findings);
+    let rows = &study.configuration.rows;
+    assert!(rows.iter().any(|row| row.source == format!("EXT_CSD WR_REL_SET[167] ({how})")), "{rows:?}");
+    let read = of("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
+    assert!(!serde_json::to_string(&read).unwrap().contains(how));
 }
 
 #[test]
 fn the_vendors_tables_and_the_registers_are_one_study() {
     let mut both = card("seeds_console/extcsd_health.txt");
-    both.merge(card("seeds_console/emmcparm_spare_block.txt"));
+    both.merge(card("seeds_console/emmcparm_spare_block.txt")).unwrap();
     let good = study(&both, &StudyOptions::default());
     assert_eq!((good.vendor.len(), good.vendor_refused.len()), (1, 0));
     assert!(ids(&good).contains(&"vendor-spare-agrees"), "{:?}", ids(&good));

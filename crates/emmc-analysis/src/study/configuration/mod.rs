@@ -17,7 +17,7 @@ use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
 use serde::Serialize;
 
 pub(super) use self::protection::boot_source;
-use super::identity;
+use super::{identity, inferred};
 
 /// What a setting is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -82,6 +82,11 @@ pub fn configuration(card: &CardData) -> Configuration {
         Some(CardKind::Sd) => sd::rows(card, &mut rows),
         Some(CardKind::Emmc) => emmc(card, &mut rows),
         None => {}
+    }
+    for row in &mut rows.told.rows {
+        if let Some(marked) = inferred::marked(card, &row.source) {
+            row.source = marked.into();
+        }
     }
     rows.told
 }

@@ -8,13 +8,36 @@ use super::super::identity;
 use super::Facts;
 use crate::finding::{Finding, Severity};
 
-/// So many anomalies are named one by one.
+/// So many anomalies, and so many conflicts, are named one by one.
 const NAMED: usize = 12;
 
 pub(super) fn find(facts: &Facts<'_>, anomalies: &[Anomaly], findings: &mut Vec<Finding>) {
+    findings.extend(conflicts(&facts.card.conflicts));
     findings.extend(anomaly_list(anomalies));
     findings.extend(checksums(facts));
     findings.extend(health_text(facts));
+}
+
+/// What the sources tell differently though they are of one card.
+fn conflicts(sentences: &[String]) -> Option<Finding> {
+    if sentences.is_empty() {
+        return None;
+    }
+    let what = "The sources disagree: they are of different times, or of different cards";
+    let finding = Finding::new(Severity::Warning, "sources-conflict", what);
+    let finding = sentences.iter().take(NAMED).fold(finding, |finding, sentence| finding.evidence(sentence));
+    Some(
+        and_more(finding, sentences.len())
+            .advice("check that all sources are of the same card and of the same time: the first one's value was used"),
+    )
+}
+
+/// Says how many pieces of evidence were left out.
+fn and_more(finding: Finding, all: usize) -> Finding {
+    match all.checked_sub(NAMED) {
+        None | Some(0) => finding,
+        Some(more) => finding.evidence(format!("and {more} more")),
+    }
 }
 
 fn anomaly_list(anomalies: &[Anomaly]) -> Option<Finding> {
@@ -29,11 +52,8 @@ fn anomaly_list(anomalies: &[Anomaly]) -> Option<Finding> {
     for anomaly in anomalies.iter().take(NAMED) {
         finding = finding.evidence(anomaly.to_string());
     }
-    if anomalies.len() > NAMED {
-        finding = finding.evidence(format!("and {} more", anomalies.len() - NAMED));
-    }
     Some(
-        finding.advice(
+        and_more(finding, anomalies.len()).advice(
             "read the registers again; if it stays, the part breaks the standard there, or uses it for its vendor",
         ),
     )

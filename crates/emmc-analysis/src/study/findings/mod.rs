@@ -17,7 +17,7 @@ use emmc_port::CardData;
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::{Anomaly, DeviceInfo, ExtCsd};
 
-use super::identity;
+use super::{identity, inferred};
 use crate::capacity::Capacity;
 use crate::finding::{self, Finding};
 use crate::health::{Health, HealthOptions};
@@ -71,6 +71,7 @@ pub(super) fn findings(card: &CardData, parts: &Parts<'_>) -> Vec<Finding> {
         Some(CardKind::Sd) => sd::find(&facts, &mut findings),
         None => {}
     }
+    inferred::mark_evidence(card, &mut findings);
     finding::sort(&mut findings);
     findings
 }

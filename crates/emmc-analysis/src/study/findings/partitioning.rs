@@ -24,7 +24,8 @@ fn set_registers(facts: &Facts<'_>) -> Vec<String> {
     }
     for (index, groups) in hw.gp_groups.iter().enumerate() {
         if let Some(groups) = groups.filter(|groups| *groups > 0) {
-            set.push(format!("GP_SIZE_MULT_{} = {groups} groups", index + 1));
+            let first = 143 + 3 * index;
+            set.push(format!("GP_SIZE_MULT_{}[{}:{first}] = {groups} groups", index + 1, first + 2));
         }
     }
     set

@@ -128,6 +128,31 @@ fn link_errors_stale_values_and_damaged_registers_are_told() {
 }
 
 #[test]
+fn sources_that_disagree_are_told_and_make_no_verdict_good() {
+    use crate::health::{CheckStatus, HealthOptions, check};
+
+    let mut card = emmc(&[(268, 1, 1), (269, 1, 1), (267, 1, 1)]);
+    assert_eq!(severity_of(&card, "sources-conflict"), None);
+    card.conflicts = (0..14).map(|number| format!("FIELD_{number} is 0x01 in a, 0x02 in b")).collect();
+    let finding = found(&card).into_iter().find(|finding| finding.id == "sources-conflict").unwrap();
+    assert_eq!((finding.severity, finding.evidence.len()), (Warning, 13));
+    assert_eq!(
+        (finding.evidence[0].as_str(), finding.evidence[12].as_str()),
+        (card.conflicts[0].as_str(), "and 2 more")
+    );
+    let result = check(&card, &HealthOptions::default());
+    assert_eq!(result.status, CheckStatus::Warning);
+    assert!(
+        result.line.contains("; sources disagree: FIELD_0 is 0x01 in a, 0x02 in b (and 13 more) |"),
+        "{}",
+        result.line
+    );
+    // A warning does not hide what is worse.
+    let worn = CardData { conflicts: card.conflicts, ..emmc(&[(268, 1, 0x0b)]) };
+    assert_eq!(check(&worn, &HealthOptions::default()).status, CheckStatus::Critical);
+}
+
+#[test]
 fn the_csds_protection_and_a_lock_are_told_for_both_kinds() {
     for (kind, bits, id, severity) in
         [(CardKind::Emmc, 0x20, "card-protected-for-good", Critical), (CardKind::Sd, 0x10, "card-protected", Warning)]

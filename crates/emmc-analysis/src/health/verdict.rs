@@ -1,0 +1,108 @@
+//! Health in one word and one sentence: the worst of the standard's registers, the vendor's figures and the way between.
+
+use emmc_port::CardData;
+use emmc_regs::CardKind;
+
+use super::reading::{Absent, LifeReading, Reading};
+use super::vendor_wear::{VendorWear, WearKind};
+use super::{Health, Verdict};
+use crate::finding::Severity;
+
+pub(super) fn verdict(card: &CardData, health: &Health) -> Verdict {
+    let conflicts = conflicts(card);
+    let concerns: Vec<(Severity, &str)> = [
+        (health.bkops_status.severity, health.bkops_status.text.as_str()),
+        (health.exception_events.severity, health.exception_events.text.as_str()),
+        (health.host_link.severity, health.host_link.text.as_str()),
+    ]
+    .into_iter()
+    .chain(conflicts.as_deref().map(|text| (Severity::Warning, text)))
+    .filter(|(severity, _)| *severity <= Severity::Notice)
+    .collect();
+    let mut parts = wear_parts(card, health);
+    parts.extend(concerns.iter().map(|(_, text)| (*text).to_owned()));
+    // Without any word on wear a good link must not make the card good.
+    let worn = known_wear(health).unwrap_or(Severity::Unknown);
+    let severity = concerns.iter().map(|(severity, _)| *severity).chain([worn]).min();
+    Verdict { severity: severity.unwrap_or(Severity::Unknown), sentence: parts.join("; ") }
+}
+
+fn registers(health: &Health) -> [&Reading; 3] {
+    [&health.life_a.reading, &health.life_b.reading, &health.pre_eol]
+}
+
+/// The worst that registers and vendor reports tell of wear.
+fn known_wear(health: &Health) -> Option<Severity> {
+    let registers = registers(health).into_iter().filter(|reading| reading.is_known()).map(|reading| reading.severity);
+    let vendor = health.vendor_wear.iter().map(|wear| wear.severity).filter(|severity| *severity != Severity::Unknown);
+    registers.chain(vendor).min()
+}
+
+fn conflicts(card: &CardData) -> Option<String> {
+    let first = card.conflicts.first()?;
+    let more = card.conflicts.len() - 1;
+    let rest = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    Some(format!("sources disagree: {first}{rest}"))
+}
+
+fn wear_parts(card: &CardData, health: &Health) -> Vec<String> {
+    let bands = [("A", &health.life_a), ("B", &health.life_b)].map(|(cells, life)| (cells, life, band(life)));
+    let mut lives: Vec<String> = Vec::new();
+    for (cells, _, band) in &bands {
+        if let Some(band) = band {
+            let of_life = if lives.is_empty() { " of life used" } else { "" };
+            lives.push(format!("{band}{of_life} (type {cells} cells)"));
+        }
+    }
+    // A value that says nothing is named, or a reader would take the other one for all there is.
+    let silent = bands.iter().filter_map(|(cells, life, _)| undefined(&format!("type {cells}"), &life.reading));
+    let mut parts = vec![lives.into_iter().chain(silent).collect::<Vec<_>>().join(", ")];
+    if health.pre_eol.is_known() {
+        let consumed = health.pre_eol.text.split_once(": ").map(|(_, consumed)| consumed.to_owned());
+        parts.push(consumed.unwrap_or_else(|| format!("reserved blocks {}", health.pre_eol.text)));
+    } else {
+        parts.extend(undefined(health.pre_eol.register, &health.pre_eol));
+    }
+    parts.extend(health.vendor_wear.iter().filter(|wear| is_worth_saying(wear, health)).map(VendorWear::sentence));
+    parts.retain(|part| !part.is_empty());
+    if known_wear(health).is_none() {
+        let registers = registers(health);
+        // Where all are 0 one word says it.
+        if registers.iter().all(|reading| reading.raw.is_none_or(|raw| raw == 0)) {
+            parts.retain(|part| part.contains("vendor's report"));
+        }
+        parts.insert(0, why_unknown(card, health).to_owned());
+    }
+    parts
+}
+
+fn band(life: &LifeReading) -> Option<String> {
+    match (life.used_lower_percent, life.used_upper_percent) {
+        (Some(lower), Some(upper)) => Some(format!("{lower} % to {upper} %")),
+        (Some(lower), None) => Some(format!("past {lower} %")),
+        _ => None,
+    }
+}
+
+/// A register that holds what means nothing.
+fn undefined(name: &str, reading: &Reading) -> Option<String> {
+    match (reading.absent?, reading.raw) {
+        (Absent::NotDefined, _) => Some(format!("{name} not defined")),
+        (Absent::NotAssigned, Some(raw)) => Some(format!("{name} not assigned ({raw:#04x})")),
+        _ => None,
+    }
+}
+
+/// Life always; spare blocks where they matter or PRE_EOL_INFO does not tell.
+fn is_worth_saying(wear: &VendorWear, health: &Health) -> bool {
+    wear.kind == WearKind::Life || wear.severity <= Severity::Notice || !health.pre_eol.is_known()
+}
+
+fn why_unknown(card: &CardData, health: &Health) -> &'static str {
+    match (card.kind, health.life_a.reading.absent) {
+        (Some(CardKind::Sd), _) => "wear cannot be told: SD cards have no standard health register",
+        (_, Some(Absent::PartTooOld)) => "wear cannot be told: the part is older than eMMC 5.0 (EXT_CSD_REV < 7)",
+        (_, Some(Absent::NotInSource)) => "wear cannot be told: this source has no health registers",
+        _ => "wear cannot be told: the part leaves its health registers undefined",
+    }
+}
