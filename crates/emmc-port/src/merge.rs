@@ -73,6 +73,9 @@ impl CardData {
         if let Some((ours, theirs)) = unequal(ours.serial, theirs.serial) {
             return differ(format!("serial number {ours:#010x}"), format!("{theirs:#010x}"));
         }
+        if let Some((ours, theirs)) = ours.name.zip(theirs.name).filter(|(ours, theirs)| !same_name(ours, theirs)) {
+            return differ(format!("product name {ours:?}"), format!("{theirs:?}"));
+        }
         match registers::fixed_difference(self, other) {
             Some((name, ours, theirs)) => differ(format!("{name} {ours:#04x}"), format!("{theirs:#04x}")),
             None => Ok(()),
@@ -98,6 +101,7 @@ impl CardData {
 struct Identity {
     manufacturer_id: Option<u64>,
     serial: Option<u64>,
+    name: Option<String>,
 }
 
 impl Identity {
@@ -114,9 +118,20 @@ impl Identity {
                 .map(|Cid([id, ..])| u64::from(*id))
                 .or(data.stated.manufacturer_id.map(u64::from))
                 .or_else(|| attribute("manfid")),
+            name: cid.zip(kind).map_or_else(
+                || data.stated.name.clone().or_else(|| data.sysfs.get("name").cloned()),
+                |(cid, kind)| String::from_utf8(cid.decode(kind, None).product_name_raw).ok(),
+            ),
             serial: serial.or(data.stated.serial.map(u64::from)).or_else(|| attribute("serial")),
         }
     }
+}
+
+/// Whether one product name is the other, perhaps without its last letters: older U-Boot prints five of an eMMC's six.
+fn same_name(ours: &str, theirs: &str) -> bool {
+    let plain = |name: &str| name.len() >= 3 && name.bytes().all(|letter| matches!(letter, b' '..=b'~'));
+    let (ours, theirs) = (ours.trim_matches(['\0', ' ', '\n']), theirs.trim_matches(['\0', ' ', '\n']));
+    !plain(ours) || !plain(theirs) || ours.starts_with(theirs) || theirs.starts_with(ours)
 }
 
 /// What two sources are called in a message: a file that holds two forms needs more than its name.

@@ -100,6 +100,16 @@ pub enum SnapshotError {
         /// The file's schema.
         found: String,
     },
+    /// Bytes that are no EXT_CSD, whoever saved them.
+    #[error("ext_csd, byte {offset}, has {found}; expected {expected}")]
+    Implausible {
+        /// The byte that gave it away.
+        offset: u64,
+        /// What would have been right.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
     /// Digits that are no register.
     #[error("{key} has {found}; expected {expected} hexadecimal digits")]
     Digits {
@@ -160,6 +170,12 @@ impl TryFrom<Snapshot> for CardData {
         }
         let ext_csd = register::<EXT_CSD_BYTES>("ext_csd", snapshot.ext_csd)?;
         let known = register::<EXT_CSD_BYTES>("ext_csd_known", snapshot.ext_csd_known)?;
+        // A card that never answered, and edited digits, are refused as they are from a file of bytes.
+        let complete = ext_csd.as_ref().filter(|_| known.is_none());
+        if let Some(fault) = complete.and_then(|bytes| crate::saved::ext_csd_fault(bytes)) {
+            let (offset, expected, found) = (fault.offset, fault.expected, fault.found);
+            return Err(SnapshotError::Implausible { offset, expected, found });
+        }
         let inferred: BTreeSet<u16> = snapshot.ext_csd_inferred.into_iter().collect();
         let report = |report: SnapshotReport| {
             let content = bytes_of("reports.content", None, &report.content)?;

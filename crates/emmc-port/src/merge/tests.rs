@@ -72,6 +72,21 @@ fn another_family_or_identity_is_refused() {
 }
 
 #[test]
+fn another_name_is_another_card_and_a_cut_one_is_not() {
+    let named = |name: &str| {
+        let mut data = CardData { kind: Some(CardKind::Emmc), ..CardData::new("info", Format::UBootInfo) };
+        data.stated.name = Some(name.into());
+        data
+    };
+    assert!(merged(with_cid("a", SAMSUNG), named("M8G1G")).is_ok());
+    assert!(merged(with_cid("a", SAMSUNG), named("\u{fffd}\u{1}x")).is_ok());
+    assert_eq!(
+        merged(with_cid("a", SAMSUNG), named("4FTE4")),
+        Err("info: not the same card as a: expected product name \"M8G1GC\", found \"4FTE4\"".into())
+    );
+}
+
+#[test]
 fn a_stripped_checksum_and_a_guessed_family_are_the_same_card() {
     let stripped = format!("{}00", &SAMSUNG[..30]);
     let both = merged(with_cid("a", SAMSUNG), with_cid("b", &stripped)).unwrap();

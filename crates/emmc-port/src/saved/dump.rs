@@ -30,6 +30,8 @@ pub(super) struct Dump {
     pub(super) start: usize,
     /// The bytes from there on; `None` where rows are missing.
     pub(super) bytes: Vec<Option<u8>>,
+    /// The same with the bytes of each word the other way round, when nothing in the dump says which way is right.
+    pub(super) swapped: Option<Vec<Option<u8>>>,
     /// Lines with bytes.
     pub(super) rows: usize,
 }
@@ -42,6 +44,8 @@ struct Row<'t> {
     /// Digits in each group.
     group: usize,
     bytes: Vec<u8>,
+    /// The end of the line, as long as the bytes are many: the column of letters, if there is one.
+    letters: &'t str,
     /// A star follows: rows up to the next address equal this one.
     repeated: bool,
 }
@@ -78,7 +82,9 @@ fn row(line: Line) -> Option<Row> {
         return None;
     }
     let (group, bytes) = groups(rest, !colon && rest.contains('|'))?;
-    Some(Row { line: line.number, address, colon, group, bytes, repeated: false })
+    let column = text.strip_suffix('|').unwrap_or(text);
+    let letters = column.len().checked_sub(bytes.len()).and_then(|start| column.get(start..)).unwrap_or_default();
+    Some(Row { line: line.number, address, colon, group, bytes, letters, repeated: false })
 }
 
 /// The groups of digits up to the column of letters, which two blanks set apart; `hexdump -C` parts its row too.
@@ -117,10 +123,19 @@ fn end_address<'t>(run: &[Row<'t>], line: Line<'t>) -> Option<Row<'t>> {
 fn finish(text: &Text, run: &[Row]) -> Result<Option<Dump>, SourceError> {
     let [first, .., last] = run else { return Ok(None) };
     let Some(radix) = [16, 10, 8].into_iter().find(|&radix| misfit(run, radix).is_none()) else {
-        // Few rows may be anything; a whole column is a dump that was cut or edited.
-        return match misfit(run, 16) {
+        // Few rows may be anything; a whole column is a dump that was cut or edited, in the radix that fits most rows.
+        let radix = [16, 10, 8].into_iter().min_by_key(|&radix| misfits(run, radix).count()).unwrap_or(16);
+        return match misfit(run, radix) {
+            // Words without addresses, of which the first has as many digits as the others.
+            Some(_) if !first.colon && first.address.len() == first.group => Ok(None),
             Some((before, after)) if run.len() > 3 => {
-                let expected = format!("the address {} bytes after {}", before.bytes.len(), before.address);
+                let name = match radix {
+                    8 => "octal",
+                    10 => "decimal",
+                    _ => "hexadecimal",
+                };
+                let count = before.bytes.len();
+                let expected = format!("the {name} address {count} bytes after {}", before.address);
                 Err(text.malformed(after.line, expected, after.address))
             }
             _ => Ok(None),
@@ -134,25 +149,40 @@ fn finish(text: &Text, run: &[Row]) -> Result<Option<Dump>, SourceError> {
         let expected = format!("a dump of at most {DUMP_BYTES_MAX} bytes");
         return Err(text.malformed(first.line, expected, format!("{size} bytes")));
     }
-    let mut bytes = Vec::with_capacity(size as usize);
-    for (row, next) in run.iter().zip(run.iter().skip(1).map(Some).chain([None])) {
-        let printed = in_byte_order(row, base);
-        bytes.extend(printed.iter().copied().map(Some));
-        let end = next.map_or(bytes.len(), |next| offset(next) as usize);
-        if row.repeated {
-            let missing = end.saturating_sub(bytes.len());
-            bytes.extend(printed.iter().copied().cycle().take(missing).map(Some));
+    let assemble = |order: fn(&Row) -> Vec<u8>| {
+        let mut bytes = Vec::with_capacity(size as usize);
+        for (row, next) in run.iter().zip(run.iter().skip(1).map(Some).chain([None])) {
+            let printed = order(row);
+            bytes.extend(printed.iter().copied().map(Some));
+            let end = next.map_or(bytes.len(), |next| offset(next) as usize);
+            if row.repeated {
+                let missing = end.saturating_sub(bytes.len());
+                bytes.extend(printed.iter().copied().cycle().take(missing).map(Some));
+            }
+            bytes.resize(end, None);
         }
-        bytes.resize(end, None);
-    }
+        bytes
+    };
+    let (bytes, swapped) = match order(run, base) {
+        Order::Printed => (assemble(as_printed), None),
+        Order::Words => (assemble(as_words), None),
+        Order::RatherPrinted => (assemble(as_printed), Some(assemble(as_words))),
+        Order::RatherWords => (assemble(as_words), Some(assemble(as_printed))),
+    };
     let start = if base < MEMORY_ADDRESS_MIN { base as usize } else { 0 };
-    Ok(Some(Dump { line: first.line, last_line: last.line, radix, colon: first.colon, start, bytes, rows: run.len() }))
+    let (line, last_line) = (first.line, last.line);
+    Ok(Some(Dump { line, last_line, radix, colon: first.colon, start, bytes, swapped, rows: run.len() }))
 }
 
 /// The first neighbours of which the second does not begin where the first ends.
 fn misfit<'r, 't>(run: &'r [Row<'t>], radix: u32) -> Option<(&'r Row<'t>, &'r Row<'t>)> {
-    let address = |row: &Row| u64::from_str_radix(row.address, radix).ok();
-    run.iter().zip(run.iter().skip(1)).find(|(before, after)| {
+    misfits(run, radix).next()
+}
+
+/// All such neighbours.
+fn misfits<'r, 't>(run: &'r [Row<'t>], radix: u32) -> impl Iterator<Item = (&'r Row<'t>, &'r Row<'t>)> {
+    let address = move |row: &Row| u64::from_str_radix(row.address, radix).ok();
+    run.iter().zip(run.iter().skip(1)).filter(move |(before, after)| {
         let step = address(after).zip(address(before)).and_then(|(after, before)| after.checked_sub(before));
         let bytes = before.bytes.len() as u64;
         // Rows that a star or dots stand for leave a gap of whole rows.
@@ -161,14 +191,53 @@ fn misfit<'r, 't>(run: &'r [Row<'t>], radix: u32) -> Option<(&'r Row<'t>, &'r Ro
     })
 }
 
-/// A row's bytes: `xxd` prints bytes in any grouping, `md.w`, `md.l`, `hexdump` and `od -x` little-endian numbers.
-fn in_byte_order(row: &Row, base: u64) -> Vec<u8> {
-    let as_bytes = row.group <= 2 || (row.colon && base < MEMORY_ADDRESS_MIN);
-    if as_bytes {
-        row.bytes.clone()
-    } else {
-        row.bytes.chunks(row.group / 2).flat_map(|word| word.iter().rev().copied()).collect()
+/// How the bytes lie in the printed words.
+enum Order {
+    /// The first byte is printed first.
+    Printed,
+    /// The words are little-endian numbers.
+    Words,
+    /// As the tool prints that is most used; nothing in the rows proves it.
+    RatherPrinted,
+    /// Likewise.
+    RatherWords,
+}
+
+/// The order of a dump's bytes: the column of letters tells it, which is always in memory's order.
+///
+/// `xxd` groups bytes without reordering, `xxd -e`, `md.w`, `md.l`, `hexdump` and `od -x` print little-endian numbers.
+fn order(run: &[Row], base: u64) -> Order {
+    if run.iter().all(|row| row.group <= 2) {
+        return Order::Printed;
     }
+    let fits =
+        |order: fn(&Row) -> Vec<u8>| run.iter().all(|row| row.bytes.is_empty() || spells(&order(row), row.letters));
+    let by_bytes = run.first().is_some_and(|row| row.colon) && base < MEMORY_ADDRESS_MIN;
+    match (fits(as_printed), fits(as_words)) {
+        (true, false) => Order::Printed,
+        (false, true) => Order::Words,
+        _ if by_bytes => Order::RatherPrinted,
+        _ => Order::RatherWords,
+    }
+}
+
+/// Whether a column of letters shows these bytes, with dots for what cannot be printed.
+fn spells(bytes: &[u8], letters: &str) -> bool {
+    let shown = |byte: u8| if matches!(byte, b' '..=b'~') { byte } else { b'.' };
+    bytes.iter().map(|&byte| shown(byte)).eq(letters.bytes())
+}
+
+fn as_printed(row: &Row) -> Vec<u8> {
+    row.bytes.clone()
+}
+
+fn as_words(row: &Row) -> Vec<u8> {
+    reversed_words(&row.bytes, row.group / 2)
+}
+
+/// Bytes with those of each word the other way round.
+pub(super) fn reversed_words(bytes: &[u8], word: usize) -> Vec<u8> {
+    bytes.chunks(word.max(1)).flat_map(|word| word.iter().rev().copied()).collect()
 }
 
 #[cfg(test)]

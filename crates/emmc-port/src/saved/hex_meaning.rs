@@ -2,7 +2,7 @@
 
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd};
 
-use super::dump::Dump;
+use super::dump::{Dump, reversed_words};
 use super::ext_csd_bytes;
 use super::hex_scan::Block;
 use super::identify;
@@ -10,6 +10,12 @@ use super::labels::Register;
 use super::text::{Text, excerpt};
 use super::vendor_reply;
 use crate::SourceError;
+
+/// How unlike a register words may be before they are taken for none.
+const UNLIKENESS_MAX: usize = 4;
+
+/// How much more unlike one the words must be in the other byte order.
+const UNLIKENESS_APART: usize = 2;
 
 /// What bytes turned out to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +62,7 @@ pub(super) fn of_block(text: &Text, block: &Block) -> Result<Vec<(u64, Meaning)>
     if registers && !dump_like && block.digits != 1024 {
         return block.rows.iter().zip(block.line..).map(|(row, line)| Ok((line, of_row(text, line, row)?))).collect();
     }
-    let bytes = bytes_of(&block.rows.concat());
+    let bytes = block_bytes(text, block)?;
     let meaning = match block.digits {
         1024 => of_512(text, block.line, &bytes)?,
         count if count == 2 * bytes.len() && vendor_reply::has_signature(&bytes) => Meaning::Reply(bytes),
@@ -76,6 +82,22 @@ pub(super) fn of_block(text: &Text, block: &Block) -> Result<Vec<(u64, Meaning)>
     };
     Ok(vec![(block.line, meaning)])
 }
+
+/// The bytes of a block; printed in words, in the byte order that makes sense.
+fn block_bytes(text: &Text, block: &Block) -> Result<Vec<u8>, SourceError> {
+    let bytes = bytes_of(&block.rows.concat());
+    let may_be = (2 * IDS_BYTES..=EXT_CSD_BYTES).contains(&bytes.len());
+    let Some(word) = block.word_digits.filter(|_| may_be) else {
+        return Ok(bytes);
+    };
+    let first: Vec<_> = bytes.iter().copied().map(Some).collect();
+    let second: Vec<_> = reversed_words(&bytes, word / 2).into_iter().map(Some).collect();
+    let chosen = in_order(text, block.line, 0, &first, Some(&second))?;
+    Ok(chosen.iter().map(|byte| byte.unwrap_or_default()).collect())
+}
+
+/// Bytes of CID and of CSD, whose checksum tells more than the order of words could.
+const IDS_BYTES: usize = 16;
 
 const DIGITS: &str = "1024 hexadecimal digits of EXT_CSD, 32 of CID or CSD, 16 of SCR or 128 of SSR";
 
@@ -101,23 +123,65 @@ fn of_row(text: &Text, line: u64, digits: &str) -> Result<Meaning, SourceError> 
 ///
 /// Errors: neither EXT_CSD nor a known reply.
 pub(super) fn of_dump(text: &Text, dump: &Dump) -> Result<Meaning, SourceError> {
-    let given: Option<Vec<u8>> = dump.bytes.iter().copied().collect();
+    let bytes = in_order(text, dump.line, dump.start, &dump.bytes, dump.swapped.as_deref())?;
+    let given: Option<Vec<u8>> = bytes.iter().copied().collect();
     match given {
         Some(bytes) if dump.start == 0 && bytes.len() == EXT_CSD_BYTES => return of_512(text, dump.line, &bytes),
         Some(bytes) if vendor_reply::has_signature(&bytes) => return Ok(Meaning::Reply(bytes)),
         _ => {}
     }
-    let bytes: Vec<u8> = dump.bytes.iter().map(|byte| byte.unwrap_or_default()).collect();
-    if let Some(junk) = ext_csd_bytes::known_junk(&bytes) {
+    let flat: Vec<u8> = bytes.iter().map(|byte| byte.unwrap_or_default()).collect();
+    if let Some(junk) = ext_csd_bytes::known_junk(&flat) {
         return Err(text.malformed(dump.line, "a register", junk));
     }
     // Bytes 192, 194 and 196 tell the register; a dump that begins later cannot be checked.
-    let fault = if dump.start == 0 { ext_csd_bytes::fault(&bytes) } else { None };
-    let fits = dump.start.saturating_add(bytes.len()) <= EXT_CSD_BYTES;
+    let fault = if dump.start == 0 { ext_csd_bytes::fault(&flat) } else { None };
+    let fits = dump.start.saturating_add(flat.len()) <= EXT_CSD_BYTES;
     match fault {
-        None if fits => Ok(part(dump.start, &dump.bytes)),
+        None if fits => Ok(part(dump.start, bytes)),
         Some(fault) => Err(text.malformed(dump.line, fault.expected, fault.found)),
-        None => Err(text.malformed(dump.line, "a dump of the 512 bytes of EXT_CSD", format!("{} bytes", bytes.len()))),
+        None => Err(text.malformed(dump.line, "a dump of the 512 bytes of EXT_CSD", format!("{} bytes", flat.len()))),
+    }
+}
+
+/// Which of two readings of a dump in words makes sense; the first unless there is a second.
+///
+/// Errors: both do, or neither.
+fn in_order<'b>(
+    text: &Text,
+    line: u64,
+    start: usize,
+    first: &'b [Option<u8>],
+    second: Option<&'b [Option<u8>]>,
+) -> Result<&'b [Option<u8>], SourceError> {
+    let Some(second) = second.filter(|second| *second != first) else { return Ok(first) };
+    let flat = |bytes: &[Option<u8>]| -> Vec<u8> { bytes.iter().map(|byte| byte.unwrap_or_default()).collect() };
+    let known = |bytes: &[Option<u8>]| {
+        let bytes = flat(bytes);
+        vendor_reply::has_signature(&bytes) || ext_csd_bytes::known_junk(&bytes).is_some()
+    };
+    match (known(first), known(second)) {
+        (true, false) => return Ok(first),
+        (false, true) => return Ok(second),
+        _ => {}
+    }
+    let unlikeness = |bytes: &[Option<u8>]| {
+        let forward = ext_csd_bytes::unlikeness(start, bytes);
+        let reversed: Vec<_> = bytes.iter().rev().copied().collect();
+        let whole = start == 0 && bytes.len() == EXT_CSD_BYTES;
+        let backward = if whole { ext_csd_bytes::unlikeness(0, &reversed) } else { None };
+        forward.into_iter().chain(backward).min().filter(|&unlikeness| unlikeness <= UNLIKENESS_MAX)
+    };
+    let clear = |less: usize, more: Option<usize>| more.is_none_or(|more| more >= less + UNLIKENESS_APART);
+    match (unlikeness(first), unlikeness(second)) {
+        (Some(ours), theirs) if clear(ours, theirs) => Ok(first),
+        (ours, Some(theirs)) if clear(theirs, ours) => Ok(second),
+        (ours, _) => {
+            let found =
+                if ours.is_some() { "words that could be either" } else { "words that are a register in neither" };
+            let expected = "EXT_CSD in words of which one byte order makes sense; dump bytes instead, e.g. with xxd -p";
+            Err(text.malformed(line, expected, found))
+        }
     }
 }
 

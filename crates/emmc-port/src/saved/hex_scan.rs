@@ -2,7 +2,7 @@
 
 use super::dump::{self, Dump};
 use super::labels::{self, Labelled, Register};
-use super::text::Text;
+use super::text::{Line, Text};
 use crate::SourceError;
 
 /// Digits of one block at most: the largest saved reply.
@@ -20,6 +20,8 @@ pub(super) struct Block {
     pub(super) rows: Vec<String>,
     /// All digits.
     pub(super) digits: usize,
+    /// Digits in each word, when every line has several of one width.
+    pub(super) word_digits: Option<usize>,
     /// The register whose file the line before asks for.
     pub(super) asked: Option<Register>,
     /// Whether a star follows, for rows that were left out.
@@ -62,7 +64,7 @@ pub(super) fn scan<'t>(text: &'t Text) -> Result<Scan<'t>, SourceError> {
         let digits = labels::digits(line.text.trim_matches([' ', '\t', '"', '{', '}']));
         if let Some(digits) = digits.filter(|digits| expected || digits.len() >= LINE_DIGITS_MIN) {
             hexadecimal += 1;
-            take_digits(&mut scan.blocks, line.number, digits, before);
+            take_digits(&mut scan.blocks, line, digits, before);
             before = Before::Digits;
             continue;
         }
@@ -104,18 +106,30 @@ enum Before<'t> {
     Other,
 }
 
-fn take_digits(blocks: &mut Vec<Block>, line: u64, digits: String, before: Before) {
+fn take_digits(blocks: &mut Vec<Block>, line: Line, digits: String, before: Before) {
+    let word_digits = word_digits(line.text);
+    let begun = Block { line: line.number, word_digits, ..Block::default() };
     match before {
         Before::Digits => {}
-        Before::Asked(register) => blocks.push(Block { line, asked: Some(register), ..Block::default() }),
-        _ => blocks.push(Block { line, ..Block::default() }),
+        Before::Asked(register) => blocks.push(Block { asked: Some(register), ..begun }),
+        _ => blocks.push(begun),
     }
     if let Some(block) = blocks.last_mut() {
+        block.word_digits = block.word_digits.filter(|_| block.word_digits == word_digits);
         block.digits = block.digits.saturating_add(digits.len());
         if block.digits <= BLOCK_DIGITS_MAX {
             block.rows.push(digits);
         }
     }
+}
+
+/// Digits in each of several words of one width, as `od -An -tx2` prints them.
+fn word_digits(line: &str) -> Option<usize> {
+    let words = line.split([' ', '\t', ',']).filter(|word| !word.is_empty());
+    let mut words = words.map(|word| word.strip_prefix("0x").unwrap_or(word).len());
+    let first = words.next().filter(|digits| matches!(digits, 4 | 8 | 16))?;
+    let second = words.next()?;
+    (second == first && words.all(|digits| digits == first)).then_some(first)
 }
 
 #[cfg(test)]

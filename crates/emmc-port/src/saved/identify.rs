@@ -36,9 +36,10 @@ fn is_scr_like(bytes: &[u8]) -> bool {
     bits(bytes, 63, 60) == 0 && bits(bytes, 59, 56) <= 2 && bits(bytes, 51, 48) == 0b0101
 }
 
-/// A bus width of 1 or 4 lines, and a known SD_CARD_TYPE.
+/// A bus width of 1 or 4 lines, a known SD_CARD_TYPE and SPEED_CLASS, and not one byte over and over.
 fn is_ssr_like(bytes: &[u8]) -> bool {
-    matches!(bits(bytes, 511, 510), 0 | 2) && bits(bytes, 495, 480) <= 2
+    let repeated = bytes.iter().zip(bytes.iter().skip(1)).all(|(byte, next)| byte == next);
+    matches!(bits(bytes, 511, 510), 0 | 2) && bits(bytes, 495, 480) <= 2 && bits(bytes, 447, 440) <= 4 && !repeated
 }
 
 /// A product name of letters with blanks or zeros only behind them, and an OEM field of either family.
@@ -123,7 +124,11 @@ mod tests {
         let mut ssr = [0; 64];
         ssr[0] = 0x80;
         assert_eq!(register(&ssr), Some(Register::Ssr));
-        assert_eq!(register(&[0x77; 64]), None);
+        assert_eq!((register(&[0x77; 64]), register(&[0xaa; 64]), register(&[0; 64])), (None, None, None));
+        ssr[8] = 4;
+        assert_eq!(register(&ssr), Some(Register::Ssr));
+        ssr[8] = 5;
+        assert_eq!(register(&ssr), None);
         assert_eq!(register(&[0; 20]), None);
     }
 }

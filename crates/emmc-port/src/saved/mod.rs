@@ -25,6 +25,7 @@ mod vendor_reply;
 mod vendor_text;
 
 use crate::{CardData, Place, RegisterSource, SourceError};
+pub(crate) use ext_csd_bytes::fault as ext_csd_fault;
 use text::{Text, excerpt};
 
 /// Bytes that [`read`] accepts at most; callers need not read further.
@@ -94,6 +95,9 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<CardData, SourceError> {
     if bytes.len() > SOURCE_BYTES_MAX {
         let found = format!("{} bytes", bytes.len());
         return wrong(Place::Byte(SOURCE_BYTES_MAX as u64), "at most 8 MiB", found);
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return wrong(Place::Line(1), "what was saved of a card", "nothing but blanks".into());
     }
     match Text::new(name, bytes)? {
         Some(text) if binary::other_file(bytes).is_none() => read_text(&text),

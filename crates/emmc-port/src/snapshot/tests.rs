@@ -2,6 +2,15 @@ use super::*;
 use crate::{Disk, Filesystem, Format, Partition, StatedSize};
 use emmc_units::{Bytes, Sectors};
 
+/// An EXT_CSD that a card could have.
+fn registers() -> [u8; EXT_CSD_BYTES] {
+    let mut bytes = [0; EXT_CSD_BYTES];
+    for (offset, value) in [(0, 0x81), (2, 0x7f), (192, 8), (194, 2), (196, 0x57), (212, 1), (504, 1)] {
+        bytes[offset] = value;
+    }
+    bytes
+}
+
 /// Data with something in every field.
 fn everything() -> CardData {
     let size = StatedSize { text: "7.3 GiB".into(), min: Bytes(1), max: Bytes(2) };
@@ -11,7 +20,7 @@ fn everything() -> CardData {
     data.kind = Some(CardKind::Emmc);
     data.cid = Cid::parse_hex("1501004d384731474303dc0db061506f").ok();
     data.csd = Some([0xd0, 0x27, 1, 0x32, 0x0f, 0x59, 3, 0xff, 0xf6, 0xdb, 0xff, 0xef, 0x8e, 0x40, 0x40, 0x0d]);
-    data.ext_csd = Some(ExtCsd::from_bytes(std::array::from_fn(|index| index as u8)));
+    data.ext_csd = Some(ExtCsd::from_bytes(registers()));
     (data.ocr, data.rca, data.status) = (Some(0xc0ff_8080), Some(1), Some(0x900));
     data.scr = Some([2, 0x35, 0x80, 0x43, 0, 0, 0, 0]);
     data.ssr = Some([0x5a; 64]);
@@ -77,7 +86,7 @@ fn keys_of_a_newer_version_are_ignored_and_missing_ones_are_unknown() {
 fn the_registers_are_digits_and_the_mask_is_only_there_when_needed() {
     let snapshot = Snapshot::from(&everything());
     assert_eq!(snapshot.cid.as_deref(), Some("1501004d384731474303dc0db061506f"));
-    assert_eq!(snapshot.ext_csd.as_deref().map(|digits| &digits[..8]), Some("00010203"));
+    assert_eq!(snapshot.ext_csd.as_deref().map(|digits| &digits[..8]), Some("81007f00"));
     assert_eq!(snapshot.ext_csd_known, None);
     assert_eq!(snapshot.reports[0].content, "00ff0a");
 }
@@ -107,6 +116,24 @@ fn what_is_no_snapshot_of_this_version_is_refused() {
     ] {
         assert_eq!(message, expected);
     }
+}
+
+#[test]
+fn what_no_card_answers_is_refused_as_from_a_file_of_bytes() {
+    let read = |bytes: [u8; EXT_CSD_BYTES]| {
+        let data = CardData { ext_csd: Some(ExtCsd::from_bytes(bytes)), ..CardData::default() };
+        crate::saved::read("s", &serde_json::to_vec(&Snapshot::from(&data)).unwrap()).map_err(|error| error.to_string())
+    };
+    let mut revision = registers();
+    revision[192] = 99;
+    for (bytes, message) in [
+        ([0xff; EXT_CSD_BYTES], "ext_csd, byte 0, has 0xff 512 times; expected EXT_CSD"),
+        ([0; EXT_CSD_BYTES], "ext_csd, byte 0, has 0x00 512 times; expected EXT_CSD"),
+        (revision, "ext_csd, byte 192, has 0x63; expected EXT_CSD_REV from 0 to 9"),
+    ] {
+        assert_eq!(read(bytes), Err(format!("s: at byte 0: expected a snapshot of emmclab, found {message}")));
+    }
+    assert_eq!(read(registers()).unwrap().ext_csd.unwrap().bytes(), &registers());
 }
 
 #[test]

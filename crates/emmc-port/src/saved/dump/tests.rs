@@ -108,8 +108,20 @@ fn what_is_no_dump_is_none_and_a_broken_one_is_told() {
     let broken = [0, 8, 24, 32, 40].map(row).concat();
     assert_eq!(
         read(&broken),
-        Err("log: at line 3: expected the address 8 bytes after 00000008, found 00000018".into())
+        Err("log: at line 3: expected the hexadecimal address 8 bytes after 00000008, found 00000018".into())
     );
+    // U-Boot's decimal rows of ten, one of which is missing or comes twice.
+    let row = |offset: usize| format!("{offset:03}:  {}\n", "00 ".repeat(10.min(512 - offset)));
+    let rows = |offsets: &mut dyn Iterator<Item = usize>| read(&offsets.map(row).collect::<String>());
+    assert_eq!(
+        rows(&mut (0..512).step_by(10).filter(|&offset| offset != 160)),
+        Err("log: at line 17: expected the decimal address 10 bytes after 150, found 170".into())
+    );
+    assert_eq!(
+        rows(&mut (0..512).step_by(10).chain([260])),
+        Err("log: at line 53: expected the decimal address 2 bytes after 510, found 260".into())
+    );
+    let row = |address: u32| format!("{address:08x}: 00 01 02 03 04 05 06 07\n");
     let large: String = (0..513).map(|index| row(index * 8)).collect();
     assert_eq!(read(&large), Err("log: at line 1: expected a dump of at most 4096 bytes, found 4104 bytes".into()));
     assert_eq!(read("ffffffffffffffff: 01\nffffffffffffffff: 01\n"), Ok(Vec::new()));

@@ -29,7 +29,7 @@ fn registers_come_alone_or_several_labelled_or_not() {
 
 #[test]
 fn an_sd_cards_registers_are_told_by_their_length() {
-    let ssr = "00".repeat(8) + &"0500320100000000".repeat(7);
+    let ssr = "00".repeat(8) + "0402900000000000" + &"00".repeat(48);
     let data = read(&format!("0235804300000000\n{ssr}\n")).unwrap();
     assert_eq!((data.scr, data.kind), (Some([2, 0x35, 0x80, 0x43, 0, 0, 0, 0]), Some(CardKind::Sd)));
     assert_eq!(data.ssr.map(Vec::from), Some(bytes_of(&ssr)));

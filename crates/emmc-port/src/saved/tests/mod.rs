@@ -7,6 +7,7 @@ mod agreement;
 mod mutations;
 mod real;
 mod refused;
+mod words;
 
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
