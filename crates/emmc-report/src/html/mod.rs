@@ -78,8 +78,11 @@ fn head(document: &Document) -> Markup {
     }
 }
 
+/// Other sections than the one of the findings repeat what these say: where there is one, it alone counts.
 fn count(document: &Document, severity: Severity) -> usize {
-    let blocks = document.sections.iter().flat_map(|section| &section.blocks);
+    let findings = document.sections.iter().find(|section| section.id == "findings");
+    let counted = findings.map_or(document.sections.as_slice(), std::slice::from_ref);
+    let blocks = counted.iter().flat_map(|section| &section.blocks);
     let findings = blocks.filter_map(|block| if let Block::Findings(findings) = block { Some(findings) } else { None });
     findings.flatten().filter(|finding| finding.severity == severity).count()
 }

@@ -136,3 +136,13 @@ fn the_sheet_covers_dark_narrow_and_print() {
     }
     assert!(page.contains(r#"<footer class="foot">emmclab 0.1.0</footer>"#));
 }
+
+#[test]
+fn what_the_findings_say_is_not_counted_again() {
+    let mut document = Document::new("A part");
+    let critical = || vec![Finding::new(Severity::Critical, "id", "worn")];
+    document.section("findings", "Findings").push(critical());
+    document.section("health", "Health").push(critical());
+    let page = html(&document, &HtmlOptions::default());
+    assert!(page.contains(r#"<li class="severity critical">1 critical</li></ul>"#), "{page}");
+}

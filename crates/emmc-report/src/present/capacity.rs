@@ -1,6 +1,8 @@
 //! Capacity accounting as a section.
 
-use emmc_analysis::capacity::{Alignment, AlignmentUnit, Amount, Area, Capacity, FilesystemLine, PartitionTable};
+use emmc_analysis::capacity::{
+    Alignment, AlignmentUnit, Amount, Area, AreaName, Capacity, FilesystemLine, PartitionTable,
+};
 
 use crate::{Align, BarItem, Bars, Document, Section, Table, Tone};
 
@@ -31,25 +33,29 @@ pub fn capacity(capacity: &Capacity, document: &mut Document) {
 }
 
 fn amount(amount: &Amount) -> String {
-    match (amount.bytes, amount.min_bytes, amount.max_bytes) {
-        (Some(bytes), ..) => format!("{bytes} = {} bytes", bytes.0),
-        (None, Some(min), Some(max)) => format!("{} to {}", min.rounded(), max.rounded()),
+    amount.bytes.map_or_else(|| range(amount), |bytes| format!("{bytes} = {} bytes", bytes.0))
+}
+
+/// A size that was printed rounded, with nothing left out of it.
+fn range(amount: &Amount) -> String {
+    match (amount.min_bytes, amount.max_bytes) {
+        (Some(min), Some(max)) => format!("{} to {}", min.rounded_down(), max.rounded_up()),
         _ => "unknown".into(),
     }
 }
 
-/// The share of each area; absent where fewer than two sizes are exact.
+/// The share of each area; absent where one is not known exactly, for then every share would be wrong.
 fn area_bars(areas: &[Area]) -> Option<Bars> {
     let mut bars = Bars::stacked("Areas of the part", "MiB");
     let mut at = 0.0;
     for area in areas {
-        if let Some(bytes) = area.size.bytes.filter(|bytes| bytes.0 > 0) {
-            let end = at + bytes.0 as f64 / f64::from(1 << 20);
-            bars = bars.item(BarItem::range(area.name.to_string(), at, end).value(bytes.to_string()));
-            at = end;
-        }
+        let bytes = area.size.bytes?;
+        let end = at + bytes.0 as f64 / f64::from(1 << 20);
+        bars = bars.item(BarItem::range(area.name.to_string(), at, end).value(bytes.to_string()));
+        at = end;
     }
-    (bars.items.len() > 1).then(|| bars.max(at))
+    let has_user = areas.iter().any(|area| area.name == AreaName::User);
+    (has_user && areas.len() > 1).then(|| bars.max(at))
 }
 
 fn areas(areas: &[Area]) -> Table {
@@ -62,11 +68,7 @@ fn areas(areas: &[Area]) -> Table {
         ("source", Align::Left),
     ]);
     for area in areas {
-        let size = match (area.size.bytes, area.size.min_bytes, area.size.max_bytes) {
-            (Some(bytes), ..) => bytes.to_string(),
-            (None, Some(min), Some(max)) => format!("{} to {}", min.rounded(), max.rounded()),
-            _ => "unknown".into(),
-        };
+        let size = area.size.bytes.map_or_else(|| range(&area.size), |bytes| bytes.to_string());
         let mut remark = match area.enhanced {
             Some(true) => "enhanced".to_owned(),
             _ => String::new(),
@@ -154,4 +156,35 @@ fn filesystems(list: &[FilesystemLine]) -> Table {
         ]);
     }
     table.caption("Filesystems")
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_units::Bytes;
+
+    use super::*;
+
+    fn area(name: AreaName, size: Amount) -> Area {
+        Area { name, size, also: Vec::new(), enhanced: None, enhanced_part: None }
+    }
+
+    #[test]
+    fn a_range_holds_every_size_that_it_stands_for() {
+        // U-Boot prints 7.3 GiB for a part of 7512 MiB, which is 7.336.
+        let size = Amount::between(Bytes(7_784_628_224), Bytes(7_892_002_406), "text");
+        assert_eq!(range(&size), "7.25 GiB to 7.35 GiB");
+        assert_eq!(areas(&[area(AreaName::User, size)]).rows[0][1].text, "7.25 GiB to 7.35 GiB");
+    }
+
+    #[test]
+    fn shares_are_drawn_only_where_every_size_is_exact() {
+        let exact = |name, mib: u64| area(name, Amount::exact(Bytes(mib << 20), "register"));
+        let rounded = area(AreaName::User, Amount::between(Bytes(1 << 30), Bytes(2 << 30), "text"));
+        let (boot, rpmb) = (exact(AreaName::Boot1, 32), exact(AreaName::Rpmb, 4));
+        let drawn = |areas: &[Area]| area_bars(areas).map(|bars| bars.items.len());
+        assert_eq!(drawn(&[exact(AreaName::User, 7512), boot.clone(), rpmb.clone()]), Some(3));
+        assert_eq!(drawn(&[rounded, boot.clone(), rpmb.clone()]), None);
+        assert_eq!(drawn(&[boot, rpmb]), None);
+        assert_eq!(drawn(&[exact(AreaName::User, 7512)]), None);
+    }
 }

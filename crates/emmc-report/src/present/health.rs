@@ -35,8 +35,9 @@ pub fn health_sections(parts: HealthParts<'_>, document: &mut Document) {
     }
     if !health.cannot_tell.is_empty() {
         let section = document.section("cannot-tell", "What cannot be told");
-        section
-            .push(health.cannot_tell.iter().map(|one| KeyValue::new(one.what.as_str(), one.why.as_str())).collect::<Vec<_>>());
+        section.push(
+            health.cannot_tell.iter().map(|one| KeyValue::new(one.what.as_str(), one.why.as_str())).collect::<Vec<_>>(),
+        );
     }
     host_link(&health.host_link, document);
     if let Some(forecast) = parts.forecast {
