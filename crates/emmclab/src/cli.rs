@@ -157,12 +157,12 @@ pub(crate) struct HealthArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Warn from this percentage of used life on
-    #[arg(long, short = 'w', value_name = "PERCENT", default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=100))]
-    pub(crate) warning: u8,
-    /// Critical from this percentage of used life on
-    #[arg(long, short = 'c', value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=100))]
-    pub(crate) critical: u8,
+    /// Warn from this percentage of used life on [default: 90, or --critical where that is lower]
+    #[arg(long, short = 'w', value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) warning: Option<u8>,
+    /// Critical from this percentage of used life on [default: 100]
+    #[arg(long, short = 'c', value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) critical: Option<u8>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> CommandResult {
 }
 
 fn checked(args: &CheckArgs, output: &mut Output) -> CommandResult {
-    let options = HealthOptions::new(args.warning, args.critical)?;
+    let options = HealthOptions::from_given(args.warning, args.critical)?;
     let card = source::open(&args.source)?;
     let result = check(&card, &options);
     if output.is_json() {
