@@ -191,7 +191,12 @@ pub(crate) fn crc_value(register: &[u8]) -> FieldValue {
 /// Printable letters as they are, the rest as escapes; what pads the end is dropped.
 fn escaped(name: &[u8]) -> String {
     let length = name.iter().rposition(|&byte| byte != b' ' && byte != 0).map_or(0, |last| last + 1);
-    name.get(..length).unwrap_or_default().escape_ascii().to_string()
+    let letter = |byte: &u8| match byte {
+        // Quotes are as printable as any letter; the standard library escapes them for its own literals.
+        b'"' | b'\'' => char::from(*byte).to_string(),
+        byte => byte.escape_ascii().to_string(),
+    };
+    name.get(..length).unwrap_or_default().iter().map(letter).collect()
 }
 
 impl Package {

@@ -130,7 +130,7 @@ fn snapshot_documents() {
         "snapshot -o - --sysroot {sysfs/board} mmcblk0
         snapshot -o - --sysroot {sysfs/board} mmcblk1
         snapshot -o - {seeds_console/uboot_mmc_info_after_imx8qm.txt}
-        snapshot -o - {mmc_extcsd_text/samsung-klm-8g/extcsd.txt} --with {emmcparm/cisco-hynix-hbg4e/emmcparm_V.txt}
+        snapshot -o - {hwpartition/cisco-hynix-hbg4e/sd_partition.txt} --with {emmcparm/cisco-hynix-hbg4e/emmcparm_V.txt}
         snapshot -o - {seeds_console/fdisk_colibri-imx6s.txt} --with {seeds_console/df_colibri-imx6s.txt}
         snapshot -o - {seeds_console/emmcparm_erase_count.txt}
         snapshot -o - {sdmon/sandisk-ultra-sd128/mmc_cid_csd_read.txt}",
@@ -276,5 +276,6 @@ fn compare(name: &str, keys: &BTreeSet<String>) {
     let gone: Vec<_> = golden.difference(keys).collect();
     let new: Vec<_> = keys.difference(&golden).collect();
     assert!(gone.is_empty(), "{name}: keys that scripts may use are gone: {gone:?} (new: {new:?})");
-    assert!(new.is_empty(), "{name}: new keys, to be added to {} if they are meant: {new:?}", path.display());
+    let how = "if they are meant, run with EMMCLAB_WRITE_KEYS=1 and read the difference";
+    assert!(new.is_empty(), "{name}: new keys; {how}: {new:?}");
 }

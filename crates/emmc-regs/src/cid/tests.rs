@@ -47,6 +47,13 @@ fn other_emmcs_read_as_published() {
 }
 
 #[test]
+fn a_name_escapes_what_is_not_printable_and_nothing_else() {
+    for (digits, name) in [("3c623e262227", "<b>&\"'"), ("1b5b33316d5c", "\\x1b[31m\\\\"), ("4120420a0020", "A B\\n")] {
+        assert_eq!(emmc(&format!("150100{digits}0fdac7c0381400"), 8).product_name, name);
+    }
+}
+
+#[test]
 fn sd_cards_read_as_their_sysfs_attributes_do() {
     // The card of the same board: name SD16G, oemid 0x5048, hwrev 0x3, fwrev 0x0, serial 0xda89b829, date 11/2015.
     let phison = sd("275048534431364730da89b82900fb61");

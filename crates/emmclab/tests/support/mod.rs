@@ -5,6 +5,7 @@
 
 pub(crate) mod cards;
 pub(crate) mod schema;
+pub(crate) mod shim;
 
 use std::ffi::OsStr;
 use std::io::Write;
