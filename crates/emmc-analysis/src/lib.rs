@@ -7,6 +7,7 @@ pub mod capacity;
 pub mod finding;
 pub mod health;
 pub mod hwpart;
+mod inferred;
 pub mod registers;
 pub mod study;
 pub mod vendor;

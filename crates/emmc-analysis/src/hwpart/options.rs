@@ -11,6 +11,7 @@ use super::model::CellModel;
 use super::plan::{HwPartPlan, plan};
 use super::refusal::Refusal;
 use super::request::{EnhRequest, ExtAttribute, GpRequest, LayoutRequest};
+use crate::inferred;
 
 /// What hardware partitioning a card has, and what it could still have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -88,7 +89,7 @@ pub fn options(card: &CardData) -> HwPartOptions {
         partitioned: partitioned(&facts),
         group_bytes: facts.group,
         max_enhanced: max_enhanced(&facts, &whole),
-        wrrel: wrrel(&facts),
+        wrrel: wrrel(card, &facts),
         why_not: whole.refusals,
     }
 }
@@ -139,7 +140,7 @@ fn names(bits: u8) -> Vec<&'static str> {
     (0..5).filter(|area| bits >> area & 1 == 1).map(|area| AREAS[area]).collect()
 }
 
-fn wrrel(facts: &Facts) -> WrRelOptions {
+fn wrrel(card: &CardData, facts: &Facts) -> WrRelOptions {
     let hw = &facts.info.hw_partition;
     let (can_set, why) = match (facts.is_sd, hw.completed, hw.wr_rel_writable) {
         (true, ..) => (Some(false), "an SD card has no such setting"),
@@ -151,7 +152,9 @@ fn wrrel(facts: &Facts) -> WrRelOptions {
         (_, None, None) => (None, "the source tells neither WR_REL_PARAM nor PARTITION_SETTING_COMPLETED"),
     };
     let on = hw.wr_rel_set.filter(|_| !facts.is_sd).map(names);
-    WrRelOptions { can_set, on, why: why.into() }
+    let completed = hw.completed == Some(true) && !facts.is_sd && card.is_inferred(155);
+    let why = if completed { format!("{why}{}", inferred::INFERRED) } else { why.to_owned() };
+    WrRelOptions { can_set, on, why }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::rules::refusals;
 use super::warnings::warnings;
 use super::writes::{AfterCommit, RegisterWrite, after_commit, writes};
 use crate::finding::Finding;
+use crate::inferred;
 
 /// What a request would do to a card, and every reason not to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,7 +43,12 @@ pub struct HwPartPlan {
 /// Plans a layout. It never fails and never sends anything: whatever is in the way is a refusal.
 pub fn plan(card: &CardData, request: &LayoutRequest) -> HwPartPlan {
     let case = Case::new(card, request);
-    let refusals = refusals(&case);
+    let mut refusals = refusals(&case);
+    // Whatever is not known was not inferred either.
+    let told = refusals.iter_mut().filter(|refusal| refusal.rule != "register-unknown");
+    inferred::mark(card, told.flat_map(|refusal| &mut refusal.evidence));
+    let mut warnings = warnings(&case);
+    inferred::mark(card, warnings.iter_mut().flat_map(|warning| &mut warning.evidence));
     let layout = Layout::new(&case);
     // The rules leave nothing that cannot be computed; were one to miss it, no write must come of it either.
     let accepted = layout.as_ref().filter(|_| refusals.is_empty());
@@ -54,7 +60,7 @@ pub fn plan(card: &CardData, request: &LayoutRequest) -> HwPartPlan {
         requested: request.arguments(),
         after: accepted.map(|layout| after_commit(&case, layout, &writes)),
         commands: accepted.and_then(|layout| commands(&case, layout, card)),
-        warnings: warnings(&case),
+        warnings,
         refusals,
         layout,
         writes,

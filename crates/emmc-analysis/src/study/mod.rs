@@ -6,7 +6,6 @@ mod bus_mode;
 mod configuration;
 mod findings;
 mod identity;
-mod inferred;
 
 use emmc_port::{CardData, Origin};
 use emmc_regs::ext_csd::Anomaly;

@@ -17,7 +17,8 @@ use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
 use serde::Serialize;
 
 pub(super) use self::protection::boot_source;
-use super::{identity, inferred};
+use super::identity;
+use crate::inferred;
 
 /// What a setting is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

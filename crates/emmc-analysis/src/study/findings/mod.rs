@@ -17,10 +17,11 @@ use emmc_port::CardData;
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::{Anomaly, DeviceInfo, ExtCsd};
 
-use super::{identity, inferred};
+use super::identity;
 use crate::capacity::Capacity;
 use crate::finding::{self, Finding};
 use crate::health::{Health, HealthOptions};
+use crate::inferred;
 use crate::vendor::{Refusal, VendorHealth};
 
 /// What the rules look at.
@@ -71,7 +72,7 @@ pub(super) fn findings(card: &CardData, parts: &Parts<'_>) -> Vec<Finding> {
         Some(CardKind::Sd) => sd::find(&facts, &mut findings),
         None => {}
     }
-    inferred::mark_evidence(card, &mut findings);
+    inferred::mark(card, findings.iter_mut().flat_map(|finding| &mut finding.evidence));
     finding::sort(&mut findings);
     findings
 }

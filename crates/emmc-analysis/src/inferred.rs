@@ -2,22 +2,20 @@
 
 use emmc_port::CardData;
 
-use crate::finding::Finding;
-
 /// What follows a citation of a register that was not read.
-const INFERRED: &str = " (inferred from U-Boot's text)";
+pub(crate) const INFERRED: &str = " (inferred from U-Boot's text)";
 
-/// Marks every finding's evidence that cites such a register.
-pub(super) fn mark_evidence(card: &CardData, findings: &mut [Finding]) {
-    for evidence in findings.iter_mut().flat_map(|finding| &mut finding.evidence) {
-        if let Some(marked) = marked(card, evidence) {
-            *evidence = marked;
+/// Marks every text that cites such a register.
+pub(crate) fn mark<'a>(card: &CardData, citations: impl Iterator<Item = &'a mut String>) {
+    for citation in citations {
+        if let Some(marked) = marked(card, citation) {
+            *citation = marked;
         }
     }
 }
 
 /// The citation with its mark; `None` where all that it cites was read.
-pub(super) fn marked(card: &CardData, citation: &str) -> Option<String> {
+pub(crate) fn marked(card: &CardData, citation: &str) -> Option<String> {
     let cites = card.ext_csd.is_some() && cited(citation).any(|(from, to)| (from..=to).any(|at| card.is_inferred(at)));
     cites.then(|| format!("{citation}{INFERRED}"))
 }
