@@ -39,6 +39,12 @@ const LABELS: [(&str, &str, bool); 21] = [
     ("host capabilities", "host capabilities", false),
 ];
 
+/// What U-Boot prints behind `MMC version`.
+const VERSIONS: [&str; 17] = [
+    "1.2", "1.4", "2.2", "3", "3.0", "4", "4.0", "4.1", "4.2", "4.3", "4.4", "4.4.1", "4.41", "4.5", "5.0", "5.1",
+    "5.1.11",
+];
+
 /// Bytes in one step of BOOT_SIZE_MULT and RPMB_SIZE_MULT.
 const AREA_STEP_BYTES: u64 = 128 << 10;
 
@@ -64,6 +70,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     info.identity(&mut data)?;
     let mut bits = RegisterBits::new(text);
     info.sizes(&mut data.stated, &mut bits)?;
+    info.other_capacity()?.into_iter().for_each(|note| data.note(note));
     if data.kind == Some(CardKind::Emmc) {
         info.registers(&mut bits)?;
         data.ext_csd = bits.finish();
@@ -174,7 +181,11 @@ impl Info<'_> {
         stated.bus_width = self.value("Bus Width").map(String::from);
         data.kind = match (self.value("MMC"), self.value("SD")) {
             (Some(version), None) => {
-                stated.mmc_version = Some(version.to_string());
+                let known = VERSIONS.contains(&version);
+                stated.mmc_version = Some(version.to_string()).filter(|_| known);
+                if !known {
+                    data.note(format!("MMC version {version} is not known; it is left out"));
+                }
                 Some(CardKind::Emmc)
             }
             (None, Some(_)) => Some(CardKind::Sd),
@@ -201,6 +212,10 @@ impl Info<'_> {
         stated.enh_user_size = self.size("User Enhanced Size")?.map(|(size, _)| size);
         if let Some((size, _)) = self.size("HC WP Group Size")? {
             let units = uboot_size::only_multiple(&size, ERASE_UNIT_BYTES);
+            if size.max.0 == 0 || uboot_size::no_multiple(&size, ERASE_UNIT_BYTES) {
+                let expected = "a multiple of 512 KiB for HC WP Group Size";
+                return Err(self.text.malformed(self.line("HC WP Group Size"), expected, excerpt(&size.text)));
+            }
             stated.hc_wp_group = units.map(|units| Bytes(units * ERASE_UNIT_BYTES));
             if units == Some(1) {
                 let line = self.line("HC WP Group Size");
@@ -215,6 +230,21 @@ impl Info<'_> {
             stated.erase_group = exact;
         }
         Ok(())
+    }
+
+    /// `Capacity` is of the hardware partition that is selected, usually the user area.
+    fn other_capacity(&self) -> Result<Option<String>, SourceError> {
+        let (Some((selected, _)), Some((user, _))) = (self.size("Capacity")?, self.size("User Capacity")?) else {
+            return Ok(None);
+        };
+        let apart = selected.max < user.min || user.max < selected.min;
+        Ok(apart.then(|| {
+            format!(
+                "Capacity is {} and User Capacity {}: another hardware partition was selected, or one is wrong; \
+                 User Capacity counts",
+                selected.text, user.text
+            )
+        }))
     }
 
     fn registers(&self, bits: &mut RegisterBits) -> Result<(), SourceError> {

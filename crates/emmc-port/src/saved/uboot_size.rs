@@ -38,6 +38,11 @@ pub(super) fn only_multiple(size: &StatedSize, step: u64) -> Option<u64> {
     (first == last).then_some(first)
 }
 
+/// Whether no multiple of `step` prints so.
+pub(super) fn no_multiple(size: &StatedSize, step: u64) -> bool {
+    size.max.0.checked_div(step).is_some_and(|last| size.min.0.div_ceil(step) > last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +85,8 @@ mod tests {
         assert_eq!(only("7.3 GiB", 8 << 20), None);
         assert_eq!(only("4.2 MiB", 1 << 20), None);
         assert_eq!(only_multiple(&parse("4 MiB").unwrap(), 0), None);
+        let none = |text: &str| no_multiple(&parse(text).unwrap(), 512 << 10);
+        assert_eq!((none("3.1 MiB"), none("3 MiB"), none("7.3 GiB"), none("256 KiB")), (true, false, false, true));
     }
 
     #[test]

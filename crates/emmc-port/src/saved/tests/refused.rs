@@ -76,3 +76,11 @@ fn snapshots_are_refused_for_what_they_are() {
     check(b"{\"schema\": \"emmclab.snapshot/9\"}", "byte 0", "schema \"emmclab.snapshot/9\" is not");
     check(b"{\"schema\": \"emmclab.snapshot/1\", \"cid\": \"12\"}", "byte 0", "cid has 2 digits");
 }
+
+#[test]
+fn blanks_are_told_at_once() {
+    for blanks in ["\n", " \t\r\n", &"\n".repeat(SOURCE_BYTES_MAX)] {
+        let message = read("x", blanks.as_bytes()).unwrap_err().to_string();
+        assert_eq!(message, "x: at line 1: expected what was saved of a card, found nothing but blanks");
+    }
+}

@@ -132,6 +132,29 @@ fn gp_partitions_and_large_erase_groups_are_read() {
 }
 
 #[test]
+fn what_cannot_be_is_left_out_with_a_note() {
+    let data = read(&PARTITIONED.replace("4.4.1", "9.9")).unwrap();
+    assert_eq!((data.stated.mmc_version, data.kind), (None, Some(CardKind::Emmc)));
+    assert_eq!(data.ext_csd.unwrap().byte(192), None);
+    assert_eq!(data.origins[0].notes[0], "MMC version 9.9 is not known; it is left out");
+    let with_capacity = |capacity: &str| {
+        read(&format!(
+            "Capacity: {capacity}
+{PARTITIONED}"
+        ))
+        .unwrap()
+    };
+    let data = with_capacity("4 MiB");
+    assert_eq!(data.stated.user_capacity.map(|size| size.text).as_deref(), Some("6 GiB"));
+    assert_eq!(
+        data.origins[0].notes[0],
+        "Capacity is 4 MiB and User Capacity 6 GiB: another hardware partition was selected, or one is wrong; \
+         User Capacity counts"
+    );
+    assert_eq!(with_capacity("6 GiB").origins[0].notes.len(), 1);
+}
+
+#[test]
 fn an_sd_card_has_no_ext_csd() {
     let log = "Device: FSL_SDHC\nManufacturer ID: 3\nOEM: 5344\nName: SL16G \nBus Speed: 50000000\n\
                Mode: SD High Speed (50MHz)\nRd Block Len: 512\nSD version 3.0\nHigh Capacity: Yes\nCapacity: 14.8 GiB\n\
@@ -173,6 +196,8 @@ fn what_u_boot_would_not_print_is_refused() {
             "4 MiB",
             "line 8: expected PARTITIONING_SUPPORT, byte 160, to be 0x00 in bits 0x02 as line 7 says, found 0x02",
         ),
+        ("8 MiB", "0 Bytes", "line 5: expected a multiple of 512 KiB for HC WP Group Size, found \"0 Bytes\""),
+        ("8 MiB", "3.1 MiB", "line 5: expected a multiple of 512 KiB for HC WP Group Size, found \"3.1 MiB\""),
         ("4 MiB ENH", "63 MiB ENH", "line 7: expected a value of 1 byte for BOOT_SIZE_MULT, found 0x1f8"),
     ] {
         assert_eq!(with(old, new), format!("log: at {message}"));
