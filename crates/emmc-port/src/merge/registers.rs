@@ -25,7 +25,13 @@ pub(super) fn fixed_difference(ours: &CardData, theirs: &CardData) -> Option<(&'
         let inferred = (offset..offset + width).any(|byte| data.is_inferred(byte));
         data.ext_csd.as_ref().filter(|_| !inferred)?.uint(offset, width)
     };
-    FIXED.into_iter().find_map(|(name, offset, width)| {
+    // SEC_COUNT moves with partitioning alone: before that it is the part's size.
+    let unpartitioned = |data: &CardData| {
+        let completed = data.ext_csd.as_ref().and_then(|ext_csd| ext_csd.bit(155, 0));
+        completed == Some(false) && !data.is_inferred(155)
+    };
+    let size = (unpartitioned(ours) && unpartitioned(theirs)).then_some(("SEC_COUNT", 212, 4));
+    FIXED.into_iter().chain(size).find_map(|(name, offset, width)| {
         let (ours, theirs) = (read(ours, offset, width)?, read(theirs, offset, width)?);
         // Older mmc-utils printed kilobits as KiB.
         let unit = name == "CACHE_SIZE" && (ours.checked_mul(8) == Some(theirs) || theirs.checked_mul(8) == Some(ours));

@@ -140,3 +140,18 @@ fn what_changes_in_a_cards_life_is_a_sentence() {
     let both = merged(partly, emmc("b", &[(179, 0x10)])).unwrap();
     assert_eq!(both.conflicts, ["PARTITION_CONFIG is 0x08 in a and 0x10 in b; the first counts"]);
 }
+
+#[test]
+fn two_sizes_of_one_family_are_two_cards_until_one_is_partitioned() {
+    let part = |name: &str, sectors: u32, completed: u8| {
+        let mut data = emmc(name, &[(155, completed)]);
+        data.ext_csd.iter_mut().for_each(|ext_csd| ext_csd.set_uint(212, 4, u64::from(sectors)));
+        data
+    };
+    assert_eq!(
+        merged(part("8g", 15_269_888, 0), part("32g", 61_071_360, 0)),
+        Err("32g: not the same card as 8g: expected SEC_COUNT 0xe90000, found 0x3a3e000".into())
+    );
+    let both = merged(part("before", 15_269_888, 0), part("after", 7_634_944, 1)).unwrap();
+    assert_eq!(both.conflicts.len(), 2);
+}
