@@ -76,6 +76,7 @@ fn a_plan_is_saved_as_it_is_printed() {
     assert_eq!(emmclab(args).exits(0).stdout, std::fs::read_to_string(file).unwrap());
 }
 
+#[cfg(feature = "schema")]
 #[test]
 fn a_document_that_breaks_its_schema_is_found() {
     let schema = schema("show");
