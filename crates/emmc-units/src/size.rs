@@ -25,7 +25,7 @@ pub enum SizeError {
     Empty,
     /// A number stood alone.
     #[error(
-        "size {0:?} has no unit; expected e.g. {0}MiB, {0}s for 512-byte sectors, {0}% or max (U-Boot would read sectors, mmc-utils KiB)"
+        "size {0:?} has no unit; expected e.g. {0}MiB, {0}s for 512-byte sectors, 50% or max (U-Boot would read sectors, mmc-utils KiB)"
     )]
     Bare(String),
     /// The unit is not one of ours.

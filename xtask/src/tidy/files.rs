@@ -31,7 +31,7 @@ const FORBIDDEN: [(&str, &[&str]); 9] = [
     (concat!("/ro", "ot/"), &[]),
     (concat!("/wo", "rk/"), &[]),
     (concat!("/Us", "ers/"), &[]),
-    (concat!("crates", ".io"), &["Cargo.lock"]),
+    (concat!("crates", ".io"), &["Cargo.lock", "fuzz/Cargo.lock"]),
     (concat!("pypi", ".org"), &[]),
     (concat!("python", "hosted"), &[]),
     (concat!("npm", "js.org"), &[]),

@@ -92,7 +92,12 @@ fn partitioning(csd: &ExtCsd, info: &DeviceInfo, list: &mut List) {
     if let (Some((user, _)), Some(max)) = (groups, hw.max_enh_groups) {
         // Enhanced space costs capacity, so it can only equal the user area where all of it is enhanced already.
         if max > user && hw.completed == Some(false) && is_sector_addressed(csd) == Some(true) {
-            list.add("MAX_ENH_SIZE_MULT", 157, format_args!("{max} groups"), format_args!("at most the {user} of SEC_COUNT"));
+            list.add(
+                "MAX_ENH_SIZE_MULT",
+                157,
+                format_args!("{max} groups"),
+                format_args!("at most the {user} of SEC_COUNT"),
+            );
         }
     }
     if let (Some((user, group)), Some(start), Some(size)) = (groups, hw.enh_start, hw.enh_user_groups) {
@@ -100,7 +105,12 @@ fn partitioning(csd: &ExtCsd, info: &DeviceInfo, list: &mut List) {
             list.add("ENH_START_ADDR", 136, format_args!("{} bytes", start.0), format_args!("a multiple of {group}"));
         }
         if hw.completed == Some(true) && start.0 / group + size > user {
-            list.add("ENH_SIZE_MULT", 140, format_args!("{size} groups"), format_args!("an end inside the {user} of SEC_COUNT"));
+            list.add(
+                "ENH_SIZE_MULT",
+                140,
+                format_args!("{size} groups"),
+                format_args!("an end inside the {user} of SEC_COUNT"),
+            );
         }
     }
     if hw.completed == Some(true) && csd.bit(175, 0) == Some(false) && hw.enh_user_groups.is_some_and(|size| size > 0) {
@@ -132,8 +142,8 @@ fn modes(csd: &ExtCsd, info: &DeviceInfo, list: &mut List) {
 
 fn reserved(csd: &ExtCsd, list: &mut List) {
     for field in fields().filter(|field| field.is_reserved()) {
-        let mut set =
-            (field.offset..field.offset + field.width).filter_map(|at| csd.byte(at).filter(|b| *b != 0).map(|b| (at, b)));
+        let mut set = (field.offset..field.offset + field.width)
+            .filter_map(|at| csd.byte(at).filter(|b| *b != 0).map(|b| (at, b)));
         if let Some((first, value)) = set.next() {
             let found = match set.fold((0, first), |(count, _), (at, _)| (count + 1, at)) {
                 (0, _) => format!("{value:#04x}"),

@@ -177,7 +177,8 @@ pub struct DeviceInfo {
 
 impl DeviceInfo {
     pub(super) fn new(csd: &ExtCsd) -> Self {
-        let scaled = |offset, width, step| csd.uint(offset, width).and_then(|raw: u64| raw.checked_mul(step)).map(Bytes);
+        let scaled =
+            |offset, width, step| csd.uint(offset, width).and_then(|raw: u64| raw.checked_mul(step)).map(Bytes);
         let nonzero = |bytes: Option<Bytes>| bytes.filter(|bytes| bytes.0 > 0);
         let trim_unit = csd.byte(264).filter(|raw| (1..=0x15).contains(raw)).map(|raw| Bytes(4096 << (raw - 1)));
         Self {

@@ -234,7 +234,8 @@ impl Field {
     /// Bits of byte `index` inside the field that are programmable only once.
     pub fn one_time_mask(&self, index: u16) -> u8 {
         let whole = if matches!(self.access, [Access::W1]) { 0xff } else { 0 };
-        let named = self.bits.iter().filter(|bits| bits.access == Some(Access::W1)).fold(0, |mask, bits| mask | bits.mask());
+        let named =
+            self.bits.iter().filter(|bits| bits.access == Some(Access::W1)).fold(0, |mask, bits| mask | bits.mask());
         whole | (named >> (u32::from(index) * 8).min(63)) as u8
     }
 }

@@ -73,7 +73,9 @@ fn meaning(ext_csd: &ExtCsd, field: &'static Field, raw: u64) -> (FieldValue, &'
         },
         Unit::SecureTimeout => product(ext_csd.byte(223).map(|mult| 300 * u64::from(mult)), "ms"),
         Unit::LifeBand => (FieldValue::text(device_info::LifeTime(raw as u8).to_string()), ""),
-        Unit::PowerClass => (FieldValue::text(format!("8-bit class {}, 4-bit class {}", raw >> 4 & 0xf, raw & 0xf)), ""),
+        Unit::PowerClass => {
+            (FieldValue::text(format!("8-bit class {}, 4-bit class {}", raw >> 4 & 0xf, raw & 0xf)), "")
+        }
     }
 }
 
