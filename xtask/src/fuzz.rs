@@ -36,7 +36,7 @@ pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
             folders.extend(seeds(&root)?);
         }
         let mut command = cargo(&["run", target]);
-        command.args(&folders).args(["--", &format!("-max_total_time={seconds}"), "-verbosity=0"]);
+        command.args(&folders).args(["--", &format!("-max_total_time={seconds}"), "-verbosity=0", "-print_funcs=0"]);
         let status = command.status().context("cargo fuzz run")?;
         ensure!(status.success(), "fuzz target {target} found something: see fuzz/artifacts/{target}");
     }
