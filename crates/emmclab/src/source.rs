@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-use emmc_analysis::vendor::{self, Refusal, VendorHealth};
+use emmc_analysis::vendor;
 use emmc_port::saved::{SOURCE_BYTES_MAX, SavedSource};
 use emmc_port::{CardData, RegisterSource, SavedReport, SourceError, VendorFormat};
 
@@ -13,8 +13,14 @@ use crate::cli::{MoreArgs, SourceArgs};
 impl SourceArgs {
     /// The files that the card's data comes from.
     pub(crate) fn files(&self) -> Vec<&Path> {
-        let with = self.more.with.iter().map(|path| path.as_path());
-        std::iter::once(Path::new(&self.source)).chain(with).collect()
+        self.more.files(Some(&self.source))
+    }
+}
+
+impl MoreArgs {
+    /// The files that the card's data comes from, with the source if one is named.
+    pub(crate) fn files<'a>(&'a self, source: Option<&'a str>) -> Vec<&'a Path> {
+        source.map(Path::new).into_iter().chain(self.with.iter().map(|path| path.as_path())).collect()
     }
 }
 
@@ -156,18 +162,6 @@ pub(crate) fn add_live_vendor(card: &mut CardData, source: &str, more: &MoreArgs
         card.reports.push(SavedReport { format, content });
     }
     Ok(())
-}
-
-/// The vendor reports of a card, decoded and refused.
-pub(crate) fn vendor_reports(card: &CardData) -> (Vec<VendorHealth>, Vec<Refusal>) {
-    let (mut decoded, mut refused) = (Vec::new(), Vec::new());
-    for report in vendor::from_card(card) {
-        match report {
-            Ok(report) => decoded.push(report),
-            Err(refusal) => refused.push(refusal),
-        }
-    }
-    (decoded, refused)
 }
 
 fn note(card: &mut CardData, text: &str) {

@@ -131,12 +131,11 @@ pub struct CannotTell {
 
 /// Judges a card's health.
 pub fn health(card: &CardData, options: &HealthOptions) -> Health {
-    let reports: Vec<VendorHealth> = vendor::from_card(card).into_iter().flatten().collect();
-    health_with(card, &reports, options)
+    health_with(card, &vendor::sorted(card).0, options)
 }
 
 /// Judges a card's health by its registers and by its vendor reports, which are decoded already.
-pub(crate) fn health_with(card: &CardData, reports: &[VendorHealth], options: &HealthOptions) -> Health {
+pub fn health_with(card: &CardData, reports: &[VendorHealth], options: &HealthOptions) -> Health {
     let mut health = Health {
         verdict: Verdict { severity: Severity::Unknown, sentence: String::new() },
         life_a: reading::life(card, Area::A, options),

@@ -56,13 +56,7 @@ pub struct Study {
 pub fn study(card: &CardData, options: &StudyOptions) -> Study {
     let capacity = capacity::capacity(card);
     let anomalies = card.ext_csd.as_ref().map(|csd| csd.decode().1).unwrap_or_default();
-    let (mut vendor, mut vendor_refused) = (Vec::new(), Vec::new());
-    for report in vendor::from_card(card) {
-        match report {
-            Ok(report) => vendor.push(report),
-            Err(refusal) => vendor_refused.push(refusal),
-        }
-    }
+    let (vendor, vendor_refused) = vendor::sorted(card);
     let health = health::health_with(card, &vendor, &options.health);
     let findings = findings::findings(
         card,

@@ -28,6 +28,18 @@ pub fn from_card(card: &CardData) -> Vec<Result<VendorHealth, Refusal>> {
     results
 }
 
+/// As [`from_card`], the decoded reports apart from the refused.
+pub fn sorted(card: &CardData) -> (Vec<VendorHealth>, Vec<Refusal>) {
+    let (mut decoded, mut refused) = (Vec::new(), Vec::new());
+    for report in from_card(card) {
+        match report {
+            Ok(report) => decoded.push(report),
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    (decoded, refused)
+}
+
 fn reply(
     card: &CardData,
     manufacturer_id: Option<u8>,

@@ -33,7 +33,7 @@ mod toshiba;
 mod totality;
 mod ymtc;
 
-pub use card::from_card;
+pub use card::{from_card, sorted};
 pub use consistency::consistency;
 pub use emmcparm::parse_emmcparm;
 pub use family::Family;

@@ -285,17 +285,6 @@ pub fn bus_modes(device_type: u8) -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().enumerate().filter(move |(bit, _)| device_type >> bit & 1 == 1).map(|(_, name)| name)
 }
 
-/// What HS_TIMING.TIMING_INTERFACE selects.
-pub fn hs_timing_name(timing: u8) -> &'static str {
-    match timing {
-        0 => "backward compatible",
-        1 => "High Speed",
-        2 => "HS200",
-        3 => "HS400",
-        _ => "not assigned",
-    }
-}
-
 /// What RST_n_FUNCTION.RST_n_ENABLE says.
 pub fn rst_n_name(function: u8) -> &'static str {
     match function {

@@ -37,16 +37,6 @@ impl Access {
             Self::Vendor => "vendor",
         }
     }
-
-    /// Whether a write can never be taken back.
-    pub const fn is_one_time(self) -> bool {
-        matches!(self, Self::W1)
-    }
-
-    /// Whether CMD8 returns what is in the register.
-    pub const fn is_readable(self) -> bool {
-        !matches!(self, Self::WEp)
-    }
 }
 
 /// What a careless write to a register would do.

@@ -15,9 +15,7 @@ mod table_properties;
 use std::fmt;
 
 pub use anomaly::Anomaly;
-pub use device_info::{
-    BootConfig, DeviceInfo, HwPartition, LifeTime, PreEol, bus_modes, hs_timing_name, mmc_version, rst_n_name,
-};
+pub use device_info::{BootConfig, DeviceInfo, HwPartition, LifeTime, PreEol, bus_modes, mmc_version, rst_n_name};
 pub use field::{Access, Bits, Danger, Field, Unit};
 pub use row::Row;
 

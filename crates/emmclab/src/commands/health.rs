@@ -3,10 +3,10 @@
 use anyhow::Context;
 use emmc_analysis::finding::Severity;
 use emmc_analysis::health::{
-    Endurance, Forecast, ForecastOptions, Health, HealthOptions, HistoryPoint, endurance, forecast, health,
+    Endurance, Forecast, ForecastOptions, Health, HealthOptions, HistoryPoint, endurance, forecast, health_with,
     parse_history,
 };
-use emmc_analysis::vendor::{Refusal, VendorHealth};
+use emmc_analysis::vendor::{self, Refusal, VendorHealth};
 use emmc_port::{CardData, Origin};
 use emmc_report::Document;
 use emmc_report::present::{HealthParts, health_sections, sources, vendor_sections};
@@ -48,10 +48,10 @@ pub(crate) fn run(args: &HealthArgs, output: &mut Output) -> CommandResult {
         source::add_live_vendor(&mut card, &args.source.source, &args.source.more)?;
     }
     let forecast = forecast_from(args, &card)?;
-    let (vendor, vendor_refused) = source::vendor_reports(&card);
+    let (vendor, vendor_refused) = vendor::sorted(&card);
     let document = HealthDocument {
         sources: card.origins.clone(),
-        health: health(&card, &HealthOptions::default()),
+        health: health_with(&card, &vendor, &HealthOptions::default()),
         vendor,
         vendor_refused,
         endurance: endurance_from(args)?,

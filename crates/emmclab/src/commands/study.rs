@@ -1,8 +1,5 @@
 //! `study`: everything about one card, in one report.
 
-#[cfg(feature = "html")]
-use std::path::Path;
-
 use emmc_analysis::finding::Severity;
 use emmc_analysis::study::{Study, StudyOptions, study};
 use emmc_port::{CardData, RegisterSource, saved::SavedSource};
@@ -27,7 +24,7 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     #[cfg(feature = "html")]
     if let Some(path) = &args.output {
         let page = html(&study);
-        let saved = deliver(output, path, &page, args.force, &files(args))?;
+        let saved = deliver(output, path, &page, args.force, &args.more.files(args.source.as_deref()))?;
         if saved && !output.is_json() {
             output.said(&format!("{}: written", path.display()))?;
         }
@@ -57,12 +54,6 @@ fn card(args: &StudyArgs) -> anyhow::Result<CardData> {
 fn html(study: &Study) -> String {
     let options = emmc_report::HtmlOptions { generated_by: concat!("emmclab ", env!("CARGO_PKG_VERSION")).into() };
     emmc_report::html(&emmc_report::present::study(study), &options)
-}
-
-/// The files that the study is made from.
-#[cfg(feature = "html")]
-fn files(args: &StudyArgs) -> Vec<&Path> {
-    args.source.iter().map(Path::new).chain(args.more.with.iter().map(|path| path.as_path())).collect()
 }
 
 fn exit(study: &Study) -> Exit {
