@@ -1,9 +1,9 @@
-//! Sizes that cannot be mixed up: bytes, 512-byte sectors, and sizes as a person writes them.
-//!
-//! Absent on purpose: time. It arrives with the virtual card, which is the first thing that moves it.
+//! Quantities that cannot be mixed up: bytes, 512-byte sectors, sizes as a person writes them, simulated time.
 
 mod bytes;
 mod size;
+mod time;
 
 pub use bytes::{Bytes, SECTOR_BYTES, Sectors};
 pub use size::{Size, SizeError};
+pub use time::{Instant, Nanos};

@@ -1,0 +1,181 @@
+//! The translation layer: where a logical unit lies, and what it costs to keep it so.
+//!
+//! One narrow trait, [`Ftl`]; strategies behind it. A layer holds what a controller has in memory; what must survive a
+//! power cut is in the flash it is handed, and [`Ftl::recover`] rebuilds the rest from there.
+//! Absent on purpose: sectors, areas and registers (`card`).
+
+use emmc_units::Instant;
+
+use crate::nand::{CellMode, Nand, NandError};
+
+/// Why the layer did not do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FtlError {
+    /// Power went.
+    #[error("power lost")]
+    PowerLost,
+    /// No block is left to write to: the part is read-only from now on.
+    #[error("no spare block is left")]
+    WornOut,
+    /// A unit cannot be read.
+    #[error("unit {unit} cannot be corrected")]
+    Uncorrectable {
+        /// The logical unit.
+        unit: u32,
+    },
+}
+
+impl From<NandError> for FtlError {
+    /// For paths on which only a power cut can be left over.
+    fn from(_: NandError) -> Self {
+        Self::PowerLost
+    }
+}
+
+/// When a write counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is in the controller's memory: it may wait for its page to fill.
+    Buffered,
+    /// When it is in flash; what is there already may be at risk meanwhile (WR_REL_SET off).
+    Flash,
+    /// When it is in flash, and nothing acknowledged before is at risk (WR_REL_SET on, reliable write).
+    Reliable,
+}
+
+/// What makes units invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrimKind {
+    /// The content may come back or not: cheapest.
+    Discard,
+    /// Reads as erased from now on, also after a power cut.
+    Trim,
+}
+
+/// What the layer has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct FtlStats {
+    /// Units that the host wrote.
+    pub host_units: u64,
+    /// Units copied by garbage collection, folding, merging and wear levelling.
+    pub copied_units: u64,
+    /// Units programmed to fill a page that could not wait.
+    pub padding_units: u64,
+    /// Blocks collected.
+    pub collections: u64,
+    /// Blocks folded from the SLC cache.
+    pub folds: u64,
+    /// Merges: whole copies of an allocation unit.
+    pub full_merges: u64,
+    /// Merges that copied only a rest.
+    pub partial_merges: u64,
+    /// Merges that copied nothing.
+    pub switch_merges: u64,
+    /// Blocks moved by static wear levelling.
+    pub wear_moves: u64,
+    /// Mapping pages read because they were not in memory.
+    pub map_misses: u64,
+    /// Mapping pages written back.
+    pub map_writes: u64,
+    /// Units trimmed.
+    pub trimmed_units: u64,
+    /// Blocks that went bad and were replaced.
+    pub replaced_blocks: u64,
+    /// Times that the host waited for a collection, a fold or a merge.
+    pub foreground_stalls: u64,
+}
+
+/// The part of the flash that a layer gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionSpec {
+    /// Its blocks, bad ones included, spares last.
+    pub blocks: Vec<u32>,
+    /// How they are used. The layer sets the mode of every block when it is made.
+    pub mode: CellMode,
+    /// Logical units that it offers.
+    pub units: u32,
+    /// How many of the blocks are there to replace bad ones, rather than to be written in turn.
+    pub spares: u32,
+    /// Blocks, of the above, that make the SLC cache; 0: none.
+    pub slc_blocks: u32,
+    /// For choices by chance.
+    pub seed: u64,
+}
+
+/// A translation layer over a fixed set of blocks.
+///
+/// Logical units count from 0. Every call is told `now` and answers when it is done; the caller's next `now` may be
+/// earlier than that (queueing), but never earlier than the last `now`.
+pub trait Ftl: std::fmt::Debug {
+    /// Logical units that it offers.
+    fn units(&self) -> u32;
+
+    /// Writes `count` units from `first`.
+    ///
+    /// Shape: `data` is `count` units, or absent where payload is not simulated.
+    /// Errors: any; after [`FtlError::WornOut`] reads still work.
+    fn write(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        data: Option<&[u8]>,
+        durability: Durability,
+        now: Instant,
+    ) -> Result<Instant, FtlError>;
+
+    /// Reads `count` units from `first` into `out`, which gets 0x00 for units never written or trimmed.
+    ///
+    /// Shape: `out` is `count` units, or absent where payload is not simulated.
+    fn read(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        out: Option<&mut [u8]>,
+        now: Instant,
+    ) -> Result<Instant, FtlError>;
+
+    /// Gives up the content of `count` units from `first`.
+    fn trim(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        kind: TrimKind,
+        now: Instant,
+    ) -> Result<Instant, FtlError>;
+
+    /// Brings everything buffered to flash.
+    fn flush(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
+
+    /// Whether a unit holds data (written and not trimmed since).
+    fn is_mapped(&self, unit: u32) -> bool;
+
+    /// One bounded step of background work: collecting, folding or levelling one block; `None` when nothing is to do.
+    fn background(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError>;
+
+    /// How urgent background work is: 0 none, 1 not critical, 2 performance suffers, 3 critical (BKOPS_STATUS).
+    fn urgency(&self, nand: &Nand) -> u8;
+
+    /// Physically erases all blocks that hold no valid data (sanitize), moving valid data out of them first.
+    fn purge(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
+
+    /// Forgets all memory and rebuilds it from flash, as after a power cut.
+    fn recover(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
+
+    /// Spare blocks left and spare blocks in all.
+    fn spares(&self) -> (u32, u32);
+
+    /// Blocks that it owns.
+    fn blocks(&self) -> &[u32];
+
+    /// What it has done.
+    fn stats(&self) -> &FtlStats;
+
+    /// Checks every invariant between memory and flash: each mapped unit points at a page that says so, valid counts
+    /// agree, no block is in two places.
+    ///
+    /// Errors: what is wrong, in words.
+    fn audit(&self, nand: &Nand) -> Result<(), String>;
+}

@@ -1,0 +1,169 @@
+//! When operations end: dies and channels as resources, each busy until an instant.
+
+use emmc_units::{Instant, Nanos};
+
+use super::{CellMode, Geometry};
+use crate::profile::{CellConfig, NandConfig};
+use crate::sim::Rng;
+
+/// Times of one cell mode.
+#[derive(Clone, Debug)]
+struct ModeTimes {
+    read: Nanos,
+    program: Vec<Nanos>,
+    erase: Nanos,
+    /// Spread as a share of 65536.
+    spread: u64,
+}
+
+impl ModeTimes {
+    fn new(cell: &CellConfig) -> Self {
+        Self {
+            read: Nanos::from_micros_f64(cell.read_us),
+            program: cell.program_us.iter().map(|&micros| Nanos::from_micros_f64(micros)).collect(),
+            erase: Nanos::from_micros_f64(cell.erase_ms * 1e3),
+            spread: (cell.time_spread * 65536.0) as u64,
+        }
+    }
+}
+
+/// A die: busy until, and the multi-plane program that another plane may still join.
+#[derive(Clone, Copy, Debug, Default)]
+struct Die {
+    busy_until: Instant,
+    joinable: Option<Joinable>,
+}
+
+/// A program that was issued at `issued` to row `row` and can take further planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Joinable {
+    block: u32,
+    row: u32,
+    issued: Instant,
+    earliest: Instant,
+    time: Nanos,
+}
+
+/// The clockwork of the flash.
+#[derive(Clone, Debug)]
+pub(super) struct Timing {
+    native: ModeTimes,
+    slc: ModeTimes,
+    /// Time to send or fetch a page over its channel, and one byte of it in 1/65536 ns.
+    page_transfer: Nanos,
+    byte_transfer: u64,
+    cached_program: bool,
+    multi_plane: bool,
+    dies: Vec<Die>,
+    channels: Vec<Instant>,
+    rng: Rng,
+}
+
+impl Timing {
+    pub(super) fn new(config: &NandConfig, geometry: &Geometry, rng: Rng) -> Self {
+        let ns_per_byte = 1e3 / config.channel_mb_s;
+        Self {
+            native: ModeTimes::new(&config.native),
+            slc: ModeTimes::new(config.slc.as_ref().unwrap_or(&config.native)),
+            page_transfer: Nanos((f64::from(geometry.page_bytes()) * ns_per_byte) as u64),
+            byte_transfer: (ns_per_byte * 65536.0) as u64,
+            cached_program: config.cached_program,
+            multi_plane: config.multi_plane,
+            dies: vec![Die::default(); geometry.dies as usize],
+            channels: vec![Instant::START; geometry.channels as usize],
+            rng,
+        }
+    }
+
+    fn times(&self, mode: CellMode, native: CellMode) -> &ModeTimes {
+        if mode == native { &self.native } else { &self.slc }
+    }
+
+    /// `time` with its spread.
+    #[inline]
+    fn stray(&mut self, time: Nanos, spread: u64) -> Nanos {
+        if spread == 0 {
+            return time;
+        }
+        let draw = self.rng.next_u64() >> 48;
+        // Evenly between -spread and +spread: 2 x draw - 65536 is symmetric.
+        let least = time.0 - (time.0 * spread >> 16);
+        Nanos(least + ((time.0 >> 8) * spread * draw >> 23))
+    }
+
+    /// When a read of `bytes` from a page is in the controller's memory.
+    #[inline]
+    pub(super) fn read(&mut self, geometry: &Geometry, mode: CellMode, page: u32, bytes: u32, now: Instant) -> Instant {
+        let die = geometry.die_of(page) as usize;
+        let (time, spread) = {
+            let times = self.times(mode, geometry.native);
+            (times.read, times.spread)
+        };
+        let sensed = now.max(self.dies[die].busy_until) + self.stray(time, spread);
+        let channel = die % self.channels.len();
+        let transfer = Nanos(u64::from(bytes) * self.byte_transfer >> 16);
+        let done = sensed.max(self.channels[channel]) + transfer;
+        self.channels[channel] = done;
+        self.dies[die] = Die { busy_until: done, joinable: None };
+        done
+    }
+
+    /// When a page is programmed.
+    #[inline]
+    pub(super) fn program(
+        &mut self,
+        geometry: &Geometry,
+        mode: CellMode,
+        block: u32,
+        page: u32,
+        now: Instant,
+    ) -> Instant {
+        let (index, row) = (geometry.die_of(page) as usize, page / geometry.lanes());
+        let channel = index % self.channels.len();
+        let die = self.dies[index];
+        let free = if self.cached_program { now } else { now.max(die.busy_until) };
+        let sent = free.max(self.channels[channel]) + self.page_transfer;
+        self.channels[channel] = sent;
+        if let Some(join) = die.joinable {
+            if join.block == block && join.row == row && join.issued == now {
+                let done = sent.max(join.earliest) + join.time;
+                self.dies[index].busy_until = done;
+                return done;
+            }
+        }
+        let (time, spread) = {
+            let times = self.times(mode, geometry.native);
+            (times.program[row as usize % times.program.len()], times.spread)
+        };
+        let time = self.stray(time, spread);
+        let done = sent.max(die.busy_until) + time;
+        let joinable = self.multi_plane.then_some(Joinable { block, row, issued: now, earliest: die.busy_until, time });
+        self.dies[index] = Die { busy_until: done, joinable };
+        done
+    }
+
+    /// When a block is erased: all its lanes at once.
+    pub(super) fn erase(&mut self, geometry: &Geometry, mode: CellMode, now: Instant) -> Instant {
+        let (time, spread) = {
+            let times = self.times(mode, geometry.native);
+            (times.erase, times.spread)
+        };
+        let time = self.stray(time, spread);
+        let start = self.dies.iter().map(|die| die.busy_until).fold(now, Instant::max);
+        for die in &mut self.dies {
+            *die = Die { busy_until: start + time, joinable: None };
+        }
+        start + time
+    }
+
+    /// When nothing is under way any more.
+    pub(super) fn quiet_at(&self) -> Instant {
+        self.dies.iter().map(|die| die.busy_until).max().unwrap_or_default()
+    }
+
+    /// Everything that was under way is gone: power went at `now`.
+    pub(super) fn stop(&mut self, now: Instant) {
+        self.dies.fill(Die { busy_until: now, joinable: None });
+        self.channels.fill(now);
+    }
+}

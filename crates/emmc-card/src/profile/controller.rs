@@ -1,0 +1,105 @@
+use serde::{Deserialize, Serialize};
+
+/// The controller: what its firmware costs, its memory, its bus.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controller {
+    /// Firmware time of a read command before the flash is asked.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub read_overhead_us: f64,
+    /// Firmware time of a write command.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub write_overhead_us: f64,
+    /// Memory for data under way; a transfer waits when it is full.
+    pub buffer_bytes: u32,
+    /// The volatile cache that CACHE_CTRL switches on; 0: none.
+    #[serde(default)]
+    pub cache_bytes: u32,
+    /// Tasks of the command queue; 0: none.
+    #[serde(default)]
+    pub queue_depth: u8,
+    /// The fastest mode that it offers.
+    pub bus_max: BusMode,
+    /// The mode in which `sim` drives it; absent: the fastest.
+    #[serde(default)]
+    pub bus: Option<BusMode>,
+    /// Reads ahead on sequential access, up to this much; 0: none.
+    #[serde(default)]
+    pub read_ahead_bytes: u32,
+    /// WR_REL_PARAM.HS_CTRL_REL: whether write reliability can be chosen.
+    #[serde(default)]
+    pub write_reliability: bool,
+    /// Whether background operations may be switched to automatic.
+    #[serde(default)]
+    pub auto_bkops: bool,
+    /// The largest packed command; 0: none.
+    #[serde(default)]
+    pub packed_commands: u8,
+}
+
+/// Timing and width of the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BusMode {
+    /// 26 MHz, one line.
+    Legacy1,
+    /// SD default speed: 25 MHz, four lines.
+    SdDefault,
+    /// SD high speed: 50 MHz, four lines.
+    SdHigh,
+    /// 26 MHz, eight lines.
+    Legacy8,
+    /// 52 MHz, four lines.
+    Hs52x4,
+    /// 52 MHz, eight lines.
+    Hs52,
+    /// SD UHS-I SDR50: 100 MHz, four lines.
+    Sdr50,
+    /// SD UHS-I DDR50: 50 MHz, both edges, four lines.
+    Ddr50,
+    /// 52 MHz, both edges, four lines.
+    Ddr52x4,
+    /// 52 MHz, both edges, eight lines.
+    Ddr52,
+    /// SD UHS-I SDR104: 208 MHz, four lines.
+    Sdr104,
+    /// 200 MHz, four lines.
+    Hs200x4,
+    /// 200 MHz, eight lines.
+    Hs200,
+    /// 200 MHz, both edges, eight lines.
+    Hs400,
+}
+
+impl BusMode {
+    /// Unit: Hz.
+    pub const fn clock_hz(self) -> u64 {
+        match self {
+            Self::Legacy1 | Self::Legacy8 => 26_000_000,
+            Self::SdDefault => 25_000_000,
+            Self::SdHigh | Self::Ddr50 => 50_000_000,
+            Self::Hs52x4 | Self::Hs52 | Self::Ddr52x4 | Self::Ddr52 => 52_000_000,
+            Self::Sdr50 => 100_000_000,
+            Self::Sdr104 => 208_000_000,
+            Self::Hs200x4 | Self::Hs200 | Self::Hs400 => 200_000_000,
+        }
+    }
+
+    /// Data lines.
+    pub const fn width(self) -> u32 {
+        match self {
+            Self::Legacy1 => 1,
+            Self::Legacy8 | Self::Hs52 | Self::Ddr52 | Self::Hs200 | Self::Hs400 => 8,
+            _ => 4,
+        }
+    }
+
+    /// Whether data goes on both edges.
+    pub const fn ddr(self) -> bool {
+        matches!(self, Self::Ddr50 | Self::Ddr52x4 | Self::Ddr52 | Self::Hs400)
+    }
+}

@@ -1,0 +1,137 @@
+use serde::{Deserialize, Serialize};
+
+/// The translation layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FtlConfig {
+    /// What it maps: units anywhere, or segments (AUs) with logs.
+    pub mapping: Mapping,
+    /// The mapping unit: what is read, changed and written again when the host writes less.
+    pub unit_bytes: u32,
+    /// How a victim is chosen.
+    #[serde(default)]
+    pub gc: GcPolicy,
+    /// Garbage collection starts when so few blocks are free.
+    #[serde(default = "two")]
+    pub gc_low_blocks: u32,
+    /// Background collection (BKOPS) stops when so many blocks are free; 0 switches it off.
+    #[serde(default)]
+    pub gc_high_blocks: u32,
+    /// Whether collected pages go to a block of their own.
+    #[serde(default)]
+    pub separate_gc: bool,
+    /// Whether host writes are split by how often a unit was written lately.
+    #[serde(default)]
+    pub hot_cold: bool,
+    /// Wear levelling.
+    #[serde(default)]
+    pub wear: WearLevelling,
+    /// A limited cache of mapping pages; absent: the whole map is in memory.
+    #[serde(default)]
+    pub mapping_cache: Option<MappingCache>,
+    /// SLC blocks in front; absent: none.
+    #[serde(default)]
+    pub slc_cache: Option<SlcCache>,
+    /// For `segment` mapping.
+    #[serde(default)]
+    pub segment: Option<Segment>,
+    /// Whether trim and discard free pages; a part may accept and ignore them.
+    #[serde(default = "yes")]
+    pub trim_frees: bool,
+}
+
+/// What the layer maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mapping {
+    /// Every unit may lie anywhere.
+    Page,
+    /// An allocation unit lies in a block of its own, with logs for the open ones.
+    Segment,
+}
+
+/// How garbage collection chooses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GcPolicy {
+    /// The block with the fewest valid units.
+    #[default]
+    Greedy,
+    /// The block that was filled first.
+    Fifo,
+    /// The best of `d` random blocks; 1 is random.
+    DChoices(u32),
+    /// The best of the `w` oldest blocks.
+    Windowed(u32),
+    /// Age times free share over valid share.
+    CostBenefit,
+}
+
+/// Wear levelling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WearLevelling {
+    /// Free blocks are taken least worn first.
+    #[serde(default)]
+    pub dynamic: bool,
+    /// Cold data is moved when the erase counts lie further apart than this; 0 switches it off.
+    #[serde(default)]
+    pub static_gap: u32,
+}
+
+/// Mapping pages held in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MappingCache {
+    /// Mapping pages in memory.
+    pub pages: u32,
+    /// Units that one mapping page covers.
+    pub units_per_page: u32,
+}
+
+/// A log of SLC blocks that takes writes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlcCache {
+    /// Blocks of it.
+    pub blocks: u32,
+    /// Folding starts when so few are free.
+    pub low_blocks: u32,
+    /// Writes of at least so many bytes go past it; 0: none does.
+    #[serde(default)]
+    pub bypass_bytes: u32,
+    /// Whether it is emptied while the card is idle.
+    #[serde(default = "yes")]
+    pub idle_fold: bool,
+}
+
+/// Segment mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segment {
+    /// Allocation units that may be written at the same time.
+    pub open_aus: u32,
+    /// Order that an open unit bears without a merge.
+    pub order: SegmentOrder,
+    /// Log blocks shared by open units for writes out of order; 0: every such write closes the unit.
+    #[serde(default)]
+    pub random_logs: u32,
+}
+
+/// What an open allocation unit bears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SegmentOrder {
+    /// Ascending addresses only.
+    Linear,
+    /// Any order.
+    Random,
+}
+
+fn two() -> u32 {
+    2
+}
+
+fn yes() -> bool {
+    true
+}

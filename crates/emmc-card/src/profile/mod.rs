@@ -1,0 +1,86 @@
+//! What a part is: the profile from which a virtual card is made.
+//!
+//! A profile is a TOML file; `shipped` names those that come with emmclab. Every number states its unit in its name.
+//! Absent on purpose: what happens to the part afterwards (wear, data, registers), which is the card's state.
+
+mod check;
+mod controller;
+mod ftl;
+mod identity;
+mod nand;
+pub mod shipped;
+
+use emmc_regs::CardKind;
+use serde::{Deserialize, Serialize};
+
+pub use controller::{BusMode, Controller};
+pub use ftl::{FtlConfig, GcPolicy, Mapping, MappingCache, Segment, SegmentOrder, SlcCache, WearLevelling};
+pub use identity::{Areas, Identity, SdIdentity};
+pub use nand::{CellConfig, Failures, NandConfig};
+
+/// A part, complete: what its NAND, its translation layer and its controller are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// How it is called on the command line, e.g. `generic-8g`.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// Where the parameters come from: measurements, data sheets, or assumed and why.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// eMMC or SD.
+    pub kind: CardKind,
+    /// What the registers say of maker, product and revision.
+    pub identity: Identity,
+    /// How much of it the host sees, and where.
+    pub areas: Areas,
+    /// The flash.
+    pub nand: NandConfig,
+    /// The translation layer.
+    pub ftl: FtlConfig,
+    /// The controller and the bus.
+    pub controller: Controller,
+    /// EXT_CSD fields that differ from what the rest of the profile implies: the field's name and its raw value.
+    #[serde(default)]
+    pub registers: std::collections::BTreeMap<String, u64>,
+}
+
+/// Why a profile cannot be made into a card.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// The text is no TOML, or a field has the wrong name or type.
+    #[error("profile: {0}")]
+    Syntax(String),
+    /// A value breaks a rule.
+    #[error("profile {profile}: {field} = {found}: {rule}")]
+    Rule {
+        /// The profile's name.
+        profile: String,
+        /// The field, with its section, e.g. `nand.page_bytes`.
+        field: &'static str,
+        /// What it holds.
+        found: String,
+        /// What it must be.
+        rule: String,
+    },
+    /// No such shipped profile.
+    #[error("no profile {name:?}; {hint}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The nearest names, or how to list them.
+        hint: String,
+    },
+}
+
+impl Profile {
+    /// Reads a profile and checks every rule.
+    ///
+    /// Errors: one, naming the field and the rule.
+    pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
+        let profile: Self = toml::from_str(text).map_err(|error| ProfileError::Syntax(error.to_string()))?;
+        profile.check()?;
+        Ok(profile)
+    }
+}
