@@ -8,6 +8,7 @@ mod controller;
 mod ftl;
 mod identity;
 mod nand;
+mod registers;
 pub mod shipped;
 
 use emmc_regs::CardKind;
@@ -17,6 +18,7 @@ pub use controller::{BusMode, Controller};
 pub use ftl::{FtlConfig, GcPolicy, Mapping, MappingCache, Segment, SegmentOrder, SlcCache, WearLevelling};
 pub use identity::{Areas, Identity, SdIdentity};
 pub use nand::{CellConfig, Failures, NandConfig};
+pub use registers::RegisterImage;
 
 /// A part, complete: what its NAND, its translation layer and its controller are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
