@@ -3,6 +3,7 @@
 //! A profile is a TOML file; `shipped` names those that come with emmclab. Every number states its unit in its name.
 //! Absent on purpose: what happens to the part afterwards (wear, data, registers), which is the card's state.
 
+mod capacity;
 mod check;
 mod controller;
 mod ftl;
@@ -14,6 +15,7 @@ pub mod shipped;
 use emmc_regs::CardKind;
 use serde::{Deserialize, Serialize};
 
+pub use capacity::{Extent, Layout, LayoutError, Partitioning, RegionRole, TRIM_LOG_BLOCKS};
 pub use controller::{BusMode, Controller};
 pub use ftl::{FtlConfig, GcPolicy, Mapping, MappingCache, Segment, SegmentOrder, SlcCache, WearLevelling};
 pub use identity::{Areas, Identity, SdIdentity};
