@@ -85,6 +85,28 @@ pub struct FtlStats {
     pub foreground_stalls: u64,
 }
 
+impl FtlStats {
+    /// Both together.
+    pub fn plus(self, other: &Self) -> Self {
+        Self {
+            host_units: self.host_units + other.host_units,
+            copied_units: self.copied_units + other.copied_units,
+            padding_units: self.padding_units + other.padding_units,
+            collections: self.collections + other.collections,
+            folds: self.folds + other.folds,
+            full_merges: self.full_merges + other.full_merges,
+            partial_merges: self.partial_merges + other.partial_merges,
+            switch_merges: self.switch_merges + other.switch_merges,
+            wear_moves: self.wear_moves + other.wear_moves,
+            map_misses: self.map_misses + other.map_misses,
+            map_writes: self.map_writes + other.map_writes,
+            trimmed_units: self.trimmed_units + other.trimmed_units,
+            replaced_blocks: self.replaced_blocks + other.replaced_blocks,
+            foreground_stalls: self.foreground_stalls + other.foreground_stalls,
+        }
+    }
+}
+
 /// The part of the flash that a layer gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionSpec {

@@ -1,0 +1,134 @@
+//! The volatile cache: units acknowledged before they are in flash.
+//!
+//! First in, first out, a batch at a time; a unit written again while it waits is written once. What is in here when
+//! power goes is lost, as CACHE_CTRL warns. Absent on purpose: when it is switched on or flushed (`registers`).
+
+use std::collections::VecDeque;
+
+/// Low bits of a unit's number by which the presence filter counts.
+const FILTER: usize = 4096;
+
+/// A unit waiting to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dirty {
+    /// Its region.
+    pub(crate) region: u8,
+    /// Its number there.
+    pub(crate) unit: u32,
+    /// Its content, where payload is simulated.
+    pub(crate) data: Option<Box<[u8]>>,
+}
+
+/// Dirty units, oldest first.
+#[derive(Clone, Debug)]
+pub(crate) struct VolatileCache {
+    waiting: VecDeque<Dirty>,
+    capacity: usize,
+    /// How many waiting units share the low bits: zero means that a unit is not here.
+    filter: Vec<u16>,
+}
+
+impl VolatileCache {
+    /// A cache of so many units.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { waiting: VecDeque::with_capacity(capacity.min(1 << 16)), capacity, filter: vec![0; FILTER] }
+    }
+
+    /// Whether a further unit would be one too many.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.capacity
+    }
+
+    /// Units waiting.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn slot(region: u8, unit: u32) -> usize {
+        (unit as usize ^ usize::from(region) << 10) % FILTER
+    }
+
+    #[inline]
+    fn position(&self, region: u8, unit: u32) -> Option<usize> {
+        if self.filter[Self::slot(region, unit)] == 0 {
+            return None;
+        }
+        self.waiting.iter().position(|dirty| dirty.unit == unit && dirty.region == region)
+    }
+
+    /// The waiting unit, if it is here.
+    #[inline]
+    pub(crate) fn find(&self, region: u8, unit: u32) -> Option<&Dirty> {
+        self.position(region, unit).map(|at| &self.waiting[at])
+    }
+
+    /// Takes a unit in; an older content of it is replaced. The caller makes room first.
+    #[inline]
+    pub(crate) fn put(&mut self, dirty: Dirty) {
+        if let Some(at) = self.position(dirty.region, dirty.unit) {
+            self.waiting[at].data = dirty.data;
+            return;
+        }
+        self.filter[Self::slot(dirty.region, dirty.unit)] += 1;
+        self.waiting.push_back(dirty);
+    }
+
+    /// The oldest unit leaves.
+    #[inline]
+    pub(crate) fn take_oldest(&mut self) -> Option<Dirty> {
+        let dirty = self.waiting.pop_front()?;
+        self.filter[Self::slot(dirty.region, dirty.unit)] -= 1;
+        Some(dirty)
+    }
+
+    /// Forgets the units of a range: they were written past the cache or trimmed.
+    pub(crate) fn forget(&mut self, region: u8, first: u32, count: u32) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let filter = &mut self.filter;
+        self.waiting.retain(|dirty| {
+            let inside = dirty.region == region && dirty.unit.wrapping_sub(first) < count;
+            if inside {
+                filter[Self::slot(dirty.region, dirty.unit)] -= 1;
+            }
+            !inside
+        });
+    }
+
+    /// Everything is gone, as when power goes.
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+        self.filter.fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dirty(unit: u32, fill: u8) -> Dirty {
+        Dirty { region: 1, unit, data: Some(vec![fill; 2].into()) }
+    }
+
+    #[test]
+    fn a_unit_waits_once_and_leaves_in_order() {
+        let mut cache = VolatileCache::new(3);
+        for (unit, fill) in [(7, 1), (9, 2), (7, 3)] {
+            cache.put(dirty(unit, fill));
+        }
+        assert_eq!(cache.len(), 2);
+        assert_eq!(cache.find(1, 7), Some(&dirty(7, 3)));
+        assert_eq!(cache.find(0, 7), None);
+        assert_eq!(cache.take_oldest(), Some(dirty(7, 3)));
+        assert_eq!(cache.find(1, 7), None);
+        cache.put(dirty(10, 4));
+        cache.put(dirty(9 + FILTER as u32, 5));
+        assert!(cache.is_full());
+        cache.forget(1, 9, 2);
+        assert_eq!(cache.len(), 1);
+        assert_eq!(cache.find(1, 9), None);
+        assert_eq!(cache.find(1, 9 + FILTER as u32), Some(&dirty(9 + FILTER as u32, 5)));
+    }
+}

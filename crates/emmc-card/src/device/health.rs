@@ -1,0 +1,140 @@
+//! What the card knows of its own wear: the source of the health registers and the vendor report.
+
+use super::storage::Storage;
+use crate::nand::{BlockHealth, CellMode, Nand};
+use crate::profile::{NandConfig, RegionRole};
+
+/// Erase counts of a set of blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct EraseCounts {
+    /// Blocks counted; bad ones are not.
+    pub blocks: u32,
+    /// Fewest erases of a block.
+    pub min: u32,
+    /// Most erases of a block.
+    pub max: u32,
+    /// Erases of all blocks together.
+    pub total: u64,
+}
+
+impl EraseCounts {
+    fn of<'a>(counts: impl Iterator<Item = &'a crate::nand::Block>) -> Self {
+        let mut sum = Self { min: u32::MAX, ..Self::default() };
+        for block in counts {
+            sum.blocks += 1;
+            sum.min = sum.min.min(block.erase_count);
+            sum.max = sum.max.max(block.erase_count);
+            sum.total += u64::from(block.erase_count);
+        }
+        if sum.blocks == 0 {
+            sum.min = 0;
+        }
+        sum
+    }
+
+    /// Mean erases of a block.
+    pub fn mean(&self) -> f64 {
+        if self.blocks == 0 { 0.0 } else { self.total as f64 / f64::from(self.blocks) }
+    }
+}
+
+/// The wear of a card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Health {
+    /// All usable blocks.
+    pub all: EraseCounts,
+    /// Blocks used with one bit a cell, whatever they were built for.
+    pub single_bit: EraseCounts,
+    /// Blocks used as built, where that is more than one bit.
+    pub multi_bit: EraseCounts,
+    /// Share of the rated erases used by the single-bit blocks, 0..; absent: none.
+    pub used_single_bit: Option<f64>,
+    /// The same of the multi-bit blocks.
+    pub used_multi_bit: Option<f64>,
+    /// Blocks bad from the factory.
+    pub factory_bad: u32,
+    /// Blocks that went bad in use.
+    pub grown_bad: u32,
+    /// Spare blocks left.
+    pub spares_left: u32,
+    /// Spare blocks in all.
+    pub spares: u32,
+}
+
+impl Health {
+    /// Reads the wear off the flash.
+    pub(crate) fn of(storage: &Storage, config: &NandConfig) -> Self {
+        let nand = &storage.nand;
+        let good = || nand.blocks().iter().filter(|block| block.health == BlockHealth::Good);
+        let is_single = |mode: CellMode| mode.bits() == 1;
+        let single_bit = EraseCounts::of(good().filter(|block| is_single(block.mode)));
+        let multi_bit = EraseCounts::of(good().filter(|block| !is_single(block.mode)));
+        let rated = |mode: CellMode| rating(config, mode);
+        let used = |counts: &EraseCounts, mode| (counts.blocks > 0).then(|| counts.mean() / f64::from(rated(mode)));
+        let spares = storage.regions.iter().filter(|region| region.role != RegionRole::System).map(|r| r.ftl.spares());
+        let (spares_left, spares) = spares.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        Self {
+            all: EraseCounts::of(good()),
+            used_single_bit: used(&single_bit, config.cell.single_bit()),
+            used_multi_bit: used(&multi_bit, config.cell),
+            single_bit,
+            multi_bit,
+            factory_bad: count(nand, BlockHealth::FactoryBad),
+            grown_bad: count(nand, BlockHealth::GrownBad),
+            spares_left,
+            spares,
+        }
+    }
+
+    /// DEVICE_LIFE_TIME_EST_TYP_A: the single-bit blocks, in tenths of the rating; 0 where there are none.
+    pub fn life_time_a(&self) -> u8 {
+        self.used_single_bit.map_or(0, band)
+    }
+
+    /// DEVICE_LIFE_TIME_EST_TYP_B: the multi-bit blocks.
+    pub fn life_time_b(&self) -> u8 {
+        self.used_multi_bit.map_or(0, band)
+    }
+
+    /// PRE_EOL_INFO: 1 normal, 2 warning from 80 % of the spares used, 3 urgent from 90 %; 0 where there are no spares.
+    pub fn pre_eol_info(&self) -> u8 {
+        if self.spares == 0 {
+            return 0;
+        }
+        match u64::from(self.spares - self.spares_left) * 100 / u64::from(self.spares) {
+            0..80 => 1,
+            80..90 => 2,
+            _ => 3,
+        }
+    }
+}
+
+/// The rated erases of a block in a mode.
+pub(crate) fn rating(config: &NandConfig, mode: CellMode) -> u32 {
+    if mode == config.cell { &config.native } else { config.slc.as_ref().unwrap_or(&config.native) }.endurance
+}
+
+fn count(nand: &Nand, health: BlockHealth) -> u32 {
+    nand.blocks().iter().filter(|block| block.health == health).count() as u32
+}
+
+/// The band of a used share: 1 up to 10 %, ... 10 up to 100 %, 11 beyond.
+fn band(used: f64) -> u8 {
+    if used >= 1.0 { 11 } else { (used * 10.0) as u8 + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_step_at_the_tenths() {
+        for (used, register) in [(0.0, 1), (0.099, 1), (0.1, 2), (0.95, 10), (1.0, 11), (3.0, 11)] {
+            assert_eq!(band(used), register, "{used}");
+        }
+        for (left, register) in [(100, 1), (21, 1), (20, 2), (11, 2), (10, 3), (0, 3)] {
+            let health = Health { spares: 100, spares_left: left, ..Health::default() };
+            assert_eq!(health.pre_eol_info(), register, "{left} left");
+        }
+    }
+}

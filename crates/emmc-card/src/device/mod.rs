@@ -1,0 +1,330 @@
+//! What a card is below its commands: areas, data path, cache, power, wear.
+//!
+//! [`Device::write`], [`Device::read`], [`Device::trim`] and [`Device::flush`] are what commands come down to; a simulation
+//! calls them at once, the command level (`card`) after the standard's rules.
+//! Absent on purpose: commands, states and the rules of registers (`card`), and the clock: every call is told `now`.
+
+mod bus;
+mod cache;
+mod health;
+mod op;
+mod path;
+mod storage;
+
+use emmc_units::Instant;
+
+pub use bus::Bus;
+pub use health::{EraseCounts, Health};
+pub use op::{Area, HostDone, StorageError, WriteFlags};
+
+use crate::ftl::{Durability, FtlError, FtlStats, TrimKind};
+use crate::nand::{Geometry, Nand};
+use crate::profile::{Layout, LayoutError, Partitioning, Profile, RegisterImage};
+use path::Path;
+use storage::Storage;
+
+/// How a card is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceOptions {
+    /// Whether sectors keep their content (and flash its order, for recovery), or only their whereabouts.
+    pub keep_data: bool,
+    /// For everything that differs from one specimen to the next.
+    pub seed: u64,
+}
+
+/// Why a card cannot be made from a profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// The profile breaks a rule.
+    #[error(transparent)]
+    Profile(#[from] crate::profile::ProfileError),
+    /// Its parts do not fit together.
+    #[error("profile {profile}: {error}")]
+    Layout {
+        /// The profile's name.
+        profile: String,
+        /// What does not fit.
+        error: LayoutError,
+    },
+}
+
+/// A virtual card without its commands.
+#[derive(Debug)]
+pub struct Device {
+    profile: Profile,
+    options: DeviceOptions,
+    registers: RegisterImage,
+    partitioning: Partitioning,
+    storage: Storage,
+    path: Path,
+    powered: bool,
+    /// No spare block is left: writes are refused from now on.
+    worn_out: bool,
+}
+
+impl Device {
+    /// A card fresh from the factory, powered.
+    ///
+    /// Errors: a profile that breaks a rule.
+    pub fn new(profile: Profile, options: DeviceOptions) -> Result<Self, DeviceError> {
+        profile.check()?;
+        let layout_error = |error| DeviceError::Layout { profile: profile.name.clone(), error };
+        let layout = Layout::factory(&profile, options.seed).map_err(layout_error)?;
+        let geometry = Geometry::new(&profile.nand, layout.blocks, profile.ftl.unit_bytes);
+        let nand = if options.keep_data {
+            Nand::keeping_data(&profile.nand, geometry, options.seed)
+        } else {
+            Nand::new(&profile.nand, geometry, options.seed)
+        };
+        let storage = Storage::new(nand, &profile.ftl, &layout);
+        let path = Path::new(&profile.controller, &storage);
+        let registers = RegisterImage::new(&profile);
+        Ok(Self {
+            registers,
+            partitioning: Partitioning::default(),
+            storage,
+            path,
+            powered: true,
+            worn_out: false,
+            profile,
+            options,
+        })
+    }
+
+    /// What it was made from.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The flash, to be looked at.
+    pub fn nand(&self) -> &Nand {
+        &self.storage.nand
+    }
+
+    /// Sectors of an area; 0: there is no such area.
+    pub fn sectors(&self, area: Area) -> u64 {
+        self.storage.sectors(area)
+    }
+
+    /// The areas that exist.
+    pub fn areas(&self) -> Vec<Area> {
+        self.storage.areas()
+    }
+
+    /// The registers as they are kept, to be changed by the rules of the command level.
+    pub(crate) fn registers_mut(&mut self) -> &mut RegisterImage {
+        &mut self.registers
+    }
+
+    /// How the user has partitioned it.
+    pub fn partitioning(&self) -> &Partitioning {
+        &self.partitioning
+    }
+
+    /// Partitions the card: every block is erased, the regions are laid out anew. All data is lost; the wear stays.
+    ///
+    /// Errors: what does not fit; then nothing has changed.
+    pub(crate) fn partition(&mut self, partitioning: Partitioning, now: Instant) -> Result<Instant, LayoutError> {
+        let layout = Layout::new(&self.profile, &partitioning, self.options.seed)?;
+        self.path.forget();
+        let ready = self.storage.lay_out(&self.profile.ftl, &layout, now);
+        self.partitioning = partitioning;
+        Ok(ready)
+    }
+
+    /// The bus, to be read or set to the mode that the host chose.
+    pub(crate) fn bus_mut(&mut self) -> &mut Bus {
+        &mut self.path.bus
+    }
+
+    /// Whether it has turned read-only because no spare block is left.
+    pub fn is_worn_out(&self) -> bool {
+        self.worn_out
+    }
+
+    /// How an uncached write to an area is kept: WR_REL_SET, or more where the write asks for it.
+    fn durability(&self, area: Area, flags: WriteFlags) -> Durability {
+        let bit = match area {
+            Area::User => 0,
+            Area::Gp(number) => 1 + number,
+            Area::Boot(_) | Area::Rpmb => return Durability::Reliable,
+        };
+        if flags.reliable || self.registers.ext_csd[167] >> bit & 1 == 1 {
+            Durability::Reliable
+        } else {
+            Durability::Flash
+        }
+    }
+
+    /// Writes sectors.
+    ///
+    /// Shape: `data` is `sectors` x 512 bytes where the card keeps data, else absent.
+    /// Errors: out of range, worn out, power lost.
+    pub fn write(
+        &mut self,
+        area: Area,
+        lba: u64,
+        sectors: u32,
+        flags: WriteFlags,
+        data: Option<&[u8]>,
+        now: Instant,
+    ) -> Result<HostDone, StorageError> {
+        self.writable()?;
+        let durability = self.durability(area, flags);
+        let result = self.path.write(&mut self.storage, area, lba, sectors, flags, durability, data, now);
+        self.note(result)
+    }
+
+    /// Reads sectors.
+    ///
+    /// Shape: `out` is `sectors` x 512 bytes where the card keeps data, else absent.
+    /// Errors: out of range, uncorrectable, power lost.
+    pub fn read(
+        &mut self,
+        area: Area,
+        lba: u64,
+        sectors: u32,
+        out: Option<&mut [u8]>,
+        now: Instant,
+    ) -> Result<HostDone, StorageError> {
+        self.powered()?;
+        self.path.read(&mut self.storage, area, lba, sectors, out, now)
+    }
+
+    /// Gives up the content of sectors.
+    ///
+    /// Errors: out of range, worn out, power lost.
+    pub fn trim(
+        &mut self,
+        area: Area,
+        lba: u64,
+        sectors: u64,
+        kind: TrimKind,
+        now: Instant,
+    ) -> Result<HostDone, StorageError> {
+        self.writable()?;
+        let result = self.path.trim(&mut self.storage, area, lba, sectors, kind, now);
+        self.note(result)
+    }
+
+    /// Brings everything that is only in memory to flash.
+    ///
+    /// Errors: worn out, power lost.
+    pub fn flush(&mut self, now: Instant) -> Result<HostDone, StorageError> {
+        self.powered()?;
+        let result = self.path.flush(&mut self.storage, now);
+        self.note(result)
+    }
+
+    /// One bounded step of background work; `None` when nothing is to do.
+    ///
+    /// Errors: worn out, power lost.
+    pub fn background(&mut self, now: Instant) -> Result<Option<Instant>, StorageError> {
+        self.writable()?;
+        let result = self.path.background(&mut self.storage, now).map_err(StorageError::from);
+        self.note(result)
+    }
+
+    /// How urgent background work is, 0 to 3 (BKOPS_STATUS).
+    pub fn urgency(&self) -> u8 {
+        let Storage { nand, regions, .. } = &self.storage;
+        regions.iter().map(|region| region.ftl.urgency(nand)).max().unwrap_or(0)
+    }
+
+    /// Physically removes everything that is not valid (sanitize).
+    ///
+    /// Errors: worn out, power lost.
+    pub fn purge(&mut self, now: Instant) -> Result<Instant, StorageError> {
+        let mut done = self.flush(now)?.done;
+        let Storage { nand, regions, .. } = &mut self.storage;
+        for region in regions {
+            done = done.max(region.ftl.purge(nand, done)?);
+        }
+        Ok(done)
+    }
+
+    /// Switches the volatile cache; switching it off flushes it. `false`: the card has none.
+    ///
+    /// Errors: as [`Device::flush`].
+    pub fn set_cache(&mut self, on: bool, now: Instant) -> Result<bool, StorageError> {
+        if self.path.cache_on && !on {
+            self.flush(now)?;
+        }
+        let has_cache = self.profile.controller.cache_bytes >= self.profile.ftl.unit_bytes;
+        self.path.cache_on = on && has_cache;
+        Ok(has_cache || !on)
+    }
+
+    /// Power goes at `now`: what is only in memory is lost.
+    pub fn power_off(&mut self, now: Instant) {
+        self.powered = false;
+        self.path.forget();
+        self.storage.nand.power_off(now);
+    }
+
+    /// Power comes back: the layers rebuild themselves from flash. Answers when the card is ready.
+    ///
+    /// Errors: power lost again, at an armed cut.
+    pub fn power_on(&mut self, now: Instant) -> Result<Instant, StorageError> {
+        self.storage.nand.power_on(now);
+        let mut ready = now;
+        let Storage { nand, regions, .. } = &mut self.storage;
+        for region in regions {
+            ready = ready.max(region.ftl.recover(nand, now)?);
+        }
+        self.powered = true;
+        Ok(ready)
+    }
+
+    /// Wear, bad blocks and spares.
+    pub fn health(&self) -> Health {
+        Health::of(&self.storage, &self.profile.nand)
+    }
+
+    /// The registers as a host would read them now.
+    pub fn registers(&self) -> RegisterImage {
+        let mut image = self.registers.clone();
+        if self.profile.kind == emmc_regs::CardKind::Emmc {
+            let health = self.health();
+            image.ext_csd[246] = self.urgency();
+            image.ext_csd[267] = health.pre_eol_info();
+            image.ext_csd[268] = health.life_time_a();
+            image.ext_csd[269] = health.life_time_b();
+        }
+        image
+    }
+
+    /// What all translation layers have done together.
+    pub fn stats(&self) -> FtlStats {
+        self.storage.regions.iter().fold(FtlStats::default(), |sum, region| sum.plus(region.ftl.stats()))
+    }
+
+    /// Checks every invariant of every layer.
+    ///
+    /// Errors: what is wrong, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        for region in &self.storage.regions {
+            region.ftl.audit(&self.storage.nand).map_err(|what| format!("{:?} region: {what}", region.role))?;
+        }
+        Ok(())
+    }
+
+    fn powered(&self) -> Result<(), StorageError> {
+        if self.powered { Ok(()) } else { Err(FtlError::PowerLost.into()) }
+    }
+
+    fn writable(&self) -> Result<(), StorageError> {
+        self.powered()?;
+        if self.worn_out { Err(FtlError::WornOut.into()) } else { Ok(()) }
+    }
+
+    /// Remembers what an error says of the card's state.
+    #[inline]
+    fn note<T>(&mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+        if let Err(StorageError::Ftl(error)) = &result {
+            self.worn_out |= *error == FtlError::WornOut;
+            self.powered &= *error != FtlError::PowerLost;
+        }
+        result
+    }
+}

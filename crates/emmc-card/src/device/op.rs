@@ -1,0 +1,63 @@
+//! What a host asks of the card's storage, whatever command carried it.
+
+use emmc_units::{Instant, Nanos};
+
+use crate::ftl::FtlError;
+
+/// A hardware partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Area {
+    /// The user data area.
+    User,
+    /// Boot area 1 or 2: 0 or 1.
+    Boot(u8),
+    /// The replay protected memory block.
+    Rpmb,
+    /// General purpose partition 1 to 4: 0 to 3.
+    Gp(u8),
+}
+
+/// How a write is to be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteFlags {
+    /// Reliable write: nothing is ever torn or put at risk.
+    pub reliable: bool,
+    /// Past the volatile cache (FUA, forced programming).
+    pub force: bool,
+}
+
+/// When a request is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostDone {
+    /// When the last data has crossed the bus.
+    pub transferred: Instant,
+    /// When the card is no longer busy with it: acknowledged.
+    pub done: Instant,
+}
+
+impl HostDone {
+    /// The time since the request.
+    pub fn latency(&self, asked: Instant) -> Nanos {
+        self.done.since(asked)
+    }
+}
+
+/// Why the storage refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// The sectors lie outside the area, or there is no such area.
+    #[error("sectors {lba}..{} lie outside {area:?} of {size} sectors", lba + sectors)]
+    OutOfRange {
+        /// The area.
+        area: Area,
+        /// First sector asked for.
+        lba: u64,
+        /// Sectors asked for.
+        sectors: u64,
+        /// Sectors of the area.
+        size: u64,
+    },
+    /// The translation layer could not do it.
+    #[error(transparent)]
+    Ftl(#[from] FtlError),
+}

@@ -1,0 +1,149 @@
+//! Areas over regions: which translation layer keeps a sector, and where.
+
+use crate::ftl::{self, Ftl, RegionSpec};
+use crate::nand::{BlockHealth, Nand};
+use crate::profile::{FtlConfig, Layout, RegionRole};
+
+use super::op::{Area, StorageError};
+
+/// A run of an area's sectors that lies in one region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) area: Area,
+    pub(crate) first: u64,
+    pub(crate) sectors: u64,
+    pub(crate) region: u8,
+    pub(crate) first_unit: u32,
+}
+
+/// A run of sectors inside one region, cut at whole units.
+///
+/// Shape: `head` sectors of the first unit come before it; `head + sectors + tail` are `units` whole units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) region: u8,
+    pub(crate) unit: u32,
+    pub(crate) units: u32,
+    pub(crate) head: u32,
+    pub(crate) tail: u32,
+    pub(crate) sectors: u64,
+}
+
+fn regions(nand: &mut Nand, config: &FtlConfig, layout: &Layout) -> Vec<Region> {
+    let made = |(role, spec): &(RegionRole, RegionSpec)| Region { role: *role, ftl: ftl::build(config, spec, nand) };
+    layout.regions.iter().map(made).collect()
+}
+
+/// The areas' extents as runs of regions by index.
+fn extents(layout: &Layout) -> Vec<Extent> {
+    let index = |role: RegionRole| layout.regions.iter().position(|(known, _)| *known == role).unwrap_or_default() as u8;
+    let areas = layout.user.iter().map(|extent| (Area::User, extent));
+    let boot = (0u8..).zip(&layout.boot).filter_map(|(number, extent)| Some((Area::Boot(number), extent.as_ref()?)));
+    let rpmb = layout.rpmb.iter().map(|extent| (Area::Rpmb, extent));
+    let gp = (0u8..).zip(&layout.gp).filter_map(|(number, extent)| Some((Area::Gp(number), extent.as_ref()?)));
+    let all = areas.chain(boot).chain(rpmb).chain(gp);
+    all.map(|(area, extent)| Extent {
+        area,
+        first: extent.first_sector,
+        sectors: extent.sectors,
+        region: index(extent.region),
+        first_unit: extent.first_unit,
+    })
+    .collect()
+}
+
+/// A region: its part of the flash and the layer that manages it.
+#[derive(Debug)]
+pub(crate) struct Region {
+    pub(crate) role: RegionRole,
+    pub(crate) ftl: Box<dyn Ftl>,
+}
+
+/// The flash, its regions, and what of them each area is.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    pub(crate) nand: Nand,
+    pub(crate) regions: Vec<Region>,
+    extents: Vec<Extent>,
+    unit_shift: u32,
+}
+
+impl Storage {
+    /// Storage over flash of which every block is erased.
+    pub(crate) fn new(mut nand: Nand, config: &FtlConfig, layout: &Layout) -> Self {
+        let unit_shift = (nand.geometry().unit_bytes / 512).trailing_zeros();
+        let regions = regions(&mut nand, config, layout);
+        Self { nand, regions, extents: extents(layout), unit_shift }
+    }
+
+    /// Erases every good block and lays the regions out anew; answers when that is done.
+    ///
+    /// A block that fails to erase has gone bad; the new layers find it so.
+    pub(crate) fn lay_out(&mut self, config: &FtlConfig, layout: &Layout, now: Instant) -> Instant {
+        let mut done = now;
+        for block in 0..self.nand.geometry().blocks {
+            let state = self.nand.block(block);
+            if state.health == BlockHealth::Good && state.next_page > 0 {
+                done = self.nand.erase(block, done).unwrap_or(done);
+            }
+        }
+        self.regions = regions(&mut self.nand, config, layout);
+        self.extents = extents(layout);
+        done
+    }
+
+    /// Sectors of a mapping unit.
+    pub(crate) fn unit_sectors(&self) -> u32 {
+        1 << self.unit_shift
+    }
+
+    /// Sectors of an area; 0: there is no such area.
+    pub(crate) fn sectors(&self, area: Area) -> u64 {
+        self.extents.iter().filter(|extent| extent.area == area).map(|extent| extent.sectors).sum()
+    }
+
+    /// The areas that exist, in order.
+    pub(crate) fn areas(&self) -> Vec<Area> {
+        let mut areas: Vec<Area> = self.extents.iter().map(|extent| extent.area).collect();
+        areas.sort();
+        areas.dedup();
+        areas
+    }
+
+    /// Whether `sectors` from `lba` lie inside the area.
+    ///
+    /// Errors: [`StorageError::OutOfRange`].
+    pub(crate) fn check(&self, area: Area, lba: u64, sectors: u64) -> Result<(), StorageError> {
+        let size = self.sectors(area);
+        match lba.checked_add(sectors) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(StorageError::OutOfRange { area, lba, sectors, size }),
+        }
+    }
+
+    /// The run that starts at `lba`, of at most `sectors` sectors; the caller has checked the range.
+    #[inline]
+    pub(crate) fn run(&self, area: Area, lba: u64, sectors: u64) -> Run {
+        let extent = self
+            .extents
+            .iter()
+            .find(|extent| extent.area == area && lba.wrapping_sub(extent.first) < extent.sectors)
+            .expect("the range was checked");
+        let within = lba - extent.first;
+        let sectors = sectors.min(extent.sectors - within);
+        let mask = u64::from(self.unit_sectors()) - 1;
+        let head = (within & mask) as u32;
+        let end = within + sectors;
+        let tail = (end.wrapping_neg() & mask) as u32;
+        let first = within >> self.unit_shift;
+        let units = ((end + mask) >> self.unit_shift) - first;
+        Run {
+            region: extent.region,
+            unit: extent.first_unit + first as u32,
+            units: units as u32,
+            head,
+            tail,
+            sectors,
+        }
+    }
+}
