@@ -20,7 +20,7 @@ pub use op::{Area, HostDone, StorageError, WriteFlags};
 use crate::ftl::{Durability, FtlError, FtlStats, TrimKind};
 use crate::nand::{Geometry, Nand};
 use crate::profile::{Layout, LayoutError, Partitioning, Profile, RegisterImage};
-use path::Path;
+use path::{Path, WriteRequest};
 use storage::Storage;
 
 /// How a card is made.
@@ -171,7 +171,8 @@ impl Device {
     ) -> Result<HostDone, StorageError> {
         self.writable()?;
         let durability = self.durability(area, flags);
-        let result = self.path.write(&mut self.storage, area, lba, sectors, flags, durability, data, now);
+        let result =
+            self.path.write(&mut self.storage, WriteRequest { area, lba, sectors, flags, durability }, data, now);
         self.note(result)
     }
 

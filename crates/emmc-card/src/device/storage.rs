@@ -1,5 +1,7 @@
 //! Areas over regions: which translation layer keeps a sector, and where.
 
+use emmc_units::Instant;
+
 use crate::ftl::{self, Ftl, RegionSpec};
 use crate::nand::{BlockHealth, Nand};
 use crate::profile::{FtlConfig, Layout, RegionRole};
@@ -36,7 +38,8 @@ fn regions(nand: &mut Nand, config: &FtlConfig, layout: &Layout) -> Vec<Region> 
 
 /// The areas' extents as runs of regions by index.
 fn extents(layout: &Layout) -> Vec<Extent> {
-    let index = |role: RegionRole| layout.regions.iter().position(|(known, _)| *known == role).unwrap_or_default() as u8;
+    let index =
+        |role: RegionRole| layout.regions.iter().position(|(known, _)| *known == role).unwrap_or_default() as u8;
     let areas = layout.user.iter().map(|extent| (Area::User, extent));
     let boot = (0u8..).zip(&layout.boot).filter_map(|(number, extent)| Some((Area::Boot(number), extent.as_ref()?)));
     let rpmb = layout.rpmb.iter().map(|extent| (Area::Rpmb, extent));
@@ -137,13 +140,6 @@ impl Storage {
         let tail = (end.wrapping_neg() & mask) as u32;
         let first = within >> self.unit_shift;
         let units = ((end + mask) >> self.unit_shift) - first;
-        Run {
-            region: extent.region,
-            unit: extent.first_unit + first as u32,
-            units: units as u32,
-            head,
-            tail,
-            sectors,
-        }
+        Run { region: extent.region, unit: extent.first_unit + first as u32, units: units as u32, head, tail, sectors }
     }
 }

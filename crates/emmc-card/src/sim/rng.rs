@@ -22,7 +22,7 @@ impl Rng {
     /// Evenly below `bound`; 0 where the bound is 0. The bias is below 2^-32 for bounds below 2^32.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next_u64()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Evenly in 0..1.

@@ -1,0 +1,161 @@
+//! Writes: chunk by chunk over the bus, into the cache or to flash.
+
+use emmc_units::Instant;
+
+use super::Path;
+use crate::device::cache::Dirty;
+use crate::device::op::{Area, HostDone, StorageError, WriteFlags};
+use crate::device::storage::{Run, Storage};
+use crate::ftl::{Durability, FtlError};
+
+/// A write as the host asked for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteRequest {
+    pub(crate) area: Area,
+    pub(crate) lba: u64,
+    pub(crate) sectors: u32,
+    pub(crate) flags: WriteFlags,
+    /// How it is kept where it goes past the cache.
+    pub(crate) durability: Durability,
+}
+
+impl Path {
+    /// The host's write of sectors; `data` where payload is simulated.
+    pub(crate) fn write(
+        &mut self,
+        storage: &mut Storage,
+        request: WriteRequest,
+        data: Option<&[u8]>,
+        now: Instant,
+    ) -> Result<HostDone, StorageError> {
+        let WriteRequest { area, lba, sectors, flags, durability } = request;
+        storage.check(area, lba, u64::from(sectors))?;
+        if self
+            .ahead
+            .is_some_and(|ahead| ahead.area == area && lba < ahead.end && lba + u64::from(sectors) > ahead.first)
+        {
+            self.ahead = None;
+        }
+        let cached = self.cache_on && !flags.reliable && !flags.force;
+        let mut arrived = now.max(self.firmware_free) + self.bus.command() + self.write_overhead;
+        self.firmware_free = arrived;
+        arrived = arrived.max(self.bus_free);
+        let (mut at, end) = (lba, lba + u64::from(sectors));
+        let mut done = arrived;
+        while at < end {
+            // Cut at multiples of the chunk, so that whole pages go to whole pages.
+            let chunk = (self.chunk_sectors - at % self.chunk_sectors).min(end - at);
+            let run = storage.run(area, at, chunk);
+            let bytes = run.sectors * 512;
+            arrived = self.reserve(bytes, arrived) + self.bus.write(run.sectors as u32);
+            let part = data.map(|data| &data[((at - lba) * 512) as usize..][..bytes as usize]);
+            let is_last = at + run.sectors == end;
+            if cached {
+                done = done.max(self.write_cached(storage, &run, part, arrived)?);
+            } else {
+                self.cache_past(storage, &run, arrived)?;
+                let durability =
+                    if is_last || durability == Durability::Reliable { durability } else { Durability::Buffered };
+                let written = self.write_run(storage, &run, part, durability, arrived)?;
+                self.under_way.push_back((written, bytes));
+                self.under_way_bytes += bytes;
+                done = done.max(written);
+            }
+            at += run.sectors;
+        }
+        self.bus_free = arrived;
+        let done = if cached { done.max(arrived) } else { done };
+        Ok(HostDone { transferred: arrived, done })
+    }
+
+    /// Writes a run straight to its layer, reading and merging units that it covers only in part.
+    pub(super) fn write_run(
+        &mut self,
+        storage: &mut Storage,
+        run: &Run,
+        data: Option<&[u8]>,
+        durability: Durability,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let Storage { nand, regions, .. } = storage;
+        let ftl = regions[usize::from(run.region)].ftl.as_mut();
+        if run.head == 0 && run.tail == 0 {
+            return ftl.write(nand, run.unit, run.units, data, durability, now);
+        }
+        let unit_bytes = self.unit.len();
+        let mut whole = data.map(|_| vec![0; run.units as usize * unit_bytes]);
+        let mut ready = now;
+        let last = run.units - 1;
+        let edges = [(0, run.head > 0 || run.units == 1 && run.tail > 0), (last, run.units > 1 && run.tail > 0)];
+        for (unit, partial) in edges {
+            if partial {
+                let out = whole.as_mut().map(|whole| &mut whole[unit as usize * unit_bytes..][..unit_bytes]);
+                ready = ready.max(ftl.read(nand, run.unit + unit, 1, out, now)?);
+            }
+        }
+        if let (Some(whole), Some(data)) = (&mut whole, data) {
+            whole[run.head as usize * 512..][..data.len()].copy_from_slice(data);
+        }
+        ftl.write(nand, run.unit, run.units, whole.as_deref(), durability, ready)
+    }
+
+    /// Takes a run into the cache; answers when it is there.
+    fn write_cached(
+        &mut self,
+        storage: &mut Storage,
+        run: &Run,
+        data: Option<&[u8]>,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let unit_bytes = self.unit.len();
+        let mut ready = now;
+        for index in 0..run.units {
+            if self.cache.is_full() {
+                ready = self.drain(storage, self.batch_units, ready)?;
+            }
+            let head = if index == 0 { run.head as usize * 512 } else { 0 };
+            let tail = if index + 1 == run.units { run.tail as usize * 512 } else { 0 };
+            let unit = run.unit + index;
+            let mut content = data.map(|_| vec![0; unit_bytes].into_boxed_slice());
+            if head > 0 || tail > 0 {
+                ready = self.read_unit(storage, run.region, unit, content.as_deref_mut(), ready)?;
+            }
+            if let (Some(content), Some(data)) = (&mut content, data) {
+                let from = (index as usize * unit_bytes + head) - run.head as usize * 512;
+                let length = unit_bytes - head - tail;
+                content[head..head + length].copy_from_slice(&data[from..from + length]);
+            }
+            self.cache.put(Dirty { region: run.region, unit, data: content });
+        }
+        Ok(ready)
+    }
+
+    /// Sends the oldest `units` of the cache to flash; answers when they have left it.
+    pub(crate) fn drain(&mut self, storage: &mut Storage, units: usize, now: Instant) -> Result<Instant, FtlError> {
+        let unit_bytes = self.unit.len() as u64;
+        let units = units.min(self.cache.len());
+        let now = self.reserve(unit_bytes * units as u64, now);
+        let mut done = now;
+        for _ in 0..units {
+            let Some(dirty) = self.cache.take_oldest() else { break };
+            let ftl = storage.regions[usize::from(dirty.region)].ftl.as_mut();
+            let data = dirty.data.as_deref();
+            done = done.max(ftl.write(&mut storage.nand, dirty.unit, 1, data, Durability::Buffered, now)?);
+        }
+        self.under_way.push_back((done, unit_bytes * units as u64));
+        self.under_way_bytes += unit_bytes * units as u64;
+        Ok(now)
+    }
+
+    /// Before a run is written past the cache: what waits there of its edge units must not be lost or come later.
+    pub(super) fn cache_past(&mut self, storage: &mut Storage, run: &Run, now: Instant) -> Result<(), FtlError> {
+        let last = run.unit + run.units - 1;
+        for (unit, partial) in [(run.unit, run.head > 0 || run.tail > 0), (last, run.tail > 0)] {
+            if partial && self.cache.find(run.region, unit).is_some() {
+                self.drain(storage, self.cache.len(), now)?;
+            }
+        }
+        self.cache.forget(run.region, run.unit, run.units);
+        Ok(())
+    }
+}
