@@ -85,4 +85,23 @@ impl Geometry {
     pub const fn die_of(&self, page: u32) -> u32 {
         page % self.lanes() / self.planes
     }
+
+    /// Pages that share the word line of a page in a mode, itself among them, in the order in which they are
+    /// programmed. A program that is interrupted may damage those before it.
+    ///
+    /// Assumed: neighbouring rows of a lane share one, so that page `p`'s pair is `p + lanes`; real parts shift it by a
+    /// few rows more.
+    pub fn word_line(&self, mode: CellMode, page: u32) -> impl Iterator<Item = u32> + use<> {
+        let (lanes, bits) = (self.lanes(), mode.bits());
+        let first = page / lanes / bits * bits * lanes + page % lanes;
+        (0..bits).map(move |bit| first + bit * lanes)
+    }
+
+    /// The next page, from `page` on, before which no programmed page shares a word line with one that is still to be
+    /// programmed: programming on from there puts nothing at risk.
+    pub const fn whole_word_lines(&self, mode: CellMode, page: u32) -> u32 {
+        let (end, group) = (self.pages_in(mode), self.lanes() * mode.bits());
+        let next = page.div_ceil(group) * group;
+        if next < end { next } else { end }
+    }
 }

@@ -2,99 +2,36 @@
 //!
 //! State changes at once, time is answered: an operation issued at `now` ends at `max(now, busy) + t`. The contract
 //! enforces itself: programming out of order, into a bad block or over data stops the program in debug builds and is
-//! counted in release ([`Counters::violations`]). What survives a power cut is what this module holds and nothing else.
-//! Absent on purpose: where data lies and why (`ftl`), and what the host calls it (`card`).
+//! counted in release ([`Counters::violations`]). What survives a power cut is what this module holds and nothing else;
+//! what a cut does to it is told in [`crate::sim::fault`].
+//! Absent on purpose: where data lies and why (`ftl`), what the host calls it (`card`), read disturb and retention.
 
 mod cell;
+mod failures;
 mod geometry;
+mod journal;
+mod kept;
+mod ops;
+mod power;
+mod scan;
+mod state;
+#[cfg(test)]
+mod tests;
 mod timing;
 
 use emmc_units::Instant;
 
 pub use cell::CellMode;
 pub use geometry::Geometry;
+pub use scan::{FoundBlock, FoundPage, PageScan, Soundness, Survey};
+pub use state::{Block, BlockHealth, Counters, Keep, NO_UNIT, NandError};
 
 use crate::profile::NandConfig;
 use crate::sim::Rng;
+use failures::Failing;
+use kept::Kept;
+use power::Power;
 use timing::Timing;
-
-/// In the spare area of a unit that holds no host data.
-pub const NO_UNIT: u32 = u32::MAX;
-
-/// Why the flash did not do it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NandError {
-    /// Power went; nothing works until it is back.
-    #[error("power lost")]
-    PowerLost,
-    /// The page did not program; the block is to be retired. The page counts as used.
-    #[error("program failed in block {block}")]
-    ProgramFailed {
-        /// The block.
-        block: u32,
-    },
-    /// The block did not erase and is bad from now on.
-    #[error("erase failed in block {block}")]
-    EraseFailed {
-        /// The block.
-        block: u32,
-    },
-    /// The page cannot be read: torn by a power cut.
-    #[error("block {block} page {page} cannot be corrected")]
-    Uncorrectable {
-        /// The block.
-        block: u32,
-        /// The page.
-        page: u32,
-    },
-}
-
-/// What is wrong with a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum BlockHealth {
-    /// Nothing.
-    #[default]
-    Good,
-    /// Bad when the part was made.
-    FactoryBad,
-    /// Went bad in use.
-    GrownBad,
-}
-
-/// A block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// Erases so far.
-    pub erase_count: u32,
-    /// Erases that it will bear in its built mode.
-    pub endurance: u32,
-    /// The next page to program; equal to the pages of its mode when full.
-    pub next_page: u32,
-    /// How it is used.
-    pub mode: CellMode,
-    /// Whether it may be used.
-    pub health: BlockHealth,
-}
-
-/// What the flash has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Counters {
-    /// Pages read.
-    pub page_reads: u64,
-    /// Pages programmed.
-    pub page_programs: u64,
-    /// Units programmed, padding included.
-    pub unit_programs: u64,
-    /// Blocks erased.
-    pub erases: u64,
-    /// Programs that failed.
-    pub program_failures: u64,
-    /// Erases that failed.
-    pub erase_failures: u64,
-    /// Breaches of the contract by the layer above.
-    pub violations: u64,
-}
 
 /// The flash of a card.
 #[derive(Clone, Debug)]
@@ -105,27 +42,68 @@ pub struct Nand {
     /// Spare area: the logical unit that each physical unit holds.
     spare: Vec<u32>,
     counters: Counters,
+    /// Programs and erases issued so far, and the step at which something out of the ordinary happens.
+    steps: u64,
+    alarm: u64,
+    /// Whether reads must look closer: pages may be torn, or power is gone.
+    wary: bool,
+    failing: Failing,
+    power: Power,
+    kept: Option<Box<Kept>>,
 }
 
 impl Nand {
-    /// New flash: all blocks erased and, but for the factory's bad ones, good.
+    /// New flash: all blocks erased and, but for the factory's bad ones, good. It keeps no data ([`Nand::keeping`]).
     pub fn new(config: &NandConfig, geometry: Geometry, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let timing = Timing::new(config, &geometry, Rng::new(rng.next_u64()));
-        let block = Block {
-            erase_count: 0,
-            endurance: config.native.endurance,
-            next_page: 0,
-            mode: geometry.native,
-            health: BlockHealth::Good,
-        };
-        Self {
+        let mut failing = Failing::new(config, Rng::new(rng.next_u64()));
+        let blocks = failing.blocks(config, &geometry);
+        let mut nand = Self {
             geometry,
             timing,
-            blocks: vec![block; geometry.blocks as usize],
+            blocks,
             spare: vec![NO_UNIT; geometry.blocks as usize * geometry.units_per_block() as usize],
             counters: Counters::default(),
+            steps: 0,
+            alarm: 0,
+            wary: false,
+            failing,
+            power: Power::new(rng.next_u64()),
+            kept: None,
+        };
+        nand.set_alarm();
+        nand
+    }
+
+    /// The same flash, remembering more. For new flash only.
+    pub fn keeping(mut self, keep: Keep) -> Self {
+        if self.steps != 0 {
+            self.violation("keeping, after the first program");
         }
+        self.kept = (keep != Keep::Nothing).then(|| Box::new(Kept::new(&self.geometry, keep)));
+        self.wary = self.kept.is_some();
+        self
+    }
+
+    /// What it remembers.
+    pub fn keep(&self) -> Keep {
+        match &self.kept {
+            None => Keep::Nothing,
+            Some(kept) if kept.keeps_data() => Keep::Data,
+            Some(_) => Keep::Orders,
+        }
+    }
+
+    /// Whether it has the host's bytes.
+    pub fn keeps_data(&self) -> bool {
+        self.keep() == Keep::Data
+    }
+
+    /// Whether a layer can rebuild its map by scanning ([`Survey`]); if not, it keeps its memory over a power cycle and
+    /// only spends the time.
+    pub fn keeps_orders(&self) -> bool {
+        self.kept.is_some()
     }
 
     /// Its shape.
@@ -134,6 +112,7 @@ impl Nand {
     }
 
     /// A block's state.
+    #[inline]
     pub fn block(&self, block: u32) -> &Block {
         &self.blocks[block as usize]
     }
@@ -148,6 +127,11 @@ impl Nand {
         &self.counters
     }
 
+    /// Programs and erases issued so far: the steps at which [`Nand::arm`] can cut.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Pages of a block in its present mode.
     pub fn pages_of(&self, block: u32) -> u32 {
         self.geometry.pages_in(self.block(block).mode)
@@ -158,84 +142,55 @@ impl Nand {
         self.geometry.units_in(self.block(block).mode)
     }
 
-    /// The logical units that the units of a block hold, [`NO_UNIT`] for padding; as many as have been programmed.
+    /// Erases that a block bears in its present mode.
+    pub fn endurance_of(&self, block: u32) -> u32 {
+        self.failing.endurance_in(self.block(block), self.geometry.native)
+    }
+
+    /// The logical units that the units of a block hold, [`NO_UNIT`] for padding and for pages that hold nothing; as
+    /// many as have been programmed.
     pub fn spare(&self, block: u32) -> &[u32] {
         let first = self.geometry.first_unit(block, 0) as usize;
         &self.spare[first..first + (self.block(block).next_page * self.geometry.units_per_page) as usize]
     }
 
+    /// The logical units of a page.
+    pub fn page_units(&self, block: u32, page: u32) -> &[u32] {
+        let first = self.geometry.first_unit(block, page) as usize;
+        &self.spare[first..first + self.geometry.units_per_page as usize]
+    }
+
     /// The logical unit in a physical one.
+    #[inline]
     pub fn logical(&self, unit: u32) -> u32 {
         self.spare[unit as usize]
     }
 
-    /// Reads part of a page.
-    ///
-    /// Errors: [`NandError::Uncorrectable`], [`NandError::PowerLost`].
-    #[inline]
-    pub fn read(&mut self, block: u32, page: u32, bytes: u32, now: Instant) -> Result<Instant, NandError> {
-        self.counters.page_reads += 1;
-        let mode = self.blocks[block as usize].mode;
-        Ok(self.timing.read(&self.geometry, mode, page, bytes, now))
+    /// The bytes of a physical unit. A caller that wants them as the host would must [`Nand::read`] the page too, which
+    /// takes the time and may fail. `None` where no data are kept, the page cannot be read, or nothing was programmed.
+    pub fn unit_data(&self, unit: u32) -> Option<&[u8]> {
+        self.kept.as_ref()?.unit_data(&self.geometry, unit)
     }
 
-    /// Programs the next page of a block: `units` are the logical units that its units hold.
-    ///
-    /// Shape: `units` has units_per_page entries; `data` is a page, or absent where payload is not simulated.
-    /// Errors: [`NandError::ProgramFailed`], [`NandError::PowerLost`].
-    #[inline]
-    pub fn program(
-        &mut self,
-        block: u32,
-        page: u32,
-        units: &[u32],
-        _data: Option<&[u8]>,
-        now: Instant,
-    ) -> Result<Instant, NandError> {
-        let state = self.blocks[block as usize];
-        let in_order = page == state.next_page && page < self.geometry.pages_in(state.mode);
-        if !in_order || state.health != BlockHealth::Good || units.len() != self.geometry.units_per_page as usize {
-            self.violation("program");
-        }
-        self.blocks[block as usize].next_page = page + 1;
-        let first = self.geometry.first_unit(block, page) as usize;
-        self.spare[first..first + units.len()].copy_from_slice(units);
-        self.counters.page_programs += 1;
-        self.counters.unit_programs += units.len() as u64;
-        Ok(self.timing.program(&self.geometry, state.mode, block, page, now))
+    /// The record of a page that [`Nand::program_record`] made. `None` where it cannot be read, or none is kept.
+    pub fn record(&self, block: u32, page: u32) -> Option<&[u8]> {
+        self.kept.as_ref()?.record(&self.geometry, block, page)
     }
 
-    /// Erases a block.
-    ///
-    /// Errors: [`NandError::EraseFailed`] when its endurance is used up, [`NandError::PowerLost`].
-    pub fn erase(&mut self, block: u32, now: Instant) -> Result<Instant, NandError> {
-        if self.block(block).health != BlockHealth::Good {
-            self.violation("erase");
-        }
-        let mode = self.block(block).mode;
-        let state = &mut self.blocks[block as usize];
-        state.next_page = 0;
-        state.erase_count += 1;
-        self.counters.erases += 1;
-        Ok(self.timing.erase(&self.geometry, mode, now))
+    /// The stamp of a block; `None` when none of its pages can be read, none was set, or none is kept.
+    pub fn stamp(&self, block: u32) -> Option<u32> {
+        self.kept.as_ref()?.stamp(&self.geometry, block)
     }
 
-    /// Changes how a block is used. It must be erased.
-    pub fn set_mode(&mut self, block: u32, mode: CellMode) {
-        if self.block(block).next_page != 0 {
-            self.violation("set_mode");
-        }
-        self.blocks[block as usize].mode = mode;
+    /// The order number of a page: rises with each program over the whole flash, and over power cycles. `None` when the
+    /// page cannot be read or is erased, or none is kept.
+    pub fn order(&self, block: u32, page: u32) -> Option<u64> {
+        self.kept.as_ref()?.order(&self.geometry, block, page)
     }
 
     /// When nothing is under way any more.
     pub fn quiet_at(&self) -> Instant {
         self.timing.quiet_at()
-    }
-
-    /// Power goes at `now`, between two operations.
-    pub fn power_off(&mut self, now: Instant) {
-        self.timing.stop(now);
     }
 
     #[cold]

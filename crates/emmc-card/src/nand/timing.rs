@@ -108,7 +108,7 @@ impl Timing {
         done
     }
 
-    /// When a page is programmed.
+    /// When a page's cells begin to change, and when it is programmed.
     #[inline]
     pub(super) fn program(
         &mut self,
@@ -117,7 +117,7 @@ impl Timing {
         block: u32,
         page: u32,
         now: Instant,
-    ) -> Instant {
+    ) -> (Instant, Instant) {
         let (index, row) = (geometry.die_of(page) as usize, page / geometry.lanes());
         let channel = index % self.channels.len();
         let die = self.dies[index];
@@ -126,9 +126,9 @@ impl Timing {
         self.channels[channel] = sent;
         if let Some(join) = die.joinable {
             if join.block == block && join.row == row && join.issued == now {
-                let done = sent.max(join.earliest) + join.time;
-                self.dies[index].busy_until = done;
-                return done;
+                let start = sent.max(join.earliest);
+                self.dies[index].busy_until = start + join.time;
+                return (start, start + join.time);
             }
         }
         let (time, spread) = {
@@ -136,14 +136,15 @@ impl Timing {
             (times.program[row as usize % times.program.len()], times.spread)
         };
         let time = self.stray(time, spread);
-        let done = sent.max(die.busy_until) + time;
+        let start = sent.max(die.busy_until);
+        let done = start + time;
         let joinable = self.multi_plane.then_some(Joinable { block, row, issued: now, earliest: die.busy_until, time });
         self.dies[index] = Die { busy_until: done, joinable };
-        done
+        (start, done)
     }
 
-    /// When a block is erased: all its lanes at once.
-    pub(super) fn erase(&mut self, geometry: &Geometry, mode: CellMode, now: Instant) -> Instant {
+    /// When a block begins to be erased, all its lanes at once, and when it is.
+    pub(super) fn erase(&mut self, geometry: &Geometry, mode: CellMode, now: Instant) -> (Instant, Instant) {
         let (time, spread) = {
             let times = self.times(mode, geometry.native);
             (times.erase, times.spread)
@@ -153,7 +154,7 @@ impl Timing {
         for die in &mut self.dies {
             *die = Die { busy_until: start + time, joinable: None };
         }
-        start + time
+        (start, start + time)
     }
 
     /// When nothing is under way any more.

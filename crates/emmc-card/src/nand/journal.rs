@@ -1,0 +1,72 @@
+//! How to take back what had not happened when power went.
+
+use std::sync::Arc;
+
+use emmc_units::Instant;
+
+use super::Block;
+use super::kept::{PageState, Payload};
+
+/// Operations remembered at most where nobody says how far time has gone ([`super::Nand::passed`]): far more than can
+/// be under way in any flash.
+const ENTRIES_MAX: usize = 1 << 16;
+
+/// An operation that may still be under way.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// When its cells began to change, and when they were done.
+    pub(super) start: Instant,
+    pub(super) done: Instant,
+    pub(super) block: u32,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Program { page: u32 },
+    Erase(Box<BlockImage>),
+}
+
+/// A block before its erase.
+#[derive(Clone, Debug)]
+pub(super) struct BlockImage {
+    pub(super) block: Block,
+    pub(super) spare: Vec<u32>,
+    pub(super) orders: Vec<u64>,
+    pub(super) states: Vec<PageState>,
+    pub(super) stamp: u32,
+    pub(super) unsound: bool,
+    pub(super) payload: Option<Payload>,
+    pub(super) records: Vec<((u32, u32), Arc<[u8]>)>,
+}
+
+impl BlockImage {
+    pub(super) fn new(block: Block, spare: Vec<u32>) -> Self {
+        Self {
+            block,
+            spare,
+            orders: Vec::new(),
+            states: Vec::new(),
+            stamp: 0,
+            unsound: false,
+            payload: None,
+            records: Vec::new(),
+        }
+    }
+}
+
+impl super::kept::Kept {
+    pub(super) fn note(&mut self, entry: Entry) {
+        if self.journal.len() == ENTRIES_MAX {
+            self.journal.pop_front();
+        }
+        self.journal.push_back(entry);
+    }
+
+    /// No cut comes before `now`: what was done by then stays.
+    pub(super) fn forget_done(&mut self, now: Instant) {
+        while self.journal.front().is_some_and(|entry| entry.done <= now) {
+            self.journal.pop_front();
+        }
+    }
+}

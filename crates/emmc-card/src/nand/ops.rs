@@ -1,0 +1,245 @@
+//! Read, program, erase: the contract of the flash, on the hot path.
+
+use emmc_units::Instant;
+
+use super::journal::{BlockImage, Entry, What};
+use super::kept::PageState;
+use super::{BlockHealth, CellMode, NO_UNIT, Nand, NandError};
+
+/// What a page is programmed with, beside the numbers of its units.
+#[derive(Clone, Copy)]
+enum Content<'a> {
+    Nothing,
+    Bytes(&'a [u8]),
+    Copies(&'a [u32]),
+    Record(&'a [u8]),
+}
+
+impl Nand {
+    /// Reads part of a page.
+    ///
+    /// Errors: [`NandError::Uncorrectable`], [`NandError::PowerLost`].
+    #[inline]
+    pub fn read(&mut self, block: u32, page: u32, bytes: u32, now: Instant) -> Result<Instant, NandError> {
+        if self.wary {
+            self.check_read(block, page)?;
+        }
+        self.counters.page_reads += 1;
+        let mode = self.blocks[block as usize].mode;
+        Ok(self.timing.read(&self.geometry, mode, page, bytes, now))
+    }
+
+    #[inline(never)]
+    fn check_read(&self, block: u32, page: u32) -> Result<(), NandError> {
+        if !self.power.is_on() {
+            return Err(NandError::PowerLost);
+        }
+        let torn = |kept: &super::Kept| kept.state(&self.geometry, block, page) == PageState::Torn;
+        if self.kept.as_deref().is_some_and(torn) {
+            return Err(NandError::Uncorrectable { block, page });
+        }
+        Ok(())
+    }
+
+    /// Programs the next page of a block: `units` are the logical units that its units hold.
+    ///
+    /// Shape: `units` has units_per_page entries; `data` is a page, or absent where payload is not simulated.
+    /// Errors: [`NandError::ProgramFailed`], [`NandError::PowerLost`].
+    #[inline]
+    pub fn program(
+        &mut self,
+        block: u32,
+        page: u32,
+        units: &[u32],
+        data: Option<&[u8]>,
+        now: Instant,
+    ) -> Result<Instant, NandError> {
+        self.program_with(block, page, units, data.map_or(Content::Nothing, Content::Bytes), now)
+    }
+
+    /// Programs the next page of a block with copies of the units at `from`, whose bytes need not pass through the
+    /// caller. The caller has read them.
+    ///
+    /// Shape: as many physical units as `units`; [`NO_UNIT`] where there is padding.
+    /// Errors: as [`Nand::program`].
+    #[inline]
+    pub fn program_copies(
+        &mut self,
+        block: u32,
+        page: u32,
+        units: &[u32],
+        from: &[u32],
+        now: Instant,
+    ) -> Result<Instant, NandError> {
+        self.program_with(block, page, units, Content::Copies(from), now)
+    }
+
+    /// Programs the next page of a block with a record of the layer's own instead of units. Its bytes are kept
+    /// whenever order numbers are.
+    ///
+    /// Shape: `record` is at most a page.
+    /// Errors: as [`Nand::program`].
+    pub fn program_record(&mut self, block: u32, page: u32, record: &[u8], now: Instant) -> Result<Instant, NandError> {
+        if record.len() > self.geometry.page_bytes() as usize {
+            self.violation("record longer than a page");
+        }
+        let units = vec![NO_UNIT; self.geometry.units_per_page as usize];
+        self.program_with(block, page, &units, Content::Record(record), now)
+    }
+
+    #[inline(always)]
+    fn program_with(
+        &mut self,
+        block: u32,
+        page: u32,
+        units: &[u32],
+        content: Content<'_>,
+        now: Instant,
+    ) -> Result<Instant, NandError> {
+        let state = self.blocks[block as usize];
+        let in_order = page == state.next_page && page < self.geometry.pages_in(state.mode);
+        if !in_order || state.health != BlockHealth::Good || units.len() != self.geometry.units_per_page as usize {
+            self.violation("program");
+        }
+        if !self.power.is_on() {
+            return Err(NandError::PowerLost);
+        }
+        self.blocks[block as usize].next_page = page + 1;
+        let first = self.geometry.first_unit(block, page) as usize;
+        self.spare[first..first + units.len()].copy_from_slice(units);
+        self.counters.page_programs += 1;
+        self.counters.unit_programs += units.len() as u64;
+        self.steps += 1;
+        let (start, done) = self.timing.program(&self.geometry, state.mode, block, page, now);
+        if self.kept.is_some() {
+            self.keep_program(block, page, units, content, (start, done));
+        }
+        if self.steps >= self.alarm {
+            self.disturb_program(block, page, (start, done))?;
+        }
+        Ok(done)
+    }
+
+    #[inline(never)]
+    fn keep_program(&mut self, block: u32, page: u32, units: &[u32], content: Content<'_>, span: (Instant, Instant)) {
+        let geometry = self.geometry;
+        let Some(kept) = self.kept.as_deref_mut() else { return };
+        let unsound = kept.unsound[block as usize];
+        kept.program(&geometry, block, page);
+        let mut unread = false;
+        match content {
+            Content::Bytes(data) if kept.keeps_data() => kept.put_page(&geometry, block, page, units, data),
+            Content::Copies(from) => {
+                for (index, &from) in from.iter().enumerate().filter(|&(_, &from)| from != NO_UNIT) {
+                    unread |= !kept.reads(&geometry, geometry.block_of(from), geometry.page_of(from));
+                    kept.put_copy(&geometry, block, page, index, from);
+                }
+            }
+            Content::Record(record) => drop(kept.records.insert((block, page), record.into())),
+            Content::Bytes(_) | Content::Nothing => {}
+        }
+        kept.note(Entry { start: span.0, done: span.1, block, what: What::Program { page } });
+        if unsound {
+            self.violation("program into a block that must be erased first");
+        }
+        if unread {
+            self.violation("copy of a page that cannot be read");
+        }
+    }
+
+    /// A step that is not as others: the program fails, or power goes.
+    #[cold]
+    fn disturb_program(&mut self, block: u32, page: u32, span: (Instant, Instant)) -> Result<(), NandError> {
+        self.cut_if_due(span)?;
+        if self.steps < self.failing.next_program {
+            return Ok(());
+        }
+        self.failing.draw_program(self.steps);
+        self.set_alarm();
+        self.counters.program_failures += 1;
+        self.clear_spare(block, page);
+        if let Some(kept) = &mut self.kept {
+            kept.set_state(&self.geometry, block, page, PageState::Torn);
+        }
+        Err(NandError::ProgramFailed { block })
+    }
+
+    /// Erases a block.
+    ///
+    /// Errors: [`NandError::EraseFailed`] when its endurance is used up, [`NandError::PowerLost`].
+    pub fn erase(&mut self, block: u32, now: Instant) -> Result<Instant, NandError> {
+        if !self.power.is_on() {
+            return Err(NandError::PowerLost);
+        }
+        let before = *self.block(block);
+        if before.health != BlockHealth::Good {
+            self.violation("erase");
+        }
+        self.steps += 1;
+        let (start, done) = self.timing.erase(&self.geometry, before.mode, now);
+        if before.erase_count >= self.endurance_of(block) || self.failing.erase_fails() {
+            return self.fail_erase(block, (start, done));
+        }
+        self.counters.erases += 1;
+        if let Some(kept) = &mut self.kept {
+            let units = self.geometry.first_unit(block, 0) as usize..self.geometry.first_unit(block + 1, 0) as usize;
+            let mut image = Box::new(BlockImage::new(before, self.spare[units.clone()].to_vec()));
+            kept.erase(&self.geometry, block, &mut image);
+            kept.note(Entry { start, done, block, what: What::Erase(image) });
+            self.spare[units].fill(NO_UNIT);
+        }
+        let state = &mut self.blocks[block as usize];
+        state.next_page = 0;
+        state.erase_count += 1;
+        if self.steps >= self.alarm {
+            self.cut_if_due((start, done))?;
+        }
+        Ok(done)
+    }
+
+    /// The block is bad from now on, and nothing in it can be read.
+    #[cold]
+    fn fail_erase(&mut self, block: u32, span: (Instant, Instant)) -> Result<Instant, NandError> {
+        self.counters.erase_failures += 1;
+        self.blocks[block as usize].health = BlockHealth::GrownBad;
+        for page in 0..self.block(block).next_page {
+            self.clear_spare(block, page);
+            if let Some(kept) = &mut self.kept {
+                kept.set_state(&self.geometry, block, page, PageState::Torn);
+            }
+        }
+        if self.steps >= self.alarm {
+            self.cut_if_due(span)?;
+        }
+        Err(NandError::EraseFailed { block })
+    }
+
+    /// Changes how a block is used. It must be erased.
+    pub fn set_mode(&mut self, block: u32, mode: CellMode) {
+        if self.block(block).next_page != 0 {
+            self.violation("set_mode");
+        }
+        self.blocks[block as usize].mode = mode;
+    }
+
+    /// Gives a block a stamp, by which its owner knows its role again. It goes to the spare area of each of its pages
+    /// with the first program, and must be set before that. Not kept in plain simulation.
+    pub fn set_stamp(&mut self, block: u32, stamp: u32) {
+        if self.block(block).next_page != 0 {
+            self.violation("set_stamp");
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.stamps[block as usize] = stamp;
+        }
+    }
+
+    /// Takes a block out of use for ever, after a program in it has failed and its valid data are elsewhere.
+    pub fn mark_bad(&mut self, block: u32) {
+        self.blocks[block as usize].health = BlockHealth::GrownBad;
+    }
+
+    pub(super) fn clear_spare(&mut self, block: u32, page: u32) {
+        let first = self.geometry.first_unit(block, page) as usize;
+        self.spare[first..first + self.geometry.units_per_page as usize].fill(NO_UNIT);
+    }
+}

@@ -1,0 +1,231 @@
+//! Power goes and comes back: what [`crate::sim::fault`] tells, done to the flash.
+
+use emmc_units::{Instant, Nanos};
+
+use super::journal::{BlockImage, What};
+use super::kept::{PageState, SESSION_SHIFT};
+use super::{Nand, NandError};
+use crate::sim::Rng;
+use crate::sim::fault::FaultPlan;
+
+/// Whether there is power, and when it is to go.
+#[derive(Clone, Debug)]
+pub(super) struct Power {
+    off_at: Option<Instant>,
+    plan: Option<FaultPlan>,
+    rng: Rng,
+}
+
+impl Power {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { off_at: None, plan: None, rng: Rng::new(seed) }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_on(&self) -> bool {
+        self.off_at.is_none()
+    }
+}
+
+impl Nand {
+    /// Power will go at a step. A plan that was armed before is dropped.
+    pub fn arm(&mut self, plan: FaultPlan) {
+        if self.kept.is_none() {
+            self.violation("a power cut is armed and no order numbers are kept");
+        }
+        self.power.plan = Some(plan);
+        self.set_alarm();
+    }
+
+    /// No cut is armed any more.
+    pub fn disarm(&mut self) {
+        self.power.plan = None;
+        self.set_alarm();
+    }
+
+    /// When power went; `None` while it is on. What was answered to be done by then is done.
+    pub fn off_since(&self) -> Option<Instant> {
+        self.power.off_at
+    }
+
+    /// The host's clock has come to `now`: no cut comes before it, so what was done by then need not be remembered.
+    pub fn passed(&mut self, now: Instant) {
+        if let Some(kept) = &mut self.kept {
+            kept.forget_done(now);
+        }
+    }
+
+    /// Power goes at `now`: what is still under way is interrupted.
+    pub fn power_off(&mut self, now: Instant) {
+        if self.power.is_on() {
+            let mut rng = Rng::new(self.power.rng.next_u64());
+            self.cut(now, &mut rng);
+        }
+    }
+
+    /// Power is back at `now`. Any plan is dropped; unstable pages may have stopped reading.
+    pub fn power_on(&mut self, now: Instant) {
+        self.timing.stop(now);
+        let mut rng = Rng::new(self.power.rng.next_u64());
+        self.power = Power { off_at: None, plan: None, rng: self.power.rng.clone() };
+        self.weaken(|| rng.below(2) == 0);
+        if let Some(kept) = self.kept.as_deref_mut() {
+            kept.journal.clear();
+            kept.next_order = ((kept.next_order >> SESSION_SHIFT) + 1) << SESSION_SHIFT;
+        }
+        self.wary = self.kept.is_some();
+        self.set_alarm();
+    }
+
+    /// Time has passed since the power came back: no unstable page reads any more.
+    pub fn decay(&mut self) {
+        self.weaken(|| true);
+    }
+
+    fn weaken(&mut self, mut fails: impl FnMut() -> bool) {
+        let geometry = self.geometry;
+        let Some(kept) = self.kept.as_deref_mut() else { return };
+        let mut torn = Vec::new();
+        for (index, state) in kept.states.iter_mut().enumerate() {
+            if *state == PageState::Unstable && fails() {
+                *state = PageState::Torn;
+                torn.push(index as u32);
+            }
+        }
+        for index in torn {
+            self.clear_spare(index / geometry.pages_per_block, index % geometry.pages_per_block);
+        }
+    }
+
+    /// The next step at which something is to be done beside the step itself.
+    pub(super) fn set_alarm(&mut self) {
+        let cut = self.power.plan.map_or(u64::MAX, |plan| plan.step);
+        self.alarm = cut.min(self.failing.next_program);
+    }
+
+    /// Cuts power if this step, whose cells changed within `span`, is the one.
+    pub(super) fn cut_if_due(&mut self, span: (Instant, Instant)) -> Result<(), NandError> {
+        let Some(plan) = self.power.plan.filter(|plan| self.steps >= plan.step) else { return Ok(()) };
+        let mut rng = Rng::new(plan.seed);
+        let length = span.1.since(span.0).0;
+        let at = match rng.below(8) {
+            0 => span.0,
+            1 => span.1,
+            _ => span.0 + Nanos(1 + rng.below(length.saturating_sub(1))),
+        };
+        self.cut(at, &mut rng);
+        Err(NandError::PowerLost)
+    }
+
+    /// Takes back what had not begun by `at`, newest first, and damages what was under way.
+    fn cut(&mut self, at: Instant, rng: &mut Rng) {
+        self.power.off_at = Some(at);
+        self.power.plan = None;
+        self.wary = true;
+        self.timing.stop(at);
+        let Some(kept) = self.kept.as_deref_mut() else { return };
+        let mut touched = Vec::new();
+        for entry in std::mem::take(&mut kept.journal).into_iter().rev().filter(|entry| entry.done > at) {
+            let begun = entry.start < at;
+            touched.push(entry.block);
+            match entry.what {
+                What::Program { page } if begun => self.tear(entry.block, page, rng),
+                What::Program { page } => self.undo_program(entry.block, page),
+                What::Erase(image) => self.undo_erase(entry.block, *image, begun.then_some(&mut *rng)),
+            }
+        }
+        for block in touched {
+            self.find_holes(block);
+        }
+    }
+
+    /// An interrupted program.
+    fn tear(&mut self, block: u32, page: u32, rng: &mut Rng) {
+        let mode = self.block(block).mode;
+        for other in self.geometry.word_line(mode, page).filter(|&other| other <= page) {
+            let odds = rng.below(4);
+            match odds {
+                0 => self.damage(block, other, PageState::Unstable),
+                3 if other != page => {}
+                _ => self.damage(block, other, PageState::Torn),
+            }
+        }
+        if let Some(kept) = self.kept.as_deref_mut() {
+            kept.unsound[block as usize] = true;
+        }
+    }
+
+    fn damage(&mut self, block: u32, page: u32, state: PageState) {
+        let geometry = self.geometry;
+        let Some(kept) = self.kept.as_deref_mut() else { return };
+        if kept.reads(&geometry, block, page) {
+            kept.set_state(&geometry, block, page, state);
+            if state == PageState::Torn {
+                self.clear_spare(block, page);
+            }
+        }
+    }
+
+    /// A program that had not begun.
+    fn undo_program(&mut self, block: u32, page: u32) {
+        let geometry = self.geometry;
+        let Some(kept) = self.kept.as_deref_mut() else { return };
+        kept.wipe_page(&geometry, block, page);
+        let programmed = |page: &u32| kept.state(&geometry, block, *page) != PageState::Erased;
+        let end = self.blocks[block as usize].next_page;
+        self.blocks[block as usize].next_page = (0..end).rev().find(programmed).map_or(0, |last| last + 1);
+        self.clear_spare(block, page);
+        self.counters.page_programs -= 1;
+        self.counters.unit_programs -= u64::from(geometry.units_per_page);
+    }
+
+    /// An erase that had not begun or, if there is chance to draw from, was interrupted.
+    fn undo_erase(&mut self, block: u32, image: BlockImage, interrupted: Option<&mut Rng>) {
+        let geometry = self.geometry;
+        let first = geometry.first_unit(block, 0) as usize;
+        self.spare[first..first + image.spare.len()].copy_from_slice(&image.spare);
+        self.blocks[block as usize] = image.block;
+        if let Some(kept) = self.kept.as_deref_mut() {
+            kept.restore(&geometry, block, image);
+        }
+        match interrupted {
+            None => self.counters.erases -= 1,
+            Some(rng) => self.half_erase(block, rng),
+        }
+    }
+
+    /// The block has worn, parts of it still read, and it must be erased again. Its first page never reads as erased.
+    fn half_erase(&mut self, block: u32, rng: &mut Rng) {
+        let geometry = self.geometry;
+        self.blocks[block as usize].erase_count += 1;
+        let end = self.block(block).next_page.max(1);
+        self.blocks[block as usize].next_page = end;
+        for page in 0..end {
+            let state = match rng.below(4) {
+                _ if page == 0 => PageState::Torn,
+                0 => PageState::Unstable,
+                1 => PageState::Erased,
+                _ => PageState::Torn,
+            };
+            let Some(kept) = self.kept.as_deref_mut() else { return };
+            kept.unsound[block as usize] = true;
+            match state {
+                PageState::Erased => kept.wipe_page(&geometry, block, page),
+                PageState::Unstable if !kept.reads(&geometry, block, page) => continue,
+                state => kept.set_state(&geometry, block, page, state),
+            }
+            if state != PageState::Unstable {
+                self.clear_spare(block, page);
+            }
+        }
+    }
+
+    /// A block with an erased page below a programmed one takes no more programs.
+    fn find_holes(&mut self, block: u32) {
+        let (geometry, end) = (self.geometry, self.block(block).next_page);
+        let Some(kept) = self.kept.as_deref_mut() else { return };
+        if (0..end).any(|page| kept.state(&geometry, block, page) == PageState::Erased) {
+            kept.unsound[block as usize] = true;
+        }
+    }
+}
