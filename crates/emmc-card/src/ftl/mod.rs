@@ -4,7 +4,14 @@
 //! power cut is in the flash it is handed, and [`Ftl::recover`] rebuilds the rest from there.
 //! Absent on purpose: sectors, areas and registers (`card`).
 
+pub mod map;
+pub mod pool;
+
+mod build;
+
 use emmc_units::Instant;
+
+pub use build::build;
 
 use crate::nand::{CellMode, Nand, NandError};
 
