@@ -4,11 +4,13 @@
 //! calls them at once, the command level (`card`) after the standard's rules.
 //! Absent on purpose: commands, states and the rules of registers (`card`), and the clock: every call is told `now`.
 
+mod age;
 mod bus;
 mod cache;
 mod health;
 mod op;
 mod path;
+mod source;
 mod storage;
 
 use emmc_units::Instant;
@@ -18,7 +20,7 @@ pub use health::{EraseCounts, Health};
 pub use op::{Area, HostDone, StorageError, WriteFlags};
 
 use crate::ftl::{Durability, FtlError, FtlStats, TrimKind};
-use crate::nand::{Geometry, Nand};
+use crate::nand::{Geometry, Keep, Nand};
 use crate::profile::{Layout, LayoutError, Partitioning, Profile, RegisterImage};
 use path::{Path, WriteRequest};
 use storage::Storage;
@@ -26,8 +28,8 @@ use storage::Storage;
 /// How a card is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceOptions {
-    /// Whether sectors keep their content (and flash its order, for recovery), or only their whereabouts.
-    pub keep_data: bool,
+    /// What the flash remembers: nothing but whereabouts, orders for recovery by scanning, or content too.
+    pub keep: Keep,
     /// For everything that differs from one specimen to the next.
     pub seed: u64,
 }
@@ -71,11 +73,7 @@ impl Device {
         let layout_error = |error| DeviceError::Layout { profile: profile.name.clone(), error };
         let layout = Layout::factory(&profile, options.seed).map_err(layout_error)?;
         let geometry = Geometry::new(&profile.nand, layout.blocks, profile.ftl.unit_bytes);
-        let nand = if options.keep_data {
-            Nand::keeping_data(&profile.nand, geometry, options.seed)
-        } else {
-            Nand::new(&profile.nand, geometry, options.seed)
-        };
+        let nand = Nand::new(&profile.nand, geometry, options.seed).keeping(options.keep);
         let storage = Storage::new(nand, &profile.ftl, &layout);
         let path = Path::new(&profile.controller, &storage);
         let registers = RegisterImage::new(&profile);
@@ -99,6 +97,11 @@ impl Device {
     /// The flash, to be looked at.
     pub fn nand(&self) -> &Nand {
         &self.storage.nand
+    }
+
+    /// Whether sectors keep their content.
+    pub fn keeps_data(&self) -> bool {
+        self.storage.nand.keeps_data()
     }
 
     /// Sectors of an area; 0: there is no such area.

@@ -13,6 +13,7 @@ mod journal;
 mod kept;
 mod ops;
 mod power;
+mod preset;
 mod scan;
 mod state;
 #[cfg(test)]

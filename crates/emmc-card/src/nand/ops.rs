@@ -77,10 +77,10 @@ impl Nand {
     /// Programs the next page of a block with a record of the layer's own instead of units. Its bytes are kept
     /// whenever order numbers are.
     ///
-    /// Shape: `record` is at most a page.
+    /// Shape: `record` is at most a page and, in its spare area, 32 bytes more.
     /// Errors: as [`Nand::program`].
     pub fn program_record(&mut self, block: u32, page: u32, record: &[u8], now: Instant) -> Result<Instant, NandError> {
-        if record.len() > self.geometry.page_bytes() as usize {
+        if record.len() > self.geometry.page_bytes() as usize + 32 {
             self.violation("record longer than a page");
         }
         let units = vec![NO_UNIT; self.geometry.units_per_page as usize];

@@ -95,7 +95,8 @@ impl Nand {
         Ok((self.look(block, page), done))
     }
 
-    fn look(&self, block: u32, page: u32) -> PageScan {
+    /// What a page looks like, for one that has paid for the look.
+    pub(crate) fn look(&self, block: u32, page: u32) -> PageScan {
         let Some(kept) = &self.kept else {
             let programmed = page < self.block(block).next_page;
             return if programmed { PageScan::Valid { order: 0 } } else { PageScan::Erased };

@@ -87,8 +87,8 @@ impl Timing {
         }
         let draw = self.rng.next_u64() >> 48;
         // Evenly between -spread and +spread: 2 x draw - 65536 is symmetric.
-        let least = time.0 - (time.0 * spread >> 16);
-        Nanos(least + ((time.0 >> 8) * spread * draw >> 23))
+        let least = time.0 - ((time.0 * spread) >> 16);
+        Nanos(least + (((time.0 >> 8) * spread * draw) >> 23))
     }
 
     /// When a read of `bytes` from a page is in the controller's memory.
@@ -101,7 +101,7 @@ impl Timing {
         };
         let sensed = now.max(self.dies[die].busy_until) + self.stray(time, spread);
         let channel = die % self.channels.len();
-        let transfer = Nanos(u64::from(bytes) * self.byte_transfer >> 16);
+        let transfer = Nanos((u64::from(bytes) * self.byte_transfer) >> 16);
         let done = sensed.max(self.channels[channel]) + transfer;
         self.channels[channel] = done;
         self.dies[die] = Die { busy_until: done, joinable: None };

@@ -1,0 +1,51 @@
+//! Makes a card that has lived: worn, filled, written over.
+//!
+//! The erase counts are set, not simulated: a whole life takes minutes, a shortcut takes none. What is in the card then
+//! is simulated: it is filled once and a part of it is written again, so that collection and mapping are as in use.
+
+use emmc_units::Instant;
+
+use super::op::{Area, StorageError, WriteFlags};
+use super::{Device, health};
+use crate::nand::CellMode;
+use crate::sim::Rng;
+
+/// Sectors of one write while the card is filled: 1 MiB.
+const FILL_SECTORS: u64 = 2048;
+
+impl Device {
+    /// Uses up `share` of the rated erases of every block, give or take a twentieth, and fills the user area.
+    ///
+    /// Errors: as [`Device::write`].
+    pub fn age(&mut self, share: f64, now: Instant) -> Result<Instant, StorageError> {
+        let mut rng = Rng::new(self.options.seed ^ 0xa6e);
+        let config = &self.profile.nand;
+        let rated = |mode: CellMode| f64::from(health::rating(config, mode)) * share;
+        let nand = &mut self.storage.nand;
+        for block in 0..nand.geometry().blocks {
+            let stray = 0.95 + 0.1 * rng.unit_f64();
+            let count = rated(nand.block(block).mode) * stray;
+            nand.set_erase_count(block, count.round() as u32);
+        }
+        self.fill(now, &mut rng)
+    }
+
+    /// Fills the user area, then writes a tenth of it again at random, 4 KiB at a time.
+    fn fill(&mut self, mut now: Instant, rng: &mut Rng) -> Result<Instant, StorageError> {
+        let sectors = self.sectors(Area::User);
+        let zeros = self.keeps_data().then(|| vec![0; (FILL_SECTORS * 512) as usize]);
+        let mut lba = 0;
+        while lba < sectors {
+            let count = FILL_SECTORS.min(sectors - lba);
+            let data = zeros.as_ref().map(|zeros| &zeros[..(count * 512) as usize]);
+            now = self.write(Area::User, lba, count as u32, WriteFlags::default(), data, now)?.done;
+            lba += count;
+        }
+        let data = zeros.as_ref().map(|zeros| &zeros[..4096]);
+        for _ in 0..sectors / 80 {
+            let lba = rng.below(sectors / 8) * 8;
+            now = self.write(Area::User, lba, 8, WriteFlags::default(), data, now)?.done;
+        }
+        Ok(self.flush(now)?.done)
+    }
+}
