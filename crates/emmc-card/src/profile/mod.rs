@@ -11,6 +11,7 @@ mod identity;
 mod nand;
 mod registers;
 pub mod shipped;
+mod syntax;
 
 use emmc_regs::CardKind;
 use serde::{Deserialize, Serialize};
@@ -83,7 +84,7 @@ impl Profile {
     ///
     /// Errors: one, naming the field and the rule.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
-        let profile: Self = toml::from_str(text).map_err(|error| ProfileError::Syntax(error.to_string()))?;
+        let profile: Self = toml::from_str(text).map_err(|error| ProfileError::Syntax(syntax::one_line(text, &error)))?;
         profile.check()?;
         Ok(profile)
     }

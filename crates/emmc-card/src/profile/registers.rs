@@ -15,7 +15,7 @@ use emmc_regs::ocr::Ocr;
 
 use super::{BusMode, Profile};
 
-pub(super) use ext_csd::{IMPLIED, override_fault};
+pub(super) use ext_csd::override_fault;
 pub(super) use identification::{byte_addressed_size, year_code};
 pub(super) use sd::au_code;
 

@@ -12,7 +12,7 @@ const BOOT_UNIT: u64 = 128 << 10;
 const ERASE_UNIT: u64 = 512 << 10;
 
 /// Fields that follow from other sections of a profile, and where from: they cannot be overridden.
-pub(in crate::profile) const IMPLIED: [(&str, &str); 12] = [
+pub(super) const IMPLIED: [(&str, &str); 12] = [
     ("SEC_COUNT", "areas.user_bytes"),
     ("BOOT_SIZE_MULT", "areas.boot_bytes"),
     ("RPMB_SIZE_MULT", "areas.rpmb_bytes"),

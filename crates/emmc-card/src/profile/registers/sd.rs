@@ -51,11 +51,8 @@ pub(super) fn scr(profile: &Profile) -> [u8; 8] {
     let uhs = is_uhs(profile);
     // UHS came with 3.0, A1 with 5.1, A2 with 6.0.
     let spec_x = u64::from(app_class.min(2));
-    let security = match profile.areas.user_bytes {
-        ..=BYTE_ADDRESSED_MAX => 2,
-        ..=SDHC_MAX => 3,
-        _ => 4,
-    };
+    // SDSC, SDHC, SDXC.
+    let security = 2 + u64::from(large) + u64::from(profile.areas.user_bytes > SDHC_MAX);
     // SDR104 asks for CMD23.
     let commands = u64::from(profile.controller.bus_max >= BusMode::Sdr104) << 1;
     let mut scr = [0; 8];

@@ -7,6 +7,7 @@ use emmc_regs::ocr::{AccessMode, Ocr};
 use emmc_regs::scr::Scr;
 use emmc_regs::ssr::Ssr;
 
+use super::ext_csd::IMPLIED;
 use super::*;
 use crate::profile::{SdIdentity, shipped};
 

@@ -1,0 +1,103 @@
+use emmc_regs::CardKind;
+
+use super::{Checked, Rules};
+use crate::profile::BusMode;
+
+/// Longest overhead of a command: a second.
+const OVERHEAD_US_MAX: f64 = 1e6;
+const BUFFER_MAX: u32 = 1 << 28;
+/// A host's largest packed command: the header's sector has room for 63 entries.
+const PACKED_MAX: u8 = 63;
+
+impl Rules<'_> {
+    pub(super) fn controller(&self) -> Checked {
+        let (controller, nand) = (&self.profile.controller, &self.profile.nand);
+        self.range("controller.read_overhead_us", controller.read_overhead_us, 0.0..=OVERHEAD_US_MAX)?;
+        self.range("controller.write_overhead_us", controller.write_overhead_us, 0.0..=OVERHEAD_US_MAX)?;
+        // A page is programmed from it.
+        self.range("controller.buffer_bytes", controller.buffer_bytes, nand.page_bytes..=BUFFER_MAX)?;
+        self.multiple("controller.buffer_bytes", controller.buffer_bytes.into(), 512)?;
+        self.range("controller.read_ahead_bytes", controller.read_ahead_bytes, 0..=controller.buffer_bytes)?;
+        self.multiple("controller.read_ahead_bytes", controller.read_ahead_bytes.into(), 512)?;
+        self.bus()?;
+        if self.is_sd() { self.sd_features() } else { self.features() }
+    }
+
+    fn bus(&self) -> Checked {
+        let controller = &self.profile.controller;
+        let max = controller.bus_max;
+        for (field, mode) in [("controller.bus_max", Some(max)), ("controller.bus", controller.bus)] {
+            let Some(mode) = mode else { continue };
+            let rule = format!("is no bus mode of {}", self.profile.kind);
+            self.require(kind_of(mode) == self.profile.kind, field, format_args!("{mode:?}"), rule)?;
+        }
+        if let Some(bus) = controller.bus {
+            let offered = level(bus) <= level(max) && bus.width() <= max.width();
+            let rule = format!("must be a mode that controller.bus_max ({max:?}) includes");
+            self.require(offered, "controller.bus", format_args!("{bus:?}"), rule)?;
+        }
+        let (rev, needed) = (self.profile.identity.ext_csd_rev, revision_of(max));
+        let rule = format!("needs identity.ext_csd_rev {needed}, which is {rev}");
+        self.require(rev >= needed, "controller.bus_max", format_args!("{max:?}"), rule)
+    }
+
+    fn features(&self) -> Checked {
+        let (controller, rev) = (&self.profile.controller, self.profile.identity.ext_csd_rev);
+        self.range("controller.cache_bytes", controller.cache_bytes, 0..=BUFFER_MAX)?;
+        // CACHE_SIZE counts kilobits.
+        self.multiple("controller.cache_bytes", controller.cache_bytes.into(), 128)?;
+        self.range("controller.queue_depth", controller.queue_depth, 0..=32)?;
+        self.range("controller.packed_commands", controller.packed_commands, 0..=PACKED_MAX)?;
+        for (field, used, needed) in [
+            ("controller.cache_bytes", controller.cache_bytes > 0, 6),
+            ("controller.packed_commands", controller.packed_commands > 0, 6),
+            ("controller.auto_bkops", controller.auto_bkops, 8),
+            ("controller.queue_depth", controller.queue_depth > 0, 8),
+        ] {
+            let rule = format!("needs identity.ext_csd_rev {needed}, which is {rev}");
+            self.require(!used || rev >= needed, field, "set", rule)?;
+        }
+        Ok(())
+    }
+
+    fn sd_features(&self) -> Checked {
+        let controller = &self.profile.controller;
+        for (field, set) in [
+            ("controller.cache_bytes", controller.cache_bytes > 0),
+            ("controller.queue_depth", controller.queue_depth > 0),
+            ("controller.packed_commands", controller.packed_commands > 0),
+            ("controller.write_reliability", controller.write_reliability),
+            ("controller.auto_bkops", controller.auto_bkops),
+        ] {
+            self.require(!set, field, "set", "is for eMMC; not simulated on SD")?;
+        }
+        Ok(())
+    }
+}
+
+const fn kind_of(mode: BusMode) -> CardKind {
+    match mode {
+        BusMode::SdDefault | BusMode::SdHigh | BusMode::Sdr50 | BusMode::Ddr50 | BusMode::Sdr104 => CardKind::Sd,
+        _ => CardKind::Emmc,
+    }
+}
+
+/// Each level includes those below.
+const fn level(mode: BusMode) -> u8 {
+    match mode {
+        BusMode::Legacy1 | BusMode::Legacy8 | BusMode::SdDefault => 0,
+        BusMode::Hs52x4 | BusMode::Hs52 | BusMode::SdHigh => 1,
+        BusMode::Ddr52x4 | BusMode::Ddr52 | BusMode::Sdr50 | BusMode::Ddr50 => 2,
+        BusMode::Hs200x4 | BusMode::Hs200 | BusMode::Sdr104 => 3,
+        BusMode::Hs400 => 4,
+    }
+}
+
+/// EXT_CSD_REV that brought an eMMC mode; SD modes need none.
+const fn revision_of(mode: BusMode) -> u8 {
+    match mode {
+        BusMode::Hs400 => 7,
+        BusMode::Hs200x4 | BusMode::Hs200 => 6,
+        _ => 0,
+    }
+}
