@@ -38,6 +38,16 @@ impl Failing {
         failing
     }
 
+    /// Where its chance stands, to be kept.
+    pub(super) fn rng(&self) -> &Rng {
+        &self.rng
+    }
+
+    /// Goes on from where chance stood.
+    pub(super) fn set_rng(&mut self, rng: Rng) {
+        self.rng = rng;
+    }
+
     /// The blocks of new flash.
     pub(super) fn blocks(&mut self, config: &NandConfig, geometry: &Geometry) -> Vec<Block> {
         let mut blocks = Vec::with_capacity(geometry.blocks as usize);

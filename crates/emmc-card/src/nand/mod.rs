@@ -9,6 +9,7 @@
 mod cell;
 mod failures;
 mod geometry;
+mod image;
 mod journal;
 mod kept;
 mod ops;
@@ -24,6 +25,7 @@ use emmc_units::Instant;
 
 pub use cell::CellMode;
 pub use geometry::Geometry;
+pub(crate) use image::NandImage;
 pub use scan::{FoundBlock, FoundPage, PageScan, Soundness, Survey};
 pub use state::{Block, BlockHealth, Counters, Keep, NO_UNIT, NandError};
 

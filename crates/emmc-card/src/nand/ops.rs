@@ -83,8 +83,10 @@ impl Nand {
         if record.len() > self.geometry.page_bytes() as usize + 32 {
             self.violation("record longer than a page");
         }
-        let units = vec![NO_UNIT; self.geometry.units_per_page as usize];
-        self.program_with(block, page, &units, Content::Record(record), now)
+        // 64 KiB pages of 512-byte units, twice what any profile may have.
+        const PADDING: [u32; 128] = [NO_UNIT; 128];
+        let units = &PADDING[..self.geometry.units_per_page as usize];
+        self.program_with(block, page, units, Content::Record(record), now)
     }
 
     #[inline(always)]

@@ -21,6 +21,16 @@ impl Power {
         Self { off_at: None, plan: None, rng: Rng::new(seed) }
     }
 
+    /// Where its chance stands, to be kept.
+    pub(super) fn rng(&self) -> &Rng {
+        &self.rng
+    }
+
+    /// Goes on from where chance stood.
+    pub(super) fn set_rng(&mut self, rng: Rng) {
+        self.rng = rng;
+    }
+
     #[inline(always)]
     pub(super) fn is_on(&self) -> bool {
         self.off_at.is_none()

@@ -75,6 +75,16 @@ impl Timing {
         }
     }
 
+    /// Where its chance stands, to be kept.
+    pub(super) fn rng(&self) -> &Rng {
+        &self.rng
+    }
+
+    /// Goes on from where chance stood.
+    pub(super) fn set_rng(&mut self, rng: Rng) {
+        self.rng = rng;
+    }
+
     fn times(&self, mode: CellMode, native: CellMode) -> &ModeTimes {
         if mode == native { &self.native } else { &self.slc }
     }
