@@ -8,6 +8,7 @@ mod age;
 mod bus;
 mod cache;
 mod health;
+mod image;
 mod op;
 mod path;
 mod source;
@@ -17,6 +18,7 @@ use emmc_units::Instant;
 
 pub use bus::Bus;
 pub use health::{EraseCounts, Health};
+pub use image::ImageError;
 pub use op::{Area, HostDone, StorageError, WriteFlags};
 
 use crate::ftl::{Durability, FtlError, FtlStats, TrimKind};
@@ -173,6 +175,7 @@ impl Device {
         now: Instant,
     ) -> Result<HostDone, StorageError> {
         self.writable()?;
+        self.storage.nand.passed(now);
         let durability = self.durability(area, flags);
         let result =
             self.path.write(&mut self.storage, WriteRequest { area, lba, sectors, flags, durability }, data, now);

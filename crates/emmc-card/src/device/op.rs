@@ -61,3 +61,10 @@ pub enum StorageError {
     #[error(transparent)]
     Ftl(#[from] FtlError),
 }
+
+impl StorageError {
+    /// Whether power went: nothing is answered any more.
+    pub fn is_power_loss(&self) -> bool {
+        matches!(self, Self::Ftl(FtlError::PowerLost))
+    }
+}

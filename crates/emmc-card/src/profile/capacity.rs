@@ -35,7 +35,7 @@ pub enum RegionRole {
 /// How the user has partitioned the part.
 ///
 /// Unit: write protection groups, but for `seed`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Partitioning {
     /// ENH_START_ADDR.
     pub enhanced_start: u64,
