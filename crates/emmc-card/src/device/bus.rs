@@ -23,9 +23,14 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// The bus in a mode.
+    /// The bus in a mode, at its clock.
     pub fn new(mode: BusMode) -> Self {
-        let hz = mode.clock_hz();
+        Self::clocked(mode, mode.clock_hz())
+    }
+
+    /// The bus in a mode, at the clock that a host makes of it: at most that of the mode. Unit: Hz.
+    pub fn clocked(mode: BusMode, hz: u64) -> Self {
+        let hz = hz.clamp(1, mode.clock_hz());
         let clocks = |clocks: u64| Nanos(clocks * 1_000_000_000 / hz);
         let edges = if mode.ddr() { 2 } else { 1 };
         let bits = 512 * 8 / (u64::from(mode.width()) * edges);
@@ -81,5 +86,14 @@ mod tests {
             assert!((read / data - 1.0).abs() < 0.01, "{mode:?}: {read} against {data}");
             assert!(bus.write(8) > bus.read(8));
         }
+    }
+
+    #[test]
+    fn a_host_may_be_slower_but_not_faster_than_the_mode() {
+        let full = Bus::new(BusMode::Sdr104);
+        assert_eq!(Bus::clocked(BusMode::Sdr104, 300_000_000), full);
+        let slower = Bus::clocked(BusMode::Sdr104, 150_000_000);
+        let ratio = slower.read(1000).as_micros_f64() / full.read(1000).as_micros_f64();
+        assert!((ratio - 208.0 / 150.0).abs() < 0.001, "{ratio}");
     }
 }

@@ -60,7 +60,7 @@ impl Path {
         let stripe = geometry.page_bytes() * geometry.lanes();
         let unit_bytes = geometry.unit_bytes;
         Self {
-            bus: Bus::new(controller.bus.unwrap_or(controller.bus_max)),
+            bus: Bus::clocked(controller.bus(), controller.bus_clock_hz()),
             cache: VolatileCache::new((controller.cache_bytes / unit_bytes) as usize),
             cache_on: false,
             read_overhead: Nanos::from_micros_f64(controller.read_overhead_us),

@@ -27,6 +27,11 @@ pub struct Controller {
     /// The mode in which `sim` drives it; absent: the fastest.
     #[serde(default)]
     pub bus: Option<BusMode>,
+    /// The clock that the board behind `bus` reached, where that is less than the mode's; absent: the mode's.
+    ///
+    /// Unit: MHz.
+    #[serde(default)]
+    pub bus_clock_mhz: Option<f64>,
     /// Reads ahead on sequential access, up to this much; 0: none.
     #[serde(default)]
     pub read_ahead_bytes: u32,
@@ -39,6 +44,19 @@ pub struct Controller {
     /// The largest packed command; 0: none.
     #[serde(default)]
     pub packed_commands: u8,
+}
+
+impl Controller {
+    /// The mode in which a simulation drives it.
+    pub fn bus(&self) -> BusMode {
+        self.bus.unwrap_or(self.bus_max)
+    }
+
+    /// The clock of [`Controller::bus`]. Unit: Hz.
+    pub fn bus_clock_hz(&self) -> u64 {
+        let mode = self.bus().clock_hz();
+        self.bus_clock_mhz.map_or(mode, |mhz| (mhz * 1e6) as u64)
+    }
 }
 
 /// Timing and width of the bus.

@@ -36,6 +36,10 @@ impl Rules<'_> {
             let rule = format!("must be a mode that controller.bus_max ({max:?}) includes");
             self.require(offered, "controller.bus", format_args!("{bus:?}"), rule)?;
         }
+        if let Some(mhz) = controller.bus_clock_mhz {
+            let mode = controller.bus().clock_hz() as f64 / 1e6;
+            self.range("controller.bus_clock_mhz", mhz, 0.4..=mode)?;
+        }
         let (rev, needed) = (self.profile.identity.ext_csd_rev, revision_of(max));
         let rule = format!("needs identity.ext_csd_rev {needed}, which is {rev}");
         self.require(rev >= needed, "controller.bus_max", format_args!("{max:?}"), rule)

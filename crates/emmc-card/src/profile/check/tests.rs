@@ -236,6 +236,8 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("controller.bus", "controller.bus_max", |p| {
         (p.controller.bus_max, p.controller.bus) = (BusMode::Ddr52, Some(BusMode::Hs200x4));
     }),
+    ("controller.bus_clock_mhz", "0.4 to 200", |p| p.controller.bus_clock_mhz = Some(208.0)),
+    ("controller.bus_clock_mhz", "0.4 to 200", |p| p.controller.bus_clock_mhz = Some(0.0)),
     ("controller.bus_max", "ext_csd_rev 7", |p| {
         (p.identity.ext_csd_rev, p.identity.firmware) = (6, String::new());
     }),

@@ -139,10 +139,10 @@ impl Image {
 
     fn features(&mut self, profile: &Profile) {
         let controller = &profile.controller;
-        let reliability = controller.write_reliability;
-        // EN_REL_WR is what every part since 4.4 has; all areas are protected where that can be chosen.
-        self.set("WR_REL_PARAM", if reliability { 5 } else { 4 });
-        self.set("WR_REL_SET", if reliability { 0x1f } else { 0 });
+        // EN_REL_WR is what every part since 4.4 has, and all published parts protect all areas, whether or not that
+        // can be chosen (HS_CTRL_REL).
+        self.set("WR_REL_PARAM", 4 | u64::from(controller.write_reliability));
+        self.set("WR_REL_SET", 0x1f);
         self.set("REL_WR_SEC_C", 1);
         // Secure erase, secure bad block management, trim; sanitize came with 4.5.
         self.set("SEC_FEATURE_SUPPORT", if self.rev >= 6 { 0x55 } else { 0x15 });
