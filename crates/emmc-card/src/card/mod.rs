@@ -1,1 +1,237 @@
-//! The controller.
+//! The controller: commands, responses, states and registers of a card, after the standard.
+//!
+//! [`Card`] is driven from outside: `handle_*` takes what the host does at an instant, `poll_*` tells what the card does
+//! then. What a command stores or reads comes down to [`Device`]; the rules above it are here, one file each:
+//! `legal` in which state which command is legal, `dispatch` from command to what it does, `access` who may write which
+//! bit of EXT_CSD, `switch` what such a write does, the rest a feature each.
+//! Absent on purpose: electrical signalling, SPI mode, streams (CMD11, CMD20) and I/O mode (CMD39, CMD40), which no eMMC
+//! part has; and time of its own: the host says what time it is.
+
+mod access;
+mod address;
+mod background;
+mod boot;
+mod bus_mode;
+mod cache_control;
+mod context;
+mod dispatch;
+mod erase;
+mod exception;
+mod ffu;
+mod identify;
+mod interrupt;
+mod legal;
+mod lock;
+mod packed;
+mod partition;
+mod power;
+mod power_notify;
+mod production;
+mod program;
+mod queue;
+mod read;
+mod reply;
+mod rpmb;
+mod sleep;
+mod status;
+mod switch;
+mod transfer;
+mod write;
+mod write_protect;
+
+use emmc_regs::CardKind;
+use emmc_regs::command::SetBlockCount;
+use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::r1::{R1, State};
+use emmc_units::{Instant, Nanos};
+
+use crate::device::{Area, Device, DeviceError, DeviceOptions, StorageError};
+use crate::ftl::FtlError;
+use crate::profile::Profile;
+use access::AccessRules;
+use bus_mode::Interface;
+use erase::EraseSequence;
+use legal::Phase;
+use lock::Lock;
+use status::Status;
+use transfer::Transfer;
+
+pub use reply::{DataBlock, DataPhase, DataStatus, Reply};
+
+/// A virtual card with its commands.
+#[derive(Debug)]
+pub struct Card {
+    device: Device,
+    kind: CardKind,
+    phase: Phase,
+    status: Status,
+    rca: u16,
+    /// When power-up is over, as CMD1 says.
+    initialized_at: Instant,
+    /// Until when it programs; of use in `prg` and `dis`.
+    busy_until: Instant,
+    rules: AccessRules,
+    interface: Interface,
+    /// CMD16.
+    block_len: u32,
+    /// CMD23, for the command that follows it.
+    block_count: Option<SetBlockCount>,
+    /// Whether the last command was CMD55.
+    after_app_cmd: bool,
+    erase: EraseSequence,
+    lock: Lock,
+    transfer: Option<Transfer>,
+    /// What CMD19 sent, for CMD14.
+    test_pattern: Vec<u8>,
+    /// What CMD49 said, the last time.
+    host_time: Option<Box<[u8]>>,
+}
+
+impl Card {
+    /// A card fresh from the factory, powered at [`Instant::START`].
+    ///
+    /// Errors: a profile that breaks a rule.
+    pub fn new(profile: Profile, options: DeviceOptions) -> Result<Self, DeviceError> {
+        let mut device = Device::new(profile, options)?;
+        let factory = device.registers_mut().ext_csd;
+        let mut card = Self {
+            kind: device.profile().kind,
+            device,
+            phase: Phase::PreIdle,
+            status: Status::default(),
+            rca: 1,
+            initialized_at: Instant::START,
+            busy_until: Instant::START,
+            rules: AccessRules::new(factory),
+            interface: Interface::default(),
+            block_len: 512,
+            block_count: None,
+            after_app_cmd: false,
+            erase: EraseSequence::default(),
+            lock: Lock::default(),
+            transfer: None,
+            test_pattern: Vec::new(),
+            host_time: None,
+        };
+        card.start(access::Reset::Power, Instant::START);
+        Ok(card)
+    }
+
+    /// What lies below the commands.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The same, to look deeper, to age it, to arm faults. Data written past the commands is the caller's affair.
+    pub fn device_mut(&mut self) -> &mut Device {
+        &mut self.device
+    }
+
+    /// The state that CURRENT_STATE would name; absent without power, before CMD0 or CMD1, and after CMD15.
+    pub fn state(&mut self, now: Instant) -> Option<State> {
+        self.settle(now);
+        match self.phase {
+            Phase::In(state) => Some(state),
+            Phase::Off | Phase::PreIdle | Phase::Inactive => None,
+        }
+    }
+
+    /// The next instant at which the card changes by itself; absent: it waits for the host.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        matches!(self.phase, Phase::In(State::Prg | State::Dis)).then_some(self.busy_until)
+    }
+
+    /// Time has come to `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.settle(now);
+    }
+
+    /// What was under way and is over at `now` is over.
+    fn settle(&mut self, now: Instant) {
+        if now >= self.busy_until {
+            match self.phase {
+                Phase::In(State::Prg) => self.phase = Phase::In(State::Tran),
+                Phase::In(State::Dis) => self.phase = Phase::In(State::Stby),
+                _ => {}
+            }
+        }
+    }
+
+    /// EXT_CSD as it is kept.
+    fn ext_csd(&mut self) -> &mut [u8; EXT_CSD_BYTES] {
+        &mut self.device.registers_mut().ext_csd
+    }
+
+    /// A byte of EXT_CSD as it is kept.
+    fn ext_csd_byte(&mut self, index: usize) -> u8 {
+        self.ext_csd()[index]
+    }
+
+    /// The area that reads and writes go to: PARTITION_CONFIG's access bits.
+    fn area(&mut self) -> Area {
+        match self.kind {
+            CardKind::Sd => Area::User,
+            CardKind::Emmc => accessed(self.ext_csd_byte(179)),
+        }
+    }
+
+    /// The status for an answer: error bits that wait, the state in which the command came, and how things are.
+    fn r1(&mut self) -> R1 {
+        let state = match self.phase {
+            Phase::In(state) => state,
+            Phase::Off | Phase::PreIdle | Phase::Inactive => State::Idle,
+        };
+        let mut r1 = self.status.take().with(R1::in_state(state));
+        let flags = [
+            (R1::READY_FOR_DATA, !matches!(state, State::Prg | State::Dis)),
+            (R1::IS_LOCKED, self.lock.is_locked()),
+            (R1::EXCEPTION_EVENT, self.has_exception()),
+            (R1::APP_CMD, self.after_app_cmd),
+        ];
+        for (flag, is_set) in flags {
+            if is_set {
+                r1 = r1.with(flag);
+            }
+        }
+        r1
+    }
+
+    /// The card programs until `done`.
+    fn program_until(&mut self, done: Instant) {
+        self.phase = Phase::In(State::Prg);
+        self.busy_until = done;
+    }
+
+    /// Turns what went wrong below into status bits; a lost supply switches the card off.
+    fn note_error(&mut self, error: &StorageError) {
+        match error {
+            StorageError::OutOfRange { .. } => self.status.raise(R1::OUT_OF_RANGE),
+            StorageError::Ftl(FtlError::WornOut) => self.status.raise(R1::ERROR),
+            StorageError::Ftl(FtlError::Uncorrectable { .. }) => self.status.raise(R1::ECC_FAILED),
+            StorageError::Ftl(FtlError::PowerLost) => self.phase = Phase::Off,
+        }
+    }
+
+    /// When an operation is done that may have failed; failed, it is over at once.
+    fn done_or_failed(&mut self, result: Result<Instant, StorageError>, now: Instant) -> Instant {
+        result.unwrap_or_else(|error| {
+            self.note_error(&error);
+            now
+        })
+    }
+
+    /// The time of a block of so many bytes on the bus.
+    fn bus_time(&mut self, bytes: usize) -> Nanos {
+        self.device.bus_mut().read(bytes.div_ceil(512) as u32)
+    }
+}
+
+/// The area that PARTITION_ACCESS names.
+fn accessed(partition_config: u8) -> Area {
+    match partition_config & 7 {
+        0 => Area::User,
+        boot @ 1..=2 => Area::Boot(boot - 1),
+        3 => Area::Rpmb,
+        gp => Area::Gp(gp - 4),
+    }
+}

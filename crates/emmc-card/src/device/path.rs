@@ -42,6 +42,8 @@ pub(crate) struct Path {
     under_way_bytes: u64,
     ahead: Option<Ahead>,
     last_read: Option<(Area, u64)>,
+    /// The next request goes on with the last one's transfer: no command is sent and no firmware works for it.
+    pub(crate) goes_on: bool,
     unit: Vec<u8>,
 }
 
@@ -75,6 +77,7 @@ impl Path {
             under_way_bytes: 0,
             ahead: None,
             last_read: None,
+            goes_on: false,
             unit: vec![0; unit_bytes as usize],
         }
     }
@@ -87,6 +90,7 @@ impl Path {
         self.under_way_bytes = 0;
         self.ahead = None;
         self.last_read = None;
+        self.goes_on = false;
     }
 
     /// Makes room for `bytes` in the buffer; answers when there is.

@@ -69,8 +69,12 @@ pub enum BusMode {
     SdDefault,
     /// SD high speed: 50 MHz, four lines.
     SdHigh,
+    /// 26 MHz, four lines.
+    Legacy4,
     /// 26 MHz, eight lines.
     Legacy8,
+    /// 52 MHz, one line.
+    Hs52x1,
     /// 52 MHz, four lines.
     Hs52x4,
     /// 52 MHz, eight lines.
@@ -97,10 +101,10 @@ impl BusMode {
     /// Unit: Hz.
     pub const fn clock_hz(self) -> u64 {
         match self {
-            Self::Legacy1 | Self::Legacy8 => 26_000_000,
+            Self::Legacy1 | Self::Legacy4 | Self::Legacy8 => 26_000_000,
             Self::SdDefault => 25_000_000,
             Self::SdHigh | Self::Ddr50 => 50_000_000,
-            Self::Hs52x4 | Self::Hs52 | Self::Ddr52x4 | Self::Ddr52 => 52_000_000,
+            Self::Hs52x1 | Self::Hs52x4 | Self::Hs52 | Self::Ddr52x4 | Self::Ddr52 => 52_000_000,
             Self::Sdr50 => 100_000_000,
             Self::Sdr104 => 208_000_000,
             Self::Hs200x4 | Self::Hs200 | Self::Hs400 => 200_000_000,
@@ -110,7 +114,7 @@ impl BusMode {
     /// Data lines.
     pub const fn width(self) -> u32 {
         match self {
-            Self::Legacy1 => 1,
+            Self::Legacy1 | Self::Hs52x1 => 1,
             Self::Legacy8 | Self::Hs52 | Self::Ddr52 | Self::Hs200 | Self::Hs400 => 8,
             _ => 4,
         }

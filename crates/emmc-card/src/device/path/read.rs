@@ -1,6 +1,6 @@
 //! Reads: from the cache, from flash, or from what was read ahead.
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 
 use super::{Ahead, Path};
 use crate::device::op::{Area, HostDone, StorageError};
@@ -19,8 +19,12 @@ impl Path {
         now: Instant,
     ) -> Result<HostDone, StorageError> {
         storage.check(area, lba, u64::from(sectors))?;
-        let start = now.max(self.firmware_free) + self.bus.command();
-        let asked = start + self.read_overhead;
+        let (command, overhead) = match std::mem::take(&mut self.goes_on) {
+            true => (Nanos::ZERO, Nanos::ZERO),
+            false => (self.bus.command(), self.read_overhead),
+        };
+        let start = now.max(self.firmware_free) + command;
+        let asked = start + overhead;
         self.firmware_free = start;
         let (mut at, end) = (lba, lba + u64::from(sectors));
         let mut bus = self.bus_free.max(start);

@@ -1,6 +1,6 @@
 //! Writes: chunk by chunk over the bus, into the cache or to flash.
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 
 use super::Path;
 use crate::device::cache::Dirty;
@@ -37,7 +37,11 @@ impl Path {
             self.ahead = None;
         }
         let cached = self.cache_on && !flags.reliable && !flags.force;
-        let mut arrived = now.max(self.firmware_free) + self.bus.command() + self.write_overhead;
+        let overhead = match std::mem::take(&mut self.goes_on) {
+            true => Nanos::ZERO,
+            false => self.bus.command() + self.write_overhead,
+        };
+        let mut arrived = now.max(self.firmware_free) + overhead;
         self.firmware_free = arrived;
         arrived = arrived.max(self.bus_free);
         let (mut at, end) = (lba, lba + u64::from(sectors));

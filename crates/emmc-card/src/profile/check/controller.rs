@@ -89,8 +89,8 @@ const fn kind_of(mode: BusMode) -> CardKind {
 /// Each level includes those below.
 const fn level(mode: BusMode) -> u8 {
     match mode {
-        BusMode::Legacy1 | BusMode::Legacy8 | BusMode::SdDefault => 0,
-        BusMode::Hs52x4 | BusMode::Hs52 | BusMode::SdHigh => 1,
+        BusMode::Legacy1 | BusMode::Legacy4 | BusMode::Legacy8 | BusMode::SdDefault => 0,
+        BusMode::Hs52x1 | BusMode::Hs52x4 | BusMode::Hs52 | BusMode::SdHigh => 1,
         BusMode::Ddr52x4 | BusMode::Ddr52 | BusMode::Sdr50 | BusMode::Ddr50 => 2,
         BusMode::Hs200x4 | BusMode::Hs200 | BusMode::Sdr104 => 3,
         BusMode::Hs400 => 4,

@@ -96,7 +96,7 @@ impl Image {
             BusMode::Hs400 => 0x57,
             BusMode::Hs200 | BusMode::Hs200x4 => 0x17,
             BusMode::Ddr52 | BusMode::Ddr52x4 => 0x07,
-            BusMode::Hs52 | BusMode::Hs52x4 => 0x03,
+            BusMode::Hs52 | BusMode::Hs52x4 | BusMode::Hs52x1 => 0x03,
             _ => 0x01,
         };
         self.set("DEVICE_TYPE", device_type);

@@ -1,0 +1,170 @@
+//! From a command to what it does: decoded, judged by state and mode, then handed to its file.
+
+use emmc_regs::CardKind;
+use emmc_regs::command::{Command, Response};
+use emmc_regs::r1::{R1, State};
+use emmc_units::Instant;
+
+use super::legal::{Phase, concerns, is_legal};
+use super::{Area, Card, DataPhase, Reply};
+
+/// Classes that a part has only if its CSD says so. Parts answer CMD55 and CMD56 without listing class 8.
+const OPTIONAL_CLASSES: [u8; 5] = [1, 3, 9, 10, 11];
+/// What a card does that accesses its RPMB: the rest is illegal.
+const WITH_RPMB: [u8; 12] = [0, 6, 7, 8, 12, 13, 15, 16, 18, 23, 25, 55];
+
+impl Card {
+    /// The host sends a command.
+    pub fn handle_command(&mut self, index: u8, argument: u32, now: Instant) -> Reply {
+        self.settle(now);
+        let after_app_cmd = std::mem::take(&mut self.after_app_cmd);
+        let command = match after_app_cmd {
+            true => Command::decode_app(index, argument, self.kind),
+            false => Command::decode(index, argument, self.kind),
+        };
+        let state = match self.phase {
+            Phase::Off | Phase::Inactive => return Reply::SILENT,
+            Phase::PreIdle => State::Idle,
+            Phase::In(state) => state,
+        };
+        if !concerns(&command, self.rca) {
+            return Reply::SILENT;
+        }
+        if !is_legal(state, &command) || !self.gate(&command) {
+            self.status.raise(R1::ILLEGAL_COMMAND);
+            return Reply::SILENT;
+        }
+        if self.phase == Phase::PreIdle {
+            self.phase = Phase::In(State::Idle);
+        }
+        self.end_sequences(&command);
+        let reply = self.execute(&command, now);
+        if self.phase == Phase::Off {
+            return Reply::SILENT;
+        }
+        if !matches!(reply.response, Response::R1(_) | Response::R1b(_) | Response::R6 { .. }) {
+            self.status.pass_untold();
+        }
+        reply
+    }
+
+    /// A command arrived whose checksum is wrong.
+    pub fn handle_damaged_command(&mut self, now: Instant) -> Reply {
+        self.settle(now);
+        if matches!(self.phase, Phase::In(_)) {
+            self.status.raise(R1::COM_CRC_ERROR);
+        }
+        Reply::SILENT
+    }
+
+    /// Whether mode and features let a command pass that the state allows.
+    fn gate(&mut self, command: &Command) -> bool {
+        let spec = command.spec();
+        let classes = self.csd().bits(95, 84);
+        if spec.class.is_some_and(|class| OPTIONAL_CLASSES.contains(&class) && classes >> class & 1 == 0) {
+            return false;
+        }
+        // A locked card can be reset, identified, asked and unlocked.
+        if self.lock.is_locked() && !matches!(spec.index, 0..=10 | 12..=15 | 16 | 42 | 55) {
+            return false;
+        }
+        if self.area() == Area::Rpmb && self.is_selected() && !WITH_RPMB.contains(&spec.index) {
+            return false;
+        }
+        match command {
+            Command::SetBlockLen { .. } => !self.interface.is_ddr(),
+            Command::SendTuningBlock => self.interface.takes_tuning(),
+            Command::ReadSingleBlock { .. } | Command::WriteBlock { .. } => !self.has_native_sectors(),
+            _ => true,
+        }
+    }
+
+    fn is_selected(&self) -> bool {
+        !matches!(self.phase, Phase::PreIdle | Phase::In(State::Idle | State::Ready | State::Ident | State::Stby))
+    }
+
+    /// Commands that must follow each other do, or what came before is forgotten.
+    fn end_sequences(&mut self, command: &Command) {
+        if !matches!(command, Command::SendStatus { .. }) {
+            let uses_count = matches!(command, Command::ReadMultipleBlock { .. } | Command::WriteMultipleBlock { .. });
+            if !uses_count {
+                self.block_count = None;
+            }
+            let erases =
+                matches!(command, Command::EraseGroupStart { .. } | Command::EraseGroupEnd { .. } | Command::Erase(_));
+            if !erases && self.erase.abandon() {
+                self.status.raise(R1::ERASE_RESET);
+            }
+        }
+    }
+
+    /// Does what a command says; it is legal.
+    fn execute(&mut self, command: &Command, now: Instant) -> Reply {
+        match *command {
+            Command::GoIdleState => self.go_idle(now),
+            Command::GoPreIdleState => self.go_pre_idle(now),
+            Command::SendOpCond { ocr } => self.send_op_cond(ocr, now),
+            Command::AllSendCid => self.all_send_cid(),
+            Command::SetRelativeAddr { rca } => self.set_relative_addr(rca),
+            Command::SelectCard { rca } => self.select_card(rca),
+            Command::SendCsd { .. } => Reply::with(Response::R2(self.csd().bytes)),
+            Command::SendCid { .. } => Reply::with(Response::R2(self.device.registers_mut().cid)),
+            Command::GoInactiveState { .. } => self.go_inactive(),
+            Command::SendStatus { .. } => self.answer(),
+            Command::AppCmd { .. } => {
+                self.after_app_cmd = true;
+                self.answer()
+            }
+            Command::StopTransmission { .. } => self.stop_transmission(now),
+            Command::Switch(switch) => self.switch(switch, now),
+            Command::SendExtCsd => self.send_ext_csd(now),
+            Command::BusTestW => self.bus_test_w(now),
+            Command::BusTestR => self.bus_test_r(now),
+            Command::SendTuningBlock => self.send_tuning_block(now),
+            Command::SetBlockLen { bytes } => self.set_block_len(bytes),
+            Command::SetBlockCount(count) => {
+                self.block_count = Some(count);
+                self.answer()
+            }
+            Command::ReadSingleBlock { address } => self.read_single(address, now),
+            Command::ReadMultipleBlock { address } => self.read_multiple(address, now),
+            Command::WriteBlock { address } => self.write_single(address, now),
+            Command::WriteMultipleBlock { address } => self.write_multiple(address, now),
+            Command::ProgramCid => self.program_cid(now),
+            Command::ProgramCsd => self.program_csd(now),
+            Command::EraseGroupStart { address } => self.erase_start(address),
+            Command::EraseGroupEnd { address } => self.erase_end(address),
+            Command::Erase(erase) => self.erase(erase, now),
+            Command::LockUnlock => self.lock_unlock(now),
+            Command::SetTime => self.set_time(now),
+            // What is left is without an effect, or no state lets it come here.
+            _ => Reply::SILENT,
+        }
+    }
+
+    /// An answer with the card status and nothing else.
+    pub(super) fn answer(&mut self) -> Reply {
+        Reply::with(Response::R1(self.r1()))
+    }
+
+    /// The answer of a command that is refused: with the error bits, and without data.
+    pub(super) fn refuse(&mut self, bits: R1) -> Reply {
+        self.status.raise(bits);
+        self.answer()
+    }
+
+    /// The answer of a command that data follows.
+    pub(super) fn answer_with(r1: R1, data: DataPhase) -> Reply {
+        Reply { response: Response::R1(r1), busy_until: None, data: Some(data) }
+    }
+
+    /// The answer of a command during which the card is busy: its status as it was when the command came.
+    pub(super) fn answer_busy(r1: R1, busy_until: Instant) -> Reply {
+        Reply { response: Response::R1b(r1), busy_until: Some(busy_until), data: None }
+    }
+
+    /// Whether the card is an eMMC.
+    pub(super) fn is_emmc(&self) -> bool {
+        self.kind == CardKind::Emmc
+    }
+}

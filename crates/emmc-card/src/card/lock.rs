@@ -1,0 +1,200 @@
+//! The password lock: CMD42.
+//!
+//! Absent on purpose: what a locked card refuses (`dispatch`).
+//!
+//! Source: JESD84-B51, lock/unlock data structure; the same on SD.
+
+use emmc_regs::r1::R1;
+use emmc_units::{Instant, Nanos};
+
+use super::transfer::Purpose;
+use super::{Card, Reply};
+use crate::device::{Area, StorageError};
+use crate::ftl::TrimKind;
+
+/// What storing a password takes.
+///
+/// Assumed: about one page program.
+const STORE: Nanos = Nanos::from_micros(500);
+/// The longest password.
+const PASSWORD_BYTES: usize = 16;
+
+const SET_PWD: u8 = 1;
+const CLR_PWD: u8 = 2;
+const LOCK_UNLOCK: u8 = 4;
+const ERASE: u8 = 8;
+
+/// The password, and whether the card is locked by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lock {
+    password: Vec<u8>,
+    locked: bool,
+}
+
+/// What CMD42 asks for, its form being right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order<'a> {
+    /// Sets the password from `old`, or from none, and locks at once or not.
+    Set {
+        passwords: &'a [u8],
+        lock: bool,
+    },
+    Clear {
+        password: &'a [u8],
+    },
+    Lock {
+        password: &'a [u8],
+    },
+    Unlock {
+        password: &'a [u8],
+    },
+    ForceErase,
+}
+
+impl Lock {
+    /// Whether the card is locked.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.locked
+    }
+
+    /// Power or reset: a card with a password comes up locked.
+    pub(crate) fn reset(&mut self) {
+        self.locked = !self.password.is_empty();
+    }
+
+    /// Does what the host asks for; `false`: LOCK_UNLOCK_FAILED.
+    fn apply(&mut self, order: Order) -> bool {
+        let own = self.password.as_slice();
+        match order {
+            Order::Set { passwords, lock } => {
+                // The old password, if there is one, stands before the new.
+                let Some(new) = passwords.strip_prefix(own) else { return false };
+                if new.is_empty() || new.len() > PASSWORD_BYTES {
+                    return false;
+                }
+                self.password = new.to_vec();
+                self.locked = lock;
+                true
+            }
+            Order::Clear { password } if !own.is_empty() && password == own => {
+                *self = Self::default();
+                true
+            }
+            Order::Lock { password } if !self.locked && !own.is_empty() && password == own => {
+                self.locked = true;
+                true
+            }
+            Order::Unlock { password } if self.locked && password == own => {
+                self.locked = false;
+                true
+            }
+            Order::ForceErase if self.locked => {
+                *self = Self::default();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Reads the data of CMD42; absent: it has no legal form.
+fn order(bytes: &[u8]) -> Option<Order<'_>> {
+    let (&mode, rest) = bytes.split_first()?;
+    if mode & ERASE != 0 {
+        return (mode & 0xf == ERASE).then_some(Order::ForceErase);
+    }
+    let (&length, rest) = rest.split_first()?;
+    let password = rest.get(..usize::from(length))?;
+    match mode & 7 {
+        SET_PWD => Some(Order::Set { passwords: password, lock: false }),
+        5 => Some(Order::Set { passwords: password, lock: true }),
+        CLR_PWD => Some(Order::Clear { password }),
+        LOCK_UNLOCK => Some(Order::Lock { password }),
+        0 => Some(Order::Unlock { password }),
+        _ => None,
+    }
+}
+
+impl Card {
+    /// CMD42.
+    pub(super) fn lock_unlock(&mut self, now: Instant) -> Reply {
+        self.collect_one(Purpose::Lock, self.block_len as usize, now)
+    }
+
+    /// The data of CMD42 is there.
+    pub(super) fn use_lock_data(&mut self, bytes: &[u8], now: Instant) -> Instant {
+        let order = order(bytes);
+        if order == Some(Order::ForceErase) && (!self.lock.is_locked() || !self.takes_force_erase()) {
+            self.status.raise(R1::LOCK_UNLOCK_FAILED);
+            return now;
+        }
+        if !order.is_some_and(|order| self.lock.apply(order)) {
+            self.status.raise(R1::LOCK_UNLOCK_FAILED);
+            return now;
+        }
+        if order == Some(Order::ForceErase) {
+            let erased = self.erase_everything(now);
+            return self.done_or_failed(erased, now);
+        }
+        now + STORE
+    }
+
+    /// A permanently write protected card is not erased by force.
+    fn takes_force_erase(&mut self) -> bool {
+        !self.csd().perm_write_protect()
+    }
+
+    /// The user area reads as erased, and so do general purpose partitions.
+    fn erase_everything(&mut self, now: Instant) -> Result<Instant, StorageError> {
+        let mut done = now;
+        for area in self.device.areas() {
+            if matches!(area, Area::User | Area::Gp(_)) {
+                let sectors = self.device.sectors(area);
+                done = self.device.trim(area, 0, sectors, TrimKind::Trim, done)?.done;
+            }
+        }
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn say(lock: &mut Lock, mode: u8, password: &[u8]) -> bool {
+        let mut bytes = vec![mode, password.len() as u8];
+        bytes.extend_from_slice(password);
+        bytes.resize(512, 0);
+        order(&bytes).is_some_and(|order| lock.apply(order))
+    }
+
+    #[test]
+    fn a_password_is_set_changed_used_and_cleared() {
+        let mut lock = Lock::default();
+        assert!(!say(&mut lock, LOCK_UNLOCK, b""), "there is no password to lock with");
+        assert!(say(&mut lock, SET_PWD, b"one"));
+        assert!(!lock.is_locked());
+        assert!(!say(&mut lock, SET_PWD, b"two"), "the old password is missing");
+        assert!(say(&mut lock, SET_PWD | LOCK_UNLOCK, b"onetwo"));
+        assert!(lock.is_locked());
+        assert!(!say(&mut lock, 0, b"one"));
+        assert!(say(&mut lock, 0, b"two"));
+        assert!(!say(&mut lock, 0, b"two"), "it is unlocked already");
+        lock.reset();
+        assert!(lock.is_locked(), "a card with a password comes up locked");
+        assert!(say(&mut lock, CLR_PWD, b"two"));
+        lock.reset();
+        assert!(!lock.is_locked());
+    }
+
+    #[test]
+    fn data_without_a_legal_form_fails() {
+        let mut lock = Lock::default();
+        assert!(!say(&mut lock, SET_PWD | CLR_PWD, b"one"));
+        assert!(!say(&mut lock, SET_PWD, b"seventeen letters"), "16 bytes are the most");
+        assert!(!say(&mut lock, SET_PWD, b""));
+        assert_eq!(order(&[1, 200, 0, 0]), None);
+        assert_eq!(order(&[]), None);
+        assert!(!say(&mut lock, ERASE, b""), "only a locked card is erased by force");
+    }
+}

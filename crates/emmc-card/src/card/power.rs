@@ -1,0 +1,91 @@
+//! Power, reset, and what they leave of the card's state.
+
+use emmc_regs::CardKind;
+use emmc_units::{Instant, Nanos};
+
+use super::access::Reset;
+use super::bus_mode::Interface;
+use super::legal::Phase;
+use super::transfer::Transfer;
+use super::{Card, EraseSequence};
+use crate::device::StorageError;
+
+/// From power-up to the end of initialization, besides what recovery of the translation layer takes.
+///
+/// Assumed: a few tens of milliseconds are what boot logs of parts show; the standard allows a second.
+const INITIALIZATION: Nanos = Nanos::from_millis(20);
+/// The same after CMD0.
+///
+/// Assumed: firmware is loaded already.
+const REINITIALIZATION: Nanos = Nanos::from_millis(1);
+
+const USE_NATIVE_SECTOR: usize = 62;
+const NATIVE_SECTOR_SIZE: usize = 63;
+const DATA_SECTOR_SIZE: usize = 61;
+const RST_N_FUNCTION: usize = 162;
+
+impl Card {
+    /// Power goes at `now`.
+    pub fn power_off(&mut self, now: Instant) {
+        self.device.power_off(now);
+        self.phase = Phase::Off;
+        self.transfer = None;
+    }
+
+    /// Power comes back; answers when the card is through with its initialization.
+    ///
+    /// Errors: power lost again, at an armed cut.
+    pub fn power_on(&mut self, now: Instant) -> Result<Instant, StorageError> {
+        self.phase = Phase::Off;
+        let recovered = self.device.power_on(now)?;
+        self.start(Reset::Power, recovered);
+        self.initialized_at = recovered + INITIALIZATION;
+        Ok(self.initialized_at)
+    }
+
+    /// RST_n is asserted and released: obeyed where RST_n_FUNCTION says so, as a short loss of power.
+    ///
+    /// Errors: power lost, at an armed cut.
+    pub fn hardware_reset(&mut self, now: Instant) -> Result<(), StorageError> {
+        let enabled = self.kind == CardKind::Emmc && self.ext_csd_byte(RST_N_FUNCTION) & 3 == 1;
+        if enabled && self.phase != Phase::Off {
+            self.power_off(now);
+            self.power_on(now)?;
+        }
+        Ok(())
+    }
+
+    /// CMD0: everything volatile is gone, but neither power nor what the cache holds.
+    pub(super) fn software_reset(&mut self, now: Instant) {
+        let flushed = self.device.set_cache(false, now).map(|_| now);
+        let ready = self.done_or_failed(flushed, now);
+        if self.phase != Phase::Off {
+            self.start(Reset::Software, ready);
+            self.initialized_at = self.initialized_at.max(ready + REINITIALIZATION);
+        }
+    }
+
+    /// Registers and states as they are after a reset; the card waits for CMD1, or to be asked to boot.
+    pub(super) fn start(&mut self, reset: Reset, now: Instant) {
+        self.phase = Phase::PreIdle;
+        self.status.clear();
+        self.rca = 1;
+        self.busy_until = now;
+        self.block_len = 512;
+        self.block_count = None;
+        self.after_app_cmd = false;
+        self.erase = EraseSequence::default();
+        self.lock.reset();
+        self.transfer = None::<Transfer>;
+        self.test_pattern.clear();
+        self.interface = Interface::default();
+        if self.kind == CardKind::Emmc {
+            let register = &mut self.device.registers_mut().ext_csd;
+            self.rules.reset(register, reset);
+            if reset == Reset::Power && register[USE_NATIVE_SECTOR] & 1 == 1 {
+                register[DATA_SECTOR_SIZE] = register[NATIVE_SECTOR_SIZE];
+            }
+        }
+        self.apply_interface();
+    }
+}

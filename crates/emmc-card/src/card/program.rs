@@ -1,0 +1,73 @@
+//! Registers that the host programs whole: CID (CMD26), CSD (CMD27), and the time (CMD49).
+
+use emmc_regs::bits::{bits, set_bits};
+use emmc_regs::crc::{Crc, sealed};
+use emmc_regs::r1::R1;
+use emmc_units::{Instant, Nanos};
+
+use super::transfer::Purpose;
+use super::{Card, Reply};
+
+/// What programming a register takes.
+///
+/// Assumed: about one page program.
+const PROGRAM: Nanos = Nanos::from_micros(500);
+
+/// The CSD's one-time bits: FILE_FORMAT_GRP, COPY, PERM_WRITE_PROTECT, FILE_FORMAT.
+const CSD_ONE_TIME: [u16; 5] = [15, 14, 13, 11, 10];
+/// Its other writable bits: TMP_WRITE_PROTECT, ECC; and those of the checksum, which follow.
+const CSD_WRITABLE: [u16; 3] = [12, 9, 8];
+
+impl Card {
+    /// CMD26.
+    pub(super) fn program_cid(&mut self, now: Instant) -> Reply {
+        self.collect_one(Purpose::Cid, 16, now)
+    }
+
+    /// CMD27.
+    pub(super) fn program_csd(&mut self, now: Instant) -> Reply {
+        self.collect_one(Purpose::Csd, 16, now)
+    }
+
+    /// CMD49.
+    pub(super) fn set_time(&mut self, now: Instant) -> Reply {
+        self.collect_one(Purpose::Time, 512, now)
+    }
+
+    /// The CID can be programmed once, and the factory did so already.
+    pub(super) fn store_cid(&mut self, _bytes: &[u8], now: Instant) -> Instant {
+        self.status.raise(R1::CID_CSD_OVERWRITE);
+        now
+    }
+
+    /// Takes a CSD of which only writable bits differ, one-time bits only from 0 to 1.
+    pub(super) fn store_csd(&mut self, bytes: &[u8], now: Instant) -> Instant {
+        let old = self.device.registers_mut().csd;
+        let Ok(wanted) = <[u8; 16]>::try_from(bytes) else { return now };
+        if !matches!(Crc::of(&wanted), Crc::Matches) {
+            self.status.raise(R1::CID_CSD_OVERWRITE);
+            return now;
+        }
+        let mut new = old;
+        for bit in CSD_ONE_TIME {
+            let is_set = bits(&old, bit, bit) | bits(&wanted, bit, bit);
+            set_bits(&mut new, bit, bit, is_set);
+        }
+        for bit in CSD_WRITABLE {
+            set_bits(&mut new, bit, bit, bits(&wanted, bit, bit));
+        }
+        let new = sealed(new);
+        if new[..15] != wanted[..15] {
+            self.status.raise(R1::CID_CSD_OVERWRITE);
+            return now;
+        }
+        self.device.registers_mut().csd = new;
+        now + PROGRAM
+    }
+
+    /// The time is kept and used for nothing: no part says what it does with it.
+    pub(super) fn store_time(&mut self, bytes: Vec<u8>, now: Instant) -> Instant {
+        self.host_time = Some(bytes.into());
+        now
+    }
+}

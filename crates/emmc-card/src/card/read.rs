@@ -1,0 +1,161 @@
+//! Reads of an area: CMD17, CMD18.
+//!
+//! Sectors are fetched ahead of the host in chunks: whole counted transfers up to a limit, open-ended ones in chunks that
+//! grow, since the card cannot know where the host will stop.
+
+use std::collections::VecDeque;
+
+use emmc_regs::command::{DataDirection, SetBlockCount};
+use emmc_regs::r1::{R1, State};
+use emmc_units::Instant;
+
+use super::legal::Phase;
+use super::transfer::Transfer;
+use super::{Area, Card, DataBlock, DataPhase, Reply};
+use crate::device::StorageError;
+use crate::ftl::FtlError;
+
+/// Sectors fetched at once: first of an open-ended read, and at most.
+const FIRST_CHUNK: u32 = 8;
+const LAST_CHUNK: u32 = 1024;
+
+/// Which sectors to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReadRequest {
+    pub(crate) area: Area,
+    pub(crate) lba: u64,
+    /// Absent: until CMD12.
+    pub(crate) blocks: Option<u32>,
+}
+
+/// A read under way.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadTransfer {
+    area: Area,
+    /// The next sector to fetch.
+    next: u64,
+    /// Blocks that the host is still to get; absent: until CMD12.
+    left: Option<u32>,
+    /// Sectors of the next fetch.
+    chunk: u32,
+    /// Blocks fetched and not yet sent.
+    fetched: VecDeque<DataBlock>,
+    started: Instant,
+    /// Nothing more comes: an error, or the end of the area. The host is to send CMD12.
+    halted: bool,
+}
+
+impl Card {
+    /// CMD17.
+    pub(super) fn read_single(&mut self, address: u32, now: Instant) -> Reply {
+        self.read_at(address, Some(1), now)
+    }
+
+    /// CMD18.
+    pub(super) fn read_multiple(&mut self, address: u32, now: Instant) -> Reply {
+        let count = self.block_count.take().unwrap_or_default();
+        let blocks = blocks_of(count);
+        self.read_at(address, blocks, now)
+    }
+
+    fn read_at(&mut self, address: u32, blocks: Option<u32>, now: Instant) -> Reply {
+        let lba = match self.check_blocks(blocks).and_then(|()| self.sector_at(address)) {
+            Ok(lba) => lba,
+            Err(bits) => return self.refuse(bits),
+        };
+        let r1 = self.r1();
+        let area = self.area();
+        let data = self.start_reading(ReadRequest { area, lba, blocks }, now);
+        Self::answer_with(r1, data)
+    }
+
+    /// Starts to send sectors.
+    pub(super) fn start_reading(&mut self, request: ReadRequest, now: Instant) -> DataPhase {
+        let ReadRequest { area, lba, blocks } = request;
+        let chunk = blocks.unwrap_or(FIRST_CHUNK).clamp(1, LAST_CHUNK);
+        let fetched = VecDeque::new();
+        let read = ReadTransfer { area, next: lba, left: blocks, chunk, fetched, started: now, halted: false };
+        self.transfer = Some(Transfer::Read(read));
+        self.phase = Phase::In(State::Data);
+        let ready = self.fetch(true).unwrap_or(now);
+        DataPhase { direction: DataDirection::Read, block_bytes: 512, blocks, ready }
+    }
+
+    /// Fetches the next chunk; answers when its first block will have crossed the bus.
+    fn fetch(&mut self, is_first: bool) -> Option<Instant> {
+        loop {
+            let Some(Transfer::Read(read)) = &self.transfer else { return None };
+            let (area, next, started) = (read.area, read.next, read.started);
+            let left = self.device.sectors(area).saturating_sub(next);
+            let wanted = read.left.map_or(read.chunk, |left| left.min(read.chunk));
+            let sectors = u64::from(wanted).min(left) as u32;
+            if sectors == 0 {
+                return self.halt(R1::OUT_OF_RANGE);
+            }
+            if !is_first {
+                self.device.go_on();
+            }
+            let mut bytes = vec![0; sectors as usize * 512];
+            let out = self.device.nand().keeps_data().then_some(&mut bytes[..]);
+            match self.device.read(area, next, sectors, out, started) {
+                Ok(done) => return self.fetched(&bytes, sectors, done.transferred),
+                // What comes before the bad sector is still good.
+                Err(StorageError::Ftl(FtlError::Uncorrectable { .. })) if sectors > 1 => {
+                    self.set_chunk(sectors / 2);
+                }
+                Err(error) => {
+                    self.note_error(&error);
+                    return self.halt(R1(0));
+                }
+            }
+        }
+    }
+
+    fn set_chunk(&mut self, sectors: u32) {
+        if let Some(Transfer::Read(read)) = &mut self.transfer {
+            read.chunk = sectors;
+        }
+    }
+
+    /// Nothing more can be sent. A read of one block is over, any other waits for CMD12.
+    fn halt(&mut self, bits: R1) -> Option<Instant> {
+        self.status.raise(bits);
+        let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
+        read.halted = true;
+        None
+    }
+
+    /// Cuts a chunk into blocks, the last of which has crossed the bus at `end`.
+    fn fetched(&mut self, bytes: &[u8], sectors: u32, end: Instant) -> Option<Instant> {
+        let block_time = self.device.bus_mut().read(1);
+        let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
+        for (index, block) in (0u32..).zip(bytes.chunks_exact(512)) {
+            let after = block_time * u64::from(sectors - 1 - index);
+            read.fetched.push_back(DataBlock { bytes: block.to_vec(), at: Instant(end.since(Instant(after.0)).0) });
+        }
+        read.next += u64::from(sectors);
+        read.chunk = (read.chunk * 2).min(LAST_CHUNK);
+        read.fetched.front().map(|block| block.at)
+    }
+
+    /// The next block of a read.
+    pub(super) fn read_block(&mut self, now: Instant) -> Option<DataBlock> {
+        let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
+        if read.fetched.is_empty() && !read.halted {
+            read.started = read.started.max(now);
+            self.fetch(false);
+        }
+        let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
+        let block = read.fetched.pop_front()?;
+        read.left = read.left.map(|left| left - 1);
+        if read.left == Some(0) {
+            self.end_transfer();
+        }
+        Some(block)
+    }
+}
+
+/// How many blocks CMD23 asks for; 0 and no CMD23 both mean until CMD12.
+pub(super) fn blocks_of(count: SetBlockCount) -> Option<u32> {
+    (count.blocks > 0).then_some(u32::from(count.blocks))
+}
