@@ -1,0 +1,237 @@
+//! A job: what a run does to a card, phase by phase.
+//!
+//! Absent on purpose: how it is done (`run`), and files: a trace named by a job is handed in by the caller.
+
+mod fields;
+mod phases;
+#[cfg(test)]
+mod tests;
+
+use emmc_units::{Nanos, Size};
+
+use super::trace::Trace;
+use crate::device::Area;
+use fields::Fields;
+
+/// Most tasks that a phase may have outstanding.
+const DEPTH_MAX: u64 = 256;
+
+/// What a run does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// For everything that is left to chance.
+    pub seed: u64,
+    /// Its phases, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// One phase of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// What the job calls it, e.g. `hot_cold`.
+    pub kind: &'static str,
+    /// For its random numbers; absent: made from the job's and the number of the phase.
+    pub seed: Option<u64>,
+    /// Requests that the host keeps outstanding.
+    pub queue_depth: u32,
+    /// Whether the volatile cache is on, where the card has one.
+    pub cache: bool,
+    /// What is done.
+    pub work: Work,
+}
+
+/// What a phase does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// Requests of one size after a pattern.
+    Transfer(Transfer),
+    /// Gives up a share of the blocks of a range.
+    Trim(Trim),
+    /// The host does nothing.
+    Idle {
+        /// How long.
+        time: Nanos,
+        /// Whether the card may use it for background work.
+        background: bool,
+    },
+    /// Brings everything to flash.
+    Flush,
+    /// Power goes and comes back.
+    PowerCycle {
+        /// Whether the host tells the card before, so that it can save what is in its memory.
+        notify: bool,
+    },
+    /// Recorded requests.
+    Replay(Replay),
+}
+
+/// Requests of one size after a pattern.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfer {
+    /// Where they go.
+    pub pattern: Pattern,
+    /// Share of them that are reads, 0 to 1.
+    pub read_share: f64,
+    /// How much in all.
+    pub amount: Amount,
+    /// Size of a request.
+    ///
+    /// Unit: bytes, a multiple of 512.
+    pub block_bytes: u32,
+    /// Which part of the card.
+    pub target: Target,
+    /// Reliable writes.
+    pub reliable: bool,
+    /// Writes go past the volatile cache.
+    pub force: bool,
+}
+
+/// Where requests go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// Ascending, in as many streams in turn; a stream moves on when it has done `spacing` bytes.
+    Sequential {
+        /// Streams.
+        streams: u32,
+        /// Bytes from the beginning of one stream to that of the next; absent: an equal share of the range.
+        spacing: Option<u64>,
+        /// Whether the blocks inside each spacing come in an order by chance.
+        shuffled: bool,
+    },
+    /// Anywhere, evenly.
+    Random,
+    /// `write_share` of the requests go to the first `hot_share` of the range.
+    HotCold {
+        /// Share of the space, 0 to 1.
+        hot_share: f64,
+        /// Share of the requests, 0 to 1.
+        write_share: f64,
+    },
+    /// The n-th most popular block is asked for in proportion to n^-s.
+    Zipf {
+        /// Exponent, above 0.
+        s: f64,
+        /// Whether popular blocks are scattered over the range rather than at its beginning.
+        scrambled: bool,
+    },
+    /// Each request is, with probability `trim_share`, a trim of a random block that holds data, else a write anywhere.
+    Mixed {
+        /// Below one half: beyond it nothing would stay in use.
+        trim_share: f64,
+    },
+}
+
+/// How much is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many times the size of the area, in whole requests.
+    Capacities(f64),
+    /// The range once.
+    RangeOnce,
+    /// Until the card has worn out.
+    UntilWornOut,
+}
+
+/// Part of an area.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Target {
+    /// The area.
+    pub area: Area,
+    /// Its beginning.
+    pub from: Size,
+    /// Its end.
+    pub to: Size,
+}
+
+/// Gives up a share of the blocks of a range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trim {
+    /// Which part of the card.
+    pub target: Target,
+    /// Share of the blocks, 0 to 1, taken by chance; 1: all, in order.
+    pub share: f64,
+    /// Size of a request.
+    ///
+    /// Unit: bytes, a multiple of 512.
+    pub block_bytes: u32,
+    /// A discard, after which the old content may come back.
+    pub discard: bool,
+}
+
+/// Recorded requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The requests.
+    pub trace: Trace,
+    /// Whether requests come when the trace says, rather than as fast as the card takes them.
+    pub timed: bool,
+    /// Whether addresses beyond the card are brought inside, rather than refused.
+    pub wrap: bool,
+}
+
+/// What is wrong with a job.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// The text is no JSON.
+    #[error("job: {0}")]
+    Syntax(String),
+    /// A value breaks a rule.
+    #[error("job: {place}{field}: found {found}, {rule}")]
+    Rule {
+        /// The phase, if it is in one, e.g. `phase 2 (random): `.
+        place: String,
+        /// The key.
+        field: String,
+        /// What it holds.
+        found: String,
+        /// What it must be.
+        rule: String,
+    },
+}
+
+/// What a phase has where it does not say otherwise.
+#[derive(Clone, Copy, Debug)]
+struct Defaults {
+    queue_depth: u32,
+    cache: bool,
+    block_bytes: u32,
+}
+
+impl Job {
+    /// Reads a job; `load` brings the text of a trace that it names.
+    ///
+    /// Errors: the first thing wrong, naming phase, key and rule.
+    pub fn from_json(text: &str, load: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<Self, JobError> {
+        let value = serde_json::from_str(text).map_err(|error| JobError::Syntax(error.to_string()))?;
+        let mut fields = Fields::new("", value)?;
+        let seed = fields.whole("seed", 0, u64::MAX)?.unwrap_or(1);
+        let defaults = Defaults {
+            queue_depth: fields.whole("queue_depth", 1, DEPTH_MAX)?.unwrap_or(1) as u32,
+            cache: fields.flag("cache")?.unwrap_or(true),
+            block_bytes: fields.block("block")?.unwrap_or(4096),
+        };
+        let phases = fields.list("phases")?;
+        fields.finish()?;
+        let phases = phases.into_iter().zip(1..).map(|(phase, number)| phases::read(number, phase, &defaults, load));
+        Ok(Self { seed, phases: phases.collect::<Result<_, _>>()? })
+    }
+
+    /// A job that replays a trace, as fast as the card takes it or when the trace says.
+    pub fn replay(trace: Trace, timed: bool, queue_depth: u32) -> Self {
+        let work = Work::Replay(Replay { trace, timed, wrap: false });
+        Self { seed: 1, phases: vec![Phase { kind: "trace", seed: None, queue_depth, cache: true, work }] }
+    }
+
+    /// Whether it needs a card that keeps data: power goes without notice, and what is left must be found again.
+    pub fn needs_data(&self) -> bool {
+        self.phases.iter().any(|phase| phase.work == Work::PowerCycle { notify: false })
+    }
+
+    /// The seed of a phase, counted from 0.
+    pub fn phase_seed(&self, index: usize) -> u64 {
+        let own = self.phases[index].seed;
+        own.unwrap_or_else(|| self.seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+}

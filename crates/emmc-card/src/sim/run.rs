@@ -1,0 +1,197 @@
+//! Runs a job on a device in simulated time and measures what comes of it.
+//!
+//! The run owns time: it tells the device when each request is made, and learns when it is done. It goes in steps, so that
+//! a caller can show how far it is. Absent on purpose: clocks (how long the machine took), files, presentation.
+
+mod block_map;
+mod drive;
+mod latency;
+mod phase;
+mod plan;
+mod queue;
+mod result;
+mod series;
+mod sums;
+
+use emmc_units::Instant;
+use serde::Serialize;
+
+pub use block_map::BlockMap;
+pub use latency::{LatencyResult, Percentiles};
+pub use result::{HealthRegisters, PhaseResult, RunResult, Wear, WearBin};
+pub use series::Series;
+
+use super::job::Job;
+use crate::device::{Device, StorageError};
+use latency::Latencies;
+use phase::Active;
+use series::Buckets;
+use sums::Sums;
+
+/// Why a run stopped before its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// A phase does not fit the card.
+    #[error("job: phase {phase} ({kind}): {rule}")]
+    Phase {
+        /// The phase, counted from 1.
+        phase: usize,
+        /// What the job calls it.
+        kind: &'static str,
+        /// What does not fit.
+        rule: String,
+    },
+    /// The card did what a running card does not do.
+    #[error("phase {phase} ({kind}): {error}")]
+    Storage {
+        /// The phase, counted from 1.
+        phase: usize,
+        /// What the job calls it.
+        kind: &'static str,
+        /// What the card said.
+        error: StorageError,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Ended {
+    /// Everything was done.
+    #[serde(rename = "done")]
+    Done,
+    /// The card had no spare block left and turned read-only.
+    #[serde(rename = "worn out")]
+    WornOut,
+    /// The caller stopped it.
+    #[serde(rename = "stopped")]
+    Stopped,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// The phase under way, counted from 1.
+    pub phase: usize,
+    /// Phases in all.
+    pub phases: usize,
+    /// What the job calls it.
+    pub kind: &'static str,
+    /// How much of the phase is done, 0 to 1; of a life, how much is used.
+    pub done_share: f64,
+    /// Simulated time since the card was made.
+    pub now: Instant,
+    /// Whether nothing is left to do.
+    pub is_finished: bool,
+}
+
+/// A job under way on a device.
+#[derive(Debug)]
+pub struct Run {
+    device: Device,
+    job: Job,
+    started: Instant,
+    now: Instant,
+    /// The phase under way, by its number from 0; none before the first, between two and after the last.
+    active: Option<Active>,
+    next_phase: usize,
+    ended: Option<Ended>,
+    sums: Sums,
+    before: Sums,
+    buckets: Buckets,
+    latencies: Latencies,
+    phases: Vec<PhaseResult>,
+    read_errors: u64,
+    payload: Vec<u8>,
+}
+
+impl Run {
+    /// A job about to begin at `now` on a device that may have a past.
+    ///
+    /// Errors: a phase that does not fit the card.
+    pub fn new(device: Device, job: Job, now: Instant) -> Result<Self, RunError> {
+        let before = Sums::default().with(&device);
+        let run = Self {
+            started: now,
+            now,
+            active: None,
+            next_phase: 0,
+            ended: None,
+            sums: before,
+            before,
+            buckets: Buckets::new(now, before),
+            latencies: Latencies::new(),
+            phases: Vec::with_capacity(job.phases.len()),
+            read_errors: 0,
+            payload: Vec::new(),
+            device,
+            job,
+        };
+        for index in 0..run.job.phases.len() {
+            run.check(index)?;
+        }
+        Ok(run)
+    }
+
+    /// Does at most `requests` further requests.
+    ///
+    /// Errors: [`RunError::Storage`]; a worn-out card is none, it ends the run.
+    pub fn step(&mut self, requests: u64) -> Result<Progress, RunError> {
+        if self.ended.is_none() && self.active.is_none() {
+            if self.next_phase == self.job.phases.len() {
+                self.ended = Some(Ended::Done);
+            } else {
+                self.active = Some(self.begin(self.next_phase)?);
+                self.next_phase += 1;
+            }
+        }
+        if let Some(mut active) = self.active.take() {
+            let going_on = self.drive(&mut active, requests)?;
+            if going_on {
+                self.active = Some(active);
+            } else {
+                self.close(active);
+            }
+        }
+        if self.active.is_none() && self.next_phase == self.job.phases.len() {
+            self.ended.get_or_insert(Ended::Done);
+        }
+        Ok(self.progress())
+    }
+
+    /// Runs to the end.
+    ///
+    /// Errors: as [`Run::step`].
+    pub fn complete(mut self) -> Result<(Device, RunResult), RunError> {
+        while !self.step(1 << 20)?.is_finished {}
+        Ok(self.finish())
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        let index = self.next_phase.max(1) - 1;
+        Progress {
+            phase: index + 1,
+            phases: self.job.phases.len(),
+            kind: self.job.phases[index].kind,
+            done_share: match &self.active {
+                Some(active) => self.done_share(active),
+                None if self.next_phase == 0 => 0.0,
+                None => 1.0,
+            },
+            now: self.now,
+            is_finished: self.ended.is_some(),
+        }
+    }
+
+    /// The device back, at the instant that [`RunResult::now`] says, and what came of it, even if it is not at its end.
+    pub fn finish(mut self) -> (Device, RunResult) {
+        if let Some(active) = self.active.take() {
+            self.ended.get_or_insert(Ended::Stopped);
+            self.close(active);
+        }
+        let ended = self.ended.unwrap_or(Ended::Stopped);
+        let result = self.result(ended);
+        (self.device, result)
+    }
+}
