@@ -1,0 +1,173 @@
+//! Background operations: started by the host, or by the card itself while it is idle.
+//!
+//! The work is the translation layer's, one bounded step at a time; a step begins at the instant at which the one before
+//! has ended, so the host finds the card as far as time has come. Started by BKOPS_START the card is in `prg` until nothing
+//! is left to do or HPI comes; a step under way is finished.
+//! Absent on purpose: what a step does (`ftl`) and who owns time (the host: `advance` is told the instant).
+//!
+//! Source: JESD84-B51 clauses 6.6.25, 7.4 (BKOPS_EN, BKOPS_START, BKOPS_STATUS, EXCEPTION_EVENTS_STATUS).
+//! Assumed: that BKOPS_START without MANUAL_EN is refused, and how long a card waits before it calls itself idle.
+
+use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_units::{Instant, Nanos};
+
+use super::partition::Refused;
+use crate::device::{Device, StorageError};
+
+const BKOPS_EN: usize = 163;
+const BKOPS_SUPPORT: usize = 502;
+/// Where BKOPS_START is.
+pub(crate) const BKOPS_START: u8 = 164;
+
+/// Without a command for so long a card calls itself idle.
+const IDLE_AFTER: Nanos = Nanos::from_millis(20);
+/// BKOPS_STATUS from which on the host is told that it is urgent.
+const URGENT: u8 = 2;
+
+/// What runs in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Work {
+    /// Nothing, and nothing will.
+    #[default]
+    Rest,
+    /// Started by the host: the next step begins then.
+    Manual(Instant),
+    /// The card's own, while it is idle.
+    Automatic(Instant),
+}
+
+/// Background operations under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Background {
+    work: Work,
+}
+
+/// The rules of BKOPS_START and BKOPS_EN beyond their access classes.
+///
+/// Errors: a card that has no background operations; a start that the host has not announced by MANUAL_EN.
+pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {
+    let supported = ext_csd[BKOPS_SUPPORT] & 1 == 1;
+    let announced = index != BKOPS_START || ext_csd[BKOPS_EN] & 1 == 1;
+    // AUTO_EN came with 5.1.
+    let automatic = usize::from(index) == BKOPS_EN && value & 2 != 0 && ext_csd[192] < 8;
+    if supported && announced && !automatic { Ok(()) } else { Err(Refused) }
+}
+
+/// Whether the host is to be told by URGENT_BKOPS.
+pub(crate) fn is_urgent(device: &Device) -> bool {
+    device.urgency() >= URGENT
+}
+
+impl Background {
+    /// BKOPS_START.
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.work = Work::Manual(now);
+    }
+
+    /// Whether what BKOPS_START began still runs.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self.work, Work::Manual(_))
+    }
+
+    /// When the next step begins.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        match self.work {
+            Work::Rest => None,
+            Work::Manual(at) | Work::Automatic(at) => Some(at),
+        }
+    }
+
+    /// Carries out the steps that have begun by `now`; answers when manual work has just ended, if it has.
+    ///
+    /// Errors: worn out (then nothing runs any more), power lost.
+    pub(crate) fn advance(&mut self, device: &mut Device, now: Instant) -> Result<Option<Instant>, StorageError> {
+        loop {
+            let (at, manual) = match self.work {
+                Work::Manual(at) if at <= now => (at, true),
+                Work::Automatic(at) if at <= now => (at, false),
+                _ => return Ok(None),
+            };
+            self.work = Work::Rest;
+            match device.background(at)? {
+                // A step that took no time would be repeated without an end at the same instant.
+                Some(done) if manual => self.work = Work::Manual(done.max(at + Nanos(1))),
+                Some(done) => self.work = Work::Automatic(done.max(at + Nanos(1))),
+                None if manual => return Ok(Some(at)),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// HPI: answers when the step under way ends, after which nothing runs.
+    pub(crate) fn interrupt(&mut self, now: Instant) -> Instant {
+        match std::mem::take(&mut self.work) {
+            Work::Rest => now,
+            Work::Manual(at) | Work::Automatic(at) => at.max(now),
+        }
+    }
+
+    /// A command has come: what the card does of its own waits until it is idle again.
+    pub(crate) fn command(&mut self) {
+        if matches!(self.work, Work::Automatic(_)) {
+            self.work = Work::Rest;
+        }
+    }
+
+    /// The card has nothing to do for the host from `now` on.
+    pub(crate) fn idle(&mut self, ext_csd: &[u8; EXT_CSD_BYTES], now: Instant) {
+        if ext_csd[BKOPS_EN] & 2 != 0 && self.work == Work::Rest {
+            self.work = Work::Automatic(now + IDLE_AFTER);
+        }
+    }
+
+    /// Reset or power lost.
+    pub(crate) fn stop(&mut self) {
+        self.work = Work::Rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn register(support: u8, enabled: u8, revision: u8) -> [u8; EXT_CSD_BYTES] {
+        let mut ext_csd = [0; EXT_CSD_BYTES];
+        (ext_csd[BKOPS_SUPPORT], ext_csd[BKOPS_EN], ext_csd[192]) = (support, enabled, revision);
+        ext_csd
+    }
+
+    #[test]
+    fn a_start_must_be_announced() {
+        for (ext_csd, index, value, allowed) in [
+            (register(1, 0, 8), BKOPS_START, 1, false),
+            (register(1, 2, 8), BKOPS_START, 1, false),
+            (register(1, 1, 8), BKOPS_START, 1, true),
+            (register(0, 1, 8), BKOPS_START, 1, false),
+            (register(1, 0, 8), 163, 3, true),
+            (register(1, 0, 7), 163, 2, false),
+            (register(1, 0, 7), 163, 1, true),
+            (register(0, 0, 8), 163, 1, false),
+        ] {
+            assert_eq!(check(&ext_csd, index, value).is_ok(), allowed, "{index} = {value}");
+        }
+    }
+
+    #[test]
+    fn only_an_idle_card_with_auto_en_works_of_its_own() {
+        let now = Instant::START + Nanos::from_secs(1);
+        let mut background = Background::default();
+        background.idle(&register(1, 1, 8), now);
+        assert_eq!(background.poll_timeout(), None);
+        background.idle(&register(1, 2, 8), now);
+        assert_eq!(background.poll_timeout(), Some(now + IDLE_AFTER));
+        assert!(!background.is_busy());
+        background.command();
+        assert_eq!(background.poll_timeout(), None);
+        background.start(now);
+        background.command();
+        assert!(background.is_busy(), "a command does not end what the host began");
+        background.idle(&register(1, 2, 8), now);
+        assert_eq!(background.interrupt(now + Nanos(5)), now + Nanos(5));
+        assert!(!background.is_busy());
+    }
+}

@@ -1,0 +1,187 @@
+//! Boot: what a card sends before it is identified, and the registers that say how.
+//!
+//! The host asks by CMD0 with 0xFFFFFFFA (or by holding the command line low) before CMD1; the card sends the boot area
+//! that PARTITION_CONFIG chose until it is reset. BOOT_ACK, where chosen, comes first.
+//! Absent on purpose: when the data is ready (the data path) and the switching of PARTITION_ACCESS (`switch`).
+//!
+//! Source: JESD84-B51 clauses 6.3 and 7.4 (BOOT_INFO, BOOT_CONFIG_PROT, BOOT_BUS_CONDITIONS, PARTITION_CONFIG,
+//! RST_n_FUNCTION).
+
+use emmc_regs::ext_csd::EXT_CSD_BYTES;
+
+use super::partition::Refused;
+use crate::device::Area;
+use crate::profile::BusMode;
+
+const RST_N_FUNCTION: usize = 162;
+const BOOT_BUS_CONDITIONS: usize = 177;
+const BOOT_CONFIG_PROT: usize = 178;
+const PARTITION_CONFIG: usize = 179;
+const BOOT_SIZE_MULT: usize = 226;
+const BOOT_INFO: usize = 228;
+
+/// The pattern of the boot acknowledge on line 0: start 0, then 1, then 0.
+pub(crate) const BOOT_ACK: u8 = 0b010;
+
+/// What the card boots from, if anything: area and sectors.
+pub(crate) fn source(ext_csd: &[u8; EXT_CSD_BYTES]) -> Option<(Area, u64)> {
+    let sectors = u64::from(ext_csd[BOOT_SIZE_MULT]) * (128 << 10) / 512;
+    let area = match ext_csd[PARTITION_CONFIG] >> 3 & 7 {
+        1 => Area::Boot(0),
+        2 => Area::Boot(1),
+        7 => Area::User,
+        _ => return None,
+    };
+    let offers_alternative = ext_csd[BOOT_INFO] & 1 == 1;
+    (offers_alternative && sectors > 0).then_some((area, sectors))
+}
+
+/// Whether the card acknowledges that it boots.
+pub(crate) fn acknowledges(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
+    ext_csd[PARTITION_CONFIG] >> 6 & 1 == 1
+}
+
+/// The bus mode in which the card boots.
+pub(crate) fn bus_mode(ext_csd: &[u8; EXT_CSD_BYTES]) -> BusMode {
+    let conditions = ext_csd[BOOT_BUS_CONDITIONS];
+    match (conditions >> 3 & 3, conditions & 3) {
+        // The frame knows no mode of four lines at 26 MHz; the next slower one stands for it.
+        (0, 2) => BusMode::Legacy8,
+        (0, _) => BusMode::Legacy1,
+        (1, 2) => BusMode::Hs52,
+        (1, 1) => BusMode::Hs52x4,
+        (1, _) => BusMode::Legacy1,
+        (2, 2) => BusMode::Ddr52,
+        (2, _) => BusMode::Ddr52x4,
+        _ => BusMode::Legacy1,
+    }
+}
+
+/// Whether the bus stays as it was while booting (RESET_BOOT_BUS_CONDITIONS).
+pub(crate) fn keeps_bus(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
+    ext_csd[BOOT_BUS_CONDITIONS] >> 2 & 1 == 1
+}
+
+/// The rules of BOOT_BUS_CONDITIONS: a mode that the card boots in, and not while the boot configuration is protected.
+///
+/// Errors: a rule broken.
+pub(crate) fn check_bus_conditions(ext_csd: &[u8; EXT_CSD_BYTES], new: u8) -> Result<(), Refused> {
+    let info = ext_csd[BOOT_INFO];
+    let mode_is_offered = match new >> 3 & 3 {
+        0 => true,
+        1 => info & 4 != 0,
+        2 => info & 2 != 0,
+        _ => false,
+    };
+    if mode_is_offered && new & 3 != 3 && !is_configuration_protected(ext_csd) { Ok(()) } else { Err(Refused) }
+}
+
+/// The rules of PARTITION_CONFIG's boot bits; those of PARTITION_ACCESS are `switch`'s.
+///
+/// Errors: a boot area that does not exist, or the boot configuration is protected.
+pub(crate) fn check_partition_config(ext_csd: &[u8; EXT_CSD_BYTES], new: u8) -> Result<(), Refused> {
+    let changes = (ext_csd[PARTITION_CONFIG] ^ new) & 0x78 != 0;
+    let known = match new >> 3 & 7 {
+        0 | 7 => true,
+        1 | 2 => ext_csd[BOOT_SIZE_MULT] > 0,
+        _ => false,
+    };
+    if changes && (is_configuration_protected(ext_csd) || !known) { Err(Refused) } else { Ok(()) }
+}
+
+fn is_configuration_protected(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
+    ext_csd[BOOT_CONFIG_PROT] & 0x11 != 0
+}
+
+/// The rule of RST_n_FUNCTION beyond that it is written once: 3 is reserved.
+///
+/// Errors: a reserved value.
+pub(crate) fn check_reset_function(new: u8) -> Result<(), Refused> {
+    if new <= 2 { Ok(()) } else { Err(Refused) }
+}
+
+/// Whether the reset pin does anything.
+pub(crate) fn is_reset_pin_enabled(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
+    ext_csd[RST_N_FUNCTION] & 3 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(partition_config: u8) -> [u8; EXT_CSD_BYTES] {
+        let mut ext_csd = [0; EXT_CSD_BYTES];
+        (ext_csd[PARTITION_CONFIG], ext_csd[BOOT_SIZE_MULT], ext_csd[BOOT_INFO]) = (partition_config, 32, 7);
+        ext_csd
+    }
+
+    #[test]
+    fn partition_config_chooses_what_is_sent() {
+        for (config, area, ack) in [
+            (0x00, None, false),
+            (0x08, Some(Area::Boot(0)), false),
+            (0x50, Some(Area::Boot(1)), true),
+            (0x79, Some(Area::User), true),
+            (0x18, None, false),
+        ] {
+            let ext_csd = part(config);
+            assert_eq!(source(&ext_csd), area.map(|area| (area, 8192)), "{config:#x}");
+            assert_eq!(acknowledges(&ext_csd), ack, "{config:#x}");
+        }
+        let mut ext_csd = part(0x08);
+        ext_csd[BOOT_INFO] = 6;
+        assert_eq!(source(&ext_csd), None, "a part without the alternative boot mode");
+        ext_csd[BOOT_INFO] = 7;
+        ext_csd[BOOT_SIZE_MULT] = 0;
+        assert_eq!(source(&ext_csd), None, "a part without boot areas");
+    }
+
+    #[test]
+    fn boot_bus_conditions_follow_boot_info() {
+        let mut ext_csd = part(0);
+        for (conditions, allowed, mode) in [
+            (0b00_000, true, BusMode::Legacy1),
+            (0b00_010, true, BusMode::Legacy8),
+            (0b01_010, true, BusMode::Hs52),
+            (0b01_101, true, BusMode::Hs52x4),
+            (0b10_010, true, BusMode::Ddr52),
+            (0b10_001, true, BusMode::Ddr52x4),
+            (0b11_000, false, BusMode::Legacy1),
+            (0b00_011, false, BusMode::Legacy1),
+        ] {
+            assert_eq!(check_bus_conditions(&ext_csd, conditions).is_ok(), allowed, "{conditions:#07b}");
+            ext_csd[BOOT_BUS_CONDITIONS] = conditions;
+            assert_eq!((bus_mode(&ext_csd), keeps_bus(&ext_csd)), (mode, conditions & 4 != 0), "{conditions:#07b}");
+        }
+        ext_csd[BOOT_INFO] = 1;
+        assert!(check_bus_conditions(&ext_csd, 0b01_010).is_err() && check_bus_conditions(&ext_csd, 0b10_010).is_err());
+    }
+
+    #[test]
+    fn protection_freezes_the_boot_configuration_and_nothing_else() {
+        for protection in [1, 0x10, 0x11] {
+            let mut ext_csd = part(0x48);
+            assert_eq!(check_partition_config(&ext_csd, 0x10), Ok(()));
+            ext_csd[BOOT_CONFIG_PROT] = protection;
+            assert_eq!(check_partition_config(&ext_csd, 0x10), Err(Refused));
+            assert_eq!(check_partition_config(&ext_csd, 0x49), Ok(()), "PARTITION_ACCESS is free");
+            assert_eq!(check_bus_conditions(&ext_csd, 0), Err(Refused));
+        }
+        assert_eq!(check_partition_config(&part(0), 0x18), Err(Refused), "3 is reserved");
+        let mut ext_csd = part(0);
+        ext_csd[BOOT_SIZE_MULT] = 0;
+        assert_eq!(check_partition_config(&ext_csd, 0x08), Err(Refused));
+        assert_eq!(check_partition_config(&ext_csd, 0x38), Ok(()));
+    }
+
+    #[test]
+    fn the_reset_pin_is_off_until_enabled() {
+        let mut ext_csd = part(0);
+        assert!(!is_reset_pin_enabled(&ext_csd));
+        ext_csd[RST_N_FUNCTION] = 1;
+        assert!(is_reset_pin_enabled(&ext_csd));
+        ext_csd[RST_N_FUNCTION] = 2;
+        assert!(!is_reset_pin_enabled(&ext_csd));
+        assert_eq!((check_reset_function(2), check_reset_function(3)), (Ok(()), Err(Refused)));
+    }
+}

@@ -1,0 +1,64 @@
+//! Contexts: streams that a host opens so that the card keeps their data together.
+//!
+//! CONTEXT_CONF is kept after the standard's rules; a transfer's context number, a data tag and a large unit are accepted and
+//! change nothing in where data lies: the translation layers decide by what is written, not by what is said of it.
+//!
+//! Source: JESD84-B51 clauses 6.6.27, 6.6.28, 7.4 (CONTEXT_CONF, CONTEXT_CAPABILITIES).
+
+use emmc_regs::ext_csd::EXT_CSD_BYTES;
+
+use super::partition::Refused;
+
+/// CONTEXT_CONF of context 1.
+const FIRST: u8 = 37;
+const LAST: u8 = 51;
+const CAPABILITIES: usize = 496;
+
+/// Whether a byte is a context's configuration.
+pub(crate) fn is_configuration(index: u8) -> bool {
+    (FIRST..=LAST).contains(&index)
+}
+
+/// The rules of CONTEXT_CONF beyond its access class: a context that the card has, a reliability mode and a multiplier that
+/// exist, and an open context is closed before it is opened otherwise.
+///
+/// Errors: a rule broken.
+pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {
+    let old = ext_csd[usize::from(index)];
+    let number = index.wrapping_sub(FIRST) + 1;
+    let exists = is_configuration(index) && number <= ext_csd[CAPABILITIES] & 0xf;
+    let is_open = |configuration: u8| configuration & 3 != 0;
+    let reopens = is_open(old) && is_open(value) && old != value;
+    let multiplier_max = ext_csd[CAPABILITIES] >> 4 & 7;
+    let is_large = value & 4 != 0;
+    let multiplier_fits = !is_large || value >> 3 & 7 <= multiplier_max;
+    if exists && !reopens && multiplier_fits && value >> 6 != 3 { Ok(()) } else { Err(Refused) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contexts_open_close_and_stay_within_what_the_card_has() {
+        let mut ext_csd = [0; EXT_CSD_BYTES];
+        ext_csd[CAPABILITIES] = 0x15;
+        for (old, index, value, allowed) in [
+            (0, 37, 0x01, true),
+            (0, 41, 0x03, true),
+            (0, 42, 0x01, false),
+            (0, 51, 0x00, false),
+            (1, 37, 0x01, true),
+            (1, 37, 0x02, false),
+            (1, 37, 0x00, true),
+            (0, 37, 0b00_001_1_11, true),
+            (0, 37, 0b00_010_1_11, false),
+            (0, 37, 0b10_000_0_11, true),
+            (0, 37, 0b11_000_0_11, false),
+        ] {
+            ext_csd[37] = old;
+            assert_eq!(check(&ext_csd, index, value).is_ok(), allowed, "{index}: {old:#x} -> {value:#x}");
+        }
+        assert!(is_configuration(37) && is_configuration(51) && !is_configuration(36) && !is_configuration(52));
+    }
+}

@@ -1,0 +1,252 @@
+//! Field firmware update: a mode in which writes go to the firmware, and the step that installs it.
+//!
+//! MODE_CONFIG chooses the mode; writes to the address FFU_ARG then download. The host may leave the mode between chunks,
+//! as mmc-utils does. MODE_OPERATION_CODES installs, and the new version runs after the next reset or power cycle.
+//! An image begins with [`MAGIC`], the version, its sectors and a digest; a sector that begins so begins a new image.
+//! Absent on purpose: vendor specific mode, and signatures: the digest finds faults, it proves nothing.
+//!
+//! Source: JESD84-B51 clauses 6.6.19, 7.4; mmc-utils and fwupd as hosts. The image's form is this card's own.
+
+use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use sha2::{Digest, Sha256};
+
+use super::partition::Refused;
+
+/// Where MODE_OPERATION_CODES is.
+pub(crate) const MODE_OPERATION_CODES: u8 = 29;
+/// Where MODE_CONFIG is.
+pub(crate) const MODE_CONFIG: u8 = 30;
+const FFU_STATUS: usize = 26;
+const FW_CONFIG: usize = 169;
+const FIRMWARE_VERSION: usize = 254;
+const SECTORS_PROGRAMMED: usize = 302;
+const FFU_ARG: usize = 487;
+const FFU_FEATURES: usize = 492;
+const SUPPORTED_MODES: usize = 493;
+
+const INSTALL: u8 = 1;
+const ABORT: u8 = 2;
+
+const SUCCESS: u8 = 0x00;
+const GENERAL_ERROR: u8 = 0x10;
+const INSTALL_ERROR: u8 = 0x11;
+const DOWNLOAD_ERROR: u8 = 0x12;
+
+/// How a firmware image of the virtual card begins.
+pub const MAGIC: &[u8; 16] = b"emmclab firmware";
+const VERSION: usize = 16;
+const SECTORS: usize = 24;
+const DIGEST: usize = 32;
+const SECTOR: usize = 512;
+/// More than any image of this form has.
+const SECTORS_MAX: u32 = 1 << 16;
+
+/// Makes a firmware image that the virtual card accepts.
+///
+/// Shape: whole sectors; the first is the header.
+pub fn firmware_image(version: [u8; 8], body: &[u8]) -> Vec<u8> {
+    let body_bytes = body.len().next_multiple_of(SECTOR);
+    let mut image = vec![0; SECTOR + body_bytes];
+    image[..VERSION].copy_from_slice(MAGIC);
+    image[VERSION..SECTORS].copy_from_slice(&version);
+    let sectors = (image.len() / SECTOR) as u32;
+    image[SECTORS..SECTORS + 4].copy_from_slice(&sectors.to_le_bytes());
+    image[SECTOR..SECTOR + body.len()].copy_from_slice(body);
+    let digest = Sha256::digest(&image[SECTOR..]);
+    image[DIGEST..DIGEST + 32].copy_from_slice(&digest);
+    image
+}
+
+/// A download under way and what was installed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Firmware {
+    /// What has been downloaded; lost with power.
+    image: Vec<u8>,
+    /// The version that runs after the next reset.
+    installed: Option<[u8; 8]>,
+}
+
+/// Whether writes to FFU_ARG download firmware now.
+pub(crate) fn is_downloading(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
+    ext_csd[usize::from(MODE_CONFIG)] == 1
+}
+
+/// The address to which firmware is written.
+pub(crate) fn address(ext_csd: &[u8; EXT_CSD_BYTES]) -> u32 {
+    let bytes = &ext_csd[FFU_ARG..FFU_ARG + 4];
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// The rules of MODE_CONFIG and MODE_OPERATION_CODES beyond their access classes.
+///
+/// Errors: a mode or an operation that the card does not have; FW_CONFIG has switched updates off for ever.
+pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {
+    let offered = ext_csd[SUPPORTED_MODES] & 1 == 1 && ext_csd[FW_CONFIG] & 1 == 0;
+    let allowed = match (index, value) {
+        (MODE_CONFIG, 0) => true,
+        (MODE_CONFIG, 1) => offered,
+        (MODE_OPERATION_CODES, INSTALL | ABORT) => offered && ext_csd[FFU_FEATURES] & 1 == 1 && is_downloading(ext_csd),
+        _ => false,
+    };
+    if allowed { Ok(()) } else { Err(Refused) }
+}
+
+impl Firmware {
+    /// Takes sectors written to FFU_ARG.
+    pub(crate) fn download(&mut self, ext_csd: &mut [u8; EXT_CSD_BYTES], data: &[u8]) {
+        for sector in data.chunks_exact(SECTOR) {
+            if sector.starts_with(MAGIC) {
+                self.image.clear();
+            }
+            if self.image.len() < SECTORS_MAX as usize * SECTOR {
+                self.image.extend_from_slice(sector);
+            }
+        }
+        self.tell(ext_csd);
+    }
+
+    /// MODE_OPERATION_CODES: installs or aborts; either ends the mode.
+    pub(crate) fn operate(&mut self, ext_csd: &mut [u8; EXT_CSD_BYTES], operation: u8) {
+        if operation == INSTALL {
+            ext_csd[FFU_STATUS] = self.install();
+        }
+        self.image.clear();
+        ext_csd[usize::from(MODE_CONFIG)] = 0;
+        self.tell(ext_csd);
+    }
+
+    /// Reset by CMD0, by the pin or by power: what is installed runs; a card without operation codes installs now.
+    pub(crate) fn reset(&mut self, ext_csd: &mut [u8; EXT_CSD_BYTES]) {
+        if ext_csd[FFU_FEATURES] & 1 == 0 && !self.image.is_empty() {
+            ext_csd[FFU_STATUS] = self.install();
+        }
+        self.image.clear();
+        self.tell(ext_csd);
+        if let Some(version) = self.installed.take() {
+            ext_csd[FIRMWARE_VERSION..FIRMWARE_VERSION + 8].copy_from_slice(&version);
+        }
+    }
+
+    /// Power went: what was only downloaded is lost.
+    pub(crate) fn power_off(&mut self) {
+        self.image.clear();
+    }
+
+    fn install(&mut self) -> u8 {
+        let Some(header) = self.image.get(..SECTOR) else { return GENERAL_ERROR };
+        let sectors =
+            u32::from_le_bytes([header[SECTORS], header[SECTORS + 1], header[SECTORS + 2], header[SECTORS + 3]]);
+        if !header.starts_with(MAGIC) {
+            return INSTALL_ERROR;
+        }
+        if self.image.len() as u64 != u64::from(sectors) * SECTOR as u64 {
+            return DOWNLOAD_ERROR;
+        }
+        let digest = Sha256::digest(&self.image[SECTOR..]);
+        if digest[..] != header[DIGEST..DIGEST + 32] {
+            return INSTALL_ERROR;
+        }
+        let mut version = [0; 8];
+        version.copy_from_slice(&header[VERSION..SECTORS]);
+        self.installed = Some(version);
+        SUCCESS
+    }
+
+    /// NUMBER_OF_FW_SECTORS_CORRECTLY_PROGRAMMED.
+    fn tell(&self, ext_csd: &mut [u8; EXT_CSD_BYTES]) {
+        let sectors = (self.image.len() / SECTOR) as u32;
+        ext_csd[SECTORS_PROGRAMMED..SECTORS_PROGRAMMED + 4].copy_from_slice(&sectors.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part() -> [u8; EXT_CSD_BYTES] {
+        let mut ext_csd = [0; EXT_CSD_BYTES];
+        (ext_csd[SUPPORTED_MODES], ext_csd[FFU_FEATURES]) = (1, 1);
+        ext_csd[FFU_ARG..FFU_ARG + 4].copy_from_slice(&0xfffa_fff0u32.to_le_bytes());
+        ext_csd[FIRMWARE_VERSION..FIRMWARE_VERSION + 8].copy_from_slice(b"OLD     ");
+        ext_csd[30] = 1;
+        ext_csd
+    }
+
+    fn programmed(ext_csd: &[u8; EXT_CSD_BYTES]) -> u8 {
+        ext_csd[SECTORS_PROGRAMMED]
+    }
+
+    #[test]
+    fn an_image_in_two_chunks_runs_after_the_reset() {
+        let (mut ext_csd, mut firmware) = (part(), Firmware::default());
+        assert_eq!(address(&ext_csd), 0xfffa_fff0);
+        let image = firmware_image(*b"NEW     ", &[0x5a; 1000]);
+        assert_eq!(image.len(), 3 * SECTOR);
+        firmware.download(&mut ext_csd, &image[..SECTOR]);
+        assert_eq!(programmed(&ext_csd), 1);
+        firmware.download(&mut ext_csd, &image[SECTOR..]);
+        assert_eq!(programmed(&ext_csd), 3);
+        firmware.operate(&mut ext_csd, INSTALL);
+        assert_eq!((ext_csd[FFU_STATUS], ext_csd[30], programmed(&ext_csd)), (SUCCESS, 0, 0));
+        assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"OLD     ");
+        firmware.power_off();
+        firmware.reset(&mut ext_csd);
+        assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"NEW     ");
+    }
+
+    #[test]
+    fn what_is_no_image_is_not_installed() {
+        let good = firmware_image(*b"NEW     ", &[1; 600]);
+        let mut torn = good.clone();
+        torn[700] ^= 1;
+        let mut anything = good.clone();
+        anything[0] = b'E';
+        for (image, status) in [
+            (&[][..], GENERAL_ERROR),
+            (&good[..SECTOR], DOWNLOAD_ERROR),
+            (&torn[..], INSTALL_ERROR),
+            (&anything[..], INSTALL_ERROR),
+        ] {
+            let (mut ext_csd, mut firmware) = (part(), Firmware::default());
+            firmware.download(&mut ext_csd, image);
+            firmware.operate(&mut ext_csd, INSTALL);
+            assert_eq!(ext_csd[FFU_STATUS], status);
+            firmware.reset(&mut ext_csd);
+            assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"OLD     ");
+        }
+    }
+
+    #[test]
+    fn a_download_starts_over_and_can_be_given_up() {
+        let (mut ext_csd, mut firmware) = (part(), Firmware::default());
+        let image = firmware_image(*b"NEW     ", &[1; 512]);
+        firmware.download(&mut ext_csd, &image[..SECTOR]);
+        firmware.download(&mut ext_csd, &image);
+        assert_eq!(programmed(&ext_csd), 2);
+        firmware.operate(&mut ext_csd, ABORT);
+        assert_eq!((ext_csd[FFU_STATUS], programmed(&ext_csd)), (SUCCESS, 0));
+        firmware.reset(&mut ext_csd);
+        assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"OLD     ");
+        // Without operation codes the reset installs.
+        ext_csd[FFU_FEATURES] = 0;
+        firmware.download(&mut ext_csd, &image);
+        firmware.reset(&mut ext_csd);
+        assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"NEW     ");
+    }
+
+    #[test]
+    fn updates_can_be_switched_off_and_modes_missing() {
+        let mut ext_csd = part();
+        for (index, value, allowed) in [(30, 1, true), (30, 0, true), (30, 0x10, false), (29, 1, true), (29, 3, false)]
+        {
+            assert_eq!(check(&ext_csd, index, value).is_ok(), allowed, "{index} = {value}");
+        }
+        ext_csd[30] = 0;
+        assert_eq!(check(&ext_csd, 29, 1), Err(Refused), "outside the mode");
+        ext_csd[FW_CONFIG] = 1;
+        assert_eq!((check(&ext_csd, 30, 1), check(&ext_csd, 30, 0)), (Err(Refused), Ok(())));
+        ext_csd[FW_CONFIG] = 0;
+        ext_csd[SUPPORTED_MODES] = 0;
+        assert_eq!(check(&ext_csd, 30, 1), Err(Refused));
+    }
+}

@@ -1,0 +1,134 @@
+use emmc_regs::CardKind;
+use emmc_regs::command::Command;
+
+use super::*;
+use crate::card::partition::Refused;
+
+fn part() -> [u8; EXT_CSD_BYTES] {
+    let mut ext_csd = [0; EXT_CSD_BYTES];
+    (ext_csd[307], ext_csd[308], ext_csd[15]) = (31, 1, 1);
+    ext_csd
+}
+
+fn at(micros: u64) -> Instant {
+    Instant::START + Nanos::from_micros(micros)
+}
+
+fn params(task_id: u8, read: bool, high_priority: bool) -> QueuedTaskParams {
+    QueuedTaskParams { blocks: 8, task_id, read, high_priority, ..QueuedTaskParams::default() }
+}
+
+/// A queue that has taken these tasks (number, read, high priority, address) at once.
+fn queue_of(tasks: &[(u8, bool, bool, u32)]) -> CommandQueue {
+    let mut queue = CommandQueue::default();
+    for &(task_id, read, high, address) in tasks {
+        queue.announce(&part(), params(task_id, read, high)).unwrap();
+        queue.queue(address, at(0)).unwrap();
+    }
+    queue
+}
+
+/// The order in which a patient host, who runs whatever is ready first, runs the tasks.
+fn order(mut queue: CommandQueue) -> Vec<u8> {
+    let mut order = Vec::new();
+    let mut now = at(0);
+    while !queue.is_empty() {
+        now = queue.poll_timeout(now).unwrap_or(now).max(now);
+        let ready = queue.status(now);
+        assert_ne!(ready, 0, "something is ready by {now:?}");
+        let task_id = ready.trailing_zeros() as u8;
+        let started = queue.start(task_id, true, now).or_else(|_| queue.start(task_id, false, now));
+        assert_eq!(started.unwrap().params.task_id, task_id);
+        queue.finish();
+        order.push(task_id);
+    }
+    order
+}
+
+#[test]
+fn reads_go_first_then_by_address_and_priority_before_all() {
+    assert_eq!(order(queue_of(&[(0, false, false, 0)])), [0]);
+    let mixed = [(0, false, false, 0), (1, true, false, 900), (2, true, false, 100), (3, false, false, 500)];
+    assert_eq!(order(queue_of(&mixed)), [2, 1, 0, 3], "past 908 the sweep begins anew");
+    let mut urgent = mixed.to_vec();
+    urgent.push((9, false, true, 5));
+    assert_eq!(order(queue_of(&urgent))[0], 9);
+}
+
+#[test]
+fn all_slots_of_the_depth_and_no_more() {
+    let tasks: Vec<_> = (0..32).map(|task_id| (task_id, true, false, u32::from(task_id) * 8)).collect();
+    assert_eq!(order(queue_of(&tasks)), (0..32).collect::<Vec<u8>>());
+    let mut shallow = part();
+    shallow[307] = 15;
+    let mut queue = CommandQueue::default();
+    assert_eq!(queue.announce(&shallow, params(15, true, false)), Ok(()));
+    assert_eq!(queue.announce(&shallow, params(16, true, false)), Err(Illegal));
+    assert_eq!(depth(&shallow), 16);
+}
+
+#[test]
+fn a_task_is_ready_only_after_the_firmware_has_seen_it() {
+    let mut queue = queue_of(&[(3, true, false, 0), (4, true, false, 8)]);
+    assert_eq!(queue.status(at(4)), 0);
+    assert_eq!(queue.start(3, true, at(4)), Err(Illegal));
+    assert_eq!(queue.status(at(5)), 1 << 3);
+    assert_eq!(queue.start(4, true, at(50)), Err(Illegal), "one is ready, and it is not this one");
+    assert_eq!(queue.start(3, false, at(50)), Err(Illegal), "the wrong way");
+    assert_eq!(queue.start(3, true, at(50)).unwrap().address, 0);
+    assert_eq!(queue.running(), Some(3));
+    assert_eq!(queue.status(at(60)), 1 << 4, "the next gets ready while the first runs");
+    assert_eq!(queue.start(4, true, at(60)), Err(Illegal), "one at a time");
+    queue.finish();
+    assert!(queue.start(4, true, at(60)).is_ok());
+}
+
+#[test]
+fn commands_out_of_order_change_nothing() {
+    let mut queue = queue_of(&[(1, true, false, 0)]);
+    assert_eq!(queue.queue(8, at(1)), Err(Illegal), "CMD45 without CMD44");
+    assert_eq!(queue.announce(&part(), params(1, true, false)), Err(Illegal), "in use");
+    assert_eq!(queue.announce(&part(), QueuedTaskParams { blocks: 0, ..params(2, true, false) }), Err(Illegal));
+    assert_eq!(queue.queue(8, at(1)), Err(Illegal), "the refused CMD44 is no CMD44");
+    assert_eq!(queue.start(7, true, at(100)), Err(Illegal), "empty");
+    assert_eq!(queue.manage(TaskManagement::DiscardTask { task_id: 7 }), Err(Illegal));
+    assert_eq!(queue.manage(TaskManagement::Reserved { operation: 3, task_id: 1 }), Err(Illegal));
+    assert_eq!(queue.status(at(100)), 2);
+}
+
+#[test]
+fn tasks_are_dropped_one_by_one_or_all_at_once() {
+    let mut queue = queue_of(&[(0, true, false, 0), (1, true, false, 8), (2, false, false, 0)]);
+    assert_eq!(queue.manage(TaskManagement::DiscardTask { task_id: 0 }), Ok(()));
+    assert_eq!(queue.status(at(100)), 2, "the next takes its turn");
+    assert_eq!(queue.manage(TaskManagement::DiscardQueue), Ok(()));
+    assert!(queue.is_empty());
+    assert_eq!((queue.status(at(200)), queue.poll_timeout(at(200))), (0, None));
+}
+
+#[test]
+fn the_mode_asks_for_support_and_not_for_rpmb() {
+    let mut ext_csd = part();
+    assert!(is_enabled(&ext_csd));
+    assert_eq!(check_mode(&ext_csd, true, None), Ok(()));
+    assert_eq!(check_mode(&ext_csd, true, Some(0x4b)), Err(Refused));
+    ext_csd[179] = 3;
+    assert_eq!((check_mode(&ext_csd, true, None), check_mode(&ext_csd, false, None)), (Err(Refused), Ok(())));
+    ext_csd[179] = 0;
+    ext_csd[308] = 0;
+    assert_eq!(check_mode(&ext_csd, true, None), Err(Refused));
+}
+
+#[test]
+fn plain_transfers_are_illegal_and_changes_wait() {
+    let legal = |index, empty| is_legal(&Command::decode(index, 0, CardKind::Emmc), empty);
+    for index in [16, 17, 18, 23, 24, 25, 26, 27, 49] {
+        assert!(!legal(index, true), "CMD{index}");
+    }
+    for index in [5, 6, 8, 28, 35, 36, 38, 42] {
+        assert!(legal(index, true) && !legal(index, false), "CMD{index}");
+    }
+    for index in [0, 7, 12, 13, 44, 45, 46, 47, 48] {
+        assert!(legal(index, false), "CMD{index}");
+    }
+}

@@ -1,0 +1,146 @@
+//! The 512 bytes of a frame.
+//!
+//! Shape: 196 bytes of stuffing, key or MAC (32), data (256), nonce (16), write counter (4), address (2), block count (2),
+//! result (2), request or response (2); numbers with the highest byte first.
+
+/// Bytes of a frame.
+pub(crate) const FRAME_BYTES: usize = 512;
+/// Bytes of data in a frame.
+pub(super) const DATA_BYTES: usize = 256;
+/// Where the part begins that the MAC covers: it goes to the frame's end.
+pub(super) const AUTHENTICATED_FROM: usize = DATA;
+
+const KEY: usize = 196;
+const DATA: usize = 228;
+const NONCE: usize = 484;
+const COUNTER: usize = 500;
+const ADDRESS: usize = 504;
+const COUNT: usize = 506;
+const RESULT: usize = 508;
+const REQUEST: usize = 510;
+
+/// A frame, as a window over its bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Frame([u8; FRAME_BYTES]);
+
+impl std::fmt::Debug for Frame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Frame(request {:#06x}, result {:#06x})", self.request(), self.number(RESULT))
+    }
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Self([0; FRAME_BYTES])
+    }
+}
+
+impl Frame {
+    /// A frame from its bytes; what is missing at the end is 0.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let mut frame = Self::default();
+        let length = bytes.len().min(FRAME_BYTES);
+        frame.0[..length].copy_from_slice(&bytes[..length]);
+        frame
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &[u8; FRAME_BYTES] {
+        &self.0
+    }
+
+    fn number(&self, at: usize) -> u16 {
+        u16::from_be_bytes([self.0[at], self.0[at + 1]])
+    }
+
+    fn part<const BYTES: usize>(&self, at: usize) -> [u8; BYTES] {
+        let mut part = [0; BYTES];
+        part.copy_from_slice(&self.0[at..at + BYTES]);
+        part
+    }
+
+    fn set(&mut self, at: usize, bytes: &[u8]) {
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// What the host asks for, or what is answered.
+    pub(crate) fn request(&self) -> u16 {
+        self.number(REQUEST)
+    }
+
+    /// The key to program, or the MAC.
+    pub(crate) fn key(&self) -> [u8; 32] {
+        self.part(KEY)
+    }
+
+    /// The host's nonce.
+    pub(crate) fn nonce(&self) -> [u8; 16] {
+        self.part(NONCE)
+    }
+
+    /// The write counter.
+    pub(crate) fn counter(&self) -> u32 {
+        u32::from_be_bytes(self.part(COUNTER))
+    }
+
+    /// The first half sector.
+    pub(crate) fn address(&self) -> u16 {
+        self.number(ADDRESS)
+    }
+
+    /// How many frames belong together.
+    pub(crate) fn count(&self) -> u16 {
+        self.number(COUNT)
+    }
+
+    /// The data.
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.0[DATA..DATA + DATA_BYTES]
+    }
+
+    /// What came of a request: the answer's code is the request's in the upper byte.
+    pub(crate) fn set_response(&mut self, request: u16, result: u16) {
+        self.set(REQUEST, &(request << 8).to_be_bytes());
+        self.set(RESULT, &result.to_be_bytes());
+    }
+
+    pub(crate) fn set_data(&mut self, data: &[u8]) {
+        self.set(DATA, &data[..DATA_BYTES]);
+    }
+
+    pub(crate) fn set_nonce(&mut self, nonce: &[u8; 16]) {
+        self.set(NONCE, nonce);
+    }
+
+    pub(crate) fn set_counter(&mut self, counter: u32) {
+        self.set(COUNTER, &counter.to_be_bytes());
+    }
+
+    pub(crate) fn set_address(&mut self, address: u16) {
+        self.set(ADDRESS, &address.to_be_bytes());
+    }
+
+    pub(crate) fn set_count(&mut self, count: u16) {
+        self.set(COUNT, &count.to_be_bytes());
+    }
+
+    /// Puts the MAC in.
+    pub(crate) fn sign(&mut self, mac: &[u8; 32]) {
+        self.set(KEY, mac);
+    }
+}
+
+#[cfg(test)]
+impl Frame {
+    /// The result.
+    pub(super) fn result(&self) -> u16 {
+        self.number(RESULT)
+    }
+
+    /// A request.
+    pub(super) fn asking(request: u16) -> Self {
+        let mut frame = Self::default();
+        frame.set(REQUEST, &request.to_be_bytes());
+        frame
+    }
+}
