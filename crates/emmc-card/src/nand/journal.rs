@@ -27,6 +27,9 @@ pub(super) enum What {
     Erase(Box<BlockImage>),
 }
 
+/// Block and page of a record, and its bytes.
+pub(super) type Record = ((u32, u32), Arc<[u8]>);
+
 /// A block before its erase.
 #[derive(Clone, Debug)]
 pub(super) struct BlockImage {
@@ -37,7 +40,7 @@ pub(super) struct BlockImage {
     pub(super) stamp: u32,
     pub(super) unsound: bool,
     pub(super) payload: Option<Payload>,
-    pub(super) records: Vec<((u32, u32), Arc<[u8]>)>,
+    pub(super) records: Vec<Record>,
 }
 
 impl BlockImage {

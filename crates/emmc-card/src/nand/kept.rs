@@ -40,6 +40,8 @@ pub(super) struct Kept {
     pub(super) records: BTreeMap<(u32, u32), Arc<[u8]>>,
     pub(super) journal: VecDeque<Entry>,
     pub(super) next_order: u64,
+    /// Block and logical unit of what the last cut damaged though it was done.
+    pub(super) damaged_pairs: Vec<(u32, u32)>,
     zeros: Option<Box<[u8]>>,
 }
 
@@ -56,6 +58,7 @@ impl Kept {
             records: BTreeMap::new(),
             journal: VecDeque::new(),
             next_order: 1,
+            damaged_pairs: Vec::new(),
             zeros: (keep == Keep::Data).then(|| vec![0; geometry.unit_bytes as usize].into_boxed_slice()),
         }
     }

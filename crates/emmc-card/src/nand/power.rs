@@ -65,6 +65,12 @@ impl Nand {
         }
     }
 
+    /// What the last cut damaged though it was done, because it shares word lines with what was interrupted: block and
+    /// logical unit. For checks; no controller knows it.
+    pub fn damaged_pairs(&self) -> &[(u32, u32)] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.damaged_pairs)
+    }
+
     /// Power goes at `now`: what is still under way is interrupted.
     pub fn power_off(&mut self, now: Instant) {
         if self.power.is_on() {
@@ -134,6 +140,7 @@ impl Nand {
         self.wary = true;
         self.timing.stop(at);
         let Some(kept) = self.kept.as_deref_mut() else { return };
+        kept.damaged_pairs.clear();
         let mut touched = Vec::new();
         for entry in std::mem::take(&mut kept.journal).into_iter().rev().filter(|entry| entry.done > at) {
             let begun = entry.start < at;
@@ -154,6 +161,10 @@ impl Nand {
         let mode = self.block(block).mode;
         for other in self.geometry.word_line(mode, page).filter(|&other| other <= page) {
             let odds = rng.below(4);
+            if other != page && odds != 3 {
+                let pairs = self.page_units(block, other).iter().map(|&unit| (block, unit)).collect::<Vec<_>>();
+                self.kept.iter_mut().for_each(|kept| kept.damaged_pairs.extend(&pairs));
+            }
             match odds {
                 0 => self.damage(block, other, PageState::Unstable),
                 3 if other != page => {}

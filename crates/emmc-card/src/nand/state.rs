@@ -63,6 +63,7 @@ pub struct Block {
 
 /// What the flash has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counters {
     /// Pages read.
     pub page_reads: u64,

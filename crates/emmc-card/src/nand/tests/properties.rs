@@ -9,6 +9,13 @@ struct Model {
     erases: u64,
 }
 
+/// What was issued to a block: a page, or an erase; and when it was to be done.
+struct Pending {
+    block: u32,
+    page: Option<u32>,
+    done: Instant,
+}
+
 /// Random operations against the model, with cuts. After each cut: what was done by then reads as it was programmed, but for
 /// pages that share a word line with an interrupted one; what reads at all reads right; wear never falls.
 fn run(seed: u64) {
@@ -21,11 +28,9 @@ fn run(seed: u64) {
     let (mut now, mut tag) = (Instant::START, 0u8);
     for _ in 0..30 {
         nand.arm(FaultPlan { step: nand.steps() + 1 + rng.below(60), seed: rng.next_u64() });
-        // What is under way: block, page or none for an erase, when done, and the block before it.
-        let mut pending: Vec<(u32, Option<u32>, Instant, Vec<([u32; 2], u8)>)> = Vec::new();
+        let mut pending = Vec::new();
         loop {
             let block = rng.below(12) as u32;
-            let before = model.pages[block as usize].clone();
             let wear = nand.block(block).erase_count;
             let page = nand.block(block).next_page;
             let erase = page == 32 || nand.kept.as_ref().unwrap().unsound[block as usize] || rng.below(40) == 0;
@@ -42,7 +47,7 @@ fn run(seed: u64) {
             };
             assert!(nand.block(block).erase_count >= wear);
             let done = *answer.as_ref().unwrap_or(&Instant(u64::MAX));
-            pending.push((block, what, done, before));
+            pending.push(Pending { block, page: what, done });
             match answer {
                 Ok(done) if rng.below(3) == 0 => now = done,
                 Ok(_) => {}
@@ -59,15 +64,15 @@ fn run(seed: u64) {
     assert_eq!(nand.counters().violations, 0);
 }
 
-fn check(nand: &Nand, model: &Model, pending: &[(u32, Option<u32>, Instant, Vec<([u32; 2], u8)>)], at: Instant) {
+fn check(nand: &Nand, model: &Model, pending: &[Pending], at: Instant) {
     for block in 0..12 {
-        let late: Vec<_> = pending.iter().filter(|(other, _, done, _)| *other == block && *done > at).collect();
+        let late: Vec<_> = pending.iter().filter(|other| other.block == block && other.done > at).collect();
         // Blocks with an erase under way hold old or nothing; `resync` looks at them.
-        if late.iter().any(|(_, page, ..)| page.is_none()) {
+        if late.iter().any(|late| late.page.is_none()) {
             continue;
         }
         let risky = |page: u32| {
-            let mut word_lines = late.iter().filter_map(|(_, page, ..)| *page);
+            let mut word_lines = late.iter().filter_map(|late| late.page);
             word_lines.any(|late| nand.geometry().word_line(CellMode::Mlc, late).any(|other| other == page))
         };
         for (page, (units, tag)) in (0..).zip(&model.pages[block as usize]) {
