@@ -9,7 +9,26 @@ macro_rules! shipped {
 }
 
 /// Name and text of every shipped profile.
-const SHIPPED: &[(&str, &str)] = &shipped!["generic-8g"];
+const SHIPPED: &[(&str, &str)] = &shipped![
+    "friendlyelec-emmc-8g",
+    "sandisk-extreme-pro-a2-64g",
+    "sandisk-extreme-plus-a2-64g",
+    "sandisk-extreme-a1-32g",
+    "sandisk-ultra-a1-32g",
+    "sandisk-extreme-plus-16g",
+    "sandisk-industrial-8g",
+    "colibri-imx6s-4g",
+    "colibri-t30-4g",
+    "apalis-imx8qm-16g",
+    "odroid-64g",
+    "odroid-128g",
+    "pine64-64g",
+    "jetson-tx1-8g",
+    "zynq-32g",
+    "generic-8g",
+    "generic-32g",
+    "generic-128g",
+];
 
 /// Names of the shipped profiles, in order.
 pub fn names() -> impl Iterator<Item = &'static str> {
