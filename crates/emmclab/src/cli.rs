@@ -1,18 +1,23 @@
 //! The command line: one definition for parsing, help, completions and manual pages.
 
+#[cfg(feature = "sim")]
+mod sim;
+
 use std::path::PathBuf;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Size;
+#[cfg(feature = "sim")]
+pub(crate) use sim::{SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimProfilesArgs, SimRunArgs};
 
 /// What is the eMMC or SD card in front of you, how is it configured, how long will it live, and what could be changed.
 #[derive(Debug, Parser)]
 #[command(name = "emmclab", version, about, long_about = None, propagate_version = true, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for \
-safety.\nA SOURCE is a device (/dev/mmcblk0), a saved file (EXT_CSD as bytes or hex, text of mmc-utils or U-Boot, a snapshot), or - \
-for standard input."
+safety.\nA SOURCE is a device (/dev/mmcblk0), a saved file (EXT_CSD as bytes or hex, text of mmc-utils or U-Boot, a snapshot), - for standard \
+input, or a virtual card (sim:PROFILE, sim:PROFILE@60% with 60 % of its life used, sim:FOLDER)."
 )]
 pub(crate) struct Cli {
     /// Print JSON instead of text
@@ -44,6 +49,10 @@ pub(crate) enum Command {
     Plan(PlanCommand),
     /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
     Study(StudyArgs),
+    /// Work with virtual cards, in simulated time
+    #[cfg(feature = "sim")]
+    #[command(subcommand)]
+    Sim(SimCommand),
     /// Print the JSON Schema of a document
     #[cfg(feature = "schema")]
     Schema(SchemaArgs),
@@ -58,7 +67,7 @@ pub(crate) enum Command {
 /// Where a card's data comes from.
 #[derive(Args, Debug, Default)]
 pub(crate) struct SourceArgs {
-    /// Device, saved file, or - for standard input
+    /// Device, saved file, - for standard input, or sim:PROFILE
     pub(crate) source: String,
     #[command(flatten)]
     pub(crate) more: MoreArgs,
@@ -194,7 +203,7 @@ pub(crate) struct HwpartArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct StudyArgs {
-    /// Device, saved file, or - for standard input; without it, a real dump that ships with the program
+    /// Device, saved file, - for standard input, or sim:PROFILE; without it, a worn virtual card
     pub(crate) source: Option<String>,
     #[command(flatten)]
     pub(crate) more: MoreArgs,
@@ -222,6 +231,14 @@ pub(crate) enum DocumentName {
     Check,
     PlanHwpart,
     Study,
+    #[cfg(feature = "sim")]
+    SimProfiles,
+    #[cfg(feature = "sim")]
+    SimCreate,
+    #[cfg(feature = "sim")]
+    SimRun,
+    #[cfg(feature = "sim")]
+    SimInfo,
 }
 
 #[cfg(feature = "schema")]

@@ -6,6 +6,8 @@ mod exit;
 mod output;
 mod save;
 mod source;
+#[cfg(feature = "sim")]
+mod virtual_card;
 
 use std::process::ExitCode;
 
@@ -30,6 +32,8 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(&args, &mut output),
         Command::Plan(PlanCommand::Hwpart(args)) => commands::plan::run(&args, &mut output),
         Command::Study(args) => commands::study::run(&args, &mut output),
+        #[cfg(feature = "sim")]
+        Command::Sim(command) => commands::sim::run(&command, &mut output),
         #[cfg(feature = "schema")]
         Command::Schema(args) => commands::schema::run(&args, &mut output),
         #[cfg(feature = "pages")]

@@ -51,8 +51,7 @@ pub(crate) fn add(card: &mut CardData, more: &MoreArgs) -> anyhow::Result<()> {
 /// Reads one source.
 pub(crate) fn open_one(source: &str, sysroot: Option<&Path>) -> anyhow::Result<CardData> {
     if let Some(profile) = source.strip_prefix("sim:") {
-        let reason = format!("the virtual card {profile:?} is not part of this version");
-        return Err(SourceError::Unsupported { name: source.into(), reason }.into());
+        return open_virtual(source, profile);
     }
     if let Some(root) = sysroot {
         return Ok(emmc_linux::SysRoot::new(root, source).read()?);
@@ -62,6 +61,20 @@ pub(crate) fn open_one(source: &str, sysroot: Option<&Path>) -> anyhow::Result<C
     }
     let bytes = read_limited(source)?;
     Ok(SavedSource::new(source, bytes).read()?)
+}
+
+/// Reads a virtual card.
+#[cfg(feature = "sim")]
+fn open_virtual(source: &str, profile: &str) -> anyhow::Result<CardData> {
+    let card = crate::virtual_card::Powered::named(profile)?;
+    Ok(card.device.card_data(source))
+}
+
+/// Says that there are no virtual cards in this build.
+#[cfg(not(feature = "sim"))]
+fn open_virtual(source: &str, _profile: &str) -> anyhow::Result<CardData> {
+    let reason = "this build has no virtual cards (feature `sim`)".into();
+    Err(SourceError::Unsupported { name: source.into(), reason }.into())
 }
 
 /// Reads at most one byte more than an importer accepts, so that a huge input costs nothing.

@@ -6,6 +6,7 @@ use crate::profile::{NandConfig, RegionRole};
 
 /// Erase counts of a set of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EraseCounts {
     /// Blocks counted; bad ones are not.
     pub blocks: u32,
@@ -40,6 +41,7 @@ impl EraseCounts {
 
 /// The wear of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Health {
     /// All usable blocks.
     pub all: EraseCounts,

@@ -116,6 +116,26 @@ impl Device {
         self.storage.areas()
     }
 
+    /// Whether the unit of a sector holds data in flash; data that waits in the cache does not count.
+    pub fn is_mapped(&self, area: Area, lba: u64) -> bool {
+        if self.storage.check(area, lba, 1).is_err() {
+            return false;
+        }
+        let run = self.storage.run(area, lba, 1);
+        self.storage.regions[usize::from(run.region)].ftl.is_mapped(run.unit)
+    }
+
+    /// Units of each block that hold valid data, where its layer counts them.
+    pub fn valid_units(&self) -> Vec<Option<u32>> {
+        let mut valid = vec![None; self.storage.nand.blocks().len()];
+        for region in &self.storage.regions {
+            for &block in region.ftl.blocks() {
+                valid[block as usize] = region.ftl.valid_in(block);
+            }
+        }
+        valid
+    }
+
     /// The registers as they are kept, to be changed by the rules of the command level.
     pub(crate) fn registers_mut(&mut self) -> &mut RegisterImage {
         &mut self.registers
@@ -140,6 +160,11 @@ impl Device {
     /// The bus, to be read or set to the mode that the host chose.
     pub(crate) fn bus_mut(&mut self) -> &mut Bus {
         &mut self.path.bus
+    }
+
+    /// The next read or write goes on with the transfer of the last: it costs neither a command nor firmware time.
+    pub(crate) fn go_on(&mut self) {
+        self.path.goes_on = true;
     }
 
     /// Whether it has turned read-only because no spare block is left.

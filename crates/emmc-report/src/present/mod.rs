@@ -6,6 +6,8 @@ mod capacity;
 mod health;
 mod plan;
 mod registers;
+#[cfg(feature = "sim")]
+mod sim;
 mod study;
 mod vendor;
 
@@ -16,6 +18,8 @@ pub use capacity::capacity;
 pub use health::{HealthParts, health_sections};
 pub use plan::hwpart_plan;
 pub use registers::{comparison, field, registers};
+#[cfg(feature = "sim")]
+pub use sim::{inside, sim_run};
 pub use study::study;
 pub use vendor::vendor_sections;
 

@@ -10,5 +10,7 @@ pub(crate) mod plan;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
 pub(crate) mod show;
+#[cfg(feature = "sim")]
+pub(crate) mod sim;
 pub(crate) mod snapshot;
 pub(crate) mod study;

@@ -20,6 +20,8 @@ pub(crate) fn run(args: &SchemaArgs, output: &mut Output) -> CommandResult {
 }
 
 fn schema(document: DocumentName) -> Value {
+    #[cfg(feature = "sim")]
+    use super::sim;
     use super::{check, diff, list, plan, show, study};
     match document {
         DocumentName::List => enveloped::<emmc_linux::CardList>(list::SCHEMA),
@@ -29,6 +31,14 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Check => enveloped::<CheckResult>(check::SCHEMA),
         DocumentName::PlanHwpart => enveloped::<HwPartPlan>(plan::SCHEMA),
         DocumentName::Study => enveloped::<Study>(study::SCHEMA),
+        #[cfg(feature = "sim")]
+        DocumentName::SimProfiles => enveloped::<sim::profiles::ProfileList>(sim::profiles::SCHEMA),
+        #[cfg(feature = "sim")]
+        DocumentName::SimCreate => enveloped::<sim::create::Created>(sim::create::SCHEMA),
+        #[cfg(feature = "sim")]
+        DocumentName::SimRun => enveloped::<sim::run::SimRun>(sim::run::SCHEMA),
+        #[cfg(feature = "sim")]
+        DocumentName::SimInfo => enveloped::<emmc_card::sim::Inside>(sim::info::SCHEMA),
         DocumentName::Snapshot => plain::<Snapshot>().to_value(),
     }
 }

@@ -1,0 +1,103 @@
+//! What a virtual card looks like inside: areas, wear, translation layer, blocks.
+//!
+//! No real card tells as much; this is how what it does tell can be checked.
+
+use serde::Serialize;
+
+use super::run::{BlockMap, Wear};
+use crate::device::{Area, Device, Health};
+use crate::ftl::FtlStats;
+use crate::nand::Counters;
+
+/// An area of the card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AreaSize {
+    /// `user`, `boot0`, `boot1`, `rpmb`, `gp1` to `gp4`.
+    pub area: String,
+    /// Its size in 512-byte sectors.
+    pub sectors: u64,
+}
+
+/// What a card is, inside.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Inside {
+    /// The profile's name.
+    pub profile: String,
+    /// What it says of itself.
+    pub description: String,
+    /// Simulated time since the card was made. Unit: seconds.
+    pub simulated_s: f64,
+    /// The areas that the host sees.
+    pub areas: Vec<AreaSize>,
+    /// Blocks of the flash.
+    pub blocks: u32,
+    /// A block in the built cell mode. Unit: bytes.
+    pub block_bytes: u64,
+    /// What one plane programs at once. Unit: bytes.
+    pub page_bytes: u32,
+    /// The mapping unit. Unit: bytes.
+    pub unit_bytes: u32,
+    /// Wear, bad blocks, spares.
+    pub health: Health,
+    /// DEVICE_LIFE_TIME_EST_TYP_A.
+    pub life_time_a: u8,
+    /// DEVICE_LIFE_TIME_EST_TYP_B.
+    pub life_time_b: u8,
+    /// PRE_EOL_INFO.
+    pub pre_eol_info: u8,
+    /// Whether it has turned read-only.
+    pub worn_out: bool,
+    /// What the translation layers have done.
+    pub ftl: FtlStats,
+    /// What the flash has done.
+    pub nand: Counters,
+    /// Units programmed over units that the host wrote; absent before the first write.
+    pub write_amplification: Option<f64>,
+    /// Whether it is an SD card, which has no health registers.
+    pub is_sd: bool,
+    /// Erase counts.
+    pub wear: Wear,
+    /// Its blocks.
+    pub block_map: BlockMap,
+}
+
+impl Inside {
+    /// Looks inside a card.
+    pub fn of(device: &Device, simulated_s: f64) -> Self {
+        let (profile, geometry, health) = (device.profile(), device.nand().geometry(), device.health());
+        let (ftl, nand) = (device.stats(), *device.nand().counters());
+        let areas = device.areas().into_iter();
+        Self {
+            profile: profile.name.clone(),
+            description: profile.description.clone(),
+            simulated_s,
+            areas: areas.map(|area| AreaSize { area: name(area), sectors: device.sectors(area) }).collect(),
+            blocks: geometry.blocks,
+            block_bytes: u64::from(geometry.units_per_block()) * u64::from(geometry.unit_bytes),
+            page_bytes: geometry.page_bytes(),
+            unit_bytes: geometry.unit_bytes,
+            life_time_a: health.life_time_a(),
+            life_time_b: health.life_time_b(),
+            pre_eol_info: health.pre_eol_info(),
+            wear: Wear::of(device, &health),
+            is_sd: profile.kind == emmc_regs::CardKind::Sd,
+            health,
+            worn_out: device.is_worn_out(),
+            write_amplification: (ftl.host_units > 0).then(|| nand.unit_programs as f64 / ftl.host_units as f64),
+            ftl,
+            nand,
+            block_map: BlockMap::of(device),
+        }
+    }
+}
+
+fn name(area: Area) -> String {
+    match area {
+        Area::User => "user".into(),
+        Area::Boot(number) => format!("boot{number}"),
+        Area::Rpmb => "rpmb".into(),
+        Area::Gp(number) => format!("gp{}", number + 1),
+    }
+}

@@ -1,0 +1,77 @@
+//! What a virtual card looks like inside.
+
+use emmc_card::ftl::FtlStats;
+use emmc_card::nand::Counters;
+use emmc_card::sim::Inside;
+use emmc_units::{Bytes, SECTOR_BYTES};
+
+use super::{charts, count, duration};
+use crate::{Align, Cell, Document, KeyValue, Table, Tone};
+
+/// The report of a card's inside.
+pub fn inside(inside: &Inside) -> Document {
+    let mut document = Document::new(format!("Virtual card {}", inside.profile));
+    document.subtitle = Some(inside.description.clone());
+    let section = document.section("card", "Card");
+    let (block, page) = (Bytes(inside.block_bytes), Bytes(u64::from(inside.page_bytes)));
+    let unit = Bytes(u64::from(inside.unit_bytes));
+    section.push(vec![
+        KeyValue::new("simulated time", duration(inside.simulated_s)),
+        KeyValue::new("flash", format!("{} blocks of {block}, pages of {page}, mapped by {unit}", inside.blocks)),
+        KeyValue::new(
+            "write amplification",
+            inside.write_amplification.map_or("nothing was written yet".into(), |wa| format!("{wa:.3}")),
+        ),
+    ]);
+    if inside.worn_out {
+        section.note(Tone::Bad, "The card is worn out: it reads, and takes no writes any more.");
+    }
+    let mut table = Table::new([("area", Align::Left), ("sectors", Align::Right), ("size", Align::Right)]);
+    for area in &inside.areas {
+        table.row([
+            Cell::from(area.area.as_str()),
+            Cell::from(area.sectors.to_string()),
+            Cell::from(Bytes(area.sectors * SECTOR_BYTES).to_string()),
+        ]);
+    }
+    section.push(table);
+    document.section("layer", "Translation layer").push(layer(&inside.ftl, &inside.nand));
+    let section = document.section("wear", "Wear");
+    let life = [inside.life_time_a, inside.life_time_b, inside.pre_eol_info];
+    section.push(super::health(&inside.health, if inside.is_sd { [None; 3] } else { life.map(Some) }));
+    section.push(charts::wear(&inside.wear.histogram));
+    document.section("blocks", "Block map").push(charts::blocks(&inside.block_map));
+    document
+}
+
+/// What the layers and the flash did, without what never happened.
+pub(super) fn layer(ftl: &FtlStats, nand: &Counters) -> Vec<KeyValue> {
+    let rows = [
+        ("units written by the host", ftl.host_units, ""),
+        ("units copied", ftl.copied_units, "by collection, folding, merging and levelling"),
+        ("units of padding", ftl.padding_units, "to fill pages that could not wait"),
+        ("blocks collected", ftl.collections, ""),
+        ("blocks folded", ftl.folds, "from the SLC cache"),
+        ("full merges", ftl.full_merges, "a whole allocation unit copied"),
+        ("partial merges", ftl.partial_merges, "the rest of one copied"),
+        ("switch merges", ftl.switch_merges, "nothing copied"),
+        ("blocks moved to level wear", ftl.wear_moves, ""),
+        ("mapping pages missed", ftl.map_misses, "each costs a read"),
+        ("mapping pages written", ftl.map_writes, ""),
+        ("units trimmed", ftl.trimmed_units, ""),
+        ("blocks replaced", ftl.replaced_blocks, "went bad"),
+        ("stalls", ftl.foreground_stalls, "requests that waited for room"),
+        ("pages read", nand.page_reads, ""),
+        ("pages programmed", nand.page_programs, ""),
+        ("blocks erased", nand.erases, ""),
+        ("programs failed", nand.program_failures, ""),
+        ("erases failed", nand.erase_failures, ""),
+    ];
+    let happened = rows.into_iter().filter(|(_, number, _)| *number > 0);
+    happened
+        .map(|(name, number, note)| {
+            let row = KeyValue::new(name, count(number));
+            if note.is_empty() { row } else { row.note(note) }
+        })
+        .collect()
+}

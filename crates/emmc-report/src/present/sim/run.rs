@@ -1,0 +1,119 @@
+//! What came of a run on a virtual card.
+
+use emmc_card::sim::{Ended, Percentiles, PhaseResult, RunResult};
+use emmc_units::Bytes;
+
+use super::{charts, count, duration, micros};
+use crate::{Align, Cell, Document, KeyValue, Table, Tone};
+
+/// The report of a run; `wall_s` is how long the simulation took.
+pub fn sim_run(result: &RunResult, wall_s: f64) -> Document {
+    let mut document = Document::new(format!("Run on virtual card {}", result.profile));
+    summary(result, wall_s, &mut document);
+    phases(&result.phases, &mut document);
+    latency(result, &mut document);
+    let section = document.section("speed", "Over time");
+    section.push(charts::speed(&result.series));
+    if let Some(chart) = charts::amplification(&result.series) {
+        section.push(chart);
+    }
+    layer(result, &mut document);
+    let section = document.section("wear", "Wear");
+    let registers = &result.registers;
+    section.push(super::health(&result.health, [registers.life_time_a, registers.life_time_b, registers.pre_eol_info]));
+    section.push(charts::wear(&result.wear.histogram));
+    document.section("blocks", "Block map").push(charts::blocks(&result.block_map));
+    document
+}
+
+fn summary(result: &RunResult, wall_s: f64, document: &mut Document) {
+    let section = document.section("summary", "Summary");
+    let amplification = result.write_amplification.map_or("nothing was written".into(), |wa| format!("{wa:.3}"));
+    let unit = Bytes(u64::from(result.unit_bytes));
+    let speed = if wall_s > 0.0 { result.host_requests as f64 / wall_s } else { 0.0 };
+    section.push(vec![
+        KeyValue::new("host wrote", Bytes(result.host_written_bytes).rounded())
+            .note(format!("{} units of {unit}", count(result.host_writes))),
+        KeyValue::new("host read", Bytes(result.host_read_bytes).rounded()),
+        KeyValue::new("host trimmed", Bytes(result.host_trimmed_bytes).rounded()),
+        KeyValue::new("flash programmed", format!("{} units", count(result.nand_programs))),
+        KeyValue::new("flash erased", format!("{} blocks", count(result.erases))),
+        KeyValue::new("write amplification", amplification),
+        KeyValue::new("simulated time", duration(result.simulated_s)),
+        KeyValue::new("real time", duration(wall_s)).note(format!("{} requests/s", count(speed as u64))),
+    ]);
+    match result.ended {
+        Ended::Done => {}
+        Ended::WornOut => {
+            section
+                .note(Tone::Bad, "The card wore out on the way: no spare block is left and it has turned read-only.");
+        }
+        Ended::Stopped => {
+            section.note(Tone::Warn, "The run was stopped before its end.");
+        }
+    }
+    if result.read_errors > 0 {
+        section.note(Tone::Bad, format!("{} reads could not be corrected.", count(result.read_errors)));
+    }
+}
+
+fn phases(phases: &[PhaseResult], document: &mut Document) {
+    let right = Align::Right;
+    let mut table = Table::new([
+        ("phase", Align::Left),
+        ("requests", right),
+        ("written", right),
+        ("read", right),
+        ("time", right),
+        ("MB/s", right),
+        ("requests/s", right),
+        ("WA", right),
+        ("stalls", right),
+    ]);
+    for (number, phase) in (1..).zip(phases) {
+        table.row([
+            Cell::from(format!("{number} {}", phase.kind)),
+            Cell::from(count(phase.host_requests)),
+            Cell::from(Bytes(phase.host_written_bytes).rounded()),
+            Cell::from(Bytes(phase.host_read_bytes).rounded()),
+            Cell::from(duration(phase.simulated_s)),
+            Cell::from(format!("{:.2}", phase.mb_per_s)),
+            Cell::from(format!("{:.0}", phase.requests_per_s)),
+            Cell::from(phase.write_amplification.map_or(String::new(), |wa| format!("{wa:.3}"))),
+            Cell::from(count(phase.stalls)),
+        ]);
+    }
+    let caption = "Speeds are of simulated time. A stall is a request that waited for the card to make room";
+    document.section("phases", "Phases").push(table.caption(caption));
+}
+
+fn latency(result: &RunResult, document: &mut Document) {
+    let right = Align::Right;
+    let mut table = Table::new([
+        ("requests", Align::Left),
+        ("count", right),
+        ("half within", right),
+        ("99 % within", right),
+        ("99.9 % within", right),
+        ("longest", right),
+    ]);
+    let latency = &result.latency_us;
+    let mut row = |name: &str, percentiles: &Percentiles| {
+        let cells = [percentiles.p50, percentiles.p99, percentiles.p999, percentiles.max].map(micros);
+        let cells = [name.to_owned(), count(percentiles.count)].into_iter().chain(cells);
+        table.row(cells.map(Cell::from));
+    };
+    row("all", &latency.all);
+    let kinds =
+        [("writes", &latency.write), ("reads", &latency.read), ("trims", &latency.trim), ("flushes", &latency.flush)];
+    for (name, percentiles) in kinds {
+        if let Some(percentiles) = percentiles {
+            row(name, percentiles);
+        }
+    }
+    document.section("latency", "Latency").push(table);
+}
+
+fn layer(result: &RunResult, document: &mut Document) {
+    document.section("layer", "Translation layer").push(super::inside::layer(&result.ftl, &result.nand));
+}

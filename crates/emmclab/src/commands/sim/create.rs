@@ -1,0 +1,81 @@
+//! `sim create`: a virtual card that is kept in a folder.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use emmc_card::nand::Keep;
+use emmc_report::{Document, KeyValue};
+use emmc_units::Bytes;
+use serde::Serialize;
+
+use crate::CommandResult;
+use crate::cli::SimCreateArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::virtual_card::{NamedProfile, PROFILE_FILE};
+
+pub(crate) const SCHEMA: &str = "emmclab.sim-create/1";
+
+/// What `sim create --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Created {
+    /// The folder, as it was named.
+    folder: String,
+    /// The profile's name.
+    profile: String,
+    /// The user area.
+    user_bytes: u64,
+    /// Which specimen.
+    seed: u64,
+    /// Share of its life that is used, in percent.
+    used_percent: f64,
+}
+
+pub(crate) fn run(args: &SimCreateArgs, output: &mut Output) -> CommandResult {
+    let named = NamedProfile::open(&args.profile)?;
+    let card = named.make(Keep::Orders, args.seed)?;
+    let created = Created {
+        folder: args.folder.display().to_string(),
+        profile: named.profile.name.clone(),
+        user_bytes: named.profile.areas.user_bytes,
+        seed: args.seed,
+        used_percent: named.age * 100.0,
+    };
+    make_folder(&args.folder)?;
+    let kept = crate::save::write_whole(&args.folder.join(PROFILE_FILE), named.text.as_bytes(), true)
+        .and_then(|()| card.store(&args.folder));
+    if let Err(error) = kept {
+        // The folder is ours and new: half a card is left for nobody.
+        let _ = std::fs::remove_dir_all(&args.folder);
+        return Err(error);
+    }
+    output.print(SCHEMA, &created, present)?;
+    Ok(Exit::Good)
+}
+
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            bail!("{}: exists already; a card is made in a new folder", folder.display())
+        }
+        made => made.with_context(|| format!("{}: cannot make the folder", folder.display())),
+    }
+}
+
+fn present(created: &Created) -> Document {
+    let mut document = Document::new(format!("Virtual card {}", created.folder));
+    let section = document.section("card", "Card");
+    section.push(vec![
+        KeyValue::new("profile", created.profile.as_str()),
+        KeyValue::new("user area", Bytes(created.user_bytes).to_string()),
+        KeyValue::new("specimen", created.seed.to_string()),
+        KeyValue::new("life used", format!("{} %", created.used_percent)),
+    ]);
+    section.paragraph(format!(
+        "`emmclab sim run {0} --job FILE` works on it, `emmclab sim info {0}` looks inside, and sim:{0} is a source for \
+every other command.",
+        created.folder
+    ));
+    document
+}

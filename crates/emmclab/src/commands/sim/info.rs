@@ -1,0 +1,19 @@
+//! `sim info`: a virtual card from inside.
+
+use emmc_card::nand::Keep;
+use emmc_card::sim::Inside;
+use emmc_units::Instant;
+
+use crate::CommandResult;
+use crate::cli::SimInfoArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(crate) const SCHEMA: &str = "emmclab.sim-info/1";
+
+pub(crate) fn run(args: &SimInfoArgs, output: &mut Output) -> CommandResult {
+    let card = args.card.open(Keep::Nothing, 1)?;
+    let inside = Inside::of(&card.device, card.now.since(Instant::START).as_secs_f64());
+    output.print(SCHEMA, &inside, emmc_report::present::inside)?;
+    Ok(Exit::Good)
+}

@@ -1,0 +1,19 @@
+//! `sim`: the virtual card, in simulated time.
+
+pub(crate) mod create;
+pub(crate) mod info;
+pub(crate) mod profiles;
+pub(crate) mod run;
+
+use crate::CommandResult;
+use crate::cli::SimCommand;
+use crate::output::Output;
+
+pub(crate) fn run(command: &SimCommand, output: &mut Output) -> CommandResult {
+    match command {
+        SimCommand::Profiles(args) => profiles::run(args, output),
+        SimCommand::Create(args) => create::run(args, output),
+        SimCommand::Run(args) => run::run(args, output),
+        SimCommand::Info(args) => info::run(args, output),
+    }
+}
