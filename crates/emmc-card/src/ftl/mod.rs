@@ -6,6 +6,7 @@
 
 pub mod map;
 pub mod pool;
+pub mod segment;
 
 mod build;
 

@@ -116,6 +116,10 @@ pub struct Segment {
     /// Log blocks shared by open units for writes out of order; 0: every such write closes the unit.
     #[serde(default)]
     pub random_logs: u32,
+    /// Writes of at most so many bytes to units that are not open go to these logs too, unless they go on where another
+    /// write ended; 0: every one opens its unit.
+    #[serde(default)]
+    pub random_log_bytes: u32,
 }
 
 /// What an open allocation unit bears.

@@ -32,7 +32,8 @@ fn segment(profile: &mut Profile) {
     sd(profile);
     profile.ftl.mapping = Mapping::Segment;
     profile.ftl.separate_gc = false;
-    profile.ftl.segment = Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0 });
+    profile.ftl.segment =
+        Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0 });
 }
 
 fn slc_cache(profile: &mut Profile) -> &mut SlcCache {
@@ -186,7 +187,7 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("ftl.gc_high_blocks", "more than ftl.gc_low_blocks", |p| p.ftl.gc_high_blocks = 4),
     ("ftl.wear.static_gap", "never acts", |p| p.ftl.wear.static_gap = 3000),
     ("ftl.segment", "mapping is page", |p| {
-        p.ftl.segment = Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0 });
+        p.ftl.segment = Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0 });
     }),
     ("ftl.segment", "mapping is segment", |p| p.ftl.mapping = Mapping::Segment),
     ("ftl.segment.open_aus", "1 to", |p| {
@@ -204,7 +205,7 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("areas.enhanced_groups_max", "segment mapping", |p| {
         p.ftl.mapping = Mapping::Segment;
         p.ftl.separate_gc = false;
-        p.ftl.segment = Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0 });
+        p.ftl.segment = Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0 });
     }),
     ("ftl.mapping_cache.pages", "1 to", |p| mapping_cache(p).pages = 0),
     ("ftl.mapping_cache.units_per_page", "1 to 4096", |p| mapping_cache(p).units_per_page = 4097),

@@ -1,0 +1,102 @@
+//! Closing an AU: switch, partial and full merges; reclaiming a shared log.
+
+use emmc_units::Instant;
+
+use super::copy::Copied;
+use super::place::Place;
+use super::recover::merge_stamp;
+use super::{NO_BLOCK, SegmentFtl};
+use crate::ftl::FtlError;
+use crate::nand::{NO_UNIT, Nand};
+
+impl SegmentFtl {
+    /// Closes an open AU in the cheapest way that its log allows.
+    pub(super) fn close(&mut self, nand: &mut Nand, index: usize, now: Instant) -> Result<Instant, FtlError> {
+        let au = self.open[index].au;
+        if !self.open[index].in_order || self.failing.contains(&self.open[index].log.block) {
+            return self.merge(nand, au, now);
+        }
+        let next = self.open[index].last.map_or(0, |last| last + 1);
+        let rest = self.valid_outside(nand, au, next, self.per_block, self.open[index].log.block);
+        let log = &self.open[index].log;
+        // What waits pads its page, unless the rest fills it.
+        let fits = rest.len() as u32 <= log.room(nand);
+        let at_risk = self.careful && log.splits_line(nand);
+        if !fits || at_risk && (log.is_waiting() || !rest.is_empty()) {
+            return self.merge(nand, au, now);
+        }
+        let mut done = now;
+        if !rest.is_empty() {
+            match self.extend(nand, index, &rest, now)? {
+                Some(copied) => done = copied,
+                None => return Ok(done.max(nand.quiet_at())),
+            }
+        }
+        if self.open[index].log.is_waiting() {
+            let (programmed, still) = self.program(nand, Place::Open(index), done)?;
+            done = done.max(programmed);
+            if !still {
+                return Ok(done);
+            }
+        }
+        if rest.is_empty() {
+            self.stats.switch_merges += u64::from(self.homes[au as usize] != NO_BLOCK);
+        } else {
+            self.stats.partial_merges += 1;
+        }
+        let open = self.open.remove(index);
+        let home = std::mem::replace(&mut self.homes[au as usize], open.log.block);
+        self.release(nand, home);
+        Ok(done)
+    }
+
+    /// Full merge: all valid units of an AU, open or not, into a fresh block.
+    pub(super) fn merge(&mut self, nand: &mut Nand, au: u32, now: Instant) -> Result<Instant, FtlError> {
+        let mut spent = vec![self.homes[au as usize]];
+        let units = self.valid_units(au);
+        let mut done = now;
+        let home = loop {
+            if units.is_empty() {
+                break NO_BLOCK;
+            }
+            let (block, ready) = self.take(nand, done)?;
+            nand.set_stamp(block, merge_stamp(units.len() as u32));
+            match self.copy(nand, block, &units, ready)? {
+                Copied::Whole(copied) => {
+                    done = copied;
+                    self.stats.full_merges += 1;
+                    break block;
+                }
+                Copied::Failed => {
+                    done = ready.max(nand.quiet_at());
+                    spent.push(block);
+                }
+            }
+        };
+        if let Some(index) = self.open_index(au) {
+            spent.push(self.open.remove(index).log.block);
+        }
+        self.homes[au as usize] = home;
+        for block in spent {
+            self.release(nand, block);
+        }
+        Ok(done)
+    }
+
+    /// Empties the oldest shared log by merging every AU that has something in it.
+    pub(super) fn reclaim(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
+        let Some(block) = self.shared.front().map(|front| front.block) else { return Ok(now) };
+        loop {
+            let geometry = nand.geometry();
+            let waiting = self.shared.front().into_iter().flat_map(|front| front.current(nand, &self.map));
+            let held = (geometry.first_unit(block, 0)..).zip(nand.spare(block)).map(|(slot, &unit)| (unit, slot));
+            let valid = |&(unit, slot): &(u32, u32)| unit != NO_UNIT && self.map.lookup(unit) == slot;
+            let Some((unit, _)) = held.chain(waiting).find(valid) else { break };
+            now = self.merge(nand, self.au_of(unit), now)?;
+        }
+        self.stats.collections += 1;
+        self.shared.pop_front();
+        self.release(nand, block);
+        Ok(now)
+    }
+}

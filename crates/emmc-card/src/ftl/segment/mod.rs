@@ -1,0 +1,188 @@
+//! Segment mapping: allocation units (AUs) that each lie in a block of their own, as on cheap cards.
+//!
+//! An AU is what one block holds. At rest it lies in its home block in ascending order. To be written it is opened: it
+//! gets a log block, and only `open_aus` of them are open at a time; one more closes that which was written least
+//! lately. Closing makes one block of the two:
+//! - switch merge: the log is whole and in order, so it becomes the home and the old home is erased;
+//! - partial merge: the log is an ordered beginning, so only the rest is copied into it;
+//! - full merge: everything is copied in order into a fresh block, and both are erased.
+//!
+//! An AU that is `linear` takes ascending addresses only: opened in its middle, what lies before is copied first; what
+//! comes out of order goes to the shared logs or, without any, closes it. One that is `random` takes any order. The
+//! shared logs (`random_logs`) also take small writes to AUs that are not open (`random_log_bytes`); when all are full
+//! the oldest is reclaimed, which costs a full merge for every AU that has something in it.
+//!
+//! Order of events, on which safety rests: blocks are erased when they are taken, and only if every unit that they held
+//! has been programmed elsewhere or trimmed. Reliable writes start and end on whole word lines, so that they hurt nothing
+//! and nothing programmed later hurts them; one that finds a log in between has it merged into a fresh block first. Absent on purpose: static wear levelling (cold homes stay where they are; free blocks
+//! are taken least worn first), caching of the map (real ones keep a word for each AU), and sectors (`device`).
+
+mod audit;
+mod copy;
+mod frontier;
+mod idle;
+mod layer;
+mod merge;
+mod place;
+mod recover;
+mod release;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::map::Map;
+use super::pool::{Pool, TakeOrder};
+use super::trim_log::TrimLog;
+use super::{FtlStats, RegionSpec};
+use crate::nand::{BlockHealth, NO_UNIT, Nand};
+use crate::profile::{FtlConfig, SegmentOrder};
+use frontier::Frontier;
+
+/// Blocks of the log of trims.
+const TRIM_BLOCKS: usize = crate::profile::TRIM_LOG_BLOCKS as usize;
+
+/// An AU without a home.
+const NO_BLOCK: u32 = u32::MAX;
+
+/// An AU that can be written.
+#[derive(Clone, Debug)]
+struct Open {
+    au: u32,
+    log: Frontier,
+    /// Where in the AU the last unit went; `None`: the log is empty.
+    last: Option<u32>,
+    /// Whether the log is an ordered beginning of the AU: ascending, and nothing valid below `last` lies elsewhere.
+    in_order: bool,
+}
+
+/// The layer.
+#[derive(Clone, Debug)]
+pub struct SegmentFtl {
+    spec: RegionSpec,
+    order: SegmentOrder,
+    open_max: usize,
+    shared_max: usize,
+    /// The largest write that goes to a shared log when its AU is not open.
+    scatter_units: u32,
+    trim_frees: bool,
+    /// Background work merges until so many blocks are free.
+    free_wanted: u32,
+    /// Units of an AU.
+    per_block: u32,
+    map: Map,
+    pool: Pool,
+    trims: TrimLog,
+    /// The blocks of `trims`.
+    meta: Vec<u32>,
+    /// Blocks that are in use or free while no spare is missing.
+    service: u32,
+    /// By AU.
+    homes: Vec<u32>,
+    /// Least lately written first.
+    open: Vec<Open>,
+    /// Oldest first; the last is being written.
+    shared: VecDeque<Frontier>,
+    /// Where the last writes ended: a small write that goes on there is a stream.
+    ends: VecDeque<u32>,
+    /// Blocks in which a program failed.
+    failing: BTreeSet<u32>,
+    /// Nothing acknowledged may be put at risk: a reliable write is under way.
+    careful: bool,
+    /// While recovering: units whose newest copy may stop reading, its order number, and the block of the copy before.
+    doubted: BTreeMap<u32, (u64, u32)>,
+    stats: FtlStats,
+}
+
+fn empty_map(spec: &RegionSpec, nand: &Nand) -> Map {
+    let first = spec.blocks.iter().min().copied().unwrap_or_default();
+    let end = spec.blocks.iter().max().map_or(first, |last| last + 1);
+    Map::new(spec.units, nand.geometry(), first..end)
+}
+
+impl SegmentFtl {
+    /// A layer over blocks of which each is erased.
+    pub fn new(config: &FtlConfig, spec: &RegionSpec, nand: &mut Nand) -> Self {
+        // A profile without the section has been refused; one open AU in order is the least that works.
+        let segment = config.segment.unwrap_or(crate::profile::Segment {
+            open_aus: 1,
+            order: SegmentOrder::Linear,
+            random_logs: 0,
+            random_log_bytes: 0,
+        });
+        let geometry = *nand.geometry();
+        let good = |block: &&u32| nand.block(**block).health == BlockHealth::Good;
+        let meta: Vec<u32> = spec.blocks.iter().filter(good).take(TRIM_BLOCKS).copied().collect();
+        let blocks: Vec<u32> = spec.blocks.iter().filter(|block| !meta.contains(block)).copied().collect();
+        for &block in &blocks {
+            nand.set_mode(block, spec.mode);
+        }
+        let order = if config.wear.dynamic { TakeOrder::LeastWorn } else { TakeOrder::InTurn };
+        let pool = Pool::with_blocks(&blocks, spec.spares, order, nand);
+        let per_block = geometry.units_in(spec.mode);
+        Self {
+            order: segment.order,
+            open_max: segment.open_aus.max(1) as usize,
+            shared_max: segment.random_logs as usize,
+            scatter_units: if segment.random_logs == 0 { 0 } else { segment.random_log_bytes / geometry.unit_bytes },
+            trim_frees: config.trim_frees,
+            free_wanted: config.gc_high_blocks,
+            per_block,
+            map: empty_map(spec, nand),
+            service: blocks.len() as u32 - spec.spares,
+            trims: TrimLog::new(nand, &meta, spec.units),
+            meta,
+            pool,
+            homes: vec![NO_BLOCK; spec.units.div_ceil(per_block) as usize],
+            open: Vec::new(),
+            shared: VecDeque::new(),
+            ends: VecDeque::new(),
+            failing: BTreeSet::new(),
+            careful: false,
+            doubted: BTreeMap::new(),
+            stats: FtlStats::default(),
+            spec: spec.clone(),
+        }
+    }
+
+    fn empty_map(&self, nand: &Nand) -> Map {
+        empty_map(&self.spec, nand)
+    }
+
+    fn au_of(&self, unit: u32) -> u32 {
+        unit / self.per_block
+    }
+
+    fn open_index(&self, au: u32) -> Option<usize> {
+        self.open.iter().position(|open| open.au == au)
+    }
+
+    /// An AU's units between two offsets.
+    fn range(&self, au: u32, from: u32, to: u32) -> std::ops::Range<u32> {
+        let first = au * self.per_block;
+        let end = self.spec.units;
+        (first + from).min(end)..(first + to.min(self.per_block)).min(end)
+    }
+
+    /// Valid units of an AU between two offsets that do not lie in `block`.
+    fn valid_outside(&self, nand: &Nand, au: u32, from: u32, to: u32, block: u32) -> Vec<u32> {
+        let geometry = nand.geometry();
+        let elsewhere = |unit: &u32| {
+            let slot = self.map.lookup(*unit);
+            slot != NO_UNIT && geometry.block_of(slot) != block
+        };
+        self.range(au, from, to).filter(elsewhere).collect()
+    }
+
+    /// All valid units of an AU.
+    fn valid_units(&self, au: u32) -> Vec<u32> {
+        self.range(au, 0, self.per_block).filter(|&unit| self.map.lookup(unit) != NO_UNIT).collect()
+    }
+
+    /// The frontier in whose waiting page a physical unit is.
+    fn waiting(&self, nand: &Nand, slot: u32) -> Option<&Frontier> {
+        let logs = self.open.iter().map(|open| &open.log);
+        logs.chain(&self.shared).find(|front| front.holds(nand, slot))
+    }
+}

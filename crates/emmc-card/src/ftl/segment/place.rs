@@ -1,0 +1,161 @@
+//! Where a write goes: an open AU's log, a shared log, or an AU that is opened for it.
+
+use emmc_units::Instant;
+
+use super::{Frontier, NO_BLOCK, Open, SegmentFtl};
+use crate::ftl::{Durability, FtlError};
+use crate::nand::{NO_UNIT, Nand};
+use crate::profile::SegmentOrder;
+
+/// Ends of streams that are remembered.
+const STREAMS: usize = 4;
+
+/// The frontier that takes a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The log of an open AU, by index.
+    Open(usize),
+    /// The newest shared log.
+    Shared,
+}
+
+impl SegmentFtl {
+    pub(super) fn front(&mut self, place: Place) -> &mut Frontier {
+        match place {
+            Place::Open(index) => &mut self.open[index].log,
+            Place::Shared => self.shared.back_mut().expect("a shared log was made before it was chosen"),
+        }
+    }
+
+    /// Chooses where `count` units from `unit`, of one AU, go; makes room there for at least one.
+    pub(super) fn place(
+        &mut self,
+        nand: &mut Nand,
+        unit: u32,
+        count: u32,
+        durability: Durability,
+        mut now: Instant,
+    ) -> Result<(Place, Instant), FtlError> {
+        let (au, at) = (self.au_of(unit), unit % self.per_block);
+        let streams = self.follows(unit, count);
+        loop {
+            let Some(index) = self.open_index(au) else {
+                // A write that may wait is a part of a larger one, whatever its size.
+                if count <= self.scatter_units && durability != Durability::Buffered && !streams {
+                    return Ok((Place::Shared, self.shared_room(nand, now)?));
+                }
+                now = self.open_au(nand, au, at, now)?;
+                continue;
+            };
+            // Written last, closed last.
+            let open = self.open.remove(index);
+            self.open.push(open);
+            let index = self.open.len() - 1;
+            let open = &self.open[index];
+            if self.careful && open.log.splits_line(nand) {
+                now = self.merge(nand, au, now)?;
+                continue;
+            }
+            let absorbed = open.log.holds(nand, self.map.lookup(unit));
+            let ascends = open.last.is_none_or(|last| at > last) || absorbed;
+            if !ascends && self.order == SegmentOrder::Linear {
+                if self.shared_max > 0 {
+                    return Ok((Place::Shared, self.shared_room(nand, now)?));
+                }
+            } else if absorbed || open.log.room(nand) > 0 {
+                match self.fill_gap(nand, index, at, now)? {
+                    Some(ready) => return Ok((Place::Open(index), ready)),
+                    None => continue,
+                }
+            }
+            self.stats.foreground_stalls += 1;
+            now = self.close(nand, index, now)?;
+        }
+    }
+
+    /// Whether a write goes on where a recent one ended; remembers its own end.
+    fn follows(&mut self, unit: u32, count: u32) -> bool {
+        let known = self.ends.iter().position(|&end| end == unit);
+        if let Some(index) = known {
+            self.ends.remove(index);
+        }
+        if self.ends.len() == STREAMS {
+            self.ends.pop_front();
+        }
+        self.ends.push_back(unit + count);
+        known.is_some()
+    }
+
+    /// Keeps the log of an open AU an ordered beginning, or notes that it is none any more. `None`: the AU was closed.
+    fn fill_gap(&mut self, nand: &mut Nand, index: usize, at: u32, now: Instant) -> Result<Option<Instant>, FtlError> {
+        let open = &self.open[index];
+        let next = open.last.map_or(0, |last| last + 1);
+        if at <= next || !open.in_order {
+            return Ok(Some(now));
+        }
+        let gap = self.valid_outside(nand, open.au, next, at, open.log.block);
+        if gap.is_empty() {
+            return Ok(Some(now));
+        }
+        if self.order == SegmentOrder::Random || open.log.room(nand) <= gap.len() as u32 {
+            self.open[index].in_order = false;
+            return Ok(Some(now));
+        }
+        self.extend(nand, index, &gap, now)
+    }
+
+    /// Opens an AU to be written at `at`.
+    fn open_au(&mut self, nand: &mut Nand, au: u32, at: u32, mut now: Instant) -> Result<Instant, FtlError> {
+        while self.open.len() >= self.open_max {
+            self.stats.foreground_stalls += 1;
+            now = self.close(nand, 0, now)?;
+        }
+        if let Some(open) = self.reopened(nand, au, at) {
+            self.homes[au as usize] = NO_BLOCK;
+            self.open.push(open);
+            return Ok(now);
+        }
+        let (block, ready) = self.take(nand, now)?;
+        self.open.push(Open { au, log: Frontier::new(nand, block), last: None, in_order: true });
+        Ok(ready)
+    }
+
+    /// The home of an AU as its log: it has room, and only holds what comes before `at`.
+    fn reopened(&self, nand: &Nand, au: u32, at: u32) -> Option<Open> {
+        let home = self.homes[au as usize];
+        if home == NO_BLOCK || self.failing.contains(&home) || nand.block(home).next_page == nand.pages_of(home) {
+            return None;
+        }
+        let log = Frontier::new(nand, home);
+        if self.careful && log.splits_line(nand) {
+            return None;
+        }
+        let valid = self.valid_units(au);
+        let mut held = nand.spare(home).iter().copied().filter(|&unit| unit != NO_UNIT);
+        // Valid units that lie elsewhere, or units that are out of date, make the home no ordered beginning.
+        let ordered = valid.iter().all(|&unit| held.next() == Some(unit)) && held.next().is_none();
+        let last = valid.last()? % self.per_block;
+        (ordered && last < at && self.map.valid_in(home) == valid.len() as u32).then(|| Open {
+            au,
+            log,
+            last: Some(last),
+            in_order: true,
+        })
+    }
+
+    /// Room for a unit in the newest shared log.
+    fn shared_room(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
+        let careful = self.careful;
+        while self.shared.back().is_none_or(|front| front.room(nand) == 0 || careful && front.splits_line(nand)) {
+            if self.shared.len() >= self.shared_max {
+                self.stats.foreground_stalls += 1;
+                now = self.reclaim(nand, now)?;
+                continue;
+            }
+            let (block, ready) = self.take(nand, now)?;
+            self.shared.push_back(Frontier::new(nand, block));
+            now = ready;
+        }
+        Ok(now)
+    }
+}
