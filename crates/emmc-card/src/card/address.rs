@@ -10,19 +10,19 @@ const NATIVE_SECTORS: u64 = 8;
 
 impl Card {
     /// Whether addresses count bytes: parts of at most 2 GiB.
-    pub(super) fn counts_bytes(&mut self) -> bool {
-        Ocr(self.device.registers_mut().ocr).access_mode(self.kind) == Some(AccessMode::Byte)
+    pub(super) fn counts_bytes(&self) -> bool {
+        Ocr(self.device.kept().ocr).access_mode(self.kind) == Some(AccessMode::Byte)
     }
 
     /// Whether the card works with native sectors of 4 KiB (DATA_SECTOR_SIZE).
-    pub(super) fn has_native_sectors(&mut self) -> bool {
+    pub(super) fn has_native_sectors(&self) -> bool {
         self.is_emmc() && self.ext_csd_byte(61) == 1
     }
 
     /// The sector that an address names, which must lie in the area that is accessed.
     ///
     /// Errors: ADDRESS_MISALIGN, ADDRESS_OUT_OF_RANGE.
-    pub(super) fn sector_at(&mut self, address: u32) -> Result<u64, R1> {
+    pub(super) fn sector_at(&self, address: u32) -> Result<u64, R1> {
         let address = u64::from(address);
         let sector = if self.counts_bytes() {
             if address % 512 != 0 {
@@ -45,7 +45,7 @@ impl Card {
     /// Whether so many blocks can be transferred with the block length that is set.
     ///
     /// Errors: BLOCK_LEN_ERROR.
-    pub(super) fn check_blocks(&mut self, blocks: Option<u32>) -> Result<(), R1> {
+    pub(super) fn check_blocks(&self, blocks: Option<u32>) -> Result<(), R1> {
         let whole = blocks.is_none_or(|blocks| u64::from(blocks) % NATIVE_SECTORS == 0);
         let fits = self.block_len == 512 || self.interface.is_ddr();
         if fits && (whole || !self.has_native_sectors()) { Ok(()) } else { Err(R1::BLOCK_LEN_ERROR) }

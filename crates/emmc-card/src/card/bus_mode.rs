@@ -118,7 +118,7 @@ impl Interface {
 
 impl Card {
     /// What the part can do.
-    pub(super) fn abilities(&mut self) -> Abilities {
+    pub(super) fn abilities(&self) -> Abilities {
         Abilities {
             device_type: self.ext_csd_byte(DEVICE_TYPE),
             driver_strength: self.ext_csd_byte(DRIVER_STRENGTH),

@@ -58,7 +58,7 @@ impl Card {
     }
 
     /// Whether mode and features let a command pass that the state allows.
-    fn gate(&mut self, command: &Command) -> bool {
+    fn gate(&self, command: &Command) -> bool {
         let spec = command.spec();
         let classes = self.csd().bits(95, 84);
         if spec.class.is_some_and(|class| OPTIONAL_CLASSES.contains(&class) && classes >> class & 1 == 0) {
@@ -108,7 +108,7 @@ impl Card {
             Command::SetRelativeAddr { rca } => self.set_relative_addr(rca),
             Command::SelectCard { rca } => self.select_card(rca),
             Command::SendCsd { .. } => Reply::with(Response::R2(self.csd().bytes)),
-            Command::SendCid { .. } => Reply::with(Response::R2(self.device.registers_mut().cid)),
+            Command::SendCid { .. } => Reply::with(Response::R2(self.device.kept().cid)),
             Command::GoInactiveState { .. } => self.go_inactive(),
             Command::SendStatus { .. } => self.answer(),
             Command::AppCmd { .. } => {

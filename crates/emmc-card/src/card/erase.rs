@@ -100,7 +100,7 @@ impl Card {
     /// Whether the part has this kind of erase.
     ///
     /// Source: JESD84-B51: secure ones by SEC_FEATURE_SUPPORT, discard since 4.5.
-    fn takes_erase(&mut self, erase: Erase) -> bool {
+    fn takes_erase(&self, erase: Erase) -> bool {
         let features = self.ext_csd_byte(SEC_FEATURE_SUPPORT);
         let has = |bit: u8| features >> bit & 1 == 1;
         match erase {
@@ -114,12 +114,12 @@ impl Card {
     }
 
     /// Sectors that an address names: a native sector, or one.
-    fn sectors_of_last(&mut self) -> u64 {
+    fn sectors_of_last(&self) -> u64 {
         if self.has_native_sectors() { 8 } else { 1 }
     }
 
     /// Sectors of an erase group: high-capacity groups where the host chose them, else those of the CSD.
-    pub(super) fn erase_group_sectors(&mut self) -> u64 {
+    pub(super) fn erase_group_sectors(&self) -> u64 {
         let high_capacity = u64::from(self.ext_csd_byte(HC_ERASE_GRP_SIZE)) * 1024;
         if self.ext_csd_byte(ERASE_GROUP_DEF) & 1 == 1 && high_capacity > 0 {
             high_capacity

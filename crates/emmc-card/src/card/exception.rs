@@ -10,7 +10,7 @@ const ALWAYS_TOLD: u8 = 1;
 
 impl Card {
     /// EXCEPTION_EVENT: an event is there that the host wants to hear of.
-    pub(super) fn has_exception(&mut self) -> bool {
+    pub(super) fn has_exception(&self) -> bool {
         if !self.is_emmc() {
             return false;
         }
@@ -19,7 +19,7 @@ impl Card {
     }
 
     /// EXCEPTION_EVENTS_STATUS now: what features noted there, and whether background operations are urgent (level 2, 3).
-    pub(super) fn exception_events(&mut self) -> u8 {
+    pub(super) fn exception_events(&self) -> u8 {
         let noted = self.ext_csd_byte(EVENTS_STATUS) & !ALWAYS_TOLD;
         let urgent = self.ext_csd_byte(BKOPS_SUPPORT) & 1 == 1 && self.device.urgency() >= 2;
         noted | if urgent { ALWAYS_TOLD } else { 0 }

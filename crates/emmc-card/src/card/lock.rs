@@ -140,7 +140,7 @@ impl Card {
     }
 
     /// A permanently write protected card is not erased by force.
-    fn takes_force_erase(&mut self) -> bool {
+    fn takes_force_erase(&self) -> bool {
         !self.csd().perm_write_protect()
     }
 

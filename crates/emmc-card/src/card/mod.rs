@@ -92,8 +92,8 @@ impl Card {
     ///
     /// Errors: a profile that breaks a rule.
     pub fn new(profile: Profile, options: DeviceOptions) -> Result<Self, DeviceError> {
-        let mut device = Device::new(profile, options)?;
-        let factory = device.registers_mut().ext_csd;
+        let device = Device::new(profile, options)?;
+        let factory = device.kept().ext_csd;
         let mut card = Self {
             kind: device.profile().kind,
             device,
@@ -157,18 +157,18 @@ impl Card {
         }
     }
 
-    /// EXT_CSD as it is kept.
+    /// EXT_CSD as it is kept, to be changed.
     fn ext_csd(&mut self) -> &mut [u8; EXT_CSD_BYTES] {
         &mut self.device.registers_mut().ext_csd
     }
 
     /// A byte of EXT_CSD as it is kept.
-    fn ext_csd_byte(&mut self, index: usize) -> u8 {
-        self.ext_csd()[index]
+    fn ext_csd_byte(&self, index: usize) -> u8 {
+        self.device.kept().ext_csd[index]
     }
 
     /// The area that reads and writes go to: PARTITION_CONFIG's access bits.
-    fn area(&mut self) -> Area {
+    fn area(&self) -> Area {
         match self.kind {
             CardKind::Sd => Area::User,
             CardKind::Emmc => accessed(self.ext_csd_byte(179)),
@@ -221,8 +221,8 @@ impl Card {
     }
 
     /// The time of a block of so many bytes on the bus.
-    fn bus_time(&mut self, bytes: usize) -> Nanos {
-        self.device.bus_mut().read(bytes.div_ceil(512) as u32)
+    fn bus_time(&self, bytes: usize) -> Nanos {
+        self.device.bus().read(bytes.div_ceil(512) as u32)
     }
 }
 

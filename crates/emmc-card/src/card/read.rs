@@ -127,7 +127,7 @@ impl Card {
 
     /// Cuts a chunk into blocks, the last of which has crossed the bus at `end`.
     fn fetched(&mut self, bytes: &[u8], sectors: u32, end: Instant) -> Option<Instant> {
-        let block_time = self.device.bus_mut().read(1);
+        let block_time = self.device.bus().read(1);
         let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
         for (index, block) in (0u32..).zip(bytes.chunks_exact(512)) {
             let after = block_time * u64::from(sectors - 1 - index);

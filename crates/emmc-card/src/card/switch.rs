@@ -10,6 +10,7 @@ use emmc_units::{Instant, Nanos};
 
 use super::access::{AccessRules, writable};
 use super::{Card, Reply, accessed};
+use crate::profile::RegisterImage;
 
 /// What a switch takes that only changes a register.
 ///
@@ -40,7 +41,7 @@ impl Card {
     /// CMD6.
     pub(super) fn switch(&mut self, switch: Switch, now: Instant) -> Reply {
         let r1 = self.r1();
-        let from = now + self.device.bus_mut().command();
+        let from = now + self.device.bus().command();
         let result = match switch.access {
             // Command set 0 is the standard one; parts have no other.
             SwitchAccess::CommandSet if switch.cmd_set == 0 => Ok(from + PLAIN),
@@ -141,16 +142,18 @@ impl Card {
     /// CMD8.
     pub(super) fn send_ext_csd(&mut self, now: Instant) -> Reply {
         let r1 = self.r1();
-        let register = self.read_ext_csd();
+        let register = self.registers().ext_csd;
         let data = self.start_sending(register.to_vec(), EXT_CSD_BYTES, now);
         Self::answer_with(r1, data)
     }
 
-    /// EXT_CSD as a host reads it now.
-    pub(super) fn read_ext_csd(&mut self) -> [u8; EXT_CSD_BYTES] {
-        let mut register = self.device.registers().ext_csd;
-        register[54] = self.exception_events();
-        register
+    /// The registers as a host would read them now.
+    pub fn registers(&self) -> RegisterImage {
+        let mut image = self.device.registers();
+        if self.is_emmc() {
+            image.ext_csd[54] = self.exception_events();
+        }
+        image
     }
 }
 

@@ -101,7 +101,7 @@ impl Card {
     /// Bytes go to the host; the card sends them from `now` on and is in `data` meanwhile.
     pub(super) fn start_sending(&mut self, bytes: Vec<u8>, block_bytes: usize, now: Instant) -> DataPhase {
         let blocks = bytes.len().div_ceil(block_bytes.max(1)) as u32;
-        let ready = now + self.device.bus_mut().command() + self.bus_time(block_bytes);
+        let ready = now + self.device.bus().command() + self.bus_time(block_bytes);
         self.transfer = Some(Transfer::Send(Sending { bytes, block_bytes, sent: 0, from: ready }));
         self.phase = Phase::In(State::Data);
         DataPhase { direction: DataDirection::Read, block_bytes: block_bytes as u32, blocks: Some(blocks), ready }
@@ -133,7 +133,7 @@ impl Card {
             direction: DataDirection::Write,
             block_bytes: collecting.block_bytes as u32,
             blocks: collecting.left,
-            ready: now + self.device.bus_mut().command(),
+            ready: now + self.device.bus().command(),
         };
         self.transfer = Some(Transfer::Collect(collecting));
         self.phase = Phase::In(state);

@@ -85,7 +85,7 @@ impl Card {
     }
 
     /// Parts without EN_REL_WR write one sector reliably, or as many as REL_WR_SEC_C says, at a multiple of that.
-    fn takes_reliable(&mut self, lba: u64, blocks: Option<u32>) -> bool {
+    fn takes_reliable(&self, lba: u64, blocks: Option<u32>) -> bool {
         let any = self.ext_csd_byte(166) & 4 != 0;
         let legacy = u32::from(self.ext_csd_byte(222));
         any || blocks == Some(1) || blocks == Some(legacy) && legacy > 0 && lba % u64::from(legacy) == 0
@@ -108,7 +108,7 @@ impl Card {
             halted: false,
         }));
         self.phase = Phase::In(State::Rcv);
-        let ready = now + self.device.bus_mut().command();
+        let ready = now + self.device.bus().command();
         DataPhase { direction: DataDirection::Write, block_bytes: 512, blocks, ready }
     }
 
@@ -148,7 +148,7 @@ impl Card {
     }
 
     /// Why a sector cannot be written: it lies past the end, or is protected.
-    fn write_fault(&mut self, area: Area, sector: u64) -> Option<R1> {
+    fn write_fault(&self, area: Area, sector: u64) -> Option<R1> {
         (sector >= self.device.sectors(area)).then_some(R1::OUT_OF_RANGE)
     }
 

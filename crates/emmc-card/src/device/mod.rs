@@ -141,6 +141,21 @@ impl Device {
         &mut self.registers
     }
 
+    /// The registers as they are kept.
+    pub(crate) fn kept(&self) -> &RegisterImage {
+        &self.registers
+    }
+
+    /// The flash, to arm power cuts and to damage it.
+    pub fn nand_mut(&mut self) -> &mut Nand {
+        &mut self.storage.nand
+    }
+
+    /// The bus in its present mode.
+    pub fn bus(&self) -> &Bus {
+        &self.path.bus
+    }
+
     /// How the user has partitioned it.
     pub fn partitioning(&self) -> &Partitioning {
         &self.partitioning
