@@ -13,7 +13,7 @@ pub(super) use scramble::Scramble;
 use zipf::Zipf;
 
 /// One more than the largest number that a draw can be.
-const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+pub(super) const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// A source of block numbers.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ mod latency;
 mod phase;
 mod plan;
 mod queue;
+mod requests;
 mod result;
 mod series;
 mod sums;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 pub use block_map::BlockMap;
 pub use latency::{LatencyResult, Percentiles};
+pub use requests::{HostRequest, requests};
 pub use result::{HealthRegisters, PhaseResult, RunResult, Wear, WearBin};
 pub use series::Series;
 

@@ -7,7 +7,7 @@ use crate::device::{Area, Device, WriteFlags};
 use crate::ftl::TrimKind;
 use crate::sim::Rng;
 use crate::sim::job::{Amount, Pattern, Replay, Target, Transfer, Trim};
-use crate::sim::pattern::{Blocks, Choice, Scramble};
+use crate::sim::pattern::{Blocks, Choice, Scramble, TWO_TO_64};
 use crate::sim::trace::TraceOp;
 
 /// More sectors than any run writes: there is no end.
@@ -236,8 +236,6 @@ impl PatternSource {
         self.all == ENDLESS
     }
 }
-
-const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// Trims of the blocks of a range, all in order or some by chance.
 #[derive(Debug)]

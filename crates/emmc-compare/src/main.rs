@@ -1,0 +1,75 @@
+//! The same job on the virtual card and on another simulator that the user has built, side by side.
+//!
+//! Edge: files, a clock, another program. Nothing of the other simulator is part of this project.
+
+mod mqsim;
+mod ours;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "emmc-compare", about = "The same job on the virtual card and on another simulator")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// MQSim (CMU-SAFARI), event-driven, for NVMe and SATA disks
+    Mqsim(Mqsim),
+}
+
+/// What a comparison with MQSim needs.
+#[derive(Debug, Args)]
+struct Mqsim {
+    /// The MQSim program, as its own Makefile builds it
+    #[arg(long, value_name = "PROGRAM")]
+    mqsim: PathBuf,
+    /// A shipped profile
+    #[arg(long, value_name = "NAME")]
+    profile: String,
+    /// The job, as for `emmclab sim run`
+    #[arg(long, value_name = "FILE")]
+    job: PathBuf,
+    /// Keeps MQSim's configuration, trace and results in this folder
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let Command::Mqsim(options) = Cli::parse().command;
+    match compare(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("emmc-compare: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn compare(options: &Mqsim) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(&options.job).with_context(|| options.job.display().to_string())?;
+    let (ours, job) = ours::run(&options.profile, &text)?;
+    if !options.mqsim.is_file() {
+        println!("SKIPPED: {} is no file; MQSim was not run", options.mqsim.display());
+        println!("{}", table::render(&[&ours]));
+        return Ok(());
+    }
+    let folder = match &options.keep {
+        Some(folder) => folder.clone(),
+        None => std::env::temp_dir().join(format!("emmc-compare-{}", std::process::id())),
+    };
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let theirs = mqsim::run(&options.mqsim, &options.profile, &job, &ours, &folder);
+    if options.keep.is_none() {
+        std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
+    println!("{}", table::render(&[&ours, &theirs?]));
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! MQSim: its configuration, its workload, its results.
+//!
+//! MQSim maps pages, not units, so it is given pages of a mapping unit, with times in proportion: the same bytes take the
+//! same time. It reads requests with their times from a trace; the times are those at which the virtual card was given
+//! its requests, evenly within each phase. It reports no write amplification; that is computed from the pages that its
+//! collections moved.
+
+mod config;
+mod outcome;
+mod trace;
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use emmc_card::sim::job::Job;
+
+use crate::ours;
+use crate::table::Side;
+
+/// Runs MQSim in `folder` on the job that `ours` has run.
+pub(crate) fn run(program: &Path, profile: &str, job: &Job, ours: &Side, folder: &Path) -> anyhow::Result<Side> {
+    let device = ours::device(profile)?;
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| path.display().to_string())
+    };
+    let trace = trace::write(&device, job, &ours.phase_ends, &folder.join("trace.txt"))?;
+    write("ssd.xml", &config::device(&device, job)?)?;
+    write("workload.xml", &config::workload(&device, job, &folder.join("trace.txt")))?;
+    let program = program.canonicalize().with_context(|| program.display().to_string())?;
+    let clock = std::time::Instant::now();
+    let output = Command::new(&program)
+        .args(["-i", "ssd.xml", "-w", "workload.xml"])
+        .current_dir(folder)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .with_context(|| program.display().to_string())?;
+    let wall_s = clock.elapsed().as_secs_f64();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let Ok(text) = std::fs::read_to_string(folder.join("workload_scenario_1.xml")) else {
+        bail!("MQSim ended ({}) without results; it said: {}", output.status, said.trim());
+    };
+    outcome::read(&text, &said, &trace, wall_s)
+}

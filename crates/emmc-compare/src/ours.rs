@@ -1,0 +1,49 @@
+//! The job on the virtual card.
+
+use anyhow::ensure;
+use emmc_card::device::{Device, DeviceOptions};
+use emmc_card::nand::Keep;
+use emmc_card::profile::shipped;
+use emmc_card::sim::job::Job;
+use emmc_card::sim::run::{PhaseResult, Run};
+use emmc_units::Instant;
+
+use crate::table::Side;
+
+/// A factory-new card.
+pub(crate) fn device(profile: &str) -> anyhow::Result<Device> {
+    let profile = shipped::named(profile)?;
+    Ok(Device::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 })?)
+}
+
+/// Runs the job; answers what came of it, and the job for the other side.
+pub(crate) fn run(profile: &str, text: &str) -> anyhow::Result<(Side, Job)> {
+    let no_files = &mut |name: &str| Err(format!("{name}: a comparison takes no trace files"));
+    let job = Job::from_json(text, no_files)?;
+    let run = Run::new(device(profile)?, job.clone(), Instant::START)?;
+    let clock = std::time::Instant::now();
+    let (_, result) = run.complete()?;
+    let wall_s = clock.elapsed().as_secs_f64();
+    ensure!(result.host_trimmed_bytes == 0, "MQSim has no trim, and the job trims");
+    let side = Side {
+        name: "emmclab".into(),
+        requests: result.host_requests,
+        served: result.host_requests,
+        wall_s,
+        simulated_s: result.simulated_s,
+        write_amplification: result.write_amplification,
+        erases: result.erases,
+        phase_ends: ends(&result.phases),
+    };
+    Ok((side, job))
+}
+
+/// When each phase ended, and after how many requests.
+fn ends(phases: &[PhaseResult]) -> Vec<(u64, f64)> {
+    let mut sum = (0, 0.0);
+    let add = |phase: &PhaseResult| {
+        sum = (sum.0 + phase.host_requests, sum.1 + phase.simulated_s);
+        sum
+    };
+    phases.iter().map(add).collect()
+}
