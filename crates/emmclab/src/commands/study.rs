@@ -2,7 +2,9 @@
 
 use emmc_analysis::finding::Severity;
 use emmc_analysis::study::{Study, StudyOptions, study};
-use emmc_port::{CardData, RegisterSource, saved::SavedSource};
+use emmc_port::CardData;
+#[cfg(not(feature = "sim"))]
+use emmc_port::{RegisterSource, saved::SavedSource};
 
 use crate::CommandResult;
 use crate::cli::StudyArgs;
@@ -14,8 +16,14 @@ use crate::source;
 
 pub(crate) const SCHEMA: &str = "emmclab.study/1";
 
-/// A real part's EXT_CSD, as its owner published it: what is studied when no card is given.
+/// What is studied when no card is given: a virtual card that has lived.
+#[cfg(feature = "sim")]
+const WORN: &str = "sim:generic-8g@62%";
+
+/// A real part's EXT_CSD, as its owner published it: the same where there are no virtual cards.
+#[cfg(not(feature = "sim"))]
 const EXAMPLE: &[u8] = include_bytes!("../../../../testdata/ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
+#[cfg(not(feature = "sim"))]
 const EXAMPLE_NAME: &str = "samsung-klm-8g (a real 8 GB eMMC's dump that ships with emmclab)";
 
 pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
@@ -39,7 +47,7 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
 fn card(args: &StudyArgs) -> anyhow::Result<CardData> {
     let Some(name) = &args.source else {
         anyhow::ensure!(!args.vendor_health, "--vendor-health asks a live card: name one");
-        let mut card = SavedSource::new(EXAMPLE_NAME, EXAMPLE.to_vec()).read()?;
+        let mut card = example()?;
         source::add(&mut card, &args.more)?;
         return Ok(card);
     };
@@ -48,6 +56,16 @@ fn card(args: &StudyArgs) -> anyhow::Result<CardData> {
         source::add_live_vendor(&mut card, name, &args.more)?;
     }
     Ok(card)
+}
+
+#[cfg(feature = "sim")]
+fn example() -> anyhow::Result<CardData> {
+    source::open_one(WORN, None)
+}
+
+#[cfg(not(feature = "sim"))]
+fn example() -> anyhow::Result<CardData> {
+    Ok(SavedSource::new(EXAMPLE_NAME, EXAMPLE.to_vec()).read()?)
 }
 
 #[cfg(feature = "html")]
