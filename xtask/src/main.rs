@@ -1,8 +1,9 @@
-//! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `size`.
+//! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `sim`, `size`.
 
 mod ci;
 mod fuzz;
 mod metadata;
+mod sim;
 mod size;
 mod tidy;
 
@@ -10,10 +11,12 @@ use std::process::ExitCode;
 
 use crate::ci::Extent;
 
-const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...] | size>
+const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...]
+                           | sim [--workloads N] [--cuts N] [--seed N] | size>
   tidy   the rules of style that a program can check
   ci     everything that must hold before a change lands; --quick leaves out what takes minutes
   fuzz   every fuzz target, or those named, for 60 s or N s each
+  sim    cuts power at every step of 50 or N workloads and 100000 or N times at random; --seed alone: one case again
   size   builds what goes onto a board and prints its size";
 
 fn main() -> ExitCode {
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
             Err(_) => return usage(),
         },
         ["fuzz", targets @ ..] => fuzz::run(60, targets),
+        ["sim", options @ ..] => sim::run(options),
         ["size"] => size::run(),
         _ => return usage(),
     };

@@ -1,0 +1,185 @@
+//! Torture: seeded workloads against translation layers and whole devices, with power cuts at every step or at random, and
+//! oracles beside them.
+//!
+//! A *case* is one number, from which everything is drawn: what is tortured, the workload, the cuts. [`torture`] runs one;
+//! a violation names the case that shows it again. The fault model is [`super::fault`]; what must hold after a cut is
+//! told by the oracles, one file each: `acknowledged`, `flushed`, `trimmed`, `unacknowledged`. Beside them the subject audits
+//! itself, and the flash counts breaches of its contract.
+//! Absent on purpose: time limits and parallel runs (the caller's), and the command level above the device.
+
+mod acknowledged;
+mod content;
+mod drive;
+mod flushed;
+mod history;
+mod rigs;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod trimmed;
+mod unacknowledged;
+mod workload;
+
+use drive::{Drive, Ended};
+
+use super::Rng;
+use super::fault::FaultPlan;
+
+/// Requests after the fill in a workload that is cut at every step.
+const REQUESTS: u32 = 60;
+
+/// Cuts in one life of a case with random cuts.
+const CUTS_IN_A_LIFE: u32 = 50;
+
+/// What a case does.
+///
+/// Its number ([`Case::number`]) tells all of it, and is what `cargo xtask sim --seed` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// A workload with a cut at one step, and two more at random after it.
+    Step {
+        /// The workload.
+        workload: u32,
+        /// The step, 1 the first after the fill.
+        step: u32,
+    },
+    /// A life with random cuts.
+    Random {
+        /// From which all is drawn.
+        seed: u32,
+    },
+}
+
+impl Case {
+    /// The number that stands for it.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Step { workload, step } => 1 << 63 | (workload as u64) << 20 | step as u64,
+            Self::Random { seed } => seed as u64,
+        }
+    }
+
+    /// The case of a number.
+    pub const fn from_number(number: u64) -> Self {
+        if number >> 63 == 1 {
+            Self::Step { workload: (number >> 20) as u32, step: number as u32 & 0xf_ffff }
+        } else {
+            Self::Random { seed: number as u32 }
+        }
+    }
+}
+
+/// What came out of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was tortured.
+    pub subject: String,
+    /// Cuts of power, those during recovery not counted.
+    pub cuts: u32,
+    /// Whether the cut of a `Step` case came; if not, the workload has fewer steps.
+    pub reached: bool,
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("case {} ({case:?}, {subject}): {what}", case.number())]
+pub struct Violation {
+    /// The case that shows it.
+    pub case: Case,
+    /// What was tortured.
+    pub subject: String,
+    /// What went wrong, in words.
+    pub what: String,
+}
+
+/// Runs a case.
+///
+/// Errors: the first promise that was broken.
+pub fn torture(case: Case) -> Result<Outcome, Violation> {
+    let seed = match case {
+        Case::Step { workload, .. } => 0x5eed_0000_0000 + u64::from(workload),
+        Case::Random { seed } => u64::from(seed),
+    };
+    let mut rng = Rng::new(seed);
+    let subject = rigs::draw(&mut rng);
+    let name = subject.name().to_string();
+    let mut drive = Drive::new(subject, rng);
+    let result = match case {
+        Case::Step { step, .. } => cut_at(&mut drive, step),
+        Case::Random { .. } => live(&mut drive),
+    };
+    match result {
+        Ok((cuts, reached)) => Ok(Outcome { subject: name, cuts, reached }),
+        Err(what) => Err(Violation { case, subject: name, what }),
+    }
+}
+
+fn fill(drive: &mut Drive) -> Result<Ended, String> {
+    for op in drive.workload.fill() {
+        let ended = drive.one(op)?;
+        if ended != Ended::Done {
+            return Ok(ended);
+        }
+    }
+    Ok(Ended::Done)
+}
+
+fn arm(drive: &mut Drive, steps: u64) {
+    let plan = FaultPlan { step: drive.subject.nand().steps() + steps, seed: drive.rng.next_u64() };
+    drive.subject.nand_mut().arm(plan);
+}
+
+fn cut_at(drive: &mut Drive, step: u32) -> Result<(u32, bool), String> {
+    let mut ended = fill(drive)?;
+    if ended == Ended::Done {
+        arm(drive, u64::from(step));
+        ended = drive.run(REQUESTS)?;
+    }
+    let reached = ended == Ended::Cut;
+    let mut cuts = 0;
+    while ended == Ended::Cut && cuts < 3 {
+        cuts += 1;
+        drive.come_back()?;
+        let steps = 1 + drive.rng.below(40);
+        arm(drive, steps);
+        ended = drive.run(20)?;
+    }
+    finish(drive, ended)?;
+    Ok((cuts, reached))
+}
+
+fn live(drive: &mut Drive) -> Result<(u32, bool), String> {
+    let mut ended = fill(drive)?;
+    let mut cuts = 0;
+    while cuts < CUTS_IN_A_LIFE && ended != Ended::WornOut {
+        let steps = 1 + drive.rng.below(150);
+        arm(drive, steps);
+        let requests = 1 + drive.rng.below(400) as u32;
+        ended = drive.run(requests)?;
+        if ended == Ended::Done {
+            drive.audit()?;
+            drive.pull_the_plug();
+            ended = Ended::Cut;
+        }
+        if ended == Ended::Cut {
+            cuts += 1;
+            drive.come_back()?;
+        }
+    }
+    finish(drive, ended)?;
+    Ok((cuts, true))
+}
+
+/// The end of a case: all can be read, whatever state the part is in.
+fn finish(drive: &mut Drive, ended: Ended) -> Result<(), String> {
+    if ended == Ended::Cut {
+        drive.come_back()?;
+    }
+    drive.subject.nand_mut().disarm();
+    drive.audit()?;
+    // A worn-out part may have done the last request in part.
+    if ended != Ended::WornOut {
+        drive.check_all()?;
+    }
+    Ok(())
+}

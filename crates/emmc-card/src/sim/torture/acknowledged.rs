@@ -1,0 +1,79 @@
+//! What was acknowledged as written is there, or something newer.
+//!
+//! Reliable: whatever happens. Flash (write reliability off): unless a pair of its page was interrupted and no flush had
+//! come; then it may be uncorrectable, or anything that it was before.
+
+use super::content::Seen;
+use super::history::{Cut, Deed, History};
+use crate::ftl::Durability;
+
+pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
+    let promised = |deed| matches!(deed, Deed::Found | Deed::Write(Durability::Flash | Durability::Reliable));
+    let acknowledged = history.events.iter().rposition(|event| promised(event.deed) && event.done <= cut.at);
+    let Some(from) = acknowledged else { return Ok(()) };
+    let damaged = history.may_be_damaged(cut) || from == 0 && history.lost;
+    let harmless = *seen == Seen::Uncorrectable || matches!(*seen, Seen::Stamp(stamp) if history.was(stamp));
+    if history.reaches(seen, from) || damaged && harmless {
+        return Ok(());
+    }
+    let event = &history.events[from];
+    Err(format!("{:?} of write {} was acknowledged at {} ns", event.deed, event.stamp, event.done.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use emmc_units::Instant;
+
+    fn cut(at: u64, pair_hit: bool) -> Cut {
+        Cut { at: Instant(at), pair_hit }
+    }
+
+    fn written(durability: Durability) -> History {
+        let mut history = History::new();
+        for stamp in [1, 2, 3] {
+            history.push(Deed::Write(durability), stamp);
+            history.acknowledge(Instant(10 * stamp));
+        }
+        history
+    }
+
+    #[test]
+    fn what_was_done_by_the_cut_must_be_there() {
+        let history = written(Durability::Reliable);
+        assert!(check(&history, &Seen::Stamp(2), cut(25, true)).is_ok());
+        assert!(check(&history, &Seen::Stamp(3), cut(25, true)).is_ok());
+        for lost in [Seen::Stamp(1), Seen::Stamp(0), Seen::Uncorrectable] {
+            assert!(check(&history, &lost, cut(25, true)).is_err(), "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn a_pair_excuses_what_is_not_reliable_and_not_flushed() {
+        let mut history = written(Durability::Flash);
+        for lost in [Seen::Stamp(1), Seen::Stamp(0), Seen::Uncorrectable] {
+            assert!(check(&history, &lost, cut(35, true)).is_ok(), "{lost:?}");
+            assert!(check(&history, &lost, cut(35, false)).is_err(), "{lost:?}");
+        }
+        assert!(check(&history, &Seen::Stamp(9), cut(35, true)).is_err());
+        history.flush(Instant(34));
+        assert!(check(&history, &Seen::Uncorrectable, cut(35, true)).is_err());
+    }
+
+    #[test]
+    fn what_only_waits_in_memory_is_not_promised() {
+        let history = written(Durability::Buffered);
+        assert!(check(&history, &Seen::Stamp(0), cut(35, false)).is_ok());
+        assert!(check(&history, &Seen::Stamp(2), cut(35, false)).is_ok());
+    }
+
+    #[test]
+    fn what_was_found_after_a_cut_stays() {
+        let mut history = written(Durability::Buffered);
+        history.settle(&Seen::Stamp(2), Instant(35));
+        assert!(check(&history, &Seen::Stamp(2), cut(50, false)).is_ok());
+        for other in [Seen::Stamp(3), Seen::Stamp(1), Seen::Uncorrectable] {
+            assert!(check(&history, &other, cut(50, false)).is_err(), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Drives a subject through a workload and cuts, and asks the oracles.
+
+use emmc_units::{Instant, Nanos};
+
+use super::content::{self, Seen};
+use super::history::{Cut, Deed, History};
+use super::subject::Subject;
+use super::workload::{Op, Workload};
+use super::{FaultPlan, acknowledged, flushed, trimmed, unacknowledged};
+use crate::ftl::{FtlError, TrimKind};
+use crate::sim::Rng;
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Done,
+    /// Power went.
+    Cut,
+    /// No spare is left: the card is read-only.
+    WornOut,
+}
+
+/// A subject, and what is known of it.
+pub(super) struct Drive {
+    pub(super) subject: Box<dyn Subject>,
+    pub(super) workload: Workload,
+    pub(super) rng: Rng,
+    histories: Vec<History>,
+    now: Instant,
+    stamp: u64,
+}
+
+impl Drive {
+    pub(super) fn new(subject: Box<dyn Subject>, mut rng: Rng) -> Self {
+        let units = subject.units();
+        let workload = Workload::new(units, Rng::new(rng.next_u64()));
+        let histories = vec![History::new(); units as usize];
+        Self { subject, workload, rng, histories, now: Instant::START, stamp: 0 }
+    }
+
+    /// Does requests until power goes or the part is worn out, at most `most`.
+    pub(super) fn run(&mut self, most: u32) -> Result<Ended, String> {
+        for _ in 0..most {
+            let op = self.workload.next();
+            let ended = self.one(op)?;
+            if ended != Ended::Done {
+                return Ok(ended);
+            }
+        }
+        Ok(Ended::Done)
+    }
+
+    /// Does one request. The next one comes when it is done, or earlier.
+    pub(super) fn one(&mut self, op: Op) -> Result<Ended, String> {
+        let result = match op {
+            Op::Write { first, count, durability } => {
+                self.stamp += 1;
+                let data = content::make(first, count, self.subject.unit_bytes(), self.stamp);
+                self.each(first, count, |history, stamp| history.push(Deed::Write(durability), stamp));
+                let result = self.subject.write(first, &data, durability, self.now);
+                self.acknowledge(first, count, result)
+            }
+            Op::Trim { first, count, kind } => {
+                self.each(first, count, |history, _| history.push(Deed::Trim(kind), 0));
+                let result = self.subject.trim(first, count, kind, self.now);
+                self.acknowledge(first, count, result)
+            }
+            Op::Flush => self.subject.flush(self.now).inspect(|&done| {
+                self.histories.iter_mut().for_each(|history| history.flush(done));
+            }),
+            Op::Read { first, count } => return self.check_now(first, count),
+            Op::Idle { steps } => return self.idle(steps),
+            Op::Purge => self.subject.purge(self.now),
+        };
+        match result {
+            Ok(done) if done < self.now => Err(format!("{op:?} was done before it was asked for")),
+            Ok(done) => {
+                self.go_on(done);
+                Ok(Ended::Done)
+            }
+            Err(FtlError::PowerLost) => Ok(Ended::Cut),
+            Err(FtlError::WornOut) => Ok(Ended::WornOut),
+            Err(error) => Err(format!("{op:?}: {error}")),
+        }
+    }
+
+    fn each(&mut self, first: u32, count: u32, mut act: impl FnMut(&mut History, u64)) {
+        let stamp = self.stamp;
+        self.histories[first as usize..(first + count) as usize].iter_mut().for_each(|history| act(history, stamp));
+    }
+
+    fn acknowledge(&mut self, first: u32, count: u32, result: Result<Instant, FtlError>) -> Result<Instant, FtlError> {
+        let done = result?;
+        self.each(first, count, |history, _| history.acknowledge(done));
+        Ok(done)
+    }
+
+    /// The host's clock goes on, to the end of the request or not so far.
+    fn go_on(&mut self, done: Instant) {
+        let ahead = done.since(self.now).0;
+        let step = match self.rng.below(4) {
+            0 => self.rng.below(ahead + 1),
+            1 => 0,
+            _ => ahead,
+        };
+        self.now = self.now + Nanos(step);
+    }
+
+    fn idle(&mut self, steps: u32) -> Result<Ended, String> {
+        self.now = self.now.max(self.subject.nand().quiet_at());
+        for _ in 0..steps {
+            match self.subject.background(self.now) {
+                Ok(Some(done)) => self.now = self.now.max(done),
+                Ok(None) => break,
+                Err(FtlError::PowerLost) => return Ok(Ended::Cut),
+                Err(FtlError::WornOut) => return Ok(Ended::WornOut),
+                Err(error) => return Err(format!("background work: {error}")),
+            }
+        }
+        Ok(Ended::Done)
+    }
+
+    /// What is read while power is on is what was written last.
+    pub(super) fn check_now(&mut self, first: u32, count: u32) -> Result<Ended, String> {
+        for unit in first..first + count {
+            let Some(seen) = self.look(unit)? else { return Ok(Ended::Cut) };
+            let history = &self.histories[unit as usize];
+            if !history.reads_now(&seen) {
+                return Err(format!("unit {unit} reads as {seen:?}; {}", told(history)));
+            }
+        }
+        Ok(Ended::Done)
+    }
+
+    /// Reads a unit; `None`: power went.
+    fn look(&mut self, unit: u32) -> Result<Option<Seen>, String> {
+        let mut bytes = vec![0xa5; self.subject.unit_bytes()];
+        match self.subject.read(unit, &mut bytes, self.now) {
+            Ok(_) => Ok(Some(content::read(unit, &bytes))),
+            Err(FtlError::Uncorrectable { .. }) => Ok(Some(Seen::Uncorrectable)),
+            Err(FtlError::PowerLost) => Ok(None),
+            Err(error) => Err(format!("reading unit {unit}: {error}")),
+        }
+    }
+
+    /// Power goes at an instant, rather than at a step.
+    pub(super) fn pull_the_plug(&mut self) {
+        let later = self.rng.below(2_000_000);
+        self.now = self.now + Nanos(later);
+        self.subject.power_off(self.now);
+    }
+
+    /// Brings power back, perhaps to lose it again while the subject recovers, until it has recovered; then asks the oracles
+    /// about every unit.
+    pub(super) fn come_back(&mut self) -> Result<(), String> {
+        let at = self.subject.nand().off_since().ok_or("power was lost, and it is on")?;
+        let hit: Vec<bool> = (0..self.histories.len()).map(|unit| self.subject.pair_hit(unit as u32)).collect();
+        self.now = self.now.max(at);
+        loop {
+            self.now = self.now + Nanos(self.rng.below(1_000_000));
+            let step = self.subject.nand().steps() + 1 + self.rng.below(12);
+            let cut = FaultPlan { step, seed: self.rng.next_u64() };
+            let again = self.rng.below(3) == 0;
+            match self.subject.power_on(again.then_some(cut), self.now) {
+                Ok(done) => {
+                    self.now = self.now.max(done);
+                    break;
+                }
+                Err(FtlError::PowerLost) => {
+                    let off = self.subject.nand().off_since().ok_or("recovery says power was lost, and it is on")?;
+                    self.now = self.now.max(off);
+                }
+                Err(error) => return Err(format!("recovery: {error}")),
+            }
+        }
+        self.subject.nand_mut().disarm();
+        self.subject.audit().map_err(|what| format!("after recovery: {what}"))?;
+        self.subject.nand_mut().decay();
+        self.subject.audit().map_err(|what| format!("some time after recovery: {what}"))?;
+        self.judge(at, &hit)
+    }
+
+    fn judge(&mut self, at: Instant, hit: &[bool]) -> Result<(), String> {
+        for unit in 0..self.histories.len() {
+            let seen = self.look(unit as u32)?.ok_or("power was lost while reading")?;
+            let cut = Cut { at, pair_hit: hit[unit] };
+            let history = &mut self.histories[unit];
+            for (name, oracle) in ORACLES {
+                oracle(history, &seen, cut).map_err(|why| {
+                    format!(
+                        "{name}: after a cut at {} ns unit {unit} reads as {seen:?}, but {why}; {}",
+                        at.0,
+                        told(history)
+                    )
+                })?;
+            }
+            history.settle(&seen, at);
+        }
+        Ok(())
+    }
+
+    /// What must be true between two requests.
+    pub(super) fn audit(&self) -> Result<(), String> {
+        let violations = self.subject.nand().counters().violations;
+        if violations > 0 {
+            return Err(format!("the contract of the flash was broken {violations} times"));
+        }
+        self.subject.audit()
+    }
+
+    /// Every unit reads as it was written last.
+    pub(super) fn check_all(&mut self) -> Result<Ended, String> {
+        self.check_now(0, self.histories.len() as u32)
+    }
+}
+
+type Oracle = fn(&History, &Seen, Cut) -> Result<(), String>;
+
+const ORACLES: [(&str, Oracle); 4] = [
+    ("unacknowledged", unacknowledged::check),
+    ("acknowledged", acknowledged::check),
+    ("flushed", flushed::check),
+    ("trimmed", trimmed::check),
+];
+
+/// The last deeds of a unit, for people.
+fn told(history: &History) -> String {
+    let skipped = history.events.len().saturating_sub(6);
+    let deeds = history.events[skipped..].iter().map(|event| {
+        let done = if event.done.0 == u64::MAX { "not acknowledged".into() } else { format!("done {}", event.done.0) };
+        let flushed =
+            if event.flushed.0 == u64::MAX { String::new() } else { format!(", flushed {}", event.flushed.0) };
+        match event.deed {
+            Deed::Trim(TrimKind::Trim) => format!("trim ({done})"),
+            Deed::Trim(TrimKind::Discard) => format!("discard ({done})"),
+            deed => format!("{deed:?} {} ({done}{flushed})", event.stamp),
+        }
+    });
+    format!("its deeds: {}", deeds.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,46 @@
+//! What was written before a flush that was acknowledged is there, or something newer: no cut and no pair undoes it.
+
+use super::content::Seen;
+use super::history::{Cut, Deed, History};
+
+pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
+    let written = |deed| matches!(deed, Deed::Write(_));
+    let flushed = history.events.iter().rposition(|event| written(event.deed) && event.flushed <= cut.at);
+    let Some(from) = flushed else { return Ok(()) };
+    // Something newer without reliability may have been damaged, and it has taken the flushed content's place.
+    let newer = history.events[from + 1..].iter().any(|event| event.done <= cut.at);
+    let excused = newer && history.may_be_damaged(cut);
+    if history.reaches(seen, from) || excused {
+        return Ok(());
+    }
+    let event = &history.events[from];
+    Err(format!("write {} was flushed at {} ns", event.stamp, event.flushed.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ftl::Durability;
+    use emmc_units::Instant;
+
+    #[test]
+    fn a_flush_makes_a_buffered_write_hold() {
+        let mut history = History::new();
+        history.push(Deed::Write(Durability::Buffered), 1);
+        history.acknowledge(Instant(5));
+        history.flush(Instant(10));
+        history.push(Deed::Write(Durability::Buffered), 2);
+        history.acknowledge(Instant(12));
+        let cut = |at| Cut { at: Instant(at), pair_hit: true };
+        assert!(check(&history, &Seen::Stamp(0), cut(9)).is_ok());
+        assert!(check(&history, &Seen::Stamp(1), cut(20)).is_ok());
+        assert!(check(&history, &Seen::Stamp(2), cut(20)).is_ok());
+        assert!(check(&history, &Seen::Stamp(0), cut(20)).is_err());
+        assert!(check(&history, &Seen::Uncorrectable, cut(20)).is_err());
+        // A write without reliability in its place may be damaged, and the flushed content be gone.
+        history.push(Deed::Write(Durability::Flash), 3);
+        history.acknowledge(Instant(15));
+        assert!(check(&history, &Seen::Uncorrectable, cut(20)).is_ok());
+        assert!(check(&history, &Seen::Uncorrectable, Cut { pair_hit: false, ..cut(20) }).is_err());
+    }
+}

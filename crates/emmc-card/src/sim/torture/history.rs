@@ -1,0 +1,150 @@
+//! What happened to a unit since its content was last known for sure.
+
+use emmc_units::Instant;
+
+use super::content::Seen;
+use crate::ftl::{Durability, TrimKind};
+
+/// Not yet, and perhaps never.
+pub(super) const NEVER: Instant = Instant(u64::MAX);
+
+/// What the host did to a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// It was read when power came back, or never written: how it began.
+    Found,
+    Write(Durability),
+    Trim(TrimKind),
+}
+
+/// A deed and when it was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) deed: Deed,
+    /// What the unit reads as afterwards; 0: erased.
+    pub(super) stamp: u64,
+    /// When the deed was acknowledged.
+    pub(super) done: Instant,
+    /// When a flush that came after it was acknowledged.
+    pub(super) flushed: Instant,
+    /// For `Found`: a cut may still damage it through a pair.
+    pub(super) at_risk: bool,
+}
+
+/// A cut, as seen from a unit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    /// What was acknowledged by then must hold.
+    pub(super) at: Instant,
+    /// A page that held the unit, and was done, shares a word line with one that was interrupted.
+    pub(super) pair_hit: bool,
+}
+
+/// A unit's past.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    /// In the order of issue; the first is `Found`.
+    pub(super) events: Vec<Event>,
+    /// All that it ever read as, since the card was made.
+    ever: Vec<u64>,
+    /// Its content was given up or lost: it may read as anything that it ever was.
+    pub(super) loose: bool,
+    /// It may fail to read.
+    pub(super) lost: bool,
+}
+
+impl History {
+    /// A unit that was never written.
+    pub(super) fn new() -> Self {
+        Self { events: vec![Event::found(0, false)], ever: vec![0], loose: false, lost: false }
+    }
+
+    pub(super) fn push(&mut self, deed: Deed, stamp: u64) {
+        self.ever.push(stamp);
+        self.events.push(Event { deed, stamp, done: NEVER, flushed: NEVER, at_risk: false });
+    }
+
+    /// The last deed was acknowledged.
+    pub(super) fn acknowledge(&mut self, done: Instant) {
+        if let Some(last) = self.events.last_mut() {
+            last.done = done;
+        }
+    }
+
+    /// All deeds so far are flushed.
+    pub(super) fn flush(&mut self, done: Instant) {
+        for event in &mut self.events {
+            event.flushed = event.flushed.min(done);
+        }
+    }
+
+    /// Whether it was, at some time, what `stamp` made of it.
+    pub(super) fn was(&self, stamp: u64) -> bool {
+        self.ever.contains(&stamp)
+    }
+
+    /// Whether a unit that reads as `seen` is what an event from the `from`th on made of it; from a discard on it may be
+    /// anything that it ever was.
+    pub(super) fn reaches(&self, seen: &Seen, from: usize) -> bool {
+        let discarded = |event: &Event| event.deed == Deed::Trim(TrimKind::Discard);
+        let Seen::Stamp(stamp) = *seen else { return false };
+        let loose = from == 0 && self.loose || self.events[from..].iter().any(discarded);
+        loose && self.was(stamp) || self.events[from..].iter().any(|event| event.stamp == stamp)
+    }
+
+    /// Whether what it holds at the cut may be damaged: the document of durability allows it for writes without
+    /// reliability, acknowledged or not, while no flush has come.
+    pub(super) fn may_be_damaged(&self, cut: Cut) -> bool {
+        let from = self.events.iter().rposition(|event| event.is_firm(cut.at)).unwrap_or(0);
+        let risky = |event: &Event| event.at_risk || event.deed == Deed::Write(Durability::Flash);
+        cut.pair_hit && self.events[from..].iter().any(|event| risky(event) && event.flushed > cut.at)
+    }
+
+    /// What is allowed while power stays on: the last deed, or anything after a discard.
+    pub(super) fn reads_now(&self, seen: &Seen) -> bool {
+        if *seen == Seen::Uncorrectable {
+            return self.lost && self.events.len() == 1;
+        }
+        self.reaches(seen, self.events.len() - 1)
+    }
+
+    /// Power came back and the unit reads as `seen`, which was judged right: so it stays.
+    pub(super) fn settle(&mut self, seen: &Seen, at: Instant) {
+        let discards = |event: &Event| event.deed == Deed::Trim(TrimKind::Discard);
+        let held = self.events.iter().rposition(|event| event.holds(at) && !discards(event)).unwrap_or(0);
+        let loose = held == 0 && self.loose || self.events[held..].iter().any(discards);
+        let Seen::Stamp(stamp) = *seen else {
+            (self.loose, self.lost) = (true, true);
+            self.events = vec![Event::found(0, true)];
+            return;
+        };
+        let firm = self.events.iter().any(|event| event.stamp == stamp && event.is_firm(at));
+        (self.loose, self.lost) = (loose, false);
+        self.events = vec![Event::found(stamp, !firm)];
+    }
+}
+
+impl Event {
+    fn found(stamp: u64, at_risk: bool) -> Self {
+        Self { deed: Deed::Found, stamp, done: Instant::START, flushed: NEVER, at_risk }
+    }
+
+    /// Whether it must have happened by `at`, seen from any promise.
+    pub(super) fn holds(&self, at: Instant) -> bool {
+        let promised = match self.deed {
+            Deed::Write(Durability::Buffered) => false,
+            Deed::Trim(TrimKind::Discard) => false,
+            Deed::Found | Deed::Write(_) | Deed::Trim(TrimKind::Trim) => true,
+        };
+        promised && self.done <= at || self.flushed <= at
+    }
+
+    /// Whether no pair may damage it any more.
+    fn is_firm(&self, at: Instant) -> bool {
+        match self.deed {
+            Deed::Found => !self.at_risk,
+            Deed::Write(Durability::Reliable) | Deed::Trim(TrimKind::Trim) => self.done <= at,
+            _ => self.flushed <= at,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Small parts to torture: geometries, layers and policies drawn from a seed, so small that collection, folding and
+//! merging never rest.
+
+use super::subject::{Layer, Subject};
+use crate::ftl::{self, RegionSpec};
+use crate::nand::{CellMode, Geometry, Keep, Nand};
+use crate::profile::{
+    CellConfig, Failures, FtlConfig, GcPolicy, Mapping, MappingCache, NandConfig, Segment, SegmentOrder, SlcCache,
+    WearLevelling,
+};
+use crate::sim::Rng;
+
+const UNIT_BYTES: u32 = 32;
+
+/// A part.
+pub(super) fn draw(rng: &mut Rng) -> Box<dyn Subject> {
+    Box::new(layer(rng))
+}
+
+fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+    from[rng.below(from.len() as u64) as usize]
+}
+
+fn chance(rng: &mut Rng, one_in: u64) -> bool {
+    rng.below(one_in) == 0
+}
+
+fn layer(rng: &mut Rng) -> Layer {
+    let nand = flash(rng);
+    let mut config = if chance(rng, 3) { segments(rng) } else { pages(rng) };
+    // One bit a cell takes no SLC cache in front.
+    if nand.cell != CellMode::Slc && chance(rng, 3) {
+        let bypass_bytes = pick(rng, &[0, 0, 4, 10]) * UNIT_BYTES;
+        config.slc_cache =
+            Some(SlcCache { blocks: 5, low_blocks: pick(rng, &[1, 2]), bypass_bytes, idle_fold: chance(rng, 2) });
+    }
+    let blocks = 40;
+    let geometry = Geometry::new(&nand, blocks, UNIT_BYTES);
+    let slc_blocks = config.slc_cache.map_or(0, |cache| cache.blocks);
+    let data_blocks = 8 + rng.below(5) as u32;
+    let spec = RegionSpec {
+        blocks: (0..blocks - pick(rng, &[8, 12, 16])).collect(),
+        mode: if chance(rng, 6) { nand.cell.single_bit() } else { nand.cell },
+        units: 0,
+        spares: 3,
+        slc_blocks,
+        seed: rng.next_u64(),
+    };
+    let spec = RegionSpec { units: data_blocks * geometry.units_in(spec.mode) - rng.below(5) as u32, ..spec };
+    let name = format!(
+        "{:?} {:?}{}{}, {} dies, {} planes, {} units a page, {} pages a block",
+        nand.cell,
+        config.mapping,
+        if config.slc_cache.is_some() { " with SLC cache" } else { "" },
+        if config.mapping_cache.is_some() { " with mapping cache" } else { "" },
+        nand.dies,
+        nand.planes,
+        geometry.units_per_page,
+        nand.pages_per_block
+    );
+    let mut nand = Nand::new(&nand, geometry, rng.next_u64()).keeping(Keep::Data);
+    let ftl = ftl::build(&config, &spec, &mut nand);
+    Layer { name, nand, ftl }
+}
+
+fn cell(rng: &mut Rng, bits: u32, endurance: u32) -> CellConfig {
+    let program_us = [200.0, 500.0, 1300.0, 2000.0];
+    CellConfig {
+        read_us: 50.0,
+        program_us: program_us[bits as usize - 1..][..if bits == 1 { 1 } else { 2 }].to_vec(),
+        erase_ms: 3.0,
+        endurance,
+        time_spread: pick(rng, &[0.0, 0.1]),
+        endurance_spread: 0.1,
+    }
+}
+
+fn flash(rng: &mut Rng) -> NandConfig {
+    let cell_mode = pick(rng, &[CellMode::Slc, CellMode::Mlc, CellMode::Mlc, CellMode::Tlc]);
+    let (dies, planes) = (pick(rng, &[1, 1, 2]), pick(rng, &[1, 2]));
+    let rows = cell_mode.bits() * pick(rng, &[6, 8, 10]);
+    let worn = chance(rng, 4);
+    let endurance = if worn { 60 } else { 100_000 };
+    let failures = match rng.below(4) {
+        0 => Failures { program_ppb: 500_000, erase_ppm: 500 },
+        1 => Failures { program_ppb: 5_000_000, erase_ppm: 0 },
+        _ => Failures::default(),
+    };
+    NandConfig {
+        cell: cell_mode,
+        channels: if dies == 2 { pick(rng, &[1, 2]) } else { 1 },
+        dies,
+        planes,
+        page_bytes: UNIT_BYTES * pick(rng, &[1, 2, 4]),
+        pages_per_block: dies * planes * rows,
+        blocks: None,
+        over_provisioning: 0.1,
+        spare_blocks: 3,
+        factory_bad_blocks: pick(rng, &[0, 0, 2]),
+        channel_mb_s: pick(rng, &[1.0, 100.0]),
+        cached_program: chance(rng, 2),
+        multi_plane: chance(rng, 2),
+        native: cell(rng, cell_mode.bits(), endurance),
+        slc: Some(cell(rng, 1, endurance * 2)),
+        failures,
+    }
+}
+
+fn pages(rng: &mut Rng) -> FtlConfig {
+    let policies = [
+        GcPolicy::Greedy,
+        GcPolicy::Greedy,
+        GcPolicy::Fifo,
+        GcPolicy::DChoices(3),
+        GcPolicy::Windowed(4),
+        GcPolicy::CostBenefit,
+    ];
+    let mapping_cache = MappingCache { pages: pick(rng, &[2, 5]), units_per_page: pick(rng, &[8, 32]) };
+    FtlConfig {
+        mapping: Mapping::Page,
+        unit_bytes: UNIT_BYTES,
+        gc: pick(rng, &policies),
+        gc_low_blocks: pick(rng, &[1, 2, 3]),
+        gc_high_blocks: pick(rng, &[0, 4, 6]),
+        separate_gc: chance(rng, 2),
+        hot_cold: chance(rng, 4),
+        wear: WearLevelling { dynamic: chance(rng, 2), static_gap: pick(rng, &[0, 2, 5]) },
+        mapping_cache: chance(rng, 4).then_some(mapping_cache),
+        slc_cache: None,
+        segment: None,
+        trim_frees: !chance(rng, 8),
+    }
+}
+
+fn segments(rng: &mut Rng) -> FtlConfig {
+    let segment = Segment {
+        open_aus: pick(rng, &[1, 2, 4]),
+        order: pick(rng, &[SegmentOrder::Linear, SegmentOrder::Random]),
+        random_logs: pick(rng, &[0, 1, 3]),
+        random_log_bytes: pick(rng, &[0, 4, 100]) * UNIT_BYTES,
+    };
+    FtlConfig { mapping: Mapping::Segment, mapping_cache: None, segment: Some(segment), ..pages(rng) }
+}

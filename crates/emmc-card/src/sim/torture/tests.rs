@@ -1,0 +1,33 @@
+use super::*;
+
+#[test]
+fn numbers_stand_for_cases() {
+    for case in
+        [Case::Random { seed: 7 }, Case::Step { workload: 3, step: 1234 }, Case::Step { workload: u32::MAX, step: 1 }]
+    {
+        assert_eq!(Case::from_number(case.number()), case);
+    }
+}
+
+/// The short form of `cargo xtask sim`.
+#[test]
+fn a_few_workloads_cut_at_every_step() {
+    for workload in 0..3 {
+        for step in 1.. {
+            match torture(Case::Step { workload, step }) {
+                Ok(outcome) if !outcome.reached => break,
+                Ok(_) => {}
+                Err(violation) => panic!("{violation}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn lives_with_random_cuts() {
+    let mut cuts = 0;
+    for seed in 0..30 {
+        cuts += torture(Case::Random { seed }).unwrap_or_else(|violation| panic!("{violation}")).cuts;
+    }
+    assert!(cuts > 800, "{cuts}");
+}

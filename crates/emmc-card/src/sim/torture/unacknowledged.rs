@@ -1,0 +1,39 @@
+//! What was not acknowledged has happened to each unit whole or not at all: a unit never reads as a mixture, as another
+//! unit, or as something that was never written to it, and fails to read only where that is allowed.
+
+use super::content::Seen;
+use super::history::{Cut, History};
+
+pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
+    match seen {
+        Seen::Garbage(what) => Err(format!("no write made this: {what}")),
+        Seen::Stamp(stamp) if !history.was(*stamp) => Err("it was never written to this unit".into()),
+        Seen::Uncorrectable if !history.lost && !history.may_be_damaged(cut) => {
+            Err("it was neither lost before nor at risk".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ftl::Durability;
+    use crate::sim::torture::history::Deed;
+    use emmc_units::Instant;
+
+    #[test]
+    fn a_unit_reads_as_one_of_its_writes() {
+        let mut history = History::new();
+        history.push(Deed::Write(Durability::Flash), 4);
+        let cut = Cut { at: Instant(100), pair_hit: false };
+        assert!(check(&history, &Seen::Stamp(4), cut).is_ok());
+        assert!(check(&history, &Seen::Stamp(0), cut).is_ok());
+        assert!(check(&history, &Seen::Stamp(5), cut).is_err());
+        assert!(check(&history, &Seen::Garbage("half of each".into()), cut).is_err());
+        assert!(check(&history, &Seen::Uncorrectable, cut).is_err());
+        assert!(check(&history, &Seen::Uncorrectable, Cut { pair_hit: true, ..cut }).is_ok());
+        history.settle(&Seen::Uncorrectable, Instant(100));
+        assert!(check(&history, &Seen::Uncorrectable, cut).is_ok());
+    }
+}
