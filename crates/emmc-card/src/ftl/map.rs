@@ -128,11 +128,32 @@ impl Map {
         self.counts[slot] = 0;
     }
 
+    /// Puts back units that [`Map::empty_block`] took and [`Map::place_run`] has not placed: the map still says where.
+    pub fn put_back(&mut self, units: &[u32]) {
+        for &unit in units {
+            let (word, bit, slot) = self.bit(self.l2p[unit as usize]);
+            self.valid[word] |= bit;
+            self.counts[slot] += 1;
+        }
+    }
+
     /// Whether a physical unit holds what its logical unit reads as.
     #[inline]
     pub fn is_valid(&self, physical: u32) -> bool {
         let (word, bit, _) = self.bit(physical);
         self.valid[word] & bit != 0
+    }
+
+    /// Whether `count` physical units of one block are all valid.
+    #[inline]
+    pub fn is_run_valid(&self, first_physical: u32, count: u32) -> bool {
+        let (word, bit, _) = self.bit(first_physical);
+        let shift = bit.trailing_zeros();
+        if count > 0 && shift + count <= 64 {
+            let mask = (u64::MAX >> (64 - count)) << shift;
+            return self.valid[word] & mask == mask;
+        }
+        (first_physical..first_physical + count).all(|physical| self.is_valid(physical))
     }
 
     /// Valid units of a block.

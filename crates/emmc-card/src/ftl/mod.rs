@@ -4,9 +4,15 @@
 //! power cut is in the flash it is handed, and [`Ftl::recover`] rebuilds the rest from there.
 //! Absent on purpose: sectors, areas and registers (`card`).
 
+pub mod gc;
 pub mod map;
+pub mod mapping_cache;
+pub mod page;
 pub mod pool;
 pub mod segment;
+pub mod slc_front;
+pub mod trim_log;
+pub mod wear;
 
 mod build;
 
@@ -62,6 +68,7 @@ pub enum TrimKind {
 
 /// What the layer has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FtlStats {
     /// Units that the host wrote.
     pub host_units: u64,
@@ -176,6 +183,10 @@ pub trait Ftl: std::fmt::Debug {
         now: Instant,
     ) -> Result<Instant, FtlError>;
 
+    /// A newer copy of a unit is durable in a layer above: nothing need be kept of it, nor remembered of that. Its content
+    /// here may come back with a power cut, and the layer above copes.
+    fn supersede(&mut self, _unit: u32) {}
+
     /// Brings everything buffered to flash.
     fn flush(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
 
@@ -199,6 +210,11 @@ pub trait Ftl: std::fmt::Debug {
 
     /// Blocks that it owns.
     fn blocks(&self) -> &[u32];
+
+    /// Units of one of its blocks that hold valid data, for the map of blocks; `None` where it does not count them.
+    fn valid_in(&self, _block: u32) -> Option<u32> {
+        None
+    }
 
     /// What it has done.
     fn stats(&self) -> &FtlStats;

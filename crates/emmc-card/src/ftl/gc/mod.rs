@@ -1,0 +1,159 @@
+//! Which block is collected next: the full blocks, and the policies that choose among them.
+//!
+//! A policy sees blocks and their valid units, nothing else; what is done with the victim is the layer's business.
+//! Absent on purpose: free blocks (`pool`), and the copying.
+
+mod bounds;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::map::Map;
+use crate::profile::GcPolicy;
+use crate::sim::Rng;
+use bounds::Bounds;
+
+/// The blocks that can be collected.
+#[derive(Clone, Debug)]
+pub struct Victims {
+    policy: GcPolicy,
+    first_block: u32,
+    /// Where each block stands in `dense`; [`ABSENT`]: it cannot be collected.
+    position: Vec<u32>,
+    dense: Vec<u32>,
+    /// In the order in which they were closed; kept only for policies that ask for it.
+    queue: VecDeque<u32>,
+    /// When each block was closed, in closings.
+    closed_at: Vec<u64>,
+    closings: u64,
+    bounds: Bounds,
+    units_per_block: u32,
+    rng: Rng,
+}
+
+const ABSENT: u32 = u32::MAX;
+
+impl Victims {
+    /// No block yet, of those within a range, each of which holds so many units.
+    pub fn new(policy: GcPolicy, blocks: Range<u32>, units_per_block: u32, seed: u64) -> Self {
+        let count = (blocks.end - blocks.start) as usize;
+        Self {
+            policy,
+            first_block: blocks.start,
+            position: vec![ABSENT; count],
+            dense: Vec::with_capacity(count),
+            queue: VecDeque::new(),
+            closed_at: vec![0; count],
+            closings: 0,
+            bounds: Bounds::new(count),
+            units_per_block,
+            rng: Rng::new(seed),
+        }
+    }
+
+    /// A block can be collected from now on.
+    pub fn insert(&mut self, block: u32, valid: u32) {
+        let slot = self.slot(block);
+        debug_assert_eq!(self.position[slot], ABSENT, "block {block} is there already");
+        self.position[slot] = self.dense.len() as u32;
+        self.dense.push(block);
+        self.closings += 1;
+        self.closed_at[slot] = self.closings;
+        if self.is_ordered() {
+            self.queue.push_back(block);
+        }
+        self.bounds.lower(slot, valid);
+    }
+
+    /// A unit of a block has become invalid: it holds so many now. Called for blocks that cannot be collected as well.
+    #[inline]
+    pub fn lower(&mut self, block: u32, valid: u32) {
+        self.bounds.lower(self.slot(block), valid);
+    }
+
+    /// Whether a block can be collected.
+    pub fn contains(&self, block: u32) -> bool {
+        self.position[self.slot(block)] != ABSENT
+    }
+
+    /// The blocks that can be collected, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.dense.iter().copied()
+    }
+
+    /// Takes the block that the policy chooses.
+    pub fn pick(&mut self, map: &Map) -> Option<u32> {
+        let block = match self.policy {
+            GcPolicy::Greedy => self.emptiest(map)?,
+            GcPolicy::Fifo => self.queue.front().copied()?,
+            GcPolicy::DChoices(count) => self.best_of_random(count.max(1), map)?,
+            GcPolicy::Windowed(width) => {
+                let window = self.queue.iter().take(width.max(1) as usize);
+                window.copied().min_by_key(|&block| map.valid_in(block))?
+            }
+            GcPolicy::CostBenefit => self.most_benefit(map)?,
+        };
+        self.remove(block);
+        Some(block)
+    }
+
+    /// The block with the fewest valid units, whatever the policy; it stays.
+    pub fn emptiest(&mut self, map: &Map) -> Option<u32> {
+        let (first, position) = (self.first_block, &self.position);
+        let valid = |slot: usize| (position[slot] != ABSENT).then(|| map.valid_in(first + slot as u32));
+        self.bounds.least(valid).map(|slot| first + slot as u32)
+    }
+
+    /// Takes a block that was chosen elsewhere.
+    pub fn remove(&mut self, block: u32) {
+        let slot = self.slot(block);
+        let position = std::mem::replace(&mut self.position[slot], ABSENT);
+        self.dense.swap_remove(position as usize);
+        if let Some(&moved) = self.dense.get(position as usize) {
+            let moved = self.slot(moved);
+            self.position[moved] = position;
+        }
+        if self.is_ordered() {
+            // Near the front for all that the policies take.
+            let at = self.queue.iter().position(|&other| other == block);
+            at.and_then(|at| self.queue.remove(at));
+        }
+    }
+
+    fn best_of_random(&mut self, count: u32, map: &Map) -> Option<u32> {
+        let mut best = None;
+        for _ in 0..count {
+            let index = self.rng.below(self.dense.len() as u64) as usize;
+            let block = *self.dense.get(index)?;
+            let valid = map.valid_in(block);
+            if best.is_none_or(|(least, _)| valid < least) {
+                best = Some((valid, block));
+            }
+        }
+        best.map(|(_, block)| block)
+    }
+
+    /// Age times free share over valid share; age counts closings since the block was closed.
+    fn most_benefit(&self, map: &Map) -> Option<u32> {
+        let worth = |block: u32| {
+            let valid = u64::from(map.valid_in(block));
+            let age = self.closings + 1 - self.closed_at[self.slot(block)];
+            // Nothing to copy is worth more than anything; the older of equals first.
+            let free = u64::from(self.units_per_block).saturating_sub(valid);
+            if valid == 0 { f64::MAX } else { (age * free) as f64 / valid as f64 }
+        };
+        let candidates = self.dense.iter().map(|&block| (worth(block), block));
+        candidates.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))).map(|(_, block)| block)
+    }
+
+    fn is_ordered(&self) -> bool {
+        matches!(self.policy, GcPolicy::Fifo | GcPolicy::Windowed(_))
+    }
+
+    #[inline]
+    fn slot(&self, block: u32) -> usize {
+        (block - self.first_block) as usize
+    }
+}

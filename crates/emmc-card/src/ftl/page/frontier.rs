@@ -1,0 +1,120 @@
+//! Where units are placed next: a block, and the units that wait in memory until the pages of a stripe are full.
+//!
+//! A stripe is one page of each plane of a die: what the flash programs at once. Units are placed, and mapped, when they
+//! come; they are programmed when the stripe is full, or earlier when something must not wait.
+
+use crate::nand::{Geometry, NO_UNIT};
+
+/// No block is being written to.
+pub(super) const NO_BLOCK: u32 = u32::MAX;
+
+/// A block that is being written to. Positions are units counted from the block's first.
+#[derive(Clone, Debug)]
+pub(super) struct Frontier {
+    pub(super) block: u32,
+    /// Physical number of the block's first unit.
+    pub(super) base: u32,
+    /// Where the present stripe begins, and ends.
+    pub(super) start: u32,
+    pub(super) limit: u32,
+    /// Units that are programmed, and units that are placed.
+    pub(super) programmed: u32,
+    pub(super) fill: u32,
+    /// Units of the block.
+    pub(super) end: u32,
+    /// Logical numbers of the stripe's units.
+    pub(super) slots: Vec<u32>,
+    /// Their bytes, where the flash keeps any.
+    pub(super) bytes: Vec<u8>,
+    /// Until so many pages are programmed, pages that hold data share word lines with pages that are still to come.
+    pub(super) exposed_until: u32,
+    /// The epoch since which something that was placed here could still be lost; `u64::MAX`: nothing could.
+    pub(super) unsettled_since: u64,
+}
+
+impl Frontier {
+    pub(super) fn new(stripe_units: u32, stripe_bytes: usize) -> Self {
+        Self {
+            block: NO_BLOCK,
+            base: 0,
+            start: 0,
+            limit: 0,
+            programmed: 0,
+            fill: 0,
+            end: 0,
+            slots: vec![NO_UNIT; stripe_units as usize],
+            bytes: vec![0; stripe_bytes],
+            exposed_until: 0,
+            unsettled_since: u64::MAX,
+        }
+    }
+
+    /// Begins with an erased block that holds `end` units.
+    pub(super) fn start(&mut self, block: u32, base: u32, end: u32) {
+        debug_assert!(self.is_exhausted() && self.unsettled_since == u64::MAX);
+        (self.block, self.base, self.end) = (block, base, end);
+        (self.start, self.programmed, self.fill, self.exposed_until) = (0, 0, 0, 0);
+        self.limit = end.min(self.slots.len() as u32);
+    }
+
+    /// Lets go of the block; nothing waits any more.
+    pub(super) fn leave(&mut self) {
+        *self = Self {
+            slots: std::mem::take(&mut self.slots),
+            bytes: std::mem::take(&mut self.bytes),
+            ..Self::new(0, 0)
+        };
+    }
+
+    /// Whether nothing can be placed before it starts with another block.
+    #[inline]
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.fill == self.end
+    }
+
+    /// Places a unit; answers where it will lie.
+    #[inline]
+    pub(super) fn place(&mut self, unit: u32) -> u32 {
+        self.slots[(self.fill - self.start) as usize] = unit;
+        self.fill += 1;
+        self.base + self.fill - 1
+    }
+
+    /// Whether the stripe is full and must be programmed.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.fill == self.limit
+    }
+
+    /// Whether units wait in memory.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.fill > self.programmed
+    }
+
+    /// The place in the stripe of a unit that waits; `None`: it lies elsewhere.
+    pub(super) fn waiting(&self, physical: u32) -> Option<usize> {
+        let at = physical.wrapping_sub(self.base);
+        let waits = self.block != NO_BLOCK && (self.programmed..self.fill).contains(&at);
+        waits.then(|| (at - self.start) as usize)
+    }
+
+    /// The bytes of a slot.
+    pub(super) fn slot_bytes(&mut self, slot: usize, unit_bytes: usize) -> &mut [u8] {
+        &mut self.bytes[slot * unit_bytes..][..unit_bytes]
+    }
+
+    /// The slots of a page of the stripe.
+    pub(super) fn page_slots(&self, geometry: &Geometry, page: u32) -> std::ops::Range<usize> {
+        let first = (page * geometry.units_per_page - self.start) as usize;
+        first..first + geometry.units_per_page as usize
+    }
+
+    /// What was placed is programmed; goes on to the next stripe where this one is full.
+    pub(super) fn advance(&mut self) {
+        self.programmed = self.fill;
+        if self.fill == self.limit && self.limit < self.end {
+            self.start = self.limit;
+            self.limit = self.end.min(self.start + self.slots.len() as u32);
+        }
+    }
+}

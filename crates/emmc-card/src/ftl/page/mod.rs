@@ -1,0 +1,259 @@
+//! Page mapping: every unit may lie anywhere; blocks are collected when free ones run out.
+//!
+//! One concern a file: `frontier` (where units go next), `place` (placing and programming them, blocks that fail),
+//! `write` (the host's writes, and when they count as done), `collect` (garbage collection, wear levelling), `read`,
+//! `trim` (trims, discards, purging), `recover` and `audit`.
+//!
+//! # What a power cut may take
+//! Units wait in memory until their stripe is full; the map tells where they will lie. A block whose content is obsolete
+//! is not erased when it is freed but when it is taken again, and only when everything that was placed before it was
+//! freed is *settled*: in flash, on word lines that take no more programs. So until then the older copy is there, and what
+//! a cut leaves is old or new. [`Durability::Reliable`] settles before it answers, by programming padding up to the end of
+//! the word lines that hold data; [`Durability::Flash`] does not, so a later program that is interrupted may take such a
+//! page with it.
+//!
+//! Absent on purpose: a cache of the map (`mapping_cache`), an SLC front (`slc_front`), reads that disturb.
+
+mod audit;
+mod collect;
+mod frontier;
+mod place;
+mod read;
+mod recover;
+#[cfg(test)]
+mod tests;
+mod trim;
+mod write;
+
+use emmc_units::Instant;
+
+use super::gc::Victims;
+use super::map::Map;
+use super::pool::{Pool, TakeOrder};
+use super::trim_log::TrimLog;
+use super::wear::Levelling;
+use super::{Durability, Ftl, FtlError, FtlStats, RegionSpec, TrimKind};
+use crate::nand::{BlockHealth, Geometry, NO_UNIT, Nand};
+use crate::profile::{FtlConfig, TRIM_LOG_BLOCKS};
+use frontier::Frontier;
+
+/// Blocks that must stay free while others are collected: one to copy to, one because the last one freed may have to
+/// wait until it can be erased.
+const LOW_BLOCKS_MIN: u32 = 2;
+
+/// A page-mapped layer.
+#[derive(Debug)]
+pub struct PageFtl {
+    spec: RegionSpec,
+    geometry: Geometry,
+    /// Units of a block, and pages, in the region's mode.
+    block_units: u32,
+    block_pages: u32,
+    map: Map,
+    pool: Pool,
+    victims: Victims,
+    levelling: Levelling,
+    frontiers: Vec<Frontier>,
+    roles: Roles,
+    low_blocks: u32,
+    high_blocks: u32,
+    /// What is known of each block, from the region's first.
+    states: Vec<BlockState>,
+    first_block: u32,
+    /// Rises with each block that is freed.
+    epoch: u64,
+    /// Blocks in which a program failed and that still hold valid units.
+    failing: Vec<u32>,
+    worn_out: bool,
+    /// When the last program that was issued is done.
+    programmed_by: Instant,
+    /// Units that wait in memory and of which the flash holds nothing that counts.
+    fresh: Vec<u32>,
+    trim_log: Option<TrimLog>,
+    log_blocks: Vec<u32>,
+    /// Discards that the log does not know yet: first unit and count.
+    discards: Vec<(u32, u32)>,
+    keeps_orders: bool,
+    keeps_data: bool,
+    stats: FtlStats,
+    scratch: collect::Scratch,
+}
+
+/// Which frontier takes what.
+#[derive(Clone, Copy, Debug)]
+struct Roles {
+    host: usize,
+    cold: usize,
+    gc: usize,
+}
+
+/// What is known of a block beside what it holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct BlockState {
+    /// The epoch in which it was freed; 0: never, or not since it was erased.
+    freed_in: u64,
+    /// Whether it must be erased before it is written.
+    is_dirty: bool,
+    /// The host's units written before it was begun; 0 where it is not the host's.
+    born: u64,
+}
+
+impl PageFtl {
+    /// A layer over new flash. Its first two good blocks hold the log of trims, unless the part ignores trims.
+    pub fn new(config: &FtlConfig, spec: &RegionSpec, nand: &mut Nand) -> Self {
+        let geometry = *nand.geometry();
+        let main = spec.blocks.len() - spec.spares as usize;
+        let is_good = |block: &&u32| nand.block(**block).health == BlockHealth::Good;
+        let logs = if config.trim_frees { TRIM_LOG_BLOCKS as usize } else { 0 };
+        let log_blocks: Vec<u32> = spec.blocks[..main].iter().filter(is_good).take(logs).copied().collect();
+        let own: Vec<u32> = spec.blocks.iter().filter(|block| !log_blocks.contains(block)).copied().collect();
+        for &block in &own {
+            nand.set_mode(block, spec.mode);
+        }
+        let first = spec.blocks.iter().copied().min().unwrap_or(0);
+        let range = first..spec.blocks.iter().copied().max().map_or(0, |last| last + 1);
+        let order = if config.wear.dynamic { TakeOrder::LeastWorn } else { TakeOrder::InTurn };
+        let block_units = geometry.units_in(spec.mode);
+        let stripe_units = geometry.planes * geometry.units_per_page;
+        let stripe_bytes = if nand.keeps_data() { stripe_units as usize * geometry.unit_bytes as usize } else { 0 };
+        let roles = Roles::new(config);
+        Self {
+            geometry,
+            block_units,
+            block_pages: geometry.pages_in(spec.mode),
+            map: Map::new(spec.units, &geometry, range.clone()),
+            pool: Pool::with_blocks(&own, spec.spares, order, nand),
+            victims: Victims::new(config.gc, range.clone(), block_units, spec.seed),
+            levelling: Levelling::new(config.wear.static_gap, own.len() as u32),
+            frontiers: vec![Frontier::new(stripe_units, stripe_bytes); roles.count()],
+            roles,
+            low_blocks: config.gc_low_blocks.max(LOW_BLOCKS_MIN),
+            high_blocks: config.gc_high_blocks,
+            states: vec![BlockState::default(); range.len()],
+            first_block: first,
+            epoch: 0,
+            failing: Vec::new(),
+            worn_out: false,
+            programmed_by: Instant::START,
+            fresh: Vec::new(),
+            trim_log: config.trim_frees.then(|| TrimLog::new(nand, &log_blocks, spec.units)),
+            log_blocks,
+            discards: Vec::new(),
+            keeps_orders: nand.keeps_orders(),
+            keeps_data: nand.keeps_data(),
+            stats: FtlStats::default(),
+            scratch: collect::Scratch::default(),
+            spec: spec.clone(),
+        }
+    }
+
+    fn state(&mut self, block: u32) -> &mut BlockState {
+        &mut self.states[(block - self.first_block) as usize]
+    }
+
+    /// The frontier in whose memory a physical unit waits, and its slot there.
+    fn waiting(&self, physical: u32) -> Option<(usize, usize)> {
+        self.frontiers.iter().enumerate().find_map(|(role, frontier)| Some((role, frontier.waiting(physical)?)))
+    }
+}
+
+impl Roles {
+    fn new(config: &FtlConfig) -> Self {
+        let cold = usize::from(config.hot_cold);
+        Self { host: 0, cold, gc: cold + usize::from(config.separate_gc) }
+    }
+
+    fn count(self) -> usize {
+        self.gc + 1
+    }
+}
+
+impl Ftl for PageFtl {
+    fn units(&self) -> u32 {
+        self.map.units()
+    }
+
+    #[inline]
+    fn write(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        data: Option<&[u8]>,
+        durability: Durability,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        self.write_units(nand, first, count, data, durability, now)
+    }
+
+    fn read(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        out: Option<&mut [u8]>,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        self.read_units(nand, first, count, out, now)
+    }
+
+    fn trim(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        kind: TrimKind,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        self.trim_units(nand, first, count, kind, now)
+    }
+
+    fn supersede(&mut self, unit: u32) {
+        let old = self.map.clear(unit);
+        if old != NO_UNIT {
+            let block = self.map.block_of(old);
+            self.victims.lower(block, self.map.valid_in(block));
+        }
+    }
+
+    fn flush(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let done = self.settle_host(nand, now)?;
+        Ok(done.max(self.programmed_by))
+    }
+
+    fn is_mapped(&self, unit: u32) -> bool {
+        self.map.lookup(unit) != NO_UNIT
+    }
+
+    fn background(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
+        self.background_step(nand, now)
+    }
+
+    fn urgency(&self, _nand: &Nand) -> u8 {
+        self.background_urgency()
+    }
+
+    fn purge(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        self.purge_blocks(nand, now)
+    }
+
+    fn recover(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        self.rebuild(nand, now)
+    }
+
+    fn spares(&self) -> (u32, u32) {
+        self.pool.spares()
+    }
+
+    fn blocks(&self) -> &[u32] {
+        &self.spec.blocks
+    }
+
+    fn stats(&self) -> &FtlStats {
+        &self.stats
+    }
+
+    fn audit(&self, nand: &Nand) -> Result<(), String> {
+        self.check_all(nand)
+    }
+}

@@ -1,0 +1,276 @@
+//! Placing units: programming stripes, taking blocks, and what happens when either fails.
+
+use emmc_units::Instant;
+
+use super::PageFtl;
+use super::frontier::NO_BLOCK;
+use crate::ftl::FtlError;
+use crate::nand::{NO_UNIT, Nand, NandError};
+
+impl PageFtl {
+    /// Programs what waits at a frontier, padded to whole pages. Answers when it is in flash.
+    pub(super) fn program(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
+        let per_page = self.geometry.units_per_page;
+        self.pad_page(role);
+        let frontier = &mut self.frontiers[role];
+        let block = frontier.block;
+        let (from, until) = (frontier.programmed, frontier.fill);
+        if !self.map.is_run_valid(frontier.base + from, until - from) {
+            // Overwritten or trimmed while they waited: were they programmed, recovery could take them for new.
+            for at in from..until {
+                if !self.map.is_valid(frontier.base + at) {
+                    frontier.slots[(at - frontier.start) as usize] = NO_UNIT;
+                }
+            }
+        }
+        let mut done = now;
+        for page in from / per_page..until / per_page {
+            let slots = frontier.page_slots(&self.geometry, page);
+            let unit_bytes = self.geometry.unit_bytes as usize;
+            let bytes = self.keeps_data.then(|| &frontier.bytes[slots.start * unit_bytes..slots.end * unit_bytes]);
+            match nand.program(block, page, &frontier.slots[slots], bytes, now) {
+                Ok(programmed) => done = done.max(programmed),
+                Err(NandError::ProgramFailed { .. }) => return self.replace_failed(nand, role, page, done),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        frontier.advance();
+        self.programmed_by = self.programmed_by.max(done);
+        self.note_exposed(role, until / per_page - 1);
+        self.forget_fresh();
+        let frontier = &mut self.frontiers[role];
+        if frontier.is_exhausted() {
+            frontier.unsettled_since = u64::MAX;
+            self.close(role);
+        }
+        Ok(done)
+    }
+
+    /// Fills the page that waits with padding.
+    fn pad_page(&mut self, role: usize) {
+        let per_page = self.geometry.units_per_page;
+        let frontier = &mut self.frontiers[role];
+        let padding = (per_page - frontier.fill % per_page) % per_page;
+        for _ in 0..padding {
+            frontier.place(NO_UNIT);
+        }
+        self.stats.padding_units += u64::from(padding);
+    }
+
+    /// A page with data was programmed: pages to come may share its word line.
+    #[inline]
+    fn note_exposed(&mut self, role: usize, page: u32) {
+        let frontier = &mut self.frontiers[role];
+        let (lanes, bits) = (self.geometry.lanes(), self.spec.mode.bits());
+        if bits > 1 {
+            let first = page / (lanes * bits) * lanes * bits + page % lanes;
+            let end = (first + (bits - 1) * lanes + 1).min(self.block_pages);
+            frontier.exposed_until = frontier.exposed_until.max(end);
+        }
+        if page + 1 >= frontier.exposed_until {
+            frontier.unsettled_since = u64::MAX;
+        }
+    }
+
+    /// Something was placed at a frontier that was settled.
+    #[inline]
+    pub(super) fn note_placed(&mut self, role: usize) {
+        let frontier = &mut self.frontiers[role];
+        if frontier.unsettled_since == u64::MAX {
+            frontier.unsettled_since = self.epoch;
+        }
+    }
+
+    /// Brings what waits at a frontier to flash, and pads until no later program can harm it. Answers when it is so.
+    pub(super) fn settle(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
+        let mut done = now;
+        if self.frontiers[role].has_waiting() {
+            done = done.max(self.program(nand, role, now)?);
+        }
+        loop {
+            let frontier = &mut self.frontiers[role];
+            if frontier.block == NO_BLOCK || frontier.programmed / self.geometry.units_per_page >= frontier.exposed_until {
+                frontier.unsettled_since = u64::MAX;
+                return Ok(done);
+            }
+            // A page of padding; it holds no data and so exposes nothing.
+            let stripe_end = frontier.limit.min(frontier.exposed_until * self.geometry.units_per_page);
+            let padding = stripe_end - frontier.fill;
+            for _ in 0..padding {
+                frontier.place(NO_UNIT);
+            }
+            self.stats.padding_units += u64::from(padding);
+            done = done.max(self.program_padding(nand, role, now)?);
+        }
+    }
+
+    fn program_padding(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
+        let per_page = self.geometry.units_per_page;
+        let frontier = &mut self.frontiers[role];
+        let mut done = now;
+        for page in frontier.programmed / per_page..frontier.fill / per_page {
+            let slots = frontier.page_slots(&self.geometry, page);
+            match nand.program(frontier.block, page, &frontier.slots[slots], None, now) {
+                Ok(programmed) => done = done.max(programmed),
+                // What the block holds is not harmed by it, but it must go.
+                Err(NandError::ProgramFailed { .. }) => return self.replace_failed(nand, role, page, done),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        frontier.advance();
+        self.programmed_by = self.programmed_by.max(done);
+        if frontier.is_exhausted() {
+            self.close(role);
+        }
+        Ok(done)
+    }
+
+    /// The block is full, or no more is to be written to it: it can be collected.
+    pub(super) fn close(&mut self, role: usize) {
+        let block = self.frontiers[role].block;
+        self.frontiers[role].leave();
+        self.victims.insert(block, self.map.valid_in(block));
+    }
+
+    /// A page failed to program: what it and the pages after it were to hold goes to another block.
+    #[cold]
+    fn replace_failed(&mut self, nand: &mut Nand, role: usize, page: u32, now: Instant) -> Result<Instant, FtlError> {
+        let frontier = &mut self.frontiers[role];
+        let first = page * self.geometry.units_per_page;
+        let unit_bytes = self.geometry.unit_bytes as usize;
+        let range = (first - frontier.start) as usize..(frontier.fill - frontier.start) as usize;
+        let mut units = Vec::new();
+        for slot in range {
+            if frontier.slots[slot] == NO_UNIT {
+                continue;
+            }
+            let bytes = if self.keeps_data { frontier.slot_bytes(slot, unit_bytes).to_vec() } else { Vec::new() };
+            units.push((frontier.slots[slot], bytes));
+        }
+        let since = frontier.unsettled_since;
+        self.failing.push(frontier.block);
+        frontier.leave();
+        // The spare comes now, so that there is a block to go on with; the block goes when it holds nothing any more.
+        self.use_spare(nand);
+        let mut done = now;
+        let count = units.len();
+        for (index, (unit, bytes)) in units.into_iter().enumerate() {
+            if self.frontiers[role].is_exhausted() {
+                if let Err(error) = self.start_block(nand, role, done) {
+                    self.forget_lost(error, unit);
+                    return Err(error);
+                }
+                self.frontiers[role].unsettled_since = since.min(self.epoch);
+            }
+            let frontier = &mut self.frontiers[role];
+            let physical = frontier.place(unit);
+            if self.keeps_data {
+                let slot = (physical - frontier.base - frontier.start) as usize;
+                frontier.slot_bytes(slot, unit_bytes).copy_from_slice(&bytes);
+            }
+            let old = self.map.set(unit, physical);
+            debug_assert_ne!(old, NO_UNIT, "it was placed before");
+            if self.frontiers[role].is_due() || index + 1 == count {
+                done = done.max(self.program(nand, role, done)?);
+            }
+        }
+        Ok(done)
+    }
+
+    /// No block was left to place a unit again.
+    fn forget_lost(&mut self, error: FtlError, unit: u32) {
+        if error == FtlError::WornOut {
+            self.map.clear(unit);
+        }
+    }
+
+    fn use_spare(&mut self, nand: &Nand) {
+        if self.pool.retire(nand) {
+            self.stats.replaced_blocks += 1;
+        } else {
+            self.worn_out = true;
+        }
+    }
+
+    /// Begins a block at a frontier, without collecting any first.
+    pub(super) fn start_block(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
+        let (block, now) = self.take_erased(nand, now)?;
+        self.state(block).born = if role == self.roles.gc && role != self.roles.host { 0 } else { self.stats.host_units };
+        let (base, end) = (self.geometry.first_unit(block, 0), self.block_units);
+        self.frontiers[role].start(block, base, end);
+        Ok(now)
+    }
+
+    /// A free block, erased. The erase is issued, not waited for: programs to the block come after it anyway.
+    fn take_erased(&mut self, nand: &mut Nand, mut now: Instant) -> Result<(u32, Instant), FtlError> {
+        loop {
+            let settled = self.settled_epoch();
+            let (states, first) = (&self.states, self.first_block);
+            let can_go = |block: u32| states[(block - first) as usize].freed_in <= settled;
+            match self.pool.take_where(can_go) {
+                Some(block) if !self.state(block).is_dirty => {
+                    self.state(block).is_dirty = true;
+                    return Ok((block, now));
+                }
+                Some(block) => {
+                    now = self.log_discards(nand, now)?;
+                    if self.erase(nand, block, now)? {
+                        self.state(block).is_dirty = true;
+                        return Ok((block, now));
+                    }
+                }
+                None if self.pool.free() == 0 => {
+                    self.worn_out = true;
+                    return Err(FtlError::WornOut);
+                }
+                None => {
+                    for role in 0..self.frontiers.len() {
+                        now = self.settle(nand, role, now)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Everything that was placed before a block was freed is settled if that was in this epoch or earlier.
+    pub(super) fn settled_epoch(&self) -> u64 {
+        self.frontiers.iter().map(|frontier| frontier.unsettled_since).min().unwrap_or(u64::MAX)
+    }
+
+    /// Erases a block that was taken from the free ones; one that does not erase is replaced, and the answer is no.
+    pub(super) fn erase(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<bool, FtlError> {
+        match nand.erase(block, now) {
+            Ok(_) => {
+                *self.state(block) = super::BlockState::default();
+                Ok(true)
+            }
+            Err(NandError::EraseFailed { .. }) => {
+                self.use_spare(nand);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A block holds nothing valid any more and nobody writes to it.
+    pub(super) fn free(&mut self, nand: &Nand, block: u32) {
+        debug_assert_eq!(self.map.valid_in(block), 0);
+        self.epoch += 1;
+        let epoch = self.epoch;
+        let state = self.state(block);
+        (state.freed_in, state.is_dirty) = (epoch, true);
+        self.pool.give(block, nand.block(block).erase_count);
+    }
+
+    /// What waited and is in flash now is not fresh any more.
+    #[inline]
+    fn forget_fresh(&mut self) {
+        if !self.fresh.is_empty() {
+            let (map, frontiers) = (&self.map, &self.frontiers);
+            self.fresh.retain(|&unit| {
+                let physical = map.lookup(unit);
+                physical != NO_UNIT && frontiers.iter().any(|frontier| frontier.waiting(physical).is_some())
+            });
+        }
+    }
+}

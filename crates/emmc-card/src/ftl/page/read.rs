@@ -1,0 +1,68 @@
+//! Reading: each flash page once a call, what waits in memory for nothing.
+
+use emmc_units::Instant;
+
+use super::PageFtl;
+use crate::ftl::FtlError;
+use crate::nand::{NO_UNIT, Nand, NandError};
+
+impl PageFtl {
+    pub(super) fn read_units(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        mut out: Option<&mut [u8]>,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let unit_bytes = self.geometry.unit_bytes as usize;
+        let mut in_flash = Vec::new();
+        for index in 0..count {
+            let physical = self.map.lookup(first + index);
+            let target = out.as_mut().map(|out| &mut out[index as usize * unit_bytes..][..unit_bytes]);
+            let waiting = if physical == NO_UNIT { None } else { self.waiting(physical) };
+            match (waiting, target) {
+                (None, target) if physical != NO_UNIT => {
+                    in_flash.push((physical / self.geometry.units_per_page, index));
+                    match (target, nand.unit_data(physical)) {
+                        (Some(target), Some(bytes)) => target.copy_from_slice(bytes),
+                        (Some(target), None) => target.fill(0),
+                        (None, _) => {}
+                    }
+                }
+                (Some((role, slot)), Some(target)) if self.keeps_data => {
+                    target.copy_from_slice(self.frontiers[role].slot_bytes(slot, unit_bytes));
+                }
+                (_, Some(target)) => target.fill(0),
+                (_, None) => {}
+            }
+        }
+        if count > 1 {
+            in_flash.sort_unstable();
+        }
+        self.read_pages(nand, first, &in_flash, now)
+    }
+
+    /// Reads pages, given as numbers over the whole flash with the unit that wants them, equal ones together.
+    fn read_pages(
+        &self,
+        nand: &mut Nand,
+        first: u32,
+        wanted: &[(u32, u32)],
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let geometry = &self.geometry;
+        let mut done = now;
+        for same in wanted.chunk_by(|a, b| a.0 == b.0) {
+            let (page, index) = same[0];
+            let (block, page) = (page / geometry.pages_per_block, page % geometry.pages_per_block);
+            let bytes = same.len() as u32 * geometry.unit_bytes;
+            done = match nand.read(block, page, bytes, now) {
+                Ok(read) => done.max(read),
+                Err(NandError::Uncorrectable { .. }) => return Err(FtlError::Uncorrectable { unit: first + index }),
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(done)
+    }
+}

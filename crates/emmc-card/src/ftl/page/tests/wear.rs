@@ -1,0 +1,89 @@
+//! Wear, failing blocks, and the end of life.
+
+use super::*;
+
+#[test]
+fn a_failed_program_moves_on_and_retires_its_block() {
+    let mut flash = flash(CellMode::Slc);
+    flash.spare_blocks = 6;
+    flash.failures.program_ppb = 1_500_000;
+    let mut bench = Bench::new(&flash, &config(), 46, 34 * 64, Keep::Data);
+    let bytes = |unit: u32, round: u32| vec![(unit % 251) as u8 ^ round as u8; 512];
+    let mut shadow = vec![0; bench.ftl.units() as usize];
+    let mut rounds = 0;
+    while bench.ftl.stats().replaced_blocks < 5 && rounds < 40_000 {
+        rounds += 1;
+        let unit = bench.rng.below(u64::from(bench.ftl.units())) as u32;
+        let data = bytes(unit, rounds);
+        let done = bench.ftl.write(&mut bench.nand, unit, 1, Some(&data), Durability::Buffered, bench.now);
+        bench.now = done.unwrap();
+        shadow[unit as usize] = rounds;
+        if rounds % 500 == 0 {
+            bench.audit();
+        }
+    }
+    bench.ftl.flush(&mut bench.nand, bench.now).unwrap();
+    bench.ftl.background(&mut bench.nand, bench.now).unwrap();
+    bench.audit();
+    assert_eq!((bench.ftl.stats().replaced_blocks, bench.ftl.spares()), (5, (1, 6)), "{rounds}");
+    let mut out = [0; 512];
+    for unit in 0..bench.ftl.units() {
+        bench.ftl.read(&mut bench.nand, unit, 1, Some(&mut out), bench.now).unwrap();
+        let round = shadow[unit as usize];
+        assert_eq!(out.as_slice(), if round == 0 { vec![0; 512] } else { bytes(unit, round) }, "unit {unit}");
+    }
+}
+
+#[test]
+fn worn_out_means_no_writes_and_all_reads() {
+    let mut flash = flash(CellMode::Slc);
+    flash.native.endurance = 20;
+    flash.spare_blocks = 2;
+    let mut bench = Bench::new(&flash, &config(), 42, 34 * 64, Keep::Nothing);
+    bench.fill();
+    let error = (0..1000).find_map(|_| bench.overwrite(100).err());
+    assert_eq!(error, Some(FtlError::WornOut));
+    assert_eq!(bench.ftl.spares(), (0, 2));
+    assert_eq!(bench.write(0, 1, Durability::Buffered), Err(FtlError::WornOut));
+    for unit in 0..bench.ftl.units() {
+        assert!(bench.ftl.is_mapped(unit));
+        bench.ftl.read(&mut bench.nand, unit, 1, None, bench.now).unwrap();
+    }
+    bench.audit();
+    // Everything had its 20 cycles but for what greedy leaves uneven.
+    assert!(bench.counters().erases > 38 * 15, "{}", bench.counters().erases);
+}
+
+#[test]
+fn factory_bad_blocks_are_replaced_from_the_spares() {
+    let mut flash = flash(CellMode::Slc);
+    (flash.spare_blocks, flash.factory_bad_blocks) = (4, 3);
+    let mut bench = Bench::new(&flash, &config(), 44, 34 * 64, Keep::Nothing);
+    let (left, first) = bench.ftl.spares();
+    assert!(left == first && (1..=4).contains(&left), "{left}");
+    bench.fill();
+    bench.overwrite(2000).unwrap();
+    bench.audit();
+}
+
+/// The wear of all blocks but the log's, after so many rounds on a tenth of the units.
+fn spread(wear: WearLevelling) -> (u32, u32) {
+    let mut bench = plain(&FtlConfig { wear, ..config() });
+    bench.fill();
+    let hot = u64::from(bench.ftl.units() / 10);
+    for _ in 0..60_000 {
+        let unit = bench.rng.below(hot) as u32;
+        bench.write(unit, 1, Durability::Buffered).unwrap();
+    }
+    bench.audit();
+    let counts = (2..40).map(|block| bench.nand.block(block).erase_count);
+    (counts.clone().min().unwrap(), counts.max().unwrap())
+}
+
+#[test]
+fn static_levelling_bounds_the_spread_that_cold_data_makes() {
+    let (least, most) = spread(WearLevelling::default());
+    assert!(least == 0 && most > 100, "{least}..{most}");
+    let (least, most) = spread(WearLevelling { dynamic: true, static_gap: 10 });
+    assert!(most - least <= 14, "{least}..{most}");
+}

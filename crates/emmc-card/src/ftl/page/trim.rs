@@ -1,0 +1,133 @@
+//! Giving up content: trims, which hold at once and after a power cut, discards, which may come back, and purging.
+
+use emmc_units::Instant;
+
+use super::PageFtl;
+use super::frontier::NO_BLOCK;
+use crate::ftl::trim_log::TrimLog;
+use crate::ftl::{FtlError, TrimKind};
+use crate::nand::{NO_UNIT, Nand};
+
+impl PageFtl {
+    pub(super) fn trim_units(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        kind: TrimKind,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        if self.trim_log.is_none() {
+            return Ok(now);
+        }
+        if self.worn_out {
+            return Err(FtlError::WornOut);
+        }
+        let mapped_before = self.map.mapped();
+        for unit in first..first + count {
+            let old = self.map.clear(unit);
+            if old != NO_UNIT {
+                let block = self.map.block_of(old);
+                self.victims.lower(block, self.map.valid_in(block));
+            }
+        }
+        self.stats.trimmed_units += u64::from(mapped_before - self.map.mapped());
+        if mapped_before == self.map.mapped() && kind == TrimKind::Discard {
+            return Ok(now);
+        }
+        match kind {
+            TrimKind::Trim => self.append(nand, first, count, now),
+            TrimKind::Discard => {
+                self.discards.push((first, count));
+                Ok(now)
+            }
+        }
+    }
+
+    /// Brings discards to the log. Before a block is erased: or else it might be the newest copy of a discarded unit that
+    /// goes, and an older one that comes back.
+    pub(super) fn log_discards(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
+        let discards = std::mem::take(&mut self.discards);
+        for (first, count) in discards {
+            let mut at = first;
+            while at < first + count {
+                // Units that are in flash again have been written since.
+                let end = (at..first + count).find(|&unit| self.is_in_flash(unit)).unwrap_or(first + count);
+                if end > at {
+                    now = self.append(nand, at, end - at, now)?;
+                }
+                at = (end..first + count).find(|&unit| !self.is_in_flash(unit)).unwrap_or(first + count);
+            }
+        }
+        Ok(now)
+    }
+
+    fn append(&mut self, nand: &mut Nand, first: u32, count: u32, now: Instant) -> Result<Instant, FtlError> {
+        let Some(mut log) = self.trim_log.take() else { return Ok(now) };
+        let done = log.append(nand, first, count, &|unit| self.is_in_flash(unit), now);
+        self.mend_log(nand, &mut log);
+        self.trim_log = Some(log);
+        done
+    }
+
+    /// A block of the log that went bad is replaced like any other.
+    fn mend_log(&mut self, nand: &mut Nand, log: &mut TrimLog) {
+        while log.good_blocks(nand) < self.log_blocks.len().min(2) {
+            let states = &self.states;
+            let first = self.first_block;
+            let Some(block) = self.pool.take_where(|block| !states[(block - first) as usize].is_dirty) else { return };
+            log.add_block(nand, block);
+            self.log_blocks.push(block);
+            self.worn_out |= !self.pool.retire(nand);
+            self.stats.replaced_blocks += 1;
+        }
+    }
+
+    /// Whether the flash holds content of a unit that counts. What waits in memory may have an older copy there.
+    pub(super) fn is_in_flash(&self, unit: u32) -> bool {
+        let physical = self.map.lookup(unit);
+        physical != NO_UNIT && !(self.fresh.contains(&unit) && self.waiting(physical).is_some())
+    }
+
+    /// Erases every block that holds obsolete data, after moving what is valid out of it.
+    ///
+    /// What a block that went bad holds stays: nobody can read it, and it does not erase.
+    pub(super) fn purge_blocks(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
+        now = self.retire_failing(nand, now)?;
+        for role in 0..self.frontiers.len() {
+            now = self.settle(nand, role, now)?;
+            if self.frontiers[role].block != NO_BLOCK {
+                self.close(role);
+            }
+        }
+        let mut stale: Vec<u32> = self.victims.iter().filter(|&block| self.holds_stale(nand, block)).collect();
+        stale.sort_unstable_by_key(|&block| (self.map.valid_in(block), block));
+        for block in stale {
+            self.victims.remove(block);
+            now = self.collect(nand, block, now)?;
+        }
+        for role in 0..self.frontiers.len() {
+            now = self.settle(nand, role, now)?;
+        }
+        now = self.log_discards(nand, now)?;
+        self.erase_free(nand, now)
+    }
+
+    fn holds_stale(&self, nand: &Nand, block: u32) -> bool {
+        let first = self.geometry.first_unit(block, 0);
+        let mut units = (first..).zip(nand.spare(block));
+        units.any(|(physical, &unit)| unit != NO_UNIT && !self.map.is_valid(physical))
+    }
+
+    fn erase_free(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let dirty: Vec<u32> = self.pool.iter().filter(|&block| nand.block(block).next_page > 0).collect();
+        for block in dirty {
+            let taken = self.pool.take_where(|other| other == block);
+            debug_assert_eq!(taken, Some(block));
+            if self.erase(nand, block, now)? {
+                self.pool.give(block, nand.block(block).erase_count);
+            }
+        }
+        Ok(now.max(nand.quiet_at()))
+    }
+}

@@ -1,0 +1,110 @@
+//! The host's writes, and when they count as done.
+
+use emmc_units::Instant;
+
+use super::PageFtl;
+use crate::ftl::{Durability, FtlError};
+use crate::nand::{NO_UNIT, Nand};
+
+impl PageFtl {
+    /// Places units, programs the stripes that they fill, and the rest if it must not wait.
+    ///
+    /// Of what is only to be in memory the answer is when it is there, and when the programs that it set off are done.
+    #[inline]
+    pub(super) fn write_units(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        data: Option<&[u8]>,
+        durability: Durability,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        if self.worn_out {
+            return Err(FtlError::WornOut);
+        }
+        let (mut ready, mut done) = (now, now);
+        for index in 0..count {
+            let unit = first + index;
+            let role = self.host_role(unit);
+            if self.frontiers[role].is_exhausted() {
+                ready = self.make_room(nand, role, ready)?;
+                done = done.max(ready);
+            }
+            let slot = self.put(role, unit);
+            if self.keeps_data {
+                self.keep_bytes(role, slot, index, data);
+            }
+            if self.frontiers[role].is_due() {
+                done = done.max(self.program(nand, role, ready)?);
+            }
+        }
+        self.stats.host_units += u64::from(count);
+        match durability {
+            Durability::Buffered => Ok(done),
+            Durability::Flash => {
+                for role in [self.roles.host, self.roles.cold] {
+                    if self.frontiers[role].has_waiting() {
+                        done = done.max(self.program(nand, role, ready)?);
+                    }
+                }
+                Ok(done)
+            }
+            Durability::Reliable => Ok(done.max(self.settle_host(nand, ready)?)),
+        }
+    }
+
+    /// Everything that the host wrote is in flash and at no risk any more.
+    pub(super) fn settle_host(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let mut done = self.settle(nand, self.roles.host, now)?;
+        if self.roles.cold != self.roles.host {
+            done = done.max(self.settle(nand, self.roles.cold, now)?);
+        }
+        Ok(done)
+    }
+
+    /// Places a unit; answers its slot in the stripe.
+    #[inline]
+    fn put(&mut self, role: usize, unit: u32) -> usize {
+        self.note_placed(role);
+        let frontier = &mut self.frontiers[role];
+        let slot = (frontier.fill - frontier.start) as usize;
+        let physical = frontier.place(unit);
+        let old = self.map.set(unit, physical);
+        if old != NO_UNIT {
+            let block = self.map.block_of(old);
+            self.victims.lower(block, self.map.valid_in(block));
+        } else if self.keeps_orders {
+            self.fresh.push(unit);
+        }
+        slot
+    }
+
+    #[cold]
+    fn keep_bytes(&mut self, role: usize, slot: usize, index: u32, data: Option<&[u8]>) {
+        let unit_bytes = self.geometry.unit_bytes as usize;
+        let target = self.frontiers[role].slot_bytes(slot, unit_bytes);
+        match data {
+            Some(data) => target.copy_from_slice(&data[index as usize * unit_bytes..][..unit_bytes]),
+            None => target.fill(0),
+        }
+    }
+
+    /// Where a unit goes that the host writes.
+    ///
+    /// Hot is what was written by the host within the last half of the region's size and has not been collected since:
+    /// its old copy lies in a block that the host filled lately.
+    #[inline]
+    fn host_role(&self, unit: u32) -> usize {
+        if self.roles.cold == self.roles.host {
+            return self.roles.host;
+        }
+        let old = self.map.lookup(unit);
+        if old == NO_UNIT {
+            return self.roles.cold;
+        }
+        let born = self.states[(self.map.block_of(old) - self.first_block) as usize].born;
+        let is_hot = born != 0 && self.stats.host_units - born < u64::from(self.map.units() / 2);
+        if is_hot { self.roles.host } else { self.roles.cold }
+    }
+}
