@@ -1,0 +1,128 @@
+//! Jobs on small cards: phases do what they say, sums agree, registers step where the arithmetic says, and the same seed
+//! gives the same bytes.
+
+mod amounts;
+mod life;
+mod speed;
+mod wear;
+
+use emmc_card::device::{Device, DeviceOptions};
+use emmc_card::nand::Keep;
+use emmc_card::profile::{Profile, shipped};
+use emmc_card::sim::job::Job;
+use emmc_card::sim::run::{Run, RunResult};
+use emmc_units::Instant;
+
+const MIB: u64 = 1 << 20;
+
+/// A 64 MiB card of 512 KiB blocks: one die of two planes, pages of 16 KiB, a quarter of over-provisioning.
+fn small() -> Profile {
+    let mut profile = shipped::named("generic-8g").unwrap();
+    profile.name = "small".into();
+    profile.areas.user_bytes = 64 * MIB;
+    profile.areas.boot_bytes = 128 << 10;
+    profile.areas.rpmb_bytes = 128 << 10;
+    profile.areas.enhanced_groups_max = 0;
+    profile.nand.pages_per_block = 32;
+    profile.nand.over_provisioning = 0.25;
+    profile.nand.spare_blocks = 8;
+    profile.nand.factory_bad_blocks = 0;
+    profile.nand.native.endurance_spread = 0.0;
+    profile.nand.native.time_spread = 0.0;
+    profile.ftl.wear.static_gap = 0;
+    profile
+}
+
+fn device(profile: Profile, keep: Keep) -> Device {
+    Device::new(profile, DeviceOptions { keep, seed: 1 }).unwrap()
+}
+
+fn job(text: &str) -> Job {
+    Job::from_json(text, &mut |name| Err(name.into())).unwrap()
+}
+
+/// Runs a job on a new card; the card's own invariants hold at the end.
+fn run_on(profile: Profile, phases: &str) -> (Device, RunResult) {
+    run_more(device(profile, Keep::Nothing), phases, Instant::START)
+}
+
+fn run_more(device: Device, phases: &str, now: Instant) -> (Device, RunResult) {
+    let job = job(&format!("{{\"seed\": 3, \"phases\": [{phases}]}}"));
+    let (device, result) = Run::new(device, job, now).unwrap().complete().unwrap();
+    assert_eq!(device.audit(), Ok(()));
+    assert_eq!(device.nand().counters().violations, 0);
+    (device, result)
+}
+
+const MANY: &str = r#"{"kind": "fill"}, {"kind": "random", "amount": "1x", "queue_depth": 4, "read_share": 0.3},
+    {"kind": "hot_cold", "hot_share": 0.1, "write_share": 0.9, "amount": "0.5x"},
+    {"kind": "zipf", "s": 1.0, "scrambled": true, "amount": "0.5x", "cache": false},
+    {"kind": "mixed", "trim_share": 0.2, "amount": "0.5x"}, {"kind": "trim", "share": 0.1}, {"kind": "flush"},
+    {"kind": "idle", "seconds": 1}, {"kind": "power_cycle"}, {"kind": "random_read", "amount": "8MiB"},
+    {"kind": "trace", "records": "time_us,op,lba,sectors\n0,write,0,8\n50000,read,0,8\n50001,flush,0,0"}"#;
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let bytes = |seed: u64, step: u64| {
+        let job = job(&format!("{{\"seed\": {seed}, \"phases\": [{MANY}]}}"));
+        let mut run = Run::new(device(small(), Keep::Nothing), job, Instant::START).unwrap();
+        let mut done = (0, 0.0);
+        loop {
+            let progress = run.step(step).unwrap();
+            let now = (progress.phase, progress.done_share);
+            assert!(now.0 > done.0 || now.1 >= done.1, "{now:?} after {done:?}");
+            assert!((0.0..=1.0).contains(&progress.done_share));
+            done = now;
+            if progress.is_finished {
+                break;
+            }
+        }
+        assert_eq!(done, (11, 1.0));
+        serde_json::to_string(&run.finish().1).unwrap()
+    };
+    let one = bytes(7, 1000);
+    // The size of the steps plays no part.
+    assert_eq!(one, bytes(7, 7));
+    assert_ne!(one, bytes(8, 1000));
+}
+
+#[test]
+fn every_phase_runs_on_a_card_that_keeps_data_too() {
+    let phases = MANY.replace("\"power_cycle\"", "\"power_cycle\", \"notify\": false");
+    let (_, result) = run_more(device(small(), Keep::Data), &phases, Instant::START);
+    assert_eq!(result.phases.len(), 11);
+    let kinds: Vec<&str> = result.phases.iter().map(|phase| phase.kind).collect();
+    assert_eq!(kinds[..5], ["fill", "random", "hot_cold", "zipf", "mixed"]);
+    assert_eq!(result.read_errors, 0);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_runs() {
+    for (phase, rule) in [
+        (r#"{"kind": "fill", "area": "gp1"}"#, "phase 2 (fill): the card has no area Gp(0)"),
+        (
+            r#"{"kind": "random", "amount": "1x", "range": ["60MiB", "65MiB"]}"#,
+            "phase 2 (random): the range is sectors 122880 to 133120; the area has 131072",
+        ),
+        (
+            r#"{"kind": "random", "amount": "1x", "range": ["50%", "40%"]}"#,
+            "phase 2 (random): the range is sectors 65536 to 52424; the area has 131072",
+        ),
+        (
+            r#"{"kind": "random", "amount": "1x", "range": ["0B", "8KiB"], "block": "16KiB"}"#,
+            "phase 2 (random): a request takes 32 sectors and the range has 16",
+        ),
+        (
+            r#"{"kind": "trace", "records": "0 0 131065 8 0"}"#,
+            "phase 2 (trace): request 1 of the trace is sectors 131065 to 131073; the card has 131072 (\"wrap\": true brings them inside)",
+        ),
+        (
+            r#"{"kind": "power_cycle", "notify": false}"#,
+            "phase 2 (power_cycle): power that goes without notice needs a card that keeps its data",
+        ),
+    ] {
+        let job = job(&format!("{{\"phases\": [{{\"kind\": \"flush\"}}, {phase}]}}"));
+        let error = Run::new(device(small(), Keep::Nothing), job, Instant::START).unwrap_err();
+        assert_eq!(error.to_string(), format!("job: {rule}"), "{phase}");
+    }
+}

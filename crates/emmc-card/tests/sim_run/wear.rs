@@ -1,0 +1,68 @@
+//! Programs, erases and registers against arithmetic.
+
+use crate::{run_on, small};
+use emmc_card::nand::BlockHealth;
+
+#[test]
+fn programs_are_what_the_host_wrote_and_what_the_card_copied() {
+    // Without the cache, so that every write of the host reaches the layer; with a flush, so that nothing waits.
+    let phases = r#"{"kind": "fill"}, {"kind": "random", "amount": "6x", "cache": false}, {"kind": "flush"}"#;
+    let (_, result) = run_on(small(), phases);
+    assert_eq!(result.ftl.host_units, result.host_writes);
+    assert_eq!(result.nand_programs, result.host_writes + result.ftl.copied_units + result.ftl.padding_units);
+    assert_eq!(result.write_amplification, Some(result.nand_programs as f64 / result.host_writes as f64));
+    // rho is 0.8 less the blocks that are kept free: above the formula's 2.58 for blocks of 128 units.
+    let wa = result.phases[1].write_amplification.unwrap();
+    assert!((2.2..3.4).contains(&wa), "{wa}");
+    let copied: u64 = result.phases.iter().map(|phase| phase.copied_units).sum();
+    assert_eq!(copied, result.ftl.copied_units);
+}
+
+#[test]
+fn erases_are_the_programs_over_the_size_of_a_block() {
+    let (device, result) = run_on(small(), r#"{"kind": "fill"}, {"kind": "random", "amount": "10x"}"#);
+    let nand = device.nand();
+    let good = || nand.blocks().iter().zip(0u32..).filter(|(block, _)| block.health == BlockHealth::Good);
+    // What has been programmed since its block was last erased, block by block, and the rest in whole blocks.
+    let units_per_page = u64::from(nand.geometry().units_per_page);
+    let since: u64 = good().map(|(block, _)| u64::from(block.next_page) * units_per_page).sum();
+    let counted: u64 = good().map(|(block, _)| u64::from(block.erase_count)).sum();
+    assert_eq!(counted, result.erases);
+    let whole_blocks = (result.nand_programs - since) / u64::from(nand.geometry().units_per_block());
+    assert!(result.erases > 1000, "{}", result.erases);
+    // Every block of the main region was full when it was erased; only log blocks of the trim log may not have been.
+    assert!(
+        whole_blocks <= result.erases && result.erases <= whole_blocks + 2,
+        "{} against {whole_blocks}",
+        result.erases
+    );
+    assert_eq!(result.wear.histogram.iter().map(|bin| bin.blocks).sum::<u32>(), result.health.all.blocks);
+    assert_eq!((result.wear.min, result.wear.max), (result.health.all.min, result.health.all.max));
+}
+
+#[test]
+fn life_time_steps_at_the_volumes_that_the_arithmetic_says() {
+    let mut profile = small();
+    profile.nand.native.endurance = 50;
+    let share_of = |device: &emmc_card::device::Device| device.health().used_multi_bit.unwrap();
+    // Rewriting in order copies nothing, so mean erases = bytes written over the bytes of all blocks in turn.
+    let mut passes_at_step = Vec::new();
+    for passes in 1..=40u32 {
+        let phases = format!("{{\"kind\": \"sequential\", \"amount\": \"{passes}x\", \"block\": \"512KiB\"}}");
+        let (device, result) = run_on(profile.clone(), &phases);
+        let band = (share_of(&device) * 10.0) as u8 + 1;
+        assert_eq!(result.registers.life_time_b, Some(band.min(11)), "{passes} passes");
+        let programmed = result.nand_programs as f64 / result.host_writes as f64;
+        assert!((0.99..1.02).contains(&programmed), "{programmed}");
+        let blocks = f64::from(result.health.multi_bit.blocks);
+        let expected = (result.nand_programs as f64 / 128.0 - blocks).max(0.0) / blocks / 50.0;
+        assert!((share_of(&device) - expected).abs() < 0.022, "{passes}: {} against {expected}", share_of(&device));
+        if passes_at_step.len() + 1 < usize::from(band) {
+            passes_at_step.push(passes);
+        }
+    }
+    // A tenth of 50 erases of all blocks is so many passes over the user area, and the first filling is free.
+    assert!(passes_at_step.len() >= 4, "{passes_at_step:?}");
+    let gaps: Vec<u32> = passes_at_step.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| (5..=8).contains(gap)), "{passes_at_step:?}");
+}
