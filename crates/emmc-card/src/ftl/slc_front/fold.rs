@@ -1,0 +1,90 @@
+//! Folding: the oldest block of the log goes to the layer behind.
+
+use emmc_units::Instant;
+
+use super::{Durability, FtlError, Nand, SlcFront};
+use crate::nand::NandError;
+
+impl SlcFront {
+    /// Moves what is valid in the oldest block to the layer behind, flushes it there, and erases the block.
+    ///
+    /// The copies stay valid until then: a cut in between finds them again, with the same content.
+    pub(super) fn fold_oldest(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let Some(&block) = self.log.full.front() else { return Ok(now) };
+        let valid = self.log.valid_in(nand, block);
+        let units_per_page = nand.geometry().units_per_page;
+        let pages = valid.iter().map(|&(unit, physical)| (physical / units_per_page, unit)).collect();
+        let mut done = self.read_pages(nand, pages, now)?;
+        done = self.write_runs(nand, &valid, done)?;
+        if !valid.is_empty() || self.voids.wait_for_flush() {
+            done = done.max(self.inner.flush(nand, done)?);
+            self.voids.flushed();
+        }
+        for &(unit, _) in &valid {
+            self.log.index.remove(unit);
+        }
+        self.log.full.pop_front();
+        self.own.folds += 1;
+        self.own.copied_units += valid.len() as u64;
+        self.count();
+        self.free_block(nand, block, done)
+    }
+
+    /// Writes units to the layer behind, each run of neighbours at once.
+    pub(super) fn write_runs(
+        &mut self,
+        nand: &mut Nand,
+        valid: &[(u32, u32)],
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let unit_bytes = self.unit_bytes as usize;
+        let mut data = Vec::new();
+        let mut done = now;
+        for run in valid.chunk_by(|one, next| one.0 + 1 == next.0) {
+            if nand.keeps_data() {
+                data.clear();
+                for &(_, physical) in run {
+                    let start = data.len();
+                    data.resize(start + unit_bytes, 0);
+                    if let Some(bytes) = nand.unit_data(physical) {
+                        data[start..].copy_from_slice(bytes);
+                    }
+                }
+            }
+            let bytes = nand.keeps_data().then_some(&data[..]);
+            let count = run.len() as u32;
+            done = done.max(self.inner.write(nand, run[0].0, count, bytes, Durability::Buffered, now)?);
+        }
+        Ok(done)
+    }
+
+    /// Erases a block of which nothing is valid, and puts it back into the queue, or out of it where it went bad.
+    pub(super) fn free_block(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<Instant, FtlError> {
+        let failed = self.log.failed.iter().position(|&failed| failed == block);
+        match nand.erase(block, now) {
+            Ok(done) => {
+                match failed {
+                    Some(slot) => self.log.retired.push((self.log.failed.swap_remove(slot), done)),
+                    None => self.log.free.push_back(block),
+                }
+                Ok(done)
+            }
+            Err(NandError::EraseFailed { .. }) => {
+                self.log.failed.retain(|&other| other != block);
+                Ok(now)
+            }
+            Err(_) => Err(FtlError::PowerLost),
+        }
+    }
+
+    /// Marks blocks bad in which a program had failed.
+    pub(super) fn mark_retired(&mut self, nand: &mut Nand, now: Instant) {
+        self.log.retired.retain(|&(block, erased_at)| {
+            let is_due = erased_at <= now;
+            if is_due {
+                nand.mark_bad(block);
+            }
+            !is_due
+        });
+    }
+}

@@ -1,0 +1,106 @@
+//! Copies in the log that count no more, though they are newer than what lies behind.
+//!
+//! A unit that is written past the log, or trimmed, is taken out of the index at once; its copies stay in flash until
+//! their blocks are erased, and a scan would find them. A record, newer than they, voids them. It is made when the host
+//! is promised something (a durable write, a trim, a flush), after what takes their place is safe: until then the old
+//! content may come back. A unit with a void that is not recorded yet must not be programmed into the log.
+
+use emmc_units::Instant;
+
+use crate::ftl::FtlError;
+use crate::ftl::trim_log::{TrimLog, Trimmed};
+use crate::nand::Nand;
+
+/// Ranges that may wait for their records.
+const RANGES_MAX: usize = 32;
+
+/// Voids: recorded ones in flash, others in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Voids {
+    records: Option<TrimLog>,
+    /// First unit and count, not recorded yet.
+    waiting: Vec<(u32, u32)>,
+    /// Whether what takes the place of waiting ones is only buffered.
+    buffered: bool,
+}
+
+impl Voids {
+    /// Voids with their records in two blocks; with fewer there is no log, and so nothing to void.
+    pub(super) fn new(nand: &mut Nand, blocks: &[u32], units: u32) -> Self {
+        let records = (blocks.len() >= 2).then(|| TrimLog::new(nand, blocks, units));
+        Self { records, waiting: Vec::new(), buffered: false }
+    }
+
+    /// Copies of these units are void; `buffered`: their new content is not in flash yet.
+    pub(super) fn add(&mut self, first: u32, count: u32, buffered: bool) {
+        self.buffered |= buffered;
+        match self.waiting.last_mut() {
+            Some((start, known)) if *start + *known == first => *known += count,
+            _ => self.waiting.push((first, count)),
+        }
+    }
+
+    pub(super) fn are_settled(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn are_many(&self) -> bool {
+        self.waiting.len() > RANGES_MAX
+    }
+
+    /// Whether the layer behind must flush before a record is made, or a block of the log erased.
+    pub(super) fn wait_for_flush(&self) -> bool {
+        self.buffered
+    }
+
+    /// The layer behind has been flushed.
+    pub(super) fn flushed(&mut self) {
+        self.buffered = false;
+    }
+
+    /// Whether one of the units has a void without record.
+    pub(super) fn cover_any(&self, units: &[u32]) -> bool {
+        let covered = |unit: u32| self.waiting.iter().any(|&(first, count)| unit.wrapping_sub(first) < count);
+        !self.waiting.is_empty() && units.iter().any(|&unit| covered(unit))
+    }
+
+    /// Makes the records of all that wait. `in_log` as the index says.
+    pub(super) fn append(
+        &mut self,
+        nand: &mut Nand,
+        in_log: &dyn Fn(u32) -> bool,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let mut done = now;
+        if let Some(records) = &mut self.records {
+            for &(first, count) in &self.waiting {
+                done = records.append(nand, first, count, in_log, done)?;
+            }
+        }
+        self.waiting.clear();
+        Ok(done)
+    }
+
+    /// After a power cut: the recorded voids, and when they have been read.
+    pub(super) fn replay(&mut self, nand: &mut Nand, now: Instant) -> Result<(Vec<Trimmed>, Instant), FtlError> {
+        self.waiting.clear();
+        self.buffered = false;
+        match &mut self.records {
+            None => Ok((Vec::new(), now)),
+            Some(records) => records.replay(nand, now).map(|replay| (replay.trims, replay.done)),
+        }
+    }
+
+    /// After a power cut, once the index stands: records that may have been cut are made again.
+    pub(super) fn make_last(
+        &mut self,
+        nand: &mut Nand,
+        in_log: &dyn Fn(u32) -> bool,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        match &mut self.records {
+            Some(records) if nand.keeps_orders() => records.settle(nand, in_log, now),
+            _ => Ok(now),
+        }
+    }
+}

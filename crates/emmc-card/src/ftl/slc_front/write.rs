@@ -1,0 +1,191 @@
+//! Writing to the log, past it, and reading from both.
+
+use emmc_units::Instant;
+
+use super::{Durability, FtlError, Nand, SlcFront, fault};
+use crate::nand::{NO_UNIT, NandError};
+
+impl SlcFront {
+    /// Whether a write is large enough to go past the log, alone or as part of what it continues.
+    pub(super) fn goes_past(&mut self, first: u32, count: u32, durability: Durability) -> bool {
+        let continues = self.stream.goes_on && self.stream.end == first;
+        self.stream.units = if continues { self.stream.units.saturating_add(count) } else { count };
+        self.stream.end = first + count;
+        self.stream.goes_on = durability == Durability::Buffered;
+        let bytes = u64::from(self.stream.units) * u64::from(self.unit_bytes);
+        !self.log.is_usable() || self.bypass_bytes > 0 && bytes >= u64::from(self.bypass_bytes)
+    }
+
+    /// Writes to the layer behind; copies in the log become void once the new ones are safe.
+    pub(super) fn write_past(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        data: Option<&[u8]>,
+        durability: Durability,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let held = self.log.holds_any(first, count);
+        let mut done = self.inner.write(nand, first, count, data, durability, now)?;
+        if held && self.log.take_out(first, count) > 0 {
+            self.voids.add(first, count, durability == Durability::Buffered);
+        }
+        if durability != Durability::Buffered || self.voids.are_many() {
+            done = done.max(self.settle(nand, done)?);
+        }
+        Ok(done)
+    }
+
+    /// Makes durable that copies in the log are void. What has taken their place must be so before.
+    pub(super) fn settle(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        if self.voids.are_settled() {
+            return Ok(now);
+        }
+        let mut done = now;
+        if self.voids.wait_for_flush() {
+            done = self.inner.flush(nand, now)?;
+            self.voids.flushed();
+        }
+        let index = &self.log.index;
+        self.voids.append(nand, &|unit| index.get(unit).is_some(), done)
+    }
+
+    /// Programs the waiting page, padded where it is not full.
+    pub(super) fn program(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        if self.log.buffer.is_empty() {
+            return Ok(now);
+        }
+        let mut now = now;
+        if self.voids.cover_any(&self.log.buffer) {
+            // A record made later would void these copies too.
+            now = self.settle(nand, now)?;
+        }
+        let mut units = self.log.buffer.clone();
+        units.resize(nand.geometry().units_per_page as usize, NO_UNIT);
+        let (block, page, done) = loop {
+            let Some((block, room)) = self.open_block(nand, now)? else {
+                return self.spill(nand, now);
+            };
+            let page = nand.block(block).next_page;
+            // Nothing before the first page is done: so one that does not read tells a scan that the block is void.
+            now = if page == 0 { room } else { room.max(self.log.begun_at) };
+            match nand.program(block, page, &units, self.log.page_bytes(), now) {
+                Ok(done) => break (block, page, done),
+                Err(NandError::ProgramFailed { block }) => {
+                    self.log.failed.push(block);
+                    self.log.close();
+                }
+                Err(_) => return Err(FtlError::PowerLost),
+            }
+        };
+        if page == 0 {
+            self.log.begun_at = done;
+        }
+        self.own.padding_units += (units.len() - self.log.buffer.len()) as u64;
+        let first = nand.geometry().first_unit(block, page);
+        for (&unit, physical) in self.log.buffer.iter().zip(first..) {
+            self.log.index.set(unit, physical);
+            self.inner.supersede(unit);
+        }
+        self.log.clear_buffer();
+        if page + 1 == nand.pages_of(block) {
+            self.log.close();
+        }
+        self.count();
+        Ok(done)
+    }
+
+    /// The block to program next, and when folding has made room for it; `None` when too few blocks are left.
+    fn open_block(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<(u32, Instant)>, FtlError> {
+        let mut now = now;
+        if self.log.open.is_none() {
+            self.mark_retired(nand, now);
+            if self.log.is_low() {
+                self.own.foreground_stalls += 1;
+            }
+            while self.log.is_low() {
+                now = self.fold_oldest(nand, now)?;
+            }
+            if self.log.is_usable() {
+                self.log.open = self.log.free.pop_front();
+            }
+        }
+        Ok(self.log.open.map(|block| (block, now)))
+    }
+
+    /// The log has come to its end: what waits and what it still holds goes to the layer behind.
+    fn spill(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let mut done = now;
+        while self.log.has_full() {
+            done = self.fold_oldest(nand, done)?;
+        }
+        let unit_bytes = self.unit_bytes as usize;
+        let buffer = self.log.buffer.clone();
+        for (slot, &unit) in buffer.iter().enumerate() {
+            let data = self.log.page_bytes().map(|bytes| &bytes[slot * unit_bytes..][..unit_bytes]);
+            done = done.max(self.inner.write(nand, unit, 1, data, Durability::Buffered, now)?);
+        }
+        done = done.max(self.inner.flush(nand, done)?);
+        self.log.clear_buffer();
+        self.count();
+        Ok(done)
+    }
+
+    /// Reads units of which some may be in the log: each of its pages once, and runs of the others from behind.
+    pub(super) fn read_mixed(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        mut out: Option<&mut [u8]>,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let unit_bytes = self.unit_bytes as usize;
+        let mut done = now;
+        let mut pages: Vec<(u32, u32)> = Vec::new();
+        let mut behind = first;
+        for unit in first..=first + count {
+            let is_end = unit == first + count;
+            let waits = !is_end && self.log.buffer.contains(&unit);
+            let physical = if is_end || waits { None } else { self.log.index.get(unit) };
+            if !is_end && !waits && physical.is_none() {
+                continue;
+            }
+            if behind < unit {
+                let part = out
+                    .as_deref_mut()
+                    .map(|out| &mut out[(behind - first) as usize * unit_bytes..(unit - first) as usize * unit_bytes]);
+                done = done.max(self.inner.read(nand, behind, unit - behind, part, now)?);
+            }
+            behind = unit + 1;
+            if let Some(physical) = physical {
+                pages.push((physical / nand.geometry().units_per_page, unit));
+            }
+            if let (false, Some(out)) = (is_end, out.as_deref_mut()) {
+                self.copy_held(nand, unit, physical, &mut out[(unit - first) as usize * unit_bytes..][..unit_bytes]);
+            }
+        }
+        self.count();
+        Ok(done.max(self.read_pages(nand, pages, now)?))
+    }
+
+    /// Reads pages of the log, each once; `pages` holds one entry for each unit wanted.
+    pub(super) fn read_pages(
+        &self,
+        nand: &mut Nand,
+        mut pages: Vec<(u32, u32)>,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        pages.sort_unstable();
+        let geometry = *nand.geometry();
+        let mut done = now;
+        for units in pages.chunk_by(|one, other| one.0 == other.0) {
+            let physical = units[0].0 * geometry.units_per_page;
+            let (block, page) = (geometry.block_of(physical), geometry.page_of(physical));
+            let bytes = units.len() as u32 * geometry.unit_bytes;
+            done = done.max(nand.read(block, page, bytes, now).map_err(|error| fault(error, units[0].1))?);
+        }
+        Ok(done)
+    }
+}
