@@ -40,6 +40,8 @@ enum Work {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Background {
     work: Work,
+    /// Nothing was left to do when the card last looked; a command may change that.
+    exhausted: bool,
 }
 
 /// The rules of BKOPS_START and BKOPS_EN beyond their access classes.
@@ -87,13 +89,18 @@ impl Background {
                 Work::Automatic(at) if at <= now => (at, false),
                 _ => return Ok(None),
             };
-            self.work = Work::Rest;
-            match device.background(at)? {
+            // An error ends it all the same: a worn-out card has nothing to do any more.
+            (self.work, self.exhausted) = (Work::Rest, true);
+            let step = device.background(at)?;
+            self.exhausted = false;
+            match step {
                 // A step that took no time would be repeated without an end at the same instant.
                 Some(done) if manual => self.work = Work::Manual(done.max(at + Nanos(1))),
                 Some(done) => self.work = Work::Automatic(done.max(at + Nanos(1))),
-                None if manual => return Ok(Some(at)),
-                None => return Ok(None),
+                None => {
+                    self.exhausted = true;
+                    return Ok(manual.then_some(at));
+                }
             }
         }
     }
@@ -108,6 +115,7 @@ impl Background {
 
     /// A command has come: what the card does of its own waits until it is idle again.
     pub(crate) fn command(&mut self) {
+        self.exhausted = false;
         if matches!(self.work, Work::Automatic(_)) {
             self.work = Work::Rest;
         }
@@ -115,14 +123,14 @@ impl Background {
 
     /// The card has nothing to do for the host from `now` on.
     pub(crate) fn idle(&mut self, ext_csd: &[u8; EXT_CSD_BYTES], now: Instant) {
-        if ext_csd[BKOPS_EN] & 2 != 0 && self.work == Work::Rest {
+        if ext_csd[BKOPS_EN] & 2 != 0 && self.work == Work::Rest && !self.exhausted {
             self.work = Work::Automatic(now + IDLE_AFTER);
         }
     }
 
     /// Reset or power lost.
     pub(crate) fn stop(&mut self) {
-        self.work = Work::Rest;
+        *self = Self::default();
     }
 }
 

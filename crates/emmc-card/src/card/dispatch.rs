@@ -6,7 +6,7 @@ use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
 use super::legal::{Phase, concerns, is_legal};
-use super::{Area, Card, DataPhase, Reply};
+use super::{Area, Card, DataPhase, Reply, interrupt, queue, sd};
 
 /// Classes that a part has only if its CSD says so. Parts answer CMD55 and CMD56 without listing class 8.
 const OPTIONAL_CLASSES: [u8; 5] = [1, 3, 9, 10, 11];
@@ -17,6 +17,8 @@ impl Card {
     /// The host sends a command.
     pub fn handle_command(&mut self, index: u8, argument: u32, now: Instant) -> Reply {
         self.settle(now);
+        self.status.begin();
+        self.features.background.command();
         let after_app_cmd = std::mem::take(&mut self.after_app_cmd);
         let command = match after_app_cmd {
             true => Command::decode_app(index, argument, self.kind),
@@ -30,7 +32,11 @@ impl Card {
         if !concerns(&command, self.rca) {
             return Reply::SILENT;
         }
-        if !is_legal(state, &command) || !self.gate(&command) {
+        let legal = match self.kind {
+            CardKind::Emmc => is_legal(state, &command),
+            CardKind::Sd => sd::is_legal(state, &command),
+        };
+        if !legal || !self.gate(&command) || !self.features_allow(&command) {
             self.status.raise(R1::ILLEGAL_COMMAND);
             return Reply::SILENT;
         }
@@ -45,6 +51,7 @@ impl Card {
         if !matches!(reply.response, Response::R1(_) | Response::R1b(_) | Response::R6 { .. }) {
             self.status.pass_untold();
         }
+        self.schedule_background(now);
         reply
     }
 
@@ -72,9 +79,42 @@ impl Card {
             return false;
         }
         match command {
+            // A card that is selected already cannot be selected.
+            Command::SelectCard { rca } if *rca == self.rca => {
+                matches!(self.phase, Phase::In(State::Stby | State::Dis))
+            }
             Command::SetBlockLen { .. } => !self.interface.is_ddr(),
             Command::SendTuningBlock => self.interface.takes_tuning(),
             Command::ReadSingleBlock { .. } | Command::WriteBlock { .. } => !self.has_native_sectors(),
+            _ => true,
+        }
+    }
+
+    /// Whether features that are switched on let a command pass.
+    fn features_allow(&self, command: &Command) -> bool {
+        use Command as C;
+        if self.features.boot.is_active && !matches!(command, C::GoIdleState | C::GoPreIdleState) {
+            return false;
+        }
+        let queues = self.is_queueing();
+        if queues && !queue::is_legal(command, self.features.queue.is_empty()) {
+            return false;
+        }
+        match command {
+            C::BootInitiation => self.can_boot(),
+            C::StopTransmission { hpi: true, .. } if self.phase == Phase::In(State::Prg) => {
+                interrupt::is_interrupt(&self.device.kept().ext_csd, command)
+            }
+            C::SetWriteProt { .. }
+            | C::ClrWriteProt { .. }
+            | C::SendWriteProt { .. }
+            | C::SendWriteProtType { .. } => self.has_groups(),
+            C::QueuedTaskParams(_)
+            | C::QueuedTaskAddress { .. }
+            | C::ExecuteReadTask { .. }
+            | C::ExecuteWriteTask { .. }
+            | C::CmdqTaskMgmt(_) => queues,
+            C::Sd(command) => self.sd_allows(*command),
             _ => true,
         }
     }
@@ -89,9 +129,11 @@ impl Card {
             let uses_count = matches!(command, Command::ReadMultipleBlock { .. } | Command::WriteMultipleBlock { .. });
             if !uses_count {
                 self.block_count = None;
+                self.forget_sd_count();
             }
             let erases =
-                matches!(command, Command::EraseGroupStart { .. } | Command::EraseGroupEnd { .. } | Command::Erase(_));
+                matches!(command, Command::EraseGroupStart { .. } | Command::EraseGroupEnd { .. } | Command::Erase(_))
+                    || sd::is_erase(command);
             if !erases && self.erase.abandon() {
                 self.status.raise(R1::ERASE_RESET);
             }
@@ -110,7 +152,14 @@ impl Card {
             Command::SendCsd { .. } => Reply::with(Response::R2(self.csd().bytes)),
             Command::SendCid { .. } => Reply::with(Response::R2(self.device.kept().cid)),
             Command::GoInactiveState { .. } => self.go_inactive(),
-            Command::SendStatus { .. } => self.answer(),
+            Command::SendStatus { sqs: true, .. } if self.is_queueing() => self.queue_status(now),
+            Command::SendStatus { hpi, .. } => {
+                let reply = self.answer();
+                if hpi && interrupt::is_interrupt(&self.device.kept().ext_csd, command) {
+                    self.interrupt(now);
+                }
+                reply
+            }
             Command::AppCmd { .. } => {
                 self.after_app_cmd = true;
                 self.answer()
@@ -137,6 +186,20 @@ impl Card {
             Command::Erase(erase) => self.erase(erase, now),
             Command::LockUnlock => self.lock_unlock(now),
             Command::SetTime => self.set_time(now),
+            Command::SleepAwake { sleep, .. } => self.sleep_awake(sleep, now),
+            Command::SetWriteProt { address } => self.set_write_prot(address, now),
+            Command::ClrWriteProt { address } => self.clr_write_prot(address, now),
+            Command::SendWriteProt { address } => self.send_write_prot(address, false, now),
+            Command::SendWriteProtType { address } => self.send_write_prot(address, true, now),
+            Command::GenCmd { argument } => self.gen_cmd(argument, now),
+            Command::BootInitiation => self.boot(now),
+            Command::QueuedTaskParams(params) => self.queue_params(params),
+            Command::QueuedTaskAddress { address } => self.queue_address(address, now),
+            Command::ExecuteReadTask { task_id } => self.execute_task(task_id, true, now),
+            Command::ExecuteWriteTask { task_id } => self.execute_task(task_id, false, now),
+            Command::CmdqTaskMgmt(management) => self.manage_tasks(management, now),
+            Command::Sd(command) => self.execute_sd(command, now),
+            Command::App(command) => self.execute_app(command, now),
             // What is left is without an effect, or no state lets it come here.
             _ => Reply::SILENT,
         }

@@ -26,6 +26,11 @@ pub(crate) struct EraseSequence {
 }
 
 impl EraseSequence {
+    /// The sectors from the first to the last, if both were told; the sequence is over.
+    pub(super) fn take_range(&mut self) -> Option<(u64, u64)> {
+        self.first.take().zip(self.last.take())
+    }
+
     /// Another command came in between; answers whether there was anything to forget.
     pub(super) fn abandon(&mut self) -> bool {
         self.last = None;
@@ -148,7 +153,7 @@ impl Card {
     }
 
     /// Gives up sectors `first..end`, but for protected ones.
-    fn give_up(
+    pub(super) fn give_up(
         &mut self,
         area: Area,
         first: u64,
@@ -156,7 +161,15 @@ impl Card {
         kind: TrimKind,
         now: Instant,
     ) -> Result<Instant, StorageError> {
-        Ok(self.device.trim(area, first, end - first, kind, now)?.done)
+        let runs = self.erasable(area, first, end);
+        if runs.iter().map(|(_, sectors)| sectors).sum::<u64>() < end - first {
+            self.status.raise(R1::WP_ERASE_SKIP);
+        }
+        let mut done = now;
+        for (first, sectors) in runs {
+            done = done.max(self.device.trim(area, first, sectors, kind, now)?.done);
+        }
+        Ok(done)
     }
 
     /// Erases what secure trims have marked, and every copy of it.

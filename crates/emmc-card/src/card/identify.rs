@@ -75,7 +75,7 @@ impl Card {
                 Self::answer_busy(r1, self.busy_until)
             }
             (State::Tran | State::Data, false) => {
-                self.transfer = None;
+                self.end_transfer();
                 self.phase = Phase::In(State::Stby);
                 Reply::SILENT
             }
@@ -83,8 +83,7 @@ impl Card {
                 self.phase = Phase::In(State::Dis);
                 Reply::SILENT
             }
-            (_, true) => self.illegal(),
-            (_, false) => Reply::SILENT,
+            _ => Reply::SILENT,
         }
     }
 

@@ -19,7 +19,7 @@ const CORRECTLY_PRG_SECTORS_NUM: usize = 242;
 const HPI_FEATURES: usize = 503;
 
 /// What a card in `prg` is busy with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Busy {
     /// A write of so many sectors, which began then.
     Write {
@@ -41,6 +41,7 @@ pub(crate) enum Busy {
     /// POWER_OFF_NOTIFICATION with POWER_OFF_LONG or SLEEP_NOTIFICATION.
     PowerOff,
     /// Anything else: it runs to its end.
+    #[default]
     Other,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Absent on purpose: what a legal command may still be refused for (`gate` in `dispatch`, and each command itself).
 
-use emmc_regs::command::Command;
+use emmc_regs::command::{Command, SdCommand};
 use emmc_regs::r1::State;
 
 /// Whether power and mode let the card take commands at all.
@@ -32,6 +32,8 @@ pub(crate) fn is_legal(state: State, command: &Command) -> bool {
     use State as S;
     let states: &[State] = match command {
         C::GoIdleState | C::GoPreIdleState => return true,
+        // Only before anything else has come (`gate`).
+        C::BootInitiation => &[S::Idle],
         C::SendOpCond { .. } => &[S::Idle],
         C::AllSendCid => &[S::Ready],
         C::SetRelativeAddr { .. } => &[S::Ident],
@@ -77,7 +79,6 @@ pub(crate) fn is_legal(state: State, command: &Command) -> bool {
         | C::GoIrqState
         | C::ProtocolRd { .. }
         | C::ProtocolWr { .. }
-        | C::BootInitiation
         | C::Sd(_)
         | C::App(_)
         | C::Manufacturer { .. }
@@ -97,6 +98,7 @@ pub(crate) fn concerns(command: &Command, own_rca: u16) -> bool {
         | C::AppCmd { rca }
         | C::SleepAwake { rca, .. } => rca == own_rca,
         C::StopTransmission { rca, hpi } => !hpi || rca == own_rca,
+        C::Sd(SdCommand::SendStatus { rca, .. }) => rca == own_rca,
         _ => true,
     }
 }

@@ -19,6 +19,8 @@ const STORE: Nanos = Nanos::from_micros(500);
 /// The longest password.
 const PASSWORD_BYTES: usize = 16;
 
+const USER_WP: usize = 171;
+
 const SET_PWD: u8 = 1;
 const CLR_PWD: u8 = 2;
 const LOCK_UNLOCK: u8 = 4;
@@ -123,7 +125,7 @@ impl Card {
 
     /// The data of CMD42 is there.
     pub(super) fn use_lock_data(&mut self, bytes: &[u8], now: Instant) -> Instant {
-        let order = order(bytes);
+        let order = order(bytes).filter(|_| !self.password_is_disabled());
         if order == Some(Order::ForceErase) && (!self.lock.is_locked() || !self.takes_force_erase()) {
             self.status.raise(R1::LOCK_UNLOCK_FAILED);
             return now;
@@ -137,6 +139,11 @@ impl Card {
             return self.done_or_failed(erased, now);
         }
         now + STORE
+    }
+
+    /// USER_WP.PERM_PSWD_DIS: the password is switched off for ever.
+    fn password_is_disabled(&self) -> bool {
+        self.is_emmc() && self.ext_csd_byte(USER_WP) >> 7 == 1
     }
 
     /// A permanently write protected card is not erased by force.

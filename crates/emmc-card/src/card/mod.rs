@@ -13,10 +13,12 @@ mod background;
 mod boot;
 mod bus_mode;
 mod cache_control;
+mod class6;
 mod context;
 mod dispatch;
 mod erase;
 mod exception;
+mod features;
 mod ffu;
 mod identify;
 mod interrupt;
@@ -32,10 +34,13 @@ mod queue;
 mod read;
 mod reply;
 mod rpmb;
+mod sd;
 mod sleep;
 mod status;
+mod streams;
 mod switch;
 mod transfer;
+mod vendor;
 mod write;
 mod write_protect;
 
@@ -51,11 +56,14 @@ use crate::profile::Profile;
 use access::AccessRules;
 use bus_mode::Interface;
 use erase::EraseSequence;
+use features::Features;
 use legal::Phase;
 use lock::Lock;
+use sd::SdState;
 use status::Status;
 use transfer::Transfer;
 
+pub use ffu::firmware_image;
 pub use reply::{DataBlock, DataPhase, DataStatus, Reply};
 
 /// A virtual card with its commands.
@@ -85,6 +93,8 @@ pub struct Card {
     test_pattern: Vec<u8>,
     /// What CMD49 said, the last time.
     host_time: Option<Box<[u8]>>,
+    features: Features,
+    sd: SdState,
 }
 
 impl Card {
@@ -112,6 +122,8 @@ impl Card {
             transfer: None,
             test_pattern: Vec::new(),
             host_time: None,
+            features: Features::default(),
+            sd: SdState::default(),
         };
         card.start(access::Reset::Power, Instant::START);
         Ok(card)
@@ -138,7 +150,8 @@ impl Card {
 
     /// The next instant at which the card changes by itself; absent: it waits for the host.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        matches!(self.phase, Phase::In(State::Prg | State::Dis)).then_some(self.busy_until)
+        let busy = matches!(self.phase, Phase::In(State::Prg | State::Dis)).then_some(self.busy_until);
+        busy.into_iter().chain(self.features.background.poll_timeout()).min()
     }
 
     /// Time has come to `now`.
@@ -148,6 +161,7 @@ impl Card {
 
     /// What was under way and is over at `now` is over.
     fn settle(&mut self, now: Instant) {
+        self.settle_background(now);
         if now >= self.busy_until {
             match self.phase {
                 Phase::In(State::Prg) => self.phase = Phase::In(State::Tran),
@@ -200,6 +214,7 @@ impl Card {
     fn program_until(&mut self, done: Instant) {
         self.phase = Phase::In(State::Prg);
         self.busy_until = done;
+        self.features.busy = std::mem::take(&mut self.features.next_busy);
     }
 
     /// Turns what went wrong below into status bits; a lost supply switches the card off.

@@ -27,6 +27,7 @@ const RST_N_FUNCTION: usize = 162;
 impl Card {
     /// Power goes at `now`.
     pub fn power_off(&mut self, now: Instant) {
+        self.features_power_off();
         self.device.power_off(now);
         self.phase = Phase::Off;
         self.transfer = None;
@@ -38,6 +39,7 @@ impl Card {
     pub fn power_on(&mut self, now: Instant) -> Result<Instant, StorageError> {
         self.phase = Phase::Off;
         let recovered = self.device.power_on(now)?;
+        let recovered = if self.is_emmc() { self.apply_partitioning(recovered) } else { recovered };
         self.start(Reset::Power, recovered);
         self.initialized_at = recovered + INITIALIZATION;
         Ok(self.initialized_at)
@@ -85,6 +87,9 @@ impl Card {
             if reset == Reset::Power && register[USE_NATIVE_SECTOR] & 1 == 1 {
                 register[DATA_SECTOR_SIZE] = register[NATIVE_SECTOR_SIZE];
             }
+            self.reset_features(reset);
+        } else {
+            self.reset_sd(reset == Reset::Power);
         }
         self.apply_interface();
     }

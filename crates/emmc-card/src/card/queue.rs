@@ -9,6 +9,7 @@
 //! Source: JESD84-B51 clause 6.6.39 and the queue's registers; Linux's cqhci as host.
 //! Assumed: that a task that is not ready, a slot in use, an empty slot and a count of 0 are illegal commands.
 
+mod commands;
 mod rules;
 #[cfg(test)]
 mod tests;

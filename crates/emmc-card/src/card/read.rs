@@ -1,7 +1,8 @@
 //! Reads of an area: CMD17, CMD18.
 //!
 //! Sectors are fetched ahead of the host in chunks: whole counted transfers up to a limit, open-ended ones in chunks that
-//! grow, since the card cannot know where the host will stop.
+//! grow, since the card cannot know where the host will stop. The flash works on the next chunk while the last one crosses
+//! the bus: all are asked for at the instant of the command.
 
 use std::collections::VecDeque;
 
@@ -54,7 +55,10 @@ impl Card {
     /// CMD18.
     pub(super) fn read_multiple(&mut self, address: u32, now: Instant) -> Reply {
         let count = self.block_count.take().unwrap_or_default();
-        let blocks = blocks_of(count);
+        if let Some(reply) = self.read_stream(count, now) {
+            return reply;
+        }
+        let blocks = blocks_of(count).or_else(|| self.take_sd_count());
         self.read_at(address, blocks, now)
     }
 
@@ -142,11 +146,11 @@ impl Card {
     pub(super) fn read_block(&mut self, now: Instant) -> Option<DataBlock> {
         let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
         if read.fetched.is_empty() && !read.halted {
-            read.started = read.started.max(now);
             self.fetch(false);
         }
         let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
-        let block = read.fetched.pop_front()?;
+        let mut block = read.fetched.pop_front()?;
+        block.at = block.at.max(now);
         read.left = read.left.map(|left| left - 1);
         if read.left == Some(0) {
             self.end_transfer();

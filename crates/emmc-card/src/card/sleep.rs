@@ -9,6 +9,9 @@ use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_regs::r1::State;
 use emmc_units::{Instant, Nanos};
 
+use super::legal::Phase;
+use super::{Card, Reply};
+
 const S_A_TIMEOUT: usize = 217;
 
 /// Where CMD5 takes a card, and when it is there; `None`: the command is illegal.
@@ -26,6 +29,17 @@ pub(crate) fn switch(
     // 100 ns x 2^n, at most 2^23; 0 means that the part does not say.
     let allowed_ns = 100u64 << ext_csd[S_A_TIMEOUT].min(0x17);
     Some((next, now + Nanos(allowed_ns / 10)))
+}
+
+impl Card {
+    /// CMD5.
+    pub(super) fn sleep_awake(&mut self, sleep: bool, now: Instant) -> Reply {
+        let Phase::In(state) = self.phase else { return Reply::SILENT };
+        let Some((next, done)) = switch(&self.device.kept().ext_csd, state, sleep, now) else { return self.illegal() };
+        let r1 = self.r1();
+        self.phase = Phase::In(next);
+        Self::answer_busy(r1, done)
+    }
 }
 
 #[cfg(test)]

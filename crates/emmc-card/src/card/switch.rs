@@ -9,7 +9,7 @@ use emmc_regs::r1::R1;
 use emmc_units::{Instant, Nanos};
 
 use super::access::{AccessRules, writable};
-use super::{Card, Reply, accessed};
+use super::{Card, Reply, accessed, queue};
 use crate::profile::RegisterImage;
 
 /// What a switch takes that only changes a register.
@@ -84,17 +84,6 @@ impl Card {
         self.ext_csd()[usize::from(index)] = AccessRules::readable(index, new);
     }
 
-    /// Bytes that a feature keeps by rules of its own, once-only ones among them; absent: the common rules apply.
-    fn feature_switch(
-        &mut self,
-        _index: u8,
-        _old: u8,
-        _new: u8,
-        _now: Instant,
-    ) -> Result<Option<Instant>, SwitchError> {
-        Ok(None)
-    }
-
     /// What a byte does besides being kept.
     ///
     /// Errors: the value does not suit the part or the moment.
@@ -133,7 +122,8 @@ impl Card {
             boot @ 1..=2 => self.device.sectors(accessed(boot)) > 0,
             _ => false,
         };
-        if !boot_exists || self.device.sectors(accessed(new)) == 0 {
+        let queue_allows = queue::check_mode(&self.device.kept().ext_csd, self.is_queueing(), Some(new)).is_ok();
+        if !boot_exists || self.device.sectors(accessed(new)) == 0 || !queue_allows {
             return Err(SwitchError);
         }
         Ok(now + if (old ^ new) & 7 != 0 { AREA_SWITCH } else { PLAIN })
@@ -158,7 +148,7 @@ impl Card {
 }
 
 /// Whether a value is one of those that the field table names, where it names all.
-fn is_meaningful(index: u8, value: u8) -> bool {
+pub(super) fn is_meaningful(index: u8, value: u8) -> bool {
     let Some(field) = field_at(index.into()) else { return false };
     let named = |known: &(u64, &str)| known.0 == u64::from(value);
     // Named values of these cover only some of their bits.

@@ -56,6 +56,16 @@ pub(crate) enum Purpose {
     Lock,
     /// CMD49.
     Time,
+    /// CMD56 to the card.
+    Maker,
+    /// CMD25 to RPMB; `reliable` is what its CMD23 said.
+    Rpmb {
+        reliable: bool,
+    },
+    /// CMD25 to FFU_ARG.
+    Firmware,
+    /// A packed command: its header, and the data of a write.
+    Packed,
 }
 
 impl Card {
@@ -91,6 +101,9 @@ impl Card {
     /// The next block for the host, which has crossed the bus at the instant that comes with it; absent: there is none.
     pub fn poll_data(&mut self, now: Instant) -> Option<DataBlock> {
         self.settle(now);
+        if let Some(acknowledge) = self.features.boot.acknowledge.take() {
+            return Some(acknowledge);
+        }
         match &mut self.transfer {
             Some(Transfer::Read(_)) => self.read_block(now),
             Some(Transfer::Send(_)) => self.send_block(now),
@@ -125,6 +138,10 @@ impl Card {
     pub(super) fn end_transfer(&mut self) {
         self.transfer = None;
         self.phase = Phase::In(State::Tran);
+        self.features.queue.finish();
+        if std::mem::take(&mut self.features.boot.is_active) {
+            self.phase = Phase::PreIdle;
+        }
     }
 
     /// Bytes are to come from the host; the card is in `state` meanwhile.
@@ -171,6 +188,9 @@ impl Card {
             Purpose::Csd => self.store_csd(&bytes, now),
             Purpose::Lock => self.use_lock_data(&bytes, now),
             Purpose::Time => self.store_time(bytes, now),
+            Purpose::Maker | Purpose::Rpmb { .. } | Purpose::Firmware | Purpose::Packed => {
+                self.use_stream(purpose, &bytes, now)
+            }
         };
         if self.phase != Phase::Off {
             self.program_until(done);

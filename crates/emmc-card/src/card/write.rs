@@ -3,10 +3,11 @@
 //! Blocks are gathered and handed down together, when the count of CMD23 is reached, CMD12 comes, or a limit is met; the
 //! time that the device takes counts from the command, as if it had worked on them while they came.
 
-use emmc_regs::command::DataDirection;
+use emmc_regs::command::{DataDirection, SetBlockCount};
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
+use super::interrupt::Busy;
 use super::legal::Phase;
 use super::read::blocks_of;
 use super::transfer::Transfer;
@@ -53,14 +54,22 @@ pub(crate) struct WriteTransfer {
 impl Card {
     /// CMD24.
     pub(super) fn write_single(&mut self, address: u32, now: Instant) -> Reply {
+        let one = SetBlockCount { blocks: 1, ..SetBlockCount::default() };
+        if let Some(reply) = self.write_stream(address, one, now) {
+            return reply;
+        }
         self.write_at(address, Some(1), WriteFlags::default(), true, now)
     }
 
     /// CMD25.
     pub(super) fn write_multiple(&mut self, address: u32, now: Instant) -> Reply {
         let count = self.block_count.take().unwrap_or_default();
+        if let Some(reply) = self.write_stream(address, count, now) {
+            return reply;
+        }
         let flags = WriteFlags { reliable: count.reliable_write, force: count.forced_programming };
-        self.write_at(address, blocks_of(count), flags, false, now)
+        let blocks = blocks_of(count).or_else(|| self.take_sd_count());
+        self.write_at(address, blocks, flags, false, now)
     }
 
     fn write_at(
@@ -108,6 +117,7 @@ impl Card {
             halted: false,
         }));
         self.phase = Phase::In(State::Rcv);
+        self.sd.well_written = 0;
         let ready = now + self.device.bus().command();
         DataPhase { direction: DataDirection::Write, block_bytes: 512, blocks, ready }
     }
@@ -148,8 +158,11 @@ impl Card {
     }
 
     /// Why a sector cannot be written: it lies past the end, or is protected.
-    fn write_fault(&self, area: Area, sector: u64) -> Option<R1> {
-        (sector >= self.device.sectors(area)).then_some(R1::OUT_OF_RANGE)
+    pub(super) fn write_fault(&self, area: Area, sector: u64) -> Option<R1> {
+        if sector >= self.device.sectors(area) {
+            return Some(R1::OUT_OF_RANGE);
+        }
+        self.is_protected(area, sector).then_some(R1::WP_VIOLATION)
     }
 
     /// Hands the gathered blocks down.
@@ -170,7 +183,10 @@ impl Card {
         let result = self.device.write(area, first, sectors, flags, data, started);
         let Some(Transfer::Write(write)) = &mut self.transfer else { return };
         match result {
-            Ok(done) => write.done = write.done.max(done.done),
+            Ok(done) => {
+                write.done = write.done.max(done.done);
+                self.sd.well_written += sectors;
+            }
             Err(error) => {
                 write.halted = true;
                 self.note_error(&error);
@@ -186,6 +202,8 @@ impl Card {
             return now;
         }
         let done = write.done.max(now);
+        self.features.next_busy = Busy::Write { sectors: self.sd.well_written, from: write.started };
+        self.features.queue.finish();
         self.program_until(done);
         done
     }

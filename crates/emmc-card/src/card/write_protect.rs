@@ -80,6 +80,22 @@ impl WriteProtect {
         true
     }
 
+    /// The runs of sectors `first..end` that are not protected: first sector and length, in order.
+    pub(crate) fn gaps(&self, area: Area, first: u64, end: u64) -> Vec<(u64, u64)> {
+        let mut gaps = Vec::new();
+        let mut at = first;
+        for &(_, start, length) in self.groups.range((area, 0, 0)..(area, end, 0)).map(|(run, _)| run) {
+            if start > at {
+                gaps.push((at, start - at));
+            }
+            at = at.max(start + length);
+        }
+        if at < end {
+            gaps.push((at, end - at));
+        }
+        gaps
+    }
+
     /// CMD30: one bit a group, the first in the lowest; CMD31 with `types`: two bits a group.
     ///
     /// Shape: as the card sends it, the highest byte first. Groups past the area's end are 0.
@@ -225,7 +241,9 @@ mod tests {
         let mut protect = WriteProtect::default();
         protect.set(&register(0), Area::User, 0, GROUP);
         assert_eq!(protect.of(Area::User, GROUP / 2, 1), Some(Protection::Temporary));
+        assert_eq!(protect.gaps(Area::User, 5, 2 * GROUP), [(GROUP, GROUP)]);
         assert!(protect.clear(Area::User, GROUP / 2, GROUP / 4));
+        assert_eq!(protect.gaps(Area::User, 5, 2 * GROUP), [(5, 2 * GROUP - 5)]);
         assert_eq!(protect.of(Area::User, 0, GROUP), None, "the whole of it is free");
     }
 

@@ -1,0 +1,89 @@
+//! The queue's commands: CMD44 to CMD48, and the queue status in CMD13.
+
+use emmc_regs::command::{QueuedTaskParams, Response, TaskManagement};
+use emmc_regs::r1::R1;
+use emmc_units::{Instant, Nanos};
+
+use super::{Task, is_enabled};
+use crate::card::read::ReadRequest;
+use crate::card::write::WriteRequest;
+use crate::card::{Card, Reply};
+use crate::device::WriteFlags;
+
+/// What dropping tasks takes. Assumed.
+const DISCARD: Nanos = Nanos::from_micros(50);
+
+impl Card {
+    /// Whether queue mode is on.
+    pub(in crate::card) fn is_queueing(&self) -> bool {
+        self.is_emmc() && is_enabled(&self.device.kept().ext_csd)
+    }
+
+    /// CMD44.
+    pub(in crate::card) fn queue_params(&mut self, params: QueuedTaskParams) -> Reply {
+        let ext_csd = &self.device.kept().ext_csd;
+        match self.features.queue.announce(ext_csd, params) {
+            Ok(()) => self.answer(),
+            Err(_) => self.illegal(),
+        }
+    }
+
+    /// CMD45.
+    pub(in crate::card) fn queue_address(&mut self, address: u32, now: Instant) -> Reply {
+        let Some(params) = self.features.queue.announced() else { return self.illegal() };
+        let blocks = u64::from(params.blocks);
+        let sector = self.check_blocks(Some(params.blocks.into())).and_then(|()| self.sector_at(address));
+        let in_range = sector.and_then(|sector| {
+            let fits = sector + blocks <= self.device.sectors(self.area());
+            if fits { Ok(()) } else { Err(R1::OUT_OF_RANGE) }
+        });
+        if let Err(bits) = in_range {
+            self.features.queue.forget_announced();
+            return self.refuse(bits);
+        }
+        match self.features.queue.queue(address, now) {
+            Ok(()) => self.answer(),
+            Err(_) => self.illegal(),
+        }
+    }
+
+    /// CMD13 with SQS: the queue status register in place of the card status.
+    pub(in crate::card) fn queue_status(&mut self, now: Instant) -> Reply {
+        Reply::with(Response::R1(R1(self.features.queue.status(now))))
+    }
+
+    /// CMD46, or CMD47 to write.
+    pub(in crate::card) fn execute_task(&mut self, task_id: u8, read: bool, now: Instant) -> Reply {
+        let Ok(task) = self.features.queue.start(task_id, read, now) else { return self.illegal() };
+        let lba = match self.sector_at(task.address) {
+            Ok(lba) => lba,
+            Err(bits) => {
+                self.features.queue.finish();
+                return self.refuse(bits);
+            }
+        };
+        let r1 = self.r1();
+        let data = self.start_task(&task, lba, now);
+        Self::answer_with(r1, data)
+    }
+
+    fn start_task(&mut self, task: &Task, lba: u64, now: Instant) -> crate::card::DataPhase {
+        let (area, blocks) = (self.area(), Some(u32::from(task.params.blocks)));
+        if task.params.read {
+            return self.start_reading(ReadRequest { area, lba, blocks }, now);
+        }
+        let flags = WriteFlags { reliable: task.params.reliable_write, force: task.params.forced_programming };
+        self.start_writing(WriteRequest { area, lba, blocks, flags }, false, now)
+    }
+
+    /// CMD48.
+    pub(in crate::card) fn manage_tasks(&mut self, management: TaskManagement, now: Instant) -> Reply {
+        if self.features.queue.manage(management).is_err() {
+            return self.illegal();
+        }
+        let r1 = self.r1();
+        let done = now + DISCARD;
+        self.program_until(done);
+        Self::answer_busy(r1, done)
+    }
+}

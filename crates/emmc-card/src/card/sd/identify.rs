@@ -1,0 +1,75 @@
+//! Identification of an SD card: CMD8, ACMD41, CMD11, CMD3.
+
+use emmc_regs::command::Response;
+use emmc_regs::ocr::Ocr;
+use emmc_regs::r1::State;
+use emmc_units::Instant;
+
+use crate::card::legal::Phase;
+use crate::card::{Card, Reply};
+
+/// The window of CMD8 that SD cards take: 2.7 V to 3.6 V.
+const VOLTAGE: u8 = 1;
+/// All supply windows of an OCR.
+const WINDOWS: u32 = 0x00ff_8000;
+
+impl Card {
+    /// CMD8: the card echoes what it can take, or keeps silent.
+    pub(super) fn send_if_cond(&mut self, voltage: u8, pattern: u8) -> Reply {
+        if voltage != VOLTAGE {
+            return Reply::SILENT;
+        }
+        self.sd.knows_host = true;
+        Reply::with(Response::R7 { voltage, pattern })
+    }
+
+    /// ACMD41: the host says which supply and whether it knows high capacity; the card says when it is ready.
+    ///
+    /// A card of high capacity is never ready for a host that does not know of it.
+    pub(super) fn sd_send_op_cond(&mut self, host: Ocr, now: Instant) -> Reply {
+        let own = Ocr(self.device.kept().ocr);
+        // Whether the card takes 1.8 V, and how it is addressed, is told only when it is ready.
+        let busy = Ocr(own.0 & WINDOWS);
+        if host.0 & WINDOWS == 0 {
+            return Reply::with(Response::R3(busy));
+        }
+        if host.0 & own.0 & WINDOWS == 0 {
+            self.phase = Phase::Inactive;
+            return Reply::SILENT;
+        }
+        let is_large = own.contains(Ocr::CCS);
+        let host_knows = self.sd.knows_host && host.contains(Ocr::CCS);
+        if now < self.initialized_at || is_large && !host_knows {
+            return Reply::with(Response::R3(busy));
+        }
+        let agreed = own.contains(Ocr::S18A) && host.contains(Ocr::S18A) && host_knows && !self.sd.low_voltage;
+        self.sd.low_voltage_agreed = agreed;
+        self.phase = Phase::In(State::Ready);
+        let mut answer = busy.with(Ocr::POWERED_UP);
+        for (bit, is_set) in [(Ocr::CCS, is_large), (Ocr::S18A, agreed)] {
+            if is_set {
+                answer = answer.with(bit);
+            }
+        }
+        Reply::with(Response::R3(answer))
+    }
+
+    /// CMD11: lines go to 1.8 V, if ACMD41 agreed on that.
+    pub(super) fn voltage_switch(&mut self) -> Reply {
+        if !self.sd.low_voltage_agreed {
+            return self.illegal();
+        }
+        let reply = self.answer();
+        self.sd.low_voltage = true;
+        reply
+    }
+
+    /// CMD3: the card chooses an address, another one each time.
+    pub(super) fn send_relative_addr(&mut self) -> Reply {
+        let r1 = self.r1();
+        self.sd.addresses = self.sd.addresses.wrapping_add(1).max(1);
+        self.rca = self.sd.addresses;
+        self.phase = Phase::In(State::Stby);
+        Reply::with(Response::r6(self.rca, r1))
+    }
+}

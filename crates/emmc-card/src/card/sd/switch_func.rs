@@ -1,0 +1,156 @@
+//! CMD6: functions of an SD card, checked or switched, and the bus mode that follows from them.
+//!
+//! Only the first group (access mode) has a choice here; command system, driver strength and current limit have their
+//! default alone.
+
+use emmc_regs::bits::set_bits;
+use emmc_regs::command::SwitchFunc;
+use emmc_units::Instant;
+
+use crate::card::{Card, Reply};
+use crate::device::Bus;
+use crate::profile::BusMode;
+
+/// Bytes of the status that CMD6 answers with.
+const STATUS_BYTES: usize = 64;
+/// What a host chooses who wants a group to stay as it is; as a result: the group cannot be switched so.
+const AS_IT_IS: u8 = 15;
+/// The largest current at any function. Assumed: the most of default speed.
+const CURRENT_MA: u64 = 200;
+
+/// Functions of the access mode group, by number.
+const HIGH_SPEED: u8 = 1;
+const SDR50: u8 = 2;
+const SDR104: u8 = 3;
+const DDR50: u8 = 4;
+
+/// What is chosen now: the access mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Functions {
+    access_mode: u8,
+}
+
+/// Access modes that a card offers, one bit each.
+fn offered(fastest: BusMode, low_voltage: bool) -> u16 {
+    let high = fastest >= BusMode::SdHigh;
+    let mut modes = 1 | u16::from(high) << HIGH_SPEED;
+    if low_voltage {
+        for (mode, number) in [(BusMode::Sdr50, SDR50), (BusMode::Ddr50, DDR50), (BusMode::Sdr104, SDR104)] {
+            if fastest >= mode {
+                modes |= 1 << number;
+            }
+        }
+    }
+    modes
+}
+
+/// The functions that a request leads to, one for each group; 15 where a group cannot.
+fn result(request: &SwitchFunc, modes: u16, now: Functions) -> [u8; 6] {
+    let mut result = [0; 6];
+    for (group, (wanted, chosen)) in request.functions.iter().zip(&mut result).enumerate() {
+        let (support, current) = if group == 0 { (modes, now.access_mode) } else { (1, 0) };
+        *chosen = match *wanted {
+            AS_IT_IS => current,
+            function if support >> function & 1 == 1 => function,
+            _ => AS_IT_IS,
+        };
+    }
+    result
+}
+
+/// The status: what each group offers, what it would be or is switched to.
+fn status(modes: u16, functions: [u8; 6]) -> [u8; STATUS_BYTES] {
+    let mut status = [0; STATUS_BYTES];
+    let possible = !functions.contains(&AS_IT_IS);
+    set_bits(&mut status, 511, 496, if possible { CURRENT_MA } else { 0 });
+    for (group, function) in (0u16..).zip(functions) {
+        let support = if group == 0 { modes } else { 1 };
+        // Bit 15 says that a group can be left as it is.
+        set_bits(&mut status, 415 + 16 * group, 400 + 16 * group, u64::from(support | 1 << 15));
+        set_bits(&mut status, 379 + 4 * group, 376 + 4 * group, function.into());
+    }
+    status
+}
+
+impl Card {
+    /// CMD6.
+    pub(super) fn switch_func(&mut self, request: SwitchFunc, now: Instant) -> Reply {
+        let modes = offered(self.device.profile().controller.bus_max, self.sd.low_voltage);
+        let functions = result(&request, modes, self.sd.functions);
+        let reply = self.send_register(status(modes, functions).to_vec(), now);
+        // A group that cannot be switched keeps all of them as they are. The new mode counts after the status.
+        if request.set && !functions.contains(&AS_IT_IS) {
+            self.sd.functions = Functions { access_mode: functions[0] };
+            self.apply_functions();
+        }
+        reply
+    }
+
+    /// ACMD6: one line or four; the other codes are reserved.
+    pub(super) fn set_bus_width(&mut self, code: u8) -> Reply {
+        match code {
+            0 => self.sd.four_lines = false,
+            2 => self.sd.four_lines = true,
+            _ => return self.refuse(emmc_regs::r1::R1::ERROR),
+        }
+        self.apply_functions();
+        self.answer()
+    }
+
+    /// The device's bus runs as the host chose.
+    pub(super) fn apply_functions(&mut self) {
+        let mode = match (self.sd.four_lines, self.sd.functions.access_mode) {
+            (false, HIGH_SPEED) => BusMode::Hs52x1,
+            (false, _) => BusMode::Legacy1,
+            (true, HIGH_SPEED) => BusMode::SdHigh,
+            (true, SDR50) => BusMode::Sdr50,
+            (true, SDR104) => BusMode::Sdr104,
+            (true, DDR50) => BusMode::Ddr50,
+            (true, _) => BusMode::SdDefault,
+        };
+        let host_hz = self.device.profile().controller.bus_clock_hz();
+        *self.device.bus_mut() = Bus::clocked(mode, host_hz);
+    }
+
+    /// Whether tuning makes sense: SDR50 and SDR104.
+    pub(in crate::card) fn takes_sd_tuning(&self) -> bool {
+        matches!(self.sd.functions.access_mode, SDR50 | SDR104)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use emmc_regs::bits::bits;
+
+    fn request(set: bool, access_mode: u8, command_system: u8) -> SwitchFunc {
+        SwitchFunc { set, functions: [access_mode, command_system, 15, 15, 15, 15] }
+    }
+
+    #[test]
+    fn the_voltage_decides_what_is_offered() {
+        assert_eq!(offered(BusMode::SdDefault, true), 0b0_0001);
+        assert_eq!(offered(BusMode::SdHigh, true), 0b0_0011);
+        assert_eq!(offered(BusMode::Sdr104, false), 0b0_0011);
+        assert_eq!(offered(BusMode::Sdr104, true), 0b1_1111);
+        assert_eq!(offered(BusMode::Sdr50, true), 0b0_0111);
+    }
+
+    #[test]
+    fn a_function_that_is_not_there_is_told_by_15() {
+        let now = Functions { access_mode: 1 };
+        assert_eq!(result(&request(true, 3, 0), 0b11, now), [15, 0, 0, 0, 0, 0]);
+        assert_eq!(result(&request(true, 1, 1), 0b11, now), [1, 15, 0, 0, 0, 0]);
+        assert_eq!(result(&request(true, 15, 15), 0b11, now), [1, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_status_has_its_fields_where_hosts_look() {
+        // Linux reads bytes 12..14 of the group offers (byte 13 bit 1: high speed) and byte 16's low half for group 1.
+        let answer = status(0b11, [1, 0, 0, 0, 0, 0]);
+        assert_eq!((answer[13], answer[16] & 0xf), (0b11, 1));
+        assert_eq!((bits(&answer, 511, 496), bits(&answer, 431, 416)), (200, 0x8001));
+        let refused = status(0b11, [15, 0, 0, 0, 0, 0]);
+        assert_eq!((bits(&refused, 511, 496), refused[16] & 0xf), (0, 15));
+    }
+}
