@@ -113,6 +113,12 @@ impl AccessRules {
             self.set_this_cycle = [0; EXT_CSD_BYTES];
         }
     }
+
+    /// Takes back that one-time bits of a byte were programmed, and their value: settings that were never committed.
+    pub(crate) fn unburn(&mut self, register: &mut [u8; EXT_CSD_BYTES], index: u8) {
+        self.burnt[usize::from(index)] = 0;
+        register[usize::from(index)] = self.factory[usize::from(index)];
+    }
 }
 
 /// The field of a byte that CMD6 can write on a part of this revision.

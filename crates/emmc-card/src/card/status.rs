@@ -14,12 +14,20 @@ const OF_LAST_COMMAND: u32 = R1::COM_CRC_ERROR.0 | R1::ILLEGAL_COMMAND.0 | R1::S
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
     raised: u32,
+    /// What of it the present command raised.
+    fresh: u32,
 }
 
 impl Status {
+    /// A command arrives.
+    pub(crate) fn begin(&mut self) {
+        self.fresh = 0;
+    }
+
     /// Sets bits: in this command's answer if that is still to be made, else in the next.
     pub(crate) fn raise(&mut self, bits: R1) {
         self.raised |= bits.0;
+        self.fresh |= bits.0;
     }
 
     /// The bits for an answer; they clear by being told.
@@ -29,12 +37,12 @@ impl Status {
 
     /// A legal command whose answer carries no status has passed.
     pub(crate) fn pass_untold(&mut self) {
-        self.raised &= !OF_LAST_COMMAND;
+        self.raised &= !OF_LAST_COMMAND | self.fresh;
     }
 
     /// Forgets everything: power cycle or reset.
     pub(crate) fn clear(&mut self) {
-        self.raised = 0;
+        *self = Self::default();
     }
 }
 
@@ -47,6 +55,8 @@ mod tests {
         let mut status = Status::default();
         status.raise(R1::ILLEGAL_COMMAND);
         status.raise(R1::WP_VIOLATION);
+        status.pass_untold();
+        status.begin();
         status.pass_untold();
         assert_eq!(status.take(), R1::WP_VIOLATION);
         assert_eq!(status.take(), R1(0));
