@@ -11,6 +11,7 @@ impl PageFtl {
         self.map.audit()?;
         self.check_units(nand)?;
         self.check_blocks(nand)?;
+        self.mapping_cache.as_ref().map_or(Ok(()), |cache| cache.audit(nand))?;
         match nand.counters().violations {
             0 => Ok(()),
             count => Err(format!("the contract of the flash was broken {count} times")),

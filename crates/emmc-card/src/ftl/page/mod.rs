@@ -12,7 +12,7 @@
 //! the word lines that hold data; [`Durability::Flash`] does not, so a later program that is interrupted may take such a
 //! page with it.
 //!
-//! Absent on purpose: a cache of the map (`mapping_cache`), an SLC front (`slc_front`), reads that disturb.
+//! Absent on purpose: what a cache of the map costs (`mapping_cache`), an SLC front (`slc_front`), reads that disturb.
 
 mod audit;
 mod collect;
@@ -29,6 +29,7 @@ use emmc_units::Instant;
 
 use super::gc::Victims;
 use super::map::Map;
+use super::mapping_cache::MappingCache;
 use super::pool::{Pool, TakeOrder};
 use super::trim_log::TrimLog;
 use super::wear::Levelling;
@@ -45,6 +46,8 @@ const LOW_BLOCKS_MIN: u32 = 2;
 #[derive(Debug)]
 pub struct PageFtl {
     spec: RegionSpec,
+    /// All blocks, those of mapping pages too.
+    owned: Vec<u32>,
     geometry: Geometry,
     /// Units of a block, and pages, in the region's mode.
     block_units: u32,
@@ -69,6 +72,7 @@ pub struct PageFtl {
     programmed_by: Instant,
     /// Units that wait in memory and of which the flash holds nothing that counts.
     fresh: Vec<u32>,
+    mapping_cache: Option<MappingCache>,
     trim_log: Option<TrimLog>,
     log_blocks: Vec<u32>,
     /// Discards that the log does not know yet: first unit and count.
@@ -136,6 +140,7 @@ impl PageFtl {
             worn_out: false,
             programmed_by: Instant::START,
             fresh: Vec::new(),
+            mapping_cache: None,
             trim_log: config.trim_frees.then(|| TrimLog::new(nand, &log_blocks, spec.units)),
             log_blocks,
             discards: Vec::new(),
@@ -143,8 +148,33 @@ impl PageFtl {
             keeps_data: nand.keeps_data(),
             stats: FtlStats::default(),
             scratch: collect::Scratch::default(),
+            owned: spec.blocks.clone(),
             spec: spec.clone(),
         }
+    }
+
+    /// The same with only part of its map in memory. What collecting changes in the map is not charged to the cache.
+    pub fn with_mapping_cache(mut self, cache: MappingCache) -> Self {
+        self.owned.extend(cache.blocks());
+        self.mapping_cache = Some(cache);
+        self
+    }
+
+    /// The mapping pages of units are in memory when it answers.
+    #[inline]
+    fn touch_map(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        dirty: bool,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let Some(cache) = &mut self.mapping_cache else { return Ok(now) };
+        let touched = cache.touch_run(nand, first, count, dirty, now);
+        (self.stats.map_misses, self.stats.map_writes) = (cache.misses(), cache.writes());
+        self.worn_out |= touched == Err(FtlError::WornOut);
+        touched
     }
 
     fn state(&mut self, block: u32) -> &mut BlockState {
@@ -246,7 +276,7 @@ impl Ftl for PageFtl {
     }
 
     fn blocks(&self) -> &[u32] {
-        &self.spec.blocks
+        &self.owned
     }
 
     fn stats(&self) -> &FtlStats {

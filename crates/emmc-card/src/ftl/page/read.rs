@@ -15,6 +15,7 @@ impl PageFtl {
         mut out: Option<&mut [u8]>,
         now: Instant,
     ) -> Result<Instant, FtlError> {
+        let now = self.touch_map(nand, first, count, false, now)?;
         let unit_bytes = self.geometry.unit_bytes as usize;
         let mut in_flash = Vec::new();
         for index in 0..count {

@@ -103,7 +103,7 @@ impl Bench {
     }
 }
 
-/// 128 units a block, 40 blocks: 34 full of data, 2 for the log.
+/// 64 units a block, 40 blocks: 34 full of data, 2 for the log.
 fn plain(config: &FtlConfig) -> Bench {
     Bench::new(&flash(CellMode::Slc), config, 40, 34 * 64, Keep::Nothing)
 }
@@ -168,7 +168,8 @@ fn every_policy_keeps_every_unit_under_random_writes() {
     for gc in policies {
         for (separate_gc, hot_cold) in [(false, false), (true, false), (true, true)] {
             let config = FtlConfig { gc, separate_gc, hot_cold, ..config() };
-            let mut bench = plain(&config);
+            // 32 blocks of data, 2 of the log, 3 frontiers, and one more than are kept free.
+            let mut bench = Bench::new(&flash(CellMode::Slc), &config, 40, 32 * 64, Keep::Nothing);
             bench.fill();
             for _ in 0..50 {
                 bench.overwrite(200).unwrap();

@@ -23,6 +23,7 @@ impl PageFtl {
         if self.worn_out {
             return Err(FtlError::WornOut);
         }
+        let now = self.touch_map(nand, first, count, true, now)?;
         let mapped_before = self.map.mapped();
         for unit in first..first + count {
             let old = self.map.clear(unit);

@@ -23,7 +23,8 @@ impl PageFtl {
         if self.worn_out {
             return Err(FtlError::WornOut);
         }
-        let (mut ready, mut done) = (now, now);
+        let mut ready = self.touch_map(nand, first, count, true, now)?;
+        let mut done = ready;
         for index in 0..count {
             let unit = first + index;
             let role = self.host_role(unit);
