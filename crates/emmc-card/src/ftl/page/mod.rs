@@ -35,7 +35,7 @@ use super::trim_log::TrimLog;
 use super::wear::Levelling;
 use super::{Durability, Ftl, FtlError, FtlStats, RegionSpec, TrimKind};
 use crate::nand::{BlockHealth, Geometry, NO_UNIT, Nand};
-use crate::profile::{FtlConfig, TRIM_LOG_BLOCKS};
+use crate::profile::{FtlConfig, GcPolicy, TRIM_LOG_BLOCKS};
 use frontier::Frontier;
 
 /// Blocks that must stay free while others are collected: one to copy to, one because the last one freed may have to
@@ -54,6 +54,7 @@ pub struct PageFtl {
     block_pages: u32,
     map: Map,
     pool: Pool,
+    gc: GcPolicy,
     victims: Victims,
     levelling: Levelling,
     frontiers: Vec<Frontier>,
@@ -127,6 +128,7 @@ impl PageFtl {
             block_pages: geometry.pages_in(spec.mode),
             map: Map::new(spec.units, &geometry, range.clone()),
             pool: Pool::with_blocks(&own, spec.spares, order, nand),
+            gc: config.gc,
             victims: Victims::new(config.gc, range.clone(), block_units, spec.seed),
             levelling: Levelling::new(config.wear.static_gap, own.len() as u32),
             frontiers: vec![Frontier::new(stripe_units, stripe_bytes); roles.count()],
@@ -277,6 +279,10 @@ impl Ftl for PageFtl {
 
     fn blocks(&self) -> &[u32] {
         &self.owned
+    }
+
+    fn valid_in(&self, block: u32) -> Option<u32> {
+        self.spec.blocks.contains(&block).then(|| self.map.valid_in(block))
     }
 
     fn stats(&self) -> &FtlStats {
