@@ -67,7 +67,12 @@ pub(crate) fn open_one(source: &str, sysroot: Option<&Path>) -> anyhow::Result<C
 #[cfg(feature = "sim")]
 fn open_virtual(source: &str, profile: &str) -> anyhow::Result<CardData> {
     let card = crate::virtual_card::Powered::named(profile)?;
-    Ok(card.device.card_data(source))
+    let mut data = card.device.card_data(source);
+    for (argument, reply) in emmc_card::card::vendor_replies(&card.device) {
+        let format = VendorFormat::Reply { family: Some("micron".into()), argument: Some(argument) };
+        data.reports.push(SavedReport { format, content: reply.to_vec() });
+    }
+    Ok(data)
 }
 
 /// Says that there are no virtual cards in this build.

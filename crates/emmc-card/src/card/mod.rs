@@ -65,6 +65,7 @@ use transfer::Transfer;
 
 pub use ffu::firmware_image;
 pub use reply::{DataBlock, DataPhase, DataStatus, Reply};
+pub use vendor::vendor_replies;
 
 /// A virtual card with its commands.
 #[derive(Debug)]

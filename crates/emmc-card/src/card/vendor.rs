@@ -22,6 +22,15 @@ const MOST: u32 = 0xfffe;
 /// MIDs of the CID by which hosts know a Micron part.
 const MICRON: [u8; 2] = [0x13, 0xfe];
 
+/// The report of a card that was never asked for it by command: arguments and replies; none where the part has none.
+pub fn vendor_replies(device: &Device) -> Vec<(u32, [u8; REPORT_BYTES])> {
+    if !MICRON.contains(&device.kept().cid[0]) || device.profile().kind != emmc_regs::CardKind::Emmc {
+        return Vec::new();
+    }
+    let log = PowerLog::default();
+    [0x11, 0x21, 0x23, 0x25].map(|argument| (argument, report(device, &log, argument))).to_vec()
+}
+
 /// What CMD56 with this argument answers.
 pub(crate) fn report(device: &Device, power: &PowerLog, argument: u32) -> [u8; REPORT_BYTES] {
     let mut reply = Reply([0; REPORT_BYTES]);

@@ -8,6 +8,7 @@ use emmc_units::Instant;
 use super::op::{Area, StorageError, WriteFlags};
 use super::{Device, health};
 use crate::nand::CellMode;
+use crate::profile::RegionRole;
 use crate::sim::Rng;
 
 /// Sectors of one write while the card is filled: 1 MiB.
@@ -21,10 +22,13 @@ impl Device {
         let mut rng = Rng::new(self.options.seed ^ 0xa6e);
         let config = &self.profile.nand;
         let rated = |mode: CellMode| f64::from(health::rating(config, mode)) * share;
+        let system = self.storage.blocks_of(RegionRole::System);
         let nand = &mut self.storage.nand;
         for block in 0..nand.geometry().blocks {
             let stray = 0.95 + 0.1 * rng.unit_f64();
-            let count = rated(nand.block(block).mode) * stray;
+            // Boot areas and RPMB are written far less than the rest.
+            let part = if system.contains(&block) { 0.1 } else { 1.0 };
+            let count = rated(nand.block(block).mode) * stray * part;
             nand.set_erase_count(block, count.round() as u32);
         }
         self.fill(now, &mut rng)
@@ -46,6 +50,14 @@ impl Device {
             let lba = rng.below(sectors / 8) * 8;
             now = self.write(Area::User, lba, 8, WriteFlags::default(), data, now)?.done;
         }
-        Ok(self.flush(now)?.done)
+        now = self.flush(now)?.done;
+        // Then it rests, and tidies up as far as it ever does.
+        for _ in 0..self.storage.nand.geometry().blocks {
+            match self.background(now)? {
+                Some(done) => now = done,
+                None => break,
+            }
+        }
+        Ok(now)
     }
 }

@@ -217,6 +217,8 @@ impl Device {
         self.writable()?;
         self.storage.nand.passed(now);
         let durability = self.durability(area, flags);
+        let inverted = data.filter(|_| self.erases_to_ones()).map(op::inverted);
+        let data = inverted.as_deref().or(data);
         let result =
             self.path.write(&mut self.storage, WriteRequest { area, lba, sectors, flags, durability }, data, now);
         self.note(result)
@@ -231,11 +233,20 @@ impl Device {
         area: Area,
         lba: u64,
         sectors: u32,
-        out: Option<&mut [u8]>,
+        mut out: Option<&mut [u8]>,
         now: Instant,
     ) -> Result<HostDone, StorageError> {
         self.powered()?;
-        self.path.read(&mut self.storage, area, lba, sectors, out, now)
+        let done = self.path.read(&mut self.storage, area, lba, sectors, out.as_deref_mut(), now)?;
+        if let Some(out) = out.filter(|_| self.erases_to_ones()) {
+            out.iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        Ok(done)
+    }
+
+    /// ERASED_MEM_CONT. The layers below erase to zeros: where ones are wanted, all content is inverted on its way.
+    fn erases_to_ones(&self) -> bool {
+        self.registers.ext_csd[181] & 1 == 1
     }
 
     /// Gives up the content of sectors.

@@ -42,6 +42,11 @@ impl HostDone {
     }
 }
 
+/// Content with every bit the other way round.
+pub(super) fn inverted(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| !byte).collect()
+}
+
 /// Why the storage refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
