@@ -164,6 +164,7 @@ fn live(drive: &mut Drive) -> Result<(u32, bool), String> {
         if ended == Ended::Cut {
             cuts += 1;
             drive.come_back()?;
+            ended = Ended::Done;
         }
     }
     finish(drive, ended)?;

@@ -78,9 +78,19 @@ impl Drive {
                 self.go_on(done);
                 Ok(Ended::Done)
             }
-            Err(FtlError::PowerLost) => Ok(Ended::Cut),
-            Err(FtlError::WornOut) => Ok(Ended::WornOut),
-            Err(error) => Err(format!("{op:?}: {error}")),
+            Err(error) => self.ended(error).map_err(|what| format!("{op:?}: {what}")),
+        }
+    }
+
+    /// What an error means for the run.
+    fn ended(&self, error: FtlError) -> Result<Ended, String> {
+        match error {
+            FtlError::PowerLost if self.subject.nand().off_since().is_none() => {
+                Err("power lost, it says, and it is on".into())
+            }
+            FtlError::PowerLost => Ok(Ended::Cut),
+            FtlError::WornOut => Ok(Ended::WornOut),
+            error => Err(error.to_string()),
         }
     }
 
@@ -112,9 +122,7 @@ impl Drive {
             match self.subject.background(self.now) {
                 Ok(Some(done)) => self.now = self.now.max(done),
                 Ok(None) => break,
-                Err(FtlError::PowerLost) => return Ok(Ended::Cut),
-                Err(FtlError::WornOut) => return Ok(Ended::WornOut),
-                Err(error) => return Err(format!("background work: {error}")),
+                Err(error) => return self.ended(error).map_err(|what| format!("background work: {what}")),
             }
         }
         Ok(Ended::Done)
@@ -138,7 +146,7 @@ impl Drive {
         match self.subject.read(unit, &mut bytes, self.now) {
             Ok(_) => Ok(Some(content::read(unit, &bytes))),
             Err(FtlError::Uncorrectable { .. }) => Ok(Some(Seen::Uncorrectable)),
-            Err(FtlError::PowerLost) => Ok(None),
+            Err(FtlError::PowerLost) if self.subject.nand().off_since().is_some() => Ok(None),
             Err(error) => Err(format!("reading unit {unit}: {error}")),
         }
     }

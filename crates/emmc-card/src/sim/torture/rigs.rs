@@ -2,11 +2,12 @@
 //! merging never rest.
 
 use super::subject::{Layer, Subject};
+use crate::ftl::mapping_cache::MappingCache as MappingPages;
 use crate::ftl::{self, RegionSpec};
 use crate::nand::{CellMode, Geometry, Keep, Nand};
 use crate::profile::{
     CellConfig, Failures, FtlConfig, GcPolicy, Mapping, MappingCache, NandConfig, Segment, SegmentOrder, SlcCache,
-    WearLevelling,
+    TRIM_LOG_BLOCKS, WearLevelling,
 };
 use crate::sim::Rng;
 
@@ -34,19 +35,23 @@ fn layer(rng: &mut Rng) -> Layer {
         config.slc_cache =
             Some(SlcCache { blocks: 5, low_blocks: pick(rng, &[1, 2]), bypass_bytes, idle_fold: chance(rng, 2) });
     }
-    let blocks = 40;
-    let geometry = Geometry::new(&nand, blocks, UNIT_BYTES);
-    let slc_blocks = config.slc_cache.map_or(0, |cache| cache.blocks);
-    let data_blocks = 8 + rng.below(5) as u32;
+    let mode = if chance(rng, 6) { nand.cell.single_bit() } else { nand.cell };
+    // As many blocks as a layout gives the layers at least, and a few more.
+    let (data, spare_blocks) = (8 + rng.below(5) as u32, 3);
+    let front = config.slc_cache.map_or(0, |cache| cache.blocks);
+    let geometry = Geometry::new(&nand, 0, UNIT_BYTES);
+    let units = data * geometry.units_in(mode) - rng.below(5) as u32;
+    let map = config.mapping_cache.map_or(0, |cache| MappingPages::blocks_for(&cache, units, &geometry));
+    let room = working_room(&config) + TRIM_LOG_BLOCKS + map + rng.below(4) as u32;
+    let geometry = Geometry::new(&nand, front + data + room + spare_blocks, UNIT_BYTES);
     let spec = RegionSpec {
-        blocks: (0..blocks - pick(rng, &[8, 12, 16])).collect(),
-        mode: if chance(rng, 6) { nand.cell.single_bit() } else { nand.cell },
-        units: 0,
-        spares: 3,
-        slc_blocks,
+        blocks: (0..geometry.blocks).collect(),
+        mode,
+        units,
+        spares: spare_blocks,
+        slc_blocks: front,
         seed: rng.next_u64(),
     };
-    let spec = RegionSpec { units: data_blocks * geometry.units_in(spec.mode) - rng.below(5) as u32, ..spec };
     let name = format!(
         "{:?} {:?}{}{}, {} dies, {} planes, {} units a page, {} pages a block",
         nand.cell,
@@ -61,6 +66,14 @@ fn layer(rng: &mut Rng) -> Layer {
     let mut nand = Nand::new(&nand, geometry, rng.next_u64()).keeping(Keep::Data);
     let ftl = ftl::build(&config, &spec, &mut nand);
     Layer { name, nand, ftl }
+}
+
+/// Blocks beyond those that hold the units, without which a layer cannot work.
+fn working_room(config: &FtlConfig) -> u32 {
+    match &config.segment {
+        Some(segment) => segment.open_aus + segment.random_logs + 2,
+        None => 1 + u32::from(config.separate_gc) + u32::from(config.hot_cold) + config.gc_low_blocks + 1,
+    }
 }
 
 fn cell(rng: &mut Rng, bits: u32, endurance: u32) -> CellConfig {
@@ -115,7 +128,7 @@ fn pages(rng: &mut Rng) -> FtlConfig {
         GcPolicy::Windowed(4),
         GcPolicy::CostBenefit,
     ];
-    let mapping_cache = MappingCache { pages: pick(rng, &[2, 5]), units_per_page: pick(rng, &[8, 32]) };
+    let mapping_cache = MappingCache { pages: pick(rng, &[2, 5]), units_per_page: pick(rng, &[16, 32]) };
     FtlConfig {
         mapping: Mapping::Page,
         unit_bytes: UNIT_BYTES,
@@ -128,7 +141,7 @@ fn pages(rng: &mut Rng) -> FtlConfig {
         mapping_cache: chance(rng, 4).then_some(mapping_cache),
         slc_cache: None,
         segment: None,
-        trim_frees: !chance(rng, 8),
+        trim_frees: true,
     }
 }
 
