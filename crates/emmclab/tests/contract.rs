@@ -202,6 +202,21 @@ fn study_documents() {
     documents("study", &all);
 }
 
+#[cfg(feature = "sim")]
+#[test]
+fn sim_documents() {
+    let folder = scratch("sim_documents");
+    let job = r#"{"phases": [{"kind": "sequential", "amount": "4MiB"}, {"kind": "random", "amount": "1MiB", "read_share": 0.5},
+        {"kind": "trim", "share": 0.1}, {"kind": "flush"}]}"#;
+    let job = save(&folder, "job.json", job);
+    let card = folder.join("card").display().to_string();
+    documents("sim-profiles", &[words("sim profiles"), words("sim profiles generic-8g")]);
+    documents("sim-create", &[words(&format!("sim create {card} --profile toshiba-7au"))]);
+    documents("sim-info", &[words(&format!("sim info {card}")), words("sim info --profile apalis-imx8qm-16g")]);
+    let run = |rest: &str| words(&format!("sim run --job {job} {rest}"));
+    documents("sim-run", &[run(&card), run("--profile generic-8g")]);
+}
+
 /// The arguments on each line, `{PATH}` being a file of testdata.
 fn words_of(lines: &str) -> Vec<Vec<String>> {
     lines.lines().map(words).collect()

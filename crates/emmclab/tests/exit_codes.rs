@@ -89,6 +89,7 @@ fn three_is_not_supported_or_unknown() {
     let text = testdata("seeds_console/extcsd_health.txt");
     let field = emmclab(["show", &text, "--field", "SEC_COUNT"]).exits(3);
     assert_eq!(field.stderr, format!("emmclab: {text}: SEC_COUNT: this source does not tell it\n"));
+    #[cfg(not(feature = "sim"))]
     for args in [&["show", "sim:s0j56"] as &[&str], &["study", "sim:s0j56"], &["snapshot", "sim:s0j56", "-o", "-"]] {
         let run = emmclab(args).exits(3);
         assert!(run.stderr.starts_with("emmclab: sim:s0j56: not supported: "), "{run:?}");
