@@ -14,16 +14,18 @@
 //! | `CMD2 0 -> R2 *` | any value; `R2 fe014e*` starts so |
 //! | `CMD8 0 -> R1 tran, read 200 x 1` | data follows: direction, bytes a block, blocks (`inf`: until CMD12) |
 //! | `CMD13! 0` | the command arrives with a wrong checksum, which nobody answers |
-//! | `data 01 00*1ff -> ok` | a block to the card: `ok`, `busy` (taken, and the card is busy), `rejected`, `ignored` |
+//! | `data 01 00*1ff -> ok` | a block to the card: `ok`, `busy` (taken, and the card is busy), `rejected`, `ignored`; or nothing |
 //! | `data! 00*200 -> rejected` | a block with a wrong checksum |
 //! | `data @5 -> ok` | 512 bytes of pattern 5; patterns differ |
-//! | `data inf`, `expect 00*200`, `expect @5`, `expect nothing` | what the card sends next |
+//! | `expect 00*200`, `expect @5`, `expect nothing` | what the card sends next |
 //! | `expect ~2 0b` | the next block has these bytes at its byte 2 |
 //! | `wait`, `wait 5ms` | until the card is no longer busy; so long |
+//! | `start`, `took > 5ms`, `took < 5ms` | how long the steps since `start` took |
 //! | `state tran` | the state; `none`: it has none |
 //! | `ext_csd[179] == 1`, `ext_csd[212..216] == 00100000`, `ext_csd[246] & 3 == 1` | bytes as CMD8 would tell them |
 //! | `power off`, `power on`, `reset` | power, RST_n |
 //! | `cut N` | power goes at the Nth program or erase from now |
+//! | `spoil 10` | the flash page that holds this sector of the user area stops reading |
 //! | `repeat N` ... `end` | steps again and again; N is decimal; `$` in an argument or pattern is the round, from 0 |
 //!
 //! Time passes between steps: 10 microseconds each.
@@ -66,7 +68,10 @@ fn every_script_passes() {
 #[test]
 fn a_wrong_script_fails_and_names_its_line() {
     for (text, fault) in [
-        ("identify\nCMD13 10000 -> R1 stby", "2: CMD13 10000: expected R1 stby, found R1 tran READY_FOR_DATA (00000900)"),
+        (
+            "identify\nCMD13 10000 -> R1 stby",
+            "2: CMD13 10000: expected R1 stby, found R1 tran READY_FOR_DATA (00000900)",
+        ),
         ("identify\nCMD13 10000 -> R1 00000901", "2: CMD13 10000: expected R1 00000901, found R1 tran READY_FOR_DATA"),
         ("identify\n\next_csd[192] == 7", "3: ext_csd[192]: expected 07, found 08"),
         ("identify\nCMD17 0 -> R1 tran\nexpect @1", "3: expected 512 bytes, first other byte 0: "),

@@ -98,6 +98,14 @@ impl Nand {
         self.weaken(|| true);
     }
 
+    /// A page stops reading, as one does whose cells lost their charge. For checks of what lies above.
+    pub fn spoil(&mut self, block: u32, page: u32) {
+        if let Some(kept) = self.kept.as_deref_mut() {
+            kept.set_state(&self.geometry, block, page, PageState::Torn);
+            self.wary = true;
+        }
+    }
+
     fn weaken(&mut self, mut fails: impl FnMut() -> bool) {
         let geometry = self.geometry;
         let Some(kept) = self.kept.as_deref_mut() else { return };

@@ -45,7 +45,8 @@ impl Answer {
 
     /// What is wrong with a reply, if anything.
     pub fn differs(&self, reply: &Reply, kind: CardKind) -> Option<String> {
-        let right = self.kind == name(&reply.response) && self.value_fits(&reply.response, kind) && self.data_fits(reply);
+        let right =
+            self.kind == name(&reply.response) && self.value_fits(&reply.response, kind) && self.data_fits(reply);
         (!right).then(|| format!("expected {}, found {}", self.text, show(reply, kind)))
     }
 
@@ -70,9 +71,7 @@ impl Answer {
     fn data_fits(&self, reply: &Reply) -> bool {
         let Some((direction, bytes, blocks)) = self.data else { return true };
         reply.data.is_some_and(|data| {
-            data.direction == direction
-                && u64::from(data.block_bytes) == bytes
-                && data.blocks.map(u64::from) == blocks
+            data.direction == direction && u64::from(data.block_bytes) == bytes && data.blocks.map(u64::from) == blocks
         })
     }
 }

@@ -17,12 +17,13 @@ pub struct Session {
     pub card: Card,
     kind: CardKind,
     now: Instant,
+    started: Instant,
 }
 
 impl Session {
     pub fn new(card: Card) -> Self {
         let kind = card.device().profile().kind;
-        Self { card, kind, now: Instant::START }
+        Self { card, kind, now: Instant::START, started: Instant::START }
     }
 
     /// Plays steps once.
@@ -68,7 +69,7 @@ impl Session {
                     DataStatus::Rejected => "rejected",
                     DataStatus::Ignored => "ignored",
                 };
-                expect("", status, found)
+                status.as_ref().map_or(Ok(()), |status| expect("", status, found))
             }
             Step::Expect(bytes) => {
                 let block = self.card.poll_data(self.now).ok_or("expected data, found nothing")?;
@@ -84,6 +85,16 @@ impl Session {
                 self.now = self.now + *time;
                 self.card.handle_timeout(self.now);
                 Ok(())
+            }
+            Step::Start => {
+                self.started = self.now;
+                Ok(())
+            }
+            Step::Took(longer, limit) => {
+                let took = self.now.since(self.started);
+                let right = if *longer { took > *limit } else { took < *limit };
+                let sign = if *longer { "more" } else { "less" };
+                if right { Ok(()) } else { Err(format!("expected {sign} than {limit}, found {took}")) }
             }
             Step::State(expected) => {
                 let state = self.card.state(self.now);
@@ -104,6 +115,10 @@ impl Session {
             Step::Cut(step) => {
                 let step = self.card.device().nand().steps() + step;
                 self.card.device_mut().nand_mut().arm(FaultPlan { step, seed: 1 });
+                Ok(())
+            }
+            Step::Spoil(sector) => {
+                self.spoil(*sector);
                 Ok(())
             }
             Step::Repeat(_) => Ok(()),
@@ -131,6 +146,20 @@ impl Session {
 
     fn power_on(&mut self) -> Result<(), String> {
         self.card.power_on(self.now).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// Every flash page that holds the unit of a sector, old copies too, stops reading.
+    fn spoil(&mut self, sector: u64) {
+        let nand = self.card.device_mut().nand_mut();
+        let geometry = *nand.geometry();
+        let unit = (sector * 512 / u64::from(geometry.unit_bytes)) as u32;
+        for block in 0..geometry.blocks {
+            let held: Vec<usize> =
+                (0..).zip(nand.spare(block)).filter(|(_, held)| **held == unit).map(|(at, _)| at).collect();
+            for at in held {
+                nand.spoil(block, at as u32 / geometry.units_per_page);
+            }
+        }
     }
 
     /// Until the card is no longer busy.

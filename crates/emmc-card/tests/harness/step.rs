@@ -18,17 +18,38 @@ pub struct Line {
 #[derive(Clone, Debug)]
 pub enum Step {
     Identify,
-    Command { text: String, index: u8, argument: Argument, damaged: bool, answer: Option<Answer> },
-    Data { bytes: Bytes, damaged: bool, status: String },
+    Command {
+        text: String,
+        index: u8,
+        argument: Argument,
+        damaged: bool,
+        answer: Option<Answer>,
+    },
+    Data {
+        bytes: Bytes,
+        damaged: bool,
+        status: Option<String>,
+    },
     Expect(Bytes),
     ExpectNothing,
     Wait(Option<Nanos>),
+    /// Time is taken from here.
+    Start,
+    /// Longer (true) or shorter than that.
+    Took(bool, Nanos),
     State(String),
-    ExtCsd { text: String, bytes: Range<usize>, mask: u8, value: Vec<u8> },
+    ExtCsd {
+        text: String,
+        bytes: Range<usize>,
+        mask: u8,
+        value: Vec<u8>,
+    },
     PowerOff,
     PowerOn,
     Reset,
     Cut(u64),
+    /// The flash page that holds this sector of the user area stops reading.
+    Spoil(u64),
     Repeat(u64),
     End,
 }
@@ -53,18 +74,21 @@ impl Step {
         match head {
             "identify" => Ok(Self::Identify),
             "data" | "data!" => {
-                let (bytes, status) = tail.split_once("->").ok_or("a block needs `-> ok` or the like")?;
-                let status = status.trim().to_owned();
+                let (bytes, status) = tail.split_once("->").map_or((tail, None), |(left, right)| (left, Some(right)));
+                let status = status.map(|status| status.trim().to_owned());
                 Ok(Self::Data { bytes: Bytes::parse(bytes)?, damaged: head == "data!", status })
             }
             "expect" if tail == "nothing" => Ok(Self::ExpectNothing),
             "expect" => Ok(Self::Expect(Bytes::parse(tail)?)),
             "wait" => Ok(Self::Wait(if tail.is_empty() { None } else { Some(duration(tail)?) })),
+            "start" => Ok(Self::Start),
+            "took" => took(tail),
             "state" => Ok(Self::State(tail.to_owned())),
             "power" if tail == "off" => Ok(Self::PowerOff),
             "power" if tail == "on" => Ok(Self::PowerOn),
             "reset" => Ok(Self::Reset),
             "cut" => Ok(Self::Cut(decimal(tail)?)),
+            "spoil" => Ok(Self::Spoil(hex(tail)?)),
             "repeat" => Ok(Self::Repeat(decimal(tail)?)),
             "end" => Ok(Self::End),
             _ if head.starts_with("CMD") => command(head, tail),
@@ -117,6 +141,16 @@ fn ext_csd(line: &str) -> Result<Step, String> {
 
 fn decimal(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("{text:?} is no decimal number"))
+}
+
+/// `> 5ms`, `< 5ms`.
+fn took(text: &str) -> Result<Step, String> {
+    let longer = match text.chars().next() {
+        Some('>') => true,
+        Some('<') => false,
+        _ => return Err("took needs > or <".into()),
+    };
+    Ok(Step::Took(longer, duration(text[1..].trim())?))
 }
 
 fn duration(text: &str) -> Result<Nanos, String> {
