@@ -1,7 +1,7 @@
 //! From a command to what it does: decoded, judged by state and mode, then handed to its file.
 
 use emmc_regs::CardKind;
-use emmc_regs::command::{Command, Response};
+use emmc_regs::command::{AppCommand, Command, Response, SdCommand};
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
@@ -72,7 +72,9 @@ impl Card {
             return false;
         }
         // A locked card can be reset, identified, asked and unlocked.
-        if self.lock.is_locked() && !matches!(spec.index, 0..=10 | 12..=15 | 16 | 42 | 55) {
+        let negotiates = matches!(command, Command::App(AppCommand::SdSendOpCond { .. }));
+        let is_basic = matches!(spec.index, 0..=10 | 12..=16 | 42 | 55);
+        if self.lock.is_locked() && !is_basic && !negotiates {
             return false;
         }
         if self.area() == Area::Rpmb && self.is_selected() && !WITH_RPMB.contains(&spec.index) {
@@ -125,7 +127,7 @@ impl Card {
 
     /// Commands that must follow each other do, or what came before is forgotten.
     fn end_sequences(&mut self, command: &Command) {
-        if !matches!(command, Command::SendStatus { .. }) {
+        if !matches!(command, Command::SendStatus { .. } | Command::Sd(SdCommand::SendStatus { .. })) {
             let uses_count = matches!(command, Command::ReadMultipleBlock { .. } | Command::WriteMultipleBlock { .. });
             if !uses_count {
                 self.block_count = None;
@@ -163,6 +165,11 @@ impl Card {
             Command::AppCmd { .. } => {
                 self.after_app_cmd = true;
                 self.answer()
+            }
+            Command::StopTransmission { .. } if self.phase == Phase::In(State::Prg) => {
+                let r1 = self.r1();
+                self.interrupt(now);
+                Self::answer_busy(r1, self.busy_until)
             }
             Command::StopTransmission { .. } => self.stop_transmission(now),
             Command::Switch(switch) => self.switch(switch, now),

@@ -210,7 +210,10 @@ impl Card {
                 let done = self.finish_collecting(now).unwrap_or(now);
                 return Self::answer_busy(r1, done);
             }
-            Some(Transfer::Collect(_) | Transfer::Read(_) | Transfer::Send(_)) | None => self.end_transfer(),
+            Some(Transfer::Collect(_) | Transfer::Read(_) | Transfer::Send(_)) | None => {
+                self.device.cut_off(now);
+                self.end_transfer();
+            }
         }
         Reply::with(emmc_regs::command::Response::R1(r1))
     }

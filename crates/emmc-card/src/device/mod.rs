@@ -182,6 +182,11 @@ impl Device {
         self.path.goes_on = true;
     }
 
+    /// The host has cut a read off: what was fetched ahead does not cross the bus any more.
+    pub(crate) fn cut_off(&mut self, now: Instant) {
+        self.path.free_bus(now);
+    }
+
     /// Whether it has turned read-only because no spare block is left.
     pub fn is_worn_out(&self) -> bool {
         self.worn_out
