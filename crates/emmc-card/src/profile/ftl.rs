@@ -116,8 +116,7 @@ pub struct Segment {
     /// Log blocks shared by open units for writes out of order; 0: every such write closes the unit.
     #[serde(default)]
     pub random_logs: u32,
-    /// Writes of at most so many bytes to units that are not open go to these logs too, unless they go on where another
-    /// write ended; 0: every one opens its unit.
+    /// Writes of at most so many bytes go to these logs whatever their order, and open no unit; 0: none.
     #[serde(default)]
     pub random_log_bytes: u32,
 }

@@ -9,8 +9,8 @@
 //!
 //! An AU that is `linear` takes ascending addresses only: opened in its middle, what lies before is copied first; what
 //! comes out of order goes to the shared logs or, without any, closes it. One that is `random` takes any order. The
-//! shared logs (`random_logs`) also take small writes to AUs that are not open (`random_log_bytes`); when all are full
-//! the oldest is reclaimed, which costs a full merge for every AU that has something in it.
+//! shared logs (`random_logs`) also take small writes, whatever their order (`random_log_bytes`); when all are full the
+//! oldest is reclaimed, which costs a full merge for every AU that has something in it.
 //!
 //! Order of events, on which safety rests: blocks are erased when they are taken, and only if every unit that they held
 //! has been programmed elsewhere or trimmed. Reliable writes start and end on whole word lines, so that they hurt nothing
@@ -64,8 +64,8 @@ pub struct SegmentFtl {
     order: SegmentOrder,
     open_max: usize,
     shared_max: usize,
-    /// The largest write that goes to a shared log when its AU is not open.
-    scatter_units: u32,
+    /// The largest write that goes to a shared log whatever its order.
+    small_units: u32,
     trim_frees: bool,
     /// Background work merges until so many blocks are free.
     free_wanted: u32,
@@ -84,8 +84,8 @@ pub struct SegmentFtl {
     open: Vec<Open>,
     /// Oldest first; the last is being written.
     shared: VecDeque<Frontier>,
-    /// Where the last writes ended: a small write that goes on there is a stream.
-    ends: VecDeque<u32>,
+    /// Where the last write ended, if it was a part of a larger one.
+    part_end: Option<u32>,
     /// Blocks in which a program failed.
     failing: BTreeSet<u32>,
     /// Nothing acknowledged may be put at risk: a reliable write is under way.
@@ -125,7 +125,7 @@ impl SegmentFtl {
             order: segment.order,
             open_max: segment.open_aus.max(1) as usize,
             shared_max: segment.random_logs as usize,
-            scatter_units: if segment.random_logs == 0 { 0 } else { segment.random_log_bytes / geometry.unit_bytes },
+            small_units: if segment.random_logs == 0 { 0 } else { segment.random_log_bytes / geometry.unit_bytes },
             trim_frees: config.trim_frees,
             free_wanted: config.gc_high_blocks,
             per_block,
@@ -137,7 +137,7 @@ impl SegmentFtl {
             homes: vec![NO_BLOCK; spec.units.div_ceil(per_block) as usize],
             open: Vec::new(),
             shared: VecDeque::new(),
-            ends: VecDeque::new(),
+            part_end: None,
             failing: BTreeSet::new(),
             careful: false,
             doubted: BTreeMap::new(),

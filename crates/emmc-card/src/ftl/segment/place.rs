@@ -7,9 +7,6 @@ use crate::ftl::{Durability, FtlError};
 use crate::nand::{NO_UNIT, Nand};
 use crate::profile::SegmentOrder;
 
-/// Ends of streams that are remembered.
-const STREAMS: usize = 4;
-
 /// The frontier that takes a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -37,13 +34,11 @@ impl SegmentFtl {
         mut now: Instant,
     ) -> Result<(Place, Instant), FtlError> {
         let (au, at) = (self.au_of(unit), unit % self.per_block);
-        let streams = self.follows(unit, count);
+        if self.is_small(unit, count, durability) {
+            return Ok((Place::Shared, self.shared_room(nand, now)?));
+        }
         loop {
             let Some(index) = self.open_index(au) else {
-                // A write that may wait is a part of a larger one, whatever its size.
-                if count <= self.scatter_units && durability != Durability::Buffered && !streams {
-                    return Ok((Place::Shared, self.shared_room(nand, now)?));
-                }
                 now = self.open_au(nand, au, at, now)?;
                 continue;
             };
@@ -59,7 +54,10 @@ impl SegmentFtl {
             let absorbed = open.log.holds(nand, self.map.lookup(unit));
             let ascends = open.last.is_none_or(|last| at > last) || absorbed;
             if !ascends && self.order == SegmentOrder::Linear {
-                if self.shared_max > 0 {
+                // What starts over, or comes back to an AU that is through, is a new pass over it; the last unit once
+                // more is the next part of it.
+                let is_pass = at == 0 || open.log.room(nand) == 0;
+                if self.shared_max > 0 && (!is_pass || open.last == Some(at)) {
                     return Ok((Place::Shared, self.shared_room(nand, now)?));
                 }
             } else if absorbed || open.log.room(nand) > 0 {
@@ -73,17 +71,14 @@ impl SegmentFtl {
         }
     }
 
-    /// Whether a write goes on where a recent one ended; remembers its own end.
-    fn follows(&mut self, unit: u32, count: u32) -> bool {
-        let known = self.ends.iter().position(|&end| end == unit);
-        if let Some(index) = known {
-            self.ends.remove(index);
-        }
-        if self.ends.len() == STREAMS {
-            self.ends.pop_front();
-        }
-        self.ends.push_back(unit + count);
-        known.is_some()
+    /// Whether a write goes to a shared log for its size.
+    ///
+    /// A write that may wait is a part of a larger one, and so is what goes on where such a part ended.
+    fn is_small(&mut self, unit: u32, count: u32, durability: Durability) -> bool {
+        let buffered = durability == Durability::Buffered;
+        let goes_on = self.part_end == Some(unit);
+        self.part_end = buffered.then_some(unit + count);
+        count <= self.small_units && !buffered && !goes_on
     }
 
     /// Keeps the log of an open AU an ordered beginning, or notes that it is none any more. `None`: the AU was closed.

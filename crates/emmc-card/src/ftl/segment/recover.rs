@@ -40,7 +40,7 @@ impl SegmentFtl {
         self.careful = false;
         self.open.clear();
         self.shared.clear();
-        self.ends.clear();
+        self.part_end = None;
         self.failing.clear();
         self.homes.fill(NO_BLOCK);
         let (map, before) = self.newest(nand, &survey, &replay.trims);
