@@ -126,3 +126,15 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
         assert_eq!(error.to_string(), format!("job: {rule}"), "{phase}");
     }
 }
+
+#[test]
+fn the_example_jobs_are_read() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/jobs");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(!job(&text).phases.is_empty());
+        seen += 1;
+    }
+    assert!(seen >= 6, "{seen}");
+}

@@ -42,8 +42,8 @@ impl Run {
     pub(super) fn check(&self, index: usize) -> Result<(), RunError> {
         let phase = &self.job.phases[index];
         let checked = match &phase.work {
-            Work::Transfer(transfer) => Span::new(&transfer.target, transfer.block_bytes, &self.device).map(|_| ()),
-            Work::Trim(trim) => Span::new(&trim.target, trim.block_bytes, &self.device).map(|_| ()),
+            Work::Transfer(transfer) => Span::of(transfer, &self.device).map(|_| ()),
+            Work::Trim(trim) => Span::whole(&trim.target, trim.block_bytes, &self.device).map(|_| ()),
             Work::Replay(replay) => Source::trace(replay, &self.device).map(|_| ()),
             Work::PowerCycle { notify: false } if !self.device.nand().keeps_orders() => {
                 Err("power that goes without notice needs a card that keeps its data".into())

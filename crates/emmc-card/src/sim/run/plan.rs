@@ -47,6 +47,19 @@ impl Span {
         Ok(Self { area: target.area, first, sectors: last - first, block })
     }
 
+    /// The whole of a part, in requests of so many bytes or, where it is smaller, in one.
+    pub(super) fn whole(target: &Target, block_bytes: u32, device: &Device) -> Result<Self, String> {
+        let sector = Self::new(target, SECTOR_BYTES as u32, device)?;
+        let block = (u64::from(block_bytes) / SECTOR_BYTES).min(sector.sectors);
+        Self::new(target, (block * SECTOR_BYTES) as u32, device)
+    }
+
+    /// The part in which a phase transfers.
+    pub(super) fn of(transfer: &Transfer, device: &Device) -> Result<Self, String> {
+        let of = if transfer.amount == Amount::RangeOnce { Self::whole } else { Self::new };
+        of(&transfer.target, transfer.block_bytes, device)
+    }
+
     /// Whole requests that fit in.
     pub(super) fn blocks(&self) -> u64 {
         self.sectors / self.block
@@ -127,7 +140,7 @@ impl Source {
 
     /// The trims of a phase.
     pub(super) fn trim(trim: &Trim, device: &Device, rng: &mut Rng) -> Result<Self, String> {
-        let span = Span::new(&trim.target, trim.block_bytes, device)?;
+        let span = Span::whole(&trim.target, trim.block_bytes, device)?;
         let whole = trim.share >= 1.0;
         let blocks = if whole { span.sectors.div_ceil(span.block) } else { span.blocks() };
         let count = if whole { blocks } else { (blocks as f64 * trim.share).round() as u64 };
@@ -171,7 +184,7 @@ pub(super) struct PatternSource {
 impl PatternSource {
     /// Errors: what does not fit the card.
     pub(super) fn new(transfer: &Transfer, device: &Device, mut rng: Rng) -> Result<Self, String> {
-        let span = Span::new(&transfer.target, transfer.block_bytes, device)?;
+        let span = Span::of(transfer, device)?;
         let capacity = device.sectors(span.area);
         let all = match transfer.amount {
             Amount::Bytes(bytes) => bytes / SECTOR_BYTES,
