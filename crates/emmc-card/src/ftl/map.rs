@@ -128,7 +128,17 @@ impl Map {
         self.counts[slot] = 0;
     }
 
-    /// Puts back units that [`Map::empty_block`] took and [`Map::place_run`] has not placed: the map still says where.
+    /// Takes some valid units from a block, given by their places; as [`Map::empty_block`] does all.
+    pub fn take_from(&mut self, block: u32, places: &[u32]) {
+        let slot = (block - self.first_block) as usize;
+        let base = slot * self.words_per_block as usize;
+        for &place in places {
+            self.valid[base + place as usize / 64] &= !(1 << (place % 64));
+        }
+        self.counts[slot] -= places.len() as u32;
+    }
+
+    /// Puts back units that [`Map::empty_block`] or [`Map::take_from`] took and [`Map::place_run`] has not placed: the map still says where.
     pub fn put_back(&mut self, units: &[u32]) {
         for &unit in units {
             let (word, bit, slot) = self.bit(self.l2p[unit as usize]);

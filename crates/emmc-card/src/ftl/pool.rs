@@ -30,6 +30,8 @@ pub struct Pool {
     spares_at_first: u32,
     /// Bad blocks that no spare was left for.
     unreplaced: u32,
+    /// Spares that stand in for free blocks until some are given back.
+    borrowed: u32,
 }
 
 impl Pool {
@@ -49,6 +51,7 @@ impl Pool {
             spares: rest.iter().filter(good).rev().copied().collect(),
             spares_at_first: 0,
             unreplaced: 0,
+            borrowed: 0,
         };
         for &block in main {
             let usable = if good(&&block) { Some(block) } else { pool.replacement() };
@@ -82,8 +85,31 @@ impl Pool {
         Some(found.1)
     }
 
+    /// Makes a spare free for a while, where no block is: the next that is given back becomes the spare. Returns whether
+    /// there was one.
+    pub fn borrow_spare(&mut self, nand: &Nand) -> bool {
+        let Some(block) = self.spares.pop() else { return false };
+        self.give(block, nand.block(block).erase_count);
+        self.borrowed += 1;
+        true
+    }
+
+    /// Forgets which blocks are free, and is told; the spares stay. For recovery.
+    pub fn reset(&mut self, free: impl Iterator<Item = u32>, nand: &Nand) {
+        self.free.clear();
+        self.borrowed = 0;
+        for block in free.filter(|block| !self.spares.contains(block)).collect::<Vec<_>>() {
+            self.give(block, nand.block(block).erase_count);
+        }
+    }
+
     /// Gives a block back, which holds nothing valid any more.
     pub fn give(&mut self, block: u32, erase_count: u32) {
+        if self.borrowed > 0 {
+            self.borrowed -= 1;
+            self.spares.push(block);
+            return;
+        }
         self.given += 1;
         let key = match self.order {
             TakeOrder::InTurn => self.given,
@@ -194,5 +220,27 @@ mod tests {
         assert!(pool.retire(&nand));
         assert!(!pool.retire(&nand));
         assert_eq!((pool.spares(), pool.free(), pool.unreplaced()), ((0, 2), 4, 1));
+    }
+
+    #[test]
+    fn a_borrowed_spare_is_paid_back_with_the_next_block() {
+        let nand = nand();
+        let mut pool = Pool::with_blocks(&[0, 1], 1, TakeOrder::InTurn, &nand);
+        assert_eq!((pool.take(), pool.take()), (Some(0), None));
+        assert!(pool.borrow_spare(&nand) && !pool.borrow_spare(&nand));
+        assert_eq!((pool.take(), pool.spares()), (Some(1), (0, 1)));
+        pool.give(0, 0);
+        assert_eq!((pool.free(), pool.spare_blocks()), (0, [0].as_slice()));
+        pool.give(1, 0);
+        assert_eq!(pool.take(), Some(1));
+    }
+
+    #[test]
+    fn after_a_reset_the_spares_are_what_they_were() {
+        let nand = nand();
+        let mut pool = Pool::with_blocks(&[0, 1, 2, 3], 1, TakeOrder::LeastWorn, &nand);
+        pool.take();
+        pool.reset([3, 2, 0].into_iter(), &nand);
+        assert_eq!((pool.iter().collect::<Vec<_>>(), pool.spares()), (vec![0, 2], (1, 1)));
     }
 }

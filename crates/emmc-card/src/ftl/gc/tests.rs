@@ -112,13 +112,9 @@ fn cost_benefit_weighs_age_against_what_must_be_copied() {
 
 #[test]
 fn nothing_to_pick_is_none() {
-    for policy in [
-        GcPolicy::Greedy,
-        GcPolicy::Fifo,
-        GcPolicy::DChoices(3),
-        GcPolicy::Windowed(3),
-        GcPolicy::CostBenefit,
-    ] {
+    for policy in
+        [GcPolicy::Greedy, GcPolicy::Fifo, GcPolicy::DChoices(3), GcPolicy::Windowed(3), GcPolicy::CostBenefit]
+    {
         let mut victims = Victims::new(policy, 500..600, UNITS, 1);
         assert_eq!(victims.pick(&map()), None);
     }

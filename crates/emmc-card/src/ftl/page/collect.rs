@@ -1,5 +1,6 @@
 //! Collecting blocks: in the foreground when free ones run out, in the background, and for wear's sake.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use emmc_units::Instant;
@@ -79,6 +80,27 @@ impl PageFtl {
         let moved = self.move_units(nand, victim, &scratch, now);
         self.scratch = scratch;
         moved
+    }
+
+    /// Moves the valid units of some pages of a block to the frontier for collected ones.
+    pub(super) fn move_pages(
+        &mut self,
+        nand: &mut Nand,
+        block: u32,
+        pages: &BTreeSet<u32>,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let mut all = Scratch::default();
+        self.gather(nand, block, &mut all);
+        let mut some = Scratch::default();
+        for (&unit, &place) in all.units.iter().zip(&all.places) {
+            if pages.contains(&(place / self.geometry.units_per_page)) {
+                some.units.push(unit);
+                some.places.push(place);
+            }
+        }
+        self.map.take_from(block, &some.places);
+        self.move_units(nand, block, &some, now)
     }
 
     /// The valid units of a block, as many bits at a time as a word has.

@@ -59,11 +59,8 @@ impl Frontier {
 
     /// Lets go of the block; nothing waits any more.
     pub(super) fn leave(&mut self) {
-        *self = Self {
-            slots: std::mem::take(&mut self.slots),
-            bytes: std::mem::take(&mut self.bytes),
-            ..Self::new(0, 0)
-        };
+        *self =
+            Self { slots: std::mem::take(&mut self.slots), bytes: std::mem::take(&mut self.bytes), ..Self::new(0, 0) };
     }
 
     /// Whether nothing can be placed before it starts with another block.

@@ -38,9 +38,9 @@ use crate::nand::{BlockHealth, Geometry, NO_UNIT, Nand};
 use crate::profile::{FtlConfig, GcPolicy, TRIM_LOG_BLOCKS};
 use frontier::Frontier;
 
-/// Blocks that must stay free while others are collected: one to copy to, one because the last one freed may have to
-/// wait until it can be erased.
-const LOW_BLOCKS_MIN: u32 = 2;
+/// Blocks that are free at least when collecting starts: one to copy to, and two, so that a cut while copying, and one more
+/// while recovering from it, leave one to copy to.
+const LOW_BLOCKS_MIN: u32 = 3;
 
 /// A page-mapped layer.
 #[derive(Debug)]
@@ -250,7 +250,8 @@ impl Ftl for PageFtl {
 
     fn flush(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let done = self.settle_host(nand, now)?;
-        Ok(done.max(self.programmed_by))
+        let logged = self.log_discards(nand, now)?;
+        Ok(done.max(logged).max(self.programmed_by))
     }
 
     fn is_mapped(&self, unit: u32) -> bool {

@@ -89,7 +89,9 @@ impl PageFtl {
         }
         loop {
             let frontier = &mut self.frontiers[role];
-            if frontier.block == NO_BLOCK || frontier.programmed / self.geometry.units_per_page >= frontier.exposed_until {
+            if frontier.block == NO_BLOCK
+                || frontier.programmed / self.geometry.units_per_page >= frontier.exposed_until
+            {
                 frontier.unsettled_since = u64::MAX;
                 return Ok(done);
             }
@@ -195,7 +197,8 @@ impl PageFtl {
     /// Begins a block at a frontier, without collecting any first.
     pub(super) fn start_block(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let (block, now) = self.take_erased(nand, now)?;
-        self.state(block).born = if role == self.roles.gc && role != self.roles.host { 0 } else { self.stats.host_units };
+        self.state(block).born =
+            if role == self.roles.gc && role != self.roles.host { 0 } else { self.stats.host_units };
         let (base, end) = (self.geometry.first_unit(block, 0), self.block_units);
         self.frontiers[role].start(block, base, end);
         Ok(now)
@@ -220,6 +223,9 @@ impl PageFtl {
                     }
                 }
                 None if self.pool.free() == 0 => {
+                    if self.pool.borrow_spare(nand) {
+                        continue;
+                    }
                     self.worn_out = true;
                     return Err(FtlError::WornOut);
                 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::nand::{CellMode, Counters, Keep};
-use crate::profile::{CellConfig, Failures, GcPolicy, Mapping, NandConfig, WearLevelling};
+use crate::profile::{CellConfig, Failures, Mapping, NandConfig, WearLevelling};
 use crate::sim::Rng;
 
 mod power;
