@@ -7,6 +7,7 @@
 mod age;
 mod bus;
 mod cache;
+mod damage;
 mod health;
 mod image;
 mod op;

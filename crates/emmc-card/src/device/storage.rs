@@ -119,6 +119,16 @@ impl Storage {
         areas
     }
 
+    /// The area and the first sector of a region's unit; `None`: no area has it.
+    pub(crate) fn sector_of(&self, region: usize, unit: u32) -> Option<(Area, u64)> {
+        let within = |extent: &&Extent| {
+            let units = extent.sectors.div_ceil(u64::from(self.unit_sectors()));
+            usize::from(extent.region) == region && u64::from(unit.wrapping_sub(extent.first_unit)) < units
+        };
+        let extent = self.extents.iter().find(within)?;
+        Some((extent.area, extent.first + (u64::from(unit - extent.first_unit) << self.unit_shift)))
+    }
+
     /// Whether `sectors` from `lba` lie inside the area.
     ///
     /// Errors: [`StorageError::OutOfRange`].

@@ -38,7 +38,8 @@ impl Power {
 }
 
 impl Nand {
-    /// Power will go at a step. A plan that was armed before is dropped.
+    /// Power will go at a step. A plan that was armed before is dropped; one that is armed while power is off is for when
+    /// it is back.
     pub fn arm(&mut self, plan: FaultPlan) {
         if self.kept.is_none() {
             self.violation("a power cut is armed and no order numbers are kept");
@@ -79,11 +80,11 @@ impl Nand {
         }
     }
 
-    /// Power is back at `now`. Any plan is dropped; unstable pages may have stopped reading.
+    /// Power is back at `now`; unstable pages may have stopped reading.
     pub fn power_on(&mut self, now: Instant) {
         self.timing.stop(now);
         let mut rng = Rng::new(self.power.rng.next_u64());
-        self.power = Power { off_at: None, plan: None, rng: self.power.rng.clone() };
+        self.power.off_at = None;
         self.weaken(|| rng.below(2) == 0);
         if let Some(kept) = self.kept.as_deref_mut() {
             kept.journal.clear();

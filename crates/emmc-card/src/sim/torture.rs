@@ -8,6 +8,7 @@
 //! Absent on purpose: time limits and parallel runs (the caller's), and the command level above the device.
 
 mod acknowledged;
+mod card;
 mod content;
 mod drive;
 mod flushed;
@@ -101,7 +102,7 @@ pub fn torture(case: Case) -> Result<Outcome, Violation> {
         Case::Random { seed } => u64::from(seed),
     };
     let mut rng = Rng::new(seed);
-    let subject = rigs::draw(&mut rng);
+    let subject = rigs::draw(&mut rng).map_err(|what| Violation { case, subject: "none".into(), what })?;
     let name = subject.name().to_string();
     let mut drive = Drive::new(subject, rng);
     let result = match case {

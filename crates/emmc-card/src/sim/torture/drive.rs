@@ -1,5 +1,7 @@
 //! Drives a subject through a workload and cuts, and asks the oracles.
 
+use std::collections::BTreeSet;
+
 use emmc_units::{Instant, Nanos};
 
 use super::content::{self, Seen};
@@ -9,6 +11,9 @@ use super::workload::{Op, Workload};
 use super::{FaultPlan, acknowledged, flushed, trimmed, unacknowledged};
 use crate::ftl::{FtlError, TrimKind};
 use crate::sim::Rng;
+
+/// Units that the checks read with one request.
+const READ_AT_ONCE: u32 = 64;
 
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +61,8 @@ impl Drive {
             Op::Write { first, count, durability } => {
                 self.stamp += 1;
                 let data = content::make(first, count, self.subject.unit_bytes(), self.stamp);
-                self.each(first, count, |history, stamp| history.push(Deed::Write(durability), stamp));
+                let kept = self.subject.kept_as(durability);
+                self.each(first, count, |history, stamp| history.push(Deed::Write(kept), stamp));
                 let result = self.subject.write(first, &data, durability, self.now);
                 self.acknowledge(first, count, result)
             }
@@ -130,8 +136,8 @@ impl Drive {
 
     /// What is read while power is on is what was written last.
     pub(super) fn check_now(&mut self, first: u32, count: u32) -> Result<Ended, String> {
-        for unit in first..first + count {
-            let Some(seen) = self.look(unit)? else { return Ok(Ended::Cut) };
+        let Some(all) = self.look(first, count)? else { return Ok(Ended::Cut) };
+        for (unit, seen) in (first..).zip(all) {
             let history = &self.histories[unit as usize];
             if !history.reads_now(&seen) {
                 return Err(format!("unit {unit} reads as {seen:?}; {}", told(history)));
@@ -140,15 +146,35 @@ impl Drive {
         Ok(Ended::Done)
     }
 
-    /// Reads a unit; `None`: power went.
-    fn look(&mut self, unit: u32) -> Result<Option<Seen>, String> {
-        let mut bytes = vec![0xa5; self.subject.unit_bytes()];
-        match self.subject.read(unit, &mut bytes, self.now) {
-            Ok(_) => Ok(Some(content::read(unit, &bytes))),
-            Err(FtlError::Uncorrectable { .. }) => Ok(Some(Seen::Uncorrectable)),
-            Err(FtlError::PowerLost) if self.subject.nand().off_since().is_some() => Ok(None),
-            Err(error) => Err(format!("reading unit {unit}: {error}")),
+    /// Reads units, many at once; those that cannot be read so, one at a time. `None`: power went.
+    fn look(&mut self, first: u32, count: u32) -> Result<Option<Vec<Seen>>, String> {
+        let unit_bytes = self.subject.unit_bytes();
+        let mut all = Vec::with_capacity(count as usize);
+        let (mut at, end) = (first, first + count);
+        let mut most = READ_AT_ONCE;
+        while at < end {
+            let count = most.min(end - at);
+            // Not zeros, so that what is left out is seen.
+            let mut bytes = vec![0xa5; count as usize * unit_bytes];
+            match self.subject.read(at, &mut bytes, self.now) {
+                Ok(_) => {
+                    all.extend((at..).zip(bytes.chunks(unit_bytes)).map(|(unit, bytes)| content::read(unit, bytes)));
+                    at += count;
+                }
+                Err(FtlError::Uncorrectable { .. }) if count == 1 => {
+                    all.push(Seen::Uncorrectable);
+                    at += 1;
+                }
+                Err(FtlError::Uncorrectable { .. }) => {
+                    most = 1;
+                    continue;
+                }
+                Err(FtlError::PowerLost) if self.subject.nand().off_since().is_some() => return Ok(None),
+                Err(error) => return Err(format!("reading {count} units from {at}: {error}")),
+            }
+            most = if at % READ_AT_ONCE == 0 { READ_AT_ONCE } else { most };
         }
+        Ok(Some(all))
     }
 
     /// Power goes at an instant, rather than at a step.
@@ -162,7 +188,7 @@ impl Drive {
     /// about every unit.
     pub(super) fn come_back(&mut self) -> Result<(), String> {
         let at = self.subject.nand().off_since().ok_or("power was lost, and it is on")?;
-        let hit: Vec<bool> = (0..self.histories.len()).map(|unit| self.subject.pair_hit(unit as u32)).collect();
+        let hit: BTreeSet<u32> = self.subject.damaged_pairs().into_iter().collect();
         self.now = self.now.max(at);
         loop {
             self.now = self.now + Nanos(self.rng.below(1_000_000));
@@ -188,11 +214,10 @@ impl Drive {
         self.judge(at, &hit)
     }
 
-    fn judge(&mut self, at: Instant, hit: &[bool]) -> Result<(), String> {
-        for unit in 0..self.histories.len() {
-            let seen = self.look(unit as u32)?.ok_or("power was lost while reading")?;
-            let cut = Cut { at, pair_hit: hit[unit] };
-            let history = &mut self.histories[unit];
+    fn judge(&mut self, at: Instant, hit: &BTreeSet<u32>) -> Result<(), String> {
+        let all = self.look(0, self.histories.len() as u32)?.ok_or("power was lost while reading")?;
+        for ((unit, seen), history) in (0..).zip(all).zip(&mut self.histories) {
+            let cut = Cut { at, pair_hit: hit.contains(&unit) };
             for (name, oracle) in ORACLES {
                 oracle(history, &seen, cut).map_err(|why| {
                     format!(

@@ -1,6 +1,7 @@
 //! Small parts to torture: geometries, layers and policies drawn from a seed, so small that collection, folding and
 //! merging never rest.
 
+use super::card::Card;
 use super::subject::{Layer, Subject};
 use crate::ftl::mapping_cache::MappingCache as MappingPages;
 use crate::ftl::{self, RegionSpec};
@@ -13,9 +14,9 @@ use crate::sim::Rng;
 
 const UNIT_BYTES: u32 = 32;
 
-/// A part.
-pub(super) fn draw(rng: &mut Rng) -> Box<dyn Subject> {
-    Box::new(layer(rng))
+/// A part: a layer on flash of its own, or a whole device.
+pub(super) fn draw(rng: &mut Rng) -> Result<Box<dyn Subject>, String> {
+    if chance(rng, 2) { Ok(Box::new(layer(rng))) } else { Ok(Box::new(Card::draw(rng)?)) }
 }
 
 fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {

@@ -37,8 +37,13 @@ pub(super) trait Subject {
 
     fn nand_mut(&mut self) -> &mut Nand;
 
-    /// Whether the last cut damaged a page that held this unit and was done.
-    fn pair_hit(&self, unit: u32) -> bool;
+    /// How a write that asks for so much is really kept: no less.
+    fn kept_as(&self, durability: Durability) -> Durability {
+        durability
+    }
+
+    /// Units of which the last cut damaged a page that was done.
+    fn damaged_pairs(&self) -> Vec<u32>;
 }
 
 /// A layer.
@@ -103,10 +108,10 @@ impl Subject for Layer {
     }
 
     fn power_on(&mut self, cut: Option<super::FaultPlan>, now: Instant) -> Result<Instant, FtlError> {
-        self.nand.power_on(now);
         if let Some(plan) = cut {
             self.nand.arm(plan);
         }
+        self.nand.power_on(now);
         self.ftl.recover(&mut self.nand, now)
     }
 
@@ -122,7 +127,7 @@ impl Subject for Layer {
         &mut self.nand
     }
 
-    fn pair_hit(&self, unit: u32) -> bool {
-        self.nand.damaged_pairs().iter().any(|&(_, hit)| hit == unit)
+    fn damaged_pairs(&self) -> Vec<u32> {
+        self.nand.damaged_pairs().iter().map(|&(_, unit)| unit).collect()
     }
 }

@@ -1,0 +1,178 @@
+//! Whole devices: every shipped profile, scaled down until collection and folding never rest, in units of a sector.
+
+use emmc_regs::CardKind;
+use emmc_units::Instant;
+
+use super::subject::Subject;
+use crate::device::{Area, Device, DeviceOptions, StorageError, WriteFlags};
+use crate::ftl::{Durability, FtlError, TrimKind};
+use crate::nand::{Keep, Nand};
+use crate::profile::{Failures, Partitioning, Profile, shipped};
+use crate::sim::Rng;
+
+const SECTOR_BYTES: usize = 512;
+
+/// Bytes of a mapping unit of a scaled profile: two sectors, so that sectors are read, changed and written again.
+const UNIT_BYTES: u32 = 1024;
+
+/// A device's user area.
+pub(super) struct Card {
+    name: String,
+    device: Device,
+    sectors: u32,
+}
+
+impl Card {
+    /// A shipped part, scaled down; with its volatile cache on or off, perhaps partly enhanced, perhaps failing.
+    pub(super) fn draw(rng: &mut Rng) -> Result<Self, String> {
+        let names: Vec<&str> = shipped::names().collect();
+        let name = names[rng.below(names.len() as u64) as usize];
+        let mut profile = shipped::named(name).map_err(|error| error.to_string())?;
+        scale(&mut profile);
+        if rng.below(4) == 0 {
+            profile.nand.failures = Failures { program_ppb: 500_000, erase_ppm: 500 };
+        }
+        let groups = u64::from(profile.areas.enhanced_groups_max);
+        let seed = rng.next_u64();
+        let options = DeviceOptions { keep: Keep::Data, seed };
+        let mut device = Device::new(profile, options).map_err(|error| error.to_string())?;
+        let enhanced = if groups > 0 && rng.below(3) == 0 { 1 + rng.below(groups) } else { 0 };
+        if enhanced > 0 {
+            let partitioning = Partitioning { enhanced_groups: enhanced, ..Partitioning::default() };
+            device.partition(partitioning, Instant::START).map_err(|error| format!("{name}: {error}"))?;
+        }
+        let cached = rng.below(2) == 0;
+        let has_cache = device.set_cache(cached, Instant::START).map_err(|error| error.to_string())?;
+        let sectors = device.sectors(Area::User) as u32;
+        let cache = if cached && has_cache { ", cache on" } else { "" };
+        let enhanced = if enhanced > 0 { format!(", {enhanced} of {groups} groups enhanced") } else { String::new() };
+        Ok(Self { name: format!("{name} scaled down{cache}{enhanced}"), device, sectors })
+    }
+}
+
+/// Makes a part of a few MiB of it: same cells, lanes, layers and policies, fewer and smaller blocks.
+fn scale(profile: &mut Profile) {
+    let (nand, ftl, areas) = (&mut profile.nand, &mut profile.ftl, &mut profile.areas);
+    let factor = ftl.unit_bytes.div_ceil(UNIT_BYTES);
+    ftl.unit_bytes /= factor;
+    nand.page_bytes /= factor;
+    let lanes = nand.dies * nand.planes;
+    nand.pages_per_block = lanes * nand.cell.bits() * if lanes > 2 { 4 } else { 8 };
+    nand.spare_blocks = 8;
+    nand.factory_bad_blocks = nand.factory_bad_blocks.min(1);
+    nand.over_provisioning = 1.2;
+    nand.blocks = None;
+    let block_bytes = u64::from(nand.pages_per_block * nand.page_bytes);
+    areas.user_bytes = (12 * block_bytes).max(1 << 20).next_multiple_of(512 << 10);
+    areas.erase_group_bytes = 512 << 10;
+    areas.wp_group_bytes = 512 << 10;
+    areas.boot_bytes = areas.boot_bytes.min(128 << 10);
+    areas.rpmb_bytes = areas.rpmb_bytes.min(128 << 10);
+    let groups = areas.user_bytes / u64::from(areas.wp_group_bytes);
+    areas.enhanced_groups_max = areas.enhanced_groups_max.min(groups as u32 / nand.cell.bits());
+    ftl.gc_low_blocks = ftl.gc_low_blocks.min(2);
+    ftl.gc_high_blocks = if ftl.gc_high_blocks > 0 { ftl.gc_low_blocks + 2 } else { 0 };
+    ftl.wear.static_gap = ftl.wear.static_gap.min(5);
+    if let Some(cache) = &mut ftl.mapping_cache {
+        (cache.pages, cache.units_per_page) = (4, 64);
+    }
+    if let Some(cache) = &mut ftl.slc_cache {
+        (cache.blocks, cache.low_blocks) = (6, 2);
+        cache.bypass_bytes = cache.bypass_bytes.min(8 << 10);
+    }
+    if let Some(segment) = &mut ftl.segment {
+        (segment.open_aus, segment.random_logs) = (segment.open_aus.min(3), segment.random_logs.min(2));
+        segment.random_log_bytes = segment.random_log_bytes.min(2 << 10);
+    }
+    profile.controller.cache_bytes = profile.controller.cache_bytes.min(16 << 10);
+    profile.registers.clear();
+}
+
+fn error(error: StorageError) -> FtlError {
+    match error {
+        StorageError::Ftl(error) => error,
+        StorageError::OutOfRange { .. } => unreachable!("requests lie inside the area"),
+    }
+}
+
+impl Subject for Card {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn units(&self) -> u32 {
+        self.sectors
+    }
+
+    fn unit_bytes(&self) -> usize {
+        SECTOR_BYTES
+    }
+
+    fn write(&mut self, first: u32, data: &[u8], durability: Durability, now: Instant) -> Result<Instant, FtlError> {
+        let sectors = (data.len() / SECTOR_BYTES) as u32;
+        let flags =
+            WriteFlags { reliable: durability == Durability::Reliable, force: durability != Durability::Buffered };
+        let written = self.device.write(Area::User, first.into(), sectors, flags, Some(data), now);
+        written.map(|host| host.done).map_err(error)
+    }
+
+    fn read(&mut self, first: u32, out: &mut [u8], now: Instant) -> Result<Instant, FtlError> {
+        let sectors = (out.len() / SECTOR_BYTES) as u32;
+        self.device.read(Area::User, first.into(), sectors, Some(out), now).map(|host| host.done).map_err(error)
+    }
+
+    fn trim(&mut self, first: u32, count: u32, kind: TrimKind, now: Instant) -> Result<Instant, FtlError> {
+        let trimmed = self.device.trim(Area::User, first.into(), count.into(), kind, now);
+        trimmed.map(|host| host.done).map_err(error)
+    }
+
+    fn flush(&mut self, now: Instant) -> Result<Instant, FtlError> {
+        self.device.flush(now).map(|host| host.done).map_err(error)
+    }
+
+    fn background(&mut self, now: Instant) -> Result<Option<Instant>, FtlError> {
+        self.device.background(now).map_err(error)
+    }
+
+    fn purge(&mut self, now: Instant) -> Result<Instant, FtlError> {
+        self.device.purge(now).map_err(error)
+    }
+
+    fn power_off(&mut self, now: Instant) {
+        self.device.power_off(now);
+    }
+
+    fn power_on(&mut self, cut: Option<super::FaultPlan>, now: Instant) -> Result<Instant, FtlError> {
+        if let Some(plan) = cut {
+            self.device.nand_mut().arm(plan);
+        }
+        self.device.power_on(now).map_err(error)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.device.audit()
+    }
+
+    fn nand(&self) -> &Nand {
+        self.device.nand()
+    }
+
+    fn nand_mut(&mut self) -> &mut Nand {
+        self.device.nand_mut()
+    }
+
+    /// WR_REL_SET makes every write past the cache reliable.
+    fn kept_as(&self, durability: Durability) -> Durability {
+        let reliable = self.device.profile().kind == CardKind::Emmc && self.device.registers().ext_csd[167] & 1 == 1;
+        match durability {
+            Durability::Flash if reliable => Durability::Reliable,
+            durability => durability,
+        }
+    }
+
+    fn damaged_pairs(&self) -> Vec<u32> {
+        let unit = self.device.unit_sectors();
+        let user = self.device.damaged_pairs().into_iter().filter(|&(area, _)| area == Area::User);
+        user.flat_map(|(_, first)| first as u32..first as u32 + unit).collect()
+    }
+}
