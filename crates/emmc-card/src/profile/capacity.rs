@@ -14,6 +14,8 @@ use emmc_units::SECTOR_BYTES;
 
 use super::{Mapping, Profile};
 use crate::ftl::RegionSpec;
+use crate::ftl::mapping_cache::MappingCache;
+use crate::ftl::trim_log::TrimLog;
 use crate::nand::{CellMode, Geometry};
 use place::Placing;
 
@@ -106,6 +108,12 @@ pub enum LayoutError {
         /// Blocks that it needs at least.
         needed: u64,
     },
+    /// The map of what is trimmed does not fit into a block with one bit a cell.
+    #[error("the {role:?} region's log of trims needs more pages than a block has with one bit a cell")]
+    TrimLogTooLarge {
+        /// The region.
+        role: RegionRole,
+    },
     /// Blocks or units do not fit into 32 bits.
     #[error("{units} mapping units, more than 32 bits count")]
     TooManyUnits {
@@ -176,6 +184,10 @@ impl Layout {
         placing.add(RegionRole::Enhanced, enhanced_units, enhanced);
         placing.add(RegionRole::Main, sums.units(main_bytes), main);
         let regions = placing.regions();
+        let too_large = |region: &&(RegionRole, RegionSpec)| !TrimLog::fits(&sums.geometry, region.1.units);
+        if let Some((role, _)) = regions.iter().find(too_large).filter(|_| profile.ftl.trim_frees) {
+            return Err(LayoutError::TrimLogTooLarge { role: *role });
+        }
         let user = sums.user(partitioning, &cut);
         let gp = sums.gp(partitioning, &cut);
         let user_sectors = user.iter().map(|extent| extent.sectors).sum();
@@ -213,18 +225,21 @@ impl Sums<'_> {
             }
             _ => {
                 let frontiers = 1 + u64::from(ftl.separate_gc) + u64::from(ftl.hot_cold);
-                held + frontiers + u64::from(ftl.gc_low_blocks) + 1
+                held + frontiers + u64::from(ftl.gc_low_blocks.max(2)) + 1
             }
         }
     }
 
     /// Blocks of the trim log and of mapping pages.
     fn meta(&self, units: u64) -> u64 {
-        let map = self.profile.ftl.mapping_cache.map_or(0, |cache| {
-            let pages = units.div_ceil(u64::from(cache.units_per_page.max(1)));
-            // Twice what the map fills, so that a log of mapping pages can be collected, and its frontier.
-            2 * pages.div_ceil(u64::from(self.geometry.pages_in(self.single_bit()).max(1))) + 1
-        });
+        // Where the whole map of a region fits into memory, none of it is written.
+        let limited = self
+            .profile
+            .ftl
+            .mapping_cache
+            .filter(|cache| u64::from(cache.pages) * u64::from(cache.units_per_page) < units);
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let map = limited.map_or(0, |cache| u64::from(MappingCache::blocks_for(&cache, units, &self.geometry)));
         u64::from(TRIM_LOG_BLOCKS) + map
     }
 

@@ -122,6 +122,9 @@ impl Rules<'_> {
                 let rule = format!("{rule}: more over-provisioning, fewer or smaller blocks kept free");
                 self.broken("nand.over_provisioning", self.profile.nand.over_provisioning, rule)
             }
+            (LayoutError::TrimLogTooLarge { .. }, _) => {
+                self.broken("nand.pages_per_block", self.profile.nand.pages_per_block, rule)
+            }
             (LayoutError::TooManyUnits { .. }, _) => self.broken("ftl.unit_bytes", self.profile.ftl.unit_bytes, rule),
             _ => self.broken("areas.enhanced_groups_max", self.profile.areas.enhanced_groups_max, rule),
         }

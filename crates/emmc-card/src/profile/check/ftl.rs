@@ -1,4 +1,5 @@
 use super::{Checked, Rules};
+use crate::ftl::slc_front::BLOCKS_MIN;
 use crate::nand::CellMode;
 use crate::profile::{GcPolicy, Mapping, Segment, SlcCache};
 
@@ -54,6 +55,10 @@ impl Rules<'_> {
     fn segment(&self, segment: &Segment) -> Checked {
         self.range("ftl.segment.open_aus", segment.open_aus, 1..=4096)?;
         self.range("ftl.segment.random_logs", segment.random_logs, 0..=4096)?;
+        let (field, most) = ("ftl.segment.random_log_bytes", segment.random_log_bytes);
+        self.multiple(field, most.into(), 512)?;
+        let rule = "must be 0 without ftl.segment.random_logs";
+        self.require(most == 0 || segment.random_logs > 0, field, most, rule)?;
         let ftl = &self.profile.ftl;
         for (field, set) in [
             ("ftl.separate_gc", ftl.separate_gc),
@@ -72,10 +77,14 @@ impl Rules<'_> {
         let multi_bit = nand.cell != CellMode::Slc;
         self.require(multi_bit, "ftl.slc_cache", "present", "must be absent where nand.cell is slc")?;
         self.require(nand.slc.is_some(), "nand.slc", "absent", "must be there for ftl.slc_cache")?;
-        self.range("ftl.slc_cache.blocks", cache.blocks, 2..=100_000)?;
+        self.range("ftl.slc_cache.blocks", cache.blocks, BLOCKS_MIN..=100_000)?;
         let rule = format!("must be 1 to {}, less than ftl.slc_cache.blocks", cache.blocks - 1);
         let low = (1..cache.blocks).contains(&cache.low_blocks);
         self.require(low, "ftl.slc_cache.low_blocks", cache.low_blocks, rule)?;
-        self.multiple("ftl.slc_cache.bypass_bytes", cache.bypass_bytes.into(), 512)
+        self.multiple("ftl.slc_cache.bypass_bytes", cache.bypass_bytes.into(), 512)?;
+        // The data path cuts transfers into stripes, or 32 KiB where that is more.
+        let most = (nand.page_bytes * nand.dies * nand.planes).max(32 << 10);
+        let rule = format!("must be at most {most}: longer writes reach the layer in parts of that size");
+        self.require(cache.bypass_bytes <= most, "ftl.slc_cache.bypass_bytes", cache.bypass_bytes, rule)
     }
 }

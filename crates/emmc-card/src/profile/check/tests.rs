@@ -142,6 +142,7 @@ const NAND: &[(&str, &str, Spoil)] = &[
     ("nand.pages_per_block", "1 to", |p| p.nand.pages_per_block = 0),
     ("nand.pages_per_block", "2 lanes", |p| p.nand.pages_per_block = 255),
     ("nand.pages_per_block", "at least 4", |p| p.nand.pages_per_block = 2),
+    ("nand.pages_per_block", "log of trims", |p| p.nand.pages_per_block = 24),
     ("nand.channel_mb_s", "5 to 4000", |p| p.nand.channel_mb_s = 0.0),
     ("nand.channel_mb_s", "5 to 4000", |p| p.nand.channel_mb_s = f64::INFINITY),
     ("nand.over_provisioning", "0 to 4", |p| p.nand.over_provisioning = 50.0),
@@ -194,6 +195,10 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
         segment(p);
         p.ftl.segment.as_mut().unwrap().open_aus = 0;
     }),
+    ("ftl.segment.random_log_bytes", "without ftl.segment.random_logs", |p| {
+        segment(p);
+        p.ftl.segment.as_mut().unwrap().random_log_bytes = 4096;
+    }),
     ("ftl.hot_cold", "page mapping", |p| {
         segment(p);
         p.ftl.hot_cold = true;
@@ -209,9 +214,10 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     }),
     ("ftl.mapping_cache.pages", "1 to", |p| mapping_cache(p).pages = 0),
     ("ftl.mapping_cache.units_per_page", "1 to 4096", |p| mapping_cache(p).units_per_page = 4097),
-    ("ftl.slc_cache.blocks", "2 to", |p| slc_cache(p).blocks = 1),
+    ("ftl.slc_cache.blocks", "4 to", |p| slc_cache(p).blocks = 3),
     ("ftl.slc_cache.low_blocks", "less than", |p| slc_cache(p).low_blocks = 16),
     ("ftl.slc_cache.bypass_bytes", "multiple of 512", |p| slc_cache(p).bypass_bytes = 1000),
+    ("ftl.slc_cache.bypass_bytes", "at most 32768", |p| slc_cache(p).bypass_bytes = 65_536),
     ("nand.slc", "ftl.slc_cache", |p| {
         slc_cache(p);
         p.nand.slc = None;

@@ -1,0 +1,314 @@
+//! The shipped profiles come near what was published of their parts: operation by operation, and in capacity.
+//!
+//! Figures are times of one request in microseconds, from published rates: iozone of nine cards and of two modules (one
+//! thread, O_DIRECT, a file of 100 MiB, requests of at most 512 KiB), hdparm and dd of a board vendor, spans of a white paper.
+
+use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
+use emmc_card::nand::{CellMode, Keep};
+use emmc_card::profile::{Layout, Partitioning, RegionRole, shipped};
+use emmc_units::{Instant, Nanos};
+
+const KIB: u32 = 1 << 10;
+const FILE_BYTES: u32 = 100 << 20;
+/// Requests of one measurement at most: the burst that a single operation is part of.
+const REQUESTS_MAX: u32 = 1600;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    RandomRead,
+    RandomWrite,
+    SequentialRead,
+    SequentialWrite,
+}
+
+use Op::{RandomRead, RandomWrite, SequentialRead, SequentialWrite};
+
+/// What the host did beside its requests.
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    /// Whether it switched the volatile cache on.
+    cache: bool,
+    /// Its own time between two requests; it is no part of their times.
+    gap: Nanos,
+}
+
+const DIRECT: Host = Host { cache: false, gap: Nanos::ZERO };
+const CACHED: Host = Host { cache: true, gap: Nanos::ZERO };
+
+/// A card with a file in its middle.
+struct Bench {
+    device: Device,
+    now: Instant,
+    first_lba: u64,
+    gap: Nanos,
+}
+
+impl Bench {
+    fn new(name: &str, host: Host) -> Self {
+        let profile = shipped::named(name).unwrap();
+        let device = Device::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).unwrap();
+        let first_lba = device.sectors(Area::User) / 2 / 8192 * 8192;
+        let mut bench = Self { device, now: Instant::START, first_lba, gap: Nanos::ZERO };
+        bench.request(SequentialWrite, 512 * KIB, FILE_BYTES / (512 * KIB));
+        bench.rest();
+        assert_eq!(bench.device.set_cache(host.cache, bench.now), Ok(true));
+        bench.gap = host.gap;
+        bench
+    }
+
+    /// Everything is in flash, and the host waits until the card has nothing more to do.
+    fn rest(&mut self) {
+        self.now = self.device.flush(self.now).unwrap().done;
+        while let Some(done) = self.device.background(self.now).unwrap() {
+            self.now = done;
+        }
+    }
+
+    /// The mean time of `count` requests, one after the other, in microseconds.
+    fn request(&mut self, op: Op, bytes: u32, count: u32) -> f64 {
+        let (sectors, records) = (bytes / 512, FILE_BYTES / bytes);
+        let mut busy = Nanos::ZERO;
+        for index in 0..count {
+            // 7919 is prime: every record once, none beside the last.
+            let record = if matches!(op, RandomRead | RandomWrite) { index * 7919 % records } else { index % records };
+            let lba = self.first_lba + u64::from(record) * u64::from(sectors);
+            let done = match op {
+                RandomRead | SequentialRead => self.device.read(Area::User, lba, sectors, None, self.now),
+                RandomWrite | SequentialWrite => {
+                    self.device.write(Area::User, lba, sectors, WriteFlags::default(), None, self.now)
+                }
+            };
+            let done = done.unwrap().done;
+            busy += done.since(self.now);
+            self.now = done + self.gap;
+        }
+        busy.as_micros_f64() / f64::from(count)
+    }
+
+    fn measure(&mut self, op: Op, bytes: u32) -> f64 {
+        self.rest();
+        self.request(op, bytes, REQUESTS_MAX.min(FILE_BYTES / bytes))
+    }
+}
+
+/// Published time of a request, and how far from it the profile may be.
+type Published = (Op, u32, f64, f64);
+
+fn compare(name: &str, host: Host, published: &[Published]) {
+    let mut bench = Bench::new(name, host);
+    let mut wrong = Vec::new();
+    for &(op, bytes, micros, tolerance) in published {
+        let found = bench.measure(op, bytes);
+        let off = found / micros - 1.0;
+        println!(
+            "{name:28} {op:16?} {:>4} KiB: {found:8.0} us, published {micros:8.0}, {:+5.0} %",
+            bytes / KIB,
+            off * 100.0
+        );
+        if off.abs() > tolerance {
+            wrong.push(format!("{op:?} {} KiB: {found:.0} us, published {micros:.0}", bytes / KIB));
+        }
+    }
+    assert!(wrong.is_empty(), "{name}: {wrong:#?}");
+}
+
+#[test]
+fn friendlyelec_emmc_8g() {
+    compare(
+        "friendlyelec-emmc-8g",
+        DIRECT,
+        &[
+            (RandomRead, 4 * KIB, 202.0, 0.1),
+            (RandomRead, 16 * KIB, 280.0, 0.15),
+            (RandomRead, 128 * KIB, 1147.0, 0.1),
+            (SequentialRead, 512 * KIB, 3975.0, 0.1),
+            (RandomWrite, 4 * KIB, 439.0, 0.1),
+            (RandomWrite, 16 * KIB, 628.0, 0.25),
+            (RandomWrite, 128 * KIB, 3282.0, 0.1),
+            (SequentialWrite, 512 * KIB, 11252.0, 0.1),
+        ],
+    );
+}
+
+#[test]
+fn sandisk_extreme_pro_a2_64g() {
+    compare(
+        "sandisk-extreme-pro-a2-64g",
+        DIRECT,
+        &[
+            (RandomRead, 4 * KIB, 744.0, 0.2),
+            (RandomRead, 16 * KIB, 800.0, 0.1),
+            (RandomRead, 128 * KIB, 2434.0, 0.1),
+            (SequentialRead, 512 * KIB, 7651.0, 0.1),
+            (RandomWrite, 4 * KIB, 1721.0, 0.2),
+            (RandomWrite, 16 * KIB, 1524.0, 0.1),
+            (RandomWrite, 128 * KIB, 5628.0, 0.4),
+            (SequentialWrite, 512 * KIB, 10183.0, 0.15),
+        ],
+    );
+}
+
+#[test]
+fn sandisk_extreme_plus_a2_64g() {
+    compare(
+        "sandisk-extreme-plus-a2-64g",
+        DIRECT,
+        &[
+            (RandomRead, 4 * KIB, 599.0, 0.25),
+            (RandomRead, 16 * KIB, 642.0, 0.1),
+            (RandomRead, 128 * KIB, 2414.0, 0.1),
+            (SequentialRead, 512 * KIB, 7646.0, 0.1),
+            (RandomWrite, 4 * KIB, 1674.0, 0.2),
+            (RandomWrite, 16 * KIB, 1476.0, 0.1),
+            (RandomWrite, 128 * KIB, 5238.0, 0.4),
+            (SequentialWrite, 512 * KIB, 9991.0, 0.15),
+        ],
+    );
+}
+
+#[test]
+fn sandisk_extreme_a1_32g() {
+    compare(
+        "sandisk-extreme-a1-32g",
+        DIRECT,
+        &[
+            (RandomRead, 4 * KIB, 303.0, 0.1),
+            (RandomRead, 16 * KIB, 465.0, 0.15),
+            (RandomRead, 128 * KIB, 2251.0, 0.1),
+            (SequentialRead, 512 * KIB, 7593.0, 0.1),
+            (RandomWrite, 4 * KIB, 679.0, 0.1),
+            (RandomWrite, 16 * KIB, 918.0, 0.15),
+            (RandomWrite, 128 * KIB, 4151.0, 0.4),
+            (SequentialWrite, 512 * KIB, 8206.0, 0.15),
+        ],
+    );
+}
+
+#[test]
+fn sandisk_ultra_a1_32g() {
+    compare(
+        "sandisk-ultra-a1-32g",
+        DIRECT,
+        &[
+            (RandomRead, 4 * KIB, 369.0, 0.2),
+            (RandomRead, 16 * KIB, 599.0, 0.1),
+            (RandomRead, 128 * KIB, 2407.0, 0.1),
+            (SequentialRead, 512 * KIB, 7637.0, 0.1),
+            (RandomWrite, 4 * KIB, 1105.0, 0.1),
+            (RandomWrite, 16 * KIB, 1892.0, 0.15),
+            (RandomWrite, 128 * KIB, 8735.0, 0.15),
+            (SequentialWrite, 512 * KIB, 29353.0, 0.1),
+        ],
+    );
+}
+
+#[test]
+fn sandisk_extreme_plus_16g() {
+    compare(
+        "sandisk-extreme-plus-16g",
+        DIRECT,
+        &[
+            (RandomRead, 4 * KIB, 406.0, 0.15),
+            (RandomRead, 16 * KIB, 526.0, 0.15),
+            (RandomRead, 128 * KIB, 2272.0, 0.1),
+            (SequentialRead, 512 * KIB, 7606.0, 0.1),
+            (RandomWrite, 4 * KIB, 1357.0, 0.15),
+            (RandomWrite, 16 * KIB, 1778.0, 0.2),
+            (RandomWrite, 128 * KIB, 7124.0, 0.6),
+            (SequentialWrite, 512 * KIB, 8262.0, 0.15),
+        ],
+    );
+}
+
+#[test]
+fn sandisk_industrial_8g() {
+    compare(
+        "sandisk-industrial-8g",
+        DIRECT,
+        &[
+            (RandomRead, 4 * KIB, 553.0, 0.2),
+            (RandomRead, 16 * KIB, 737.0, 0.1),
+            (RandomRead, 128 * KIB, 2468.0, 0.1),
+            (SequentialRead, 512 * KIB, 7645.0, 0.1),
+            (RandomWrite, 4 * KIB, 1328.0, 0.1),
+            (RandomWrite, 16 * KIB, 2242.0, 0.35),
+            (RandomWrite, 128 * KIB, 8130.0, 0.45),
+            (SequentialWrite, 512 * KIB, 15655.0, 0.15),
+        ],
+    );
+}
+
+#[test]
+fn modules_are_fast_while_fresh() {
+    compare(
+        "odroid-64g",
+        CACHED,
+        &[
+            (RandomRead, 4 * KIB, 144.0, 0.1),
+            (RandomRead, 16 * KIB, 191.0, 0.15),
+            (SequentialRead, 512 * KIB, 1671.0, 0.15),
+            (RandomWrite, 4 * KIB, 126.0, 0.1),
+            (SequentialWrite, 512 * KIB, 3462.0, 0.15),
+        ],
+    );
+    compare(
+        "pine64-64g",
+        CACHED,
+        &[
+            (RandomRead, 4 * KIB, 117.0, 0.1),
+            (SequentialRead, 512 * KIB, 1896.0, 0.15),
+            (RandomWrite, 4 * KIB, 117.0, 0.1),
+            (SequentialWrite, 512 * KIB, 3585.0, 0.15),
+        ],
+    );
+}
+
+#[test]
+fn parts_of_the_board_vendor() {
+    // hdparm reads 79.5 MiB/s in requests of 128 KiB; dd writes 10.9 MB/s.
+    compare(
+        "colibri-imx6s-4g",
+        DIRECT,
+        &[(SequentialRead, 128 * KIB, 1572.0, 0.1), (SequentialWrite, 512 * KIB, 48_100.0, 0.1)],
+    );
+    // dd writes 9.3 MB/s before the user area is enhanced.
+    compare("colibri-t30-4g", DIRECT, &[(SequentialWrite, 512 * KIB, 56_400.0, 0.1)]);
+}
+
+#[test]
+fn hardware_time_of_the_white_paper() {
+    // The host of the random writes took 1.8 ms for itself between two requests.
+    let busy = Host { cache: true, gap: Nanos::from_micros(1807) };
+    compare(
+        "jetson-tx1-8g",
+        DIRECT,
+        &[(SequentialRead, 128 * KIB, 440.0, 0.15), (SequentialWrite, 128 * KIB, 1360.0, 0.1)],
+    );
+    compare("zynq-32g", busy, &[(RandomRead, 64 * KIB, 524.0, 0.1), (RandomWrite, 64 * KIB, 259.0, 0.1)]);
+}
+
+#[test]
+fn enhanced_parts_have_the_published_capacity() {
+    for (name, before, after) in
+        [("apalis-imx8qm-16g", 31_080_448, 15_384_576), ("colibri-t30-4g", 3_825_205_248 / 512, 1_912_602_624 / 512)]
+    {
+        let profile = shipped::named(name).unwrap();
+        let factory = Layout::factory(&profile, 1).unwrap();
+        let enhanced_groups = profile.areas.enhanced_groups_max.into();
+        let all = Layout::new(&profile, &Partitioning { enhanced_groups, ..Partitioning::default() }, 1).unwrap();
+        assert_eq!((factory.user_sectors, all.user_sectors), (before, after), "{name}");
+        assert_eq!(factory.blocks, all.blocks, "{name}");
+        assert_eq!(all.region(RegionRole::Enhanced).map(|region| region.mode), Some(CellMode::Pslc), "{name}");
+    }
+}
+
+#[test]
+fn every_shipped_profile_makes_a_card_that_works() {
+    for name in shipped::names().filter(|name| !name.ends_with("128g")) {
+        let mut bench = Bench::new(name, DIRECT);
+        for op in [RandomWrite, RandomRead] {
+            assert!(bench.request(op, 4 * KIB, 20) > 10.0, "{name}: {op:?}");
+        }
+        bench.device.audit().unwrap_or_else(|what| panic!("{name}: {what}"));
+    }
+}
