@@ -9,7 +9,9 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Size;
 #[cfg(feature = "sim")]
-pub(crate) use sim::{SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimProfilesArgs, SimRunArgs};
+pub(crate) use sim::{
+    SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPowerCutArgs, SimProfilesArgs, SimRunArgs,
+};
 
 /// What is the eMMC or SD card in front of you, how is it configured, how long will it live, and what could be changed.
 #[derive(Debug, Parser)]
@@ -239,6 +241,8 @@ pub(crate) enum DocumentName {
     SimRun,
     #[cfg(feature = "sim")]
     SimInfo,
+    #[cfg(feature = "sim")]
+    SimPowerCut,
 }
 
 #[cfg(feature = "schema")]

@@ -18,6 +18,7 @@ fn small_profile(folder: &Path) -> String {
     let text = text
         .replace("user_bytes = 7818182656", "user_bytes = 67108864")
         .replace("pages_per_block = 256", "pages_per_block = 32")
+        .replace("over_provisioning = 0.07", "over_provisioning = 0.3")
         .replace("enhanced_groups_max = 466", "enhanced_groups_max = 4")
         .replace("name = \"generic-8g\"", "name = \"small\"");
     assert!(text.contains("user_bytes = 67108864") && text.contains("pages_per_block = 32"), "{text}");
@@ -123,7 +124,7 @@ fn an_aged_card_is_a_source_for_every_command() {
     emmclab(["diff", &source, &source]).exits(0);
     let study = emmclab(["study", &source]);
     assert!(study.code <= 1, "{study:?}");
-    study.says(&["Erase counts"]);
+    study.says(&["erase counts", "agree on spare blocks"]);
     emmclab(["plan", "hwpart", &source, "--enh-user", "max"]).exits(0);
     let snapshot = emmclab(["snapshot", &source, "-o", "-"]).exits(0);
     let shown = emmclab_with_input(&["show", "-", "--field", "SEC_COUNT", "--raw"], snapshot.stdout.as_bytes());
@@ -147,7 +148,7 @@ fn what_cannot_be_is_refused_with_one_line() {
     one_line(run(&bad("zero.toml", "page_bytes = 16384", "page_bytes = 0"), &job), &["nand.page_bytes", "0"]);
     one_line(run(&bad("minus.toml", "planes = 2", "planes = -2"), &job), &["planes"]);
     one_line(run(&bad("odd.toml", "[nand]", "[nand]\nplains = 2"), &job), &["plains"]);
-    one_line(run(&bad("op.toml", "over_provisioning = 0.07", "over_provisioning = nan"), &job), &["over_provisioning"]);
+    one_line(run(&bad("op.toml", "over_provisioning = 0.3", "over_provisioning = nan"), &job), &["over_provisioning"]);
     one_line(run("/nonexistent/card.toml", &job), &["/nonexistent/card.toml"]);
     one_line(run(&profile, "/nonexistent/job.json"), &["/nonexistent/job.json"]);
     let jobs = [r#"{"phases": [{"kind": "dance"}]}"#, r#"{"phases": []}"#, "", "[]", r#"{"phases": [{"kind": "random"}]}"#];

@@ -24,6 +24,7 @@ mod workload;
 use drive::{Drive, Ended};
 
 use super::Rng;
+use crate::profile::Profile;
 use super::fault::FaultPlan;
 
 /// Requests after the fill in a workload that is cut at every step.
@@ -113,6 +114,18 @@ pub fn torture(case: Case) -> Result<Outcome, Violation> {
         Ok((cuts, reached)) => Ok(Outcome { subject: name, cuts, reached }),
         Err(what) => Err(Violation { case, subject: name, what }),
     }
+}
+
+/// A life of a part of this profile, scaled down to a few MiB, with some fifty cuts at random.
+///
+/// Errors: the first promise that was broken, in words.
+pub fn torture_profile(profile: Profile, seed: u64) -> Result<Outcome, String> {
+    let mut rng = Rng::new(seed);
+    let subject: Box<dyn subject::Subject> = Box::new(card::Card::of(profile, &mut rng)?);
+    let name = subject.name().to_string();
+    let mut drive = Drive::new(subject, rng);
+    let (cuts, reached) = live(&mut drive)?;
+    Ok(Outcome { subject: name, cuts, reached })
 }
 
 fn fill(drive: &mut Drive) -> Result<Ended, String> {

@@ -14,6 +14,8 @@ pub(crate) enum SimCommand {
     Run(SimRunArgs),
     /// Look inside a virtual card: areas, wear, blocks, translation layer
     Info(SimInfoArgs),
+    /// Cut a virtual card's power, again and again, and check what it promised
+    PowerCut(SimPowerCutArgs),
 }
 
 #[derive(Args, Debug)]
@@ -72,4 +74,17 @@ pub(crate) struct SimRunArgs {
 pub(crate) struct SimInfoArgs {
     #[command(flatten)]
     pub(crate) card: SimCardArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SimPowerCutArgs {
+    /// The name of a shipped profile, or a profile's file; it is scaled down to a few megabytes
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) profile: String,
+    /// How many cuts
+    #[arg(long, default_value_t = 100, value_name = "COUNT")]
+    pub(crate) cuts: u32,
+    /// Where the workloads and the cuts come from
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    pub(crate) seed: u64,
 }

@@ -39,6 +39,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::SimRun => enveloped::<sim::run::SimRun>(sim::run::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimInfo => enveloped::<emmc_card::sim::Inside>(sim::info::SCHEMA),
+        #[cfg(feature = "sim")]
+        DocumentName::SimPowerCut => enveloped::<sim::power_cut::PowerCuts>(sim::power_cut::SCHEMA),
         DocumentName::Snapshot => plain::<Snapshot>().to_value(),
     }
 }

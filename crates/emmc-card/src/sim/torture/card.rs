@@ -27,7 +27,12 @@ impl Card {
     pub(super) fn draw(rng: &mut Rng) -> Result<Self, String> {
         let names: Vec<&str> = shipped::names().collect();
         let name = names[rng.below(names.len() as u64) as usize];
-        let mut profile = shipped::named(name).map_err(|error| error.to_string())?;
+        Self::of(shipped::named(name).map_err(|error| error.to_string())?, rng)
+    }
+
+    /// A part, scaled down; the rest by chance.
+    pub(super) fn of(mut profile: Profile, rng: &mut Rng) -> Result<Self, String> {
+        let name = profile.name.clone();
         scale(&mut profile);
         if rng.below(4) == 0 {
             profile.nand.failures = Failures { program_ppb: 500_000, erase_ppm: 500 };

@@ -2,6 +2,7 @@
 
 pub(crate) mod create;
 pub(crate) mod info;
+pub(crate) mod power_cut;
 pub(crate) mod profiles;
 pub(crate) mod run;
 
@@ -15,5 +16,6 @@ pub(crate) fn run(command: &SimCommand, output: &mut Output) -> CommandResult {
         SimCommand::Create(args) => create::run(args, output),
         SimCommand::Run(args) => run::run(args, output),
         SimCommand::Info(args) => info::run(args, output),
+        SimCommand::PowerCut(args) => power_cut::run(args, output),
     }
 }

@@ -1,0 +1,83 @@
+//! `sim power-cut`: cuts a virtual card's power, again and again, and checks what it promised.
+
+use anyhow::ensure;
+use emmc_card::sim::torture::torture_profile;
+use emmc_report::{Document, Finding, KeyValue, Severity};
+use serde::Serialize;
+
+use crate::CommandResult;
+use crate::cli::SimPowerCutArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::virtual_card::NamedProfile;
+
+pub(crate) const SCHEMA: &str = "emmclab.sim-power-cut/1";
+
+/// What `sim power-cut --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct PowerCuts {
+    /// The profile's name.
+    profile: String,
+    /// Cuts at random steps, those during recovery not counted.
+    cuts: u64,
+    /// Cards that were made, filled, worked on and cut.
+    lives: u64,
+    /// The seed of the first life; each one has the next.
+    seed: u64,
+    /// Promises that were broken.
+    violations: Vec<Broken>,
+}
+
+/// A promise that was broken.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Broken {
+    /// The seed that shows it again.
+    seed: u64,
+    /// What went wrong.
+    what: String,
+}
+
+pub(crate) fn run(args: &SimPowerCutArgs, output: &mut Output) -> CommandResult {
+    let named = NamedProfile::open(&args.profile)?;
+    ensure!(named.age == 0.0, "--profile {}: power cuts are tried on new cards", args.profile);
+    let mut result =
+        PowerCuts { profile: named.profile.name.clone(), cuts: 0, lives: 0, seed: args.seed, violations: Vec::new() };
+    while result.cuts < u64::from(args.cuts) {
+        let seed = args.seed.wrapping_add(result.lives);
+        result.lives += 1;
+        match torture_profile(named.profile.clone(), seed) {
+            // A life may wear the card out before its first cut.
+            Ok(outcome) => result.cuts += u64::from(outcome.cuts.max(1)),
+            Err(what) => {
+                result.violations.push(Broken { seed, what });
+                break;
+            }
+        }
+    }
+    output.print(SCHEMA, &result, present)?;
+    Ok(if result.violations.is_empty() { Exit::Good } else { Exit::Findings })
+}
+
+fn present(result: &PowerCuts) -> Document {
+    let mut document = Document::new(format!("Power cuts on virtual card {}", result.profile));
+    let section = document.section("power-cuts", "Power cuts");
+    section.push(vec![
+        KeyValue::new("cuts at random", result.cuts.to_string()),
+        KeyValue::new("lives", result.lives.to_string()).note("cards filled, worked on and cut, a few MiB each"),
+        KeyValue::new("first seed", result.seed.to_string()),
+    ]);
+    let findings: Vec<Finding> = if result.violations.is_empty() {
+        let kept = "every promise was kept: flushed and reliable sectors were there, unacknowledged ones old or new, never torn";
+        vec![Finding::new(Severity::Good, "promises", kept)]
+    } else {
+        let broken = |one: &Broken| {
+            Finding::new(Severity::Critical, "promises", one.what.as_str())
+                .evidence(format!("again: --seed {} --cuts 1", one.seed))
+        };
+        result.violations.iter().map(broken).collect()
+    };
+    section.push(findings);
+    document
+}
