@@ -161,7 +161,7 @@ impl Nand {
             }
         }
         for block in touched {
-            self.find_holes(block);
+            self.find_damage(block);
         }
     }
 
@@ -179,9 +179,6 @@ impl Nand {
                 3 if other != page => {}
                 _ => self.damage(block, other, PageState::Torn),
             }
-        }
-        if let Some(kept) = self.kept.as_deref_mut() {
-            kept.unsound[block as usize] = true;
         }
     }
 
@@ -250,11 +247,11 @@ impl Nand {
         }
     }
 
-    /// A block with an erased page below a programmed one takes no more programs.
-    fn find_holes(&mut self, block: u32) {
+    /// A block with a torn page, or an erased one below a programmed one, takes no more programs.
+    fn find_damage(&mut self, block: u32) {
         let (geometry, end) = (self.geometry, self.block(block).next_page);
         let Some(kept) = self.kept.as_deref_mut() else { return };
-        if (0..end).any(|page| kept.state(&geometry, block, page) == PageState::Erased) {
+        if (0..end).any(|page| !kept.reads(&geometry, block, page)) {
             kept.unsound[block as usize] = true;
         }
     }

@@ -20,7 +20,8 @@
 //! - With more than one bit a cell, the pages of the same word line that were programmed before it, acknowledged or not,
 //!   are damaged too: each is unstable (one in four), torn (two in four) or unharmed. Which pages share a word line:
 //!   [`Geometry::word_line`](crate::nand::Geometry::word_line). SLC and pSLC pages have no such neighbours.
-//! - Its block takes no more programs before it is erased; nor does one with a hole. What else is in it stays.
+//! - Its block takes no more programs before it is erased if a page of it is torn; nor does one with a hole. What else is in
+//!   it stays.
 //!
 //! # An interrupted erase
 //! Wears the block like a whole one. Each of its pages is torn, unstable with its old content, or erased; the first page
