@@ -3,7 +3,7 @@
 //! The work is the translation layer's, one bounded step at a time; a step begins at the instant at which the one before
 //! has ended, so the host finds the card as far as time has come. Started by BKOPS_START the card is in `prg` until nothing
 //! is left to do or HPI comes; a step under way is finished.
-//! Absent on purpose: what a step does (`ftl`) and who owns time (the host: `advance` is told the instant).
+//! Absent on purpose: URGENT_BKOPS (`exception`), what a step does (`ftl`) and who owns time (the host: `advance` is told the instant).
 //!
 //! Source: JESD84-B51 clauses 6.6.25, 7.4 (BKOPS_EN, BKOPS_START, BKOPS_STATUS, EXCEPTION_EVENTS_STATUS).
 //! Assumed: that BKOPS_START without MANUAL_EN is refused, and how long a card waits before it calls itself idle.
@@ -21,9 +21,6 @@ pub(crate) const BKOPS_START: u8 = 164;
 
 /// Without a command for so long a card calls itself idle.
 const IDLE_AFTER: Nanos = Nanos::from_millis(20);
-/// BKOPS_STATUS from which on the host is told that it is urgent.
-const URGENT: u8 = 2;
-
 /// What runs in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Work {
@@ -53,11 +50,6 @@ pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Resu
     // AUTO_EN came with 5.1.
     let automatic = usize::from(index) == BKOPS_EN && value & 2 != 0 && ext_csd[192] < 8;
     if supported && announced && !automatic { Ok(()) } else { Err(Refused) }
-}
-
-/// Whether the host is to be told by URGENT_BKOPS.
-pub(crate) fn is_urgent(device: &Device) -> bool {
-    device.urgency() >= URGENT
 }
 
 impl Background {

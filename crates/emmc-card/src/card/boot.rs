@@ -4,16 +4,13 @@
 //! that PARTITION_CONFIG chose until it is reset. BOOT_ACK, where chosen, comes first.
 //! Absent on purpose: when the data is ready (the data path) and the switching of PARTITION_ACCESS (`switch`).
 //!
-//! Source: JESD84-B51 clauses 6.3 and 7.4 (BOOT_INFO, BOOT_CONFIG_PROT, BOOT_BUS_CONDITIONS, PARTITION_CONFIG,
-//! RST_n_FUNCTION).
+//! Source: JESD84-B51 clauses 6.3 and 7.4 (BOOT_INFO, BOOT_CONFIG_PROT, BOOT_BUS_CONDITIONS, PARTITION_CONFIG).
 
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 
 use super::partition::Refused;
 use crate::device::Area;
-use crate::profile::BusMode;
 
-const RST_N_FUNCTION: usize = 162;
 const BOOT_BUS_CONDITIONS: usize = 177;
 const BOOT_CONFIG_PROT: usize = 178;
 const PARTITION_CONFIG: usize = 179;
@@ -41,20 +38,19 @@ pub(crate) fn acknowledges(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
     ext_csd[PARTITION_CONFIG] >> 6 & 1 == 1
 }
 
-/// The bus mode in which the card boots.
-pub(crate) fn bus_mode(ext_csd: &[u8; EXT_CSD_BYTES]) -> BusMode {
+/// How the bus runs while the card boots: high speed, lines, both edges.
+pub(crate) fn bus(ext_csd: &[u8; EXT_CSD_BYTES]) -> (bool, u8, bool) {
     let conditions = ext_csd[BOOT_BUS_CONDITIONS];
-    match (conditions >> 3 & 3, conditions & 3) {
-        // The frame knows no mode of four lines at 26 MHz; the next slower one stands for it.
-        (0, 2) => BusMode::Legacy8,
-        (0, _) => BusMode::Legacy1,
-        (1, 2) => BusMode::Hs52,
-        (1, 1) => BusMode::Hs52x4,
-        (1, _) => BusMode::Legacy1,
-        (2, 2) => BusMode::Ddr52,
-        (2, _) => BusMode::Ddr52x4,
-        _ => BusMode::Legacy1,
-    }
+    let (mode, width) = (conditions >> 3 & 3, conditions & 3);
+    let is_double = mode == 2;
+    let lines = match width {
+        1 => 4,
+        2 => 8,
+        // Width 0 is four lines where data goes on both edges.
+        _ if is_double => 4,
+        _ => 1,
+    };
+    (mode > 0, lines, is_double)
 }
 
 /// Whether the bus stays as it was while booting (RESET_BOOT_BUS_CONDITIONS).
@@ -93,18 +89,6 @@ fn is_configuration_protected(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
     ext_csd[BOOT_CONFIG_PROT] & 0x11 != 0
 }
 
-/// The rule of RST_n_FUNCTION beyond that it is written once: 3 is reserved.
-///
-/// Errors: a reserved value.
-pub(crate) fn check_reset_function(new: u8) -> Result<(), Refused> {
-    if new <= 2 { Ok(()) } else { Err(Refused) }
-}
-
-/// Whether the reset pin does anything.
-pub(crate) fn is_reset_pin_enabled(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
-    ext_csd[RST_N_FUNCTION] & 3 == 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,22 +123,23 @@ mod tests {
     #[test]
     fn boot_bus_conditions_follow_boot_info() {
         let mut ext_csd = part(0);
-        for (conditions, allowed, mode) in [
-            (0b00_000, true, BusMode::Legacy1),
-            (0b00_010, true, BusMode::Legacy8),
-            (0b01_010, true, BusMode::Hs52),
-            (0b01_101, true, BusMode::Hs52x4),
-            (0b10_010, true, BusMode::Ddr52),
-            (0b10_001, true, BusMode::Ddr52x4),
-            (0b11_000, false, BusMode::Legacy1),
-            (0b00_011, false, BusMode::Legacy1),
+        for (conditions, expected) in [
+            (0x00, Some((false, 1, false))),
+            (0x02, Some((false, 8, false))),
+            (0x0a, Some((true, 8, false))),
+            (0x0d, Some((true, 4, false))),
+            (0x10, Some((true, 4, true))),
+            (0x12, Some((true, 8, true))),
+            (0x18, None),
+            (0x03, None),
         ] {
-            assert_eq!(check_bus_conditions(&ext_csd, conditions).is_ok(), allowed, "{conditions:#07b}");
+            let allowed = check_bus_conditions(&ext_csd, conditions).is_ok();
             ext_csd[BOOT_BUS_CONDITIONS] = conditions;
-            assert_eq!((bus_mode(&ext_csd), keeps_bus(&ext_csd)), (mode, conditions & 4 != 0), "{conditions:#07b}");
+            assert_eq!(allowed.then(|| bus(&ext_csd)), expected, "{conditions:#x}");
+            assert_eq!(keeps_bus(&ext_csd), conditions & 4 != 0);
         }
         ext_csd[BOOT_INFO] = 1;
-        assert!(check_bus_conditions(&ext_csd, 0b01_010).is_err() && check_bus_conditions(&ext_csd, 0b10_010).is_err());
+        assert!(check_bus_conditions(&ext_csd, 0x0a).is_err() && check_bus_conditions(&ext_csd, 0x12).is_err());
     }
 
     #[test]
@@ -172,16 +157,5 @@ mod tests {
         ext_csd[BOOT_SIZE_MULT] = 0;
         assert_eq!(check_partition_config(&ext_csd, 0x08), Err(Refused));
         assert_eq!(check_partition_config(&ext_csd, 0x38), Ok(()));
-    }
-
-    #[test]
-    fn the_reset_pin_is_off_until_enabled() {
-        let mut ext_csd = part(0);
-        assert!(!is_reset_pin_enabled(&ext_csd));
-        ext_csd[RST_N_FUNCTION] = 1;
-        assert!(is_reset_pin_enabled(&ext_csd));
-        ext_csd[RST_N_FUNCTION] = 2;
-        assert!(!is_reset_pin_enabled(&ext_csd));
-        assert_eq!((check_reset_function(2), check_reset_function(3)), (Ok(()), Err(Refused)));
     }
 }

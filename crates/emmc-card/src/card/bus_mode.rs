@@ -49,6 +49,12 @@ pub(crate) struct Abilities {
 }
 
 impl Interface {
+    /// As the card boots: high speed or not, so many lines, on both edges or not.
+    pub(crate) fn of_boot((high_speed, lines, ddr): (bool, u8, bool)) -> Self {
+        let timing = if high_speed { Timing::HighSpeed } else { Timing::Legacy };
+        Self { timing, lines, ddr, strobe: false }
+    }
+
     /// Whether data goes on both edges.
     pub(crate) fn is_ddr(&self) -> bool {
         self.ddr

@@ -51,10 +51,10 @@ mod tests {
             (1, 37, 0x01, true),
             (1, 37, 0x02, false),
             (1, 37, 0x00, true),
-            (0, 37, 0b00_001_1_11, true),
-            (0, 37, 0b00_010_1_11, false),
-            (0, 37, 0b10_000_0_11, true),
-            (0, 37, 0b11_000_0_11, false),
+            (0, 37, 0x0f, true),
+            (0, 37, 0x17, false),
+            (0, 37, 0x83, true),
+            (0, 37, 0xc3, false),
         ] {
             ext_csd[37] = old;
             assert_eq!(check(&ext_csd, index, value).is_ok(), allowed, "{index}: {old:#x} -> {value:#x}");

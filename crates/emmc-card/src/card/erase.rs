@@ -7,6 +7,7 @@ use emmc_regs::command::Erase;
 use emmc_regs::r1::R1;
 use emmc_units::Instant;
 
+use super::interrupt::Busy;
 use super::{Area, Card, Reply};
 use crate::device::StorageError;
 use crate::ftl::TrimKind;
@@ -96,6 +97,9 @@ impl Card {
             _ => self.erase_range(erase, first, last, now),
         };
         let done = self.done_or_failed(result, now);
+        if matches!(erase, Erase::Erase | Erase::Trim | Erase::Discard) {
+            self.features.next_busy = Busy::Erase;
+        }
         if self.phase != super::Phase::Off {
             self.program_until(done);
         }

@@ -21,8 +21,9 @@ use super::rpmb::Rpmb;
 use super::streams::BootStream;
 use super::switch::{SwitchError, is_meaningful};
 use super::write_protect::WriteProtect;
-use super::{Card, background, boot, cache_control, context, ffu, interrupt, power_notify, production, queue};
-use super::{rpmb, write_protect};
+use super::{
+    Card, background, boot, cache_control, context, ffu, interrupt, power_notify, production, queue, write_protect,
+};
 use crate::device::StorageError;
 use crate::profile::Layout;
 
@@ -282,8 +283,13 @@ impl Card {
         }
     }
 
-    /// RPMB's key, counter and answers.
-    pub fn rpmb_has_key(&self) -> bool {
-        rpmb::Rpmb::has_key(&self.features.rpmb)
+    /// RPMB's write counter; absent: no key is programmed.
+    pub fn rpmb_counter(&self) -> Option<u32> {
+        self.features.rpmb.has_key().then(|| self.features.rpmb.counter())
+    }
+
+    /// When the next queued task after `now` becomes ready, if one will without the host.
+    pub fn poll_queue(&self, now: Instant) -> Option<Instant> {
+        self.features.queue.poll_timeout(now)
     }
 }

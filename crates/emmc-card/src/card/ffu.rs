@@ -33,7 +33,7 @@ const INSTALL_ERROR: u8 = 0x11;
 const DOWNLOAD_ERROR: u8 = 0x12;
 
 /// How a firmware image of the virtual card begins.
-pub const MAGIC: &[u8; 16] = b"emmclab firmware";
+const MAGIC: &[u8; 16] = b"emmclab firmware";
 const VERSION: usize = 16;
 const SECTORS: usize = 24;
 const DIGEST: usize = 32;

@@ -146,13 +146,14 @@ impl Card {
         self.is_emmc() && self.ext_csd_byte(USER_WP) >> 7 == 1
     }
 
-    /// A permanently write protected card is not erased by force.
+    /// A permanently write protected card is not erased by force, nor one with groups that CMD29 cannot free.
     fn takes_force_erase(&self) -> bool {
-        !self.csd().perm_write_protect()
+        !self.csd().perm_write_protect() && !self.features.protect.lasts()
     }
 
     /// The user area reads as erased, and so do general purpose partitions.
     fn erase_everything(&mut self, now: Instant) -> Result<Instant, StorageError> {
+        self.features.protect.forget();
         let mut done = now;
         for area in self.device.areas() {
             if matches!(area, Area::User | Area::Gp(_)) {

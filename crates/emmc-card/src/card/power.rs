@@ -7,7 +7,7 @@ use super::access::Reset;
 use super::bus_mode::Interface;
 use super::legal::Phase;
 use super::transfer::Transfer;
-use super::{Card, EraseSequence};
+use super::{Card, EraseSequence, boot};
 use crate::device::StorageError;
 
 /// From power-up to the end of initialization, besides what recovery of the translation layer takes.
@@ -80,7 +80,11 @@ impl Card {
         self.lock.reset();
         self.transfer = None::<Transfer>;
         self.test_pattern.clear();
-        self.interface = Interface::default();
+        // A card that has booted may stay as it did so, until power goes.
+        let stays = reset == Reset::Software && self.features.boot.has_run && boot::keeps_bus(&self.device.kept().ext_csd);
+        if !stays {
+            self.interface = Interface::default();
+        }
         if self.kind == CardKind::Emmc {
             let register = &mut self.device.registers_mut().ext_csd;
             self.rules.reset(register, reset);

@@ -133,6 +133,7 @@ impl CommandQueue {
     }
 
     /// The task that runs.
+    #[cfg(test)]
     pub(crate) fn running(&self) -> Option<u8> {
         self.running
     }

@@ -4,6 +4,7 @@ use emmc_regs::command::SetBlockCount;
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
+use super::bus_mode::Interface;
 use super::interrupt::Busy;
 use super::legal::Phase;
 use super::packed::{self, Packed};
@@ -22,6 +23,8 @@ const PACKED_FAILURE: u8 = 1 << 3;
 pub(crate) struct BootStream {
     /// It is; only CMD0 ends it.
     pub(crate) is_active: bool,
+    /// It has been sent, or some of it, since the card was last reset.
+    pub(crate) has_run: bool,
     /// The acknowledge that comes before the data.
     pub(crate) acknowledge: Option<DataBlock>,
 }
@@ -252,15 +255,15 @@ impl Card {
     pub(super) fn boot(&mut self, now: Instant) -> Reply {
         let Some((area, sectors)) = boot::source(&self.device.kept().ext_csd) else { return Reply::SILENT };
         let ext_csd = self.device.kept().ext_csd;
-        let hz = self.device.profile().controller.bus_clock_hz();
-        *self.device.bus_mut() = crate::device::Bus::clocked(boot::bus_mode(&ext_csd), hz);
+        self.interface = Interface::of_boot(boot::bus(&ext_csd));
+        self.apply_interface();
         let begin = now.max(self.initialized_at);
         let request = ReadRequest { area, lba: 0, blocks: Some(sectors as u32) };
         let data = self.start_reading(request, begin);
         let at = begin + self.device.bus().command();
         let acknowledge =
             boot::acknowledges(&ext_csd).then(|| DataBlock { bytes: vec![boot::BOOT_ACK], at: at.min(data.ready) });
-        self.features.boot = BootStream { is_active: true, acknowledge };
+        self.features.boot = BootStream { is_active: true, has_run: true, acknowledge };
         Reply { data: Some(data), ..Reply::SILENT }
     }
 

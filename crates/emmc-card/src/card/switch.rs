@@ -9,7 +9,7 @@ use emmc_regs::r1::R1;
 use emmc_units::{Instant, Nanos};
 
 use super::access::{AccessRules, writable};
-use super::{Card, Reply, accessed, queue};
+use super::{Card, Reply, accessed, boot, queue};
 use crate::profile::RegisterImage;
 
 /// What a switch takes that only changes a register.
@@ -28,8 +28,6 @@ pub(crate) struct SwitchError;
 const HS_TIMING: u8 = 185;
 const BUS_WIDTH: u8 = 183;
 const PARTITION_CONFIG: u8 = 179;
-const BOOT_CONFIG_PROT: usize = 178;
-const BOOT_BUS_CONDITIONS: u8 = 177;
 const POWER_CLASS: u8 = 187;
 const EXT_CSD_REV: usize = 192;
 const USE_NATIVE_SECTOR: u8 = 62;
@@ -100,8 +98,6 @@ impl Card {
                 self.apply_interface();
             }
             PARTITION_CONFIG => return self.switch_partition(old, new, now),
-            // Part of what BOOT_CONFIG_PROT protects.
-            BOOT_BUS_CONDITIONS if self.ext_csd_byte(BOOT_CONFIG_PROT) & 0x11 != 0 => return Err(SwitchError),
             POWER_CLASS if new > 0x0f => return Err(SwitchError),
             USE_NATIVE_SECTOR if new == 1 && self.ext_csd_byte(NATIVE_SECTOR_SIZE) != 1 => return Err(SwitchError),
             SEC_BAD_BLK_MGMNT if self.ext_csd_byte(SEC_FEATURE_SUPPORT) & 4 == 0 => return Err(SwitchError),
@@ -112,18 +108,9 @@ impl Card {
 
     /// PARTITION_CONFIG: the accessed area must exist; the boot configuration may be protected.
     fn switch_partition(&mut self, old: u8, new: u8, now: Instant) -> Result<Instant, SwitchError> {
-        const BOOT_BITS: u8 = 0x78;
-        let boot_changes = (old ^ new) & BOOT_BITS != 0;
-        if boot_changes && self.ext_csd_byte(BOOT_CONFIG_PROT) & 0x11 != 0 {
-            return Err(SwitchError);
-        }
-        let boot_exists = match new >> 3 & 7 {
-            0 | 7 => true,
-            boot @ 1..=2 => self.device.sectors(accessed(boot)) > 0,
-            _ => false,
-        };
+        boot::check_partition_config(&self.device.kept().ext_csd, new)?;
         let queue_allows = queue::check_mode(&self.device.kept().ext_csd, self.is_queueing(), Some(new)).is_ok();
-        if !boot_exists || self.device.sectors(accessed(new)) == 0 || !queue_allows {
+        if self.device.sectors(accessed(new)) == 0 || !queue_allows {
             return Err(SwitchError);
         }
         Ok(now + if (old ^ new) & 7 != 0 { AREA_SWITCH } else { PLAIN })

@@ -118,14 +118,14 @@ impl WriteProtect {
         self.groups.retain(|_, protection| *protection != Protection::PowerOn);
     }
 
-    /// The partitions have changed: what was protected is no more.
+    /// All data is gone, and what was protected with it.
     pub(crate) fn forget(&mut self) {
         self.groups.clear();
     }
 
-    /// Force erase of a locked card frees what is temporarily protected.
-    pub(crate) fn clear_temporary(&mut self) {
-        self.groups.retain(|_, protection| *protection != Protection::Temporary);
+    /// Whether a group is protected so that CMD29 cannot free it.
+    pub(crate) fn lasts(&self) -> bool {
+        self.groups.values().any(|protection| *protection > Protection::Temporary)
     }
 }
 
@@ -209,6 +209,7 @@ mod tests {
         assert_eq!(protect.of(Area::User, GROUP - 1, 2), Some(Protection::PowerOn));
         assert_eq!(protect.of(Area::User, 0, 3 * GROUP), Some(Protection::Permanent));
         assert_eq!(protect.of(Area::User, 4 * GROUP, GROUP), None);
+        assert!(protect.lasts());
         assert_eq!(protect.of(Area::Gp(0), 0, GROUP), None);
         assert!(!protect.clear(Area::User, GROUP, GROUP));
         assert!(!protect.clear(Area::User, 2 * GROUP, GROUP));
