@@ -19,6 +19,8 @@ use crate::ftl::FtlError;
 /// Sectors fetched at once: first of an open-ended read, and at most.
 const FIRST_CHUNK: u32 = 8;
 const LAST_CHUNK: u32 = 1024;
+/// Where chunks of an open-ended read end.
+const BOUNDARY: u32 = 64;
 
 /// Which sectors to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +140,19 @@ impl Card {
             read.fetched.push_back(DataBlock { bytes: block.to_vec(), at: Instant(end.since(Instant(after.0)).0) });
         }
         read.next += u64::from(sectors);
-        read.chunk = (read.chunk * 2).min(LAST_CHUNK);
+        // Then to a boundary, for no flash page to be read twice, and on in growing steps.
+        let to_boundary = BOUNDARY - (read.next % u64::from(BOUNDARY)) as u32;
+        read.chunk = if sectors < BOUNDARY { to_boundary } else { (sectors * 2).min(LAST_CHUNK) };
         read.fetched.front().map(|block| block.at)
+    }
+
+    /// CMD12: a read ends before its time.
+    pub(super) fn stop_reading(&mut self, now: Instant) {
+        if let Some(Transfer::Read(read)) = &self.transfer {
+            let end = read.next - read.fetched.len() as u64;
+            self.device.stop_read(read.area, end, now);
+        }
+        self.end_transfer();
     }
 
     /// The next block of a read.

@@ -59,9 +59,7 @@ pub(crate) enum Purpose {
     /// CMD56 to the card.
     Maker,
     /// CMD25 to RPMB; `reliable` is what its CMD23 said.
-    Rpmb {
-        reliable: bool,
-    },
+    Rpmb { reliable: bool },
     /// CMD25 to FFU_ARG.
     Firmware,
     /// A packed command: its header, and the data of a write.
@@ -210,10 +208,8 @@ impl Card {
                 let done = self.finish_collecting(now).unwrap_or(now);
                 return Self::answer_busy(r1, done);
             }
-            Some(Transfer::Collect(_) | Transfer::Read(_) | Transfer::Send(_)) | None => {
-                self.device.cut_off(now);
-                self.end_transfer();
-            }
+            Some(Transfer::Read(_)) => self.stop_reading(now),
+            Some(Transfer::Collect(_) | Transfer::Send(_)) | None => self.end_transfer(),
         }
         Reply::with(emmc_regs::command::Response::R1(r1))
     }

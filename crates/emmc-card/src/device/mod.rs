@@ -183,9 +183,9 @@ impl Device {
         self.path.goes_on = true;
     }
 
-    /// The host has cut a read off: what was fetched ahead does not cross the bus any more.
-    pub(crate) fn cut_off(&mut self, now: Instant) {
-        self.path.free_bus(now);
+    /// The host stopped a read at `now`, before sector `end`: what was fetched beyond never crosses the bus.
+    pub(crate) fn stop_read(&mut self, area: Area, end: u64, now: Instant) {
+        self.path.stop_read(area, end, now);
     }
 
     /// Whether it has turned read-only because no spare block is left.

@@ -82,11 +82,6 @@ impl Path {
         }
     }
 
-    /// Nothing crosses the bus from `now` on.
-    pub(crate) fn free_bus(&mut self, now: Instant) {
-        self.bus_free = self.bus_free.min(now);
-    }
-
     /// Everything in memory is gone: power went.
     pub(crate) fn forget(&mut self) {
         self.cache.clear();

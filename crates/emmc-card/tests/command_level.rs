@@ -1,0 +1,97 @@
+//! What commands cost above the device: nothing for counted transfers, little for open-ended ones.
+
+use emmc_card::card::{Card, DataStatus};
+use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
+use emmc_card::nand::Keep;
+use emmc_card::profile::{Profile, shipped};
+use emmc_regs::command::Response;
+use emmc_regs::r1::State;
+use emmc_units::{Instant, Nanos};
+
+const OPTIONS: DeviceOptions = DeviceOptions { keep: Keep::Nothing, seed: 1 };
+
+fn profile() -> Profile {
+    shipped::named("generic-8g").expect("a shipped profile")
+}
+
+/// A card in `tran` at HS400, as Linux leaves it, and the time.
+fn ready_card() -> (Card, Instant) {
+    let mut card = Card::new(profile(), OPTIONS).expect("a card");
+    let mut now = Instant(1_000_000_000);
+    let switches = [0x03b9_0100, 0x03b7_0600, 0x03b9_0300];
+    let identify = [(0, 0), (1, 0x40ff_8080), (1, 0x40ff_8080), (2, 0), (3, 0x1_0000), (7, 0x1_0000)];
+    for (index, argument) in identify.into_iter().chain(switches.map(|argument| (6, argument))) {
+        card.handle_command(index, argument, now);
+        now = now + Nanos::from_millis(10);
+    }
+    assert_eq!(card.state(now), Some(State::Tran));
+    assert_eq!(card.device().bus().mode(), card.device().profile().controller.bus());
+    (card, now)
+}
+
+/// A device by itself, at the same instant.
+fn ready_device() -> Device {
+    Device::new(profile(), OPTIONS).expect("a device")
+}
+
+/// Sends a counted write with no pause between blocks; answers how long the card took.
+fn write(card: &mut Card, lba: u32, blocks: u32, now: Instant) -> Nanos {
+    assert!(matches!(card.handle_command(23, blocks, now).response, Response::R1(_)));
+    assert!(card.handle_command(25, lba, now).data.is_some());
+    for left in (0..blocks).rev() {
+        let status = card.handle_data(&[0; 512], now);
+        match status {
+            DataStatus::Accepted { busy_until: Some(until) } if left == 0 => return until.since(now),
+            DataStatus::Accepted { busy_until: None } if left > 0 => {}
+            other => panic!("block {left} from the end: {other:?}"),
+        }
+    }
+    unreachable!("the last block returned")
+}
+
+/// Reads blocks as fast as they come; answers how long that took.
+fn read(card: &mut Card, lba: u32, blocks: u32, counted: bool, now: Instant) -> Nanos {
+    if counted {
+        card.handle_command(23, blocks, now);
+    }
+    card.handle_command(18, lba, now);
+    let mut at = now;
+    for _ in 0..blocks {
+        at = card.poll_data(at).expect("a block").at;
+    }
+    if !counted {
+        card.handle_command(12, 0, at);
+    }
+    assert_eq!(card.state(at), Some(State::Tran));
+    at.since(now)
+}
+
+#[test]
+fn counted_transfers_take_what_the_device_takes() {
+    let (mut card, mut now) = ready_card();
+    let mut device = ready_device();
+    for (lba, blocks) in [(0, 8), (8, 256), (264, 1), (1024, 1024), (0, 8)] {
+        now = now + Nanos::from_secs(1);
+        let area = Area::User;
+        let direct = device.write(area, lba.into(), blocks, WriteFlags::default(), None, now).expect("written").done;
+        assert_eq!(write(&mut card, lba, blocks, now), direct.since(now), "write of {blocks} at {lba}");
+        now = now + Nanos::from_secs(1);
+        let direct = device.read(area, lba.into(), blocks, None, now).expect("read").transferred;
+        assert_eq!(read(&mut card, lba, blocks, true, now), direct.since(now), "read of {blocks} at {lba}");
+    }
+    assert_eq!(card.device().stats(), device.stats());
+}
+
+#[test]
+fn open_ended_reads_cost_little_more() {
+    let (mut card, mut now) = ready_card();
+    write(&mut card, 0, 4096, now);
+    for (blocks, most) in [(8, 1.0), (64, 1.6), (1024, 1.3), (4096, 1.1)] {
+        now = now + Nanos::from_secs(1);
+        let counted = read(&mut card, 0, blocks, true, now).as_micros_f64();
+        now = now + Nanos::from_secs(1);
+        let open = read(&mut card, 0, blocks, false, now).as_micros_f64();
+        let ratio = open / counted;
+        assert!((0.99..=most + 0.01).contains(&ratio), "{blocks} blocks: {open} us open-ended, {counted} us counted");
+    }
+}
