@@ -6,10 +6,13 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 
-use crate::{fuzz, metadata, tidy};
+use crate::{fuzz, metadata, sim, tidy};
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 20;
+
+/// How often the virtual card loses power.
+const SIMULATED: [&str; 4] = ["--workloads", "6", "--cuts", "5000"];
 
 /// Whether the oldest supported Rust is there, and what it must build.
 const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
@@ -37,7 +40,7 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
         cargo("test --workspace --locked", &[])?;
     }
     if extent == Extent::Quick {
-        println!("SKIPPED (--quick): the board's features, documentation, the oldest Rust, cargo deny, fuzzing");
+        println!("SKIPPED (--quick): the board's features, documentation, the oldest Rust, cargo deny, power cuts, fuzzing");
         return Ok(());
     }
     cargo("clippy --package emmclab --no-default-features --all-targets --locked -- -D warnings", &[])?;
@@ -55,6 +58,8 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     } else {
         println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
     }
+    println!("== power cuts");
+    sim::run(&SIMULATED)?;
     fuzz::run(FUZZ_SECONDS, &[])
 }
 
