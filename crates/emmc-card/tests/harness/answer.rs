@@ -9,7 +9,7 @@ use super::bytes::hex;
 
 /// What a command is to be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub(crate) struct Answer {
     text: String,
     kind: String,
     value: Option<Value>,
@@ -26,7 +26,7 @@ enum Value {
 }
 
 impl Answer {
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (answer, data) = match text.split_once(',') {
             Some((answer, data)) => (answer, Some(parse_data(data)?)),
             None => (text, None),
@@ -44,7 +44,7 @@ impl Answer {
     }
 
     /// What is wrong with a reply, if anything.
-    pub fn differs(&self, reply: &Reply, kind: CardKind) -> Option<String> {
+    pub(crate) fn differs(&self, reply: &Reply, kind: CardKind) -> Option<String> {
         let right =
             self.kind == name(&reply.response) && self.value_fits(&reply.response, kind) && self.data_fits(reply);
         (!right).then(|| format!("expected {}, found {}", self.text, show(reply, kind)))
@@ -114,7 +114,7 @@ fn digits_of(response: &Response) -> String {
 }
 
 /// A reply in words.
-pub fn show(reply: &Reply, kind: CardKind) -> String {
+pub(crate) fn show(reply: &Reply, kind: CardKind) -> String {
     let digits = digits_of(&reply.response);
     let mut text = match reply.response {
         Response::None => "none".to_owned(),

@@ -2,9 +2,9 @@
 
 /// Bytes as a script writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bytes {
+pub(crate) struct Bytes {
     /// `~2`: they start at this byte, and what else is there does not matter.
-    pub offset: Option<usize>,
+    pub(crate) offset: Option<usize>,
     parts: Vec<Part>,
 }
 
@@ -19,7 +19,7 @@ enum Part {
 }
 
 impl Bytes {
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut bytes = Self { offset: None, parts: Vec::new() };
         for word in text.split_whitespace() {
             let part = match word.as_bytes() {
@@ -46,7 +46,7 @@ impl Bytes {
     }
 
     /// The bytes, in a round of `repeat`.
-    pub fn in_round(&self, round: u64) -> Vec<u8> {
+    pub(crate) fn in_round(&self, round: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         for part in &self.parts {
             match *part {
@@ -59,7 +59,7 @@ impl Bytes {
     }
 
     /// What is wrong with a block that should be this, if anything.
-    pub fn differs(&self, round: u64, block: &[u8]) -> Option<String> {
+    pub(crate) fn differs(&self, round: u64, block: &[u8]) -> Option<String> {
         let expected = self.in_round(round);
         let found = match self.offset {
             Some(offset) => block.get(offset..offset + expected.len()).unwrap_or_default(),
@@ -80,7 +80,7 @@ fn pattern(number: u64) -> impl Iterator<Item = u8> {
     (0..64).flat_map(move |word: u64| (number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word).to_le_bytes())
 }
 
-pub fn hex(text: &str) -> Result<u64, String> {
+pub(crate) fn hex(text: &str) -> Result<u64, String> {
     let digits = text.trim_start_matches("0x");
     u64::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is no hexadecimal number"))
 }

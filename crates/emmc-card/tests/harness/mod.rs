@@ -18,7 +18,7 @@ use step::{Line, Step};
 /// Runs a script.
 ///
 /// Errors: the line, and what was expected and found there.
-pub fn run(profiles: &Path, text: &str) -> Result<(), String> {
+pub(crate) fn run(profiles: &Path, text: &str) -> Result<(), String> {
     let (mut profile, mut keep) = ("sector".to_owned(), Keep::Data);
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

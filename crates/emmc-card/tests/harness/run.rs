@@ -13,21 +13,21 @@ use super::step::{Line, Step};
 const STEP: Nanos = Nanos::from_micros(10);
 
 /// A card and its host's clock.
-pub struct Session {
-    pub card: Card,
+pub(crate) struct Session {
+    pub(crate) card: Card,
     kind: CardKind,
     now: Instant,
     started: Instant,
 }
 
 impl Session {
-    pub fn new(card: Card) -> Self {
+    pub(crate) fn new(card: Card) -> Self {
         let kind = card.device().profile().kind;
         Self { card, kind, now: Instant::START, started: Instant::START }
     }
 
     /// Plays steps once.
-    pub fn play(&mut self, lines: &[Line]) -> Result<(), String> {
+    pub(crate) fn play(&mut self, lines: &[Line]) -> Result<(), String> {
         self.play_round(lines, 0)
     }
 

@@ -9,14 +9,14 @@ use super::bytes::{Bytes, hex};
 
 /// A line and what it asks for.
 #[derive(Clone, Debug)]
-pub struct Line {
-    pub number: usize,
-    pub step: Step,
+pub(crate) struct Line {
+    pub(crate) number: usize,
+    pub(crate) step: Step,
 }
 
 /// What a line asks for.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     Identify,
     Command {
         text: String,
@@ -56,19 +56,19 @@ pub enum Step {
 
 /// An argument, to which the round of `repeat` may be added.
 #[derive(Clone, Copy, Debug)]
-pub struct Argument {
+pub(crate) struct Argument {
     base: u32,
     with_round: bool,
 }
 
 impl Argument {
-    pub fn in_round(self, round: u64) -> u32 {
+    pub(crate) fn in_round(self, round: u64) -> u32 {
         if self.with_round { self.base.wrapping_add(round as u32) } else { self.base }
     }
 }
 
 impl Step {
-    pub fn parse(line: &str) -> Result<Self, String> {
+    pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let (head, tail) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let tail = tail.trim();
         match head {
