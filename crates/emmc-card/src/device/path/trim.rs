@@ -51,8 +51,13 @@ impl Path {
     ) -> Result<Instant, FtlError> {
         let mapped = storage.regions[usize::from(run.region)].ftl.is_mapped(run.unit);
         let cached = self.cache.find(run.region, run.unit).is_some();
-        if kind == TrimKind::Discard || !mapped && !cached {
+        if kind == TrimKind::Discard {
             return Ok(now);
+        }
+        if !mapped && !cached {
+            // Perhaps discarded, so that a power cut may bring it back: all of it reads as erased and is to stay so.
+            let Storage { nand, regions, .. } = storage;
+            return regions[usize::from(run.region)].ftl.trim(nand, run.unit, 1, kind, now);
         }
         self.cache_past(storage, run, now)?;
         let keeps_data = storage.nand.keeps_data();

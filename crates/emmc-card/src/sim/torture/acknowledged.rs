@@ -26,7 +26,7 @@ mod tests {
     use emmc_units::Instant;
 
     fn cut(at: u64, pair_hit: bool) -> Cut {
-        Cut { at: Instant(at), pair_hit }
+        Cut { at: Instant(at), pair_hit, unreliable: true }
     }
 
     fn written(durability: Durability) -> History {

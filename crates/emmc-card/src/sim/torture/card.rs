@@ -166,6 +166,10 @@ impl Subject for Card {
         self.device.nand_mut()
     }
 
+    fn granule(&self) -> u32 {
+        self.device.unit_sectors()
+    }
+
     /// WR_REL_SET makes every write past the cache reliable.
     fn kept_as(&self, durability: Durability) -> Durability {
         let reliable = self.device.profile().kind == CardKind::Emmc && self.device.registers().ext_csd[167] & 1 == 1;

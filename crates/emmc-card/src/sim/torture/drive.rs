@@ -9,7 +9,7 @@ use super::history::{Cut, Deed, History};
 use super::subject::Subject;
 use super::workload::{Op, Workload};
 use super::{FaultPlan, acknowledged, flushed, trimmed, unacknowledged};
-use crate::ftl::{FtlError, TrimKind};
+use crate::ftl::{Durability, FtlError, TrimKind};
 use crate::sim::Rng;
 
 /// Units that the checks read with one request.
@@ -33,6 +33,8 @@ pub(super) struct Drive {
     histories: Vec<History>,
     now: Instant,
     stamp: u64,
+    /// Something was written without reliability since power came.
+    unreliable: bool,
 }
 
 impl Drive {
@@ -40,7 +42,7 @@ impl Drive {
         let units = subject.units();
         let workload = Workload::new(units, Rng::new(rng.next_u64()));
         let histories = vec![History::new(); units as usize];
-        Self { subject, workload, rng, histories, now: Instant::START, stamp: 0 }
+        Self { subject, workload, rng, histories, now: Instant::START, stamp: 0, unreliable: false }
     }
 
     /// Does requests until power goes or the part is worn out, at most `most`.
@@ -62,14 +64,20 @@ impl Drive {
                 self.stamp += 1;
                 let data = content::make(first, count, self.subject.unit_bytes(), self.stamp);
                 let kept = self.subject.kept_as(durability);
+                self.unreliable |= kept == Durability::Flash;
                 self.each(first, count, |history, stamp| history.push(Deed::Write(kept), stamp));
+                let beside = self.beside(first, count);
+                self.again(&beside, kept);
                 let result = self.subject.write(first, &data, durability, self.now);
-                self.acknowledge(first, count, result)
+                self.acknowledge(first, count, &beside, result)
             }
             Op::Trim { first, count, kind } => {
                 self.each(first, count, |history, _| history.push(Deed::Trim(kind), 0));
+                // What is trimmed in part is written again; discards leave it.
+                let beside = if kind == TrimKind::Trim { self.beside(first, count) } else { Vec::new() };
+                self.again(&beside, Durability::Reliable);
                 let result = self.subject.trim(first, count, kind, self.now);
-                self.acknowledge(first, count, result)
+                self.acknowledge(first, count, &beside, result)
             }
             Op::Flush => self.subject.flush(self.now).inspect(|&done| {
                 self.histories.iter_mut().for_each(|history| history.flush(done));
@@ -84,6 +92,8 @@ impl Drive {
                 self.go_on(done);
                 Ok(Ended::Done)
             }
+            // What cannot be read cannot be changed in part.
+            Err(FtlError::Uncorrectable { .. }) if self.has_lost() => Ok(Ended::Done),
             Err(error) => self.ended(error).map_err(|what| format!("{op:?}: {what}")),
         }
     }
@@ -105,9 +115,34 @@ impl Drive {
         self.histories[first as usize..(first + count) as usize].iter_mut().for_each(|history| act(history, stamp));
     }
 
-    fn acknowledge(&mut self, first: u32, count: u32, result: Result<Instant, FtlError>) -> Result<Instant, FtlError> {
+    /// Units that are mapped together with the first or the last of a range, and lie outside.
+    fn beside(&self, first: u32, count: u32) -> Vec<u32> {
+        let (granule, end) = (self.subject.granule(), first + count);
+        let before = first / granule * granule..first;
+        before.chain(end..end.next_multiple_of(granule).min(self.subject.units())).collect()
+    }
+
+    fn again(&mut self, beside: &[u32], durability: Durability) {
+        for &unit in beside {
+            self.histories[unit as usize].push_again(durability);
+        }
+    }
+
+    fn has_lost(&self) -> bool {
+        self.subject.granule() > 1 && self.histories.iter().any(|history| history.lost)
+    }
+
+    fn acknowledge(
+        &mut self,
+        first: u32,
+        count: u32,
+        beside: &[u32],
+        result: Result<Instant, FtlError>,
+    ) -> Result<Instant, FtlError> {
         let done = result?;
-        self.each(first, count, |history, _| history.acknowledge(done));
+        for unit in (first..first + count).chain(beside.iter().copied()) {
+            self.histories[unit as usize].acknowledge(done);
+        }
         Ok(done)
     }
 
@@ -217,7 +252,7 @@ impl Drive {
     fn judge(&mut self, at: Instant, hit: &BTreeSet<u32>) -> Result<(), String> {
         let all = self.look(0, self.histories.len() as u32)?.ok_or("power was lost while reading")?;
         for ((unit, seen), history) in (0..).zip(all).zip(&mut self.histories) {
-            let cut = Cut { at, pair_hit: hit.contains(&unit) };
+            let cut = Cut { at, pair_hit: hit.contains(&unit), unreliable: self.unreliable };
             for (name, oracle) in ORACLES {
                 oracle(history, &seen, cut).map_err(|why| {
                     format!(
@@ -229,6 +264,7 @@ impl Drive {
             }
             history.settle(&seen, at);
         }
+        self.unreliable = false;
         Ok(())
     }
 

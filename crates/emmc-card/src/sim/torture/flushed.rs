@@ -31,7 +31,7 @@ mod tests {
         history.flush(Instant(10));
         history.push(Deed::Write(Durability::Buffered), 2);
         history.acknowledge(Instant(12));
-        let cut = |at| Cut { at: Instant(at), pair_hit: true };
+        let cut = |at| Cut { at: Instant(at), pair_hit: true, unreliable: true };
         assert!(check(&history, &Seen::Stamp(0), cut(9)).is_ok());
         assert!(check(&history, &Seen::Stamp(1), cut(20)).is_ok());
         assert!(check(&history, &Seen::Stamp(2), cut(20)).is_ok());

@@ -38,6 +38,8 @@ pub(super) struct Cut {
     pub(super) at: Instant,
     /// A page that held the unit, and was done, shares a word line with one that was interrupted.
     pub(super) pair_hit: bool,
+    /// Since power came, something was written without reliability, which puts at risk what is there.
+    pub(super) unreliable: bool,
 }
 
 /// A unit's past.
@@ -62,6 +64,17 @@ impl History {
     pub(super) fn push(&mut self, deed: Deed, stamp: u64) {
         self.ever.push(stamp);
         self.events.push(Event { deed, stamp, done: NEVER, flushed: NEVER, at_risk: false });
+    }
+
+    /// It was written again as it was, with others that are mapped with it.
+    pub(super) fn push_again(&mut self, durability: Durability) {
+        match self.events.last() {
+            // What it is then, the discard has left open.
+            Some(Event { deed: Deed::Found, .. }) if self.loose => self.push(Deed::Trim(TrimKind::Discard), 0),
+            Some(Event { deed: Deed::Trim(TrimKind::Discard), .. }) => self.push(Deed::Trim(TrimKind::Discard), 0),
+            Some(&Event { stamp, .. }) => self.push(Deed::Write(durability), stamp),
+            None => {}
+        }
     }
 
     /// The last deed was acknowledged.
@@ -93,10 +106,14 @@ impl History {
     }
 
     /// Whether what it holds at the cut may be damaged: the document of durability allows it for writes without
-    /// reliability, acknowledged or not, while no flush has come.
+    /// reliability and, where there were such, for what only waited in memory, while no flush has come.
     pub(super) fn may_be_damaged(&self, cut: Cut) -> bool {
         let from = self.events.iter().rposition(|event| event.is_firm(cut.at)).unwrap_or(0);
-        let risky = |event: &Event| event.at_risk || event.deed == Deed::Write(Durability::Flash);
+        let risky = |event: &Event| match event.deed {
+            Deed::Write(Durability::Flash) => true,
+            Deed::Write(Durability::Buffered) => cut.unreliable,
+            _ => event.at_risk,
+        };
         cut.pair_hit && self.events[from..].iter().any(|event| risky(event) && event.flushed > cut.at)
     }
 

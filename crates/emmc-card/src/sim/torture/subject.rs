@@ -37,6 +37,11 @@ pub(super) trait Subject {
 
     fn nand_mut(&mut self) -> &mut Nand;
 
+    /// Units that are mapped, and so rewritten and damaged, together.
+    fn granule(&self) -> u32 {
+        1
+    }
+
     /// How a write that asks for so much is really kept: no less.
     fn kept_as(&self, durability: Durability) -> Durability {
         durability

@@ -34,7 +34,7 @@ mod tests {
     }
 
     fn cut(at: u64) -> Cut {
-        Cut { at: Instant(at), pair_hit: false }
+        Cut { at: Instant(at), pair_hit: false, unreliable: true }
     }
 
     #[test]

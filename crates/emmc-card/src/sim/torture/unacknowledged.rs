@@ -26,7 +26,7 @@ mod tests {
     fn a_unit_reads_as_one_of_its_writes() {
         let mut history = History::new();
         history.push(Deed::Write(Durability::Flash), 4);
-        let cut = Cut { at: Instant(100), pair_hit: false };
+        let cut = Cut { at: Instant(100), pair_hit: false, unreliable: true };
         assert!(check(&history, &Seen::Stamp(4), cut).is_ok());
         assert!(check(&history, &Seen::Stamp(0), cut).is_ok());
         assert!(check(&history, &Seen::Stamp(5), cut).is_err());
