@@ -147,6 +147,10 @@ impl Ftl for SlcFront {
             return result;
         }
         let mut done = now;
+        if self.log.is_page_full() {
+            // It could not be programmed when it was filled.
+            done = self.program(nand, now)?;
+        }
         for index in 0..count {
             let bytes = data.map(|data| &data[index as usize * self.unit_bytes as usize..][..self.unit_bytes as usize]);
             if self.log.put(first + index, bytes) {
@@ -206,7 +210,8 @@ impl Ftl for SlcFront {
         self.voids.flushed();
         let done = self.settle(nand, programmed.max(flushed))?;
         self.count();
-        Ok(done)
+        // A page of the log that was programmed earlier may be under way still.
+        Ok(done.max(nand.quiet_at()))
     }
 
     fn is_mapped(&self, unit: u32) -> bool {

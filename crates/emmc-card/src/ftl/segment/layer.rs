@@ -99,7 +99,8 @@ impl Ftl for SegmentFtl {
         }
         let range = first..first + count;
         let held = range.clone().filter(|&unit| self.map.lookup(unit) != NO_UNIT).count();
-        if held == 0 {
+        // A unit that lies nowhere may have been discarded, which no record says: a cut would bring it back.
+        if held == 0 && kind == TrimKind::Discard {
             return Ok(now);
         }
         let mut done = now;
