@@ -12,11 +12,13 @@ const GROUP: usize = 64;
 pub(super) struct Bounds {
     least: Vec<u32>,
     blocks: usize,
+    /// Where the next search starts, so that of equals not always the same ones wear.
+    start: usize,
 }
 
 impl Bounds {
     pub(super) fn new(blocks: usize) -> Self {
-        Self { least: vec![u32::MAX; blocks.div_ceil(GROUP)], blocks }
+        Self { least: vec![u32::MAX; blocks.div_ceil(GROUP)], blocks, start: 0 }
     }
 
     /// A block may hold as few as `valid`.
@@ -26,17 +28,25 @@ impl Bounds {
         *bound = (*bound).min(valid);
     }
 
-    /// The block with the least that `valid` answers, the first of equals; `None` answers do not take part.
+    /// A block with the least that `valid` answers, of equals the first after the one found last; `None` answers do not
+    /// take part.
     pub(super) fn least(&mut self, valid: impl Fn(usize) -> Option<u32>) -> Option<usize> {
         loop {
             let bound = self.least.iter().copied().min().filter(|&bound| bound != u32::MAX)?;
-            let group = self.least.iter().position(|&other| other == bound)?;
+            let group = self.first_of(bound)?;
             let slots = group * GROUP..self.blocks.min((group + 1) * GROUP);
             let best = slots.map(|slot| (valid(slot).unwrap_or(u32::MAX), slot)).min()?;
             self.least[group] = best.0;
             if best.0 == bound {
+                self.start = group + 1;
                 return Some(best.1);
             }
         }
+    }
+
+    fn first_of(&self, bound: u32) -> Option<usize> {
+        let start = self.start.min(self.least.len());
+        let later = self.least[start..].iter().position(|&other| other == bound).map(|index| start + index);
+        later.or_else(|| self.least[..start].iter().position(|&other| other == bound))
     }
 }

@@ -1,0 +1,157 @@
+//! A layer over flash, driven to its steady state.
+
+use emmc_card::ftl::page::PageFtl;
+use emmc_card::ftl::{Durability, Ftl, FtlStats, RegionSpec, TrimKind};
+use emmc_card::nand::{CellMode, Geometry, Nand};
+use emmc_card::profile::{CellConfig, Failures, FtlConfig, GcPolicy, Mapping, NandConfig, WearLevelling};
+use emmc_card::sim::Rng;
+use emmc_units::Instant;
+
+/// Free blocks that the layer keeps.
+const FREE: u32 = 3;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub gc: GcPolicy,
+    pub separate_gc: bool,
+    pub rho: f64,
+    /// Units a block, a multiple of 8.
+    pub np: u32,
+    /// Blocks that hold data in the steady state.
+    pub blocks: u32,
+    pub trims: bool,
+}
+
+impl Setup {
+    pub fn new(gc: GcPolicy, rho: f64, np: u32, blocks: u32) -> Self {
+        Self { gc, separate_gc: false, rho, np, blocks, trims: false }
+    }
+}
+
+/// A part of one die of two planes, four units a page.
+pub struct Drive {
+    pub nand: Nand,
+    pub ftl: PageFtl,
+    pub now: Instant,
+    pub rng: Rng,
+}
+
+fn flash(np: u32) -> NandConfig {
+    NandConfig {
+        cell: CellMode::Slc,
+        channels: 1,
+        dies: 1,
+        planes: 2,
+        page_bytes: 16384,
+        pages_per_block: np / 4,
+        blocks: None,
+        over_provisioning: 0.1,
+        spare_blocks: 0,
+        factory_bad_blocks: 0,
+        channel_mb_s: 200.0,
+        cached_program: true,
+        multi_plane: true,
+        native: CellConfig {
+            read_us: 50.0,
+            program_us: vec![500.0],
+            erase_ms: 3.0,
+            endurance: 1_000_000,
+            time_spread: 0.0,
+            endurance_spread: 0.0,
+        },
+        slc: None,
+        failures: Failures::default(),
+    }
+}
+
+impl Drive {
+    pub fn new(setup: Setup) -> Self {
+        let flash = flash(setup.np);
+        let config = FtlConfig {
+            mapping: Mapping::Page,
+            unit_bytes: 4096,
+            gc: setup.gc,
+            gc_low_blocks: FREE,
+            gc_high_blocks: 0,
+            separate_gc: setup.separate_gc,
+            hot_cold: false,
+            wear: WearLevelling::default(),
+            mapping_cache: None,
+            slc_cache: None,
+            segment: None,
+            trim_frees: setup.trims,
+        };
+        // When a victim is chosen, all data lie in full blocks; free ones, that of collected units where there is one,
+        // and the log of trims do not count.
+        let blocks = setup.blocks + FREE + u32::from(setup.separate_gc) + 2 * u32::from(setup.trims);
+        let mut nand = Nand::new(&flash, Geometry::new(&flash, blocks, 4096), 1);
+        let spec = RegionSpec {
+            blocks: (0..blocks).collect(),
+            mode: CellMode::Slc,
+            units: (f64::from(setup.blocks * setup.np) * setup.rho).round() as u32,
+            spares: 0,
+            slc_blocks: 0,
+            seed: 2,
+        };
+        let ftl = PageFtl::new(&config, &spec, &mut nand);
+        Self { nand, ftl, now: Instant::START, rng: Rng::new(3) }
+    }
+
+    pub fn units(&self) -> u32 {
+        self.ftl.units()
+    }
+
+    pub fn stats(&self) -> &FtlStats {
+        self.ftl.stats()
+    }
+
+    pub fn write(&mut self, unit: u32) {
+        let written = self.ftl.write(&mut self.nand, unit, 1, None, Durability::Buffered, self.now);
+        self.now = written.expect("the part is not worn out");
+    }
+
+    pub fn discard(&mut self, unit: u32) {
+        let discarded = self.ftl.trim(&mut self.nand, unit, 1, TrimKind::Discard, self.now);
+        self.now = discarded.expect("the part is not worn out");
+    }
+
+    pub fn fill(&mut self) {
+        for unit in 0..self.units() {
+            self.write(unit);
+        }
+    }
+
+    pub fn uniform(&mut self, writes: u64) {
+        for _ in 0..writes {
+            let unit = self.rng.below(u64::from(self.units())) as u32;
+            self.write(unit);
+        }
+    }
+
+    /// The write amplification of what `run` does to a full part, once the same has brought it to its steady state.
+    pub fn measure(&mut self, warm: u32, rounds: u32, run: &mut dyn FnMut(&mut Self, u64)) -> f64 {
+        let round = u64::from(self.units());
+        self.fill();
+        run(self, u64::from(warm) * round);
+        let before = *self.ftl.stats();
+        run(self, u64::from(rounds) * round);
+        amplification(&before, self.ftl.stats())
+    }
+}
+
+/// Units programmed for each that the host wrote, between two moments.
+pub fn amplification(before: &FtlStats, after: &FtlStats) -> f64 {
+    let host = (after.host_units - before.host_units) as f64;
+    let copied = (after.copied_units - before.copied_units) as f64;
+    assert_eq!(after.padding_units, before.padding_units, "whole stripes are not padded");
+    (host + copied) / host
+}
+
+/// Asserts that a figure is within a share of what it should be.
+#[track_caller]
+pub fn close(what: &str, found: f64, wanted: f64, share: f64) {
+    let error = found / wanted - 1.0;
+    println!("{what}: {found:.4}, model {wanted:.4}, {:+.2} %", error * 100.0);
+    assert!(error.abs() <= share, "{what}: {found:.4} is {:+.2} % off {wanted:.4}", error * 100.0);
+}

@@ -1,0 +1,56 @@
+//! Wear: erases follow from programs to the block, and how evenly each policy spreads them.
+
+use emmc_card::ftl::Ftl;
+use emmc_card::profile::GcPolicy;
+
+use crate::drive::{Drive, Setup};
+
+/// Mean, standard deviation, least and most of the erase counts.
+fn spread(drive: &Drive) -> (f64, f64, u32, u32) {
+    let counts: Vec<u32> = drive.nand.blocks().iter().map(|block| block.erase_count).collect();
+    let mean = counts.iter().map(|&count| f64::from(count)).sum::<f64>() / counts.len() as f64;
+    let variance = counts.iter().map(|&count| (f64::from(count) - mean).powi(2)).sum::<f64>() / counts.len() as f64;
+    let (least, most) = (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
+    (mean, variance.sqrt(), least, most)
+}
+
+fn worn(gc: GcPolicy, blocks: u32, rounds: u64) -> Drive {
+    let mut drive = Drive::new(Setup::new(gc, 0.8, 64, blocks));
+    drive.fill();
+    let writes = rounds * u64::from(drive.units());
+    drive.uniform(writes);
+    drive
+}
+
+#[test]
+fn erases_are_programs_over_block_size_to_the_block() {
+    for gc in [GcPolicy::Greedy, GcPolicy::Fifo, GcPolicy::DChoices(2), GcPolicy::CostBenefit] {
+        let drive = worn(gc, 512, 10);
+        let counters = drive.nand.counters();
+        // A block is erased when it is taken again, and was full: what was programmed is what was erased and what is there.
+        let there: u64 = drive.nand.blocks().iter().map(|block| u64::from(block.next_page) * 4).sum();
+        assert_eq!(counters.unit_programs, counters.erases * 64 + there, "{gc:?}");
+        let counted: u64 = drive.nand.blocks().iter().map(|block| u64::from(block.erase_count)).sum();
+        assert_eq!(counted, counters.erases, "{gc:?}");
+        // And from the host's side: all that was placed was programmed but for what waits for its stripe.
+        let stats = drive.ftl.stats();
+        let waiting = stats.host_units + stats.copied_units - counters.unit_programs;
+        assert!(waiting < 8, "{gc:?}: {waiting}");
+        assert_eq!(counters.violations, 0);
+    }
+}
+
+#[test]
+fn greedy_wears_evenly_fifo_in_turn_and_chance_by_chance() {
+    let (mean, deviation, least, most) = spread(&worn(GcPolicy::Greedy, 2048, 13));
+    println!("greedy: mean {mean:.1} deviation {deviation:.2} from {least} to {most}");
+    assert!(mean > 25.0 && deviation < 1.0 && most - least <= 6);
+    let (mean, _, least, most) = spread(&worn(GcPolicy::Fifo, 2048, 13));
+    println!("FIFO: mean {mean:.1} from {least} to {most}");
+    assert!(mean > 25.0 && most - least <= 1);
+    let (mean, deviation, least, most) = spread(&worn(GcPolicy::DChoices(1), 2048, 7));
+    println!("random: mean {mean:.1} deviation {deviation:.2} from {least} to {most}");
+    // Poisson: the deviation is the root of the mean.
+    assert!(mean > 25.0 && (deviation / mean.sqrt() - 1.0).abs() < 0.1);
+    assert!(least < 17 && most > 45);
+}
