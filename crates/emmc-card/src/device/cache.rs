@@ -74,6 +74,12 @@ impl VolatileCache {
         self.waiting.push_back(dirty);
     }
 
+    /// The oldest units, which leave next: region and number.
+    #[inline]
+    pub(crate) fn oldest(&self, units: usize) -> impl Iterator<Item = (u8, u32)> + '_ {
+        self.waiting.iter().take(units).map(|dirty| (dirty.region, dirty.unit))
+    }
+
     /// The oldest unit leaves.
     #[inline]
     pub(crate) fn take_oldest(&mut self) -> Option<Dirty> {

@@ -72,6 +72,23 @@ impl Map {
         (block, physical - block * self.units_per_block)
     }
 
+    /// Asks memory for where units lie, and for the bits of where they lie, all at once: what is needed soon comes together
+    /// instead of one after the other.
+    #[inline]
+    pub fn foresee(&self, units: impl Iterator<Item = u32> + Clone) {
+        let place = |unit: u32| self.l2p.get(unit as usize).copied().unwrap_or(NO_UNIT);
+        std::hint::black_box(units.clone().fold(0, |sum, unit| sum ^ place(unit)));
+        let word = |physical: u32| if physical == NO_UNIT { 0 } else { self.valid[self.bit(physical).0] };
+        std::hint::black_box(units.fold(0, |sum, unit| sum ^ word(place(unit))));
+    }
+
+    /// Asks memory for where units lie, all at once.
+    #[inline]
+    pub fn foresee_places(&self, units: &[u32]) {
+        let place = |unit: u32| self.l2p.get(unit as usize).copied().unwrap_or(NO_UNIT);
+        std::hint::black_box(units.iter().fold(0, |sum, &unit| sum ^ place(unit)));
+    }
+
     /// A logical unit lies at `physical` from now on. Returns where it was, or [`NO_UNIT`].
     #[inline]
     pub fn set(&mut self, unit: u32, physical: u32) -> u32 {

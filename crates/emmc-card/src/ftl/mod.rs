@@ -161,6 +161,9 @@ pub trait Ftl: std::fmt::Debug {
         now: Instant,
     ) -> Result<Instant, FtlError>;
 
+    /// These units will be written soon; a layer may ask memory for what it knows of them.
+    fn foresee(&self, _units: &[u32]) {}
+
     /// Reads `count` units from `first` into `out`, which gets 0x00 for units never written or trimmed.
     ///
     /// Shape: `out` is `count` units, or absent where payload is not simulated.

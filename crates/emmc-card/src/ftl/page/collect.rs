@@ -110,12 +110,14 @@ impl PageFtl {
         let spare = nand.spare(victim);
         for (index, &word) in self.map.valid_words(victim).iter().enumerate() {
             let mut rest = word;
+            let first = scratch.units.len();
             while rest != 0 {
                 let place = index as u32 * 64 + rest.trailing_zeros();
                 scratch.units.push(spare[place as usize]);
                 scratch.places.push(place);
                 rest &= rest - 1;
             }
+            self.map.foresee_places(&scratch.units[first..]);
         }
         debug_assert!(self.is_current(victim, scratch), "a stale copy would be moved");
     }

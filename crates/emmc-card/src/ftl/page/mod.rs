@@ -218,6 +218,10 @@ impl Ftl for PageFtl {
         self.write_units(nand, first, count, data, durability, now)
     }
 
+    fn foresee(&self, units: &[u32]) {
+        self.map.foresee(units.iter().copied());
+    }
+
     fn read(
         &mut self,
         nand: &mut Nand,
