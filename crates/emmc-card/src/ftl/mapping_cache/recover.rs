@@ -36,6 +36,8 @@ impl MappingCache {
         }
         for found in survey.pages.iter().filter(|found| found.doubtful) {
             let Some(slot) = self.slots.iter().position(|slot| slot.block == found.block) else { continue };
+            // It takes no more programs if one was interrupted.
+            self.open = self.open.filter(|&open| open != slot);
             let page = self.holds[slot * self.pages_per_block as usize + found.page as usize];
             if page != NOWHERE {
                 self.drop_copy(page);

@@ -23,6 +23,8 @@ pub(super) struct Log {
     pub(super) open: Option<u32>,
     /// When the first page of the open block is done.
     pub(super) begun_at: Instant,
+    /// When the last program that was issued is done.
+    pub(super) programmed_by: Instant,
     /// The blocks that it was made of.
     pub(super) all: Vec<u32>,
     /// Blocks of `full` in which a program has failed: bad once they are folded.
@@ -49,6 +51,7 @@ impl Log {
             full: VecDeque::new(),
             open: None,
             begun_at: Instant::START,
+            programmed_by: Instant::START,
             all: blocks.to_vec(),
             failed: Vec::new(),
             retired: Vec::new(),
@@ -110,6 +113,10 @@ impl Log {
             self.bytes.resize(self.units_per_page * self.unit_bytes, 0);
             self.bytes[slot * self.unit_bytes..][..self.unit_bytes].copy_from_slice(data);
         }
+        self.is_page_full()
+    }
+
+    pub(super) fn is_page_full(&self) -> bool {
         self.buffer.len() == self.units_per_page
     }
 

@@ -85,7 +85,9 @@ impl SlcFront {
         self.log.open = None;
         self.log.failed.clear();
         self.log.retired.clear();
-        if used.last().is_some_and(|found| found.soundness == Soundness::Open) {
+        // One whose last program may have been interrupted takes no more.
+        let doubtful = |block: u32| survey.pages.iter().any(|found| found.block == block && found.doubtful);
+        if used.last().is_some_and(|found| found.soundness == Soundness::Open && !doubtful(found.block)) {
             self.log.open = self.log.full.pop_back();
         }
         used.iter().filter(|found| found.soundness == Soundness::Damaged).map(|found| found.block).collect()

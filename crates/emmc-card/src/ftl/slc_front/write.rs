@@ -82,6 +82,7 @@ impl SlcFront {
         if page == 0 {
             self.log.begun_at = done;
         }
+        self.log.programmed_by = self.log.programmed_by.max(done);
         self.own.padding_units += (units.len() - self.log.buffer.len()) as u64;
         let first = nand.geometry().first_unit(block, page);
         for (&unit, physical) in self.log.buffer.iter().zip(first..) {
