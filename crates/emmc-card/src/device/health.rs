@@ -103,7 +103,9 @@ impl Health {
         if self.spares == 0 {
             return 0;
         }
-        match u64::from(self.spares - self.spares_left) * 100 / u64::from(self.spares) {
+        // The reserve that the factory's bad blocks took counts too, as in makers' reports.
+        let (used, reserve) = (self.spares - self.spares_left + self.factory_bad, self.spares + self.factory_bad);
+        match u64::from(used) * 100 / u64::from(reserve) {
             0..80 => 1,
             80..90 => 2,
             _ => 3,
@@ -138,5 +140,7 @@ mod tests {
             let health = Health { spares: 100, spares_left: left, ..Health::default() };
             assert_eq!(health.pre_eol_info(), register, "{left} left");
         }
+        let health = Health { spares: 100, spares_left: 25, factory_bad: 30, ..Health::default() };
+        assert_eq!(health.pre_eol_info(), 2, "105 of 130");
     }
 }
