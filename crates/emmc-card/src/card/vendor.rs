@@ -85,7 +85,8 @@ impl Reply {
     fn bad_blocks(&mut self, health: &Health) {
         self.be16(0, health.factory_bad);
         self.be16(2, health.grown_bad);
-        self.be16(4, health.spares + health.factory_bad);
+        // Once the spares have run out, over-provisioning stands in for bad blocks: it has served as spares too.
+        self.be16(4, health.factory_bad + health.spares.max(health.grown_bad));
     }
 
     fn erases_16(&mut self, counts: &EraseCounts) {
