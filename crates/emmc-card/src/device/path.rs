@@ -40,6 +40,8 @@ pub(crate) struct Path {
     /// Programs under way from the buffer: end and bytes, in order of issue.
     under_way: VecDeque<(Instant, u64)>,
     under_way_bytes: u64,
+    /// Units at the head of the cache that their layer has been told of.
+    foreseen: usize,
     ahead: Option<Ahead>,
     last_read: Option<(Area, u64)>,
     /// The next request goes on with the last one's transfer: no command is sent and no firmware works for it.
@@ -75,6 +77,7 @@ impl Path {
             firmware_free: Instant::START,
             under_way: VecDeque::new(),
             under_way_bytes: 0,
+            foreseen: 0,
             ahead: None,
             last_read: None,
             goes_on: false,
@@ -85,6 +88,7 @@ impl Path {
     /// Everything in memory is gone: power went.
     pub(crate) fn forget(&mut self) {
         self.cache.clear();
+        self.foreseen = 0;
         self.cache_on = false;
         self.under_way.clear();
         self.under_way_bytes = 0;

@@ -140,7 +140,10 @@ impl Path {
         let units = units.min(self.cache.len());
         let now = self.reserve(unit_bytes * units as u64, now);
         let mut done = now;
-        self.foresee(storage, units);
+        if self.foreseen < units {
+            self.foresee(storage);
+        }
+        self.foreseen = self.foreseen.saturating_sub(units);
         for _ in 0..units {
             let Some(dirty) = self.cache.take_oldest() else { break };
             let ftl = storage.regions[usize::from(dirty.region)].ftl.as_mut();
@@ -152,13 +155,14 @@ impl Path {
         Ok(now)
     }
 
-    /// The layer that takes most of the oldest units is told which they are.
-    fn foresee(&self, storage: &Storage, units: usize) {
+    /// The layer of the oldest unit is told which units will come next: a handful of batches at once.
+    #[inline(never)]
+    fn foresee(&mut self, storage: &Storage) {
         let mut soon = [0; 64];
         let Some((region, _)) = self.cache.oldest(1).next() else { return };
-        let of_region = self.cache.oldest(units.min(soon.len())).filter(|(known, _)| *known == region);
-        let count = soon.iter_mut().zip(of_region).map(|(slot, (_, unit))| *slot = unit).count();
-        storage.regions[usize::from(region)].ftl.foresee(&soon[..count]);
+        let of_region = self.cache.oldest(soon.len()).filter(|(known, _)| *known == region);
+        self.foreseen = soon.iter_mut().zip(of_region).map(|(slot, (_, unit))| *slot = unit).count();
+        storage.regions[usize::from(region)].ftl.foresee(&soon[..self.foreseen]);
     }
 
     /// Before a run is written past the cache: what waits there of its edge units must not be lost or come later.
