@@ -8,7 +8,6 @@ use emmc_units::Instant;
 use super::op::{Area, StorageError, WriteFlags};
 use super::{Device, health};
 use crate::nand::CellMode;
-use crate::profile::RegionRole;
 use crate::sim::Rng;
 
 /// Sectors of one write while the card is filled: 1 MiB.
@@ -22,12 +21,11 @@ impl Device {
         let mut rng = Rng::new(self.options.seed ^ 0xa6e);
         let config = &self.profile.nand;
         let rated = |mode: CellMode| f64::from(health::rating(config, mode)) * share;
-        let system = self.storage.blocks_of(RegionRole::System);
         let nand = &mut self.storage.nand;
         for block in 0..nand.geometry().blocks {
             let stray = 0.95 + 0.1 * rng.unit_f64();
-            // Boot areas and RPMB are written far less than the rest.
-            let part = if system.contains(&block) { 0.1 } else { 1.0 };
+            // Boot areas, RPMB and the layers' own logs are written far less than the rest.
+            let part = if nand.block(block).mode == nand.geometry().native { 1.0 } else { 0.1 };
             let count = rated(nand.block(block).mode) * stray * part;
             nand.set_erase_count(block, count.round() as u32);
         }

@@ -100,12 +100,6 @@ impl Storage {
         1 << self.unit_shift
     }
 
-    /// The blocks of a region.
-    pub(crate) fn blocks_of(&self, role: RegionRole) -> Vec<u32> {
-        let of_role = self.regions.iter().filter(|region| region.role == role);
-        of_role.flat_map(|region| region.ftl.blocks().iter().copied()).collect()
-    }
-
     /// Sectors of an area; 0: there is no such area.
     pub(crate) fn sectors(&self, area: Area) -> u64 {
         self.extents.iter().filter(|extent| extent.area == area).map(|extent| extent.sectors).sum()

@@ -154,7 +154,7 @@ pub(super) fn blocks(map: &BlockMap) -> Chart {
     ));
     Chart {
         title: "Blocks".into(),
-        description: "Every block of the flash: darker holds more valid data".into(),
+        description: "Every block of the flash: darker holds more valid data, red is bad".into(),
         spec: json!({
             "data": {"values": values},
             "height": {"step": if columns > MAP_COLUMNS { 6 } else { 11 }},
@@ -165,7 +165,7 @@ pub(super) fn blocks(map: &BlockMap) -> Chart {
                 "color": {
                     "condition": {"test": "datum.health != '.'", "value": "#c0392b"},
                     "field": "valid", "type": "quantitative", "title": "valid share",
-                    "scale": {"domain": [0, 1]}
+                    "scale": {"domain": [0, 1], "scheme": "blues"}
                 }
             }
         }),

@@ -30,6 +30,7 @@ fn duration(seconds: f64) -> String {
         s if s < 1e-3 => format!("{:.1} us", s * 1e6),
         s if s < 1.0 => format!("{:.2} ms", s * 1e3),
         s if s < 600.0 => format!("{s:.2} s"),
+        s if s < 7200.0 => format!("{:.1} min", s / 60.0),
         s if s < 3.0 * 86400.0 => format!("{:.1} h", s / 3600.0),
         s => format!("{:.1} days", s / 86400.0),
     }
@@ -72,7 +73,7 @@ mod tests {
     #[test]
     fn numbers_are_read_by_people() {
         assert_eq!([0, 999, 1_000, 12_345_678].map(count), ["0", "999", "1 000", "12 345 678"]);
-        let shown = [12e-6, 0.5, 90.0, 7_200.0, 864_000.0].map(duration);
-        assert_eq!(shown, ["12.0 us", "500.00 ms", "90.00 s", "2.0 h", "10.0 days"]);
+        let shown = [12e-6, 0.5, 90.0, 900.0, 7_200.0, 864_000.0].map(duration);
+        assert_eq!(shown, ["12.0 us", "500.00 ms", "90.00 s", "15.0 min", "2.0 h", "10.0 days"]);
     }
 }
