@@ -25,7 +25,8 @@ fn a_card_is_written_until_it_is_worn_out_and_then_only_reads() {
     assert_eq!(result.registers.pre_eol_info, Some(3));
     assert_eq!(result.health.spares_left, 0);
     assert!(result.health.grown_bad > 0);
-    assert!((27.0..36.0).contains(&result.wear.mean), "{}", result.wear.mean);
+    let mean = result.health.multi_bit.mean();
+    assert!((27.0..36.0).contains(&mean), "{mean}");
     assert!(device.is_worn_out());
     let now = result.now;
     let refused = device.write(Area::User, 0, 8, WriteFlags::default(), None, now).unwrap_err();

@@ -10,7 +10,9 @@ fn programs_are_what_the_host_wrote_and_what_the_card_copied_and_padded() {
         let random = format!("{{\"kind\": \"random\", \"amount\": \"6x\", \"cache\": {cache}}}");
         let (_, result) = run_on(small(), &format!("{{\"kind\": \"fill\"}}, {random}, {{\"kind\": \"flush\"}}"));
         let ftl = result.ftl;
-        assert_eq!(result.nand_programs, ftl.host_units + ftl.copied_units + ftl.padding_units, "cache {cache}");
+        // Copies may wait for their stripe of eight units to fill: the flash still has where they came from.
+        let waiting = ftl.host_units + ftl.copied_units + ftl.padding_units - result.nand_programs;
+        assert!(waiting < 8, "cache {cache}: {waiting}");
         assert_eq!(result.write_amplification, Some(result.nand_programs as f64 / result.host_writes as f64));
         assert_eq!(result.phases.iter().map(|phase| phase.copied_units).sum::<u64>(), ftl.copied_units);
         let wa = result.phases[1].write_amplification.unwrap();
@@ -74,4 +76,22 @@ fn life_time_steps_at_the_volumes_that_the_arithmetic_says() {
     assert!(passes_at_step.len() >= 4, "{passes_at_step:?}");
     let gaps: Vec<u32> = passes_at_step.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(gaps.iter().all(|gap| (5..=8).contains(gap)), "{passes_at_step:?}");
+}
+
+#[test]
+fn levelling_keeps_the_spread_small() {
+    let spread = |dynamic: bool, static_gap: u32| {
+        let mut profile = small();
+        profile.ftl.wear.dynamic = dynamic;
+        profile.ftl.wear.static_gap = static_gap;
+        // Nine tenths of the card are written once and then never again.
+        let phases = r#"{"kind": "fill"}, {"kind": "random", "amount": "100x", "range": ["0%", "10%"]}"#;
+        let (_, result) = run_on(profile, phases);
+        let wear = result.health.multi_bit;
+        (wear.max - wear.min, wear.mean(), result.ftl.wear_moves)
+    };
+    let (with, mean, moves) = spread(true, 20);
+    assert!(with <= 30 && moves > 50, "spread {with}, mean {mean}, {moves} moves");
+    let (without, mean, moves) = spread(true, 0);
+    assert!(without as f64 > 2.0 * mean && moves == 0, "spread {without}, mean {mean}");
 }
