@@ -99,7 +99,7 @@ impl Nand {
         now: Instant,
     ) -> Result<Instant, NandError> {
         let state = self.blocks[block as usize];
-        let in_order = page == state.next_page && page < self.geometry.pages_in(state.mode);
+        let in_order = page == state.next_page && page < self.timing.pages_in(state.mode);
         if !in_order || state.health != BlockHealth::Good || units.len() != self.geometry.units_per_page as usize {
             self.violation("program");
         }

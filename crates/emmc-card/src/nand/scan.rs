@@ -62,7 +62,8 @@ pub struct FoundPage {
     /// When it was programmed, relative to all others.
     pub order: u64,
     /// It may have been interrupted, and may stop reading once recovery is over: a unit of which this is the newest
-    /// copy must be copied elsewhere before recovery ends. A page without the mark reads for ever.
+    /// copy must be copied elsewhere before recovery ends, and the copy before it be kept until then. A page without the
+    /// mark reads for ever, also in a damaged block.
     pub doubtful: bool,
 }
 
@@ -110,7 +111,8 @@ impl Nand {
         }
     }
 
-    fn soundness(&self, block: u32) -> Soundness {
+    /// Whether a block may be used as it is, for one that has paid for the look.
+    pub(crate) fn soundness(&self, block: u32) -> Soundness {
         let end = self.block(block).next_page;
         if (0..end).any(|page| !matches!(self.look(block, page), PageScan::Valid { .. })) {
             return Soundness::Damaged;
@@ -129,6 +131,7 @@ impl Survey {
     /// Errors: [`NandError::PowerLost`].
     pub fn take(nand: &mut Nand, blocks: &[u32], now: Instant) -> Result<Self, NandError> {
         let mut survey = Self { blocks: Vec::with_capacity(blocks.len()), pages: Vec::new(), done: now };
+        let mut torn = Vec::new();
         for &block in blocks {
             if nand.block(block).health != BlockHealth::Good {
                 continue;
@@ -143,21 +146,25 @@ impl Survey {
             for page in 0..reads {
                 survey.done = survey.done.max(nand.scan_page(block, page, now)?.1);
             }
+            // After an interrupted erase the first page does not read, and any other may stop to.
+            let doubtful = end > 0 && nand.look(block, 0) == PageScan::Torn;
             for page in 0..if nand.keeps_orders() { end } else { 0 } {
-                if let PageScan::Valid { order } = nand.look(block, page) {
-                    let doubtful = soundness == Soundness::Damaged;
-                    survey.pages.push(FoundPage { block, page, order, doubtful });
+                match nand.look(block, page) {
+                    PageScan::Valid { order } => survey.pages.push(FoundPage { block, page, order, doubtful }),
+                    PageScan::Torn => torn.push((block, page)),
+                    PageScan::Erased => {}
                 }
             }
         }
         survey.pages.sort_unstable_by_key(|page| page.order);
-        survey.doubt(nand);
+        survey.doubt(nand, &torn);
         Ok(survey)
     }
 
-    /// Marks what may have been interrupted, beside all of a damaged block: on each die the last program of each session
-    /// (all sessions: an earlier recovery may itself have been cut), with the pages that share its word lines.
-    fn doubt(&mut self, nand: &Nand) {
+    /// Marks what may have been interrupted: on each die the last program of each session (all sessions: an earlier
+    /// recovery may itself have been cut), with the pages that share its word lines, and those that share one with a torn
+    /// page.
+    fn doubt(&mut self, nand: &Nand, torn: &[(u32, u32)]) {
         let geometry = *nand.geometry();
         let mut last = BTreeMap::new();
         for found in &self.pages {
@@ -168,6 +175,9 @@ impl Survey {
             let (mode, first) = (nand.block(block).mode, page / geometry.planes * geometry.planes);
             let row = first..first + geometry.planes;
             doubtful.extend(row.flat_map(|page| geometry.word_line(mode, page)).map(|page| (block, page)));
+        }
+        for &(block, page) in torn {
+            doubtful.extend(geometry.word_line(nand.block(block).mode, page).map(|page| (block, page)));
         }
         for found in &mut self.pages {
             found.doubtful |= doubtful.contains(&(found.block, found.page));

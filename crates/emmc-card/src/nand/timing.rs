@@ -44,6 +44,16 @@ struct Joinable {
     time: Nanos,
 }
 
+/// What there is to know of a page's number, so that the hot path need not divide.
+#[derive(Clone, Copy, Debug)]
+struct PagePlace {
+    die: u32,
+    channel: u32,
+    row: u32,
+    /// Which of the program times is its own, as built and with one bit a cell.
+    turn: [u32; 2],
+}
+
 /// The clockwork of the flash.
 #[derive(Clone, Debug)]
 pub(super) struct Timing {
@@ -56,15 +66,28 @@ pub(super) struct Timing {
     multi_plane: bool,
     dies: Vec<Die>,
     channels: Vec<Instant>,
+    places: Vec<PagePlace>,
+    /// Pages of a block, by mode.
+    pages_in: [u32; 4],
     rng: Rng,
 }
 
 impl Timing {
     pub(super) fn new(config: &NandConfig, geometry: &Geometry, rng: Rng) -> Self {
         let ns_per_byte = 1e3 / config.channel_mb_s;
+        let native = ModeTimes::new(&config.native);
+        let slc = ModeTimes::new(config.slc.as_ref().unwrap_or(&config.native));
+        let place = |page: u32| {
+            let (die, row) = (geometry.die_of(page), page / geometry.lanes());
+            let turn = [&native, &slc].map(|times| (row as usize % times.program.len()) as u32);
+            PagePlace { die, channel: die % geometry.channels, row, turn }
+        };
+        let modes = [CellMode::Slc, CellMode::Pslc, CellMode::Mlc, CellMode::Tlc];
         Self {
-            native: ModeTimes::new(&config.native),
-            slc: ModeTimes::new(config.slc.as_ref().unwrap_or(&config.native)),
+            places: (0..geometry.pages_per_block).map(place).collect(),
+            pages_in: modes.map(|mode| geometry.pages_in(mode)),
+            native,
+            slc,
             page_transfer: Nanos((f64::from(geometry.page_bytes()) * ns_per_byte) as u64),
             byte_transfer: (ns_per_byte * 65536.0) as u64,
             cached_program: config.cached_program,
@@ -85,6 +108,19 @@ impl Timing {
         self.rng = rng;
     }
 
+    /// Pages of a block in a mode.
+    #[inline]
+    pub(super) fn pages_in(&self, mode: CellMode) -> u32 {
+        self.pages_in[mode as usize]
+    }
+
+    /// A page that a block does not have counts as its last: the contract is checked elsewhere.
+    #[inline]
+    fn place(&self, page: u32) -> PagePlace {
+        self.places[(page as usize).min(self.places.len() - 1)]
+    }
+
+    #[inline]
     fn times(&self, mode: CellMode, native: CellMode) -> &ModeTimes {
         if mode == native { &self.native } else { &self.slc }
     }
@@ -104,13 +140,13 @@ impl Timing {
     /// When a read of `bytes` from a page is in the controller's memory.
     #[inline]
     pub(super) fn read(&mut self, geometry: &Geometry, mode: CellMode, page: u32, bytes: u32, now: Instant) -> Instant {
-        let die = geometry.die_of(page) as usize;
+        let PagePlace { die, channel, .. } = self.place(page);
+        let (die, channel) = (die as usize, channel as usize);
         let (time, spread) = {
             let times = self.times(mode, geometry.native);
             (times.read, times.spread)
         };
         let sensed = now.max(self.dies[die].busy_until) + self.stray(time, spread);
-        let channel = die % self.channels.len();
         let transfer = Nanos((u64::from(bytes) * self.byte_transfer) >> 16);
         let done = sensed.max(self.channels[channel]) + transfer;
         self.channels[channel] = done;
@@ -128,8 +164,8 @@ impl Timing {
         page: u32,
         now: Instant,
     ) -> (Instant, Instant) {
-        let (index, row) = (geometry.die_of(page) as usize, page / geometry.lanes());
-        let channel = index % self.channels.len();
+        let PagePlace { die, channel, row, turn } = self.place(page);
+        let (index, channel) = (die as usize, channel as usize);
         let die = self.dies[index];
         let free = if self.cached_program { now } else { now.max(die.busy_until) };
         let sent = free.max(self.channels[channel]) + self.page_transfer;
@@ -143,7 +179,7 @@ impl Timing {
         }
         let (time, spread) = {
             let times = self.times(mode, geometry.native);
-            (times.program[row as usize % times.program.len()], times.spread)
+            (times.program[turn[usize::from(mode != geometry.native)] as usize], times.spread)
         };
         let time = self.stray(time, spread);
         let start = sent.max(die.busy_until);
