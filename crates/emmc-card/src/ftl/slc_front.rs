@@ -163,6 +163,10 @@ impl Ftl for SlcFront {
         Ok(done)
     }
 
+    fn foresee(&self, units: &[u32]) {
+        self.inner.foresee(units);
+    }
+
     fn read(
         &mut self,
         nand: &mut Nand,
@@ -211,7 +215,7 @@ impl Ftl for SlcFront {
         let done = self.settle(nand, programmed.max(flushed))?;
         self.count();
         // A page of the log that was programmed earlier may be under way still.
-        Ok(done.max(nand.quiet_at()))
+        Ok(done.max(self.log.programmed_by))
     }
 
     fn is_mapped(&self, unit: u32) -> bool {
