@@ -92,6 +92,6 @@ fn open_ended_reads_cost_little_more() {
         now = now + Nanos::from_secs(1);
         let open = read(&mut card, 0, blocks, false, now).as_micros_f64();
         let ratio = open / counted;
-        assert!((0.99..=most + 0.01).contains(&ratio), "{blocks} blocks: {open} us open-ended, {counted} us counted");
+        assert!((0.98..=most + 0.02).contains(&ratio), "{blocks} blocks: {open} us open-ended, {counted} us counted");
     }
 }

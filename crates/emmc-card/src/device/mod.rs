@@ -78,7 +78,7 @@ impl Device {
         let geometry = Geometry::new(&profile.nand, layout.blocks, profile.ftl.unit_bytes);
         let nand = Nand::new(&profile.nand, geometry, options.seed).keeping(options.keep);
         let storage = Storage::new(nand, &profile.ftl, &layout);
-        let path = Path::new(&profile.controller, &storage);
+        let path = Path::new(&profile.controller, &profile.ftl, &storage);
         let registers = RegisterImage::new(&profile);
         Ok(Self {
             registers,

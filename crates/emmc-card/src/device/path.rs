@@ -19,13 +19,17 @@ use super::op::{Area, HostDone, StorageError};
 use super::storage::Storage;
 use crate::ftl::FtlError;
 use crate::nand::Nand;
-use crate::profile::Controller;
+use crate::profile::{Controller, FtlConfig, Mapping};
 
 /// What the path remembers between requests; all of it is lost with power.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) bus: Bus,
     pub(crate) cache: VolatileCache,
+    /// Whether a layer has one place for all that is written, so that what closes the last chunk closes all.
+    closes_together: bool,
+    /// Whether a chunk shorter than the others may go elsewhere: to the SLC cache.
+    splits_short: bool,
     /// CACHE_CTRL.
     pub(crate) cache_on: bool,
     read_overhead: Nanos,
@@ -59,11 +63,13 @@ struct Ahead {
 }
 
 impl Path {
-    pub(crate) fn new(controller: &Controller, storage: &Storage) -> Self {
+    pub(crate) fn new(controller: &Controller, config: &FtlConfig, storage: &Storage) -> Self {
         let geometry = storage.nand.geometry();
         let stripe = geometry.page_bytes() * geometry.lanes();
         let unit_bytes = geometry.unit_bytes;
         Self {
+            closes_together: config.mapping == Mapping::Page,
+            splits_short: config.slc_cache.is_some(),
             bus: Bus::clocked(controller.bus(), controller.bus_clock_hz()),
             cache: VolatileCache::new((controller.cache_bytes / unit_bytes) as usize),
             cache_on: false,
@@ -71,7 +77,7 @@ impl Path {
             write_overhead: Nanos::from_micros_f64(controller.write_overhead_us),
             buffer_bytes: u64::from(controller.buffer_bytes.max(stripe)),
             read_ahead_sectors: u64::from(controller.read_ahead_bytes / 512),
-            chunk_sectors: u64::from(stripe.max(32 << 10) / 512),
+            chunk_sectors: u64::from(stripe.max((8 * unit_bytes).min(32 << 10)) / 512),
             batch_units: (stripe / unit_bytes) as usize,
             bus_free: Instant::START,
             firmware_free: Instant::START,

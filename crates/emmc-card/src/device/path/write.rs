@@ -46,6 +46,8 @@ impl Path {
         arrived = arrived.max(self.bus_free);
         let (mut at, end) = (lba, lba + u64::from(sectors));
         let mut done = arrived;
+        let first_region = storage.run(area, lba, 1).region;
+        let mut is_apart = false;
         while at < end {
             // Cut at multiples of the chunk, so that whole pages go to whole pages.
             let chunk = (self.chunk_sectors - at % self.chunk_sectors).min(end - at);
@@ -58,9 +60,11 @@ impl Path {
                 done = done.max(self.write_cached(storage, &run, part, arrived)?);
             } else {
                 self.cache_past(storage, &run, arrived)?;
-                let durability =
-                    if is_last || durability == Durability::Reliable { durability } else { Durability::Buffered };
+                // The last chunk closes the pages and word lines of all of them, where they lie together.
+                let durability = if is_last { durability } else { Durability::Buffered };
                 let written = self.write_run(storage, &run, part, durability, arrived)?;
+                let is_short = run.sectors < self.chunk_sectors;
+                is_apart |= first_region != run.region || !self.closes_together || self.splits_short && is_short;
                 self.under_way.push_back((written, bytes));
                 self.under_way_bytes += bytes;
                 done = done.max(written);
@@ -68,6 +72,14 @@ impl Path {
             at += run.sectors;
         }
         self.bus_free = arrived;
+        let is_cut = u64::from(sectors) > self.chunk_sectors
+            || lba % self.chunk_sectors + u64::from(sectors) > self.chunk_sectors;
+        if is_apart && is_cut && durability != Durability::Buffered {
+            let Storage { nand, regions, .. } = storage;
+            for region in regions {
+                done = done.max(region.ftl.flush(nand, arrived)?);
+            }
+        }
         let done = if cached { done.max(arrived) } else { done };
         Ok(HostDone { transferred: arrived, done })
     }
