@@ -12,9 +12,31 @@ use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
 /// Memory that is used again and again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
-    /// Logical units that move, and where in their block they are.
+    /// Logical units that move.
     units: Vec<u32>,
+    /// Where in their block they are; only where something asks.
     places: Vec<u32>,
+    /// The pages that hold them.
+    pages: Vec<PageRun>,
+}
+
+/// The units of a page that move, counted over all that do.
+#[derive(Clone, Copy, Debug)]
+struct PageRun {
+    page: u32,
+    first: u32,
+    count: u32,
+}
+
+/// `count` bits, at most 64, from a place in words.
+#[inline]
+fn bits_at(words: &[u64], from: u32, count: u32) -> u64 {
+    let (word, shift) = (from as usize / 64, from % 64);
+    let mut bits = words[word] >> shift;
+    if shift + count > 64 {
+        bits |= words[word + 1] << (64 - shift);
+    }
+    bits & (u64::MAX >> (64 - count))
 }
 
 impl PageFtl {
@@ -75,7 +97,7 @@ impl PageFtl {
     /// Moves a block's valid units to the frontier for collected ones.
     fn move_out(&mut self, nand: &mut Nand, victim: u32, now: Instant) -> Result<Instant, FtlError> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.gather(nand, victim, &mut scratch);
+        self.gather(nand, victim, &mut scratch, self.keeps_data, |_| true);
         self.map.empty_block(victim);
         let moved = self.move_units(nand, victim, &scratch, now);
         self.scratch = scratch;
@@ -90,36 +112,51 @@ impl PageFtl {
         pages: &BTreeSet<u32>,
         now: Instant,
     ) -> Result<Instant, FtlError> {
-        let mut all = Scratch::default();
-        self.gather(nand, block, &mut all);
-        let mut some = Scratch::default();
-        for (&unit, &place) in all.units.iter().zip(&all.places) {
-            if pages.contains(&(place / self.geometry.units_per_page)) {
-                some.units.push(unit);
-                some.places.push(place);
-            }
-        }
-        self.map.take_from(block, &some.places);
-        self.move_units(nand, block, &some, now)
+        let mut scratch = Scratch::default();
+        self.gather(nand, block, &mut scratch, true, |page| pages.contains(&page));
+        self.map.take_from(block, &scratch.places);
+        self.move_units(nand, block, &scratch, now)
     }
 
-    /// The valid units of a block, as many bits at a time as a word has.
-    fn gather(&self, nand: &Nand, victim: u32, scratch: &mut Scratch) {
-        scratch.units.clear();
-        scratch.places.clear();
-        let spare = nand.spare(victim);
-        for (index, &word) in self.map.valid_words(victim).iter().enumerate() {
-            let mut rest = word;
-            let first = scratch.units.len();
-            while rest != 0 {
-                let place = index as u32 * 64 + rest.trailing_zeros();
-                scratch.units.push(spare[place as usize]);
-                scratch.places.push(place);
-                rest &= rest - 1;
+    /// The valid units of some pages of a block. Without branches but one a page, and with the map entries that will be
+    /// changed asked for ahead.
+    #[inline]
+    fn gather(
+        &self,
+        nand: &Nand,
+        block: u32,
+        scratch: &mut Scratch,
+        with_places: bool,
+        is_wanted: impl Fn(u32) -> bool,
+    ) {
+        let per_page = self.geometry.units_per_page;
+        let (spare, words) = (nand.spare(block), self.map.valid_words(block));
+        // One word of each cache line: they come together instead of one after the other.
+        std::hint::black_box(spare.iter().step_by(16).fold(0, |sum, &unit| sum ^ unit));
+        let Scratch { units, places, pages } = scratch;
+        pages.clear();
+        places.clear();
+        units.clear();
+        units.resize(spare.len() + 1, NO_UNIT);
+        let mut count = 0;
+        for (page, slots) in (0..).zip(spare.chunks_exact(per_page as usize)) {
+            let bits = bits_at(words, page * per_page, per_page);
+            if bits == 0 || !is_wanted(page) {
+                continue;
             }
-            self.map.foresee_places(&scratch.units[first..]);
+            let first = count;
+            for (slot, &unit) in slots.iter().enumerate() {
+                units[count] = unit;
+                count += (bits >> slot & 1) as usize;
+            }
+            pages.push(PageRun { page, first: first as u32, count: (count - first) as u32 });
+            if with_places || cfg!(debug_assertions) {
+                places.extend((0..per_page).filter(|slot| bits >> slot & 1 == 1).map(|slot| page * per_page + slot));
+            }
         }
-        debug_assert!(self.is_current(victim, scratch), "a stale copy would be moved");
+        units.truncate(count);
+        self.map.foresee_places(units);
+        debug_assert!(self.is_current(block, scratch), "a stale copy would be moved");
     }
 
     /// Whether each unit that is to be moved lies where it is moved from.
@@ -138,7 +175,7 @@ impl PageFtl {
     ) -> Result<Instant, FtlError> {
         let role = self.roles.gc;
         let (mut done, mut ready) = (now, now);
-        let (mut at, mut read_until) = (0, 0);
+        let (mut at, mut pages) = (0, scratch.pages.as_slice());
         while at < scratch.units.len() {
             if self.frontiers[role].is_exhausted() {
                 if let Err(error) = self.start_block(nand, role, now) {
@@ -149,7 +186,19 @@ impl PageFtl {
             self.note_placed(role);
             let frontier = &self.frontiers[role];
             let run = at..scratch.units.len().min(at + (frontier.limit - frontier.fill) as usize);
-            ready = ready.max(self.fetch(nand, victim, &scratch.places[at..], run.len(), &mut read_until, now)?);
+            while let Some((&page, rest)) = pages.split_first() {
+                if page.first as usize >= run.end {
+                    break;
+                }
+                pages = rest;
+                match self.fetch(nand, victim, page, scratch, now) {
+                    Ok(read) => ready = ready.max(read),
+                    Err(error) => {
+                        self.map.put_back(&scratch.units[at..]);
+                        return Err(error);
+                    }
+                }
+            }
             self.place_copies(nand, victim, scratch, run.clone());
             at = run.end;
             if self.frontiers[role].is_due() {
@@ -166,36 +215,21 @@ impl PageFtl {
         Ok(done.max(ready))
     }
 
-    /// Reads the pages of a run of units that have not been read yet, each once and all of it that is valid; `read_until`
-    /// is the first page still to read.
+    /// Reads the units of a page that move.
+    #[inline]
     fn fetch(
-        &mut self,
+        &self,
         nand: &mut Nand,
         victim: u32,
-        places: &[u32],
-        count: usize,
-        read_until: &mut u32,
+        page: PageRun,
+        scratch: &Scratch,
         now: Instant,
     ) -> Result<Instant, FtlError> {
-        let per_page = self.geometry.units_per_page;
-        let mut ready = now;
-        let mut at = 0;
-        while at < count {
-            let page = places[at] / per_page;
-            let valid = places[at..].iter().take_while(|&&place| place < (page + 1) * per_page).count();
-            if page >= *read_until {
-                *read_until = page + 1;
-                ready = match nand.read(victim, page, valid as u32 * self.geometry.unit_bytes, now) {
-                    Ok(read) => ready.max(read),
-                    Err(NandError::Uncorrectable { .. }) => {
-                        return Err(FtlError::Uncorrectable { unit: nand.spare(victim)[places[at] as usize] });
-                    }
-                    Err(error) => return Err(error.into()),
-                };
-            }
-            at += valid;
-        }
-        Ok(ready)
+        let read = nand.read(victim, page.page, page.count * self.geometry.unit_bytes, now);
+        read.map_err(|error| match error {
+            NandError::Uncorrectable { .. } => FtlError::Uncorrectable { unit: scratch.units[page.first as usize] },
+            error => error.into(),
+        })
     }
 
     /// Places copies at the frontier for collected units, which has room for them in its stripe.

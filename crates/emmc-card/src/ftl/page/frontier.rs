@@ -3,7 +3,7 @@
 //! A stripe is one page of each plane of a die: what the flash programs at once. Units are placed, and mapped, when they
 //! come; they are programmed when the stripe is full, or earlier when something must not wait.
 
-use crate::nand::{Geometry, NO_UNIT};
+use crate::nand::NO_UNIT;
 
 /// No block is being written to.
 pub(super) const NO_BLOCK: u32 = u32::MAX;
@@ -20,6 +20,8 @@ pub(super) struct Frontier {
     /// Units that are programmed, and units that are placed.
     pub(super) programmed: u32,
     pub(super) fill: u32,
+    /// The page that is programmed next.
+    pub(super) page: u32,
     /// Units of the block.
     pub(super) end: u32,
     /// Logical numbers of the stripe's units.
@@ -41,6 +43,7 @@ impl Frontier {
             limit: 0,
             programmed: 0,
             fill: 0,
+            page: 0,
             end: 0,
             slots: vec![NO_UNIT; stripe_units as usize],
             bytes: vec![0; stripe_bytes],
@@ -53,7 +56,7 @@ impl Frontier {
     pub(super) fn start(&mut self, block: u32, base: u32, end: u32) {
         debug_assert!(self.is_exhausted() && self.unsettled_since == u64::MAX);
         (self.block, self.base, self.end) = (block, base, end);
-        (self.start, self.programmed, self.fill, self.exposed_until) = (0, 0, 0, 0);
+        (self.start, self.programmed, self.fill, self.page, self.exposed_until) = (0, 0, 0, 0, 0);
         self.limit = end.min(self.slots.len() as u32);
     }
 
@@ -100,15 +103,32 @@ impl Frontier {
         &mut self.bytes[slot * unit_bytes..][..unit_bytes]
     }
 
-    /// The slots of a page of the stripe.
-    pub(super) fn page_slots(&self, geometry: &Geometry, page: u32) -> std::ops::Range<usize> {
-        let first = (page * geometry.units_per_page - self.start) as usize;
-        first..first + geometry.units_per_page as usize
+    /// The slots of the page that is programmed next.
+    pub(super) fn page_slots(&self, per_page: u32) -> std::ops::Range<usize> {
+        let first = (self.programmed - self.start) as usize;
+        first..first + per_page as usize
     }
 
-    /// What was placed is programmed; goes on to the next stripe where this one is full.
+    /// Fills the page that waits in part with padding; answers how much.
+    pub(super) fn pad_page(&mut self, per_page: u32) -> u32 {
+        let mut page_end = self.programmed;
+        while page_end < self.fill {
+            page_end += per_page;
+        }
+        self.pad_until(page_end)
+    }
+
+    /// Places padding; answers how much.
+    pub(super) fn pad_until(&mut self, end: u32) -> u32 {
+        let padding = end - self.fill;
+        for _ in 0..padding {
+            self.place(NO_UNIT);
+        }
+        padding
+    }
+
+    /// Goes on to the next stripe where all of this one is programmed.
     pub(super) fn advance(&mut self) {
-        self.programmed = self.fill;
         if self.fill == self.limit && self.limit < self.end {
             self.start = self.limit;
             self.limit = self.end.min(self.start + self.slots.len() as u32);

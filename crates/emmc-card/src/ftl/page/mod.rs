@@ -34,7 +34,7 @@ use super::pool::{Pool, TakeOrder};
 use super::trim_log::TrimLog;
 use super::wear::Levelling;
 use super::{Durability, Ftl, FtlError, FtlStats, RegionSpec, TrimKind};
-use crate::nand::{BlockHealth, Geometry, NO_UNIT, Nand};
+use crate::nand::{BlockHealth, CellMode, Geometry, NO_UNIT, Nand};
 use crate::profile::{FtlConfig, GcPolicy, TRIM_LOG_BLOCKS};
 use frontier::Frontier;
 
@@ -49,9 +49,10 @@ pub struct PageFtl {
     /// All blocks, those of mapping pages too.
     owned: Vec<u32>,
     geometry: Geometry,
-    /// Units of a block, and pages, in the region's mode.
+    /// Units of a block in the region's mode.
     block_units: u32,
-    block_pages: u32,
+    /// By page: the page from which on no page shares a word line with it or one before it.
+    word_line_ends: Vec<u32>,
     map: Map,
     pool: Pool,
     gc: GcPolicy,
@@ -78,6 +79,8 @@ pub struct PageFtl {
     log_blocks: Vec<u32>,
     /// Discards that the log does not know yet: first unit and count.
     discards: Vec<(u32, u32)>,
+    /// While recovering: free blocks that must not be erased yet.
+    held: std::collections::BTreeSet<u32>,
     keeps_orders: bool,
     keeps_data: bool,
     stats: FtlStats,
@@ -125,7 +128,7 @@ impl PageFtl {
         Self {
             geometry,
             block_units,
-            block_pages: geometry.pages_in(spec.mode),
+            word_line_ends: word_line_ends(&geometry, spec.mode),
             map: Map::new(spec.units, &geometry, range.clone()),
             pool: Pool::with_blocks(&own, spec.spares, order, nand),
             gc: config.gc,
@@ -146,6 +149,7 @@ impl PageFtl {
             trim_log: config.trim_frees.then(|| TrimLog::new(nand, &log_blocks, spec.units)),
             log_blocks,
             discards: Vec::new(),
+            held: std::collections::BTreeSet::new(),
             keeps_orders: nand.keeps_orders(),
             keeps_data: nand.keeps_data(),
             stats: FtlStats::default(),
@@ -187,6 +191,12 @@ impl PageFtl {
     fn waiting(&self, physical: u32) -> Option<(usize, usize)> {
         self.frontiers.iter().enumerate().find_map(|(role, frontier)| Some((role, frontier.waiting(physical)?)))
     }
+}
+
+fn word_line_ends(geometry: &Geometry, mode: CellMode) -> Vec<u32> {
+    let pages = geometry.pages_in(mode);
+    let end = |page: u32| geometry.word_line(mode, page).last().map_or(page, |last| last.min(pages - 1)) + 1;
+    (0..pages).map(end).collect()
 }
 
 impl Roles {

@@ -10,10 +10,8 @@ use crate::nand::{NO_UNIT, Nand, NandError};
 impl PageFtl {
     /// Programs what waits at a frontier, padded to whole pages. Answers when it is in flash.
     pub(super) fn program(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
-        let per_page = self.geometry.units_per_page;
-        self.pad_page(role);
         let frontier = &mut self.frontiers[role];
-        let block = frontier.block;
+        self.stats.padding_units += u64::from(frontier.pad_page(self.geometry.units_per_page));
         let (from, until) = (frontier.programmed, frontier.fill);
         if !self.map.is_run_valid(frontier.base + from, until - from) {
             // Overwritten or trimmed while they waited: were they programmed, recovery could take them for new.
@@ -23,51 +21,58 @@ impl PageFtl {
                 }
             }
         }
+        let (done, failed) = self.program_slots(nand, role, self.keeps_data, now)?;
+        if failed {
+            return self.replace_failed(nand, role, done);
+        }
+        self.note_exposed(role);
+        self.forget_fresh();
+        self.close_if_full(role);
+        Ok(done)
+    }
+
+    /// Programs the pages whose slots are filled, until one fails: when it is done, and whether one did.
+    #[inline]
+    fn program_slots(
+        &mut self,
+        nand: &mut Nand,
+        role: usize,
+        with_bytes: bool,
+        now: Instant,
+    ) -> Result<(Instant, bool), FtlError> {
+        let (per_page, unit_bytes) = (self.geometry.units_per_page, self.geometry.unit_bytes as usize);
+        let frontier = &mut self.frontiers[role];
         let mut done = now;
-        for page in from / per_page..until / per_page {
-            let slots = frontier.page_slots(&self.geometry, page);
-            let unit_bytes = self.geometry.unit_bytes as usize;
-            let bytes = self.keeps_data.then(|| &frontier.bytes[slots.start * unit_bytes..slots.end * unit_bytes]);
-            match nand.program(block, page, &frontier.slots[slots], bytes, now) {
+        while frontier.programmed < frontier.fill {
+            let slots = frontier.page_slots(per_page);
+            let bytes = with_bytes.then(|| &frontier.bytes[slots.start * unit_bytes..slots.end * unit_bytes]);
+            match nand.program(frontier.block, frontier.page, &frontier.slots[slots], bytes, now) {
                 Ok(programmed) => done = done.max(programmed),
-                Err(NandError::ProgramFailed { .. }) => return self.replace_failed(nand, role, page, done),
+                Err(NandError::ProgramFailed { .. }) => return Ok((done, true)),
                 Err(error) => return Err(error.into()),
             }
+            frontier.programmed += per_page;
+            frontier.page += 1;
         }
         frontier.advance();
         self.programmed_by = self.programmed_by.max(done);
-        self.note_exposed(role, until / per_page - 1);
-        self.forget_fresh();
+        Ok((done, false))
+    }
+
+    fn close_if_full(&mut self, role: usize) {
         let frontier = &mut self.frontiers[role];
         if frontier.is_exhausted() {
             frontier.unsettled_since = u64::MAX;
             self.close(role);
         }
-        Ok(done)
     }
 
-    /// Fills the page that waits with padding.
-    fn pad_page(&mut self, role: usize) {
-        let per_page = self.geometry.units_per_page;
-        let frontier = &mut self.frontiers[role];
-        let padding = (per_page - frontier.fill % per_page) % per_page;
-        for _ in 0..padding {
-            frontier.place(NO_UNIT);
-        }
-        self.stats.padding_units += u64::from(padding);
-    }
-
-    /// A page with data was programmed: pages to come may share its word line.
+    /// Pages with data were programmed: pages to come may share their word lines.
     #[inline]
-    fn note_exposed(&mut self, role: usize, page: u32) {
+    fn note_exposed(&mut self, role: usize) {
         let frontier = &mut self.frontiers[role];
-        let (lanes, bits) = (self.geometry.lanes(), self.spec.mode.bits());
-        if bits > 1 {
-            let first = page / (lanes * bits) * lanes * bits + page % lanes;
-            let end = (first + (bits - 1) * lanes + 1).min(self.block_pages);
-            frontier.exposed_until = frontier.exposed_until.max(end);
-        }
-        if page + 1 >= frontier.exposed_until {
+        frontier.exposed_until = frontier.exposed_until.max(self.word_line_ends[frontier.page as usize - 1]);
+        if frontier.page >= frontier.exposed_until {
             frontier.unsettled_since = u64::MAX;
         }
     }
@@ -89,42 +94,22 @@ impl PageFtl {
         }
         loop {
             let frontier = &mut self.frontiers[role];
-            if frontier.block == NO_BLOCK
-                || frontier.programmed / self.geometry.units_per_page >= frontier.exposed_until
-            {
+            if frontier.block == NO_BLOCK || frontier.page >= frontier.exposed_until {
                 frontier.unsettled_since = u64::MAX;
                 return Ok(done);
             }
-            // A page of padding; it holds no data and so exposes nothing.
+            // Padding holds no data and so exposes nothing.
             let stripe_end = frontier.limit.min(frontier.exposed_until * self.geometry.units_per_page);
-            let padding = stripe_end - frontier.fill;
-            for _ in 0..padding {
-                frontier.place(NO_UNIT);
-            }
-            self.stats.padding_units += u64::from(padding);
-            done = done.max(self.program_padding(nand, role, now)?);
-        }
-    }
-
-    fn program_padding(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
-        let per_page = self.geometry.units_per_page;
-        let frontier = &mut self.frontiers[role];
-        let mut done = now;
-        for page in frontier.programmed / per_page..frontier.fill / per_page {
-            let slots = frontier.page_slots(&self.geometry, page);
-            match nand.program(frontier.block, page, &frontier.slots[slots], None, now) {
-                Ok(programmed) => done = done.max(programmed),
+            self.stats.padding_units += u64::from(frontier.pad_until(stripe_end));
+            let (padded, failed) = self.program_slots(nand, role, false, now)?;
+            done = done.max(padded);
+            if failed {
                 // What the block holds is not harmed by it, but it must go.
-                Err(NandError::ProgramFailed { .. }) => return self.replace_failed(nand, role, page, done),
-                Err(error) => return Err(error.into()),
+                done = self.replace_failed(nand, role, done)?;
+            } else {
+                self.close_if_full(role);
             }
         }
-        frontier.advance();
-        self.programmed_by = self.programmed_by.max(done);
-        if frontier.is_exhausted() {
-            self.close(role);
-        }
-        Ok(done)
     }
 
     /// The block is full, or no more is to be written to it: it can be collected.
@@ -136,11 +121,10 @@ impl PageFtl {
 
     /// A page failed to program: what it and the pages after it were to hold goes to another block.
     #[cold]
-    fn replace_failed(&mut self, nand: &mut Nand, role: usize, page: u32, now: Instant) -> Result<Instant, FtlError> {
+    fn replace_failed(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let frontier = &mut self.frontiers[role];
-        let first = page * self.geometry.units_per_page;
         let unit_bytes = self.geometry.unit_bytes as usize;
-        let range = (first - frontier.start) as usize..(frontier.fill - frontier.start) as usize;
+        let range = (frontier.programmed - frontier.start) as usize..(frontier.fill - frontier.start) as usize;
         let mut units = Vec::new();
         for slot in range {
             if frontier.slots[slot] == NO_UNIT {
@@ -208,8 +192,8 @@ impl PageFtl {
     fn take_erased(&mut self, nand: &mut Nand, mut now: Instant) -> Result<(u32, Instant), FtlError> {
         loop {
             let settled = self.settled_epoch();
-            let (states, first) = (&self.states, self.first_block);
-            let can_go = |block: u32| states[(block - first) as usize].freed_in <= settled;
+            let (states, first, held) = (&self.states, self.first_block, &self.held);
+            let can_go = |block: u32| states[(block - first) as usize].freed_in <= settled && !held.contains(&block);
             match self.pool.take_where(can_go) {
                 Some(block) if !self.state(block).is_dirty => {
                     self.state(block).is_dirty = true;
@@ -228,6 +212,12 @@ impl PageFtl {
                     }
                     self.worn_out = true;
                     return Err(FtlError::WornOut);
+                }
+                None if self.pool.iter().all(|block| self.held.contains(&block)) => {
+                    // Nothing else is left: what is held may go, for what is doubtful mostly reads.
+                    if !self.pool.borrow_spare(nand) {
+                        self.held.clear();
+                    }
                 }
                 None => {
                     for role in 0..self.frontiers.len() {
