@@ -2,6 +2,7 @@
 //!
 //! Edge: files, a clock, another program. Nothing of the other simulator is part of this project.
 
+mod clock;
 mod mqsim;
 mod ours;
 mod table;

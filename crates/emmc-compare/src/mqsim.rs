@@ -15,6 +15,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use emmc_card::sim::job::Job;
 
+use crate::clock::Clock;
 use crate::ours;
 use crate::table::Side;
 
@@ -27,19 +28,20 @@ pub(crate) fn run(program: &Path, profile: &str, job: &Job, ours: &Side, folder:
     };
     let trace = trace::write(&device, job, &ours.phase_ends, &folder.join("trace.txt"))?;
     write("ssd.xml", &config::device(&device, job)?)?;
-    write("workload.xml", &config::workload(&device, job, &folder.join("trace.txt")))?;
+    write("workload.xml", &config::workload(&device, &folder.join("trace.txt")))?;
     let program = program.canonicalize().with_context(|| program.display().to_string())?;
-    let clock = std::time::Instant::now();
+    let clock = Clock::start();
     let output = Command::new(&program)
         .args(["-i", "ssd.xml", "-w", "workload.xml"])
         .current_dir(folder)
         .stdin(std::process::Stdio::null())
         .output()
         .with_context(|| program.display().to_string())?;
-    let wall_s = clock.elapsed().as_secs_f64();
+    let spent = clock.spent();
     let said = String::from_utf8_lossy(&output.stdout);
     let Ok(text) = std::fs::read_to_string(folder.join("workload_scenario_1.xml")) else {
-        bail!("MQSim ended ({}) without results; it said: {}", output.status, said.trim());
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        bail!("MQSim ended ({}) without results; it said: {} {}", output.status, said.trim(), complaint.trim());
     };
-    outcome::read(&text, &said, &trace, wall_s)
+    outcome::read(&text, &said, &trace, spent)
 }

@@ -8,6 +8,7 @@ use emmc_card::sim::job::Job;
 use emmc_card::sim::run::{PhaseResult, Run};
 use emmc_units::Instant;
 
+use crate::clock::Clock;
 use crate::table::Side;
 
 /// A factory-new card.
@@ -21,15 +22,15 @@ pub(crate) fn run(profile: &str, text: &str) -> anyhow::Result<(Side, Job)> {
     let no_files = &mut |name: &str| Err(format!("{name}: a comparison takes no trace files"));
     let job = Job::from_json(text, no_files)?;
     let run = Run::new(device(profile)?, job.clone(), Instant::START)?;
-    let clock = std::time::Instant::now();
+    let clock = Clock::start();
     let (_, result) = run.complete()?;
-    let wall_s = clock.elapsed().as_secs_f64();
+    let spent = clock.spent();
     ensure!(result.host_trimmed_bytes == 0, "MQSim has no trim, and the job trims");
     let side = Side {
         name: "emmclab".into(),
         requests: result.host_requests,
         served: result.host_requests,
-        wall_s,
+        spent,
         simulated_s: result.simulated_s,
         write_amplification: result.write_amplification,
         erases: result.erases,

@@ -1,5 +1,7 @@
 //! The two side by side.
 
+use crate::clock::Spent;
+
 /// What one simulator made of the job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Side {
@@ -10,7 +12,7 @@ pub(crate) struct Side {
     /// Requests that it served: one that stops early does not say so.
     pub(crate) served: u64,
     /// What it took of this machine's time.
-    pub(crate) wall_s: f64,
+    pub(crate) spent: Spent,
     /// What it says that the device took.
     pub(crate) simulated_s: f64,
     /// Programs over the host's writes.
@@ -23,7 +25,7 @@ pub(crate) struct Side {
 
 /// One line a simulator.
 pub(crate) fn render(sides: &[&Side]) -> String {
-    let head = ["", "requests", "served", "wall s", "requests/s", "simulated s", "WA", "erases"];
+    let head = ["", "requests", "served", "wall s", "CPU s", "requests/CPU s", "simulated s", "WA", "erases"];
     let mut lines: Vec<Vec<String>> = vec![head.iter().map(ToString::to_string).collect()];
     for side in sides {
         let amplification = side.write_amplification.map_or("-".into(), |wa| format!("{wa:.3}"));
@@ -31,8 +33,9 @@ pub(crate) fn render(sides: &[&Side]) -> String {
             side.name.clone(),
             side.requests.to_string(),
             side.served.to_string(),
-            format!("{:.2}", side.wall_s),
-            format!("{:.0}", side.served as f64 / side.wall_s),
+            format!("{:.2}", side.spent.wall_s),
+            format!("{:.2}", side.spent.cpu_s),
+            format!("{:.0}", side.served as f64 / side.spent.cpu_s),
             format!("{:.1}", side.simulated_s),
             amplification,
             side.erases.to_string(),
@@ -57,7 +60,7 @@ mod tests {
             name: name.into(),
             requests: 1000,
             served,
-            wall_s: 0.5,
+            spent: Spent { wall_s: 0.75, cpu_s: 0.5 },
             simulated_s: 12.0,
             write_amplification: Some(4.0),
             erases: 7,
@@ -69,7 +72,7 @@ mod tests {
         assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{text}");
         assert_eq!(
             lines[2].split_whitespace().collect::<Vec<_>>(),
-            ["MQSim", "1000", "12", "0.50", "24", "12.0", "4.000", "7"]
+            ["MQSim", "1000", "12", "0.75", "0.50", "24", "12.0", "4.000", "7"]
         );
     }
 }

@@ -7,8 +7,10 @@ use emmc_card::device::{Area, Device};
 use emmc_card::profile::{GcPolicy, Layout, Mapping, RegionRole, TRIM_LOG_BLOCKS};
 use emmc_card::sim::job::Job;
 
-/// Free blocks of a plane at which MQSim collects: fewer and it stops for ever on a full device.
-const FREE_BLOCKS_MIN: u32 = 4;
+/// Shares of free blocks at which MQSim collects in the background and at which it holds the host: with fewer it stops for
+/// ever or ends with "Inconsistency found when moving a page".
+const FREE_SHARE_SOFT: f64 = 0.02;
+const FREE_SHARE_HARD: f64 = 0.005;
 
 /// An element with a text inside.
 fn element(name: &str, value: impl std::fmt::Display) -> String {
@@ -24,7 +26,7 @@ pub(crate) fn device(device: &Device, job: &Job) -> anyhow::Result<String> {
     let blocks = main.blocks.len() as u32 - main.spares - TRIM_LOG_BLOCKS - main.slc_blocks;
     let units = f64::from(blocks) * f64::from(geometry.units_per_block());
     let spare_share = 1.0 - device.sectors(Area::User) as f64 * 512.0 / f64::from(geometry.unit_bytes) / units;
-    let low = f64::from(profile.ftl.gc_low_blocks.max(FREE_BLOCKS_MIN)) / f64::from(blocks);
+    let low = (f64::from(profile.ftl.gc_low_blocks) / f64::from(blocks)).max(FREE_SHARE_SOFT);
     let wear = profile.ftl.wear;
     let elements = [
         ("Seed", job.seed.to_string()),
@@ -46,14 +48,14 @@ pub(crate) fn device(device: &Device, job: &Job) -> anyhow::Result<String> {
         ("Ideal_Mapping_Table", profile.ftl.mapping_cache.is_none().to_string()),
         ("CMT_Capacity", "2097152".into()),
         ("CMT_Sharing_Mode", "SHARED".into()),
-        ("Plane_Allocation_Scheme", "PDCW".into()),
-        ("Transaction_Scheduling_Policy", "OUT_OF_ORDER".into()),
+        ("Plane_Allocation_Scheme", "CWDP".into()),
+        ("Transaction_Scheduling_Policy", "PRIORITY_OUT_OF_ORDER".into()),
         ("Overprovisioning_Ratio", format!("{spare_share:.6}")),
         ("GC_Exec_Threshold", format!("{low:.6}")),
         ("GC_Block_Selection_Policy", policy(profile.ftl.gc).into()),
         ("Use_Copyback_for_GC", "false".into()),
         ("Preemptible_GC_Enabled", "false".into()),
-        ("GC_Hard_Threshold", format!("{:.6}", low / 2.0)),
+        ("GC_Hard_Threshold", FREE_SHARE_HARD.to_string()),
         ("Dynamic_Wearleveling_Enabled", wear.dynamic.to_string()),
         ("Static_Wearleveling_Enabled", (wear.static_gap > 0).to_string()),
         ("Static_Wearleveling_Threshold", wear.static_gap.max(1).to_string()),
@@ -127,13 +129,14 @@ fn flash(device: &Device, blocks: u32) -> String {
 }
 
 /// One flow, read from the trace, over the whole device.
-pub(crate) fn workload(device: &Device, job: &Job, trace: &Path) -> String {
+///
+/// Without a write cache: with one, requests of a trace pile up in MQSim's memory and none is ever done.
+pub(crate) fn workload(device: &Device, trace: &Path) -> String {
     let geometry = device.nand().geometry();
     let list = |count: u32| (0..count).map(|id| id.to_string()).collect::<Vec<_>>().join(",");
-    let cached = job.phases.iter().any(|phase| phase.cache);
     let elements = [
         ("Priority_Class", "HIGH".to_string()),
-        ("Device_Level_Data_Caching_Mode", if cached { "WRITE_CACHE" } else { "TURNED_OFF" }.into()),
+        ("Device_Level_Data_Caching_Mode", "TURNED_OFF".into()),
         ("Channel_IDs", list(geometry.channels)),
         ("Chip_IDs", list(geometry.dies / geometry.channels)),
         ("Die_IDs", "0".into()),
