@@ -89,7 +89,7 @@ impl Pool {
     /// there was one.
     pub fn borrow_spare(&mut self, nand: &Nand) -> bool {
         let Some(block) = self.spares.pop() else { return false };
-        self.give(block, nand.block(block).erase_count);
+        self.add_free(block, nand.block(block).erase_count);
         self.borrowed += 1;
         true
     }
@@ -103,6 +103,14 @@ impl Pool {
         }
     }
 
+    /// For recovery: spares that turn out to be in use are lent. A block that had come back as a spare may hold what counts
+    /// again, when what had replaced it was lost.
+    pub fn lend_spares(&mut self, in_use: impl Fn(u32) -> bool) {
+        let before = self.spares.len();
+        self.spares.retain(|&block| !in_use(block));
+        self.borrowed += (before - self.spares.len()) as u32;
+    }
+
     /// Gives a block back, which holds nothing valid any more.
     pub fn give(&mut self, block: u32, erase_count: u32) {
         if self.borrowed > 0 {
@@ -110,6 +118,10 @@ impl Pool {
             self.spares.push(block);
             return;
         }
+        self.add_free(block, erase_count);
+    }
+
+    fn add_free(&mut self, block: u32, erase_count: u32) {
         self.given += 1;
         let key = match self.order {
             TakeOrder::InTurn => self.given,
@@ -122,7 +134,7 @@ impl Pool {
     pub fn retire(&mut self, nand: &Nand) -> bool {
         let spare = self.replacement();
         if let Some(block) = spare {
-            self.give(block, nand.block(block).erase_count);
+            self.add_free(block, nand.block(block).erase_count);
         }
         spare.is_some()
     }

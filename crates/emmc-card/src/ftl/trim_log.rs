@@ -20,7 +20,7 @@ use super::FtlError;
 use crate::nand::{BlockHealth, Nand, NandError, PageScan};
 
 /// Bytes of a record beside its bitmap; they go to the spare area.
-const HEADER_BYTES: usize = 20;
+const HEADER_BYTES: usize = 28;
 
 /// A durable log of trims.
 #[derive(Clone, Debug)]
@@ -57,7 +57,8 @@ pub struct Replay {
 /// A page of the log.
 enum Record<'a> {
     Checkpoint { index: u32, bits: &'a [u8] },
-    Trim { first: u32, count: u32 },
+    /// With its own order number where it was taken over from an earlier block, else 0.
+    Trim { first: u32, count: u32, order: u64 },
 }
 
 impl TrimLog {
@@ -102,19 +103,19 @@ impl TrimLog {
     ) -> Result<Instant, FtlError> {
         self.busy_until = self.busy_until.max(now);
         if self.active.is_none() {
-            self.move_on(nand, in_flash)?;
+            self.move_on(nand, in_flash, &[])?;
         }
         loop {
             let Some(block) = self.active else { return Err(FtlError::WornOut) };
             if nand.block(block).next_page < nand.pages_of(block) && nand.block(block).health == BlockHealth::Good {
-                let record = header(self.generation, u32::MAX, first, count);
+                let record = header(self.generation, u32::MAX, first, count, 0);
                 match self.program(nand, block, &record) {
                     Ok(()) => return Ok(self.busy_until),
                     Err(NandError::PowerLost) => return Err(FtlError::PowerLost),
                     Err(_) => {}
                 }
             }
-            self.move_on(nand, in_flash)?;
+            self.move_on(nand, in_flash, &[])?;
         }
     }
 
@@ -146,11 +147,13 @@ impl TrimLog {
     }
 
     /// Makes what [`TrimLog::replay`] told last: a trim that was under way at the cut may read now and not later.
-    /// `in_flash` as for [`TrimLog::append`], over the recovered map.
+    /// `in_flash` as for [`TrimLog::append`], over the recovered map; `keep` are the trims before which units were written
+    /// of which the newest copy is doubtful: they stay, for the copy may be gone at a cut that comes before it is safe.
     pub fn settle(
         &mut self,
         nand: &mut Nand,
         in_flash: &dyn Fn(u32) -> bool,
+        keep: &[Trimmed],
         now: Instant,
     ) -> Result<Instant, FtlError> {
         let used = |block: &u32| nand.block(*block).next_page > 0 && nand.block(*block).health == BlockHealth::Good;
@@ -160,12 +163,17 @@ impl TrimLog {
         self.busy_until = self.busy_until.max(now);
         // From 2 on a block begins with a checkpoint.
         self.generation = self.generation.max(1);
-        self.move_on(nand, in_flash)?;
+        self.move_on(nand, in_flash, keep)?;
         Ok(self.busy_until)
     }
 
     /// Begins the next block; the active one stays as it is until the new one is sealed.
-    fn move_on(&mut self, nand: &mut Nand, in_flash: &dyn Fn(u32) -> bool) -> Result<(), FtlError> {
+    fn move_on(
+        &mut self,
+        nand: &mut Nand,
+        in_flash: &dyn Fn(u32) -> bool,
+        keep: &[Trimmed],
+    ) -> Result<(), FtlError> {
         // What is still being programmed counts as in flash below: let it be there first.
         self.busy_until = self.busy_until.max(nand.quiet_at());
         let at = self.active.and_then(|block| self.blocks.iter().position(|&other| other == block));
@@ -174,7 +182,7 @@ impl TrimLog {
             if Some(block) == self.active || nand.block(block).health != BlockHealth::Good {
                 continue;
             }
-            match self.begin(nand, block, in_flash) {
+            match self.begin(nand, block, in_flash, keep) {
                 Ok(()) => {
                     self.active = Some(block);
                     return Ok(());
@@ -187,7 +195,13 @@ impl TrimLog {
     }
 
     /// Erases a block and writes checkpoint and seal; the very first block has nothing to tell.
-    fn begin(&mut self, nand: &mut Nand, block: u32, in_flash: &dyn Fn(u32) -> bool) -> Result<(), NandError> {
+    fn begin(
+        &mut self,
+        nand: &mut Nand,
+        block: u32,
+        in_flash: &dyn Fn(u32) -> bool,
+        keep: &[Trimmed],
+    ) -> Result<(), NandError> {
         if nand.block(block).next_page > 0 {
             self.busy_until = nand.erase(block, self.busy_until)?;
         }
@@ -196,15 +210,22 @@ impl TrimLog {
             return Ok(());
         }
         let page_bytes = nand.geometry().page_bytes();
-        for index in 0..checkpoint_pages(page_bytes, self.units) {
-            let mut record = header(self.generation, index, 0, 0).to_vec();
+        let pages = checkpoint_pages(page_bytes, self.units);
+        // The checkpoint, the seal and one trim to come take their pages before anything that is taken over.
+        let room = nand.pages_of(block).saturating_sub(pages + 2) as usize;
+        let keep = &keep[..keep.len().min(room)];
+        for index in 0..pages {
+            let mut record = header(self.generation, index, keep.len() as u32, 0, 0).to_vec();
             if nand.keeps_orders() {
                 let first = index * page_bytes * 8;
                 record.extend(bitmap(first, self.units.min(first + page_bytes * 8), in_flash));
             }
             self.program(nand, block, &record)?;
         }
-        let seal = header(self.generation, u32::MAX, 0, 0);
+        for trim in keep {
+            self.program(nand, block, &header(self.generation, u32::MAX, trim.first, trim.count, trim.order))?;
+        }
+        let seal = header(self.generation, u32::MAX, 0, 0, 0);
         self.program(nand, block, &seal)
     }
 
@@ -240,7 +261,8 @@ impl TrimLog {
         if generation == 1 {
             return true;
         }
-        let pages = checkpoint_pages(nand.geometry().page_bytes(), self.units);
+        let Some(kept) = nand.record(block, 0).map(|record| u32::from_le_bytes(array(record, 12))) else { return false };
+        let pages = checkpoint_pages(nand.geometry().page_bytes(), self.units).saturating_add(kept);
         let begun = nand.block(block).next_page > pages && nand.look(block, pages) != PageScan::Erased;
         begun && (0..pages).all(|page| nand.record(block, page).is_some())
     }
@@ -252,7 +274,8 @@ impl TrimLog {
             let (Some(record), Some(order)) = (nand.record(block, page), nand.order(block, page)) else { continue };
             match parse(record) {
                 Record::Trim { count: 0, .. } => {}
-                Record::Trim { first, count } => trims.push(Trimmed { first, count, order }),
+                Record::Trim { first, count, order: 0 } => trims.push(Trimmed { first, count, order }),
+                Record::Trim { first, count, order } => trims.push(Trimmed { first, count, order }),
                 Record::Checkpoint { index, bits } => {
                     let first = index * nand.geometry().page_bytes() * 8;
                     let order = checkpoint_order.unwrap_or(order);
@@ -267,19 +290,23 @@ fn checkpoint_pages(page_bytes: u32, units: u32) -> u32 {
     units.div_ceil(8).div_ceil(page_bytes)
 }
 
-fn header(generation: u64, index: u32, first: u32, count: u32) -> [u8; HEADER_BYTES] {
+/// Of the first page of a checkpoint `first` says how many trims were taken over behind it.
+fn header(generation: u64, index: u32, first: u32, count: u32, order: u64) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&generation.to_le_bytes());
     for (at, word) in [(8, index), (12, first), (16, count)] {
         bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
     }
+    bytes[20..].copy_from_slice(&order.to_le_bytes());
     bytes
 }
 
 fn parse(record: &[u8]) -> Record<'_> {
     let word = |at: usize| u32::from_le_bytes(array(record, at));
     match word(8) {
-        u32::MAX => Record::Trim { first: word(12), count: word(16) },
+        u32::MAX => {
+            Record::Trim { first: word(12), count: word(16), order: u64::from_le_bytes(array(record, 20)) }
+        }
         index => Record::Checkpoint { index, bits: &record[HEADER_BYTES..] },
     }
 }

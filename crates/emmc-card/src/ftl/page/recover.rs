@@ -1,7 +1,9 @@
 //! Rebuilding the map after a power cut: the newest copy of each unit counts, unless the log of trims is newer still.
 //!
 //! Blocks that were being written to are closed as they are. What may have been interrupted is copied elsewhere, for it may
-//! not read for long. Kept over the cut, as controllers keep it in an area of their own: which blocks are bad, which are
+//! not read for long; until the copies are safe, no block is erased that holds what would count without it. The copies'
+//! block is stamped with the page of its *seal*, which is programmed last: a block whose seal was not begun is left out of
+//! the map, so that cut after cut takes no more than one block. Kept over the cut, as controllers keep it in an area of their own: which blocks are bad, which are
 //! spares. The cost is that of [`Survey`], of reading the log, and of the copies.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,12 +15,19 @@ use crate::ftl::FtlError;
 use crate::ftl::gc::Victims;
 use crate::ftl::map::Map;
 use crate::ftl::trim_log::Trimmed;
-use crate::nand::{FoundPage, NO_UNIT, Nand, Soundness, Survey};
+use crate::nand::{NO_UNIT, Nand, NandError, Soundness, Survey};
+
+/// In the stamp of a block of copies that recovery made; the rest is the page of its seal.
+const COPIES: u32 = 1 << 30;
+
+/// Units by the block and the page that they are copied from.
+type Doubtful = BTreeMap<u32, BTreeSet<u32>>;
 
 impl PageFtl {
     pub(super) fn rebuild(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let own: Vec<u32> = self.spec.blocks.iter().filter(|block| !self.log_blocks.contains(block)).copied().collect();
-        let survey = Survey::take(nand, &own, now)?;
+        let mut survey = Survey::take(nand, &own, now)?;
+        leave_out_unsealed(nand, &mut survey);
         let mut done = survey.done;
         let mut trims = Vec::new();
         if let Some(log) = &mut self.trim_log {
@@ -29,12 +38,14 @@ impl PageFtl {
         if nand.keeps_orders() {
             self.rebuild_map(nand, &survey, &trims);
             self.rebuild_blocks(nand, &survey);
-            done = self.settle_log(nand, done)?;
+            let behind = self.trims_behind(nand, &survey, &trims);
+            done = self.settle_log(nand, &behind, done)?;
             done = match self.copy_doubtful(nand, &survey, done) {
                 // Read-only parts stay so; what reads now is all that there is.
                 Err(FtlError::WornOut) => done,
                 copied => copied?,
             };
+            self.held.clear();
         }
         match &mut self.mapping_cache {
             Some(cache) => cache.recover(nand, done),
@@ -77,6 +88,7 @@ impl PageFtl {
         self.failing.clear();
         self.fresh.clear();
         self.discards.clear();
+        self.held.clear();
         // The oldest first, for policies that go by age.
         let mut ages: BTreeMap<u32, u64> = BTreeMap::new();
         for page in &survey.pages {
@@ -93,11 +105,27 @@ impl PageFtl {
         }
         let free = survey.blocks.iter().map(|found| found.block).filter(|&block| !self.victims.contains(block));
         self.pool.reset(free, nand);
+        self.pool.lend_spares(|block| self.victims.contains(block));
     }
 
-    fn settle_log(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+    /// The trims of units that were written again since, to pages that may not read for long.
+    fn trims_behind(&self, nand: &Nand, survey: &Survey, trims: &[Trimmed]) -> Vec<Trimmed> {
+        let mut behind = BTreeMap::new();
+        for found in survey.pages.iter().filter(|found| found.doubtful) {
+            let first = self.geometry.first_unit(found.block, found.page);
+            for physical in (first..first + self.geometry.units_per_page).filter(|&at| self.map.is_valid(at)) {
+                let unit = nand.logical(physical);
+                let covers = |trim: &&Trimmed| (trim.first..trim.first.saturating_add(trim.count)).contains(&unit);
+                let newest = trims.iter().filter(covers).map(|trim| trim.order).max();
+                behind.extend(newest.map(|order| (unit, Trimmed { first: unit, count: 1, order })));
+            }
+        }
+        behind.into_values().collect()
+    }
+
+    fn settle_log(&mut self, nand: &mut Nand, keep: &[Trimmed], now: Instant) -> Result<Instant, FtlError> {
         let Some(mut log) = self.trim_log.take() else { return Ok(now) };
-        let settled = log.settle(nand, &|unit| self.is_in_flash(unit), now);
+        let settled = log.settle(nand, &|unit| self.is_in_flash(unit), keep, now);
         self.trim_log = Some(log);
         match settled {
             Err(FtlError::WornOut) => {
@@ -108,43 +136,102 @@ impl PageFtl {
         }
     }
 
-    /// Copies what is valid in doubtful pages, blocks with little of it first: each that is emptied makes room for more.
+    /// Copies what is valid in doubtful pages.
     fn copy_doubtful(&mut self, nand: &mut Nand, survey: &Survey, mut now: Instant) -> Result<Instant, FtlError> {
-        let mut doubtful: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-        for &FoundPage { block, page, .. } in survey.pages.iter().filter(|found| found.doubtful) {
-            doubtful.entry(block).or_default().insert(page);
+        let doubtful = self.doubtful(survey);
+        if doubtful.is_empty() {
+            return Ok(now);
         }
-        let mut blocks: Vec<u32> = doubtful.keys().filter(|block| self.map.valid_in(**block) > 0).copied().collect();
-        blocks.sort_unstable_by_key(|&block| (self.map.valid_in(block), block));
-        for block in blocks {
-            now = self.make_recovery_room(nand, now)?;
-            if !self.victims.contains(block) {
+        self.held = self.behind_doubtful(nand, survey);
+        let role = self.roles.gc;
+        now = self.start_block(nand, role, now)?;
+        let units = doubtful.iter().map(|(&block, pages)| self.valid_on(block, pages)).sum::<u32>();
+        let seal = self.word_line_ends
+            [(units.div_ceil(self.geometry.units_per_page) as usize).min(self.word_line_ends.len()) - 1];
+        let block = self.frontiers[role].block;
+        if seal < nand.pages_of(block) {
+            nand.set_stamp(block, COPIES | seal);
+        }
+        for (&from, pages) in &doubtful {
+            if !self.victims.contains(from) {
                 continue;
             }
-            now = self.move_pages(nand, block, &doubtful[&block], now)?;
-            if self.map.valid_in(block) == 0 {
-                self.victims.remove(block);
-                self.free(nand, block);
+            now = self.move_pages(nand, from, pages, now)?;
+            if self.map.valid_in(from) == 0 {
+                self.victims.remove(from);
+                self.free(nand, from);
             }
         }
-        now = self.settle(nand, self.roles.gc, now)?;
-        Ok(now.max(self.programmed_by))
-    }
-
-    /// Copying takes up to a block beside the one that it has begun: where none is free, the emptiest give way.
-    fn make_recovery_room(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
-        if self.frontiers[self.roles.gc].is_exhausted() {
-            now = self.start_block(nand, self.roles.gc, now)?;
-        }
-        while self.pool.free() == 0 {
-            let Some(block) = self.victims.emptiest(&self.map) else { break };
-            let frontier = &self.frontiers[self.roles.gc];
-            if self.map.valid_in(block) > frontier.end - frontier.fill {
-                break;
-            }
-            self.victims.remove(block);
-            now = self.collect(nand, block, now)?;
+        now = self.settle(nand, role, now)?.max(self.programmed_by);
+        // A block of copies in which a program failed has no seal: what it holds must be elsewhere.
+        now = self.retire_failing(nand, now)?.max(self.programmed_by);
+        if self.frontiers[role].block == block {
+            now = self.seal(nand, block, now)?;
         }
         Ok(now)
     }
+
+    /// Ends a block of copies. Nothing more is written to it: a page that failed here would leave it without its seal.
+    fn seal(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<Instant, FtlError> {
+        let page = nand.block(block).next_page;
+        let padding = vec![NO_UNIT; self.geometry.units_per_page as usize];
+        let sealed = match nand.program(block, page, &padding, None, now) {
+            // A seal that failed was begun all the same.
+            Err(NandError::ProgramFailed { .. }) => now.max(nand.quiet_at()),
+            sealed => sealed?,
+        };
+        self.stats.padding_units += padding.len() as u64;
+        self.close(self.roles.gc);
+        Ok(sealed)
+    }
+
+    /// Doubtful pages that hold something valid.
+    fn doubtful(&self, survey: &Survey) -> Doubtful {
+        let mut doubtful = Doubtful::new();
+        for found in survey.pages.iter().filter(|found| found.doubtful) {
+            if self.valid_on(found.block, &BTreeSet::from([found.page])) > 0 {
+                doubtful.entry(found.block).or_default().insert(found.page);
+            }
+        }
+        doubtful
+    }
+
+    /// Valid units on pages of a block.
+    fn valid_on(&self, block: u32, pages: &BTreeSet<u32>) -> u32 {
+        let units = |page: u32| (0..self.geometry.units_per_page).map(move |unit| (page, unit));
+        let valid = |&(page, unit): &(u32, u32)| self.map.is_valid(self.geometry.first_unit(block, page) + unit);
+        pages.iter().flat_map(|&page| units(page)).filter(valid).count() as u32
+    }
+
+    /// Blocks with copies that would count if doubtful ones stopped reading: of each such unit those before it, back to
+    /// one that is certain.
+    fn behind_doubtful(&self, nand: &Nand, survey: &Survey) -> BTreeSet<u32> {
+        let mut open: BTreeSet<u32> = BTreeSet::new();
+        let mut held = BTreeSet::new();
+        for found in survey.pages.iter().rev() {
+            let first = self.geometry.first_unit(found.block, found.page);
+            for (physical, &unit) in (first..).zip(nand.page_units(found.block, found.page)) {
+                if unit == NO_UNIT {
+                    continue;
+                }
+                if found.doubtful && self.map.is_valid(physical) {
+                    open.insert(unit);
+                } else if open.contains(&unit) {
+                    held.insert(found.block);
+                    if !found.doubtful {
+                        open.remove(&unit);
+                    }
+                }
+            }
+        }
+        held
+    }
+}
+
+/// Copies that a recovery made before it was cut add nothing: what they were copied from is still there.
+fn leave_out_unsealed(nand: &Nand, survey: &mut Survey) {
+    let unsealed = |block: u32, stamp: u32| stamp & COPIES != 0 && nand.block(block).next_page <= stamp & !COPIES;
+    let blocks = survey.blocks.iter().filter(|found| found.stamp.is_some_and(|stamp| unsealed(found.block, stamp)));
+    let blocks: BTreeSet<u32> = blocks.map(|found| found.block).collect();
+    survey.pages.retain(|found| !blocks.contains(&found.block));
 }

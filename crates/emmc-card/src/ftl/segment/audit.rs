@@ -26,7 +26,7 @@ impl SegmentFtl {
         if let Some(block) = self.spec.blocks.iter().find(lost) {
             return Err(format!("block {block} is good and belongs to nothing"));
         }
-        if self.open.len() > self.open_max || self.shared.len() > self.shared_max {
+        if self.open.len() > self.open_max || self.shared.len() > self.shared_max.max(self.shared_found) {
             return Err(format!("{} AUs are open, {} shared logs", self.open.len(), self.shared.len()));
         }
         match self.open.iter().find(|open| open.in_order && !self.is_ordered(nand, open)) {
@@ -44,6 +44,9 @@ impl SegmentFtl {
         let homes = self.homes.iter().zip(0..).filter(|(home, _)| **home != NO_BLOCK);
         let all = homes.map(|(&home, au)| (home, Owner::Au(au)));
         let all = all.chain(self.open.iter().map(|open| (open.log.block, Owner::Au(open.au))));
+        let strays =
+            self.strays.iter().flat_map(|(&au, blocks)| blocks.iter().map(move |&block| (block, Owner::Au(au))));
+        let all = all.chain(strays);
         let all = all.chain(self.shared.iter().map(|front| (front.block, Owner::Shared)));
         let all = all.chain(self.pool.iter().map(|block| (block, Owner::Free)));
         let all = all.chain(self.pool.spare_blocks().iter().map(|&block| (block, Owner::Spare)));

@@ -126,7 +126,9 @@ impl SegmentFtl {
             let Some(index) = self.open_index(au) else { return Ok(None) };
             let block = self.open[index].log.block;
             let copied = if is_whole {
-                match self.copy(nand, block, part, done)? {
+                let copied = self.copy(nand, block, part, done)?;
+                self.open[index].log.catch_up(nand);
+                match copied {
                     Copied::Whole(done) => Some(done),
                     Copied::Failed => None,
                 }
@@ -139,9 +141,6 @@ impl SegmentFtl {
                 }
                 return Ok(None);
             };
-            if is_whole {
-                self.open[index].log.catch_up(nand);
-            }
             done = ready;
         }
         if let (Some(index), Some(last)) = (self.open_index(au), units.last()) {

@@ -64,15 +64,19 @@ impl SegmentFtl {
     }
 
     /// After a trim: an AU without valid units needs no blocks.
-    pub(super) fn forget_if_empty(&mut self, nand: &mut Nand, au: u32) {
+    pub(super) fn forget_if_empty(&mut self, nand: &mut Nand, au: u32, now: Instant) -> Result<Instant, FtlError> {
         if !self.valid_units(au).is_empty() {
-            return;
+            return Ok(now);
         }
+        let mut blocks = self.strays.remove(&au).unwrap_or_default();
+        blocks.push(std::mem::replace(&mut self.homes[au as usize], NO_BLOCK));
         if let Some(index) = self.open_index(au) {
-            let block = self.open.remove(index).log.block;
-            self.release(nand, block);
+            blocks.push(self.open.remove(index).log.block);
         }
-        let home = std::mem::replace(&mut self.homes[au as usize], NO_BLOCK);
-        self.release(nand, home);
+        let mut done = now;
+        for block in blocks {
+            done = self.release(nand, block, done)?;
+        }
+        Ok(done)
     }
 }

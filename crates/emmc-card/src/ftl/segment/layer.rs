@@ -115,7 +115,7 @@ impl Ftl for SegmentFtl {
         }
         self.stats.trimmed_units += held as u64;
         for au in self.au_of(range.start)..=self.au_of(range.end - 1) {
-            self.forget_if_empty(nand, au);
+            done = self.forget_if_empty(nand, au, done)?;
         }
         Ok(done)
     }

@@ -46,20 +46,26 @@ impl SegmentFtl {
         }
         let open = self.open.remove(index);
         let home = std::mem::replace(&mut self.homes[au as usize], open.log.block);
-        self.release(nand, home);
+        for block in self.strays.remove(&au).unwrap_or_default().into_iter().chain([home]) {
+            done = self.release(nand, block, done)?;
+        }
         Ok(done)
     }
 
     /// Full merge: all valid units of an AU, open or not, into a fresh block.
     pub(super) fn merge(&mut self, nand: &mut Nand, au: u32, now: Instant) -> Result<Instant, FtlError> {
-        let mut spent = vec![self.homes[au as usize]];
+        let mut failed = Vec::new();
         let units = self.valid_units(au);
         let mut done = now;
         let home = loop {
             if units.is_empty() {
                 break NO_BLOCK;
             }
-            let (block, ready) = self.take(nand, done)?;
+            let taken = self.take(nand, done);
+            if taken == Err(FtlError::WornOut) {
+                self.strays.entry(au).or_default().append(&mut failed);
+            }
+            let (block, ready) = taken?;
             nand.set_stamp(block, merge_stamp(units.len() as u32));
             match self.copy(nand, block, &units, ready)? {
                 Copied::Whole(copied) => {
@@ -69,16 +75,19 @@ impl SegmentFtl {
                 }
                 Copied::Failed => {
                     done = ready.max(nand.quiet_at());
-                    spent.push(block);
+                    failed.push(block);
                 }
             }
         };
+        let mut spent = failed;
+        spent.push(self.homes[au as usize]);
+        spent.extend(self.strays.remove(&au).unwrap_or_default());
         if let Some(index) = self.open_index(au) {
             spent.push(self.open.remove(index).log.block);
         }
         self.homes[au as usize] = home;
         for block in spent {
-            self.release(nand, block);
+            done = self.release(nand, block, done)?;
         }
         Ok(done)
     }
@@ -96,7 +105,6 @@ impl SegmentFtl {
         }
         self.stats.collections += 1;
         self.shared.pop_front();
-        self.release(nand, block);
-        Ok(now)
+        self.release(nand, block, now)
     }
 }

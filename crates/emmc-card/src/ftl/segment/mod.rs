@@ -12,8 +12,8 @@
 //! shared logs (`random_logs`) also take small writes, whatever their order (`random_log_bytes`); when all are full the
 //! oldest is reclaimed, which costs a full merge for every AU that has something in it.
 //!
-//! Order of events, on which safety rests: blocks are erased when they are taken, and only if every unit that they held
-//! has been programmed elsewhere or trimmed. Reliable writes start and end on whole word lines, so that they hurt nothing
+//! Order of events, on which safety rests: a block is erased when every unit that it held has been programmed elsewhere or
+//! trimmed, and not before. Reliable writes start and end on whole word lines, so that they hurt nothing
 //! and nothing programmed later hurts them; one that finds a log in between has it merged into a fresh block first. Absent on purpose: static wear levelling (cold homes stay where they are; free blocks
 //! are taken least worn first), caching of the map (real ones keep a word for each AU), and sectors (`device`).
 
@@ -84,10 +84,14 @@ pub struct SegmentFtl {
     open: Vec<Open>,
     /// Oldest first; the last is being written.
     shared: VecDeque<Frontier>,
+    /// How many of them recovery left, where it found no block to reclaim one too many.
+    shared_found: usize,
     /// Where the last write ended, if it was a part of a larger one.
     part_end: Option<u32>,
     /// Blocks in which a program failed.
     failing: BTreeSet<u32>,
+    /// Further blocks of AUs that could not be merged because no block was left.
+    strays: BTreeMap<u32, Vec<u32>>,
     /// Nothing acknowledged may be put at risk: a reliable write is under way.
     careful: bool,
     /// While recovering: units whose newest copy may stop reading, its order number, and the block of the copy before.
@@ -137,17 +141,15 @@ impl SegmentFtl {
             homes: vec![NO_BLOCK; spec.units.div_ceil(per_block) as usize],
             open: Vec::new(),
             shared: VecDeque::new(),
+            shared_found: 0,
             part_end: None,
             failing: BTreeSet::new(),
+            strays: BTreeMap::new(),
             careful: false,
             doubted: BTreeMap::new(),
             stats: FtlStats::default(),
             spec: spec.clone(),
         }
-    }
-
-    fn empty_map(&self, nand: &Nand) -> Map {
-        empty_map(&self.spec, nand)
     }
 
     fn au_of(&self, unit: u32) -> u32 {

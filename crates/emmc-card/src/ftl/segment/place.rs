@@ -4,7 +4,7 @@ use emmc_units::Instant;
 
 use super::{Frontier, NO_BLOCK, Open, SegmentFtl};
 use crate::ftl::{Durability, FtlError};
-use crate::nand::{NO_UNIT, Nand};
+use crate::nand::{NO_UNIT, Nand, Soundness};
 use crate::profile::SegmentOrder;
 
 /// The frontier that takes a write.
@@ -122,7 +122,7 @@ impl SegmentFtl {
             return None;
         }
         let log = Frontier::new(nand, home);
-        if self.careful && log.splits_line(nand) {
+        if log.splits_line(nand) || nand.soundness(home) == Soundness::Damaged {
             return None;
         }
         let valid = self.valid_units(au);
@@ -130,7 +130,7 @@ impl SegmentFtl {
         // Valid units that lie elsewhere, or units that are out of date, make the home no ordered beginning.
         let ordered = valid.iter().all(|&unit| held.next() == Some(unit)) && held.next().is_none();
         let last = valid.last()? % self.per_block;
-        (ordered && last < at && self.map.valid_in(home) == valid.len() as u32).then(|| Open {
+        (ordered && last < at && self.map.valid_in(home) == valid.len() as u32).then_some(Open {
             au,
             log,
             last: Some(last),

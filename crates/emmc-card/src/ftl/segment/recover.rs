@@ -11,11 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emmc_units::Instant;
 
-use super::{Frontier, NO_BLOCK, Open, SegmentFtl};
+use super::{Frontier, NO_BLOCK, Open, SegmentFtl, empty_map};
 use crate::ftl::FtlError;
 use crate::ftl::map::Map;
 use crate::ftl::trim_log::Trimmed;
 use crate::nand::{BlockHealth, FoundPage, NO_UNIT, Nand, Soundness, Survey};
+
+/// The stamp of a log.
+pub(super) const LOG_STAMP: u32 = 0;
 
 /// In the stamp of a block that a merge fills; the rest is the number of units that it is to get.
 const MERGED: u32 = 1 << 30;
@@ -23,6 +26,15 @@ const MERGED: u32 = 1 << 30;
 /// The stamp of a block that a merge will fill with so many units.
 pub(super) fn merge_stamp(units: u32) -> u32 {
     MERGED | units
+}
+
+/// What pages and trims tell.
+struct Found {
+    map: Map,
+    /// By unit: where the copy before the newest lies, unless it was trimmed.
+    before: Vec<u32>,
+    /// What the newest trim took away: unit, the trim's order number, where it lay.
+    trimmed: Vec<(u32, u64, u32)>,
 }
 
 /// Blocks of an AU, those with older pages first.
@@ -42,24 +54,34 @@ impl SegmentFtl {
         self.shared.clear();
         self.part_end = None;
         self.failing.clear();
+        self.strays.clear();
         self.homes.fill(NO_BLOCK);
-        let (map, before) = self.newest(nand, &survey, &replay.trims);
-        self.map = map;
-        self.doubted = self.on_doubtful(nand, &survey, &before);
+        let found = self.newest(nand, &survey, &replay.trims);
+        self.doubted = self.on_doubtful(nand, &survey, &found);
+        self.map = found.map;
         self.find_free(nand);
-        let map = &self.map;
-        let mut done = self.trims.settle(nand, &|unit| map.lookup(unit) != NO_UNIT, replay.done)?;
         let lies = self.adopt_shared(nand, &survey);
-        done = self.adopt(nand, lies, done)?;
+        let mut done = self.adopt(nand, lies, replay.done)?;
+        // Only now: what replaced trimmed units no longer depends on pages in doubt, so the trims may be forgotten.
+        let map = &self.map;
+        match self.trims.settle(nand, &|unit| map.lookup(unit) != NO_UNIT, &[], done) {
+            // A worn-out part, read-only from now on.
+            Err(FtlError::WornOut) => {}
+            settled => done = settled?,
+        }
         self.doubted.clear();
         while self.shared.len() > self.shared_max {
-            done = self.reclaim(nand, done)?;
+            match self.reclaim(nand, done) {
+                Err(FtlError::WornOut) => break,
+                reclaimed => done = reclaimed?,
+            }
         }
-        Ok(done)
+        self.shared_found = self.shared.len();
+        self.erase_free(nand, done)
     }
 
-    /// Where each unit lies: the newest copy, merges that were cut left out; and where the copy before that lies.
-    fn newest(&self, nand: &Nand, survey: &Survey, trims: &[Trimmed]) -> (Map, Vec<u32>) {
+    /// Where each unit lies: the newest copy, merges that were cut left out.
+    fn newest(&self, nand: &Nand, survey: &Survey, trims: &[Trimmed]) -> Found {
         let per_page = nand.geometry().units_per_page;
         let is_cut = |block: u32, stamp: Option<u32>| {
             let Some(wanted) = stamp.filter(|stamp| stamp & MERGED != 0).map(|stamp| stamp & !MERGED) else {
@@ -74,20 +96,16 @@ impl SegmentFtl {
         self.mapped(nand, survey.pages.iter().filter(|page| !cut.contains(&page.block)), trims)
     }
 
-    /// A map of pages and trims in the order in which they came, and where each unit was before.
-    fn mapped<'a>(
-        &self,
-        nand: &Nand,
-        pages: impl Iterator<Item = &'a FoundPage>,
-        trims: &[Trimmed],
-    ) -> (Map, Vec<u32>) {
-        let mut map = self.empty_map(nand);
+    /// A map of pages and trims in the order in which they came.
+    fn mapped<'a>(&self, nand: &Nand, pages: impl Iterator<Item = &'a FoundPage>, trims: &[Trimmed]) -> Found {
+        let mut map = empty_map(&self.spec, nand);
         let mut before = vec![NO_UNIT; self.spec.units as usize];
+        let mut trimmed = Vec::new();
         let mut trims = trims.iter().peekable();
-        let clear = |map: &mut Map, trim: &Trimmed| {
-            for unit in trim.first..(trim.first + trim.count).min(self.spec.units) {
-                map.clear(unit);
-            }
+        let mut clear = |map: &mut Map, trim: &Trimmed| {
+            let range = trim.first..(trim.first + trim.count).min(self.spec.units);
+            let cleared = range.map(|unit| (unit, map.clear(unit))).filter(|(_, slot)| *slot != NO_UNIT);
+            trimmed = cleared.map(|(unit, slot)| (unit, trim.order, slot)).collect();
         };
         for page in pages {
             while let Some(trim) = trims.next_if(|trim| trim.order < page.order) {
@@ -101,38 +119,35 @@ impl SegmentFtl {
             }
         }
         trims.for_each(|trim| clear(&mut map, trim));
-        (map, before)
+        Found { map, before, trimmed }
     }
 
-    /// Units whose newest copy may stop reading, with its order number and the block of the copy before it.
-    fn on_doubtful(&self, nand: &Nand, survey: &Survey, before: &[u32]) -> BTreeMap<u32, (u64, u32)> {
+    /// What may stop reading, newest copies and the newest trim, with its order number and the block of the copy that would
+    /// count then.
+    fn on_doubtful(&self, nand: &Nand, survey: &Survey, found: &Found) -> BTreeMap<u32, (u64, u32)> {
         let mut units = BTreeMap::new();
         for page in survey.pages.iter().filter(|page| page.doubtful) {
             let first = nand.geometry().first_unit(page.block, page.page);
             for (slot, &unit) in (first..).zip(nand.page_units(page.block, page.page)) {
-                if unit < self.spec.units && self.map.lookup(unit) == slot {
-                    let old = before[unit as usize];
-                    let block = if old == NO_UNIT { NO_BLOCK } else { self.map.block_of(old) };
+                if unit < self.spec.units && found.map.lookup(unit) == slot {
+                    let old = found.before[unit as usize];
+                    let block = if old == NO_UNIT { NO_BLOCK } else { found.map.block_of(old) };
                     units.insert(unit, (page.order, block));
                 }
             }
         }
+        let trimmed = found.trimmed.iter().filter(|(unit, ..)| found.map.lookup(*unit) == NO_UNIT);
+        units.extend(trimmed.map(|&(unit, order, slot)| (unit, (order, found.map.block_of(slot)))));
         units
     }
 
     /// Blocks without valid units are free; blocks that went bad unnoticed are replaced.
     fn find_free(&mut self, nand: &Nand) {
-        while self.pool.take().is_some() {}
         let spares: BTreeSet<u32> = self.pool.spare_blocks().iter().copied().collect();
-        let mut in_service = 0;
-        for &block in self.spec.blocks.iter().filter(|block| !self.meta.contains(block) && !spares.contains(block)) {
-            if nand.block(block).health == BlockHealth::Good {
-                in_service += 1;
-                if self.map.valid_in(block) == 0 {
-                    self.pool.give(block, nand.block(block).erase_count);
-                }
-            }
-        }
+        let ours = self.spec.blocks.iter().filter(|block| !self.meta.contains(block) && !spares.contains(block));
+        let good: Vec<u32> = ours.copied().filter(|&block| nand.block(block).health == BlockHealth::Good).collect();
+        self.pool.reset(good.iter().copied().filter(|&block| self.map.valid_in(block) == 0), nand);
+        let in_service = good.len() as u32;
         for _ in in_service + self.pool.unreplaced()..self.service {
             self.stats.replaced_blocks += u64::from(self.pool.retire(nand));
         }
@@ -170,7 +185,8 @@ impl SegmentFtl {
     /// Homes and open AUs; what cannot stay as it is is merged.
     fn adopt(&mut self, nand: &mut Nand, lies: Lies, now: Instant) -> Result<Instant, FtlError> {
         let mut done = now;
-        let doubted: BTreeSet<u32> = self.doubted.keys().map(|&unit| self.au_of(unit)).collect();
+        let mapped = self.doubted.keys().filter(|&&unit| self.map.lookup(unit) != NO_UNIT);
+        let doubted: BTreeSet<u32> = mapped.map(|&unit| self.au_of(unit)).collect();
         let (mut kept, mut merged) = (Vec::new(), Vec::new());
         for (au, blocks) in lies {
             if doubted.contains(&au) || blocks.len() > 2 {
@@ -194,25 +210,27 @@ impl SegmentFtl {
             }
         }
         for (au, blocks) in merged {
+            self.strays.insert(au, blocks);
             done = self.merge_doubted(nand, au, done)?;
-            for block in blocks {
-                self.release(nand, block);
-            }
         }
         // Doubtful units of AUs that lie in shared logs only.
         for au in doubted {
-            if self.homes[au as usize] == NO_BLOCK {
+            if self.homes[au as usize] == NO_BLOCK && !self.strays.contains_key(&au) {
                 done = self.merge_doubted(nand, au, done)?;
             }
         }
         Ok(done)
     }
 
-    /// Merges an AU; older copies of its units are needed no more.
+    /// Merges an AU, if a block is left for it; the copies before its units are needed no more.
     fn merge_doubted(&mut self, nand: &mut Nand, au: u32, now: Instant) -> Result<Instant, FtlError> {
-        let done = self.merge(nand, au, now)?;
-        let per_block = self.per_block;
-        self.doubted.retain(|unit, _| unit / per_block != au);
+        let done = match self.merge(nand, au, now) {
+            // A worn-out part: it reads as it is.
+            Err(FtlError::WornOut) => return Ok(now),
+            merged => merged?,
+        };
+        let (per_block, map) = (self.per_block, &self.map);
+        self.doubted.retain(|&unit, _| unit / per_block != au || map.lookup(unit) == NO_UNIT);
         Ok(done)
     }
 
@@ -223,6 +241,10 @@ impl SegmentFtl {
         let ascends = units.clone().zip(units.skip(1)).all(|(before, after)| before < after);
         let next = last.map_or(0, |last| last + 1);
         let in_order = ascends && self.valid_outside(nand, au, 0, next, log).is_empty();
-        Open { au, log: Frontier::new(nand, log), last, in_order }
+        let mut front = Frontier::new(nand, log);
+        if nand.soundness(log) == Soundness::Damaged {
+            front.seal(nand);
+        }
+        Open { au, log: front, last, in_order }
     }
 }

@@ -2,33 +2,48 @@
 
 use emmc_units::Instant;
 
+use super::recover::LOG_STAMP;
 use super::{NO_BLOCK, SegmentFtl};
 use crate::ftl::FtlError;
 use crate::nand::{NO_UNIT, Nand, NandError};
 
 impl SegmentFtl {
-    /// An erased block.
+    /// An erased block, stamped as a log.
     ///
     /// Errors: [`FtlError::WornOut`] when there is none.
     pub(super) fn take(&mut self, nand: &mut Nand, mut now: Instant) -> Result<(u32, Instant), FtlError> {
+        let mut programmed = false;
         loop {
             // Blocks that nothing needs first; then, while recovering, those behind the oldest doubt.
             let free = self.pool.iter().filter(|&block| !self.backs_waiting(nand, block));
-            let Some(wanted) = free.min_by_key(|&block| self.doubt(block)) else {
-                let waiting =
-                    self.open.iter().map(|open| &open.log).chain(&self.shared).any(|front| front.is_waiting());
-                if self.pool.free() == 0 || !waiting {
+            let wanted = free.min_by_key(|&block| self.doubt(block));
+            let Some(wanted) = wanted else {
+                if programmed || self.pool.free() == 0 {
                     return Err(FtlError::WornOut);
                 }
-                now = self.program_all(nand, now)?;
+                now = self.program_plainly(nand, now)?;
+                programmed = true;
                 continue;
             };
             let Some(block) = self.pool.take_where(|block| block == wanted) else { return Err(FtlError::WornOut) };
             match self.erase(nand, block, now)? {
-                Some(erased) => return Ok((block, erased)),
+                Some(erased) => {
+                    // One that was set before a cut, and never programmed, would stay.
+                    nand.set_stamp(block, LOG_STAMP);
+                    return Ok((block, erased));
+                }
                 None => continue,
             }
         }
+    }
+
+    /// Programs what waits, so that free blocks need not be kept for it: this is all that can be done here, even if a word
+    /// line is at risk. It takes more buffered writes over units of old blocks than there are free blocks.
+    fn program_plainly(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let careful = std::mem::replace(&mut self.careful, false);
+        let done = self.program_all(nand, now);
+        self.careful = careful;
+        done
     }
 
     /// Erases a block if something was programmed into it. `None`: it went bad, and a spare stands in if there is one.
@@ -58,17 +73,28 @@ impl SegmentFtl {
         self.doubted.values().filter(|(_, backing)| *backing == block).map(|(order, _)| *order).max()
     }
 
-    /// Gives back a block that holds nothing valid; one in which a program failed goes out of use.
-    pub(super) fn release(&mut self, nand: &mut Nand, block: u32) {
+    /// Gives back a block that holds nothing valid, erased; one in which a program failed goes out of use.
+    ///
+    /// Nothing of it can so come back after a cut, such as discarded units. It is erased later, when it is taken, where it
+    /// may still be needed: while recovering, or for a unit whose newer copy waits in memory.
+    pub(super) fn release(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<Instant, FtlError> {
         if block == NO_BLOCK {
-            return;
+            return Ok(now);
         }
         debug_assert_eq!(self.map.valid_in(block), 0, "block {block} is given back with valid units");
+        let mut done = now;
         if self.failing.remove(&block) {
             nand.mark_bad(block);
             self.stats.replaced_blocks += u64::from(self.pool.retire(nand));
-        } else {
-            self.pool.give(block, nand.block(block).erase_count);
+            return Ok(done);
         }
+        if self.doubted.is_empty() && !self.backs_waiting(nand, block) {
+            match self.erase(nand, block, now)? {
+                Some(erased) => done = erased,
+                None => return Ok(now.max(nand.quiet_at())),
+            }
+        }
+        self.pool.give(block, nand.block(block).erase_count);
+        Ok(done)
     }
 }

@@ -99,7 +99,7 @@ impl Voids {
         now: Instant,
     ) -> Result<Instant, FtlError> {
         match &mut self.records {
-            Some(records) if nand.keeps_orders() => records.settle(nand, in_log, now),
+            Some(records) if nand.keeps_orders() => records.settle(nand, in_log, &[], now),
             _ => Ok(now),
         }
     }

@@ -94,7 +94,7 @@ impl Layer {
             }
         }
         let Self { nand, log, pages, .. } = self;
-        self.now = log.settle(nand, &|unit| pages[unit as usize] != 0, replay.done)?;
+        self.now = log.settle(nand, &|unit| pages[unit as usize] != 0, &[], replay.done)?;
         Ok((0..UNITS).filter(|&unit| self.pages[unit as usize] == 0).collect())
     }
 }
