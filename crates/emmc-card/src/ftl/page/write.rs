@@ -73,12 +73,25 @@ impl PageFtl {
         let physical = frontier.place(unit);
         let old = self.map.set(unit, physical);
         if old != NO_UNIT {
+            if self.keeps_orders {
+                self.inherit_doubt(role, old);
+            }
             let block = self.map.block_of(old);
             self.victims.lower(block, self.map.valid_in(block));
         } else if self.keeps_orders {
             self.fresh.push(unit);
         }
         slot
+    }
+
+    /// A copy that waited elsewhere will not be programmed any more: what was freed since it was placed waits for the new
+    /// one as it did for the old.
+    fn inherit_doubt(&mut self, role: usize, old: u32) {
+        if let Some((other, _)) = self.waiting(old) {
+            let since = self.frontiers[other].unsettled_since;
+            let frontier = &mut self.frontiers[role];
+            frontier.unsettled_since = frontier.unsettled_since.min(since);
+        }
     }
 
     #[cold]
