@@ -33,7 +33,7 @@ impl PageFtl {
 
     /// Programs the pages whose slots are filled, until one fails: when it is done, and whether one did.
     #[inline]
-    fn program_slots(
+    pub(super) fn program_slots(
         &mut self,
         nand: &mut Nand,
         role: usize,
@@ -59,7 +59,7 @@ impl PageFtl {
         Ok((done, false))
     }
 
-    fn close_if_full(&mut self, role: usize) {
+    pub(super) fn close_if_full(&mut self, role: usize) {
         let frontier = &mut self.frontiers[role];
         if frontier.is_exhausted() {
             frontier.unsettled_since = u64::MAX;
@@ -121,7 +121,7 @@ impl PageFtl {
 
     /// A page failed to program: what it and the pages after it were to hold goes to another block.
     #[cold]
-    fn replace_failed(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
+    pub(super) fn replace_failed(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let frontier = &mut self.frontiers[role];
         let unit_bytes = self.geometry.unit_bytes as usize;
         let range = (frontier.programmed - frontier.start) as usize..(frontier.fill - frontier.start) as usize;

@@ -3,8 +3,8 @@
 //! Blocks that were being written to are closed as they are. What may have been interrupted is copied elsewhere, for it may
 //! not read for long; until the copies are safe, no block is erased that holds what would count without it. The copies'
 //! block is stamped with the page of its *seal*, which is programmed last: a block whose seal was not begun is left out of
-//! the map, so that cut after cut takes no more than one block. Kept over the cut, as controllers keep it in an area of their own: which blocks are bad, which are
-//! spares. The cost is that of [`Survey`], of reading the log, and of the copies.
+//! the map, so that cut after cut takes no more than one block. Kept over the cut, as controllers keep it in an area of
+//! their own: which blocks are bad, which are spares. The cost is that of [`Survey`], of reading the log, and of the copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::ftl::FtlError;
 use crate::ftl::gc::Victims;
 use crate::ftl::map::Map;
 use crate::ftl::trim_log::Trimmed;
-use crate::nand::{NO_UNIT, Nand, NandError, Soundness, Survey};
+use crate::nand::{NO_UNIT, Nand, Soundness, Survey};
 
 /// In the stamp of a block of copies that recovery made; the rest is the page of its seal.
 const COPIES: u32 = 1 << 30;
@@ -138,16 +138,15 @@ impl PageFtl {
 
     /// Copies what is valid in doubtful pages.
     fn copy_doubtful(&mut self, nand: &mut Nand, survey: &Survey, mut now: Instant) -> Result<Instant, FtlError> {
-        let doubtful = self.doubtful(survey);
+        let mut doubtful = self.doubtful(survey);
+        self.add_emptiest(nand, &mut doubtful);
         if doubtful.is_empty() {
             return Ok(now);
         }
         self.held = self.behind_doubtful(nand, survey);
         let role = self.roles.gc;
         now = self.start_block(nand, role, now)?;
-        let units = doubtful.iter().map(|(&block, pages)| self.valid_on(block, pages)).sum::<u32>();
-        let seal = self.word_line_ends
-            [(units.div_ceil(self.geometry.units_per_page) as usize).min(self.word_line_ends.len()) - 1];
+        let seal = self.seal_page(doubtful.iter().map(|(&block, pages)| self.valid_on(block, pages)).sum());
         let block = self.frontiers[role].block;
         if seal < nand.pages_of(block) {
             nand.set_stamp(block, COPIES | seal);
@@ -166,23 +165,61 @@ impl PageFtl {
         // A block of copies in which a program failed has no seal: what it holds must be elsewhere.
         now = self.retire_failing(nand, now)?.max(self.programmed_by);
         if self.frontiers[role].block == block {
-            now = self.seal(nand, block, now)?;
+            now = self.seal(nand, now)?;
         }
-        Ok(now)
+        self.make_recovery_room(nand, now)
     }
 
-    /// Ends a block of copies. Nothing more is written to it: a page that failed here would leave it without its seal.
-    fn seal(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<Instant, FtlError> {
-        let page = nand.block(block).next_page;
-        let padding = vec![NO_UNIT; self.geometry.units_per_page as usize];
-        let sealed = match nand.program(block, page, &padding, None, now) {
-            // A seal that failed was begun all the same.
-            Err(NandError::ProgramFailed { .. }) => now.max(nand.quiet_at()),
-            sealed => sealed?,
-        };
-        self.stats.padding_units += padding.len() as u64;
-        self.close(self.roles.gc);
-        Ok(sealed)
+    /// Where so many copies and the padding behind them end.
+    fn seal_page(&self, units: u32) -> u32 {
+        let pages = units.div_ceil(self.geometry.units_per_page) as usize;
+        self.word_line_ends[pages.min(self.word_line_ends.len()) - 1]
+    }
+
+    /// Where few blocks are free, those with little in them are emptied too, as far as the block of copies has room: cut
+    /// after cut leaves many of them, and each takes two more.
+    fn add_emptiest(&self, nand: &Nand, doubtful: &mut Doubtful) {
+        let moving = |doubtful: &Doubtful, block| doubtful.get(&block).map_or(0, |pages| self.valid_on(block, pages));
+        let mut units: u32 = doubtful.keys().map(|&block| moving(doubtful, block)).sum();
+        let rest = self.victims.iter().map(|block| (self.map.valid_in(block) - moving(doubtful, block), block));
+        let rest: BTreeSet<(u32, u32)> = rest.collect();
+        let mut free = self.pool.free().saturating_sub(1);
+        for (valid, block) in rest {
+            if free >= self.low_blocks || self.seal_page(units + valid) >= nand.pages_of(block) {
+                break;
+            }
+            let pages = (0..nand.block(block).next_page).filter(|&page| self.valid_on(block, &[page].into()) > 0);
+            doubtful.entry(block).or_default().extend(pages);
+            units += valid;
+            free += 1;
+        }
+    }
+
+    /// Padding behind the copies: once it is begun, they are whole. What is collected next goes to the same block.
+    fn seal(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let role = self.roles.gc;
+        let limit = self.frontiers[role].limit;
+        self.stats.padding_units += u64::from(self.frontiers[role].pad_until(limit));
+        let (done, failed) = self.program_slots(nand, role, false, now)?;
+        if failed {
+            return self.replace_failed(nand, role, done);
+        }
+        self.close_if_full(role);
+        Ok(done)
+    }
+
+    /// Collecting takes a block to copy to: where none is free, the emptiest give way to what is begun.
+    fn make_recovery_room(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
+        while self.pool.free() == 0 {
+            let Some(block) = self.victims.emptiest(&self.map) else { break };
+            let frontier = &self.frontiers[self.roles.gc];
+            if self.map.valid_in(block) > frontier.end - frontier.fill {
+                break;
+            }
+            self.victims.remove(block);
+            now = self.collect(nand, block, now)?;
+        }
+        Ok(now)
     }
 
     /// Doubtful pages that hold something valid.

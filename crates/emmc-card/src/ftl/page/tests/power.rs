@@ -145,7 +145,7 @@ fn cut_after_cut_goes_on() {
         for config in configs() {
             let mut power = Power::new(cell, &config);
             let mut draws = Rng::new(9);
-            for seed in 0..120 {
+            for seed in 0..200 {
                 let step = power.bench.nand.steps() + 1 + draws.below(200);
                 power.cut_at(step, seed);
             }
