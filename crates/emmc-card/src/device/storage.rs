@@ -126,12 +126,29 @@ impl Storage {
     /// Whether `sectors` from `lba` lie inside the area.
     ///
     /// Errors: [`StorageError::OutOfRange`].
+    #[inline]
     pub(crate) fn check(&self, area: Area, lba: u64, sectors: u64) -> Result<(), StorageError> {
+        let inside = |extent: &Extent| {
+            let within = lba.wrapping_sub(extent.first);
+            extent.area == area && within < extent.sectors && sectors <= extent.sectors - within
+        };
+        if self.extents.iter().any(inside) { Ok(()) } else { self.check_all(area, lba, sectors) }
+    }
+
+    /// The same for what does not lie in one run of the area.
+    #[inline(never)]
+    fn check_all(&self, area: Area, lba: u64, sectors: u64) -> Result<(), StorageError> {
         let size = self.sectors(area);
         match lba.checked_add(sectors) {
             Some(end) if end <= size => Ok(()),
             _ => Err(StorageError::OutOfRange { area, lba, sectors, size }),
         }
+    }
+
+    /// Whether the sectors from `at` to `end` lie in one mapping unit, as far as the unit's size tells.
+    #[inline]
+    pub(crate) fn is_in_one_unit(&self, at: u64, end: u64) -> bool {
+        at >> self.unit_shift == (end - 1) >> self.unit_shift
     }
 
     /// The run that starts at `lba`, of at most `sectors` sectors; the caller has checked the range.

@@ -46,11 +46,11 @@ impl Path {
         arrived = arrived.max(self.bus_free);
         let (mut at, end) = (lba, lba + u64::from(sectors));
         let mut done = arrived;
-        let first_region = storage.run(area, lba, 1).region;
+        let mut first_region = None;
         let mut is_apart = false;
         while at < end {
             // Cut at multiples of the chunk, so that whole pages go to whole pages.
-            let chunk = (self.chunk_sectors - at % self.chunk_sectors).min(end - at);
+            let chunk = if storage.is_in_one_unit(at, end) { end - at } else { self.chunk_left(at).min(end - at) };
             let run = storage.run(area, at, chunk);
             let bytes = run.sectors * 512;
             arrived = self.reserve(bytes, arrived) + self.bus.write(run.sectors as u32);
@@ -64,7 +64,9 @@ impl Path {
                 let durability = if is_last { durability } else { Durability::Buffered };
                 let written = self.write_run(storage, &run, part, durability, arrived)?;
                 let is_short = run.sectors < self.chunk_sectors;
-                is_apart |= first_region != run.region || !self.closes_together || self.splits_short && is_short;
+                is_apart |= *first_region.get_or_insert(run.region) != run.region
+                    || !self.closes_together
+                    || self.splits_short && is_short;
                 self.under_way.push_back((written, bytes));
                 self.under_way_bytes += bytes;
                 done = done.max(written);
@@ -72,9 +74,7 @@ impl Path {
             at += run.sectors;
         }
         self.bus_free = arrived;
-        let is_cut = u64::from(sectors) > self.chunk_sectors
-            || lba % self.chunk_sectors + u64::from(sectors) > self.chunk_sectors;
-        if is_apart && is_cut && durability != Durability::Buffered {
+        if is_apart && u64::from(sectors) > self.chunk_left(lba) && durability != Durability::Buffered {
             let Storage { nand, regions, .. } = storage;
             for region in regions {
                 done = done.max(region.ftl.flush(nand, arrived)?);
@@ -82,6 +82,11 @@ impl Path {
         }
         let done = if cached { done.max(arrived) } else { done };
         Ok(HostDone { transferred: arrived, done })
+    }
+
+    /// Sectors from `at` to the end of its chunk.
+    fn chunk_left(&self, at: u64) -> u64 {
+        self.chunk_sectors - at % self.chunk_sectors
     }
 
     /// Writes a run straight to its layer, reading and merging units that it covers only in part.
