@@ -330,6 +330,8 @@ impl Device {
     ///
     /// Errors: power lost again, at an armed cut.
     pub fn power_on(&mut self, now: Instant) -> Result<Instant, StorageError> {
+        // Power may have gone in the middle of a request, without `power_off`.
+        self.path.forget();
         self.storage.nand.power_on(now);
         let mut ready = now;
         let Storage { nand, regions, .. } = &mut self.storage;
