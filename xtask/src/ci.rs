@@ -40,7 +40,9 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
         cargo("test --workspace --locked", &[])?;
     }
     if extent == Extent::Quick {
-        println!("SKIPPED (--quick): the board's features, documentation, the oldest Rust, cargo deny, power cuts, fuzzing");
+        println!(
+            "SKIPPED (--quick): the board's features, documentation, the oldest Rust, cargo deny, power cuts, fuzzing"
+        );
         return Ok(());
     }
     cargo("clippy --package emmclab --no-default-features --all-targets --locked -- -D warnings", &[])?;

@@ -2,10 +2,10 @@
 //!
 //! The whole matrix is in the ignored tests: `cargo test --release -p emmc-card --test write_amplification -- --ignored`.
 
-#[path = "models/mod.rs"]
-mod models;
 #[path = "write_amplification/drive.rs"]
 mod drive;
+#[path = "models/mod.rs"]
+mod models;
 #[path = "write_amplification/skewed.rs"]
 mod skewed;
 #[path = "write_amplification/table.rs"]

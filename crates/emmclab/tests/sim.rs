@@ -151,7 +151,8 @@ fn what_cannot_be_is_refused_with_one_line() {
     one_line(run(&bad("op.toml", "over_provisioning = 0.3", "over_provisioning = nan"), &job), &["over_provisioning"]);
     one_line(run("/nonexistent/card.toml", &job), &["/nonexistent/card.toml"]);
     one_line(run(&profile, "/nonexistent/job.json"), &["/nonexistent/job.json"]);
-    let jobs = [r#"{"phases": [{"kind": "dance"}]}"#, r#"{"phases": []}"#, "", "[]", r#"{"phases": [{"kind": "random"}]}"#];
+    let jobs =
+        [r#"{"phases": [{"kind": "dance"}]}"#, r#"{"phases": []}"#, "", "[]", r#"{"phases": [{"kind": "random"}]}"#];
     for (index, text) in jobs.iter().enumerate() {
         let job = save(&folder, &format!("bad{index}.json"), text);
         one_line(run(&profile, &job), &[&job]);

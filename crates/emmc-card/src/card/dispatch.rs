@@ -107,10 +107,9 @@ impl Card {
             C::StopTransmission { hpi: true, .. } if self.phase == Phase::In(State::Prg) => {
                 interrupt::is_interrupt(&self.device.kept().ext_csd, command)
             }
-            C::SetWriteProt { .. }
-            | C::ClrWriteProt { .. }
-            | C::SendWriteProt { .. }
-            | C::SendWriteProtType { .. } => self.has_groups(),
+            C::SetWriteProt { .. } | C::ClrWriteProt { .. } | C::SendWriteProt { .. } | C::SendWriteProtType { .. } => {
+                self.has_groups()
+            }
             C::QueuedTaskParams(_)
             | C::QueuedTaskAddress { .. }
             | C::ExecuteReadTask { .. }

@@ -81,7 +81,8 @@ impl Card {
         self.transfer = None::<Transfer>;
         self.test_pattern.clear();
         // A card that has booted may stay as it did so, until power goes.
-        let stays = reset == Reset::Software && self.features.boot.has_run && boot::keeps_bus(&self.device.kept().ext_csd);
+        let stays =
+            reset == Reset::Software && self.features.boot.has_run && boot::keeps_bus(&self.device.kept().ext_csd);
         if !stays {
             self.interface = Interface::default();
         }

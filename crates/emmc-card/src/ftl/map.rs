@@ -62,7 +62,7 @@ impl Map {
     /// Block of a physical unit.
     #[inline]
     pub fn block_of(&self, physical: u32) -> u32 {
-        (u128::from(self.reciprocal) * u128::from(physical) >> 64) as u32
+        ((u128::from(self.reciprocal) * u128::from(physical)) >> 64) as u32
     }
 
     /// Block of a physical unit and its place therein.

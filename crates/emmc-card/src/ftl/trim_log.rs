@@ -56,9 +56,16 @@ pub struct Replay {
 
 /// A page of the log.
 enum Record<'a> {
-    Checkpoint { index: u32, bits: &'a [u8] },
+    Checkpoint {
+        index: u32,
+        bits: &'a [u8],
+    },
     /// With its own order number where it was taken over from an earlier block, else 0.
-    Trim { first: u32, count: u32, order: u64 },
+    Trim {
+        first: u32,
+        count: u32,
+        order: u64,
+    },
 }
 
 impl TrimLog {
@@ -168,12 +175,7 @@ impl TrimLog {
     }
 
     /// Begins the next block; the active one stays as it is until the new one is sealed.
-    fn move_on(
-        &mut self,
-        nand: &mut Nand,
-        in_flash: &dyn Fn(u32) -> bool,
-        keep: &[Trimmed],
-    ) -> Result<(), FtlError> {
+    fn move_on(&mut self, nand: &mut Nand, in_flash: &dyn Fn(u32) -> bool, keep: &[Trimmed]) -> Result<(), FtlError> {
         // What is still being programmed counts as in flash below: let it be there first.
         self.busy_until = self.busy_until.max(nand.quiet_at());
         let at = self.active.and_then(|block| self.blocks.iter().position(|&other| other == block));
@@ -261,7 +263,9 @@ impl TrimLog {
         if generation == 1 {
             return true;
         }
-        let Some(kept) = nand.record(block, 0).map(|record| u32::from_le_bytes(array(record, 12))) else { return false };
+        let Some(kept) = nand.record(block, 0).map(|record| u32::from_le_bytes(array(record, 12))) else {
+            return false;
+        };
         let pages = checkpoint_pages(nand.geometry().page_bytes(), self.units).saturating_add(kept);
         let begun = nand.block(block).next_page > pages && nand.look(block, pages) != PageScan::Erased;
         begun && (0..pages).all(|page| nand.record(block, page).is_some())
@@ -304,9 +308,7 @@ fn header(generation: u64, index: u32, first: u32, count: u32, order: u64) -> [u
 fn parse(record: &[u8]) -> Record<'_> {
     let word = |at: usize| u32::from_le_bytes(array(record, at));
     match word(8) {
-        u32::MAX => {
-            Record::Trim { first: word(12), count: word(16), order: u64::from_le_bytes(array(record, 20)) }
-        }
+        u32::MAX => Record::Trim { first: word(12), count: word(16), order: u64::from_le_bytes(array(record, 20)) },
         index => Record::Checkpoint { index, bits: &record[HEADER_BYTES..] },
     }
 }

@@ -84,7 +84,8 @@ impl Profile {
     ///
     /// Errors: one, naming the field and the rule.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
-        let profile: Self = toml::from_str(text).map_err(|error| ProfileError::Syntax(syntax::one_line(text, &error)))?;
+        let profile: Self =
+            toml::from_str(text).map_err(|error| ProfileError::Syntax(syntax::one_line(text, &error)))?;
         profile.check()?;
         Ok(profile)
     }

@@ -24,8 +24,8 @@ mod workload;
 use drive::{Drive, Ended};
 
 use super::Rng;
-use crate::profile::Profile;
 use super::fault::FaultPlan;
+use crate::profile::Profile;
 
 /// Requests after the fill in a workload that is cut at every step.
 const REQUESTS: u32 = 60;

@@ -27,8 +27,7 @@ fn hot_cold(gc: GcPolicy, separate_gc: bool, rho: f64, r: f64) -> f64 {
     let mut run = |drive: &mut Drive, writes: u64| {
         let cold = u64::from(drive.units()) - hot;
         for _ in 0..writes {
-            let unit =
-                if drive.rng.unit_f64() < r { drive.rng.below(hot) } else { hot + drive.rng.below(cold) };
+            let unit = if drive.rng.unit_f64() < r { drive.rng.below(hot) } else { hot + drive.rng.below(cold) };
             drive.write(unit as u32);
         }
     };
@@ -68,8 +67,12 @@ fn hot_and_cold_all() {
 
 /// s, and what FIFO, greedy, and greedy with a frontier of its own for collected units came to elsewhere, at rho 0.85
 /// with 128 units a block and 4096 blocks.
-const ZIPF: [(f64, [f64; 3]); 4] =
-    [(0.6, [3.870, 3.774, 3.594]), (0.9, [4.885, 4.734, 3.808]), (0.99, [5.306, 5.130, 3.859]), (1.2, [6.106, 5.876, 3.417])];
+const ZIPF: [(f64, [f64; 3]); 4] = [
+    (0.6, [3.870, 3.774, 3.594]),
+    (0.9, [4.885, 4.734, 3.808]),
+    (0.99, [5.306, 5.130, 3.859]),
+    (1.2, [6.106, 5.876, 3.417]),
+];
 
 /// Draws ranks by their shares, in constant time (Walker's alias method).
 struct Alias {

@@ -35,7 +35,8 @@ fn the_models_give_the_published_table() {
         same(models::d_choices(rho, 256, 10), row[9]);
         same(models::d_choices(rho, 64, 1), models::random(rho));
     }
-    let by_op = [(0.07, 7.817), (0.10, 5.678), (0.15, 4.016), (0.25, 2.693), (0.30, 2.364), (0.50, 1.716), (1.0, 1.255)];
+    let by_op =
+        [(0.07, 7.817), (0.10, 5.678), (0.15, 4.016), (0.25, 2.693), (0.30, 2.364), (0.50, 1.716), (1.0, 1.255)];
     for (op, printed) in by_op {
         assert!((models::fifo(1.0 / (1.0 + op)) - printed).abs() < 6e-4, "OP {op}");
     }
@@ -44,13 +45,19 @@ fn the_models_give_the_published_table() {
 #[test]
 fn the_skewed_models_give_the_published_figures() {
     same(models::fifo_hot_cold(0.8, 0.5, 0.5), models::fifo(0.8));
-    for (r, at_80, at_90) in
-        [(0.6, 2.7218, 5.2072), (0.7, 2.8201, 5.3063), (0.8, 3.0345, 5.5378), (0.9, 3.5329, 6.1676), (0.95, 4.0745, 7.0733)]
-    {
+    for (r, at_80, at_90) in [
+        (0.6, 2.7218, 5.2072),
+        (0.7, 2.8201, 5.3063),
+        (0.8, 3.0345, 5.5378),
+        (0.9, 3.5329, 6.1676),
+        (0.95, 4.0745, 7.0733),
+    ] {
         same(models::fifo_hot_cold(0.8, r, 1.0 - r), at_80);
         same(models::fifo_hot_cold(0.9, r, 1.0 - r), at_90);
     }
-    for (q, fifo, greedy) in [(0.1, 2.6927, 2.6446), (0.2, 1.7527, 1.7341), (0.3, 1.2805, 1.2718), (0.4, 1.0426, 1.0379)] {
+    for (q, fifo, greedy) in
+        [(0.1, 2.6927, 2.6446), (0.2, 1.7527, 1.7341), (0.3, 1.2805, 1.2718), (0.4, 1.0426, 1.0379)]
+    {
         same(models::fifo(models::trimmed(0.9, q)), fifo);
         same(models::greedy(models::trimmed(0.9, q), 128.0), greedy);
     }

@@ -183,15 +183,14 @@ impl PageFtl {
         let mut units: u32 = doubtful.keys().map(|&block| moving(doubtful, block)).sum();
         let rest = self.victims.iter().map(|block| (self.map.valid_in(block) - moving(doubtful, block), block));
         let rest: BTreeSet<(u32, u32)> = rest.collect();
-        let mut free = self.pool.free().saturating_sub(1);
-        for (valid, block) in rest {
-            if free >= self.low_blocks || self.seal_page(units + valid) >= nand.pages_of(block) {
+        let wanted = (self.low_blocks + 1).saturating_sub(self.pool.free().max(1)) as usize;
+        for (valid, block) in rest.into_iter().take(wanted) {
+            if self.seal_page(units + valid) >= nand.pages_of(block) {
                 break;
             }
             let pages = (0..nand.block(block).next_page).filter(|&page| self.valid_on(block, &[page].into()) > 0);
             doubtful.entry(block).or_default().extend(pages);
             units += valid;
-            free += 1;
         }
     }
 
