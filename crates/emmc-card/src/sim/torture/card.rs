@@ -20,6 +20,8 @@ pub(super) struct Card {
     name: String,
     device: Device,
     sectors: u32,
+    /// Whether its volatile cache is on.
+    cached: bool,
 }
 
 impl Card {
@@ -49,9 +51,10 @@ impl Card {
         let cached = rng.below(2) == 0;
         let has_cache = device.set_cache(cached, Instant::START).map_err(|error| error.to_string())?;
         let sectors = device.sectors(Area::User) as u32;
-        let cache = if cached && has_cache { ", cache on" } else { "" };
+        let cached = cached && has_cache;
+        let cache = if cached { ", cache on" } else { "" };
         let enhanced = if enhanced > 0 { format!(", {enhanced} of {groups} groups enhanced") } else { String::new() };
-        Ok(Self { name: format!("{name} scaled down{cache}{enhanced}"), device, sectors })
+        Ok(Self { name: format!("{name} scaled down{cache}{enhanced}"), device, sectors, cached })
     }
 }
 
@@ -170,12 +173,14 @@ impl Subject for Card {
         self.device.unit_sectors()
     }
 
-    /// WR_REL_SET makes every write past the cache reliable.
+    /// WR_REL_SET makes every write past the cache reliable, and without a cache all go past it.
     fn kept_as(&self, durability: Durability) -> Durability {
         let reliable = self.device.profile().kind == CardKind::Emmc && self.device.registers().ext_csd[167] & 1 == 1;
         match durability {
-            Durability::Flash if reliable => Durability::Reliable,
-            durability => durability,
+            Durability::Buffered if self.cached => Durability::Buffered,
+            Durability::Reliable => Durability::Reliable,
+            _ if reliable => Durability::Reliable,
+            _ => Durability::Flash,
         }
     }
 

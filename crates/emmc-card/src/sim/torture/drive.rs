@@ -255,8 +255,9 @@ impl Drive {
             let cut = Cut { at, pair_hit: hit.contains(&unit), unreliable: self.unreliable };
             for (name, oracle) in ORACLES {
                 oracle(history, &seen, cut).map_err(|why| {
+                    let hit = if cut.pair_hit { " (a pair was hit)" } else { "" };
                     format!(
-                        "{name}: after a cut at {} ns unit {unit} reads as {seen:?}, but {why}; {}",
+                        "{name}: after a cut at {} ns unit {unit} reads as {seen:?}{hit}, but {why}; {}",
                         at.0,
                         told(history)
                     )
