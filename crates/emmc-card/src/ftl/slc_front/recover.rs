@@ -26,10 +26,11 @@ impl SlcFront {
         }
         let doubtful = self.find_units(nand, &survey, &trims);
         let damaged = self.queue(nand, &survey);
-        let index = &self.log.index;
-        done = self.voids.make_last(nand, &|unit| index.get(unit).is_some(), done)?;
         done = done.max(self.inner.recover(nand, done)?);
         done = self.rescue(nand, &doubtful, done)?;
+        // After the rescue: what is doubtful may have an older, void copy behind it, which must not lose its record.
+        let index = &self.log.index;
+        done = self.voids.make_last(nand, &|unit| index.get(unit).is_some(), done)?;
         for block in damaged {
             if self.log.valid_in(nand, block).is_empty() {
                 self.log.full.retain(|&other| other != block);
@@ -93,22 +94,27 @@ impl SlcFront {
         used.iter().filter(|found| found.soundness == Soundness::Damaged).map(|found| found.block).collect()
     }
 
-    /// Moves units that may stop to read to the layer behind. Where that takes nothing more, they stay.
+    /// Moves units that may stop to read to the layer behind; what voids their copies here follows. Where that layer takes
+    /// nothing more, they stay.
     fn rescue(&mut self, nand: &mut Nand, doubtful: &BTreeSet<u32>, now: Instant) -> Result<Instant, FtlError> {
         let mut units: Vec<(u32, u32)> = doubtful.iter().map(|&physical| (nand.logical(physical), physical)).collect();
         units.sort_unstable();
         let units_per_page = nand.geometry().units_per_page;
         let pages = units.iter().map(|&(unit, physical)| (physical / units_per_page, unit)).collect();
         let read = self.read_pages(nand, pages, now)?;
+        if units.is_empty() {
+            return Ok(now);
+        }
         let written = match self.write_runs(nand, &units, read) {
             Err(FtlError::WornOut) => return Ok(read),
             written => written?,
         };
+        let flushed = self.inner.flush(nand, written)?;
         for &(unit, _) in &units {
             self.log.index.remove(unit);
-            self.voids.add(unit, 1, true);
+            self.voids.add(unit, 1, false);
         }
-        self.settle(nand, written)
+        Ok(flushed)
     }
 }
 

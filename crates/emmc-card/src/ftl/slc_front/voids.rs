@@ -18,6 +18,7 @@ const RANGES_MAX: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct Voids {
     records: Option<TrimLog>,
+    blocks: Vec<u32>,
     /// First unit and count, not recorded yet.
     waiting: Vec<(u32, u32)>,
     /// Whether what takes the place of waiting ones is only buffered.
@@ -28,7 +29,7 @@ impl Voids {
     /// Voids with their records in two blocks; with fewer there is no log, and so nothing to void.
     pub(super) fn new(nand: &mut Nand, blocks: &[u32], units: u32) -> Self {
         let records = (blocks.len() >= 2).then(|| TrimLog::new(nand, blocks, units));
-        Self { records, waiting: Vec::new(), buffered: false }
+        Self { records, blocks: blocks.to_vec(), waiting: Vec::new(), buffered: false }
     }
 
     /// Copies of these units are void; `buffered`: their new content is not in flash yet.
@@ -91,7 +92,7 @@ impl Voids {
         }
     }
 
-    /// After a power cut, once the index stands: records that may have been cut are made again.
+    /// After a power cut, once the index stands: records that may have been cut are made again, and those that wait.
     pub(super) fn make_last(
         &mut self,
         nand: &mut Nand,
