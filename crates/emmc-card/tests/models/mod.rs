@@ -4,7 +4,7 @@
 //! blocks and those that are being written to.
 
 /// Principal branch of Lambert's W for -1/e <= x < 0, by Halley's iteration.
-pub fn lambert_w(x: f64) -> f64 {
+pub(crate) fn lambert_w(x: f64) -> f64 {
     let e = std::f64::consts::E;
     // Near the branch point from its series, elsewhere from the logarithm's.
     let root = (2.0 * (e * x + 1.0)).max(0.0).sqrt();
@@ -24,7 +24,7 @@ pub fn lambert_w(x: f64) -> f64 {
 /// First in, first out; also the limit of greedy for large blocks.
 ///
 /// Source: Desnoyers, SYSTOR 2012; Xiang and Kurkoski, arXiv 1110.4245.
-pub fn fifo(rho: f64) -> f64 {
+pub(crate) fn fifo(rho: f64) -> f64 {
     let alpha = 1.0 / rho;
     alpha / (alpha + lambert_w(-alpha * (-alpha).exp()))
 }
@@ -32,7 +32,7 @@ pub fn fifo(rho: f64) -> f64 {
 /// Greedy, for blocks of so many units.
 ///
 /// Source: Desnoyers, SYSTOR 2012.
-pub fn greedy(rho: f64, np: f64) -> f64 {
+pub(crate) fn greedy(rho: f64, np: f64) -> f64 {
     let alpha = 1.0 / rho;
     let k = (1.0 + 1.0 / (2.0 * np)) * alpha;
     let x0 = 0.5 - np / alpha * lambert_w(-k * (-k).exp());
@@ -40,14 +40,14 @@ pub fn greedy(rho: f64, np: f64) -> f64 {
 }
 
 /// A block by chance, whatever it holds.
-pub fn random(rho: f64) -> f64 {
+pub(crate) fn random(rho: f64) -> f64 {
     1.0 / (1.0 - rho)
 }
 
 /// The best of `d` random blocks, for many blocks.
 ///
 /// Source: Van Houdt, SIGMETRICS 2013 (mean field).
-pub fn d_choices(rho: f64, np: u32, d: i32) -> f64 {
+pub(crate) fn d_choices(rho: f64, np: u32, d: i32) -> f64 {
     // Host writes a collection, by bisection: how many slots a victim has free on average must be as many.
     let (mut low, mut high) = (1e-9, f64::from(np));
     for _ in 0..100 {
@@ -76,7 +76,7 @@ fn slots_freed(writes: f64, rho: f64, np: u32, d: i32) -> f64 {
 
 /// First in, first out, when unit `i` of `units` takes a share `p` of the writes, given as (share each, number of such
 /// units).
-pub fn fifo_skewed(rho: f64, units: f64, shares: impl Fn() -> Box<dyn Iterator<Item = (f64, f64)>>) -> f64 {
+pub(crate) fn fifo_skewed(rho: f64, units: f64, shares: impl Fn() -> Box<dyn Iterator<Item = (f64, f64)>>) -> f64 {
     let next = |a: f64| -> f64 { shares().map(|(p, count)| count * p / (1.0 - (-p * units / (rho * a)).exp())).sum() };
     // The right side falls short of its argument above the fixed point.
     let (mut low, mut high) = (1.0, 1000.0);
@@ -88,19 +88,19 @@ pub fn fifo_skewed(rho: f64, units: f64, shares: impl Fn() -> Box<dyn Iterator<I
 }
 
 /// First in, first out, with a share `r` of the writes to a share `f` of the units.
-pub fn fifo_hot_cold(rho: f64, r: f64, f: f64) -> f64 {
+pub(crate) fn fifo_hot_cold(rho: f64, r: f64, f: f64) -> f64 {
     fifo_skewed(rho, 1.0, move || Box::new([(r / f, f), ((1.0 - r) / (1.0 - f), 1.0 - f)].into_iter()))
 }
 
 /// Shares of writes by Zipf's law with exponent `s`, the most popular first.
-pub fn zipf(units: u32, s: f64) -> Vec<f64> {
+pub(crate) fn zipf(units: u32, s: f64) -> Vec<f64> {
     let weights: Vec<f64> = (1..=units).map(|rank| f64::from(rank).powf(-s)).collect();
     let sum: f64 = weights.iter().sum();
     weights.into_iter().map(|weight| weight / sum).collect()
 }
 
 /// First in, first out under Zipf's law.
-pub fn fifo_zipf(rho: f64, units: u32, s: f64) -> f64 {
+pub(crate) fn fifo_zipf(rho: f64, units: u32, s: f64) -> f64 {
     let shares = std::sync::Arc::new(zipf(units, s));
     fifo_skewed(rho, f64::from(units), move || {
         let shares = shares.clone();
@@ -111,6 +111,6 @@ pub fn fifo_zipf(rho: f64, units: u32, s: f64) -> f64 {
 /// What a share `q` of requests that trim a random unit in use leave of `rho`.
 ///
 /// Source: Frankie, Hughes, Kreutz-Delgado, arXiv 1210.5975.
-pub fn trimmed(rho: f64, q: f64) -> f64 {
+pub(crate) fn trimmed(rho: f64, q: f64) -> f64 {
     rho * (1.0 - 2.0 * q) / (1.0 - q)
 }

@@ -12,29 +12,29 @@ const FREE: u32 = 3;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
-    pub gc: GcPolicy,
-    pub separate_gc: bool,
-    pub rho: f64,
+pub(crate) struct Setup {
+    pub(crate) gc: GcPolicy,
+    pub(crate) separate_gc: bool,
+    pub(crate) rho: f64,
     /// Units a block, a multiple of 8.
-    pub np: u32,
+    pub(crate) np: u32,
     /// Blocks that hold data in the steady state.
-    pub blocks: u32,
-    pub trims: bool,
+    pub(crate) blocks: u32,
+    pub(crate) trims: bool,
 }
 
 impl Setup {
-    pub fn new(gc: GcPolicy, rho: f64, np: u32, blocks: u32) -> Self {
+    pub(crate) fn new(gc: GcPolicy, rho: f64, np: u32, blocks: u32) -> Self {
         Self { gc, separate_gc: false, rho, np, blocks, trims: false }
     }
 }
 
 /// A part of one die of two planes, four units a page.
-pub struct Drive {
-    pub nand: Nand,
-    pub ftl: PageFtl,
-    pub now: Instant,
-    pub rng: Rng,
+pub(crate) struct Drive {
+    pub(crate) nand: Nand,
+    pub(crate) ftl: PageFtl,
+    pub(crate) now: Instant,
+    pub(crate) rng: Rng,
 }
 
 fn flash(np: u32) -> NandConfig {
@@ -66,7 +66,7 @@ fn flash(np: u32) -> NandConfig {
 }
 
 impl Drive {
-    pub fn new(setup: Setup) -> Self {
+    pub(crate) fn new(setup: Setup) -> Self {
         let flash = flash(setup.np);
         let config = FtlConfig {
             mapping: Mapping::Page,
@@ -98,31 +98,31 @@ impl Drive {
         Self { nand, ftl, now: Instant::START, rng: Rng::new(3) }
     }
 
-    pub fn units(&self) -> u32 {
+    pub(crate) fn units(&self) -> u32 {
         self.ftl.units()
     }
 
-    pub fn stats(&self) -> &FtlStats {
+    pub(crate) fn stats(&self) -> &FtlStats {
         self.ftl.stats()
     }
 
-    pub fn write(&mut self, unit: u32) {
+    pub(crate) fn write(&mut self, unit: u32) {
         let written = self.ftl.write(&mut self.nand, unit, 1, None, Durability::Buffered, self.now);
         self.now = written.expect("the part is not worn out");
     }
 
-    pub fn discard(&mut self, unit: u32) {
+    pub(crate) fn discard(&mut self, unit: u32) {
         let discarded = self.ftl.trim(&mut self.nand, unit, 1, TrimKind::Discard, self.now);
         self.now = discarded.expect("the part is not worn out");
     }
 
-    pub fn fill(&mut self) {
+    pub(crate) fn fill(&mut self) {
         for unit in 0..self.units() {
             self.write(unit);
         }
     }
 
-    pub fn uniform(&mut self, writes: u64) {
+    pub(crate) fn uniform(&mut self, writes: u64) {
         for _ in 0..writes {
             let unit = self.rng.below(u64::from(self.units())) as u32;
             self.write(unit);
@@ -130,7 +130,7 @@ impl Drive {
     }
 
     /// The write amplification of what `run` does to a full part, once the same has brought it to its steady state.
-    pub fn measure(&mut self, warm: u32, rounds: u32, run: &mut dyn FnMut(&mut Self, u64)) -> f64 {
+    pub(crate) fn measure(&mut self, warm: u32, rounds: u32, run: &mut dyn FnMut(&mut Self, u64)) -> f64 {
         let round = u64::from(self.units());
         self.fill();
         run(self, u64::from(warm) * round);
@@ -141,7 +141,7 @@ impl Drive {
 }
 
 /// Units programmed for each that the host wrote, between two moments.
-pub fn amplification(before: &FtlStats, after: &FtlStats) -> f64 {
+pub(crate) fn amplification(before: &FtlStats, after: &FtlStats) -> f64 {
     let host = (after.host_units - before.host_units) as f64;
     let copied = (after.copied_units - before.copied_units) as f64;
     assert_eq!(after.padding_units, before.padding_units, "whole stripes are not padded");
@@ -150,7 +150,7 @@ pub fn amplification(before: &FtlStats, after: &FtlStats) -> f64 {
 
 /// Asserts that a figure is within a share of what it should be.
 #[track_caller]
-pub fn close(what: &str, found: f64, wanted: f64, share: f64) {
+pub(crate) fn close(what: &str, found: f64, wanted: f64, share: f64) {
     let error = found / wanted - 1.0;
     println!("{what}: {found:.4}, model {wanted:.4}, {:+.2} %", error * 100.0);
     assert!(error.abs() <= share, "{what}: {found:.4} is {:+.2} % off {wanted:.4}", error * 100.0);
