@@ -26,7 +26,7 @@ use emmc_units::Instant;
 pub use cell::CellMode;
 pub use geometry::Geometry;
 pub(crate) use image::NandImage;
-pub use scan::{FoundBlock, FoundPage, PageScan, Soundness, Survey};
+pub use scan::{FoundBlock, FoundPage, PageScan, Soundness, Survey, session_of};
 pub use state::{Block, BlockHealth, Counters, Keep, NO_UNIT, NandError};
 
 use crate::profile::NandConfig;

@@ -82,6 +82,11 @@ pub struct Survey {
     pub done: Instant,
 }
 
+/// The session of an order number: power cycles rise with it.
+pub const fn session_of(order: u64) -> u64 {
+    order >> SESSION_SHIFT
+}
+
 impl Nand {
     /// Reads the spare area of a page.
     ///
@@ -157,18 +162,31 @@ impl Survey {
             }
         }
         survey.pages.sort_unstable_by_key(|page| page.order);
-        survey.doubt(nand, &torn);
+        survey.doubt(nand, &torn, 0);
         Ok(survey)
+    }
+
+    /// Looks again for doubtful pages, by a layer that knows that a recovery came to its end in session `since`: what was
+    /// interrupted before it was copied then. Damage that shows is doubted whenever it was done.
+    pub(crate) fn doubt_since(&mut self, nand: &Nand, since: u64) {
+        let is_torn = |&(block, page): &(u32, u32)| nand.look(block, page) == PageScan::Torn;
+        let pages = self.blocks.iter().map(|found| found.block);
+        let pages = pages.flat_map(|block| (0..nand.block(block).next_page).map(move |page| (block, page)));
+        let torn: Vec<(u32, u32)> = pages.filter(is_torn).collect();
+        for found in &mut self.pages {
+            found.doubtful = is_torn(&(found.block, 0));
+        }
+        self.doubt(nand, &torn, since);
     }
 
     /// Marks what may have been interrupted: on each die the last program of each session (all sessions: an earlier
     /// recovery may itself have been cut), with the pages that share its word lines, and those that share one with a torn
     /// page.
-    fn doubt(&mut self, nand: &Nand, torn: &[(u32, u32)]) {
+    fn doubt(&mut self, nand: &Nand, torn: &[(u32, u32)], since: u64) {
         let geometry = *nand.geometry();
         let mut last = BTreeMap::new();
-        for found in &self.pages {
-            last.insert((found.order >> SESSION_SHIFT, geometry.die_of(found.page)), (found.block, found.page));
+        for found in self.pages.iter().filter(|found| session_of(found.order) >= since) {
+            last.insert((session_of(found.order), geometry.die_of(found.page)), (found.block, found.page));
         }
         let mut doubtful = BTreeSet::new();
         for (block, page) in last.into_values() {

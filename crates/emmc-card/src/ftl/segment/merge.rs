@@ -62,8 +62,9 @@ impl SegmentFtl {
                 break NO_BLOCK;
             }
             let taken = self.take(nand, done);
-            if taken == Err(FtlError::WornOut) {
-                self.strays.entry(au).or_default().append(&mut failed);
+            if matches!(taken, Err(FtlError::WornOut)) {
+                self.leave(au, failed);
+                return taken.map(|_| now);
             }
             let (block, ready) = taken?;
             nand.set_stamp(block, merge_stamp(units.len() as u32));
@@ -90,6 +91,17 @@ impl SegmentFtl {
             done = self.release(nand, block, done)?;
         }
         Ok(done)
+    }
+
+    /// A merge found no block to go on in: what it copied stays where it is.
+    fn leave(&mut self, au: u32, failed: Vec<u32>) {
+        if failed.is_empty() {
+            return;
+        }
+        self.strays.entry(au).or_default().extend(failed);
+        if let Some(index) = self.open_index(au) {
+            self.open[index].in_order = false;
+        }
     }
 
     /// Empties the oldest shared log by merging every AU that has something in it.

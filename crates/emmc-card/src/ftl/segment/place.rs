@@ -110,7 +110,7 @@ impl SegmentFtl {
             self.open.push(open);
             return Ok(now);
         }
-        let (block, ready) = self.take(nand, now)?;
+        let (block, ready) = self.take_for_host(nand, now)?;
         self.open.push(Open { au, log: Frontier::new(nand, block), last: None, in_order: true });
         Ok(ready)
     }
@@ -147,7 +147,7 @@ impl SegmentFtl {
                 now = self.reclaim(nand, now)?;
                 continue;
             }
-            let (block, ready) = self.take(nand, now)?;
+            let (block, ready) = self.take_for_host(nand, now)?;
             self.shared.push_back(Frontier::new(nand, block));
             now = ready;
         }

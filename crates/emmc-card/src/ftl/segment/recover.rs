@@ -15,7 +15,7 @@ use super::{Frontier, NO_BLOCK, Open, SegmentFtl, empty_map};
 use crate::ftl::FtlError;
 use crate::ftl::map::Map;
 use crate::ftl::trim_log::Trimmed;
-use crate::nand::{BlockHealth, FoundPage, NO_UNIT, Nand, Soundness, Survey};
+use crate::nand::{BlockHealth, FoundPage, NO_UNIT, Nand, Soundness, Survey, session_of};
 
 /// The stamp of a log.
 pub(super) const LOG_STAMP: u32 = 0;
@@ -26,6 +26,11 @@ const MERGED: u32 = 1 << 30;
 /// The stamp of a block that a merge will fill with so many units.
 pub(super) fn merge_stamp(units: u32) -> u32 {
     MERGED | units
+}
+
+/// Whether a block was begun by a merge; without a page that reads nothing is known of it.
+fn is_merge(nand: &Nand, block: u32) -> bool {
+    nand.stamp(block).is_none_or(|stamp| stamp & MERGED != 0)
 }
 
 /// What pages and trims tell.
@@ -44,7 +49,7 @@ impl SegmentFtl {
     /// Forgets all memory and rebuilds it.
     pub(super) fn rebuild(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let blocks: Vec<u32> = self.spec.blocks.iter().copied().filter(|block| !self.meta.contains(block)).collect();
-        let survey = Survey::take(nand, &blocks, now)?;
+        let mut survey = Survey::take(nand, &blocks, now)?;
         let replay = self.trims.replay(nand, survey.done)?;
         if !nand.keeps_orders() {
             return Ok(replay.done);
@@ -56,6 +61,9 @@ impl SegmentFtl {
         self.failing.clear();
         self.strays.clear();
         self.homes.fill(NO_BLOCK);
+        // Only merges write before a recovery is over, so that a session with pages in a log had settled what was in doubt.
+        let logged = survey.pages.iter().rev().find(|page| !is_merge(nand, page.block));
+        survey.doubt_since(nand, logged.map_or(0, |page| session_of(page.order)));
         let found = self.newest(nand, &survey, &replay.trims);
         self.doubted = self.on_doubtful(nand, &survey, &found);
         self.map = found.map;
@@ -124,15 +132,28 @@ impl SegmentFtl {
 
     /// What may stop reading, newest copies and the newest trim, with its order number and the block of the copy that would
     /// count then.
+    ///
+    /// With one page of a merge all of it is in doubt: should the page go, the merge will look cut, and the
+    /// copies that it was made from must be there.
     fn on_doubtful(&self, nand: &Nand, survey: &Survey, found: &Found) -> BTreeMap<u32, (u64, u32)> {
+        let in_doubt = survey.pages.iter().filter(|page| page.doubtful);
+        let pages: BTreeMap<(u32, u32), u64> = in_doubt.map(|page| ((page.block, page.page), page.order)).collect();
+        let merges: BTreeMap<u32, u64> = pages
+            .iter()
+            .filter(|((block, _), _)| is_merge(nand, *block))
+            .map(|(&(block, _), &order)| (block, order))
+            .collect();
         let mut units = BTreeMap::new();
-        for page in survey.pages.iter().filter(|page| page.doubtful) {
+        for page in &survey.pages {
+            let Some(&order) = pages.get(&(page.block, page.page)).or_else(|| merges.get(&page.block)) else {
+                continue;
+            };
             let first = nand.geometry().first_unit(page.block, page.page);
             for (slot, &unit) in (first..).zip(nand.page_units(page.block, page.page)) {
                 if unit < self.spec.units && found.map.lookup(unit) == slot {
                     let old = found.before[unit as usize];
                     let block = if old == NO_UNIT { NO_BLOCK } else { found.map.block_of(old) };
-                    units.insert(unit, (page.order, block));
+                    units.insert(unit, (order, block));
                 }
             }
         }

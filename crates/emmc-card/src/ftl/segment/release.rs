@@ -37,6 +37,17 @@ impl SegmentFtl {
         }
     }
 
+    /// An erased block for the host's writes, which leave one to merge with: also a worn-out part must be able to bring
+    /// what a power cut has put in doubt to a safe place.
+    ///
+    /// Errors: as [`SegmentFtl::take`].
+    pub(super) fn take_for_host(&mut self, nand: &mut Nand, now: Instant) -> Result<(u32, Instant), FtlError> {
+        if self.pool.free() < 2 {
+            return Err(FtlError::WornOut);
+        }
+        self.take(nand, now)
+    }
+
     /// Programs what waits, so that free blocks need not be kept for it: this is all that can be done here, even if a word
     /// line is at risk. It takes more buffered writes over units of old blocks than there are free blocks.
     fn program_plainly(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
