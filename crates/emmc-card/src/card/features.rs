@@ -25,6 +25,7 @@ use super::{
     Card, background, boot, cache_control, context, ffu, interrupt, power_notify, production, queue, write_protect,
 };
 use crate::device::StorageError;
+use crate::ftl::FtlError;
 use crate::profile::Layout;
 
 /// What a switch takes that only changes a register. Assumed: traces of parts show tens of microseconds.
@@ -217,24 +218,27 @@ impl Card {
 
     /// Power is back and the layers have recovered at `now`: a new commit of the partitioning is carried out, settings
     /// without one are forgotten. Answers when the card is ready.
-    pub(super) fn apply_partitioning(&mut self, now: Instant) -> Instant {
+    ///
+    /// Errors: power lost; the next power-up begins anew.
+    pub(super) fn apply_partitioning(&mut self, now: Instant) -> Result<Instant, StorageError> {
         let register = &mut self.device.registers_mut().ext_csd;
         let Some(wanted) = partition::committed(register) else {
             for index in partition::settings() {
                 self.rules.unburn(register, index);
             }
-            return now;
+            return Ok(now);
         };
         if self.features.is_partitioned {
-            return now;
+            return Ok(now);
         }
         // The commit was refused unless the flash can hold it.
-        let Ok(ready) = self.device.partition(wanted, now) else { return now };
+        let Ok(laid_out) = self.device.partition(wanted, now) else { return Ok(now) };
+        let ready = laid_out.ok_or(FtlError::PowerLost)?;
         self.features.is_partitioned = true;
         self.features.protect.forget();
         let sectors = self.device.sectors(crate::device::Area::User);
         partition::set_user_sectors(&mut self.device.registers_mut().ext_csd, sectors);
-        ready
+        Ok(ready)
     }
 
     /// Background work as far as time has come.

@@ -39,7 +39,7 @@ impl Card {
     pub fn power_on(&mut self, now: Instant) -> Result<Instant, StorageError> {
         self.phase = Phase::Off;
         let recovered = self.device.power_on(now)?;
-        let recovered = if self.is_emmc() { self.apply_partitioning(recovered) } else { recovered };
+        let recovered = if self.is_emmc() { self.apply_partitioning(recovered)? } else { recovered };
         self.start(Reset::Power, recovered);
         self.initialized_at = recovered + INITIALIZATION;
         Ok(self.initialized_at)

@@ -163,13 +163,17 @@ impl Device {
     }
 
     /// Partitions the card: every block is erased, the regions are laid out anew. All data is lost; the wear stays.
+    /// `None`: power went meanwhile, and it is to be done again.
     ///
     /// Errors: what does not fit; then nothing has changed.
-    pub(crate) fn partition(&mut self, partitioning: Partitioning, now: Instant) -> Result<Instant, LayoutError> {
+    pub(crate) fn partition(&mut self, partitioning: Partitioning, now: Instant) -> Result<Option<Instant>, LayoutError> {
         let layout = Layout::new(&self.profile, &partitioning, self.options.seed)?;
         self.path.forget();
         let ready = self.storage.lay_out(&self.profile.ftl, &layout, now);
-        self.partitioning = partitioning;
+        match ready {
+            Some(_) => self.partitioning = partitioning,
+            None => self.powered = false,
+        }
         Ok(ready)
     }
 

@@ -3,7 +3,7 @@
 use emmc_units::Instant;
 
 use crate::ftl::{self, Ftl, RegionSpec};
-use crate::nand::{BlockHealth, Nand};
+use crate::nand::{BlockHealth, Nand, NandError};
 use crate::profile::{FtlConfig, Layout, RegionRole};
 
 use super::op::{Area, StorageError};
@@ -79,20 +79,25 @@ impl Storage {
         Self { nand, regions, extents: extents(layout), unit_shift }
     }
 
-    /// Erases every good block and lays the regions out anew; answers when that is done.
+    /// Erases every good block and lays the regions out anew; answers when that is done. `None`: power went meanwhile; the
+    /// regions are as before, what was erased is lost.
     ///
     /// A block that fails to erase has gone bad; the new layers find it so.
-    pub(crate) fn lay_out(&mut self, config: &FtlConfig, layout: &Layout, now: Instant) -> Instant {
+    pub(crate) fn lay_out(&mut self, config: &FtlConfig, layout: &Layout, now: Instant) -> Option<Instant> {
         let mut done = now;
         for block in 0..self.nand.geometry().blocks {
             let state = self.nand.block(block);
             if state.health == BlockHealth::Good && state.next_page > 0 {
-                done = self.nand.erase(block, done).unwrap_or(done);
+                match self.nand.erase(block, done) {
+                    Ok(ends) => done = ends,
+                    Err(NandError::PowerLost) => return None,
+                    Err(_) => {}
+                }
             }
         }
         self.regions = regions(&mut self.nand, config, layout);
         self.extents = extents(layout);
-        done
+        Some(done)
     }
 
     /// Sectors of a mapping unit.
