@@ -10,7 +10,7 @@ use super::{Geometry, Keep};
 pub(super) const SESSION_SHIFT: u32 = 40;
 
 /// No stamp was set.
-const NO_STAMP: u32 = u32::MAX;
+pub(super) const NO_STAMP: u32 = u32::MAX;
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use emmc_units::{Instant, Nanos};
 
 use super::journal::{BlockImage, What};
-use super::kept::{PageState, SESSION_SHIFT};
+use super::kept::{NO_STAMP, PageState, SESSION_SHIFT};
 use super::{Nand, NandError};
 use crate::sim::Rng;
 use crate::sim::fault::FaultPlan;
@@ -88,6 +88,12 @@ impl Nand {
         self.weaken(|| rng.below(2) == 0);
         if let Some(kept) = self.kept.as_deref_mut() {
             kept.journal.clear();
+            // A stamp that no page has taken to flash was in memory.
+            for (stamp, block) in kept.stamps.iter_mut().zip(&self.blocks) {
+                if block.next_page == 0 {
+                    *stamp = NO_STAMP;
+                }
+            }
             kept.next_order = ((kept.next_order >> SESSION_SHIFT) + 1) << SESSION_SHIFT;
         }
         self.wary = self.kept.is_some();

@@ -208,3 +208,16 @@ fn same_seed_same_damage() {
         assert!((0..16).all(|page| state(&one, 0, page) == state(&two, 0, page)));
     }
 }
+
+#[test]
+fn a_stamp_that_no_page_carries_is_lost() {
+    let mut nand = flash(Keep::Orders);
+    nand.set_stamp(0, 7);
+    nand.set_stamp(1, 8);
+    let now = fill(&mut nand, 1, 1, START);
+    nand.power_off(now);
+    nand.power_on(now);
+    let now = fill(&mut nand, 0, 1, now);
+    assert_eq!((nand.stamp(0), nand.stamp(1)), (None, Some(8)));
+    assert!(now > START);
+}
