@@ -2,8 +2,8 @@
 //!
 //! MQSim maps pages, not units, so it is given pages of a mapping unit, with times in proportion: the same bytes take the
 //! same time. It reads requests with their times from a trace; the times are those at which the virtual card was given
-//! its requests, evenly within each phase. It reports no write amplification; that is computed from the pages that its
-//! collections moved.
+//! its requests, evenly within each phase and stretched by a factor, since a backlog makes MQSim several times slower. It
+//! reports no write amplification; that is computed from the pages that its collections moved.
 
 mod config;
 mod outcome;
@@ -15,21 +15,23 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use emmc_card::sim::job::Job;
 
+use crate::Mqsim;
 use crate::clock::Clock;
 use crate::ours;
 use crate::table::Side;
 
 /// Runs MQSim in `folder` on the job that `ours` has run.
-pub(crate) fn run(program: &Path, profile: &str, job: &Job, ours: &Side, folder: &Path) -> anyhow::Result<Side> {
-    let device = ours::device(profile)?;
+pub(crate) fn run(options: &Mqsim, job: &Job, ours: &Side, folder: &Path) -> anyhow::Result<Side> {
+    let device = ours::device(&options.profile)?;
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| path.display().to_string())
     };
-    let trace = trace::write(&device, job, &ours.phase_ends, &folder.join("trace.txt"))?;
+    let ends: Vec<_> = ours.phase_ends.iter().map(|(count, end)| (*count, end * options.stretch)).collect();
+    let trace = trace::write(&device, job, &ends, &folder.join("trace.txt"))?;
     write("ssd.xml", &config::device(&device, job)?)?;
     write("workload.xml", &config::workload(&device, &folder.join("trace.txt")))?;
-    let program = program.canonicalize().with_context(|| program.display().to_string())?;
+    let program = options.mqsim.canonicalize().with_context(|| options.mqsim.display().to_string())?;
     let clock = Clock::start();
     let output = Command::new(&program)
         .args(["-i", "ssd.xml", "-w", "workload.xml"])

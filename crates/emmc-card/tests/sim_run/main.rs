@@ -11,6 +11,7 @@ use emmc_card::nand::Keep;
 use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::job::Job;
 use emmc_card::sim::run::{Run, RunResult};
+use emmc_regs::CardKind;
 use emmc_units::Instant;
 
 const MIB: u64 = 1 << 20;
@@ -137,4 +138,23 @@ fn the_example_jobs_are_read() {
         seen += 1;
     }
     assert!(seen >= 6, "{seen}");
+}
+
+#[test]
+fn every_shipped_profile_runs_a_bit_of_everything() {
+    let phases = r#"{"kind": "sequential", "amount": "16MiB", "block": "128KiB", "range": ["0%", "1%"]},
+        {"kind": "random", "amount": "4MiB", "range": ["0%", "1%"], "read_share": 0.3, "queue_depth": 4},
+        {"kind": "mixed", "trim_share": 0.2, "amount": "2MiB", "range": ["1%", "2%"]},
+        {"kind": "trim", "range": ["0%", "1%"], "share": 0.5}, {"kind": "idle", "seconds": 1},
+        {"kind": "power_cycle"}, {"kind": "random_read", "amount": "1MiB", "range": ["0%", "1%"]}"#;
+    for name in shipped::names() {
+        let profile = shipped::named(name).unwrap();
+        let (_, result) = run_on(profile.clone(), phases);
+        assert_eq!((result.ended, result.phases.len()), (emmc_card::sim::Ended::Done, 7), "{name}");
+        assert_eq!((result.read_errors, result.phases[6].host_read_bytes), (0, MIB), "{name}");
+        let programmed = result.nand_programs * u64::from(result.unit_bytes);
+        assert!(programmed >= 16 * MIB, "{name}: {programmed}");
+        assert!(result.block_map.valid_share.iter().any(|share| *share > 0.0), "{name}: an empty map of blocks");
+        assert_eq!(result.registers.pre_eol_info.is_none(), profile.kind == CardKind::Sd, "{name}");
+    }
 }
