@@ -18,6 +18,7 @@ const RANGES_MAX: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct Voids {
     records: Option<TrimLog>,
+    #[allow(dead_code, reason = "shown by Debug when a promise is broken")]
     blocks: Vec<u32>,
     /// First unit and count, not recorded yet.
     waiting: Vec<(u32, u32)>,
