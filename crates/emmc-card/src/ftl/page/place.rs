@@ -200,7 +200,11 @@ impl PageFtl {
                     return Ok((block, now));
                 }
                 Some(block) => {
-                    now = self.log_discards(nand, now)?;
+                    let logged = self.log_discards(nand, now);
+                    if logged.is_err() {
+                        self.pool.give(block, nand.block(block).erase_count);
+                    }
+                    now = logged?;
                     if self.erase(nand, block, now)? {
                         self.state(block).is_dirty = true;
                         return Ok((block, now));
