@@ -44,6 +44,8 @@ pub struct MappingCache {
     pages_per_block: u32,
     slots: Vec<Slot>,
     open: Option<usize>,
+    /// No block is left for mapping pages.
+    worn_out: bool,
     misses: u64,
     writes: u64,
 }
@@ -94,6 +96,7 @@ impl MappingCache {
             pages_per_block,
             slots: blocks.into_iter().map(|block| Slot { block, state: SlotState::Free, valid: 0 }).collect(),
             open: None,
+            worn_out: false,
             misses: 0,
             writes: 0,
         }
@@ -164,6 +167,9 @@ impl MappingCache {
             index
         };
         self.frame_of[page as usize] = index as u32;
+        if dirty && self.worn_out {
+            return Err(FtlError::WornOut);
+        }
         let at = self.lies_at[page as usize];
         if at == NOWHERE {
             return Ok(now);
@@ -183,7 +189,14 @@ impl MappingCache {
         }
         let Frame { page, dirty, .. } = self.frames[self.hand];
         if dirty {
-            self.write(nand, page, now)?;
+            match self.write(nand, page, now) {
+                // The part takes no more writes; so that it still reads, the owner's knowledge must do.
+                Err(FtlError::WornOut) => {
+                    self.worn_out = true;
+                    self.drop_copy(page);
+                }
+                written => _ = written?,
+            }
         }
         self.frame_of[page as usize] = NOWHERE;
         Ok(self.hand)

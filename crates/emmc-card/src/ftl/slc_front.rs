@@ -43,6 +43,8 @@ pub struct SlcFront {
     /// What is accepted without effect, as the layer behind does: discards, or trims as well.
     ignored: Option<TrimKind>,
     stream: Stream,
+    /// A write was refused for want of blocks: so are all others, that none is there in part.
+    worn_out: bool,
     /// Its own blocks, then those of the layer behind.
     blocks: Vec<u32>,
     /// What the front did itself, and together with the layer behind.
@@ -81,6 +83,7 @@ impl SlcFront {
                 Mapping::Segment => Some(TrimKind::Discard),
             },
             stream: Stream::default(),
+            worn_out: false,
             blocks: blocks.iter().chain(inner.blocks()).copied().collect(),
             own: FtlStats::default(),
             both: *inner.stats(),
@@ -139,28 +142,20 @@ impl Ftl for SlcFront {
         durability: Durability,
         now: Instant,
     ) -> Result<Instant, FtlError> {
+        if self.worn_out {
+            return Err(FtlError::WornOut);
+        }
         self.own.host_units += u64::from(count);
         self.both.host_units += u64::from(count);
-        if self.goes_past(first, count, durability) {
+        let result = if self.goes_past(first, count, durability) {
             let result = self.write_past(nand, first, count, data, durability, now);
             self.count();
-            return result;
-        }
-        let mut done = now;
-        if self.log.is_page_full() {
-            // It could not be programmed when it was filled.
-            done = self.program(nand, now)?;
-        }
-        for index in 0..count {
-            let bytes = data.map(|data| &data[index as usize * self.unit_bytes as usize..][..self.unit_bytes as usize]);
-            if self.log.put(first + index, bytes) {
-                done = done.max(self.program(nand, now)?);
-            }
-        }
-        if durability != Durability::Buffered {
-            done = done.max(self.program(nand, now)?);
-        }
-        Ok(done)
+            result
+        } else {
+            self.write_log(nand, first, count, data, durability, now)
+        };
+        self.worn_out = result == Err(FtlError::WornOut);
+        result
     }
 
     fn foresee(&self, units: &[u32]) {

@@ -56,7 +56,13 @@ impl MappingCache {
         }
         stale.sort_unstable();
         for page in stale {
-            done = self.write(nand, page, done)?;
+            done = match self.write(nand, page, done) {
+                Err(FtlError::WornOut) => {
+                    self.worn_out = true;
+                    return Ok(done);
+                }
+                written => written?,
+            };
         }
         Ok(done)
     }

@@ -136,5 +136,11 @@ fn bad_blocks_are_done_without_until_there_is_no_room() {
     assert_eq!(error, FtlError::WornOut);
     // Nine blocks of 30 cycles and more, 8 pages each; programs also go to collecting.
     assert!(writes > 1000, "{writes}");
+    // Lookups still work, and so does a power cycle.
+    for unit in 0..3000 {
+        cache.touch(&mut nand, unit, false, Instant::START).unwrap();
+    }
+    cache.recover(&mut nand, Instant::START).unwrap();
+    cache.touch(&mut nand, 0, false, Instant::START).unwrap();
     cache.audit(&nand).unwrap();
 }

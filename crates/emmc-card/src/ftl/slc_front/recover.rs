@@ -17,7 +17,7 @@ use crate::nand::{FoundPage, NO_UNIT, Soundness, Survey};
 impl SlcFront {
     pub(super) fn recover_all(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         self.log.clear_buffer();
-        self.stream = Default::default();
+        (self.stream, self.worn_out) = (Default::default(), false);
         let survey = Survey::take(nand, &self.log.all.clone(), now)?;
         let (trims, mut done) = self.voids.replay(nand, now)?;
         done = done.max(survey.done);

@@ -16,6 +16,33 @@ impl SlcFront {
         !self.log.is_usable() || self.bypass_bytes > 0 && bytes >= u64::from(self.bypass_bytes)
     }
 
+    /// Writes to the log, a page whenever one is full.
+    pub(super) fn write_log(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        data: Option<&[u8]>,
+        durability: Durability,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let mut done = now;
+        if self.log.is_page_full() {
+            // It could not be programmed when it was filled.
+            done = self.program(nand, now)?;
+        }
+        for index in 0..count {
+            let bytes = data.map(|data| &data[index as usize * self.unit_bytes as usize..][..self.unit_bytes as usize]);
+            if self.log.put(first + index, bytes) {
+                done = done.max(self.program(nand, now)?);
+            }
+        }
+        if durability != Durability::Buffered {
+            done = done.max(self.program(nand, now)?);
+        }
+        Ok(done)
+    }
+
     /// Writes to the layer behind; copies in the log become void once the new ones are safe.
     pub(super) fn write_past(
         &mut self,
