@@ -15,6 +15,8 @@ fn card(user_gib: u64) -> Profile {
     profile.areas.user_bytes = user_gib << 30;
     profile.areas.enhanced_groups_max = 0;
     profile.nand.over_provisioning = 1.0 / 9.0;
+    // Larger parts have larger blocks, or their log of trims has no room for a bit of every unit.
+    profile.nand.pages_per_block *= (user_gib / 8).min(8) as u32;
     profile
 }
 

@@ -15,7 +15,7 @@ use crate::oracle::{Oracle, check_reply};
 /// A card and its host.
 pub struct Host {
     pub card: Card,
-    kind: CardKind,
+    pub kind: CardKind,
     pub now: Instant,
     oracle: Oracle,
     pub rca: u32,
@@ -86,7 +86,7 @@ impl Host {
 
     /// One step, and what must hold after it.
     pub fn step(&mut self, input: &mut Unstructured) -> Result<()> {
-        match input.arbitrary::<u8>()? % 16 {
+        match input.arbitrary::<u8>()? % 19 {
             0 => self.any_command(input)?,
             1..=4 => self.likely_command(input)?,
             5 => self.identify(),
@@ -99,6 +99,9 @@ impl Host {
             12 => self.switch(input)?,
             13 => self.rpmb(input)?,
             14 => self.queue(input)?,
+            15 => self.erase(input)?,
+            16 => self.excursion(input)?,
+            17 => self.write_and_read_back(input)?,
             _ => self.stream(input)?,
         }
         self.now = self.now + Nanos::from_micros(1);

@@ -1,7 +1,9 @@
 //! Sequences that lead somewhere: registers, RPMB, the queue, firmware, packed commands.
 
 use emmc_card::card::firmware_image;
+use emmc_regs::CardKind;
 use emmc_regs::command::Response;
+use emmc_regs::r1::{R1, State};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 use crate::actions::Host;
@@ -148,6 +150,88 @@ impl Host {
             self.send(18, 0);
             self.take_data(total);
         }
+        Ok(())
+    }
+
+    /// The commands of an erase, in order.
+    pub fn erase(&mut self, input: &mut Unstructured) -> Result<()> {
+        let commands = if self.kind == CardKind::Emmc { [35, 36] } else { [32, 33] };
+        for index in commands {
+            let address = self.address(input)?;
+            self.send(index, address);
+        }
+        let how = [0, 1, 3, 0x8000_0000, 0x8000_0001, 0x8000_8000][usize::from(input.arbitrary::<u8>()? % 6)];
+        self.send(38, how);
+        if input.arbitrary()? {
+            self.send(13, self.rca | 1);
+        }
+        self.wait();
+        Ok(())
+    }
+
+    /// To sleep and back, or through application commands.
+    pub fn excursion(&mut self, input: &mut Unstructured) -> Result<()> {
+        let choice = usize::from(input.arbitrary::<u8>()?);
+        if self.kind == CardKind::Emmc {
+            self.send(7, 0);
+            self.send(5, self.rca | 1 << 15);
+            self.wait();
+            self.send([5, 0, 13, 7][choice % 4], self.rca);
+            self.send(7, self.rca);
+            self.send(if choice % 3 == 0 { 21 } else { 13 }, self.rca);
+        } else {
+            self.send(55, self.rca);
+            let (index, argument) = [(13, 0), (51, 0), (22, 0), (6, 2), (23, 8), (42, 1), (17, 0), (6, 0)][choice % 8];
+            self.send(index, argument);
+            self.take_data(1);
+            self.send(6, [0x00ff_ffff, 0x80ff_fff1, 0x80ff_fff3, 0x80ff_ff10][choice % 4]);
+            self.take_data(1);
+            self.send(19, 0);
+        }
+        self.take_data(1);
+        Ok(())
+    }
+
+    /// What the card took without an error it gives back.
+    pub fn write_and_read_back(&mut self, input: &mut Unstructured) -> Result<()> {
+        const ERRORS: u32 = 0xfdff_e080;
+        let (count, address, fill) =
+            (1 + input.arbitrary::<u8>()? % 40, self.address(input)?, input.arbitrary::<u8>()?);
+        self.send(12, 0);
+        self.wait();
+        self.send(13, self.rca);
+        let Response::R1(before) = self.send(13, self.rca) else { return Ok(()) };
+        let ready = before.state() == Some(State::Tran) && before.0 & (ERRORS | R1::IS_LOCKED.0) == 0;
+        let partition = self.card.registers().ext_csd[179] & 7;
+        if !ready || partition == 3 || !self.card.device().keeps_data() {
+            return Ok(());
+        }
+        let blocks = u32::from(count);
+        let multiple = |index| [(23, blocks), (index, address)];
+        for (index, argument) in multiple(25) {
+            self.send(index, argument);
+        }
+        self.blocks(blocks, fill);
+        // Without CMD23, on some SD cards, the transfer is open-ended.
+        self.send(12, 0);
+        self.wait();
+        let Response::R1(after) = self.send(13, self.rca) else { return Ok(()) };
+        if after.state() != Some(State::Tran) || after.0 & (ERRORS & !R1::ILLEGAL_COMMAND.0) != 0 {
+            return Ok(());
+        }
+        for (index, argument) in multiple(18) {
+            self.send(index, argument);
+        }
+        for block in 0..count {
+            let Some(read) = self.card.poll_data(self.now) else { break };
+            self.now = self.now.max(read.at);
+            let expected = fill.wrapping_add(block);
+            assert!(
+                read.bytes.iter().all(|byte| *byte == expected),
+                "block {block} of {count} at {address:#x} came back otherwise"
+            );
+        }
+        self.send(12, 0);
         Ok(())
     }
 }

@@ -49,9 +49,9 @@ fn greedy_wears_evenly_fifo_in_turn_and_chance_by_chance() {
     let (mean, _, least, most) = spread(&worn(Setup::new(GcPolicy::Fifo, 0.8, 64, 2048), 13));
     println!("FIFO: mean {mean:.1} from {least} to {most}");
     assert!(mean > 25.0 && most - least <= 1);
-    // Poisson: the deviation is the root of the mean. Published for a mean of 31: from 13 to 56, deviation 5.6.
+    // Poisson: the deviation is the root of the mean. Published for a mean of 31 and more blocks: from 13 to 56, deviation 5.6.
     let (mean, deviation, least, most) = spread(&worn(Setup::new(GcPolicy::DChoices(1), 0.8, 64, 2048), 7));
     println!("random: mean {mean:.1} deviation {deviation:.2} from {least} to {most}");
     assert!(mean > 25.0 && (deviation / mean.sqrt() - 1.0).abs() < 0.1);
-    assert!(least < 17 && most > 45);
+    assert!(least < 17 && most > 41);
 }

@@ -54,20 +54,15 @@ impl SegmentFtl {
 
     /// Full merge: all valid units of an AU, open or not, into a fresh block.
     pub(super) fn merge(&mut self, nand: &mut Nand, au: u32, now: Instant) -> Result<Instant, FtlError> {
-        let mut failed = Vec::new();
         let units = self.valid_units(au);
         let mut done = now;
         let home = loop {
             if units.is_empty() {
                 break NO_BLOCK;
             }
-            let taken = self.take(nand, done);
-            if matches!(taken, Err(FtlError::WornOut)) {
-                self.leave(au, failed);
-                return taken.map(|_| now);
-            }
-            let (block, ready) = taken?;
+            let (block, ready) = self.take(nand, done)?;
             nand.set_stamp(block, merge_stamp(units.len() as u32));
+            let before: Vec<u32> = units.iter().map(|&unit| self.map.lookup(unit)).collect();
             match self.copy(nand, block, &units, ready)? {
                 Copied::Whole(copied) => {
                     done = copied;
@@ -75,14 +70,18 @@ impl SegmentFtl {
                     break block;
                 }
                 Copied::Failed => {
-                    done = ready.max(nand.quiet_at());
-                    failed.push(block);
+                    // As if it had not begun: the copies that it was made from count.
+                    for (&unit, slot) in units.iter().zip(before) {
+                        if self.map.lookup(unit) != slot {
+                            self.map.set(unit, slot);
+                        }
+                    }
+                    done = self.release(nand, block, ready.max(nand.quiet_at()))?;
                 }
             }
         };
-        let mut spent = failed;
+        let mut spent = self.strays.remove(&au).unwrap_or_default();
         spent.push(self.homes[au as usize]);
-        spent.extend(self.strays.remove(&au).unwrap_or_default());
         if let Some(index) = self.open_index(au) {
             spent.push(self.open.remove(index).log.block);
         }
@@ -91,17 +90,6 @@ impl SegmentFtl {
             done = self.release(nand, block, done)?;
         }
         Ok(done)
-    }
-
-    /// A merge found no block to go on in: what it copied stays where it is.
-    fn leave(&mut self, au: u32, failed: Vec<u32>) {
-        if failed.is_empty() {
-            return;
-        }
-        self.strays.entry(au).or_default().extend(failed);
-        if let Some(index) = self.open_index(au) {
-            self.open[index].in_order = false;
-        }
     }
 
     /// Empties the oldest shared log by merging every AU that has something in it.

@@ -31,7 +31,7 @@ mod tests {
         history.flush(Instant(10));
         history.push(Deed::Write(Durability::Buffered), 2);
         history.acknowledge(Instant(12));
-        let cut = |at| Cut { at: Instant(at), pair_hit: true, unreliable: true };
+        let cut = |at| Cut { at: Instant(at), pair_hit: true, unreliable: false };
         assert!(check(&history, &Seen::Stamp(0), cut(9)).is_ok());
         assert!(check(&history, &Seen::Stamp(1), cut(20)).is_ok());
         assert!(check(&history, &Seen::Stamp(2), cut(20)).is_ok());
@@ -40,7 +40,8 @@ mod tests {
         // A write without reliability in its place may be damaged, and the flushed content be gone.
         history.push(Deed::Write(Durability::Flash), 3);
         history.acknowledge(Instant(15));
-        assert!(check(&history, &Seen::Uncorrectable, cut(20)).is_ok());
-        assert!(check(&history, &Seen::Uncorrectable, Cut { pair_hit: false, ..cut(20) }).is_err());
+        let unreliable = |pair_hit| Cut { pair_hit, unreliable: true, ..cut(20) };
+        assert!(check(&history, &Seen::Uncorrectable, unreliable(true)).is_ok());
+        assert!(check(&history, &Seen::Uncorrectable, unreliable(false)).is_err());
     }
 }
