@@ -166,7 +166,11 @@ impl Device {
     /// `None`: power went meanwhile, and it is to be done again.
     ///
     /// Errors: what does not fit; then nothing has changed.
-    pub(crate) fn partition(&mut self, partitioning: Partitioning, now: Instant) -> Result<Option<Instant>, LayoutError> {
+    pub(crate) fn partition(
+        &mut self,
+        partitioning: Partitioning,
+        now: Instant,
+    ) -> Result<Option<Instant>, LayoutError> {
         let layout = Layout::new(&self.profile, &partitioning, self.options.seed)?;
         self.path.forget();
         let ready = self.storage.lay_out(&self.profile.ftl, &layout, now);
