@@ -20,6 +20,8 @@ pub struct Export {
     pub size_bytes: u64,
     /// What a write had best be a multiple of: the mapping unit. Unit: bytes.
     pub preferred_bytes: u32,
+    /// What bytes that hold nothing read as: 0x00 or 0xFF (`ERASED_MEM_CONT`).
+    pub erased_byte: u8,
     /// Writes are refused.
     pub read_only: bool,
 }
