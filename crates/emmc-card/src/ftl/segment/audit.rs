@@ -29,6 +29,9 @@ impl SegmentFtl {
         if self.open.len() > self.open_max || self.shared.len() > self.shared_max.max(self.shared_found) {
             return Err(format!("{} AUs are open, {} shared logs", self.open.len(), self.shared.len()));
         }
+        if self.shared.iter().rev().skip(1).any(super::Frontier::is_waiting) {
+            return Err("units wait in a shared log that is written no more".into());
+        }
         match self.open.iter().find(|open| open.in_order && !self.is_ordered(nand, open)) {
             Some(open) => Err(format!("the log of AU {} is said to be in order", open.au)),
             None => Ok(()),

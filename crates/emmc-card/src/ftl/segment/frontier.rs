@@ -87,6 +87,17 @@ impl Frontier {
         slot
     }
 
+    /// Takes over what waits in another frontier and is still current; it waits here then.
+    pub(super) fn take_over(&mut self, nand: &Nand, map: &mut Map, other: &mut Self) {
+        let moved: Vec<(u32, u32)> = other.current(nand, map).collect();
+        for (unit, slot) in moved {
+            let place = self.put(nand, unit, other.bytes(nand, slot));
+            map.set(unit, place);
+        }
+        other.waiting.clear();
+        other.data.clear();
+    }
+
     /// Whether its last page failed, with units that wait for it and have nowhere to go here.
     pub(super) fn is_stuck(&self, nand: &Nand) -> bool {
         self.is_waiting() && nand.block(self.block).next_page > self.page

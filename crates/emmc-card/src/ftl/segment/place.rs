@@ -148,7 +148,12 @@ impl SegmentFtl {
                 continue;
             }
             let (block, ready) = self.take_for_host(nand, now)?;
-            self.shared.push_back(Frontier::new(nand, block));
+            let mut front = Frontier::new(nand, block);
+            // Only the newest log is ever programmed: less than a page of it may wait there, in a word line at risk.
+            if let Some(before) = self.shared.back_mut() {
+                front.take_over(nand, &mut self.map, before);
+            }
+            self.shared.push_back(front);
             now = ready;
         }
         Ok(now)
