@@ -2,6 +2,8 @@
 //!
 //! The whole matrix is in the ignored tests: `cargo test --release -p emmc-card --test write_amplification -- --ignored`.
 
+#[path = "write_amplification/bare.rs"]
+mod bare;
 #[path = "write_amplification/drive.rs"]
 mod drive;
 #[path = "models/mod.rs"]

@@ -3,6 +3,7 @@
 use emmc_card::profile::GcPolicy;
 use emmc_card::sim::Rng;
 
+use crate::bare;
 use crate::drive::{Drive, Setup, close};
 use crate::models;
 
@@ -46,7 +47,14 @@ fn check_hot_cold(rho: f64, r: f64, published: [f64; 4]) {
         (3, "cost-benefit, GC frontier", GcPolicy::CostBenefit, true),
     ] {
         if published[index] > 0.0 {
-            close(&format!("{name} {r} rho {rho}"), hot_cold(gc, separate_gc, rho, r), published[index], 0.02);
+            let found = hot_cold(gc, separate_gc, rho, r);
+            // The most skewed of the published figures with a GC frontier are not what a bare simulation gives either,
+            // whoever wins a tie: they stay in sight, and the bare simulation decides.
+            let share = if index == 2 && r > 0.85 { 0.08 } else { 0.02 };
+            close(&format!("{name} {r} rho {rho}"), found, published[index], share);
+            if index == 2 {
+                close(&format!("{name} {r} rho {rho}, bare"), found, bare::hot_cold(rho, r, 128, 1024), 0.01);
+            }
         }
     }
 }
