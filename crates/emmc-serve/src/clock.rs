@@ -7,18 +7,26 @@ use emmc_units::{Instant, Nanos};
 /// Real time since serving began, slowed down for the card.
 ///
 /// With a dilation of K the card's clock runs K times slower than the machine's: what takes the card a millisecond takes
-/// its client K milliseconds, and everything reported is in the card's time.
+/// its client K milliseconds, and everything reported is in the card's time. Without delays nobody waits: when the card is
+/// done with something, its time jumps there.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     began: Wall,
     offset: Instant,
     dilation: u32,
+    delays: bool,
 }
 
 impl Clock {
     /// A clock that shows `offset` now and runs `dilation` times slower than the machine's.
     pub fn new(offset: Instant, dilation: u32) -> Self {
-        Self { began: Wall::now(), offset, dilation: dilation.max(1) }
+        Self { began: Wall::now(), offset, dilation: dilation.max(1), delays: true }
+    }
+
+    /// The same clock, on which nobody waits.
+    pub fn without_delays(mut self) -> Self {
+        self.delays = false;
+        self
     }
 
     /// The card's time now.
@@ -37,6 +45,30 @@ impl Clock {
     pub fn dilation(&self) -> u32 {
         self.dilation
     }
+
+    /// Whether clients wait until the card is done.
+    pub fn has_delays(&self) -> bool {
+        self.delays
+    }
+
+    /// From now on it runs `dilation` times slower than the machine's.
+    pub fn set_dilation(&mut self, dilation: u32) {
+        let now = self.now();
+        (self.began, self.offset, self.dilation) = (Wall::now(), now, dilation.max(1));
+    }
+
+    /// From now on clients wait or not.
+    pub fn set_delays(&mut self, delays: bool) {
+        self.delays = delays;
+    }
+
+    /// The card's time goes on to `at`, if it is not there yet.
+    pub fn jump_to(&mut self, at: Instant) {
+        let now = self.now();
+        if at > now {
+            self.offset = self.offset + at.since(now);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -54,5 +86,17 @@ mod tests {
             );
             assert!(clock.now() >= Instant(5_000));
         }
+    }
+
+    #[test]
+    fn time_jumps_forward_only_and_goes_on_when_the_speed_changes() {
+        let mut clock = Clock::new(Instant(0), 1000);
+        let far = Instant(3_600_000_000_000);
+        clock.jump_to(far);
+        assert!(clock.now() >= far);
+        clock.jump_to(Instant(1));
+        assert!(clock.now() >= far);
+        clock.set_dilation(7);
+        assert!(clock.now() >= far && clock.dilation() == 7);
     }
 }

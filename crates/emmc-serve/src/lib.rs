@@ -7,3 +7,4 @@
 
 pub mod block;
 pub mod clock;
+pub mod served;

@@ -15,6 +15,7 @@ mod bus_mode;
 mod cache_control;
 mod class6;
 mod context;
+mod direct;
 mod dispatch;
 mod erase;
 mod exception;

@@ -10,6 +10,7 @@ mod cache;
 mod damage;
 mod health;
 mod image;
+mod look;
 mod op;
 mod path;
 mod source;
@@ -22,7 +23,7 @@ pub use health::{EraseCounts, Health};
 pub use image::ImageError;
 pub use op::{Area, HostDone, StorageError, WriteFlags};
 
-use crate::ftl::{Durability, FtlError, FtlStats, TrimKind};
+use crate::ftl::{Durability, FtlError, TrimKind};
 use crate::nand::{Geometry, Keep, Nand};
 use crate::profile::{Layout, LayoutError, Partitioning, Profile, RegisterImage};
 use path::{Path, WriteRequest};
@@ -115,26 +116,6 @@ impl Device {
     /// The areas that exist.
     pub fn areas(&self) -> Vec<Area> {
         self.storage.areas()
-    }
-
-    /// Whether the unit of a sector holds data in flash; data that waits in the cache does not count.
-    pub fn is_mapped(&self, area: Area, lba: u64) -> bool {
-        if self.storage.check(area, lba, 1).is_err() {
-            return false;
-        }
-        let run = self.storage.run(area, lba, 1);
-        self.storage.regions[usize::from(run.region)].ftl.is_mapped(run.unit)
-    }
-
-    /// Units of each block that hold valid data, where its layer counts them.
-    pub fn valid_units(&self) -> Vec<Option<u32>> {
-        let mut valid = vec![None; self.storage.nand.blocks().len()];
-        for region in &self.storage.regions {
-            for &block in region.ftl.blocks() {
-                valid[block as usize] = region.ftl.valid_in(block);
-            }
-        }
-        valid
     }
 
     /// The registers as they are kept, to be changed by the rules of the command level.
@@ -297,12 +278,6 @@ impl Device {
         self.note(result)
     }
 
-    /// How urgent background work is, 0 to 3 (BKOPS_STATUS).
-    pub fn urgency(&self) -> u8 {
-        let Storage { nand, regions, .. } = &self.storage;
-        regions.iter().map(|region| region.ftl.urgency(nand)).max().unwrap_or(0)
-    }
-
     /// Physically removes everything that is not valid (sanitize).
     ///
     /// Errors: worn out, power lost.
@@ -366,21 +341,6 @@ impl Device {
             image.ext_csd[269] = health.life_time_b();
         }
         image
-    }
-
-    /// What all translation layers have done together.
-    pub fn stats(&self) -> FtlStats {
-        self.storage.regions.iter().fold(FtlStats::default(), |sum, region| sum.plus(region.ftl.stats()))
-    }
-
-    /// Checks every invariant of every layer.
-    ///
-    /// Errors: what is wrong, in words.
-    pub fn audit(&self) -> Result<(), String> {
-        for region in &self.storage.regions {
-            region.ftl.audit(&self.storage.nand).map_err(|what| format!("{:?} region: {what}", region.role))?;
-        }
-        Ok(())
     }
 
     fn powered(&self) -> Result<(), StorageError> {

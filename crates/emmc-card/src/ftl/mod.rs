@@ -143,7 +143,7 @@ pub struct RegionSpec {
 ///
 /// Logical units count from 0. Every call is told `now` and answers when it is done; the caller's next `now` may be
 /// earlier than that (queueing), but never earlier than the last `now`.
-pub trait Ftl: std::fmt::Debug {
+pub trait Ftl: std::fmt::Debug + Send {
     /// Logical units that it offers.
     fn units(&self) -> u32;
 
