@@ -16,7 +16,9 @@ use emmc_units::Instant;
 const UNIT: usize = 32;
 
 /// Name and configuration.
-const STACKS: [(&str, fn() -> FtlConfig); 9] = [
+type Stack = (&'static str, fn() -> FtlConfig);
+
+const STACKS: [Stack; 9] = [
     ("page", page),
     ("page, FIFO, one frontier", || FtlConfig { gc: GcPolicy::Fifo, separate_gc: false, ..page() }),
     ("page, hot and cold, background", || FtlConfig { hot_cold: true, gc_high_blocks: 6, ..page() }),
