@@ -1,7 +1,8 @@
-//! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `sim`, `size`.
+//! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `guest`, `sim`, `size`.
 
 mod ci;
 mod fuzz;
+mod guest;
 mod metadata;
 mod sim;
 mod size;
@@ -12,10 +13,12 @@ use std::process::ExitCode;
 use crate::ci::Extent;
 
 const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...]
+                           | guest <build | run | test> [OPTION...]
                            | sim [--workloads N] [--cuts N] [--seed N] | size>
   tidy   the rules of style that a program can check
   ci     everything that must hold before a change lands; --quick leaves out what takes minutes
   fuzz   every fuzz target, or those named, for 60 s or N s each
+  guest  a Linux in QEMU with a virtual card in it (docs/guest.md)
   sim    cuts power at every step of 50 or N workloads and 100000 or N times at random; --seed alone: one case again
   size   builds what goes onto a board and prints its size";
 
@@ -32,6 +35,10 @@ fn main() -> ExitCode {
             Err(_) => return usage(),
         },
         ["fuzz", targets @ ..] => fuzz::run(60, targets),
+        ["guest", rest @ ..] => match guest::run(rest) {
+            Ok(status) => return ExitCode::from(status),
+            Err(error) => Err(error),
+        },
         ["sim", options @ ..] => sim::run(options),
         ["size"] => size::run(),
         _ => return usage(),

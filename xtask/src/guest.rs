@@ -1,0 +1,37 @@
+//! A Linux guest that a virtual card is tried in: built of Debian packages, run in QEMU.
+
+mod cpio;
+mod image;
+mod machine;
+mod packages;
+mod qemu;
+mod rig;
+mod run;
+mod tree;
+
+use anyhow::bail;
+
+use crate::guest::rig::BuildOptions;
+
+/// Runs a command of `cargo xtask guest`; the exit status.
+pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
+    match args {
+        ["build", options @ ..] => build(options),
+        ["run", options @ ..] => run::run(options),
+        _ => bail!("guest: expected build or run (docs/guest.md)"),
+    }
+}
+
+fn build(args: &[&str]) -> anyhow::Result<u8> {
+    let mut options = BuildOptions::default();
+    let mut args = args.iter();
+    while let Some(&arg) = args.next() {
+        match (arg, arg == "--mirror" && !args.as_slice().is_empty()) {
+            ("--fetch-qemu", _) => options.fetch_qemu = true,
+            ("--mirror", true) => options.mirror = args.next().copied(),
+            _ => bail!("guest build: unknown or unfinished option {arg}"),
+        }
+    }
+    rig::build(&options)?;
+    Ok(0)
+}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# The first process of the guest: mounts, loads the modules, runs /guest/script, tells its status, powers off.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mkdir -p /dev/shm
+mount -t tmpfs tmpfs /tmp
+mount -t tmpfs tmpfs /run
+mount -t debugfs debugfs /sys/kernel/debug
+mount -t tracefs tracefs /sys/kernel/tracing
+
+# The host's channels, each by its name.
+for port in /sys/class/virtio-ports/*; do
+    ln -s "/dev/${port##*/}" "/dev/$(cat "$port/name")"
+done
+. /guest/library.sh
+tell "boot $(cut -d ' ' -f 1 /proc/uptime)"
+[ -e /guest/bare ] || load_modules
+cd /root || exit 1
+sh /guest/script </dev/null >/dev/guest.output 2>&1
+status=$?
+if [ -n "$(ls -A /out)" ]; then
+    tar -c -f /dev/guest.files -C /out .
+fi
+tell "exit $status"
+sync
+poweroff -f

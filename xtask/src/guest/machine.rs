@@ -1,0 +1,187 @@
+//! One run of the emulated machine: from its start to its power-off, or until it is killed.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, bail};
+
+use crate::guest::cpio::Archive;
+use crate::guest::rig::Rig;
+
+/// What a machine does, and with what.
+pub(crate) struct Setup<'a> {
+    pub(crate) rig: &'a Rig,
+    /// A folder for this run, which exists.
+    pub(crate) folder: &'a Path,
+    pub(crate) script: &'a str,
+    pub(crate) memory_mib: u32,
+    /// Further arguments for QEMU.
+    pub(crate) qemu: &'a [OsString],
+    /// Whether what the kernel and the script say is shown while it runs.
+    pub(crate) show: Show,
+}
+
+/// What is shown while a machine runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// Nothing; the caller looks at the outcome.
+    Nothing,
+    /// The script's output.
+    Output,
+    /// That, and the kernel's console on standard error.
+    Console,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The script's exit status; none if the machine went away before the script ended.
+    pub(crate) status: Option<u8>,
+    /// What the script printed.
+    pub(crate) output: String,
+}
+
+/// A running machine; it is killed when it is dropped.
+pub(crate) struct Machine {
+    child: Child,
+    control: BufReader<UnixStream>,
+    output: Option<JoinHandle<Vec<u8>>>,
+    folder: PathBuf,
+    status: Option<u8>,
+}
+
+impl Machine {
+    /// Starts it.
+    pub(crate) fn start(setup: &Setup) -> anyhow::Result<Self> {
+        let initramfs = setup.folder.join("initramfs");
+        with_script(&setup.rig.initramfs, &initramfs, setup.script)?;
+        let (ours, theirs) = UnixStream::pair().context("a channel to the machine")?;
+        let mut command = setup.rig.qemu.command()?;
+        arguments(&mut command, setup, &initramfs);
+        // Its standard input is the control channel: nobody else holds that end, so it is closed when QEMU is gone.
+        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::piped()).stderr(
+            if setup.show == Show::Console {
+                Stdio::inherit()
+            } else {
+                Stdio::from(File::create(setup.folder.join("qemu"))?)
+            },
+        );
+        let mut child = command.spawn().context("cannot start QEMU")?;
+        drop(command);
+        let stdout = child.stdout.take().context("QEMU's output")?;
+        let show = setup.show != Show::Nothing;
+        let output = std::thread::spawn(move || copy(stdout, show));
+        let control = BufReader::new(ours);
+        Ok(Self { child, control, output: Some(output), folder: setup.folder.to_path_buf(), status: None })
+    }
+
+    /// The next line that the guest tells; none when it is off.
+    pub(crate) fn told(&mut self) -> anyhow::Result<Option<String>> {
+        let mut line = String::new();
+        let length = self.control.read_line(&mut line).context("the machine's control channel")?;
+        if length == 0 {
+            return Ok(None);
+        }
+        let line = line.trim_end().to_string();
+        if let Some(status) = line.strip_prefix("exit ") {
+            self.status = status.parse().ok();
+        }
+        Ok(Some(line))
+    }
+
+    /// Says a line to the guest.
+    #[expect(dead_code, reason = "power cuts use it")]
+    pub(crate) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+        writeln!(self.control.get_mut(), "{line}").context("the machine's control channel")
+    }
+
+    /// Waits until it is off.
+    pub(crate) fn finish(mut self) -> anyhow::Result<Outcome> {
+        while self.told()?.is_some() {}
+        let exit = self.child.wait().context("waiting for QEMU")?;
+        let output = self.output.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        if self.status.is_none() && !exit.success() {
+            bail!("QEMU failed: {exit}: {}", last_lines(&self.folder.join("qemu")));
+        }
+        Ok(Outcome { status: self.status, output: String::from_utf8_lossy(&output).into_owned() })
+    }
+
+    /// Takes its power away: what the guest had in memory is gone.
+    #[expect(dead_code, reason = "power cuts use it")]
+    pub(crate) fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().context("killing QEMU")
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn arguments(command: &mut Command, setup: &Setup, initramfs: &Path) {
+    let memory = setup.memory_mib;
+    // The card's server maps the guest's memory: it must be shared.
+    command.args(["-machine", "q35,accel=tcg,memory-backend=memory", "-cpu", "max", "-smp", "1"]);
+    command.arg("-m").arg(format!("{memory}M"));
+    command.arg("-object").arg(format!("memory-backend-memfd,id=memory,size={memory}M,share=on"));
+    // SeaBIOS would look for a card itself, and takes two seconds more.
+    command.args(["-bios", "qboot.rom"]);
+    command.args(["-no-user-config", "-nodefaults", "-no-reboot", "-display", "none"]);
+    command.arg("-kernel").arg(&setup.rig.kernel).arg("-initrd").arg(initramfs);
+    let quiet = if setup.show == Show::Console { "" } else { " quiet" };
+    command.arg("-append").arg(format!(
+        "console=ttyS0 panic=-1 tsc=reliable no_timer_check nokaslr mitigations=off random.trust_cpu=on{quiet}"
+    ));
+    let console = match setup.show {
+        Show::Console => "file:/proc/self/fd/2".into(),
+        _ => format!("file:{}", setup.folder.join("console").display()),
+    };
+    command.arg("-serial").arg(console);
+    command.args(["-device", "virtio-serial-pci,max_ports=4"]);
+    let files = format!("file,id=files,path={}", setup.folder.join("files.tar").display());
+    for (name, backend) in
+        [("control", "socket,id=control,fd=0"), ("output", "file,id=output,path=/proc/self/fd/1"), ("files", &files)]
+    {
+        command.arg("-chardev").arg(backend);
+        command.arg("-device").arg(format!("virtserialport,chardev={name},name=guest.{name}"));
+    }
+    command.args(setup.qemu);
+}
+
+/// The first file system, followed by an archive with this run's script: later files are laid over earlier ones.
+fn with_script(from: &Path, to: &Path, script: &str) -> anyhow::Result<()> {
+    let mut archive = Archive::default();
+    archive.file("guest/script", false, script.as_bytes());
+    fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
+    let mut file = File::options().append(true).open(to)?;
+    file.write_all(&archive.finish()).with_context(|| to.display().to_string())
+}
+
+fn copy(mut from: impl Read, show: bool) -> Vec<u8> {
+    let mut all = Vec::new();
+    let mut buffer = [0; 4096];
+    // An error here is the end of the machine, which `finish` reports.
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        all.extend_from_slice(&buffer[..length]);
+        if show {
+            let _ = io::stdout().write_all(&buffer[..length]).and_then(|()| io::stdout().flush());
+        }
+    }
+    all
+}
+
+/// The end of a file of messages.
+pub(crate) fn last_lines(path: &Path) -> String {
+    let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(12)..].join("\n")
+}

@@ -1,0 +1,154 @@
+//! The built parts of the rig in `target/guest`: made when asked for, kept until a package or the builder changes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use sha2::{Digest, Sha256};
+
+use crate::guest::image;
+use crate::guest::packages::{Apt, Choice, RELEASE};
+use crate::guest::qemu::Qemu;
+use crate::guest::tree::Tree;
+use crate::metadata;
+
+/// What a machine is started with.
+pub(crate) struct Rig {
+    pub(crate) kernel: PathBuf,
+    pub(crate) initramfs: PathBuf,
+    pub(crate) qemu: Qemu,
+}
+
+/// How it is built.
+#[derive(Debug, Default)]
+pub(crate) struct BuildOptions<'a> {
+    /// A mirror of Debian in place of the machine's own.
+    pub(crate) mirror: Option<&'a str>,
+    /// Makes a local tree of a newer QEMU where the machine has none that will do.
+    pub(crate) fetch_qemu: bool,
+}
+
+/// The parts of the rig that are built, each in a folder named after the key of what it was built of.
+#[derive(Clone, Copy)]
+enum Part {
+    Image,
+    Qemu,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Part::Image => "image",
+            Part::Qemu => "qemu",
+        }
+    }
+}
+
+/// Builds what is missing or no longer what the packages and the builder say.
+pub(crate) fn build(options: &BuildOptions) -> anyhow::Result<Rig> {
+    let start = Instant::now();
+    let folder = folder()?;
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let apt = Apt::new(&folder.join("apt"), options.mirror)?;
+    println!("guest: asking for the newest packages");
+    apt.update()?;
+    let mut names = image::PACKAGES.to_vec();
+    for name in image::OPTIONAL {
+        if apt.has(name) {
+            names.push(name);
+        } else {
+            println!("guest: SKIPPED: the mirror has no {name}");
+        }
+    }
+    let choice = apt.choose(RELEASE, &names)?;
+    make(&folder, Part::Image, &key(&choice, image::RECIPE), |dir| {
+        println!("guest: building the image of {} packages", choice.files.len());
+        let tree = Tree::new(&dir.join("tree"));
+        apt.unpack(&choice, &tree.dir)?;
+        image::build(&tree, &dir.join("kernel"), &dir.join("initramfs"))?;
+        fs::write(dir.join("packages"), choice.files.join("\n") + "\n")?;
+        fs::write(dir.join("recipe"), digest(&[image::RECIPE]))?;
+        fs::remove_dir_all(&tree.dir).context("the tree of packages")
+    })?;
+    if options.fetch_qemu && Qemu::of_system().is_err() {
+        let choice = apt.choose(&format!("{RELEASE}-backports"), &["qemu-system-x86"])?;
+        make(&folder, Part::Qemu, &key(&choice, ""), |dir| {
+            println!("guest: making a tree of QEMU of {} packages", choice.files.len());
+            apt.unpack(&choice, &dir.join("tree"))
+        })?;
+    }
+    let rig = ready()?;
+    println!("guest: built in {} ({:.1} s); {}", folder.display(), start.elapsed().as_secs_f64(), rig.qemu.describe()?);
+    Ok(rig)
+}
+
+/// The rig as it was built, or what to do to have it.
+pub(crate) fn ready() -> anyhow::Result<Rig> {
+    let folder = folder()?;
+    let Some(image) = current(&folder, Part::Image) else {
+        bail!("the guest is not built: cargo xtask guest build");
+    };
+    if fs::read_to_string(image.join("recipe")).ok() != Some(digest(&[image::RECIPE])) {
+        bail!("the guest was built by another version of its builder: cargo xtask guest build");
+    }
+    let qemu = match (Qemu::of_system(), current(&folder, Part::Qemu)) {
+        (Ok(qemu), _) => qemu,
+        (Err(_), Some(dir)) => Qemu::of_tree(Tree::new(&dir.join("tree"))),
+        (Err(error), None) => return Err(error),
+    };
+    Ok(Rig { kernel: image.join("kernel"), initramfs: image.join("initramfs"), qemu })
+}
+
+/// Where everything is kept.
+fn folder() -> anyhow::Result<PathBuf> {
+    Ok(metadata::workspace()?.root.join("target/guest"))
+}
+
+/// Makes a part under a name of its own, then puts it in its place: what is there is whole.
+fn make(folder: &Path, part: Part, key: &str, work: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let name = format!("{}-{key}", part.name());
+    let target = folder.join(&name);
+    if !target.exists() {
+        let unfinished = folder.join(format!("unfinished-{name}-{}", std::process::id()));
+        fs::create_dir(&unfinished).with_context(|| unfinished.display().to_string())?;
+        if let Err(error) = work(&unfinished) {
+            fs::remove_dir_all(&unfinished).context("an unfinished part")?;
+            return Err(error);
+        }
+        // Another process may have been quicker; then its part is as good.
+        if fs::rename(&unfinished, &target).is_err() {
+            fs::remove_dir_all(&unfinished).context("an unfinished part")?;
+        }
+    }
+    let pointer = folder.join(part.name());
+    let new = folder.join(format!("{}.new-{}", part.name(), std::process::id()));
+    fs::write(&new, &name)?;
+    fs::rename(&new, &pointer).with_context(|| pointer.display().to_string())?;
+    for entry in fs::read_dir(folder)?.flatten() {
+        let other = entry.file_name().to_string_lossy().into_owned();
+        if other.starts_with(&format!("{}-", part.name())) && other != name {
+            fs::remove_dir_all(entry.path()).with_context(|| entry.path().display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn current(folder: &Path, part: Part) -> Option<PathBuf> {
+    let name = fs::read_to_string(folder.join(part.name())).ok()?;
+    Some(folder.join(name)).filter(|dir| dir.is_dir())
+}
+
+fn key(choice: &Choice, recipe: &str) -> String {
+    let files = choice.files.join("\n");
+    digest(&[&files, recipe])[..16].to_string()
+}
+
+fn digest(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part.len().to_le_bytes());
+        digest.update(part);
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
