@@ -84,6 +84,11 @@ impl TrimLog {
         checkpoint_pages(geometry.page_bytes(), units) + 2 <= geometry.pages_in(geometry.native.single_bit())
     }
 
+    /// Whether anything was recorded since it was made.
+    pub fn is_begun(&self) -> bool {
+        self.active.is_some()
+    }
+
     /// Blocks of it that can still be used; with fewer than two it ends when the block is full.
     pub fn good_blocks(&self, nand: &Nand) -> usize {
         self.blocks.iter().filter(|&&block| nand.block(block).health == BlockHealth::Good).count()

@@ -125,6 +125,11 @@ impl SegmentFtl {
             }
             let Some(index) = self.open_index(au) else { return Ok(None) };
             let block = self.open[index].log.block;
+            // A page that failed has taken the room of one.
+            if self.open[index].log.room(nand) < part.len() as u32 {
+                self.merge(nand, au, done)?;
+                return Ok(None);
+            }
             let copied = if is_whole {
                 let copied = self.copy(nand, block, part, done)?;
                 self.open[index].log.catch_up(nand);

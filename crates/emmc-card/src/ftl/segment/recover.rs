@@ -71,8 +71,9 @@ impl SegmentFtl {
         let lies = self.adopt_shared(nand, &survey);
         let mut done = self.adopt(nand, lies, replay.done)?;
         // Only now: what replaced trimmed units no longer depends on pages in doubt, so the trims may be forgotten.
+        let keep = self.trims_behind(&replay.trims);
         let map = &self.map;
-        match self.trims.settle(nand, &|unit| map.lookup(unit) != NO_UNIT, &[], done) {
+        match self.trims.settle(nand, &|unit| map.lookup(unit) != NO_UNIT, &keep, done) {
             // A worn-out part, read-only from now on.
             Err(FtlError::WornOut) => {}
             settled => done = settled?,
@@ -86,6 +87,17 @@ impl SegmentFtl {
         }
         self.shared_found = self.shared.len();
         self.erase_free(nand, done)
+    }
+
+    /// The trims of units of which the newest copy is still in doubt.
+    fn trims_behind(&self, trims: &[Trimmed]) -> Vec<Trimmed> {
+        let doubted = self.doubted.keys().copied().filter(|&unit| self.map.lookup(unit) != NO_UNIT);
+        let newest = |unit: u32| {
+            let covers = |trim: &&Trimmed| (trim.first..trim.first.saturating_add(trim.count)).contains(&unit);
+            let order = trims.iter().filter(covers).map(|trim| trim.order).max()?;
+            Some(Trimmed { first: unit, count: 1, order })
+        };
+        doubted.filter_map(newest).collect()
     }
 
     /// Where each unit lies: the newest copy, merges that were cut left out.

@@ -30,6 +30,19 @@ impl SlcFront {
         self.free_block(nand, block, done)
     }
 
+    /// No block is left to record what is void in the log: all of it goes to the layer behind, and nothing comes into it any
+    /// more. Then nothing in it can be taken for valid.
+    pub(super) fn give_up_log(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        self.log.is_over = true;
+        self.log.close();
+        let mut done = now;
+        while self.log.has_full() {
+            done = self.fold_oldest(nand, done)?;
+        }
+        self.voids.forget();
+        Ok(done)
+    }
+
     /// Writes units to the layer behind, each run of neighbours at once.
     pub(super) fn write_runs(
         &mut self,

@@ -21,6 +21,8 @@ pub(super) struct Log {
     /// No longer written, the oldest first.
     pub(super) full: VecDeque<u32>,
     pub(super) open: Option<u32>,
+    /// Nothing more can be recorded of it: it stays empty.
+    pub(super) is_over: bool,
     /// When the first page of the open block is done.
     pub(super) begun_at: Instant,
     /// When the last program that was issued is done.
@@ -50,6 +52,7 @@ impl Log {
             free: blocks.iter().copied().collect(),
             full: VecDeque::new(),
             open: None,
+            is_over: false,
             begun_at: Instant::START,
             programmed_by: Instant::START,
             all: blocks.to_vec(),
@@ -72,7 +75,7 @@ impl Log {
 
     /// Two blocks at least: one to write while another is folded.
     pub(super) fn is_usable(&self) -> bool {
-        self.blocks() >= 2
+        self.blocks() >= 2 && !self.is_over
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -29,10 +29,10 @@ impl SlcFront {
         done = done.max(self.inner.recover(nand, done)?);
         done = self.rescue(nand, &doubtful, done)?;
         // After the rescue: what is doubtful may have an older, void copy behind it, which must not lose its record.
-        let index = &self.log.index;
-        done = self.voids.make_last(nand, &|unit| index.get(unit).is_some(), done)?;
+        done = self.make_voids_last(nand, &doubtful, &trims, done)?;
         for block in damaged {
-            if self.log.valid_in(nand, block).is_empty() {
+            // Unless it has been folded meanwhile.
+            if self.log.full.contains(&block) && self.log.valid_in(nand, block).is_empty() {
                 self.log.full.retain(|&other| other != block);
                 done = self.free_block(nand, block, done)?;
             }
@@ -92,6 +92,34 @@ impl SlcFront {
             self.log.open = self.log.full.pop_back();
         }
         used.iter().filter(|found| found.soundness == Soundness::Damaged).map(|found| found.block).collect()
+    }
+
+    /// Voids are recorded once more, or the log is emptied where that cannot be. Where the layer behind takes nothing more
+    /// either, all stays as it is.
+    fn make_voids_last(
+        &mut self,
+        nand: &mut Nand,
+        doubtful: &BTreeSet<u32>,
+        trims: &[Trimmed],
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let index = &self.log.index;
+        let stay = doubtful.iter().filter(|&&physical| index.get(nand.logical(physical)) == Some(physical));
+        let voids = newest_voids(trims);
+        let behind = stay.map(|&physical| nand.logical(physical)).map(|unit| (unit, void_order(&voids, unit)));
+        let known = behind.filter(|&(_, order)| order > 0);
+        let keep: Vec<Trimmed> = known.map(|(first, order)| Trimmed { first, count: 1, order }).collect();
+        let made = match self.voids.make_last(nand, &|unit| index.get(unit).is_some(), &keep, now) {
+            Err(FtlError::WornOut) => self.give_up_log(nand, now),
+            made => made,
+        };
+        match made {
+            Err(FtlError::WornOut) => {
+                self.worn_out = true;
+                Ok(now)
+            }
+            made => made,
+        }
     }
 
     /// Moves units that may stop to read to the layer behind; what voids their copies here follows. Where that layer takes

@@ -18,8 +18,6 @@ const RANGES_MAX: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct Voids {
     records: Option<TrimLog>,
-    #[allow(dead_code, reason = "shown by Debug when a promise is broken")]
-    blocks: Vec<u32>,
     /// First unit and count, not recorded yet.
     waiting: Vec<(u32, u32)>,
     /// Whether what takes the place of waiting ones is only buffered.
@@ -30,7 +28,7 @@ impl Voids {
     /// Voids with their records in two blocks; with fewer there is no log, and so nothing to void.
     pub(super) fn new(nand: &mut Nand, blocks: &[u32], units: u32) -> Self {
         let records = (blocks.len() >= 2).then(|| TrimLog::new(nand, blocks, units));
-        Self { records, blocks: blocks.to_vec(), waiting: Vec::new(), buffered: false }
+        Self { records, waiting: Vec::new(), buffered: false }
     }
 
     /// Copies of these units are void; `buffered`: their new content is not in flash yet.
@@ -93,16 +91,26 @@ impl Voids {
         }
     }
 
-    /// After a power cut, once the index stands: records that may have been cut are made again, and those that wait.
+    /// After a power cut, once the index stands: records that may have been cut are made again, and those that wait are
+    /// made. `keep`: of the recorded ones those before copies that may stop reading, which nothing else makes void.
     pub(super) fn make_last(
         &mut self,
         nand: &mut Nand,
         in_log: &dyn Fn(u32) -> bool,
+        keep: &[Trimmed],
         now: Instant,
     ) -> Result<Instant, FtlError> {
-        match &mut self.records {
-            Some(records) if nand.keeps_orders() => records.settle(nand, in_log, &[], now),
-            _ => Ok(now),
+        let Some(records) = self.records.as_mut().filter(|_| nand.keeps_orders()) else { return Ok(now) };
+        let done = records.settle(nand, in_log, keep, now)?;
+        if records.is_begun() {
+            self.waiting.clear();
         }
+        // Where nothing was recorded before, nothing was made again.
+        self.append(nand, in_log, done)
+    }
+
+    /// There is nothing in the log that could be void.
+    pub(super) fn forget(&mut self) {
+        self.waiting.clear();
     }
 }

@@ -75,7 +75,10 @@ impl SlcFront {
             self.voids.flushed();
         }
         let index = &self.log.index;
-        self.voids.append(nand, &|unit| index.get(unit).is_some(), done)
+        match self.voids.append(nand, &|unit| index.get(unit).is_some(), done) {
+            Err(FtlError::WornOut) => self.give_up_log(nand, done),
+            recorded => recorded,
+        }
     }
 
     /// Programs the waiting page, padded where it is not full.
