@@ -30,6 +30,8 @@ pub struct TrimLog {
     /// The block that counts, and the generation of its content; generation 1 begins without a checkpoint.
     active: Option<u32>,
     generation: u64,
+    /// Power has gone since the active block was begun: it is read, and nothing more is programmed into it.
+    is_closed: bool,
     /// When the last program is done: the log programs one page after the other.
     busy_until: Instant,
 }
@@ -76,7 +78,14 @@ impl TrimLog {
         for &block in blocks {
             nand.set_mode(block, nand.geometry().native.single_bit());
         }
-        Self { blocks: blocks.to_vec(), units, active: None, generation: 0, busy_until: Instant::START }
+        Self {
+            blocks: blocks.to_vec(),
+            units,
+            active: None,
+            generation: 0,
+            is_closed: false,
+            busy_until: Instant::START,
+        }
     }
 
     /// Whether the checkpoint of so many units leaves room for trims in a block.
@@ -119,7 +128,8 @@ impl TrimLog {
         }
         loop {
             let Some(block) = self.active else { return Err(FtlError::WornOut) };
-            if nand.block(block).next_page < nand.pages_of(block) && nand.block(block).health == BlockHealth::Good {
+            let has_room = nand.block(block).next_page < nand.pages_of(block) && !self.is_closed;
+            if has_room && nand.block(block).health == BlockHealth::Good {
                 let record = header(self.generation, u32::MAX, first, count, 0);
                 match self.program(nand, block, &record) {
                     Ok(()) => return Ok(self.busy_until),
@@ -138,7 +148,7 @@ impl TrimLog {
         if !nand.keeps_orders() {
             return self.read_through(nand, now).map(|done| Replay { done, ..replay });
         }
-        (self.active, self.generation) = (None, 0);
+        (self.active, self.generation, self.is_closed) = (None, 0, true);
         replay.done = self.read_through(nand, now)?;
         let mut newest = 0;
         for &block in &self.blocks {
@@ -191,7 +201,7 @@ impl TrimLog {
             }
             match self.begin(nand, block, in_flash, keep) {
                 Ok(()) => {
-                    self.active = Some(block);
+                    (self.active, self.is_closed) = (Some(block), false);
                     return Ok(());
                 }
                 Err(NandError::PowerLost) => return Err(FtlError::PowerLost),
