@@ -20,7 +20,7 @@ pub(super) struct Voids {
     records: Option<TrimLog>,
     /// First unit and count, not recorded yet.
     waiting: Vec<(u32, u32)>,
-    /// Whether what takes the place of waiting ones is only buffered.
+    /// Whether what takes the place of waiting ones is not safe before a flush.
     buffered: bool,
 }
 
@@ -31,7 +31,7 @@ impl Voids {
         Self { records, waiting: Vec::new(), buffered: false }
     }
 
-    /// Copies of these units are void; `buffered`: their new content is not in flash yet.
+    /// Copies of these units are void; `buffered`: their new content is not safe in flash yet.
     pub(super) fn add(&mut self, first: u32, count: u32, buffered: bool) {
         self.buffered |= buffered;
         match self.waiting.last_mut() {

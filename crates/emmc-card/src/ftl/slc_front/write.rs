@@ -56,7 +56,8 @@ impl SlcFront {
         let held = self.log.holds_any(first, count);
         let mut done = self.inner.write(nand, first, count, data, durability, now)?;
         if held && self.log.take_out(first, count) > 0 {
-            self.voids.add(first, count, durability == Durability::Buffered);
+            // Programmed is not safe: what shares its word lines may still come, and the log's copies would be gone.
+            self.voids.add(first, count, durability != Durability::Reliable);
         }
         if durability != Durability::Buffered || self.voids.are_many() {
             done = done.max(self.settle(nand, done)?);
