@@ -1,13 +1,17 @@
 //! A Linux guest that a virtual card is tried in: built of Debian packages, run in QEMU.
 
 mod cpio;
+mod folder;
 mod image;
 mod machine;
+mod options;
 mod packages;
 mod qemu;
 mod rig;
 mod run;
+mod server;
 mod tree;
+mod trial;
 
 use anyhow::bail;
 

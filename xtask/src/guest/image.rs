@@ -11,7 +11,7 @@ use crate::guest::packages;
 use crate::guest::tree::Tree;
 
 /// The packages of the guest; xz-utils, zstd and kmod are used to build it.
-pub(crate) const PACKAGES: [&str; 14] = [
+pub(crate) const PACKAGES: [&str; 15] = [
     "linux-image-amd64",
     "busybox-static",
     "mmc-utils",
@@ -20,6 +20,7 @@ pub(crate) const PACKAGES: [&str; 14] = [
     "e2fsprogs",
     "f2fs-tools",
     "util-linux",
+    "fdisk",
     "trace-cmd",
     "dash",
     "kmod",
@@ -32,7 +33,7 @@ pub(crate) const PACKAGES: [&str; 14] = [
 pub(crate) const OPTIONAL: [&str; 1] = ["iozone3"];
 
 /// The programs of the guest beside busybox's.
-const PROGRAMS: [&str; 32] = [
+const PROGRAMS: [&str; 33] = [
     "usr/bin/dash",
     "usr/bin/mmc",
     "usr/bin/fio",
@@ -63,6 +64,7 @@ const PROGRAMS: [&str; 32] = [
     "usr/sbin/blkzone",
     "usr/sbin/blockdev",
     "usr/sbin/fstrim",
+    "usr/sbin/sfdisk",
     "usr/sbin/wipefs",
     "usr/sbin/blkid",
 ];
@@ -82,12 +84,8 @@ const MODULES: [&str; 11] = [
     "f2fs",
 ];
 
-const INIT: &str = include_str!("init.sh");
-const LIBRARY: &str = include_str!("library.sh");
-
 /// What must change when this builder changes.
-pub(crate) const RECIPE: &str =
-    concat!(include_str!("image.rs"), include_str!("init.sh"), include_str!("library.sh"), include_str!("cpio.rs"));
+pub(crate) const RECIPE: &str = concat!(include_str!("image.rs"), include_str!("cpio.rs"));
 
 /// Writes the kernel and the first file system of the packages in `tree`.
 pub(crate) fn build(tree: &Tree, kernel: &Path, initramfs: &Path) -> anyhow::Result<()> {
@@ -99,8 +97,6 @@ pub(crate) fn build(tree: &Tree, kernel: &Path, initramfs: &Path) -> anyhow::Res
     }
     // The kernel opens it for init before anything is mounted.
     archive.character_device("dev/console", (5, 1));
-    archive.file("init", true, INIT.as_bytes());
-    archive.file("guest/library.sh", false, LIBRARY.as_bytes());
     archive.file("etc/passwd", false, b"root::0:0:root:/root:/bin/sh\n");
     archive.file("etc/group", false, b"root:x:0:\n");
     archive.link("etc/mtab", "/proc/self/mounts");

@@ -14,9 +14,11 @@ mount -t tracefs tracefs /sys/kernel/tracing
 for port in /sys/class/virtio-ports/*; do
     ln -s "/dev/${port##*/}" "/dev/$(cat "$port/name")"
 done
+exec 9<>/dev/guest.control
+. /guest/environment
 . /guest/library.sh
 tell "boot $(cut -d ' ' -f 1 /proc/uptime)"
-[ -e /guest/bare ] || load_modules
+load_modules
 cd /root || exit 1
 sh /guest/script </dev/null >/dev/guest.output 2>&1
 status=$?

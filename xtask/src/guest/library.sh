@@ -2,7 +2,24 @@
 
 # Says something to the host that is not output, as one line.
 tell() {
-    echo "$*" >/dev/guest.control
+    echo "$*" >&9
+}
+
+# Has the host do something and prints its answer; the status is the host's: ask ctl WORDS runs `emmclab sim ctl CARD WORDS`.
+ask() {
+    echo "ask $*" >&9
+    read -r ask_status ask_lines <&9
+    while [ "$ask_lines" -gt 0 ]; do
+        IFS= read -r ask_line <&9
+        echo "$ask_line"
+        ask_lines=$((ask_lines - 1))
+    done
+    return "$ask_status"
+}
+
+# Has the host check, when the machine is off, that the card's register field has a value: card_has FIELD VALUE.
+card_has() {
+    tell "card $1 $(($2))"
 }
 
 # The modules of the card reader.
@@ -23,7 +40,7 @@ wait_card() {
     tries=0
     while [ ! -b "/dev/${1:-mmcblk0}" ]; do
         tries=$((tries + 1))
-        [ "$tries" -lt 3000 ] || { dmesg; fail "no /dev/${1:-mmcblk0}"; }
+        [ "$tries" -lt 3000 ] || { dmesg | tail -n 40; fail "no /dev/${1:-mmcblk0}"; }
         usleep 10000
     done
 }
@@ -32,4 +49,45 @@ wait_card() {
 expect() {
     [ "$2" = "$3" ] || fail "$1: found \"$2\", expected \"$3\""
     echo "ok: $1: $2"
+}
+
+# Fails unless a command fails: refused WHAT COMMAND...
+refused() {
+    refused_what=$1
+    shift
+    if "$@" >/tmp/refused 2>&1; then
+        cat /tmp/refused
+        fail "$refused_what: not refused"
+    fi
+    echo "ok: $refused_what: refused: $(tail -n 1 /tmp/refused)"
+}
+
+# An attribute of the card in sysfs.
+attribute() {
+    cat "/sys/block/mmcblk0/device/$1"
+}
+
+# A byte of the card's EXT_CSD as the kernel reads it now, as 0x and two digits.
+ext_csd_byte() {
+    digits=$(cat /sys/kernel/debug/mmc0/mmc0:0001/ext_csd)
+    echo "0x$(echo "$digits" | cut -c $(($1 * 2 + 1))-$(($1 * 2 + 2)))"
+}
+
+# The card reader's PCI address.
+reader() {
+    for device in /sys/bus/pci/devices/*; do
+        case $(cat "$device/class") in
+        0x0805*) echo "${device##*/}" ;;
+        esac
+    done
+}
+
+# Takes the card's power away in an orderly way, and gives it back: afterwards the kernel finds the card anew.
+power_cycle() {
+    power_reader=$(reader)
+    echo "$power_reader" >/sys/bus/pci/drivers/sdhci-pci/unbind
+    ask ctl cut >/dev/null || fail "the host cannot cut the card's power"
+    ask ctl on >/dev/null || fail "the host cannot give the card its power back"
+    echo "$power_reader" >/sys/bus/pci/drivers/sdhci-pci/bind
+    wait_card
 }

@@ -14,12 +14,19 @@ use anyhow::{Context, bail};
 use crate::guest::cpio::Archive;
 use crate::guest::rig::Rig;
 
+const INIT: &str = include_str!("init.sh");
+const LIBRARY: &str = include_str!("library.sh");
+
 /// What a machine does, and with what.
 pub(crate) struct Setup<'a> {
     pub(crate) rig: &'a Rig,
     /// A folder for this run, which exists.
     pub(crate) folder: &'a Path,
     pub(crate) script: &'a str,
+    /// Variables that the script finds, each as `NAME=value`.
+    pub(crate) environment: &'a [String],
+    /// Programs that the script finds in /guest, by name.
+    pub(crate) programs: &'a [(&'a str, &'a Path)],
     pub(crate) memory_mib: u32,
     /// Further arguments for QEMU.
     pub(crate) qemu: &'a [OsString],
@@ -28,7 +35,7 @@ pub(crate) struct Setup<'a> {
 }
 
 /// What is shown while a machine runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Show {
     /// Nothing; the caller looks at the outcome.
     Nothing,
@@ -60,7 +67,7 @@ impl Machine {
     /// Starts it.
     pub(crate) fn start(setup: &Setup) -> anyhow::Result<Self> {
         let initramfs = setup.folder.join("initramfs");
-        with_script(&setup.rig.initramfs, &initramfs, setup.script)?;
+        with_script(setup, &initramfs)?;
         let (ours, theirs) = UnixStream::pair().context("a channel to the machine")?;
         let mut command = setup.rig.qemu.command()?;
         arguments(&mut command, setup, &initramfs);
@@ -95,10 +102,9 @@ impl Machine {
         Ok(Some(line))
     }
 
-    /// Says a line to the guest.
-    #[expect(dead_code, reason = "power cuts use it")]
-    pub(crate) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
-        writeln!(self.control.get_mut(), "{line}").context("the machine's control channel")
+    /// Says something to the guest.
+    pub(crate) fn tell(&mut self, text: &str) -> anyhow::Result<()> {
+        self.control.get_mut().write_all(text.as_bytes()).context("the machine's control channel")
     }
 
     /// Waits until it is off.
@@ -157,10 +163,19 @@ fn arguments(command: &mut Command, setup: &Setup, initramfs: &Path) {
     command.args(setup.qemu);
 }
 
-/// The first file system, followed by an archive with this run's script: later files are laid over earlier ones.
-fn with_script(from: &Path, to: &Path, script: &str) -> anyhow::Result<()> {
+/// The first file system, followed by an archive with what is this run's: later files are laid over earlier ones.
+fn with_script(setup: &Setup, to: &Path) -> anyhow::Result<()> {
     let mut archive = Archive::default();
-    archive.file("guest/script", false, script.as_bytes());
+    archive.file("init", true, INIT.as_bytes());
+    archive.file("guest/library.sh", false, LIBRARY.as_bytes());
+    archive.file("guest/script", false, setup.script.as_bytes());
+    let lines: Vec<String> = setup.environment.iter().map(|variable| format!("export {variable}\n")).collect();
+    archive.file("guest/environment", false, lines.concat().as_bytes());
+    for (name, path) in setup.programs {
+        let program = fs::read(path).with_context(|| path.display().to_string())?;
+        archive.file(&format!("guest/{name}"), true, &program);
+    }
+    let from = &setup.rig.initramfs;
     fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
     let mut file = File::options().append(true).open(to)?;
     file.write_all(&archive.finish()).with_context(|| to.display().to_string())

@@ -1,0 +1,73 @@
+//! The options of a trial, from a command line or from the head of a guest script.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
+
+use crate::guest::machine::Show;
+use crate::guest::server::{Controller, Pace};
+use crate::guest::trial::Options;
+
+/// Reads them; the words that are no options are left over.
+pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
+    let mut options = Options::default();
+    let mut rest = Vec::new();
+    let mut has_card = false;
+    let mut args = args.iter();
+    while let Some(&arg) = args.next() {
+        let mut value = || args.next().copied().with_context(|| format!("{arg}: expected a value after it"));
+        match arg {
+            "--controller" => options.controller = Some(Controller::named(value()?)?),
+            "--card" => options.card = Some(PathBuf::from(value()?)),
+            "--profile" => {
+                options.profile = value()?.into();
+                has_card = true;
+            }
+            "--dilate" => options.pace = Pace::Dilated(value()?.parse().context("--dilate: expected a whole number")?),
+            "--no-delay" => options.pace = Pace::NoDelay,
+            "--memory" => options.memory_mib = value()?.parse().context("--memory: expected a number of MiB")?,
+            "--out" => options.out = Some(value()?.into()),
+            "--console" => options.show = Show::Console,
+            "--" => options.qemu = args.by_ref().map(OsString::from).collect(),
+            _ if arg.starts_with('-') => bail!("unknown option {arg}"),
+            _ => rest.push(arg.to_string()),
+        }
+    }
+    ensure!(!has_card || options.card.is_none(), "--profile and --card: one card is enough");
+    if has_card || options.card.is_some() {
+        options.controller.get_or_insert(Controller::Cqe);
+    }
+    Ok((options, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        let args = ["--profile", "p", "--memory", "256", "a.sh", "--dilate", "7", "--", "-device", "x"];
+        let (found, rest) = parse(&args).unwrap();
+        let expected = Options {
+            profile: "p".into(),
+            controller: Some(Controller::Cqe),
+            memory_mib: 256,
+            pace: Pace::Dilated(7),
+            qemu: vec!["-device".into(), "x".into()],
+            ..Options::default()
+        };
+        assert_eq!((found, rest), (expected, vec!["a.sh".to_string()]));
+        assert_eq!(parse(&["--controller", "hs200"]).unwrap().0.controller, Some(Controller::Hs200));
+        for bad in [
+            &["--memory"][..],
+            &["--memory", "x"],
+            &["--other"],
+            &["--controller", "x"],
+            &["--dilate", "-1"],
+            &["--card", "a", "--profile", "b"],
+        ] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

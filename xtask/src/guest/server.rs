@@ -1,0 +1,182 @@
+//! The card's side of a trial: a card's folder, and `emmclab serve` with it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, bail, ensure};
+
+use crate::guest::machine::last_lines;
+use crate::guest::qemu::bound_to_us;
+use crate::metadata;
+
+/// Which controller the guest sees the card behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Controller {
+    /// With command queueing.
+    Cqe,
+    /// The same without.
+    NoCqe,
+    /// A plain one, up to HS200.
+    Hs200,
+    /// QEMU's own controller and card, to compare with: not ours at all.
+    Qemu,
+}
+
+impl Controller {
+    /// By its name on the command line.
+    pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
+        let all = [Self::Cqe, Self::NoCqe, Self::Hs200, Self::Qemu];
+        let found = all.into_iter().find(|controller| controller.name() == name);
+        found.with_context(|| format!("--controller {name}: expected cqe, no-cqe, hs200 or qemu"))
+    }
+
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Cqe => "cqe",
+            Self::NoCqe => "no-cqe",
+            Self::Hs200 => "hs200",
+            Self::Qemu => "qemu",
+        }
+    }
+}
+
+/// The pace of the card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// At the model's times.
+    #[default]
+    Real,
+    /// So many times slower.
+    Dilated(u32),
+    /// At once.
+    NoDelay,
+}
+
+/// The program under trial.
+pub(crate) struct Emmclab {
+    program: PathBuf,
+}
+
+impl Emmclab {
+    /// The one named by `EMMCLAB`, or a new release build of this workspace.
+    pub(crate) fn build() -> anyhow::Result<Self> {
+        if let Some(program) = std::env::var_os("EMMCLAB") {
+            return Ok(Self { program: program.into() });
+        }
+        let workspace = metadata::workspace()?;
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--release", "--locked", "--package", "emmclab"]).current_dir(workspace.root);
+        let status = cargo.status().context("cannot run cargo")?;
+        ensure!(status.success(), "cargo build: {status}");
+        Ok(Self { program: workspace.target.join("release/emmclab") })
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> anyhow::Result<Output> {
+        let output = Command::new(&self.program).args(args).stdin(Stdio::null()).output();
+        output.with_context(|| format!("cannot run {}", self.program.display()))
+    }
+
+    /// Makes a card in a folder.
+    pub(crate) fn create(&self, card: &Path, profile: &str) -> anyhow::Result<()> {
+        let card = card.to_string_lossy();
+        self.expect_success(&["sim", "create", "--profile", profile, &card]).map(|_| ())
+    }
+
+    /// The raw value of a register field of a card that is not being served.
+    pub(crate) fn field(&self, card: &Path, field: &str) -> anyhow::Result<u128> {
+        let source = format!("sim:{}", card.display());
+        let text = self.expect_success(&["show", &source, "--field", field, "--raw"])?;
+        let text = text.trim();
+        let value = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u128::from_str_radix(digits, 16));
+        value.with_context(|| format!("{field}: {text:?} is no number"))
+    }
+
+    fn expect_success(&self, args: &[&str]) -> anyhow::Result<String> {
+        let output = self.run(args)?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "emmclab {}: {}", args.join(" "), error.trim());
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+/// A card that is being served; the server is killed when this is dropped.
+pub(crate) struct Server<'a> {
+    emmclab: &'a Emmclab,
+    card: PathBuf,
+    child: Child,
+    said: Option<JoinHandle<()>>,
+}
+
+impl<'a> Server<'a> {
+    /// Serves `card` at `socket`; what the server says goes into files of `folder`.
+    pub(crate) fn start(
+        emmclab: &'a Emmclab,
+        card: &Path,
+        socket: &Path,
+        controller: Controller,
+        pace: Pace,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
+        let mut command = bound_to_us(&emmclab.program);
+        command.arg("serve").arg(card).arg("--vfio-user").arg(socket);
+        command.args(["--controller", controller.name()]);
+        match pace {
+            Pace::Real => {}
+            Pace::Dilated(times) => drop(command.arg("--dilate").arg(times.to_string())),
+            Pace::NoDelay => drop(command.arg("--no-delay")),
+        }
+        let log = folder.join("serve");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
+        let mut child = command.spawn().context("cannot start emmclab serve")?;
+        let mut lines = BufReader::new(child.stdout.take().context("the server's output")?);
+        // It says where it listens once it does.
+        let name = socket.to_string_lossy().into_owned();
+        let mut line = String::new();
+        while !line.contains(&name) {
+            line.clear();
+            if lines.read_line(&mut line).context("the server's output")? == 0 {
+                let status = child.wait()?;
+                bail!("emmclab serve: {status}: {}", last_lines(&log));
+            }
+        }
+        let said = std::thread::spawn(move || lines.lines().map_while(Result::ok).for_each(drop));
+        Ok(Self { emmclab, card: card.to_path_buf(), child, said: Some(said) })
+    }
+
+    /// Says something to the served card: `emmclab sim ctl CARD WORDS`.
+    pub(crate) fn control(&self, words: &[&str]) -> anyhow::Result<Output> {
+        let card = self.card.to_string_lossy();
+        let args: Vec<&str> = ["sim", "ctl", &*card].iter().chain(words).copied().collect();
+        self.emmclab.run(&args)
+    }
+
+    /// Has it keep what it has, and end.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        let output = self.control(&["stop"])?;
+        ensure!(output.status.success(), "sim ctl stop: {}", String::from_utf8_lossy(&output.stderr).trim());
+        let status = self.child.wait().context("waiting for emmclab serve")?;
+        ensure!(status.success(), "emmclab serve ended with {status}");
+        self.said.take().map(JoinHandle::join);
+        Ok(())
+    }
+
+    /// Ends it as kill -9 does.
+    #[expect(dead_code, reason = "power cuts use it")]
+    pub(crate) fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().context("killing emmclab serve")
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
