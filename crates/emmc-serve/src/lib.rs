@@ -7,4 +7,5 @@
 
 pub mod block;
 pub mod clock;
+pub mod nbd;
 pub mod served;

@@ -1,0 +1,74 @@
+//! Bytes that are used over and over: growing costs once, what is given back is not cleared.
+
+/// Bytes from the start up to a length, in memory that only grows.
+#[derive(Debug, Default)]
+pub struct Buffer {
+    memory: Vec<u8>,
+    length: usize,
+}
+
+impl Buffer {
+    /// What was put in.
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[..self.length]
+    }
+
+    /// How much was put in. Unit: bytes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Appends.
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Appends so many bytes, which the caller fills: they hold what was there before.
+    pub fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let start = self.length;
+        self.length += bytes;
+        if self.memory.len() < self.length {
+            self.memory.resize(self.length, 0);
+        }
+        &mut self.memory[start..self.length]
+    }
+
+    /// What was put in from `start` on.
+    pub fn tail(&mut self, start: usize) -> &mut [u8] {
+        &mut self.memory[start..self.length]
+    }
+
+    /// Forgets what is past `length`.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// What memory it holds on to. Unit: bytes.
+    pub fn capacity(&self) -> usize {
+        self.memory.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_kept_and_bounds_hold() {
+        let mut buffer = Buffer::default();
+        buffer.put(b"abc");
+        buffer.put(b"de");
+        assert_eq!(buffer.bytes(), b"abcde");
+        buffer.truncate(3);
+        buffer.room(1)[0] = b'x';
+        assert_eq!(buffer.tail(2), b"cx");
+        assert_eq!((buffer.bytes(), buffer.capacity()), (&b"abcx"[..], 5));
+        buffer.clear();
+        assert_eq!((buffer.length(), buffer.capacity()), (0, 5));
+    }
+}

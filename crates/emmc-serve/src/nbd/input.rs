@@ -1,0 +1,123 @@
+//! What arrives, read in big pieces and handed out in requests, without a copy.
+
+use std::io::{self, Read};
+
+/// How much is read beyond what is needed: what a client at depth 32 with 4 KiB writes sends at once. Unit: bytes.
+const AHEAD_BYTES: usize = 128 << 10;
+
+/// Bytes from a stream; those from `start` to `end` have arrived and were not handed out.
+#[derive(Debug)]
+pub(crate) struct Input<R> {
+    stream: R,
+    memory: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl<R: Read> Input<R> {
+    pub(crate) fn new(stream: R) -> Self {
+        Self { stream, memory: vec![0; 2 * AHEAD_BYTES], start: 0, end: 0 }
+    }
+
+    /// Whether so many bytes can be had without waiting.
+    pub(crate) fn has(&self, bytes: usize) -> bool {
+        self.end - self.start >= bytes
+    }
+
+    /// Waits until so many bytes are there; `false`: the stream ended right here.
+    ///
+    /// Errors: the connection broke, or ended with fewer bytes.
+    pub(crate) fn fill(&mut self, bytes: usize) -> io::Result<bool> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        if self.start + bytes + AHEAD_BYTES > self.memory.len() {
+            self.memory.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            let needed = bytes + AHEAD_BYTES;
+            if self.memory.len() < needed {
+                self.memory.resize(needed, 0);
+            }
+        }
+        // Not to the end of the memory: what is read far ahead would have to be moved to the front.
+        let until = self.start + bytes + AHEAD_BYTES;
+        while !self.has(bytes) {
+            match self.stream.read(&mut self.memory[self.end..until]) {
+                Ok(0) if self.start == self.end => return Ok(false),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The next so many bytes, which must be there.
+    pub(crate) fn next(&self, bytes: usize) -> &[u8] {
+        &self.memory[self.start..self.start + bytes]
+    }
+
+    /// They are done with.
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        self.start += bytes;
+    }
+
+    /// Skips so many bytes, also those that have yet to arrive.
+    pub(crate) fn discard(&mut self, mut bytes: usize) -> io::Result<()> {
+        while bytes > 0 {
+            let step = bytes.min(AHEAD_BYTES);
+            if !self.has(step) && !self.fill(step)? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.consume(step);
+            bytes -= step;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands out what it holds in pieces of changing size.
+    struct Drip<'a>(&'a [u8], usize);
+
+    impl Read for Drip<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.1 = self.1 * 7 % 1009 + 1;
+            let bytes = self.1.min(self.0.len()).min(into.len());
+            let (now, later) = self.0.split_at(bytes);
+            into[..bytes].copy_from_slice(now);
+            self.0 = later;
+            Ok(bytes)
+        }
+    }
+
+    #[test]
+    fn pieces_of_any_size_come_whole() {
+        let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
+        let mut input = Input::new(Drip(&data, 1));
+        let mut at = 0;
+        for bytes in [28, 4096, 28, 1 << 20, 28, 300_000, 512].into_iter().cycle() {
+            if at + bytes > data.len() {
+                break;
+            }
+            assert!(input.fill(bytes).unwrap());
+            assert_eq!(input.next(bytes), &data[at..at + bytes], "at {at}");
+            input.consume(bytes);
+            at += bytes;
+        }
+        input.discard(data.len() - at).unwrap();
+        assert!(!input.fill(1).unwrap());
+    }
+
+    #[test]
+    fn an_end_in_the_middle_is_an_error() {
+        let mut input = Input::new(Drip(&[0; 27], 1));
+        assert_eq!(input.fill(28).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let mut input = Input::new(Drip(&[0; 500_000], 1));
+        assert_eq!(input.discard(500_001).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

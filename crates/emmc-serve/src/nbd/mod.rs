@@ -1,0 +1,214 @@
+//! NBD: a card's areas as network block devices, newstyle fixed.
+//!
+//! `wire` and `option` are bytes and nothing else; `handshake` agrees on an export; `session` reads requests, `execute` does
+//! them in the model, `outbox` sends each reply when the card would have been done. One thread a client, and a second one
+//! once a reply of its has to wait. User page: docs/serve-nbd.md.
+//! Absent on purpose: TLS, extended headers, `NBD_CMD_CACHE`; RPMB, which is no block device.
+
+pub mod buffer;
+mod execute;
+mod handshake;
+mod input;
+pub mod option;
+mod outbox;
+mod session;
+mod socket;
+pub mod wire;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+pub use self::handshake::HandshakeError;
+pub use self::session::{SessionError, session};
+pub use self::socket::Listen;
+
+use self::outbox::Outbox;
+use self::socket::{Listener, Stream};
+use crate::block::Block;
+
+/// More clients than this at once are turned away: each may hold 100 MiB.
+const CLIENTS_MAX: usize = 64;
+/// How long replies that wait are waited for when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum NbdError {
+    /// The address is taken, or not ours; the socket cannot be made.
+    #[error("cannot listen at {listen}: {source}")]
+    Listen {
+        /// Where.
+        listen: Listen,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The system has no more threads or descriptors.
+    #[error("cannot start the NBD server: {0}")]
+    Start(#[source] io::Error),
+}
+
+/// A running server. It stops when dropped.
+#[derive(Debug)]
+pub struct NbdServer {
+    local: Listen,
+    clients: Arc<Clients>,
+    /// Closing it ends the wait for clients.
+    wake: Option<UnixStream>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+/// Serves the areas of a card to any number of clients.
+///
+/// Errors: it cannot listen there.
+pub fn serve(block: Arc<dyn Block>, listen: &Listen) -> Result<NbdServer, NbdError> {
+    let listener = Listener::bind(listen).map_err(|source| NbdError::Listen { listen: listen.clone(), source })?;
+    let local = listener.local().map_err(NbdError::Start)?;
+    let (wake, woken) = UnixStream::pair().map_err(NbdError::Start)?;
+    let clients = Arc::new(Clients::default());
+    let acceptor = {
+        let clients = Arc::clone(&clients);
+        let accept = move || accept(&listener, &woken, &block, &clients);
+        thread::Builder::new().name("nbd-accept".into()).spawn(accept).map_err(NbdError::Start)?
+    };
+    Ok(NbdServer { local, clients, wake: Some(wake), acceptor: Some(acceptor) })
+}
+
+impl NbdServer {
+    /// Where it listens: with the port that the system chose.
+    pub fn local(&self) -> &Listen {
+        &self.local
+    }
+
+    /// Takes no more clients and no more requests, lets replies that wait go out, and ends.
+    ///
+    /// A client that does not take its replies, or whose card is busy for more than 5 s, is cut off.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.wake = None;
+        if let Some(acceptor) = self.acceptor.take() {
+            // A panic there was printed when it happened; there is nobody else to tell.
+            let _ = acceptor.join();
+        }
+        self.clients.end();
+    }
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[derive(Debug, Default)]
+struct Clients {
+    connected: Mutex<BTreeMap<u64, Arc<Client>>>,
+    left: Condvar,
+    ending: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: Stream,
+    outbox: Outbox<Stream>,
+}
+
+impl Clients {
+    fn connected(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) {
+        self.ending.store(true, Ordering::SeqCst);
+        let connected = self.connected();
+        connected.values().for_each(|client| client.stream.shutdown(Shutdown::Read));
+        let waited = self.left.wait_timeout_while(connected, GRACE, |connected| !connected.is_empty());
+        let connected = waited.unwrap_or_else(PoisonError::into_inner).0;
+        for client in connected.values() {
+            client.outbox.abandon();
+            client.stream.shutdown(Shutdown::Both);
+        }
+        let gone = self.left.wait_while(connected, |connected| !connected.is_empty());
+        drop(gone);
+    }
+}
+
+/// Takes clients until the other end of `woken` is closed.
+fn accept(listener: &Listener, woken: &UnixStream, block: &Arc<dyn Block>, clients: &Arc<Clients>) {
+    for number in 0.. {
+        let mut waits = [PollFd::new(listener, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
+        match poll(&mut waits, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return eprintln!("nbd: no more clients are taken: {error}"),
+            Ok(_) => {}
+        }
+        if !waits[1].revents().is_empty() {
+            return;
+        }
+        match listener.accept() {
+            Ok(stream) => {
+                if let Err(error) = admit(number, stream, block, clients) {
+                    eprintln!("nbd: client {number}: {error}");
+                }
+            }
+            // It was there and is not any more.
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return eprintln!("nbd: no more clients are taken: {error}"),
+        }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted | ConnectionReset)
+}
+
+/// Starts the client's thread.
+fn admit(number: u64, stream: Stream, block: &Arc<dyn Block>, clients: &Arc<Clients>) -> io::Result<()> {
+    let mut connected = clients.connected();
+    if connected.len() >= CLIENTS_MAX {
+        return Err(io::Error::other(format!("turned away: there are {CLIENTS_MAX} already")));
+    }
+    let input = stream.try_clone()?;
+    let client = Arc::new(Client { outbox: Outbox::new(stream.try_clone()?), stream });
+    let (block, registry) = (Arc::clone(block), Arc::clone(clients));
+    let its_own = Arc::clone(&client);
+    thread::Builder::new().name(format!("nbd-{number}")).spawn(move || {
+        let leaving = Leaving { number, clients: &registry };
+        let end = session::run(&*block, input, &its_own.outbox);
+        // Both ends are closed only when nobody holds them.
+        its_own.stream.shutdown(Shutdown::Both);
+        match end {
+            // Cut off by us.
+            Err(_) if registry.ending.load(Ordering::SeqCst) => {}
+            Err(error) => eprintln!("nbd: client {number} dropped: {error}"),
+            Ok(()) => {}
+        }
+        drop(leaving);
+    })?;
+    connected.insert(number, client);
+    Ok(())
+}
+
+/// Takes a client off the list, also when its thread panics.
+struct Leaving<'a> {
+    number: u64,
+    clients: &'a Clients,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.clients.connected().remove(&self.number);
+        self.clients.left.notify_all();
+    }
+}

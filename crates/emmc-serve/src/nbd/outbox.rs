@@ -1,0 +1,247 @@
+//! Replies on their way out: those due now are written at once, the others when the card would have been done.
+//!
+//! Whoever reads requests writes what is due; a second thread, started with the first reply that has to wait, sleeps
+//! until the next one is due. Replies therefore overtake each other, as on a card with a queue.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, IoSlice, Write};
+use std::num::NonZeroU64;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant as Wall;
+
+/// So much may wait; then no more requests are read until some of it is gone. Unit: bytes.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+/// So many may wait.
+const WAITING_MAX: usize = 4096;
+/// Memory of gone replies that is kept for the next ones.
+const SPARE_MAX: usize = 64;
+/// Unit: bytes.
+const SPARE_BYTES_MAX: usize = 2 << 20;
+/// As many as one system call takes with ease.
+const BATCH_MAX: usize = 64;
+
+/// A connection's replies.
+#[derive(Debug)]
+pub(crate) struct Outbox<W> {
+    stream: Mutex<W>,
+    waiting: Mutex<Waiting>,
+    /// There is an earlier one, or the end.
+    changed: Condvar,
+    /// There is room.
+    room: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The earliest on top; of two due together the one that came first.
+    replies: BinaryHeap<Reverse<(Wall, u64, Vec<u8>)>>,
+    bytes: usize,
+    count: u64,
+    spare: Vec<Vec<u8>>,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum End {
+    #[default]
+    Open,
+    /// What waits is still sent.
+    Draining,
+    /// It is not: the connection is gone, or the server.
+    Abandoned,
+}
+
+impl<W: Write> Outbox<W> {
+    pub(crate) fn new(stream: W) -> Self {
+        Self { stream: Mutex::new(stream), waiting: Mutex::default(), changed: Condvar::new(), room: Condvar::new() }
+    }
+
+    /// Writes replies that are due.
+    pub(crate) fn write(&self, replies: &[u8]) -> io::Result<()> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(replies)
+    }
+
+    /// Keeps a reply until it is due; waits if too many do already.
+    ///
+    /// Errors: the connection is gone.
+    pub(crate) fn later(&self, due: Wall, reply: &[u8]) -> io::Result<()> {
+        let mut waiting = self.waiting();
+        while waiting.end == End::Open
+            && !waiting.replies.is_empty()
+            && (waiting.bytes + reply.len() > WAITING_BYTES_MAX || waiting.replies.len() >= WAITING_MAX)
+        {
+            waiting = self.room.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        if waiting.end == End::Abandoned {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let mut memory = waiting.spare.pop().unwrap_or_default();
+        memory.extend_from_slice(reply);
+        waiting.bytes += memory.len();
+        waiting.count += 1;
+        let earliest = waiting.replies.peek().is_none_or(|Reverse((next, ..))| due < *next);
+        let count = waiting.count;
+        waiting.replies.push(Reverse((due, count, memory)));
+        drop(waiting);
+        if earliest {
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Sends what becomes due until [`Self::close`] and nothing waits, or [`Self::abandon`].
+    pub(crate) fn send_when_due(&self) {
+        // The kernel may let a thread sleep 50 us too long, which is as long as a fast card takes. Without leave to
+        // change that, replies are late by so much, and the stats say so.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut batch: Vec<Vec<u8>> = Vec::with_capacity(BATCH_MAX);
+        while self.wait(&mut batch) {
+            let written = {
+                let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+                write_all(&mut *stream, &batch)
+            };
+            if written.is_err() {
+                self.abandon();
+            }
+            let mut waiting = self.waiting();
+            for mut memory in batch.drain(..) {
+                waiting.bytes = waiting.bytes.saturating_sub(memory.len());
+                memory.clear();
+                if waiting.spare.len() < SPARE_MAX && memory.capacity() <= SPARE_BYTES_MAX {
+                    waiting.spare.push(memory);
+                }
+            }
+            drop(waiting);
+            self.room.notify_one();
+        }
+    }
+
+    /// Sleeps until replies are due and takes them; `false`: there will be none.
+    fn wait(&self, batch: &mut Vec<Vec<u8>>) -> bool {
+        let mut waiting = self.waiting();
+        loop {
+            let due = waiting.replies.peek().map(|Reverse((due, ..))| *due);
+            waiting = match (waiting.end, due) {
+                (End::Abandoned, _) | (End::Draining, None) => return false,
+                (End::Open, None) => self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                (_, Some(due)) => {
+                    let now = Wall::now();
+                    if due <= now {
+                        waiting.take_due(now, batch);
+                        return true;
+                    }
+                    let woken = self.changed.wait_timeout(waiting, due - now);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// No more replies will come; what waits is still sent.
+    pub(crate) fn close(&self) {
+        let mut waiting = self.waiting();
+        if waiting.end == End::Open {
+            waiting.end = End::Draining;
+        }
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
+    /// Forgets what waits.
+    pub(crate) fn abandon(&self) {
+        let mut waiting = self.waiting();
+        waiting.end = End::Abandoned;
+        waiting.replies.clear();
+        waiting.bytes = 0;
+        drop(waiting);
+        self.changed.notify_one();
+        self.room.notify_one();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn take_due(&mut self, now: Wall, batch: &mut Vec<Vec<u8>>) {
+        while batch.len() < BATCH_MAX && self.replies.peek().is_some_and(|Reverse((due, ..))| *due <= now) {
+            batch.extend(self.replies.pop().map(|Reverse((.., reply))| reply));
+        }
+    }
+}
+
+/// All of them, in as few system calls as the stream allows.
+fn write_all(stream: &mut impl Write, batch: &[Vec<u8>]) -> io::Result<()> {
+    if let [only] = batch {
+        return stream.write_all(only);
+    }
+    let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|reply| IoSlice::new(reply)).collect();
+    let mut slices = &mut slices[..];
+    while !slices.is_empty() {
+        match stream.write_vectored(slices) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut slices, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn replies_leave_in_the_order_they_are_due() {
+        let outbox = Outbox::new(Vec::new());
+        let now = Wall::now();
+        let after = |millis| now + Duration::from_millis(millis);
+        for (millis, reply) in [(9, b"d"), (3, b"b"), (1, b"a"), (3, b"c")] {
+            outbox.later(after(millis), reply).unwrap();
+        }
+        outbox.close();
+        outbox.send_when_due();
+        assert!(Wall::now() >= after(9));
+        assert_eq!(outbox.stream.into_inner().unwrap(), b"abcd");
+    }
+
+    #[test]
+    fn what_is_abandoned_is_not_waited_for() {
+        let outbox = Outbox::new(Vec::new());
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| outbox.send_when_due());
+            outbox.later(Wall::now() + Duration::from_secs(3600), b"never").unwrap();
+            outbox.abandon();
+            sender.join().unwrap();
+        });
+        assert_eq!(outbox.later(Wall::now(), b"late").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert!(outbox.stream.into_inner().unwrap().is_empty());
+    }
+
+    /// A stream that takes a few bytes at a time.
+    struct Narrow(Vec<u8>);
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.len().min(3);
+            self.0.extend_from_slice(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn short_writes_lose_nothing() {
+        let mut stream = Narrow(Vec::new());
+        write_all(&mut stream, &[b"first".to_vec(), b"second".to_vec(), b"third".to_vec()]).unwrap();
+        assert_eq!(stream.0, b"firstsecondthird");
+    }
+}

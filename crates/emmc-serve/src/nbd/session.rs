@@ -1,0 +1,159 @@
+//! One client from greeting to goodbye, over any pair of byte streams.
+//!
+//! The thread that reads a request does it in the model at once, so that the card meets requests when they arrive and in
+//! their order. What the model says is already done is answered by the same thread, together with whatever else has
+//! arrived meanwhile; the rest goes to the `Outbox`.
+
+use std::io::{self, Read, Write};
+use std::thread;
+use std::time::Instant as Wall;
+
+use super::buffer::Buffer;
+use super::execute::Executor;
+use super::handshake::{HandshakeError, PAYLOAD_BYTES_MAX, haggle};
+use super::input::Input;
+use super::outbox::Outbox;
+use super::wire::{BadMagic, Command, REQUEST_BYTES, Request};
+use crate::block::{Block, Export};
+
+/// Replies are written when there are so many, also while more requests are at hand. Unit: bytes.
+const COALESCED_BYTES_MAX: usize = 128 << 10;
+
+/// Why a client was dropped.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// It did not get as far as an export.
+    #[error("haggling: {0}")]
+    Handshake(#[from] HandshakeError),
+    /// The connection broke.
+    #[error("the connection: {0}")]
+    Io(#[from] io::Error),
+    /// The stream is out of step.
+    #[error(transparent)]
+    Request(#[from] BadMagic),
+}
+
+/// Serves one client until it says goodbye or is gone.
+///
+/// Errors: the client broke the protocol so that nothing can be made of what follows, or its connection broke.
+pub fn session<W: Write + Send>(block: &dyn Block, input: impl Read, output: W) -> Result<(), SessionError> {
+    run(block, input, &Outbox::new(output))
+}
+
+pub(crate) fn run<W: Write + Send>(
+    block: &dyn Block,
+    mut input: impl Read,
+    outbox: &Outbox<W>,
+) -> Result<(), SessionError> {
+    let exports: Vec<Export> = block.exports();
+    let Some(agreed) = haggle(&exports, &mut input, &mut Direct(outbox))? else { return Ok(()) };
+    let mut session = Session {
+        executor: Executor::new(block, agreed),
+        input: Input::new(input),
+        replies: Buffer::default(),
+        outbox,
+    };
+    thread::scope(|scope| {
+        let mut has_sender = false;
+        let end = session.transmit(&mut |due, reply| {
+            if !has_sender {
+                thread::Builder::new().name("nbd-replies".into()).spawn_scoped(scope, || outbox.send_when_due())?;
+                has_sender = true;
+            }
+            outbox.later(due, reply)
+        });
+        match end {
+            Ok(()) => outbox.close(),
+            Err(_) => outbox.abandon(),
+        }
+        end
+    })
+}
+
+struct Session<'a, R, W> {
+    executor: Executor<'a>,
+    input: Input<R>,
+    /// Those that are due.
+    replies: Buffer,
+    outbox: &'a Outbox<W>,
+}
+
+impl<R: Read, W: Write> Session<'_, R, W> {
+    /// Takes requests until the client says goodbye or closes its side.
+    fn transmit(&mut self, later: &mut dyn FnMut(Wall, &[u8]) -> io::Result<()>) -> Result<(), SessionError> {
+        while self.arrived(REQUEST_BYTES)? {
+            let mut header = [0; REQUEST_BYTES];
+            header.copy_from_slice(self.input.next(REQUEST_BYTES));
+            self.input.consume(REQUEST_BYTES);
+            let request = match Request::decode(&header) {
+                Ok(Request { command: Command::Disconnect, .. }) => break,
+                Ok(request) => request,
+                Err(error) => {
+                    // What was done before the stream got out of step is still answered.
+                    self.write_replies()?;
+                    return Err(error.into());
+                }
+            };
+            self.serve(&request, later)?;
+            if self.replies.length() >= COALESCED_BYTES_MAX {
+                self.write_replies()?;
+            }
+        }
+        Ok(self.write_replies()?)
+    }
+
+    fn serve(
+        &mut self,
+        request: &Request,
+        later: &mut dyn FnMut(Wall, &[u8]) -> io::Result<()>,
+    ) -> Result<(), SessionError> {
+        let payload = if request.command == Command::Write { request.length as usize } else { 0 };
+        if payload > PAYLOAD_BYTES_MAX as usize {
+            self.write_replies()?;
+            self.input.discard(payload)?;
+            self.executor.refuse_as_too_long(request, &mut self.replies);
+            return Ok(());
+        }
+        if !self.arrived(payload)? {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        let start = self.replies.length();
+        let due = self.executor.execute(request, self.input.next(payload), &mut self.replies);
+        self.input.consume(payload);
+        if let Some(due) = due.filter(|due| *due > Wall::now()) {
+            later(due, self.replies.tail(start))?;
+            self.replies.truncate(start);
+        }
+        Ok(())
+    }
+
+    /// Sees to it that so many bytes are there; whoever has to wait for them first answers what is done.
+    fn arrived(&mut self, bytes: usize) -> io::Result<bool> {
+        if self.input.has(bytes) {
+            return Ok(true);
+        }
+        self.write_replies()?;
+        self.input.fill(bytes)
+    }
+
+    fn write_replies(&mut self) -> io::Result<()> {
+        if self.replies.length() > 0 {
+            self.outbox.write(self.replies.bytes())?;
+            self.replies.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The stream of an outbox, while there are no replies to requests yet.
+struct Direct<'a, W>(&'a Outbox<W>);
+
+impl<W: Write> Write for Direct<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

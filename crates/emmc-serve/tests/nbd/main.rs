@@ -1,0 +1,8 @@
+//! The NBD server with a client that goes to the edges, and with real clients.
+
+mod client;
+mod haggling;
+mod lifecycle;
+mod memory;
+mod real_clients;
+mod transmission;
