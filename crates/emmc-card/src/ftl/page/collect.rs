@@ -313,9 +313,14 @@ impl PageFtl {
     /// what is collected then must be copied.
     pub(super) fn background_urgency(&self) -> u8 {
         let free = self.pool.free();
+        let calm = u8::from(!self.failing.is_empty());
+        // First, as it is asked for with every status and seldom otherwise than so.
+        if free >= self.high_blocks.max(self.low_blocks + 1) {
+            return calm;
+        }
         let least = self.victims.iter().map(|block| self.map.valid_in(block)).min().unwrap_or(self.block_units);
-        if least == self.block_units || free >= self.high_blocks.max(self.low_blocks + 1) {
-            return u8::from(!self.failing.is_empty());
+        if least == self.block_units {
+            return calm;
         }
         match free {
             free if free > self.low_blocks => 1,
