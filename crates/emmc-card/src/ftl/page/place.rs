@@ -134,8 +134,10 @@ impl PageFtl {
             units.push((frontier.slots[slot], bytes));
         }
         let since = frontier.unsettled_since;
-        self.failing.push(frontier.block);
+        let block = frontier.block;
+        self.failing.push(block);
         frontier.leave();
+        let now = self.seal_failed(nand, block, now)?;
         // The spare comes now, so that there is a block to go on with; the block goes when it holds nothing any more.
         self.use_spare(nand);
         let mut done = now;

@@ -15,7 +15,7 @@ use crate::ftl::FtlError;
 use crate::ftl::gc::Victims;
 use crate::ftl::map::Map;
 use crate::ftl::trim_log::Trimmed;
-use crate::nand::{NO_UNIT, Nand, Soundness, Survey};
+use crate::nand::{NO_UNIT, Nand, NandError, Soundness, Survey};
 
 /// In the stamp of a block of copies that recovery made; the rest is the page of its seal.
 const COPIES: u32 = 1 << 30;
@@ -207,6 +207,21 @@ impl PageFtl {
         Ok(done)
     }
 
+    /// A program failed in a block of copies: those that are in it count from now on, for what they were copied from may
+    /// give way to the rest of them.
+    pub(super) fn seal_failed(&mut self, nand: &mut Nand, block: u32, mut now: Instant) -> Result<Instant, FtlError> {
+        let padding = vec![NO_UNIT; self.geometry.units_per_page as usize];
+        while nand.stamp(block).is_some_and(|stamp| is_unsealed(nand, block, stamp)) {
+            match nand.program(block, nand.block(block).next_page, &padding, None, now) {
+                Ok(programmed) => now = now.max(programmed),
+                Err(NandError::ProgramFailed { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.stats.padding_units += u64::from(self.geometry.units_per_page);
+        }
+        Ok(now)
+    }
+
     /// Collecting takes a block to copy to: where none is free, the emptiest give way to what is begun.
     fn make_recovery_room(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
         while self.pool.free() == 0 {
@@ -264,9 +279,14 @@ impl PageFtl {
     }
 }
 
+/// Whether a block of copies was left before its seal was begun.
+fn is_unsealed(nand: &Nand, block: u32, stamp: u32) -> bool {
+    stamp & COPIES != 0 && nand.block(block).next_page <= stamp & !COPIES
+}
+
 /// Copies that a recovery made before it was cut add nothing: what they were copied from is still there.
 fn leave_out_unsealed(nand: &Nand, survey: &mut Survey) {
-    let unsealed = |block: u32, stamp: u32| stamp & COPIES != 0 && nand.block(block).next_page <= stamp & !COPIES;
+    let unsealed = |block: u32, stamp: u32| is_unsealed(nand, block, stamp);
     let blocks = survey.blocks.iter().filter(|found| found.stamp.is_some_and(|stamp| unsealed(found.block, stamp)));
     let blocks: BTreeSet<u32> = blocks.map(|found| found.block).collect();
     survey.pages.retain(|found| !blocks.contains(&found.block));

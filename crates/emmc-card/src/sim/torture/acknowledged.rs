@@ -23,6 +23,7 @@ pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ftl::TrimKind;
     use emmc_units::Instant;
 
     fn cut(at: u64, pair_hit: bool) -> Cut {
@@ -74,6 +75,23 @@ mod tests {
         assert!(check(&history, &Seen::Stamp(2), cut(50, false)).is_ok());
         for other in [Seen::Stamp(3), Seen::Stamp(1), Seen::Uncorrectable] {
             assert!(check(&history, &other, cut(50, false)).is_err(), "{other:?}");
+        }
+    }
+
+    /// A sector that is mapped with one that was written without reliability lies on the same page, whatever it holds.
+    #[test]
+    fn what_was_found_is_as_firm_as_its_last_copy() {
+        for (again, at_risk) in [(None, false), (Some(Durability::Reliable), false), (Some(Durability::Flash), true)] {
+            let mut history = History::new();
+            history.push(Deed::Trim(TrimKind::Trim), 0);
+            history.acknowledge(Instant(10));
+            if let Some(durability) = again {
+                history.push_again(durability);
+                history.acknowledge(Instant(20));
+            }
+            history.settle(&Seen::Stamp(0), Instant(35));
+            assert_eq!(check(&history, &Seen::Uncorrectable, cut(50, true)).is_ok(), at_risk, "{again:?}");
+            assert!(check(&history, &Seen::Uncorrectable, cut(50, false)).is_err(), "{again:?}");
         }
     }
 }

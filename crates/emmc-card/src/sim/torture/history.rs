@@ -135,9 +135,16 @@ impl History {
             self.events = vec![Event::found(0, true)];
             return;
         };
-        let firm = self.events.iter().any(|event| event.stamp == stamp && event.is_firm(at));
         (self.loose, self.lost) = (loose, false);
-        self.events = vec![Event::found(stamp, !firm)];
+        self.events = vec![Event::found(stamp, !self.is_firm(stamp, at))];
+    }
+
+    /// Whether no pair may damage what `stamp` made of it: not where that was written again since, with others that are
+    /// mapped with it, and without reliability.
+    fn is_firm(&self, stamp: u64, at: Instant) -> bool {
+        let unreliable = |deed| matches!(deed, Deed::Write(Durability::Flash | Durability::Buffered));
+        let mut made = self.events.iter().rev().filter(|event| event.stamp == stamp);
+        made.find(|event| event.is_firm(at) || unreliable(event.deed)).is_some_and(|event| event.is_firm(at))
     }
 }
 
