@@ -6,10 +6,12 @@ mod image;
 mod machine;
 mod options;
 mod packages;
+mod programs;
 mod qemu;
 mod rig;
 mod run;
 mod server;
+mod test;
 mod tree;
 mod trial;
 
@@ -22,7 +24,8 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     match args {
         ["build", options @ ..] => build(options),
         ["run", options @ ..] => run::run(options),
-        _ => bail!("guest: expected build or run (docs/guest.md)"),
+        ["test", rest @ ..] => test::run(rest),
+        _ => bail!("guest: expected build, run or test (docs/guest.md)"),
     }
 }
 

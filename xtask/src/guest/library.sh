@@ -38,7 +38,7 @@ fail() {
 # Waits until a block device is there: the kernel finds the card in its own time.
 wait_card() {
     tries=0
-    while [ ! -b "/dev/${1:-mmcblk0}" ]; do
+    while [ ! -b "/dev/${1:-mmcblk0}" ] || [ ! -e /sys/kernel/debug/mmc0/mmc0:0001/ext_csd ]; do
         tries=$((tries + 1))
         [ "$tries" -lt 3000 ] || { dmesg | tail -n 40; fail "no /dev/${1:-mmcblk0}"; }
         usleep 10000

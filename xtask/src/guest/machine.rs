@@ -26,7 +26,7 @@ pub(crate) struct Setup<'a> {
     /// Variables that the script finds, each as `NAME=value`.
     pub(crate) environment: &'a [String],
     /// Programs that the script finds in /guest, by name.
-    pub(crate) programs: &'a [(&'a str, &'a Path)],
+    pub(crate) programs: &'a [(&'a str, PathBuf)],
     pub(crate) memory_mib: u32,
     /// Further arguments for QEMU.
     pub(crate) qemu: &'a [OsString],

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, bail};
 
 use crate::guest::server::{Controller, Emmclab};
-use crate::guest::{options, rig, trial};
+use crate::guest::{options, programs, rig, trial};
 
 /// Runs it; the script's exit status.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
@@ -15,6 +15,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     let rig = rig::ready()?;
     let is_ours = options.controller.is_some_and(|controller| controller != Controller::Qemu);
     let emmclab = if is_ours { Some(Emmclab::build()?) } else { None };
-    let outcome = trial::run(&rig, emmclab.as_ref(), &options, &script, &[])?;
+    let programs = programs::needed(&script)?;
+    let outcome = trial::run(&rig, emmclab.as_ref(), &options, &script, &programs)?;
     outcome.status.context("the guest stopped before the script ended")
 }

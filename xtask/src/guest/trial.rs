@@ -59,7 +59,7 @@ pub(crate) fn run(
     emmclab: Option<&Emmclab>,
     options: &Options,
     script: &str,
-    programs: &[(&str, &Path)],
+    programs: &[(&str, PathBuf)],
 ) -> anyhow::Result<Outcome> {
     let folder = Folder::new()?;
     let card = options.card.clone().unwrap_or_else(|| folder.path.join("card"));

@@ -10,7 +10,7 @@ const ORDER: [&[&str]; 7] = [
     &["emmc-trace", "emmc-card", "emmc-host", "emmc-workload", "emmc-analysis"],
     &["emmc-report"],
     &["emmc-linux", "emmc-serve"],
-    &["emmclab", "emmc-compare"],
+    &["emmclab", "emmc-compare", "emmc-guest"],
 ];
 
 const MSRV: &str = "1.85";

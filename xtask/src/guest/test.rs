@@ -1,0 +1,139 @@
+//! `cargo xtask guest test`: the guest scripts of the repository, each in the trials that its head asks for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, bail, ensure};
+
+use crate::guest::machine::Show;
+use crate::guest::rig::Rig;
+use crate::guest::server::Emmclab;
+use crate::guest::trial::Options;
+use crate::guest::{options, programs, rig, trial};
+use crate::metadata;
+
+/// The line in a script's head that asks for a trial, with its options behind it.
+const HEAD: &str = "# trial:";
+
+/// A script ends with this status where it cannot show anything; its last line says why.
+const SKIPPED: u8 = 77;
+
+/// A script in one of its trials.
+struct Test {
+    name: String,
+    script: String,
+    options: Options,
+    line: String,
+}
+
+enum Verdict {
+    Good,
+    Skipped(String),
+    Bad(String),
+}
+
+/// Runs those that are named, or all; 0 if none is bad.
+pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
+    let (common, names) = options::parse(args).context("guest test")?;
+    let tests = find(&metadata::workspace()?.root.join("xtask/guest"), &names)?;
+    let rig = rig::ready()?;
+    let emmclab = Emmclab::build()?;
+    let (mut good, mut skipped, mut bad) = (0, 0, 0);
+    for mut test in tests {
+        test.options.show = if common.show == Show::Console { Show::Console } else { Show::Nothing };
+        let start = Instant::now();
+        let verdict = judge(&rig, &emmclab, &test);
+        let seconds = start.elapsed().as_secs_f64();
+        let title = format!("guest test {} ({}) ... ", test.name, test.line);
+        match verdict {
+            Verdict::Good => {
+                good += 1;
+                println!("{title}ok ({seconds:.1} s)");
+            }
+            Verdict::Skipped(why) => {
+                skipped += 1;
+                println!("{title}SKIPPED: {why}");
+            }
+            Verdict::Bad(why) => {
+                bad += 1;
+                println!("{title}FAILED ({seconds:.1} s)\n{why}");
+            }
+        }
+    }
+    println!("guest tests: {good} passed, {bad} failed, {skipped} skipped");
+    Ok(u8::from(bad > 0))
+}
+
+fn judge(rig: &Rig, emmclab: &Emmclab, test: &Test) -> Verdict {
+    let result = programs::needed(&test.script)
+        .and_then(|programs| trial::run(rig, Some(emmclab), &test.options, &test.script, &programs));
+    match result {
+        Ok(outcome) => match outcome.status {
+            Some(0) => Verdict::Good,
+            Some(SKIPPED) => Verdict::Skipped(outcome.output.lines().last().unwrap_or("it does not say why").into()),
+            status => Verdict::Bad(format!("{}(exit status {status:?})", outcome.output)),
+        },
+        Err(error) => Verdict::Bad(format!("{error:#}")),
+    }
+}
+
+/// The trials of the scripts in `folder`, in order of name.
+fn find(folder: &Path, names: &[String]) -> anyhow::Result<Vec<Test>> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .with_context(|| folder.display().to_string())?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "sh"))
+        .collect();
+    paths.sort();
+    let mut tests = Vec::new();
+    for path in &paths {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if names.is_empty() || names.contains(&name) {
+            let script = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            tests.append(&mut trials(folder, &name, &script)?);
+        }
+    }
+    for name in names {
+        ensure!(tests.iter().any(|test| test.name == *name), "no guest script {name:?} in {}", folder.display());
+    }
+    Ok(tests)
+}
+
+fn trials(folder: &Path, name: &str, script: &str) -> anyhow::Result<Vec<Test>> {
+    let mut tests = Vec::new();
+    for line in script.lines().filter_map(|line| line.strip_prefix(HEAD)) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (mut options, rest) = options::parse(&words).with_context(|| format!("{name}: {HEAD}{line}"))?;
+        ensure!(rest.is_empty(), "{name}: {HEAD}{line}: what is {rest:?}?");
+        // A profile beside the scripts.
+        if folder.join(&options.profile).is_file() {
+            options.profile = folder.join(&options.profile).to_string_lossy().into_owned();
+        }
+        tests.push(Test { name: name.into(), script: script.into(), options, line: words.join(" ") });
+    }
+    if tests.is_empty() {
+        bail!("{name}: no line {HEAD} asks for a trial");
+    }
+    Ok(tests)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_asks_for_trials_that_can_be_had() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest");
+        let tests = find(&folder, &[]).unwrap();
+        assert!(tests.iter().any(|test| test.name == "probe"), "no probe.sh among {} trials", tests.len());
+        for test in &tests {
+            let profile = Path::new(&test.options.profile);
+            assert!(profile.is_file() || !test.options.profile.contains('.'), "{}: {}", test.name, test.line);
+        }
+        assert!(find(&folder, &["no-such-script".into()]).is_err());
+        assert!(trials(&folder, "x", "echo\n").is_err());
+        assert!(trials(&folder, "x", "# trial: --other\n").is_err());
+    }
+}
