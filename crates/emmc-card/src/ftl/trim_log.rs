@@ -122,23 +122,52 @@ impl TrimLog {
         in_flash: &dyn Fn(u32) -> bool,
         now: Instant,
     ) -> Result<Instant, FtlError> {
-        self.busy_until = self.busy_until.max(now);
-        if self.active.is_none() {
-            self.move_on(nand, in_flash, &[])?;
-        }
+        let mut now = now;
         loop {
-            let Some(block) = self.active else { return Err(FtlError::WornOut) };
-            let has_room = nand.block(block).next_page < nand.pages_of(block) && !self.is_closed;
-            if has_room && nand.block(block).health == BlockHealth::Good {
-                let record = header(self.generation, u32::MAX, first, count, 0);
-                match self.program(nand, block, &record) {
-                    Ok(()) => return Ok(self.busy_until),
-                    Err(NandError::PowerLost) => return Err(FtlError::PowerLost),
-                    Err(_) => {}
-                }
+            if let Some(done) = self.try_append(nand, first, count, now)? {
+                return Ok(done);
             }
-            self.move_on(nand, in_flash, &[])?;
+            now = self.next_block(nand, in_flash, now)?;
         }
+    }
+
+    /// As [`TrimLog::append`], but `None` where [`TrimLog::next_block`] must be called first: what is in flash must then be
+    /// at no risk, for the trims before it are forgotten.
+    ///
+    /// Errors: [`FtlError::PowerLost`].
+    pub fn try_append(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        now: Instant,
+    ) -> Result<Option<Instant>, FtlError> {
+        let Some(block) = self.active else { return Ok(None) };
+        let has_room = nand.block(block).next_page < nand.pages_of(block) && !self.is_closed;
+        if !has_room || nand.block(block).health != BlockHealth::Good {
+            return Ok(None);
+        }
+        self.busy_until = self.busy_until.max(now);
+        let record = header(self.generation, u32::MAX, first, count, 0);
+        match self.program(nand, block, &record) {
+            Ok(()) => Ok(Some(self.busy_until)),
+            Err(NandError::PowerLost) => Err(FtlError::PowerLost),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Begins a block, with a checkpoint. `in_flash` as for [`TrimLog::append`].
+    ///
+    /// Errors: as [`TrimLog::append`].
+    pub fn next_block(
+        &mut self,
+        nand: &mut Nand,
+        in_flash: &dyn Fn(u32) -> bool,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        self.busy_until = self.busy_until.max(now);
+        self.move_on(nand, in_flash, &[])?;
+        Ok(self.busy_until)
     }
 
     /// Reads what is in flash, forgetting what is in memory. Call [`TrimLog::settle`] next.

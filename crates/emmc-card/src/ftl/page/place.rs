@@ -5,7 +5,7 @@ use emmc_units::Instant;
 use super::PageFtl;
 use super::frontier::NO_BLOCK;
 use crate::ftl::FtlError;
-use crate::nand::{NO_UNIT, Nand, NandError};
+use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
 
 impl PageFtl {
     /// Programs what waits at a frontier, padded to whole pages. Answers when it is in flash.
@@ -142,10 +142,13 @@ impl PageFtl {
         self.use_spare(nand);
         let mut done = now;
         let count = units.len();
-        for (index, (unit, bytes)) in units.into_iter().enumerate() {
+        for (index, (unit, bytes)) in units.iter().enumerate() {
+            let unit = *unit;
             if self.frontiers[role].is_exhausted() {
                 if let Err(error) = self.start_block(nand, role, done) {
-                    self.forget_lost(error, unit);
+                    if error == FtlError::WornOut {
+                        self.fall_back(nand, units[index..].iter().map(|&(unit, _)| unit));
+                    }
                     return Err(error);
                 }
                 self.frontiers[role].unsettled_since = since.min(self.epoch);
@@ -154,7 +157,7 @@ impl PageFtl {
             let physical = frontier.place(unit);
             if self.keeps_data {
                 let slot = (physical - frontier.base - frontier.start) as usize;
-                frontier.slot_bytes(slot, unit_bytes).copy_from_slice(&bytes);
+                frontier.slot_bytes(slot, unit_bytes).copy_from_slice(bytes);
             }
             let old = self.map.set(unit, physical);
             debug_assert_ne!(old, NO_UNIT, "it was placed before");
@@ -165,11 +168,37 @@ impl PageFtl {
         Ok(done)
     }
 
-    /// No block was left to place a unit again.
-    fn forget_lost(&mut self, error: FtlError, unit: u32) {
-        if error == FtlError::WornOut {
+    /// No block was left to place units again: the copies before them count, as they do after a power cut.
+    fn fall_back(&mut self, nand: &Nand, lost: impl Iterator<Item = u32>) {
+        for unit in lost {
             self.map.clear(unit);
+            if self.fresh.contains(&unit) {
+                continue;
+            }
+            if let Some(physical) = self.newest_copy(nand, unit) {
+                self.map.set(unit, physical);
+                let block = self.map.block_of(physical);
+                if self.victims.contains(block) {
+                    self.victims.remove(block);
+                    self.victims.insert(block, self.map.valid_in(block));
+                }
+            }
         }
+    }
+
+    /// Where the newest copy of a unit is that reads.
+    fn newest_copy(&self, nand: &Nand, unit: u32) -> Option<u32> {
+        let own = self.spec.blocks.iter().filter(|block| !self.log_blocks.contains(block));
+        let good = own.filter(|&&block| nand.block(block).health == BlockHealth::Good);
+        let copies = good.flat_map(|&block| {
+            let first = self.geometry.first_unit(block, 0);
+            (first..).zip(nand.spare(block)).filter(|&(_, &held)| held == unit).map(|(physical, _)| physical)
+        });
+        let ordered = copies.filter_map(|physical| {
+            let place = (self.geometry.block_of(physical), self.geometry.page_of(physical));
+            nand.order(place.0, place.1).map(|order| (order, physical))
+        });
+        ordered.max().map(|(_, physical)| physical)
     }
 
     fn use_spare(&mut self, nand: &Nand) {

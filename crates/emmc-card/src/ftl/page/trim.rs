@@ -48,8 +48,8 @@ impl PageFtl {
     /// Brings discards to the log. Before a block is erased: or else it might be the newest copy of a discarded unit that
     /// goes, and an older one that comes back.
     pub(super) fn log_discards(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
-        let discards = std::mem::take(&mut self.discards);
-        for (first, count) in discards {
+        // Each stays until it is recorded, for a block may have to be erased meanwhile.
+        while let Some(&(first, count)) = self.discards.first() {
             let mut at = first;
             while at < first + count {
                 // Units that are in flash again have been written since.
@@ -59,16 +59,32 @@ impl PageFtl {
                 }
                 at = (end..first + count).find(|&unit| !self.is_in_flash(unit)).unwrap_or(first + count);
             }
+            if self.discards.first() == Some(&(first, count)) {
+                self.discards.remove(0);
+            }
         }
         Ok(now)
     }
 
-    fn append(&mut self, nand: &mut Nand, first: u32, count: u32, now: Instant) -> Result<Instant, FtlError> {
-        let Some(mut log) = self.trim_log.take() else { return Ok(now) };
-        let done = log.append(nand, first, count, &|unit| self.is_in_flash(unit), now);
-        self.mend_log(nand, &mut log);
-        self.trim_log = Some(log);
-        done
+    fn append(&mut self, nand: &mut Nand, first: u32, count: u32, mut now: Instant) -> Result<Instant, FtlError> {
+        loop {
+            let Some(mut log) = self.trim_log.take() else { return Ok(now) };
+            let appended = log.try_append(nand, first, count, now);
+            self.mend_log(nand, &mut log);
+            self.trim_log = Some(log);
+            if let Some(done) = appended? {
+                return Ok(done);
+            }
+            // What was trimmed and written since must not be torn by what shares its word lines: its trim is forgotten.
+            for role in 0..self.frontiers.len() {
+                now = self.settle(nand, role, now)?;
+            }
+            let Some(mut log) = self.trim_log.take() else { return Ok(now) };
+            let begun = log.next_block(nand, &|unit| self.is_in_flash(unit), now);
+            self.mend_log(nand, &mut log);
+            self.trim_log = Some(log);
+            now = begun?;
+        }
     }
 
     /// A block of the log that went bad is replaced like any other.

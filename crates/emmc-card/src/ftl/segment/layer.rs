@@ -106,9 +106,7 @@ impl Ftl for SegmentFtl {
         let mut done = now;
         if kind == TrimKind::Trim {
             done = self.program_all(nand, now)?;
-            let map = &self.map;
-            let in_flash = |unit: u32| map.lookup(unit) != NO_UNIT && !range.contains(&unit);
-            done = self.trims.append(nand, first, count, &in_flash, done)?;
+            done = self.record_trim(nand, range.clone(), done)?;
         }
         for unit in range.clone() {
             self.map.clear(unit);

@@ -1,4 +1,4 @@
-//! Blocks: taken and erased, given back, retired.
+//! Blocks: taken and erased, given back, retired; and trims, which give up what is in them.
 
 use emmc_units::Instant;
 
@@ -107,5 +107,24 @@ impl SegmentFtl {
         }
         self.pool.give(block, nand.block(block).erase_count);
         Ok(done)
+    }
+
+    /// Makes a trim last. The units still lie where they lay.
+    pub(super) fn record_trim(
+        &mut self,
+        nand: &mut Nand,
+        range: std::ops::Range<u32>,
+        mut now: Instant,
+    ) -> Result<Instant, FtlError> {
+        loop {
+            if let Some(done) = self.trims.try_append(nand, range.start, range.end - range.start, now)? {
+                return Ok(done);
+            }
+            // What was trimmed and written since must not be torn by what shares its word lines: its trim is forgotten.
+            now = self.whole_lines(nand, now)?;
+            let map = &self.map;
+            let in_flash = |unit: u32| map.lookup(unit) != NO_UNIT && !range.contains(&unit);
+            now = self.trims.next_block(nand, &in_flash, now)?;
+        }
     }
 }
