@@ -9,3 +9,4 @@ pub mod block;
 pub mod clock;
 pub mod nbd;
 pub mod served;
+pub mod store;

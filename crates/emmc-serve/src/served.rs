@@ -1,11 +1,16 @@
-//! A card that is served: the card and its clock behind one lock, for any number of fronts.
+//! A card that is served: the card, its folder and its clock behind one lock, for any number of fronts.
 //!
 //! Fronts that speak commands use [`Served::with_card`]; fronts of block devices use it as a [`crate::block::Block`].
-//! Absent on purpose: threads of clients and protocols (the fronts), what the card does (`emmc_card`).
+//! Whatever the card did is on record in its folder before either returns, so that no client is told of what a restart
+//! would not find. Absent on purpose: threads of clients and protocols (the fronts), what the card does (`emmc_card`).
 
 mod access;
+mod idle;
 mod power;
+#[cfg(test)]
+mod tests;
 
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant as Wall;
 
@@ -14,6 +19,8 @@ use emmc_units::Instant;
 
 use crate::block::BlockError;
 use crate::clock::Clock;
+use crate::store::{Purpose, Store, StoreError};
+pub use idle::Idle;
 
 /// How a card is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,19 +48,67 @@ pub struct Served {
 #[derive(Debug)]
 struct Inner {
     card: Card,
+    /// Absent: the card is in memory only.
+    store: Option<Store>,
+    /// When a client was last served.
+    last_served: Instant,
+}
+
+impl Inner {
+    /// What the card did is on record from here on.
+    fn commit(&mut self, looks_closer: bool, now: Instant) -> Result<(), BlockError> {
+        let Some(store) = &mut self.store else { return Ok(()) };
+        store.commit(&mut self.card, looks_closer, now).map_err(|error| BlockError::Store(error.to_string()))
+    }
+
+    /// What could not be written before is, or nothing more is done.
+    fn catch_up(&mut self, now: Instant) -> Result<(), BlockError> {
+        let is_behind = self.store.as_ref().is_some_and(Store::is_behind);
+        if is_behind { self.commit(true, now) } else { Ok(()) }
+    }
 }
 
 impl Served {
-    /// Serves a card that is powered, from `now` of its time on.
+    /// Serves a card in memory that is powered, from `now` of its time on.
     pub fn new(card: Card, now: Instant, options: ServedOptions) -> Self {
+        Self::with_store(card, None, now, options)
+    }
+
+    /// Serves the card that is kept in a folder, from where it was; power comes on.
+    ///
+    /// Errors: no card, one in use, a damaged one; whatever the system says.
+    pub fn open(folder: &Path, options: ServedOptions) -> Result<Self, StoreError> {
+        let (mut store, mut card, off) = Store::open(folder, Purpose::Serve)?;
+        // A card that cannot come up says so to every client.
+        let now = card.power_on(off).unwrap_or(off);
+        store.begin(&mut card, now)?;
+        Ok(Self::with_store(card, Some(store), now, options))
+    }
+
+    fn with_store(card: Card, store: Option<Store>, now: Instant, options: ServedOptions) -> Self {
         let clock = Clock::new(now, options.dilation);
         let clock = if options.delays { clock } else { clock.without_delays() };
-        Self { inner: Mutex::new(Inner { card }), clock: Mutex::new(clock) }
+        Self { inner: Mutex::new(Inner { card, store, last_served: now }), clock: Mutex::new(clock) }
     }
 
     /// The card's time now.
     pub fn now(&self) -> Instant {
         self.clock().now()
+    }
+
+    /// How time goes by.
+    pub fn clock_now(&self) -> Clock {
+        *self.clock()
+    }
+
+    /// From now on the card's clock runs `dilation` times slower than the machine's.
+    pub fn set_dilation(&self, dilation: u32) {
+        self.clock().set_dilation(dilation);
+    }
+
+    /// From now on clients wait until the card is done, or not.
+    pub fn set_delays(&self, delays: bool) {
+        self.clock().set_delays(delays);
     }
 
     /// When the machine's clock gets where the card's shows `at`. `None`: now, because clients do not wait; the card's time
@@ -67,14 +122,38 @@ impl Served {
         None
     }
 
-    /// Does something with the card at the present instant; what it changed is kept before this returns.
+    /// Does something with the card at the present instant; what it changed is on record before this returns.
     ///
-    /// Errors: what was done could not be kept: the client must not be told that it was done.
+    /// Errors: the record could not be written: the client must not be told that anything was done.
     pub fn with_card<T>(&self, act: impl FnOnce(&mut Card, Instant) -> T) -> Result<T, BlockError> {
         let mut inner = self.inner();
         let now = self.now();
+        inner.catch_up(now)?;
+        inner.last_served = now;
+        inner.card.device_mut().nand_mut().passed(now);
         inner.card.handle_timeout(now);
-        Ok(act(&mut inner.card, now))
+        let answer = act(&mut inner.card, now);
+        inner.commit(true, now)?;
+        Ok(answer)
+    }
+
+    /// The end: all is brought to flash, power goes, the folder's state is written anew and the folder is given free.
+    /// Clients are told from now on that there is no power.
+    ///
+    /// Errors: whatever the system says; what was acknowledged is on record all the same.
+    pub fn finish(&self) -> Result<(), StoreError> {
+        let mut inner = self.inner();
+        let mut now = self.now();
+        let Inner { card, store, .. } = &mut *inner;
+        // A card without power, or worn out, has nothing to bring.
+        if let Ok(done) = card.device_mut().flush(now) {
+            now = now.max(done.done);
+        }
+        card.power_off(now);
+        match store.take() {
+            Some(store) => store.finish(card, now),
+            None => Ok(()),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

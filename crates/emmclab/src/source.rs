@@ -67,8 +67,8 @@ pub(crate) fn open_one(source: &str, sysroot: Option<&Path>) -> anyhow::Result<C
 #[cfg(feature = "sim")]
 fn open_virtual(source: &str, profile: &str) -> anyhow::Result<CardData> {
     let card = crate::virtual_card::Powered::named(profile)?;
-    let mut data = card.device.card_data(source);
-    for (argument, reply) in emmc_card::card::vendor_replies(&card.device) {
+    let mut data = card.card.device().card_data(source);
+    for (argument, reply) in emmc_card::card::vendor_replies(card.card.device()) {
         let format = VendorFormat::Reply { family: Some("micron".into()), argument: Some(argument) };
         data.reports.push(SavedReport { format, content: reply.to_vec() });
     }

@@ -1,17 +1,14 @@
 //! Virtual cards by name: a shipped profile, a profile's file, or a card that is kept in a folder.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
-use emmc_card::device::{Device, DeviceOptions};
+use anyhow::{Context, bail};
+use emmc_card::card::Card;
+use emmc_card::device::DeviceOptions;
 use emmc_card::nand::Keep;
 use emmc_card::profile::{Profile, shipped};
+use emmc_serve::store::{Purpose, STATE_FILE, Store};
 use emmc_units::Instant;
-
-/// The profile's file in a card's folder.
-pub(crate) const PROFILE_FILE: &str = "profile.toml";
-/// The state's file in a card's folder.
-pub(crate) const STATE_FILE: &str = "card.state";
 
 /// A profile as the user named it.
 pub(crate) struct NamedProfile {
@@ -24,9 +21,11 @@ pub(crate) struct NamedProfile {
 
 /// A virtual card that is switched on.
 pub(crate) struct Powered {
-    pub(crate) device: Device,
+    pub(crate) card: Card,
     /// The time of the card.
     pub(crate) now: Instant,
+    /// Its folder, if it has one and is worked on.
+    pub(crate) store: Option<Store>,
 }
 
 impl NamedProfile {
@@ -48,12 +47,12 @@ impl NamedProfile {
 
     /// A new card of it, aged as asked.
     pub(crate) fn make(&self, keep: Keep, seed: u64) -> anyhow::Result<Powered> {
-        let mut device = Device::new(self.profile.clone(), DeviceOptions { keep, seed })?;
+        let mut card = Card::new(self.profile.clone(), DeviceOptions { keep, seed })?;
         let mut now = Instant::START;
         if self.age > 0.0 {
-            now = device.age(self.age, now)?;
+            now = card.device_mut().age(self.age, now)?;
         }
-        Ok(Powered { device, now })
+        Ok(Powered { card, now, store: None })
     }
 }
 
@@ -72,12 +71,20 @@ pub(crate) fn is_folder(name: &str) -> bool {
 }
 
 impl crate::cli::SimCardArgs {
-    /// The card that was named; a new one remembers what `keep` says.
-    pub(crate) fn open(&self, keep: Keep, seed: u64) -> anyhow::Result<Powered> {
+    /// The card that was named, to be looked at; a new one remembers what `keep` says.
+    pub(crate) fn look(&self, keep: Keep, seed: u64) -> anyhow::Result<Powered> {
         match (&self.card, &self.profile) {
-            (Some(folder), _) => Powered::load(folder),
+            (Some(folder), _) => Powered::look(folder),
             (None, Some(profile)) => NamedProfile::open(profile)?.make(keep, seed),
             (None, None) => bail!("name a card's folder, or a profile with --profile"),
+        }
+    }
+
+    /// The same, to be worked on: a card in a folder is ours until it is stored.
+    pub(crate) fn open(&self, keep: Keep, seed: u64) -> anyhow::Result<Powered> {
+        match &self.card {
+            Some(folder) => Powered::open(folder),
+            None => self.look(keep, seed),
         }
     }
 }
@@ -85,29 +92,41 @@ impl crate::cli::SimCardArgs {
 impl Powered {
     /// What `sim:` names: a card's folder, or a profile of which a new card is made.
     pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
-        if is_folder(name) { Self::load(Path::new(name)) } else { NamedProfile::open(name)?.make(Keep::Nothing, 1) }
+        if is_folder(name) { Self::look(Path::new(name)) } else { NamedProfile::open(name)?.make(Keep::Nothing, 1) }
+    }
+
+    /// Switches a kept card on, of which nothing is written.
+    fn look(folder: &Path) -> anyhow::Result<Self> {
+        let (mut card, off) = Store::look(folder)?;
+        let now = card.device_mut().power_on(off)?;
+        Ok(Self { card, now, store: None })
     }
 
     /// Switches a kept card on.
-    pub(crate) fn load(folder: &Path) -> anyhow::Result<Self> {
-        let (profile, state) = files(folder);
-        ensure!(state.is_file(), "{}: no virtual card (expected {STATE_FILE} in it; see sim create)", folder.display());
-        let text = std::fs::read_to_string(&profile).with_context(|| format!("{}: cannot read", profile.display()))?;
-        let profile = Profile::from_toml(&text).with_context(|| profile.display().to_string())?;
-        let bytes = std::fs::read(&state).with_context(|| format!("{}: cannot read", state.display()))?;
-        let (mut device, off) = Device::from_image(profile, &bytes).with_context(|| state.display().to_string())?;
-        let now = device.power_on(off)?;
-        Ok(Self { device, now })
+    fn open(folder: &Path) -> anyhow::Result<Self> {
+        let (store, mut card, off) = Store::open(folder, Purpose::Simulate)?;
+        let now = card.device_mut().power_on(off)?;
+        Ok(Self { card, now, store: Some(store) })
     }
 
-    /// Brings everything to flash, switches the card off and keeps it.
-    pub(crate) fn store(mut self, folder: &Path) -> anyhow::Result<()> {
-        let now = self.device.flush(self.now)?.done;
-        let (_, state) = files(folder);
-        crate::save::write_whole(&state, &self.device.into_image(now), true)
+    /// Brings everything to flash, switches the card off and keeps it in its folder, if it was opened to be worked on.
+    pub(crate) fn store(mut self) -> anyhow::Result<()> {
+        let now = self.switch_off()?;
+        if let Some(store) = self.store {
+            store.finish(&mut self.card, now)?;
+        }
+        Ok(())
     }
-}
 
-fn files(folder: &Path) -> (PathBuf, PathBuf) {
-    (folder.join(PROFILE_FILE), folder.join(STATE_FILE))
+    /// Brings everything to flash, switches the card off and keeps it in a folder that is there.
+    pub(crate) fn create(mut self, folder: &Path, profile: &str) -> anyhow::Result<()> {
+        let now = self.switch_off()?;
+        Ok(Store::create(folder, profile, &self.card, now)?)
+    }
+
+    fn switch_off(&mut self) -> anyhow::Result<Instant> {
+        let now = self.card.device_mut().flush(self.now)?.done;
+        self.card.power_off(now);
+        Ok(now)
+    }
 }

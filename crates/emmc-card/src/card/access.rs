@@ -114,6 +114,16 @@ impl AccessRules {
         }
     }
 
+    /// One-time bits that were programmed.
+    pub(crate) fn burnt(&self) -> &[u8; EXT_CSD_BYTES] {
+        &self.burnt
+    }
+
+    /// Brings back which were.
+    pub(crate) fn set_burnt(&mut self, burnt: [u8; EXT_CSD_BYTES]) {
+        self.burnt = burnt;
+    }
+
     /// Takes back that one-time bits of a byte were programmed, and their value: settings that were never committed.
     pub(crate) fn unburn(&mut self, register: &mut [u8; EXT_CSD_BYTES], index: u8) {
         self.burnt[usize::from(index)] = 0;

@@ -11,6 +11,7 @@ use emmc_units::{Instant, Nanos};
 use super::access::Reset;
 use super::background::Background;
 use super::ffu::Firmware;
+use super::image::FeatureState;
 use super::interrupt::Busy;
 use super::legal::Phase;
 use super::packed::Packed;
@@ -83,6 +84,28 @@ fn is_feature(index: u8) -> bool {
             | BOOT_BUS_CONDITIONS
     ) || context::is_configuration(index)
         || partition::is_setting(index)
+}
+
+impl Features {
+    /// What survives power.
+    pub(crate) fn to_state(&self) -> FeatureState {
+        FeatureState {
+            rpmb_key: self.rpmb.key(),
+            rpmb_counter: self.rpmb.counter(),
+            firmware: self.firmware.installed(),
+            power_cycles: self.power.cycles,
+            unannounced: self.power.unannounced,
+            is_partitioned: self.is_partitioned,
+        }
+    }
+
+    /// Brings it back.
+    pub(crate) fn take_state(&mut self, state: FeatureState) {
+        self.rpmb.restore(state.rpmb_key, state.rpmb_counter);
+        self.firmware.restore(state.firmware);
+        self.power = PowerLog { cycles: state.power_cycles, unannounced: state.unannounced };
+        self.is_partitioned = state.is_partitioned;
+    }
 }
 
 impl From<Refused> for SwitchError {

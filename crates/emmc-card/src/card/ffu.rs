@@ -66,6 +66,18 @@ pub(crate) struct Firmware {
     installed: Option<[u8; 8]>,
 }
 
+impl Firmware {
+    /// The version that runs after the next reset.
+    pub(crate) fn installed(&self) -> Option<[u8; 8]> {
+        self.installed
+    }
+
+    /// Brings back which that is.
+    pub(crate) fn restore(&mut self, installed: Option<[u8; 8]>) {
+        *self = Self { installed, ..Self::default() };
+    }
+}
+
 /// Whether writes to FFU_ARG download firmware now.
 pub(crate) fn is_downloading(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
     ext_csd[usize::from(MODE_CONFIG)] == 1

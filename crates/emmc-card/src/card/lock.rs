@@ -59,6 +59,17 @@ impl Lock {
         self.locked
     }
 
+    /// The password; empty: there is none.
+    pub(crate) fn password(&self) -> &[u8] {
+        &self.password
+    }
+
+    /// Brings back the password, as power-up finds it.
+    pub(crate) fn set_password(&mut self, password: Vec<u8>) {
+        self.password = password;
+        self.reset();
+    }
+
     /// Power or reset: a card with a password comes up locked.
     pub(crate) fn reset(&mut self) {
         self.locked = !self.password.is_empty();

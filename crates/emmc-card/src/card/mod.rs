@@ -22,6 +22,7 @@ mod exception;
 mod features;
 mod ffu;
 mod identify;
+mod image;
 mod interrupt;
 mod legal;
 mod lock;
@@ -53,11 +54,12 @@ use emmc_units::{Instant, Nanos};
 
 use crate::device::{Area, Device, DeviceError, DeviceOptions, StorageError};
 use crate::ftl::FtlError;
-use crate::profile::Profile;
+use crate::profile::{Profile, RegisterImage};
 use access::AccessRules;
 use bus_mode::Interface;
 use erase::EraseSequence;
 use features::Features;
+use image::CardState;
 use legal::Phase;
 use lock::Lock;
 use sd::SdState;
@@ -65,6 +67,7 @@ use status::Status;
 use transfer::Transfer;
 
 pub use ffu::firmware_image;
+pub use image::Rest;
 pub use reply::{DataBlock, DataPhase, DataStatus, Reply};
 pub use vendor::vendor_replies;
 
@@ -97,6 +100,8 @@ pub struct Card {
     host_time: Option<Box<[u8]>>,
     features: Features,
     sd: SdState,
+    /// What is on record, where there is one.
+    recorded: Option<CardState>,
 }
 
 impl Card {
@@ -104,8 +109,12 @@ impl Card {
     ///
     /// Errors: a profile that breaks a rule.
     pub fn new(profile: Profile, options: DeviceOptions) -> Result<Self, DeviceError> {
-        let device = Device::new(profile, options)?;
-        let factory = device.kept().ext_csd;
+        Ok(Self::over(Device::new(profile, options)?))
+    }
+
+    /// A card over a device that is powered, from where a power-up leaves it.
+    fn over(device: Device) -> Self {
+        let factory = RegisterImage::new(device.profile()).ext_csd;
         let mut card = Self {
             kind: device.profile().kind,
             device,
@@ -126,9 +135,10 @@ impl Card {
             host_time: None,
             features: Features::default(),
             sd: SdState::default(),
+            recorded: None,
         };
         card.start(access::Reset::Power, Instant::START);
-        Ok(card)
+        card
     }
 
     /// What lies below the commands.

@@ -87,6 +87,16 @@ impl Rpmb {
         self.key.is_some()
     }
 
+    /// The key, which no host ever reads.
+    pub(crate) fn key(&self) -> Option<[u8; 32]> {
+        self.key
+    }
+
+    /// Brings back what survived power.
+    pub(crate) fn restore(&mut self, key: Option<[u8; 32]>, counter: u32) {
+        *self = Self { key, counter, ..Self::default() };
+    }
+
     /// Successful writes so far.
     pub(crate) fn counter(&self) -> u32 {
         self.counter

@@ -113,6 +113,18 @@ impl WriteProtect {
         if types { bytes.to_vec() } else { bytes[4..].to_vec() }
     }
 
+    /// What survives power: area, first sector, sectors, and the code of CMD31.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (Area, u64, u64, u8)> + '_ {
+        let kept = self.groups.iter().filter(|(_, protection)| **protection != Protection::PowerOn);
+        kept.map(|(&(area, first, sectors), protection)| (area, first, sectors, *protection as u8))
+    }
+
+    /// Brings back a run that survived.
+    pub(crate) fn keep(&mut self, area: Area, first: u64, sectors: u64, code: u8) {
+        let protection = if code == 1 { Protection::Temporary } else { Protection::Permanent };
+        self.groups.insert((area, first, sectors), protection);
+    }
+
     /// Power was cycled or the card reset by its pin.
     pub(crate) fn power_cycle(&mut self) {
         self.groups.retain(|_, protection| *protection != Protection::PowerOn);

@@ -1,30 +1,20 @@
-//! A device as bytes: what is left of it when power is off.
+//! A device as bytes: what of it survives power.
+//!
+//! Two parts: the flash, whose image is large and whose records say what came after, and the state, which is small and put
+//! on record whole whenever it has changed. Absent on purpose: the command level's part (`card::image`), and any file.
 
 use emmc_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::{Device, DeviceError, DeviceOptions};
-use crate::nand::{Keep, NandImage};
-use crate::profile::{Layout, Partitioning, Profile};
-
-/// What an image starts with; the number changes when its form does.
-const MAGIC: &[u8] = b"emmclab card 1\n";
-
-#[derive(Serialize, Deserialize)]
-struct DeviceImage {
-    seed: u64,
-    now: Instant,
-    worn_out: bool,
-    partitioning: Partitioning,
-    ext_csd: Vec<u8>,
-    nand: NandImage,
-}
+use super::{Device, DeviceError};
+use crate::nand::{BytesAre, Keep, NandImage, Payload};
+use crate::profile::{Layout, LayoutError, Partitioning};
 
 /// Why bytes are no image of a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// They are something else, or of another version.
-    #[error("expected \"emmclab card 1\" at byte 0: this is no state of a virtual card, or of another version")]
+    #[error("expected \"emmclab card 2\" at byte 0: this is no state of a virtual card, or of another version")]
     Magic,
     /// They are cut off or damaged.
     #[error("the state is damaged: {0}")]
@@ -32,49 +22,86 @@ pub enum ImageError {
     /// They are of a card of another profile.
     #[error("the state is of a card of another shape than profile {0}")]
     OtherShape(String),
+    /// The card's contents are kept elsewhere, and were not given.
+    #[error("the card has contents, which are kept beside its state and were not given")]
+    Contents,
     /// The profile makes no card.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
+/// What of a device survives power beside its flash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DeviceState {
+    worn_out: bool,
+    partitioning: Partitioning,
+    csd: [u8; 16],
+    ext_csd: Vec<u8>,
+}
+
+/// A device, with its flash.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DeviceImage {
+    pub(crate) seed: u64,
+    pub(crate) now: Instant,
+    nand: NandImage,
+}
+
+impl DeviceImage {
+    /// How much a device must keep that is to become this; `has_payload`: the bytes of the host are kept by the edge.
+    ///
+    /// Errors: they are, and are not given.
+    pub(crate) fn keep(&self, has_payload: bool) -> Result<Keep, ImageError> {
+        match self.nand.bytes_are() {
+            _ if has_payload => Ok(Keep::Data),
+            BytesAre::NotKept => Ok(Keep::Orders),
+            BytesAre::Here => Ok(Keep::Data),
+            BytesAre::Outside => Err(ImageError::Contents),
+        }
+    }
+}
+
 impl Device {
-    /// Switches power off at `now` and answers with what is left: everything that was in flash by then.
-    pub fn into_image(mut self, now: Instant) -> Vec<u8> {
-        self.power_off(now);
-        let image = DeviceImage {
-            seed: self.options.seed,
-            now,
-            worn_out: self.worn_out,
-            partitioning: self.partitioning,
-            ext_csd: self.registers.ext_csd.to_vec(),
-            nand: self.storage.nand.to_image(),
-        };
-        // Plain numbers into memory: nothing of it can fail.
-        let bytes = postcard::to_allocvec(&image).unwrap_or_default();
-        let mut out = MAGIC.to_vec();
-        out.extend(lz4_flex::compress_prepend_size(&bytes));
-        out
+    /// All of the flash, as if everything under way at `now` were done.
+    pub(crate) fn to_image(&self, now: Instant) -> DeviceImage {
+        DeviceImage { seed: self.options.seed, now, nand: self.storage.nand.to_image() }
     }
 
-    /// A card from its profile and what was left of it, without power; answers also when that was.
+    /// The rest of what survives power.
+    pub(crate) fn to_state(&self) -> DeviceState {
+        DeviceState {
+            worn_out: self.worn_out,
+            partitioning: self.partitioning,
+            csd: self.registers.csd,
+            ext_csd: self.registers.ext_csd.to_vec(),
+        }
+    }
+
+    /// A new device becomes what was left of one, and is without power; `records` came after the image.
     ///
-    /// Errors: no image, a damaged one, or one of another profile.
-    pub fn from_image(profile: Profile, bytes: &[u8]) -> Result<(Self, Instant), ImageError> {
-        let packed = bytes.strip_prefix(MAGIC).ok_or(ImageError::Magic)?;
-        let damaged = |error: &dyn std::fmt::Display| ImageError::Damaged(error.to_string());
-        let unpacked = lz4_flex::decompress_size_prepended(packed).map_err(|error| damaged(&error))?;
-        let image: DeviceImage = postcard::from_bytes(&unpacked).map_err(|error| damaged(&error))?;
-        let name = profile.name.clone();
-        let mut device = Self::new(profile, DeviceOptions { keep: Keep::Orders, seed: image.seed })?;
-        let other = || ImageError::OtherShape(name.clone());
+    /// Errors: an image or records of another card.
+    pub(crate) fn restore(
+        &mut self,
+        image: DeviceImage,
+        state: DeviceState,
+        records: &[&[u8]],
+        payload: Option<Box<dyn Payload>>,
+    ) -> Result<(), ImageError> {
+        let other = || ImageError::OtherShape(self.profile.name.clone());
         // The layers are laid out over flash that is still new; what they know is rebuilt when power comes on.
-        let layout = Layout::new(&device.profile, &image.partitioning, image.seed).map_err(|_| other())?;
-        device.storage.lay_out(&device.profile.ftl, &layout, Instant::START);
-        if !device.storage.nand.restore(image.nand) {
+        let layout = Layout::new(&self.profile, &state.partitioning, image.seed).map_err(|_: LayoutError| other())?;
+        self.storage.lay_out(&self.profile.ftl, &layout, Instant::START);
+        if !self.storage.nand.restore(image.nand) {
             return Err(other());
         }
-        device.registers.ext_csd = image.ext_csd.try_into().map_err(|_| damaged(&"EXT_CSD is not 512 bytes"))?;
-        (device.partitioning, device.worn_out, device.powered) = (image.partitioning, image.worn_out, false);
-        Ok((device, image.now))
+        if !records.iter().all(|records| self.storage.nand.replay_all(records)) {
+            return Err(ImageError::Damaged("a record names what the flash does not have".into()));
+        }
+        self.storage.nand.restored(payload);
+        let size = |_| ImageError::Damaged("EXT_CSD is not 512 bytes".into());
+        self.registers.ext_csd = state.ext_csd.try_into().map_err(size)?;
+        self.registers.csd = state.csd;
+        (self.partitioning, self.worn_out, self.powered) = (state.partitioning, state.worn_out, false);
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ use emmc_units::Instant;
 pub use bus::Bus;
 pub use health::{EraseCounts, Health};
 pub use image::ImageError;
+pub(crate) use image::{DeviceImage, DeviceState};
 pub use op::{Area, HostDone, StorageError, WriteFlags};
 
 use crate::ftl::{Durability, FtlError, TrimKind};

@@ -5,7 +5,7 @@ use emmc_units::{Instant, Nanos};
 use crate::ftl::FtlError;
 
 /// A hardware partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Area {
     /// The user data area.
     User,

@@ -1,17 +1,18 @@
-//! The flash as bytes, to be kept and brought back. Taken without power, so that nothing is under way.
+//! The flash as bytes, to be kept and brought back: with nothing under way, as if it had all been done.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::kept::{Kept, PageState};
+use super::kept::{Kept, NO_STAMP, PageState, page_index};
+use super::payload::{Content, Payload, Slots};
 use super::{Block, BlockHealth, CellMode, Counters, Keep, NO_UNIT, Nand};
 use crate::sim::Rng;
 
 /// Flash without its configuration.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NandImage {
-    blocks: Vec<BlockImage>,
+    blocks: Vec<WholeBlock>,
     counters: Counters,
     steps: u64,
     failing: Rng,
@@ -21,8 +22,20 @@ pub(crate) struct NandImage {
     kept: Option<KeptImage>,
 }
 
+/// Where the host's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum BytesAre {
+    /// Nowhere.
+    NotKept,
+    /// In the image.
+    Here,
+    /// In slots that the edge keeps.
+    Outside,
+}
+
+/// A block with all that is known of it.
 #[derive(Debug, Serialize, Deserialize)]
-struct BlockImage {
+pub(super) struct WholeBlock {
     erase_count: u32,
     endurance: u32,
     mode: CellMode,
@@ -30,35 +43,35 @@ struct BlockImage {
     next_page: u32,
     /// Spare area of what has been programmed, one more than the unit and 0 for none: small numbers stay short.
     spare: Vec<u32>,
+    stamp: u32,
+    unsound: bool,
+    /// By page, as far as it has been programmed; each order as what it is more than the one before.
+    states: Vec<u8>,
+    orders: Vec<i64>,
+    contents: Vec<u32>,
+    records: Vec<(u32, Vec<u8>)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptImage {
-    data: bool,
-    orders: Vec<u64>,
-    states: Vec<u8>,
-    stamps: Vec<u32>,
-    unsound: Vec<bool>,
-    records: Vec<(u32, u32, Vec<u8>)>,
-    /// Block, unit in block, bytes.
-    payload: Vec<(u32, u32, Vec<u8>)>,
+    bytes: BytesAre,
     next_order: u64,
+    /// Contents that have a slot, and the bytes in it; none where the edge keeps the slots.
+    payload: Vec<(u32, Vec<u8>)>,
+}
+
+impl NandImage {
+    /// Where the host's bytes are.
+    pub(crate) fn bytes_are(&self) -> BytesAre {
+        self.kept.as_ref().map_or(BytesAre::NotKept, |kept| kept.bytes)
+    }
 }
 
 impl Nand {
     /// All that it holds.
     pub(crate) fn to_image(&self) -> NandImage {
-        let spare = |block: u32| self.spare(block).iter().map(|unit| unit.wrapping_add(1)).collect();
-        let blocks = (0..).zip(&self.blocks).map(|(number, block)| BlockImage {
-            erase_count: block.erase_count,
-            endurance: block.endurance,
-            mode: block.mode,
-            health: block.health as u8,
-            next_page: block.next_page,
-            spare: spare(number),
-        });
         NandImage {
-            blocks: blocks.collect(),
+            blocks: (0..self.geometry.blocks).map(|block| self.whole_block(block)).collect(),
             counters: self.counters,
             steps: self.steps,
             failing: self.failing.rng().clone(),
@@ -69,96 +82,183 @@ impl Nand {
         }
     }
 
-    /// Becomes what an image holds. `false`: the image is of flash of another shape, and nothing has changed.
+    /// Becomes what an image holds, and keeps as much as it did before. `false`: the image is of flash of another shape,
+    /// and this one is of no use any more.
     pub(crate) fn restore(&mut self, image: NandImage) -> bool {
-        let fits = |block: &BlockImage| {
-            block.next_page <= self.geometry.pages_in(block.mode)
-                && block.spare.len() == (block.next_page * self.geometry.units_per_page) as usize
-                && (block.mode == self.geometry.native || block.mode == self.geometry.native.single_bit())
-        };
-        let kept = match image.kept {
-            Some(kept) => match Kept::from_image(kept, &self.geometry) {
-                Some(kept) => Some(Box::new(kept)),
-                None => return false,
-            },
-            None => None,
-        };
-        if image.blocks.len() != self.blocks.len() || !image.blocks.iter().all(fits) {
+        if image.blocks.len() != self.blocks.len() {
             return false;
         }
+        self.kept = match (&image.kept, self.keep()) {
+            (None, _) | (_, Keep::Nothing) => None,
+            (Some(_), keep) => Some(Box::new(Kept::new(&self.geometry, keep))),
+        };
         self.spare.fill(NO_UNIT);
-        for (number, block) in (0..).zip(image.blocks) {
-            let first = self.geometry.first_unit(number, 0) as usize;
-            for (unit, stored) in self.spare[first..].iter_mut().zip(&block.spare) {
-                *unit = stored.wrapping_sub(1);
+        let fits = (0..).zip(&image.blocks).all(|(number, block)| self.set_block(number, block));
+        if let (Some(kept), Some(image)) = (self.kept.as_deref_mut(), image.kept) {
+            kept.next_order = image.next_order;
+            if let Some(slots) = &mut kept.slots {
+                for (content, bytes) in image.payload {
+                    slots.put_at(Content(content), &bytes);
+                }
             }
-            let health = match block.health {
-                0 => BlockHealth::Good,
-                1 => BlockHealth::FactoryBad,
-                _ => BlockHealth::GrownBad,
-            };
-            let BlockImage { erase_count, endurance, mode, next_page, .. } = block;
-            self.blocks[number as usize] = Block { erase_count, endurance, next_page, mode, health };
         }
-        self.wary = kept.is_some();
-        (self.kept, self.counters, self.steps) = (kept, image.counters, image.steps);
+        self.wary = self.kept.is_some();
+        (self.counters, self.steps) = (image.counters, image.steps);
         self.failing.set_rng(image.failing);
         self.failing.next_program = image.next_program_failure;
         self.timing.set_rng(image.timing);
         self.power.set_rng(image.power);
         self.set_alarm();
+        fits
+    }
+
+    /// Does again what records say that come after an image. `false`: they are no records of this flash.
+    pub(crate) fn replay_all(&mut self, mut records: &[u8]) -> bool {
+        while !records.is_empty() {
+            match self.replay(records) {
+                Some(rest) => records = rest,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// All is back; the host's bytes are where `payload` has them, if not in memory.
+    pub(crate) fn restored(&mut self, payload: Option<Box<dyn Payload>>) {
+        let unit_bytes = self.geometry.unit_bytes;
+        let Some(kept) = self.kept.as_deref_mut() else { return };
+        if let Some(payload) = payload {
+            kept.slots = Some(Slots::outside(unit_bytes, payload));
+        }
+        if let Some(slots) = &mut kept.slots {
+            slots.set_used(kept.contents.iter().flatten().flat_map(|contents| contents.iter().copied()));
+        }
+    }
+
+    /// A block as it is.
+    pub(super) fn whole_block(&self, number: u32) -> WholeBlock {
+        let block = self.block(number);
+        let mut whole = WholeBlock {
+            erase_count: block.erase_count,
+            endurance: block.endurance,
+            mode: block.mode,
+            health: block.health as u8,
+            next_page: block.next_page,
+            spare: self.spare(number).iter().map(|unit| unit.wrapping_add(1)).collect(),
+            stamp: NO_STAMP,
+            unsound: false,
+            states: Vec::new(),
+            orders: Vec::new(),
+            contents: Vec::new(),
+            records: Vec::new(),
+        };
+        let Some(kept) = self.kept.as_deref() else { return whole };
+        let pages = page_index(&self.geometry, number, 0)..page_index(&self.geometry, number, block.next_page);
+        whole.stamp = kept.stamps[number as usize];
+        whole.unsound = kept.unsound[number as usize];
+        whole.states = kept.states[pages.clone()].iter().map(|state| *state as u8).collect();
+        let mut before = 0;
+        whole.orders = kept.orders[pages]
+            .iter()
+            .map(|&order| {
+                let more = order.wrapping_sub(std::mem::replace(&mut before, order));
+                more as i64
+            })
+            .collect();
+        if let Some(contents) = &kept.contents[number as usize] {
+            whole.contents = contents[..whole.spare.len()].iter().map(|content| content.0).collect();
+        }
+        let records = kept.records.range((number, 0)..(number + 1, 0));
+        whole.records = records.map(|(&(_, page), record)| (page, record.to_vec())).collect();
+        whole
+    }
+
+    /// A block, which holds nothing, becomes what is told. `false`: it cannot.
+    pub(super) fn set_block(&mut self, number: u32, whole: &WholeBlock) -> bool {
+        let geometry = self.geometry;
+        let is_mode = whole.mode == geometry.native || whole.mode == geometry.native.single_bit();
+        let units = (whole.next_page as usize).saturating_mul(geometry.units_per_page as usize);
+        let has_states = self.kept.is_none() || whole.states.len() == whole.next_page as usize;
+        if !is_mode
+            || whole.next_page > geometry.pages_in(whole.mode)
+            || whole.spare.len() != units
+            || whole.orders.len() != whole.states.len()
+            || !has_states
+            || !(whole.contents.is_empty() || whole.contents.len() == units)
+        {
+            return false;
+        }
+        let first = geometry.first_unit(number, 0) as usize;
+        for (unit, stored) in self.spare[first..].iter_mut().zip(&whole.spare) {
+            *unit = stored.wrapping_sub(1);
+        }
+        let health = match whole.health {
+            0 => BlockHealth::Good,
+            1 => BlockHealth::FactoryBad,
+            _ => BlockHealth::GrownBad,
+        };
+        let WholeBlock { erase_count, endurance, mode, next_page, .. } = *whole;
+        self.blocks[number as usize] = Block { erase_count, endurance, next_page, mode, health };
+        if let Some(kept) = self.kept.as_deref_mut() {
+            kept.set_block(&geometry, number, whole);
+        }
         true
     }
 }
 
 impl Kept {
     fn to_image(&self) -> KeptImage {
-        let records = self.records.iter().map(|(&(block, page), bytes)| (block, page, bytes.to_vec()));
-        let mut payload = Vec::new();
-        for (block, units) in (0..).zip(&self.payload) {
-            for (unit, bytes) in (0..).zip(units.iter().flat_map(|units| units.iter())) {
-                payload.extend(bytes.as_ref().map(|bytes| (block, unit, bytes.to_vec())));
-            }
+        let slots = self.slots.as_ref().filter(|slots| !slots.is_outside());
+        let used = self.contents.iter().flatten().flat_map(|contents| contents.iter());
+        let bytes = |content: &Content| {
+            content.slot()?;
+            Some((content.0, slots?.get(*content)?.to_vec()))
+        };
+        let bytes_are = match &self.slots {
+            None => BytesAre::NotKept,
+            Some(slots) if slots.is_outside() => BytesAre::Outside,
+            Some(_) => BytesAre::Here,
+        };
+        KeptImage { bytes: bytes_are, next_order: self.next_order, payload: used.filter_map(bytes).collect() }
+    }
+
+    fn set_block(&mut self, geometry: &super::Geometry, number: u32, whole: &WholeBlock) {
+        self.stamps[number as usize] = whole.stamp;
+        self.unsound[number as usize] = whole.unsound;
+        let first = page_index(geometry, number, 0);
+        let (mut order, pages) = (0u64, whole.states.iter().zip(&whole.orders));
+        for (index, (state, more)) in (first..).zip(pages) {
+            order = order.wrapping_add(*more as u64);
+            self.orders[index] = order;
+            self.states[index] = match state {
+                0 => PageState::Erased,
+                1 => PageState::Good,
+                2 => PageState::Unstable,
+                _ => PageState::Torn,
+            };
         }
-        KeptImage {
-            data: self.keeps_data(),
-            orders: self.orders.clone(),
-            states: self.states.iter().map(|state| *state as u8).collect(),
-            stamps: self.stamps.clone(),
-            unsound: self.unsound.clone(),
-            records: records.collect(),
-            payload,
-            next_order: self.next_order,
+        if !whole.contents.is_empty() && self.keeps_data() {
+            let mut contents = vec![Content::NONE; geometry.units_per_block() as usize].into_boxed_slice();
+            for (content, &stored) in contents.iter_mut().zip(&whole.contents) {
+                *content = Content(stored);
+            }
+            self.contents[number as usize] = Some(contents);
+        }
+        for (page, record) in &whole.records {
+            self.records.insert((number, *page), Arc::from(record.as_slice()));
         }
     }
 
-    fn from_image(image: KeptImage, geometry: &super::Geometry) -> Option<Self> {
-        let mut kept = Self::new(geometry, if image.data { Keep::Data } else { Keep::Orders });
-        let same = kept.orders.len() == image.orders.len()
-            && kept.states.len() == image.states.len()
-            && kept.stamps.len() == image.stamps.len()
-            && kept.unsound.len() == image.unsound.len();
-        if !same {
-            return None;
+    /// Nothing is in a block, and what was is nobody's any more: slots are found free afterwards.
+    pub(super) fn wipe_block(&mut self, geometry: &super::Geometry, block: u32) {
+        let pages = page_index(geometry, block, 0)..page_index(geometry, block + 1, 0);
+        self.orders[pages.clone()].fill(0);
+        self.states[pages].fill(PageState::Erased);
+        (self.stamps[block as usize], self.unsound[block as usize]) = (NO_STAMP, false);
+        self.contents[block as usize] = None;
+        let known: Vec<_> = self.records.range((block, 0)..(block + 1, 0)).map(|(&key, _)| key).collect();
+        for key in known {
+            self.records.remove(&key);
         }
-        let state = |code: &u8| match code {
-            0 => PageState::Erased,
-            1 => PageState::Good,
-            2 => PageState::Unstable,
-            _ => PageState::Torn,
-        };
-        kept.states = image.states.iter().map(state).collect();
-        (kept.orders, kept.stamps, kept.unsound) = (image.orders, image.stamps, image.unsound);
-        kept.next_order = image.next_order;
-        for (block, page, bytes) in image.records {
-            kept.records.insert((block, page), Arc::from(bytes));
-        }
-        let units = geometry.units_per_block() as usize;
-        for (block, unit, bytes) in image.payload {
-            let of_block = kept.payload.get_mut(block as usize)?;
-            let of_block = of_block.get_or_insert_with(|| vec![None; units].into_boxed_slice());
-            *of_block.get_mut(unit as usize)? = Some(Arc::from(bytes));
-        }
-        Some(kept)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use emmc_units::Instant;
 
 use super::Block;
-use super::kept::{PageState, Payload};
+use super::kept::{Contents, PageState};
 
 /// Operations remembered at most where nobody says how far time has gone ([`super::Nand::passed`]): far more than can
 /// be under way in any flash.
@@ -39,7 +39,7 @@ pub(super) struct BlockImage {
     pub(super) states: Vec<PageState>,
     pub(super) stamp: u32,
     pub(super) unsound: bool,
-    pub(super) payload: Option<Payload>,
+    pub(super) contents: Option<Contents>,
     pub(super) records: Vec<Record>,
 }
 
@@ -52,7 +52,7 @@ impl BlockImage {
             states: Vec::new(),
             stamp: 0,
             unsound: false,
-            payload: None,
+            contents: None,
             records: Vec::new(),
         }
     }
@@ -61,7 +61,8 @@ impl BlockImage {
 impl super::kept::Kept {
     pub(super) fn note(&mut self, entry: Entry) {
         if self.journal.len() == ENTRIES_MAX {
-            self.journal.pop_front();
+            let oldest = self.journal.pop_front();
+            oldest.into_iter().for_each(|entry| self.settle(entry));
         }
         self.journal.push_back(entry);
     }
@@ -69,7 +70,22 @@ impl super::kept::Kept {
     /// No cut comes before `now`: what was done by then stays.
     pub(super) fn forget_done(&mut self, now: Instant) {
         while self.journal.front().is_some_and(|entry| entry.done <= now) {
-            self.journal.pop_front();
+            let done = self.journal.pop_front();
+            done.into_iter().for_each(|entry| self.settle(entry));
+        }
+    }
+
+    /// Nothing of what is under way can be taken back any more.
+    pub(super) fn forget_all(&mut self) {
+        for entry in std::mem::take(&mut self.journal) {
+            self.settle(entry);
+        }
+    }
+
+    /// An operation that stays: what an erased block held is gone.
+    pub(super) fn settle(&mut self, entry: Entry) {
+        if let What::Erase(image) = entry.what {
+            self.release(image.contents);
         }
     }
 }

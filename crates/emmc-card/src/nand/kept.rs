@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::changes::Changes;
 use super::journal::{BlockImage, Entry};
+use super::payload::{Content, Slots};
 use super::{Geometry, Keep};
 
 /// Bits of an order number that count programs inside one session; those above count sessions.
@@ -24,8 +26,8 @@ pub(super) enum PageState {
     Torn,
 }
 
-/// Bytes of the units of a block; a unit without has `None`, one of zeros an empty slice.
-pub(super) type Payload = Box<[Option<Arc<[u8]>>]>;
+/// What the units of a block hold.
+pub(super) type Contents = Box<[Content]>;
 
 /// Memory of the flash for recovery and for data.
 #[derive(Clone, Debug)]
@@ -36,13 +38,16 @@ pub(super) struct Kept {
     /// Blocks that must be erased before anything is programmed into them.
     pub(super) unsound: Vec<bool>,
     /// By block; `None` until its first bytes.
-    pub(super) payload: Vec<Option<Payload>>,
+    pub(super) contents: Vec<Option<Contents>>,
+    /// The bytes themselves, where they are kept.
+    pub(super) slots: Option<Slots>,
     pub(super) records: BTreeMap<(u32, u32), Arc<[u8]>>,
     pub(super) journal: VecDeque<Entry>,
     pub(super) next_order: u64,
     /// Block and logical unit of what the last cut damaged though it was done.
     pub(super) damaged_pairs: Vec<(u32, u32)>,
-    zeros: Option<Box<[u8]>>,
+    /// What is to be put on record, where there is one.
+    pub(super) changes: Option<Changes>,
 }
 
 impl Kept {
@@ -54,17 +59,18 @@ impl Kept {
             states: vec![PageState::Erased; pages],
             stamps: vec![NO_STAMP; blocks],
             unsound: vec![false; blocks],
-            payload: vec![None; blocks],
+            contents: vec![None; blocks],
+            slots: (keep == Keep::Data).then(|| Slots::in_memory(geometry.unit_bytes)),
             records: BTreeMap::new(),
             journal: VecDeque::new(),
             next_order: 1,
             damaged_pairs: Vec::new(),
-            zeros: (keep == Keep::Data).then(|| vec![0; geometry.unit_bytes as usize].into_boxed_slice()),
+            changes: None,
         }
     }
 
     pub(super) fn keeps_data(&self) -> bool {
-        self.zeros.is_some()
+        self.slots.is_some()
     }
 
     pub(super) fn state(&self, geometry: &Geometry, block: u32, page: u32) -> PageState {
@@ -85,8 +91,7 @@ impl Kept {
             return None;
         }
         let within = (unit % geometry.units_per_block()) as usize;
-        let bytes = self.payload[block as usize].as_ref()?[within].as_deref()?;
-        if bytes.is_empty() { self.zeros.as_deref() } else { Some(bytes) }
+        self.slots.as_ref()?.get(self.contents[block as usize].as_ref()?[within])
     }
 
     pub(super) fn record(&self, geometry: &Geometry, block: u32, page: u32) -> Option<&[u8]> {
@@ -116,27 +121,36 @@ impl Kept {
     pub(super) fn put_page(&mut self, geometry: &Geometry, block: u32, page: u32, units: &[u32], data: &[u8]) {
         let unit_bytes = geometry.unit_bytes as usize;
         for ((index, &unit), bytes) in units.iter().enumerate().zip(data.chunks_exact(unit_bytes)) {
-            if unit != super::NO_UNIT {
-                let zero = bytes.iter().all(|&byte| byte == 0);
-                let bytes = if zero { Arc::from([]) } else { Arc::from(bytes) };
-                self.put_unit(geometry, block, page, index, bytes);
+            if let (true, Some(slots)) = (unit != super::NO_UNIT, &mut self.slots) {
+                let content = slots.put(bytes);
+                self.put_unit(geometry, block, page, index, content);
             }
         }
     }
 
-    /// The bytes of one unit, shared with the one that it is a copy of.
+    /// The bytes of one unit that is a copy of another.
     pub(super) fn put_copy(&mut self, geometry: &Geometry, block: u32, page: u32, index: usize, from: u32) {
         let source = geometry.block_of(from);
         let within = (from % geometry.units_per_block()) as usize;
-        if let Some(bytes) = self.payload[source as usize].as_ref().and_then(|units| units[within].clone()) {
-            self.put_unit(geometry, block, page, index, bytes);
+        let known = self.contents[source as usize].as_ref().map(|units| units[within]);
+        if let (Some(content), Some(slots)) = (known, &mut self.slots) {
+            let content = slots.copy(content);
+            self.put_unit(geometry, block, page, index, content);
         }
     }
 
-    fn put_unit(&mut self, geometry: &Geometry, block: u32, page: u32, index: usize, bytes: Arc<[u8]>) {
+    pub(super) fn put_unit(&mut self, geometry: &Geometry, block: u32, page: u32, index: usize, content: Content) {
         let units = geometry.units_per_block() as usize;
-        let payload = self.payload[block as usize].get_or_insert_with(|| vec![None; units].into_boxed_slice());
-        payload[(page * geometry.units_per_page) as usize + index] = Some(bytes);
+        let of_block = || vec![Content::NONE; units].into_boxed_slice();
+        let contents = self.contents[block as usize].get_or_insert_with(of_block);
+        contents[(page * geometry.units_per_page) as usize + index] = content;
+    }
+
+    /// What the units of a page hold; `None`: nothing in the block holds bytes.
+    pub(super) fn page_contents(&self, geometry: &Geometry, block: u32, page: u32) -> Option<&[Content]> {
+        let first = (page * geometry.units_per_page) as usize;
+        let contents = self.contents[block as usize].as_ref()?;
+        Some(&contents[first..first + geometry.units_per_page as usize])
     }
 
     /// A page is as if it had never been programmed.
@@ -145,9 +159,11 @@ impl Kept {
         self.states[index] = PageState::Erased;
         self.orders[index] = 0;
         self.records.remove(&(block, page));
-        if let Some(payload) = &mut self.payload[block as usize] {
+        if let (Some(contents), Some(slots)) = (&mut self.contents[block as usize], &mut self.slots) {
             let first = (page * geometry.units_per_page) as usize;
-            payload[first..first + geometry.units_per_page as usize].fill(None);
+            let contents = &mut contents[first..first + geometry.units_per_page as usize];
+            slots.release(contents);
+            contents.fill(Content::NONE);
         }
     }
 
@@ -158,11 +174,18 @@ impl Kept {
         image.states = self.states[pages.clone()].to_vec();
         image.stamp = std::mem::replace(&mut self.stamps[block as usize], NO_STAMP);
         image.unsound = std::mem::replace(&mut self.unsound[block as usize], false);
-        image.payload = self.payload[block as usize].take();
+        image.contents = self.contents[block as usize].take();
         self.orders[pages.clone()].fill(0);
         self.states[pages].fill(PageState::Erased);
         let known: Vec<_> = self.records.range((block, 0)..(block + 1, 0)).map(|(&key, _)| key).collect();
         image.records.extend(known.into_iter().filter_map(|key| Some((key, self.records.remove(&key)?))));
+    }
+
+    /// What a block held is not wanted any more.
+    pub(super) fn release(&mut self, contents: Option<Contents>) {
+        if let (Some(contents), Some(slots)) = (contents, &mut self.slots) {
+            slots.release(&contents);
+        }
     }
 
     /// A block is again what it was.
@@ -172,11 +195,13 @@ impl Kept {
         self.states[pages].copy_from_slice(&image.states);
         self.stamps[block as usize] = image.stamp;
         self.unsound[block as usize] = image.unsound;
-        self.payload[block as usize] = image.payload;
+        let present = std::mem::replace(&mut self.contents[block as usize], image.contents);
+        self.release(present);
         self.records.extend(image.records);
     }
 }
 
-fn page_index(geometry: &Geometry, block: u32, page: u32) -> usize {
+/// Where a page is in the tables over all pages.
+pub(super) fn page_index(geometry: &Geometry, block: u32, page: u32) -> usize {
     block as usize * geometry.pages_per_block as usize + page as usize
 }

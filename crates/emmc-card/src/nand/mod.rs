@@ -7,12 +7,14 @@
 //! Absent on purpose: where data lies and why (`ftl`), what the host calls it (`card`), read disturb and retention.
 
 mod cell;
+mod changes;
 mod failures;
 mod geometry;
 mod image;
 mod journal;
 mod kept;
 mod ops;
+mod payload;
 mod power;
 mod preset;
 mod scan;
@@ -25,7 +27,8 @@ use emmc_units::Instant;
 
 pub use cell::CellMode;
 pub use geometry::Geometry;
-pub(crate) use image::NandImage;
+pub(crate) use image::{BytesAre, NandImage};
+pub use payload::Payload;
 pub use scan::{FoundBlock, FoundPage, PageScan, Soundness, Survey, session_of};
 pub use state::{Block, BlockHealth, Counters, Keep, NO_UNIT, NandError};
 

@@ -140,6 +140,7 @@ impl Nand {
             Content::Record(record) => drop(kept.records.insert((block, page), record.into())),
             Content::Bytes(_) | Content::Nothing => {}
         }
+        kept.log_program(&geometry, block, page, units);
         kept.note(Entry { start: span.0, done: span.1, block, what: What::Program { page } });
         if unsound {
             self.violation("program into a block that must be erased first");
@@ -163,6 +164,7 @@ impl Nand {
         if let Some(kept) = &mut self.kept {
             kept.set_state(&self.geometry, block, page, PageState::Torn);
         }
+        self.changed(block);
         Err(NandError::ProgramFailed { block })
     }
 
@@ -188,6 +190,7 @@ impl Nand {
             let mut image = Box::new(BlockImage::new(before, self.spare[units.clone()].to_vec()));
             kept.erase(&self.geometry, block, &mut image);
             kept.note(Entry { start, done, block, what: What::Erase(image) });
+            kept.changes.iter_mut().for_each(|changes| changes.erase(block, before.erase_count + 1));
             self.spare[units].fill(NO_UNIT);
         }
         let state = &mut self.blocks[block as usize];
@@ -210,6 +213,7 @@ impl Nand {
                 kept.set_state(&self.geometry, block, page, PageState::Torn);
             }
         }
+        self.changed(block);
         if self.steps >= self.alarm {
             self.cut_if_due(span)?;
         }
@@ -222,6 +226,9 @@ impl Nand {
             self.violation("set_mode");
         }
         self.blocks[block as usize].mode = mode;
+        if let Some(changes) = self.kept.as_deref_mut().and_then(|kept| kept.changes.as_mut()) {
+            changes.mode(block, mode);
+        }
     }
 
     /// Gives a block a stamp, by which its owner knows its role again. It goes to the spare area of each of its pages
@@ -232,12 +239,21 @@ impl Nand {
         }
         if let Some(kept) = &mut self.kept {
             kept.stamps[block as usize] = stamp;
+            kept.changes.iter_mut().for_each(|changes| changes.stamp(block, stamp));
         }
     }
 
     /// Takes a block out of use for ever, after a program in it has failed and its valid data are elsewhere.
     pub fn mark_bad(&mut self, block: u32) {
         self.blocks[block as usize].health = BlockHealth::GrownBad;
+        self.changed(block);
+    }
+
+    /// A block is not what the log of changes says; all of it is to be put on record.
+    pub(super) fn changed(&mut self, block: u32) {
+        if let Some(changes) = self.kept.as_deref_mut().and_then(|kept| kept.changes.as_mut()) {
+            changes.block(block);
+        }
     }
 
     pub(super) fn clear_spare(&mut self, block: u32, page: u32) {

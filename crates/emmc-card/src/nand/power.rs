@@ -87,7 +87,7 @@ impl Nand {
         self.power.off_at = None;
         self.weaken(|| rng.below(2) == 0);
         if let Some(kept) = self.kept.as_deref_mut() {
-            kept.journal.clear();
+            kept.forget_all();
             // A stamp that no page has taken to flash was in memory.
             for (stamp, block) in kept.stamps.iter_mut().zip(&self.blocks) {
                 if block.next_page == 0 {
@@ -95,6 +95,8 @@ impl Nand {
                 }
             }
             kept.next_order = ((kept.next_order >> SESSION_SHIFT) + 1) << SESSION_SHIFT;
+            let next_order = kept.next_order;
+            kept.changes.iter_mut().for_each(|changes| changes.session(next_order));
         }
         self.wary = self.kept.is_some();
         self.set_alarm();
@@ -110,6 +112,7 @@ impl Nand {
         if let Some(kept) = self.kept.as_deref_mut() {
             kept.set_state(&self.geometry, block, page, PageState::Torn);
             self.wary = true;
+            self.changed(block);
         }
     }
 
@@ -125,6 +128,7 @@ impl Nand {
         }
         for index in torn {
             self.clear_spare(index / geometry.pages_per_block, index % geometry.pages_per_block);
+            self.changed(index / geometry.pages_per_block);
         }
     }
 
@@ -157,7 +161,10 @@ impl Nand {
         let Some(kept) = self.kept.as_deref_mut() else { return };
         kept.damaged_pairs.clear();
         let mut touched = Vec::new();
-        for entry in std::mem::take(&mut kept.journal).into_iter().rev().filter(|entry| entry.done > at) {
+        let (under_way, done): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut kept.journal).into_iter().partition(|entry| entry.done > at);
+        done.into_iter().for_each(|entry| kept.settle(entry));
+        for entry in under_way.into_iter().rev() {
             let begun = entry.start < at;
             touched.push(entry.block);
             match entry.what {
@@ -168,6 +175,7 @@ impl Nand {
         }
         for block in touched {
             self.find_damage(block);
+            self.changed(block);
         }
     }
 

@@ -148,7 +148,19 @@ impl Block for Served {
         if inner.card.is_locked() {
             return Err(BlockError::Medium("the card is locked by a password".into()));
         }
-        let done = carry_out(&mut inner.card, area, request, now)?;
+        let reads = matches!(request, Request::Read { .. });
+        if !reads {
+            inner.catch_up(now)?;
+        }
+        inner.last_served = now;
+        let result = carry_out(&mut inner.card, area, request, now);
+        // Registers change below the commands only with an error: worn out, power lost.
+        let kept = inner.commit(result.is_err(), now);
+        let done = result?;
+        if !reads {
+            kept?;
+        }
+        drop(inner);
         let mut clock = self.clock();
         if !clock.has_delays() {
             clock.jump_to(done);
@@ -164,78 +176,5 @@ impl Block for Served {
 
     fn due(&self, at: Instant) -> Option<Wall> {
         self.wall(at)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use emmc_card::device::DeviceOptions;
-    use emmc_card::nand::Keep;
-    use emmc_card::profile::shipped;
-
-    use super::*;
-    use crate::served::ServedOptions;
-
-    fn served(delays: bool) -> Served {
-        let profile = shipped::named("generic-8g").unwrap();
-        let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 }).unwrap();
-        Served::new(card, Instant::START, ServedOptions { delays, dilation: 1 })
-    }
-
-    fn read(served: &Served, offset: u64, bytes: usize) -> Vec<u8> {
-        let mut into = vec![1; bytes];
-        served.submit(Area::User, Request::Read { offset, into: &mut into }).unwrap();
-        into
-    }
-
-    #[test]
-    fn what_is_written_is_read_and_mapped_until_it_is_trimmed() {
-        let served = served(false);
-        let write = Request::Write { offset: 8192, data: &[7; 6144], through: false };
-        served.submit(Area::User, write).unwrap();
-        assert_eq!(read(&served, 8192, 6144), [7; 6144]);
-        let runs = served.mapped(Area::User, 4096..24576).unwrap();
-        let runs: Vec<_> = runs.iter().map(|run| (run.range.clone(), run.mapped)).collect();
-        assert_eq!(runs, [(4096..8192, false), (8192..16384, true), (16384..24576, false)]);
-        served.submit(Area::User, Request::Trim { offset: 8192, bytes: 4096 }).unwrap();
-        served.submit(Area::User, Request::Zero { offset: 12288, bytes: 512, through: true }).unwrap();
-        assert_eq!(read(&served, 8192, 4608), [0; 4608]);
-        assert_eq!(read(&served, 12800, 1536), [7; 1536]);
-    }
-
-    #[test]
-    fn what_lies_outside_or_is_no_sector_is_refused() {
-        let served = served(false);
-        let size = served.exports()[0].size_bytes;
-        let mut into = [0; 512];
-        for (offset, area) in [(size, Area::User), (u64::MAX - 511, Area::User), (0, Area::Gp(0)), (0, Area::Rpmb)] {
-            let error = served.submit(area, Request::Read { offset, into: &mut into }).unwrap_err();
-            assert!(matches!(error, BlockError::OutOfRange { .. }), "{area:?} {offset}: {error}");
-        }
-        let error = served.submit(Area::User, Request::Trim { offset: 100, bytes: 512 }).unwrap_err();
-        assert_eq!(error, BlockError::Misaligned { range: 100..612 });
-    }
-
-    #[test]
-    fn without_delays_time_jumps_and_with_them_one_waits() {
-        let write = || Request::Write { offset: 0, data: &[7; 4096], through: true };
-        let eager = served(false);
-        let done = eager.submit(Area::User, write()).unwrap();
-        assert!(eager.now() >= done && eager.due(done).is_none());
-        let real = served(true);
-        let far = Instant(3_600_000_000_000);
-        assert!(real.due(far).is_some_and(|wall| wall > Wall::now()));
-    }
-
-    #[test]
-    fn without_power_nothing_is_answered_and_what_was_written_comes_back_with_it() {
-        let served = served(false);
-        served.submit(Area::User, Request::Write { offset: 0, data: &[7; 4096], through: true }).unwrap();
-        served.cut_power().unwrap();
-        let mut into = [0; 512];
-        let error = served.submit(Area::User, Request::Read { offset: 0, into: &mut into }).unwrap_err();
-        assert_eq!(error, BlockError::PowerLost);
-        served.restore_power().unwrap();
-        assert_eq!(read(&served, 0, 4096), [7; 4096]);
     }
 }

@@ -12,7 +12,7 @@ use crate::CommandResult;
 use crate::cli::SimCreateArgs;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::virtual_card::{NamedProfile, PROFILE_FILE};
+use crate::virtual_card::NamedProfile;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-create/1";
 
@@ -43,9 +43,7 @@ pub(crate) fn run(args: &SimCreateArgs, output: &mut Output) -> CommandResult {
         used_percent: named.age * 100.0,
     };
     make_folder(&args.folder)?;
-    let kept = crate::save::write_whole(&args.folder.join(PROFILE_FILE), named.text.as_bytes(), true)
-        .and_then(|()| card.store(&args.folder));
-    if let Err(error) = kept {
+    if let Err(error) = card.create(&args.folder, &named.text) {
         // The folder is ours and new: half a card is left for nobody.
         let _ = std::fs::remove_dir_all(&args.folder);
         return Err(error);

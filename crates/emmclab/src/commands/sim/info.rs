@@ -12,8 +12,8 @@ use crate::output::Output;
 pub(crate) const SCHEMA: &str = "emmclab.sim-info/1";
 
 pub(crate) fn run(args: &SimInfoArgs, output: &mut Output) -> CommandResult {
-    let card = args.card.open(Keep::Nothing, 1)?;
-    let inside = Inside::of(&card.device, card.now.since(Instant::START).as_secs_f64());
+    let card = args.card.look(Keep::Nothing, 1)?;
+    let inside = Inside::of(card.card.device(), card.now.since(Instant::START).as_secs_f64());
     output.print(SCHEMA, &inside, emmc_report::present::inside)?;
     Ok(Exit::Good)
 }

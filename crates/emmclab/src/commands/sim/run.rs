@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
+use emmc_card::card::Card;
 use emmc_card::nand::Keep;
 use emmc_card::sim::{Ended, Job, Run, RunResult};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -40,14 +41,16 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     let mut load = |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
     let job = Job::from_json(&text, &mut load).with_context(|| args.job.display().to_string())?;
     let keep = if args.card.card.is_some() { Keep::Orders } else { Keep::Nothing };
-    let card = args.card.open(keep, args.seed)?;
+    let Powered { card, now, store } = match args.dry_run {
+        true => args.card.look(keep, args.seed)?,
+        false => args.card.open(keep, args.seed)?,
+    };
     let start = std::time::Instant::now();
-    let (device, result) = complete(Run::new(card.device, job, card.now)?)?;
+    let (device, rest) = card.into_parts();
+    let (device, result) = complete(Run::new(device, job, now)?)?;
     let now = result.now;
     let run = SimRun { wall_s: start.elapsed().as_secs_f64(), result };
-    if let (Some(folder), false) = (&args.card.card, args.dry_run) {
-        Powered { device, now }.store(folder)?;
-    }
+    Powered { card: Card::from_parts(device, rest), now, store }.store()?;
     let exit = if run.result.ended == Ended::Done { Exit::Good } else { Exit::Findings };
     #[cfg(feature = "html")]
     if let Some(path) = &args.output {

@@ -1,0 +1,196 @@
+//! A card as bytes: all that survives power, and records of what changed since.
+//!
+//! [`Card::to_image`] is everything at an instant; [`Card::take_changes`] is what came after, a little at a time; with both
+//! [`Card::from_image`] makes the card again that was there when the last record was taken, with nothing under way. The bytes
+//! of the host may be kept by the edge ([`Payload`]).
+//! Absent on purpose: files, and when something is kept (`emmc-serve`).
+
+use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_units::Instant;
+use serde::{Deserialize, Serialize};
+
+use super::Card;
+use super::legal::Phase;
+use crate::device::{Area, Device, DeviceImage, DeviceOptions, DeviceState, ImageError};
+use crate::nand::Payload;
+use crate::profile::Profile;
+
+/// What an image starts with; the number changes when its form does.
+const MAGIC: &[u8] = b"emmclab card 2\n";
+
+/// What survives power and is not flash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CardState {
+    now: Instant,
+    is_powered: bool,
+    device: DeviceState,
+    burnt: Vec<u8>,
+    password: Vec<u8>,
+    /// Area, first sector, sectors, code of CMD31.
+    protected: Vec<(Area, u64, u64, u8)>,
+    features: FeatureState,
+}
+
+/// A card without its device: what else of it survives power.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rest(CardState);
+
+/// What of the features survives power.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FeatureState {
+    pub(crate) rpmb_key: Option<[u8; 32]>,
+    pub(crate) rpmb_counter: u32,
+    pub(crate) firmware: Option<[u8; 8]>,
+    pub(crate) power_cycles: u32,
+    pub(crate) unannounced: u32,
+    pub(crate) is_partitioned: bool,
+}
+
+impl Card {
+    /// All that survives power, as if everything under way at `now` were done.
+    pub fn to_image(&self, now: Instant) -> Vec<u8> {
+        // Plain numbers into memory: nothing of it can fail.
+        let bytes = postcard::to_allocvec(&(self.state_at(now), self.device.to_image(now))).unwrap_or_default();
+        let mut out = MAGIC.to_vec();
+        out.extend(lz4_flex::compress_prepend_size(&bytes));
+        out
+    }
+
+    /// A card from its profile, what was left of it and the records that came after, without power; answers also when
+    /// that was.
+    ///
+    /// Shape: each of `records` is what [`Card::take_changes`] gave, in order.
+    /// Errors: no image, a damaged one, or one of another profile; contents that are kept elsewhere and not given.
+    pub fn from_image(
+        profile: Profile,
+        bytes: &[u8],
+        records: &[&[u8]],
+        payload: Option<Box<dyn Payload>>,
+    ) -> Result<(Self, Instant), ImageError> {
+        let packed = bytes.strip_prefix(MAGIC).ok_or(ImageError::Magic)?;
+        let damaged = |error: &dyn std::fmt::Display| ImageError::Damaged(error.to_string());
+        let unpacked = lz4_flex::decompress_size_prepended(packed).map_err(|error| damaged(&error))?;
+        let (mut state, image): (CardState, DeviceImage) =
+            postcard::from_bytes(&unpacked).map_err(|error| damaged(&error))?;
+        let options = DeviceOptions { keep: image.keep(payload.is_some())?, seed: image.seed };
+        let mut card = Self::new(profile, options)?;
+        let mut flash = Vec::with_capacity(records.len());
+        for record in records {
+            let (at, of_flash, newer) = split(record).ok_or_else(|| damaged(&"a record is cut off"))?;
+            flash.push(of_flash);
+            state = newer.unwrap_or(state);
+            state.now = at;
+        }
+        card.device.restore(image, state.device.clone(), &flash, payload)?;
+        card.phase = Phase::Off;
+        let now = state.now;
+        card.take_state(state)?;
+        Ok((card, now))
+    }
+
+    /// From now on what changes is put on record; [`Card::to_image`] is to be taken after this.
+    pub fn log_changes(&mut self, now: Instant) {
+        self.device.nand_mut().log_changes();
+        self.recorded = Some(self.state_at(now));
+    }
+
+    /// Appends what has changed since the last time to `out`, as one record; `false`: nothing has.
+    ///
+    /// `looks_closer`: registers and features are looked at too; without, only the flash.
+    pub fn take_changes(&mut self, out: &mut Vec<u8>, looks_closer: bool, now: Instant) -> bool {
+        let start = out.len();
+        out.extend_from_slice(&now.0.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        let mut changed = self.device.nand_mut().take_changes(out);
+        let length = (out.len() - start - 12) as u32;
+        out[start + 8..start + 12].copy_from_slice(&length.to_le_bytes());
+        if let Some(last) = self.recorded.as_ref().filter(|_| looks_closer) {
+            // Time alone is not worth a record.
+            let state = self.state_at(last.now);
+            if state != *last {
+                out.extend(postcard::to_allocvec(&state).unwrap_or_default());
+                self.recorded = Some(state);
+                changed = true;
+            }
+        }
+        if !changed {
+            out.truncate(start);
+        }
+        changed
+    }
+
+    /// Makes sure of the host's bytes; to be done before the records that name them are kept.
+    ///
+    /// Errors: why they cannot be kept.
+    pub fn settle_contents(&mut self) -> Result<(), String> {
+        self.device.nand_mut().settle_payload()
+    }
+
+    /// Slots of the payload below which all that are in use lie.
+    pub fn contents_end(&self) -> u32 {
+        self.device.nand().payload_end()
+    }
+
+    /// Gives back the room that the payload does not need.
+    pub fn tidy_contents(&mut self) {
+        self.device.nand_mut().tidy_payload();
+    }
+
+    /// What was taken is kept.
+    pub fn changes_are_kept(&mut self) {
+        self.device.nand_mut().changes_are_kept();
+    }
+
+    /// Takes the device out, to work on it without commands.
+    pub fn into_parts(self) -> (Device, Rest) {
+        let state = CardState { is_powered: false, ..self.state_at(Instant::START) };
+        (self.device, Rest(state))
+    }
+
+    /// Puts the parts together again.
+    pub fn from_parts(device: Device, Rest(state): Rest) -> Self {
+        let mut card = Self::over(device);
+        // It was made by `into_parts`: nothing is of a wrong size.
+        let _ = card.take_state(state);
+        card
+    }
+
+    fn state_at(&self, now: Instant) -> CardState {
+        CardState {
+            now,
+            is_powered: self.phase != Phase::Off,
+            device: self.device.to_state(),
+            burnt: self.rules.burnt().to_vec(),
+            password: self.lock.password().to_vec(),
+            protected: self.features.protect.kept().collect(),
+            features: self.features.to_state(),
+        }
+    }
+
+    /// Becomes what a state says; the device has its part.
+    fn take_state(&mut self, state: CardState) -> Result<(), ImageError> {
+        let size = |_| ImageError::Damaged("one-time bits are not of 512 bytes".into());
+        let burnt: [u8; EXT_CSD_BYTES] = state.burnt.try_into().map_err(size)?;
+        self.rules.set_burnt(burnt);
+        self.lock.set_password(state.password);
+        self.features.take_state(state.features);
+        for (area, first, sectors, code) in state.protected {
+            self.features.protect.keep(area, first, sectors, code);
+        }
+        if state.is_powered {
+            // Nobody switched it off: power went with what served it.
+            self.features_power_off();
+        }
+        Ok(())
+    }
+}
+
+/// A record: when it was taken, what the flash did, and the rest if it has changed.
+fn split(record: &[u8]) -> Option<(Instant, &[u8], Option<CardState>)> {
+    let (now, rest) = record.split_at_checked(8)?;
+    let (length, rest) = rest.split_at_checked(4)?;
+    let (now, length) = (u64::from_le_bytes(now.try_into().ok()?), u32::from_le_bytes(length.try_into().ok()?));
+    let (flash, state) = rest.split_at_checked(length as usize)?;
+    let state = if state.is_empty() { None } else { Some(postcard::from_bytes(state).ok()?) };
+    Some((Instant(now), flash, state))
+}

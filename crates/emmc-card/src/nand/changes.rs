@@ -1,0 +1,270 @@
+//! What the flash does, as records that the edge keeps, so that it is found again when the process dies.
+//!
+//! What happens often has a short record; whatever else befalls a block puts all of it on record, as it is when the records
+//! are taken. Replayed over the image of before ([`super::image`]), records give the flash of when they were taken, with
+//! nothing under way.
+//! Absent on purpose: the bytes of the host, which are in slots (`payload`), chance, and the registers (`card`).
+
+use std::collections::BTreeSet;
+
+use super::image::WholeBlock;
+use super::kept::{Kept, PageState, page_index};
+use super::payload::Content;
+use super::{CellMode, Geometry, NO_UNIT, Nand};
+
+const PROGRAM: u8 = 1;
+const RECORD: u8 = 2;
+const ERASE: u8 = 3;
+const STAMP: u8 = 4;
+const MODE: u8 = 5;
+const SESSION: u8 = 6;
+const BLOCK: u8 = 7;
+
+/// Records that nobody has taken yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Changes {
+    bytes: Vec<u8>,
+    blocks: BTreeSet<u32>,
+}
+
+impl Changes {
+    fn start(&mut self, tag: u8, block: u32) {
+        self.bytes.push(tag);
+        self.number(block);
+    }
+
+    fn number(&mut self, number: u32) {
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn program(&mut self, block: u32, page: u32, order: u64, units: &[u32], contents: Option<&[Content]>) {
+        self.start(PROGRAM, block);
+        self.number(page);
+        self.bytes.extend_from_slice(&order.to_le_bytes());
+        self.number(units.len() as u32);
+        units.iter().for_each(|&unit| self.number(unit));
+        match contents {
+            Some(contents) => contents.iter().for_each(|content| self.number(content.0)),
+            None => units.iter().for_each(|_| self.number(Content::NONE.0)),
+        }
+    }
+
+    fn record(&mut self, block: u32, page: u32, order: u64, record: &[u8]) {
+        self.start(RECORD, block);
+        self.number(page);
+        self.bytes.extend_from_slice(&order.to_le_bytes());
+        self.number(record.len() as u32);
+        self.bytes.extend_from_slice(record);
+    }
+
+    pub(super) fn erase(&mut self, block: u32, erase_count: u32) {
+        self.start(ERASE, block);
+        self.number(erase_count);
+    }
+
+    pub(super) fn stamp(&mut self, block: u32, stamp: u32) {
+        self.start(STAMP, block);
+        self.number(stamp);
+    }
+
+    pub(super) fn mode(&mut self, block: u32, mode: CellMode) {
+        self.start(MODE, block);
+        self.bytes.push(mode as u8);
+    }
+
+    /// Power is back; orders go on from here.
+    pub(super) fn session(&mut self, next_order: u64) {
+        self.bytes.push(SESSION);
+        self.bytes.extend_from_slice(&next_order.to_le_bytes());
+    }
+
+    /// Something befell a block for which there is no record of its own.
+    pub(super) fn block(&mut self, block: u32) {
+        self.blocks.insert(block);
+    }
+
+    /// Whether nothing has changed.
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.blocks.is_empty()
+    }
+}
+
+impl Kept {
+    /// Puts a page on record that was just programmed.
+    pub(super) fn log_program(&mut self, geometry: &Geometry, block: u32, page: u32, units: &[u32]) {
+        let Some(mut changes) = self.changes.take() else { return };
+        let order = self.orders[page_index(geometry, block, page)];
+        match self.records.get(&(block, page)) {
+            Some(record) => changes.record(block, page, order, record),
+            None => changes.program(block, page, order, units, self.page_contents(geometry, block, page)),
+        }
+        self.changes = Some(changes);
+    }
+}
+
+impl Nand {
+    /// From now on what changes is put on record, to be taken by [`Nand::take_changes`]. For flash that keeps orders.
+    pub(crate) fn log_changes(&mut self) {
+        if let Some(kept) = self.kept.as_deref_mut() {
+            kept.changes = Some(Changes::default());
+        }
+    }
+
+    /// Appends what has changed since the last time to `out`; `false`: nothing has.
+    pub(crate) fn take_changes(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(changes) = self.kept.as_deref_mut().and_then(|kept| kept.changes.as_mut()) else { return false };
+        if changes.is_empty() {
+            return false;
+        }
+        out.append(&mut changes.bytes);
+        for block in std::mem::take(&mut changes.blocks) {
+            // Plain numbers into memory: nothing of it can fail.
+            let bytes = postcard::to_allocvec(&self.whole_block(block)).unwrap_or_default();
+            out.push(BLOCK);
+            out.extend_from_slice(&block.to_le_bytes());
+            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            out.extend_from_slice(&bytes);
+        }
+        true
+    }
+
+    /// What was taken is on record: what it released may be used again.
+    pub(crate) fn changes_are_kept(&mut self) {
+        if let Some(slots) = self.kept.as_deref_mut().and_then(|kept| kept.slots.as_mut()) {
+            slots.recorded();
+        }
+    }
+
+    /// Makes sure of the host's bytes, before the records that name them are kept.
+    ///
+    /// Errors: why they cannot be kept.
+    pub(crate) fn settle_payload(&mut self) -> Result<(), String> {
+        let slots = self.kept.as_deref_mut().and_then(|kept| kept.slots.as_mut());
+        slots.map_or(Ok(()), |slots| slots.settle())
+    }
+
+    /// Slots of the payload below which all that are in use lie.
+    pub(crate) fn payload_end(&self) -> u32 {
+        self.kept.as_deref().and_then(|kept| kept.slots.as_ref()).map_or(0, |slots| slots.end())
+    }
+
+    /// Gives back what the payload does not need.
+    pub(crate) fn tidy_payload(&mut self) {
+        if let Some(slots) = self.kept.as_deref_mut().and_then(|kept| kept.slots.as_mut()) {
+            slots.tidy();
+        }
+    }
+
+    /// Does what the first record says; answers with the rest. `None`: no record of this flash.
+    pub(super) fn replay<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let mut rest = Rest(bytes);
+        let tag = rest.byte()?;
+        if tag == SESSION {
+            self.kept.as_deref_mut()?.next_order = rest.long()?;
+            return Some(rest.0);
+        }
+        let block = rest.number()?;
+        if block >= self.geometry.blocks {
+            return None;
+        }
+        let index = block as usize;
+        match tag {
+            PROGRAM => self.replay_program(block, &mut rest)?,
+            RECORD => {
+                let (page, order, length) = (rest.number()?, rest.long()?, rest.number()?);
+                let record = rest.take(length as usize)?;
+                self.replay_page(block, page, order)?;
+                self.kept.as_deref_mut()?.records.insert((block, page), record.into());
+            }
+            ERASE => {
+                self.wipe(block)?;
+                self.blocks[index].erase_count = rest.number()?;
+                self.counters.erases += 1;
+                self.steps += 1;
+            }
+            STAMP => self.kept.as_deref_mut()?.stamps[index] = rest.number()?,
+            MODE => self.blocks[index].mode = mode(rest.byte()?)?,
+            BLOCK => {
+                let length = rest.number()?;
+                let whole: WholeBlock = postcard::from_bytes(rest.take(length as usize)?).ok()?;
+                self.wipe(block)?;
+                self.set_block(block, &whole).then_some(())?;
+            }
+            _ => return None,
+        }
+        Some(rest.0)
+    }
+
+    fn replay_program(&mut self, block: u32, rest: &mut Rest<'_>) -> Option<()> {
+        let (page, order, count) = (rest.number()?, rest.long()?, rest.number()?);
+        if count != self.geometry.units_per_page {
+            return None;
+        }
+        self.replay_page(block, page, order)?;
+        let first = self.geometry.first_unit(block, page) as usize;
+        for index in 0..count as usize {
+            self.spare[first + index] = rest.number()?;
+        }
+        let kept = self.kept.as_deref_mut()?;
+        for index in 0..count as usize {
+            let content = Content(rest.number()?);
+            if content != Content::NONE {
+                kept.put_unit(&self.geometry, block, page, index, content);
+            }
+        }
+        Some(())
+    }
+
+    /// A page is programmed; what with comes after.
+    fn replay_page(&mut self, block: u32, page: u32, order: u64) -> Option<()> {
+        let (geometry, kept) = (self.geometry, self.kept.as_deref_mut()?);
+        if page >= geometry.pages_per_block {
+            return None;
+        }
+        let index = page_index(&geometry, block, page);
+        (kept.states[index], kept.orders[index], kept.next_order) = (PageState::Good, order, order.checked_add(1)?);
+        self.blocks[block as usize].next_page = page + 1;
+        self.counters.page_programs += 1;
+        self.counters.unit_programs += u64::from(geometry.units_per_page);
+        self.steps += 1;
+        Some(())
+    }
+
+    /// A block holds nothing.
+    pub(super) fn wipe(&mut self, block: u32) -> Option<()> {
+        let geometry = self.geometry;
+        let units = geometry.first_unit(block, 0) as usize..geometry.first_unit(block + 1, 0) as usize;
+        self.spare[units].fill(NO_UNIT);
+        self.blocks[block as usize].next_page = 0;
+        self.kept.as_deref_mut()?.wipe_block(&geometry, block);
+        Some(())
+    }
+}
+
+/// A mode by its number.
+fn mode(code: u8) -> Option<CellMode> {
+    [CellMode::Slc, CellMode::Pslc, CellMode::Mlc, CellMode::Tlc].into_iter().find(|mode| *mode as u8 == code)
+}
+
+/// Bytes still to be read.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+}

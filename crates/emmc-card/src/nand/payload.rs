@@ -1,0 +1,269 @@
+//! Where the host's bytes are: numbered slots of one unit each, in memory or wherever the edge keeps them.
+//!
+//! A slot is written once and then only read, until it is released. Where slots outlive the process, one that is on record
+//! is not taken again before its release is on record too, so that the bytes of what was recorded last are always there.
+//! Absent on purpose: which unit has which slot (`kept`), and any file.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// Slots of bytes, one unit each.
+pub trait Payload: Debug + Send {
+    /// Puts a unit's bytes into a slot that is free.
+    fn put(&mut self, slot: u32, bytes: &[u8]);
+
+    /// A unit's bytes; the slot was put.
+    fn get(&self, slot: u32) -> &[u8];
+
+    /// Nobody will read the slot any more.
+    fn release(&mut self, slot: u32);
+
+    /// Makes sure of everything that was put: it outlives the process.
+    ///
+    /// Errors: why it does not; all of it can still be read, and the next call tries again.
+    fn settle(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Nothing is in these slots; their room can be given back.
+    fn give_back(&mut self, _slots: Range<u32>) {}
+}
+
+/// Bytes in memory.
+#[derive(Debug, Default)]
+struct InMemory {
+    slots: Vec<Box<[u8]>>,
+}
+
+impl Payload for InMemory {
+    fn put(&mut self, slot: u32, bytes: &[u8]) {
+        let slot = slot as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, Default::default);
+        }
+        self.slots[slot] = bytes.into();
+    }
+
+    fn get(&self, slot: u32) -> &[u8] {
+        &self.slots[slot as usize]
+    }
+
+    fn release(&mut self, slot: u32) {
+        self.slots[slot as usize] = Box::default();
+    }
+}
+
+/// What a unit's bytes are, as one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Content(pub(super) u32);
+
+impl Content {
+    /// It was programmed without bytes, or not at all.
+    pub(super) const NONE: Self = Self(0);
+    /// All of it is zero.
+    pub(super) const ZEROS: Self = Self(1);
+    const FIRST: u32 = 2;
+
+    pub(super) fn slot(self) -> Option<u32> {
+        self.0.checked_sub(Self::FIRST)
+    }
+}
+
+/// The slots and who may take which.
+#[derive(Debug)]
+pub(super) struct Slots {
+    payload: Box<dyn Payload>,
+    is_outside: bool,
+    free: Vec<u32>,
+    /// Released since the last record; of use where changes are logged.
+    waiting: Vec<u32>,
+    /// All slots from here on were never taken.
+    next: u32,
+    zeros: Box<[u8]>,
+    /// Where slots outlive the process: by slot, how often something had been recorded when it was put.
+    put_at: Option<Vec<u32>>,
+    records: u32,
+}
+
+impl Slots {
+    pub(super) fn in_memory(unit_bytes: u32) -> Self {
+        Self {
+            payload: Box::<InMemory>::default(),
+            is_outside: false,
+            free: Vec::new(),
+            waiting: Vec::new(),
+            next: 0,
+            zeros: vec![0; unit_bytes as usize].into(),
+            put_at: None,
+            records: 1,
+        }
+    }
+
+    /// Slots that the edge keeps, some of which are in use.
+    pub(super) fn outside(unit_bytes: u32, payload: Box<dyn Payload>) -> Self {
+        Self { payload, is_outside: true, put_at: Some(Vec::new()), ..Self::in_memory(unit_bytes) }
+    }
+
+    pub(super) fn is_outside(&self) -> bool {
+        self.is_outside
+    }
+
+    /// All others are free.
+    pub(super) fn set_used(&mut self, contents: impl Iterator<Item = Content>) {
+        let mut used: Vec<u32> = contents.filter_map(Content::slot).collect();
+        used.sort_unstable();
+        self.next = used.last().map_or(0, |last| last + 1);
+        self.free.clear();
+        let mut expected = 0;
+        for slot in used {
+            self.free.extend(expected..slot);
+            expected = slot + 1;
+        }
+        self.free.reverse();
+    }
+
+    /// Takes bytes in.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Content {
+        if *bytes == *self.zeros {
+            return Content::ZEROS;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        self.payload.put(slot, bytes);
+        if let Some(put_at) = &mut self.put_at {
+            if put_at.len() <= slot as usize {
+                put_at.resize(slot as usize + 1, 0);
+            }
+            put_at[slot as usize] = self.records;
+        }
+        Content(slot + Content::FIRST)
+    }
+
+    pub(super) fn put_at(&mut self, content: Content, bytes: &[u8]) {
+        if let Some(slot) = content.slot() {
+            self.payload.put(slot, bytes);
+        }
+    }
+
+    /// The bytes again, for a copy of a unit.
+    pub(super) fn copy(&mut self, from: Content) -> Content {
+        match from.slot() {
+            None => from,
+            Some(slot) => {
+                let bytes = self.payload.get(slot).to_vec();
+                self.put(&bytes)
+            }
+        }
+    }
+
+    pub(super) fn get(&self, content: Content) -> Option<&[u8]> {
+        match content {
+            Content::NONE => None,
+            Content::ZEROS => Some(&self.zeros),
+            _ => content.slot().map(|slot| self.payload.get(slot)),
+        }
+    }
+
+    pub(super) fn release(&mut self, contents: &[Content]) {
+        for slot in contents.iter().filter_map(|content| content.slot()) {
+            let put_at = self.put_at.as_ref().map(|put_at| put_at.get(slot as usize).copied().unwrap_or_default());
+            if put_at.is_some_and(|put_at| put_at != self.records) {
+                self.waiting.push(slot);
+            } else {
+                self.payload.release(slot);
+                self.free.push(slot);
+            }
+        }
+    }
+
+    /// Everything that was put outlives the process.
+    ///
+    /// Errors: as [`Payload::settle`].
+    pub(super) fn settle(&mut self) -> Result<(), String> {
+        self.payload.settle()
+    }
+
+    /// All slots that were ever taken are below.
+    pub(super) fn end(&self) -> u32 {
+        self.next
+    }
+
+    /// The room of free slots is given back, and the lowest are taken next.
+    pub(super) fn tidy(&mut self) {
+        self.free.sort_unstable_by(|one, other| other.cmp(one));
+        let unused = self.free.iter().zip(1..).take_while(|&(&slot, nth)| slot + nth == self.next).count();
+        if unused > 0 {
+            self.payload.give_back(self.next - unused as u32..self.next);
+            self.free.drain(..unused);
+            self.next -= unused as u32;
+        }
+        for run in self.free.chunk_by(|one, next| next + 1 == *one) {
+            self.payload.give_back(run[run.len() - 1]..run[0] + 1);
+        }
+    }
+
+    /// All that was released is on record.
+    pub(super) fn recorded(&mut self) {
+        self.records = self.records.wrapping_add(1);
+        for slot in self.waiting.drain(..) {
+            self.payload.release(slot);
+            self.free.push(slot);
+        }
+    }
+}
+
+/// A copy has its bytes in memory, wherever those of the original are.
+impl Clone for Slots {
+    fn clone(&self) -> Self {
+        let mut payload = InMemory::default();
+        let mut free = self.free.clone();
+        free.sort_unstable();
+        for slot in (0..self.next).filter(|slot| free.binary_search(slot).is_err()) {
+            payload.put(slot, self.payload.get(slot));
+        }
+        Self {
+            payload: Box::new(payload),
+            is_outside: false,
+            free: self.free.clone(),
+            waiting: self.waiting.clone(),
+            next: self.next,
+            zeros: self.zeros.clone(),
+            put_at: None,
+            records: 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_waits_for_the_record_of_its_release() {
+        let mut slots = Slots::outside(4, Box::<InMemory>::default());
+        let (one, two) = (slots.put(&[1; 4]), slots.put(&[2; 4]));
+        assert_eq!((slots.get(one), slots.get(Content::NONE)), (Some(&[1; 4][..]), None));
+        assert_eq!((slots.put(&[0; 4]), slots.get(Content::ZEROS)), (Content::ZEROS, Some(&[0; 4][..])));
+        slots.release(&[two]);
+        assert_eq!(slots.put(&[2; 4]), two, "it was never on record");
+        slots.recorded();
+        slots.release(&[one, Content::ZEROS]);
+        assert_ne!(slots.put(&[3; 4]), one);
+        slots.recorded();
+        assert_eq!(slots.copy(two), one);
+        assert_eq!(slots.clone().get(one), Some(&[2; 4][..]));
+    }
+
+    #[test]
+    fn what_is_not_used_is_free() {
+        let mut slots = Slots::in_memory(1);
+        slots.set_used([Content(2 + 3), Content::ZEROS, Content(2 + 1), Content::NONE].into_iter());
+        let taken: Vec<u32> = (0..3).map(|_| slots.put(&[9]).0 - 2).collect();
+        assert_eq!(taken, [0, 2, 4]);
+        slots.release(&[Content(2 + 4), Content(2 + 1), Content(2 + 3)]);
+        slots.tidy();
+        assert_eq!((slots.end(), slots.put(&[9]).0 - 2), (3, 1));
+    }
+}

@@ -1,0 +1,148 @@
+//! A served card as its clients see it.
+
+use std::time::Instant as Wall;
+
+use emmc_card::card::Card;
+use emmc_card::device::Area;
+use emmc_card::device::DeviceOptions;
+use emmc_card::nand::Keep;
+use emmc_card::profile::shipped;
+use emmc_units::Instant;
+
+use super::{Served, ServedOptions};
+use crate::block::{Block, BlockError, Request};
+use crate::store::Store;
+
+fn served(delays: bool) -> Served {
+    let profile = shipped::named("generic-8g").unwrap();
+    let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 }).unwrap();
+    Served::new(card, Instant::START, ServedOptions { delays, dilation: 1 })
+}
+
+fn read(served: &Served, offset: u64, bytes: usize) -> Vec<u8> {
+    let mut into = vec![1; bytes];
+    served.submit(Area::User, Request::Read { offset, into: &mut into }).unwrap();
+    into
+}
+
+#[test]
+fn what_is_written_is_read_and_mapped_until_it_is_trimmed() {
+    let served = served(false);
+    let write = Request::Write { offset: 8192, data: &[7; 6144], through: false };
+    served.submit(Area::User, write).unwrap();
+    assert_eq!(read(&served, 8192, 6144), [7; 6144]);
+    let runs = served.mapped(Area::User, 4096..24576).unwrap();
+    let runs: Vec<_> = runs.iter().map(|run| (run.range.clone(), run.mapped)).collect();
+    assert_eq!(runs, [(4096..8192, false), (8192..16384, true), (16384..24576, false)]);
+    served.submit(Area::User, Request::Trim { offset: 8192, bytes: 4096 }).unwrap();
+    served.submit(Area::User, Request::Zero { offset: 12288, bytes: 512, through: true }).unwrap();
+    assert_eq!(read(&served, 8192, 4608), [0; 4608]);
+    assert_eq!(read(&served, 12800, 1536), [7; 1536]);
+}
+
+#[test]
+fn what_lies_outside_or_is_no_sector_is_refused() {
+    let served = served(false);
+    let size = served.exports()[0].size_bytes;
+    let mut into = [0; 512];
+    for (offset, area) in [(size, Area::User), (u64::MAX - 511, Area::User), (0, Area::Gp(0)), (0, Area::Rpmb)] {
+        let error = served.submit(area, Request::Read { offset, into: &mut into }).unwrap_err();
+        assert!(matches!(error, BlockError::OutOfRange { .. }), "{area:?} {offset}: {error}");
+    }
+    let error = served.submit(Area::User, Request::Trim { offset: 100, bytes: 512 }).unwrap_err();
+    assert_eq!(error, BlockError::Misaligned { range: 100..612 });
+}
+
+#[test]
+fn without_delays_time_jumps_and_with_them_one_waits() {
+    let write = || Request::Write { offset: 0, data: &[7; 4096], through: true };
+    let eager = served(false);
+    let done = eager.submit(Area::User, write()).unwrap();
+    assert!(eager.now() >= done && eager.due(done).is_none());
+    let real = served(true);
+    let far = Instant(3_600_000_000_000);
+    assert!(real.due(far).is_some_and(|wall| wall > Wall::now()));
+}
+
+#[test]
+fn without_power_nothing_is_answered_and_what_was_written_comes_back_with_it() {
+    let served = served(false);
+    served.submit(Area::User, Request::Write { offset: 0, data: &[7; 4096], through: true }).unwrap();
+    served.cut_power().unwrap();
+    let mut into = [0; 512];
+    let error = served.submit(Area::User, Request::Read { offset: 0, into: &mut into }).unwrap_err();
+    assert_eq!(error, BlockError::PowerLost);
+    served.restore_power().unwrap();
+    assert_eq!(read(&served, 0, 4096), [7; 4096]);
+}
+
+/// A folder with a new card in it.
+fn folder(profile: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let options = DeviceOptions { keep: Keep::Orders, seed: 1 };
+    let mut card = Card::new(shipped::named(profile).unwrap(), options).unwrap();
+    card.power_off(Instant::START);
+    Store::create(folder.path(), shipped::text(profile).unwrap(), &card, Instant::START).unwrap();
+    folder
+}
+
+fn open(folder: &tempfile::TempDir) -> Served {
+    Served::open(folder.path(), ServedOptions { delays: false, dilation: 1 }).unwrap()
+}
+
+#[test]
+fn whatever_was_answered_is_there_again_after_an_orderly_end_and_after_none() {
+    let folder = folder("generic-8g");
+    for round in 0..6u8 {
+        let served = open(&folder);
+        for known in 0..round {
+            assert_eq!(read(&served, u64::from(known) * 12288, 12288), vec![known + 1; 12288], "{round}");
+        }
+        let data = vec![round + 1; 12288];
+        let write = Request::Write { offset: u64::from(round) * 12288, data: &data, through: false };
+        served.submit(Area::User, write).unwrap();
+        served.submit(Area::User, Request::Flush).unwrap();
+        if round % 2 == 0 {
+            served.finish().unwrap();
+        }
+    }
+}
+
+#[test]
+fn one_process_at_a_time_has_a_folder() {
+    let folder = folder("generic-8g");
+    let first = open(&folder);
+    let second = Served::open(folder.path(), ServedOptions::default()).unwrap_err();
+    assert!(second.to_string().contains("in use by another process"), "{second}");
+    Store::look(folder.path()).unwrap();
+    first.finish().unwrap();
+    open(&folder);
+    let nothing = tempfile::tempdir().unwrap();
+    let error = Served::open(nothing.path(), ServedOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("no virtual card"), "{error}");
+}
+
+#[test]
+fn damaged_files_are_refused_with_their_name() {
+    let folder = folder("generic-8g");
+    let served = open(&folder);
+    let write = Request::Write { offset: 0, data: &[7; 65536], through: true };
+    served.submit(Area::User, write).unwrap();
+    served.finish().unwrap();
+    let state = folder.path().join("card.state");
+    let whole = std::fs::read(&state).unwrap();
+    for (path, content, expected) in [
+        ("card.state", &b""[..], "emmclab state"),
+        ("card.state", &whole[..100], "damaged"),
+        ("card.data", b"", "at least"),
+        ("profile.toml", b"name = 7", "profile.toml"),
+    ] {
+        let path = folder.path().join(path);
+        let before = std::fs::read(&path).unwrap();
+        std::fs::write(&path, content).unwrap();
+        let error = Served::open(folder.path(), ServedOptions::default()).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains(&path.display().to_string()), "{error}");
+        std::fs::write(&path, before).unwrap();
+    }
+    assert_eq!(read(&open(&folder), 0, 65536), [7; 65536]);
+}

@@ -1,0 +1,318 @@
+//! A card's folder: everything that survives power, found again when the process dies at any moment.
+//!
+//! `profile.toml` says what the card is; `card.state` is all of it at an instant; `card.journal` is what it did since, in
+//! records that are written before a client is told; `card.data` is its contents. A process that ends, however it does,
+//! is to the card a loss of power right after what was under way was done. What is kept is handed to the system, not forced
+//! to the disk: it outlives the process, not the machine, but for the state that an orderly end leaves.
+//! Absent on purpose: what is in an image or a record (`emmc_card`), and when something is kept (`served`).
+
+mod data;
+mod journal;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use emmc_card::card::Card;
+use emmc_card::device::ImageError;
+use emmc_card::nand::{Geometry, Payload};
+use emmc_card::profile::{Layout, Partitioning, Profile, ProfileError};
+use emmc_units::Instant;
+use rustix::fs::FlockOperation;
+
+use data::DataFile;
+use journal::{Found, Journal};
+
+/// The profile's file in a card's folder.
+pub const PROFILE_FILE: &str = "profile.toml";
+/// The state's file in a card's folder.
+pub const STATE_FILE: &str = "card.state";
+/// The control socket in a card's folder, while it is served.
+pub const SOCKET_FILE: &str = "card.socket";
+const JOURNAL_FILE: &str = "card.journal";
+const DATA_FILE: &str = "card.data";
+const LOCK_FILE: &str = "card.lock";
+const NEW_STATE_FILE: &str = ".card.state.new";
+
+/// What the state's file starts with; the generation of the state follows.
+const MAGIC: &[u8; 14] = b"emmclab state\n";
+const HEADER_BYTES: usize = MAGIC.len() + 8;
+/// A journal that grows beyond this is brought into the state. Unit: bytes.
+const JOURNAL_BYTES_MAX: u64 = 256 << 20;
+
+/// Why a card's folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system said no.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// No card is in it.
+    #[error("{}: no virtual card (expected {STATE_FILE} in it; see sim create)", .0.display())]
+    NoCard(PathBuf),
+    /// Another process works on the card.
+    #[error("{}: the card is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// The profile breaks a rule.
+    #[error("{}: {source}", path.display())]
+    Profile {
+        /// Its file.
+        path: PathBuf,
+        /// Which rule.
+        source: ProfileError,
+    },
+    /// The state or the records are of no card, or not of this one.
+    #[error("{}: {source}", path.display())]
+    Image {
+        /// The state's file.
+        path: PathBuf,
+        /// What is wrong.
+        source: ImageError,
+    },
+    /// The state's file is not what it should be.
+    #[error("{}: expected {expected}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What should be there.
+        expected: String,
+    },
+    /// Contents cannot be kept.
+    #[error("{}: {what}", path.display())]
+    Contents {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        what: String,
+    },
+}
+
+/// What a card is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To look at it: nothing is written, and another process may be at work on it.
+    Look,
+    /// To work on it without its contents, as a simulation does; what contents it has are kept.
+    Simulate,
+    /// To serve it, contents and all.
+    Serve,
+}
+
+/// The folder of a card that is worked on.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    generation: u64,
+    journal: Option<Journal>,
+    journal_bytes_max: u64,
+    /// Held as long as the store is.
+    _lock: File,
+}
+
+impl Store {
+    /// Makes a card's files in a folder that is there.
+    ///
+    /// Errors: whatever the system says.
+    pub fn create(folder: &Path, profile: &str, card: &Card, now: Instant) -> Result<(), StoreError> {
+        let lock = lock(folder)?;
+        write(&folder.join(PROFILE_FILE), &[profile.as_bytes()])?;
+        let mut store = Self::new(folder, 0, lock);
+        store.write_state(card, now, true)
+    }
+
+    /// Opens a card to work on it; it is without power, and answered with the instant at which that was.
+    ///
+    /// Errors: no card, one in use, a damaged one.
+    pub fn open(folder: &Path, purpose: Purpose) -> Result<(Self, Card, Instant), StoreError> {
+        if !folder.join(STATE_FILE).is_file() {
+            return Err(StoreError::NoCard(folder.into()));
+        }
+        let lock = lock(folder)?;
+        let (card, now, generation) = load(folder, purpose)?;
+        Ok((Self::new(folder, generation, lock), card, now))
+    }
+
+    /// The card as it is now, without power, to be looked at: whatever is done to it is forgotten.
+    ///
+    /// Errors: no card, a damaged one.
+    pub fn look(folder: &Path) -> Result<(Card, Instant), StoreError> {
+        if !folder.join(STATE_FILE).is_file() {
+            return Err(StoreError::NoCard(folder.into()));
+        }
+        // A server may bring its journal into the state at any moment; then both are read again.
+        let mut found = load(folder, Purpose::Look);
+        for _ in 0..3 {
+            if found.is_ok() {
+                break;
+            }
+            found = load(folder, Purpose::Look);
+        }
+        found.map(|(card, now, _)| (card, now))
+    }
+
+    fn new(folder: &Path, generation: u64, lock: File) -> Self {
+        let journal_bytes_max = JOURNAL_BYTES_MAX;
+        Self { folder: folder.into(), generation, journal: None, journal_bytes_max, _lock: lock }
+    }
+
+    /// The card's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// From now on the card's changes are put on record.
+    ///
+    /// Errors: whatever the system says.
+    pub fn begin(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
+        card.log_changes(now);
+        self.checkpoint(card, now)
+    }
+
+    /// Puts on record what the card did since the last time; `looks_closer`: more than the flash may have changed.
+    ///
+    /// Errors: whatever the system says; then nothing of it may be acknowledged, and the next call tries again.
+    pub fn commit(&mut self, card: &mut Card, looks_closer: bool, now: Instant) -> Result<(), StoreError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        journal.add(|out| card.take_changes(out, looks_closer, now));
+        if journal.is_settled() {
+            return Ok(());
+        }
+        let data = self.folder.join(DATA_FILE);
+        card.settle_contents().map_err(|what| StoreError::Contents { path: data, what })?;
+        journal.settle().map_err(|source| StoreError::Io { path: self.folder.join(JOURNAL_FILE), source })?;
+        card.changes_are_kept();
+        if journal.size_bytes() > self.journal_bytes_max {
+            self.shorten(card, now);
+        }
+        Ok(())
+    }
+
+    /// Whether something could not be written yet.
+    pub fn is_behind(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| !journal.is_settled())
+    }
+
+    /// Brings the journal into the state. If there is no room for it, all is on record as it was.
+    fn shorten(&mut self, card: &mut Card, now: Instant) {
+        self.journal_bytes_max = match self.checkpoint(card, now) {
+            Ok(()) => JOURNAL_BYTES_MAX,
+            Err(_) => self.journal_bytes_max.saturating_mul(2),
+        };
+    }
+
+    /// Writes the card's state anew and begins a new journal.
+    ///
+    /// Errors: whatever the system says; the state of before and its journal are as they were.
+    pub fn checkpoint(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
+        self.keep(card, now, false)?;
+        let path = self.folder.join(JOURNAL_FILE);
+        let started = Journal::start(&path, self.generation);
+        self.journal = Some(started.map_err(|source| StoreError::Io { path, source })?);
+        Ok(())
+    }
+
+    /// Writes the card's state anew, for the end: forced to the disk.
+    ///
+    /// Errors: as [`Store::checkpoint`].
+    pub fn finish(mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
+        self.keep(card, now, true)?;
+        let path = self.folder.join(JOURNAL_FILE);
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(StoreError::Io { path, source }),
+            _ => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, card: &mut Card, now: Instant, forces: bool) -> Result<(), StoreError> {
+        let path = self.folder.join(DATA_FILE);
+        card.settle_contents().map_err(|what| StoreError::Contents { path: path.clone(), what })?;
+        // What was not taken yet is in the state.
+        card.take_changes(&mut Vec::new(), true, now);
+        if forces && path.exists() {
+            let synced = File::open(&path).and_then(|file| file.sync_data());
+            synced.map_err(|source| StoreError::Io { path, source })?;
+        }
+        self.write_state(card, now, forces)?;
+        card.changes_are_kept();
+        card.tidy_contents();
+        Ok(())
+    }
+
+    fn write_state(&mut self, card: &Card, now: Instant, forces: bool) -> Result<(), StoreError> {
+        let (new, path) = (self.folder.join(NEW_STATE_FILE), self.folder.join(STATE_FILE));
+        let generation = self.generation + 1;
+        let file = write(&new, &[MAGIC, &generation.to_le_bytes(), &card.to_image(now)])?;
+        let synced = if forces { file.sync_all() } else { Ok(()) };
+        let renamed = synced.and_then(|()| std::fs::rename(&new, &path));
+        renamed.map_err(|source| StoreError::Io { path, source })?;
+        self.generation = generation;
+        Ok(())
+    }
+}
+
+/// The card in a folder, without power, the instant at which that was, and the generation of its state.
+fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u64), StoreError> {
+    let profile_path = folder.join(PROFILE_FILE);
+    let text = std::fs::read_to_string(&profile_path).map_err(|source| io(&profile_path, source))?;
+    let profile = Profile::from_toml(&text).map_err(|source| StoreError::Profile { path: profile_path, source })?;
+    let path = folder.join(STATE_FILE);
+    let state = std::fs::read(&path).map_err(|source| io(&path, source))?;
+    let header = || StoreError::Damaged { path: path.clone(), expected: "\"emmclab state\" at byte 0".into() };
+    let (start, image) = state.split_at_checked(HEADER_BYTES).ok_or_else(header)?;
+    let generation = start.strip_prefix(MAGIC).and_then(|bytes| bytes.try_into().ok()).ok_or_else(header)?;
+    let generation = u64::from_le_bytes(generation);
+    let journal_path = folder.join(JOURNAL_FILE);
+    let found = Found::read(&journal_path, generation).map_err(|source| io(&journal_path, source))?;
+    let data_path = folder.join(DATA_FILE);
+    let has_data = data_path.exists();
+    let payload = match has_data || purpose == Purpose::Serve {
+        true => Some(open_data(&profile, &data_path, purpose).map_err(|source| io(&data_path, source))?),
+        false => None,
+    };
+    let unit_bytes = u64::from(profile.ftl.unit_bytes);
+    let (card, now) = Card::from_image(profile, image, &found.records(), payload)
+        .map_err(|source| StoreError::Image { path, source })?;
+    let needed = u64::from(card.contents_end()) * unit_bytes;
+    let size = std::fs::metadata(&data_path).map_or(0, |found| found.len());
+    if size < needed {
+        let expected = format!("at least {needed} bytes, found {size}");
+        return Err(StoreError::Damaged { path: data_path, expected });
+    }
+    Ok((card, now, generation))
+}
+
+fn open_data(profile: &Profile, path: &Path, purpose: Purpose) -> std::io::Result<Box<dyn Payload>> {
+    // The blocks do not depend on the partitioning; a profile that makes no card is refused elsewhere.
+    let blocks = Layout::new(profile, &Partitioning::default(), 0).map_or(1, |layout| layout.blocks);
+    let geometry = Geometry::new(&profile.nand, blocks, profile.ftl.unit_bytes);
+    let units = u64::from(blocks) * u64::from(geometry.units_per_block());
+    Ok(Box::new(DataFile::open(path, geometry.unit_bytes, units, purpose != Purpose::Look)?))
+}
+
+fn io(path: &Path, source: std::io::Error) -> StoreError {
+    StoreError::Io { path: path.into(), source }
+}
+
+/// The lock of a folder; it goes with the process that holds it, however that ends.
+fn lock(folder: &Path) -> Result<File, StoreError> {
+    let path = folder.join(LOCK_FILE);
+    let file = File::options().write(true).create(true).truncate(false).open(&path);
+    let file = file.map_err(|source| io(&path, source))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::InUse(folder.into())),
+        Err(errno) => Err(io(&path, errno.into())),
+    }
+}
+
+fn write(path: &Path, parts: &[&[u8]]) -> Result<File, StoreError> {
+    let written = File::create(path).and_then(|mut file| {
+        parts.iter().try_for_each(|part| file.write_all(part))?;
+        Ok(file)
+    });
+    written.map_err(|source| io(path, source))
+}

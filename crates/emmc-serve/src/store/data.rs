@@ -1,0 +1,179 @@
+//! The file of a card's contents: slot after slot, written with pwrite, read through a mapping.
+//!
+//! Neighbouring slots that are put one after the other are written at once. What cannot be written, because the disk is
+//! full, stays in memory until it can; nothing is acknowledged meanwhile.
+//! Absent on purpose: which slot holds what (`emmc_card::nand`).
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use emmc_card::nand::Payload;
+use memmap2::{Mmap, MmapOptions};
+use rustix::fs::FallocateFlags;
+
+/// Bytes that wait at most to be written with their neighbours.
+const WAITING_BYTES_MAX: usize = 1 << 20;
+
+/// Slots in a file.
+#[derive(Debug)]
+pub(super) struct DataFile {
+    /// Absent: the file is only looked at, and what is put stays in memory.
+    file: Option<File>,
+    map: Mmap,
+    unit_bytes: usize,
+    /// Neighbouring slots that are still to be written, from this one on.
+    first_waiting: u32,
+    waiting: Vec<u8>,
+    /// Slots that are not in the file.
+    in_memory: HashMap<u32, Box<[u8]>>,
+}
+
+impl DataFile {
+    /// Opens the file of a card with so many physical units.
+    ///
+    /// Errors: whatever the system says; no address space for all of it.
+    #[expect(unsafe_code, reason = "mapping a file")]
+    pub(super) fn open(path: &Path, unit_bytes: u32, units: u64, writes: bool) -> std::io::Result<Self> {
+        let file = if writes {
+            File::options().read(true).write(true).create(true).truncate(false).open(path)?
+        } else {
+            File::open(path)?
+        };
+        // Slots beyond the units hold what an erase that is under way may bring back.
+        let bytes = units.saturating_mul(2).saturating_mul(u64::from(unit_bytes)).max(1);
+        let length = usize::try_from(bytes).map_err(|_| std::io::Error::other("too large for this machine"))?;
+        // SAFETY: only slots that were written are read through the mapping: they lie inside the file, whose length is
+        // checked when it is opened, and are not written again before their slot is released. The lock of the card's
+        // folder keeps other writers of ours away; whoever else cuts the file short takes the process down, not its memory.
+        let map = unsafe { MmapOptions::new().len(length).map(&file)? };
+        Ok(Self {
+            file: writes.then_some(file),
+            map,
+            unit_bytes: unit_bytes as usize,
+            first_waiting: 0,
+            waiting: Vec::new(),
+            in_memory: HashMap::new(),
+        })
+    }
+
+    fn offset(&self, slot: u32) -> usize {
+        slot as usize * self.unit_bytes
+    }
+
+    /// Writes what waits; what cannot be written goes to memory.
+    fn write_waiting(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let offset = self.offset(self.first_waiting) as u64;
+        let written = self.file.as_ref().is_some_and(|file| file.write_all_at(&self.waiting, offset).is_ok());
+        if !written {
+            for (slot, bytes) in (self.first_waiting..).zip(self.waiting.chunks_exact(self.unit_bytes)) {
+                self.in_memory.insert(slot, bytes.into());
+            }
+        }
+        self.waiting.clear();
+    }
+
+    /// Brings to the file what could not be written before.
+    fn write_again(&mut self) -> std::io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let slots: Vec<u32> = self.in_memory.keys().copied().collect();
+        for slot in slots {
+            file.write_all_at(&self.in_memory[&slot], self.offset(slot) as u64)?;
+            self.in_memory.remove(&slot);
+        }
+        Ok(())
+    }
+}
+
+impl Payload for DataFile {
+    fn put(&mut self, slot: u32, bytes: &[u8]) {
+        let units = (self.waiting.len() / self.unit_bytes) as u32;
+        let goes_on = slot == self.first_waiting.wrapping_add(units) && self.waiting.len() < WAITING_BYTES_MAX;
+        if !goes_on {
+            self.write_waiting();
+            self.first_waiting = slot;
+        }
+        self.waiting.extend_from_slice(bytes);
+    }
+
+    fn get(&self, slot: u32) -> &[u8] {
+        let within = slot.wrapping_sub(self.first_waiting) as usize * self.unit_bytes;
+        if let Some(bytes) = self.waiting.get(within..within + self.unit_bytes) {
+            return bytes;
+        }
+        if !self.in_memory.is_empty() {
+            if let Some(bytes) = self.in_memory.get(&slot) {
+                return bytes;
+            }
+        }
+        let offset = self.offset(slot);
+        &self.map[offset..offset + self.unit_bytes]
+    }
+
+    fn release(&mut self, slot: u32) {
+        if !self.in_memory.is_empty() {
+            self.in_memory.remove(&slot);
+        }
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        self.write_waiting();
+        if self.in_memory.is_empty() {
+            return Ok(());
+        }
+        self.write_again().map_err(|error| error.to_string())
+    }
+
+    fn give_back(&mut self, slots: Range<u32>) {
+        self.write_waiting();
+        let Some(file) = &self.file else { return };
+        let start = self.offset(slots.start) as u64;
+        let length = self.offset(slots.end) as u64 - start;
+        // A filesystem without holes keeps the room; nothing is lost by that.
+        let _ = rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_read_as_they_were_put_wherever_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let mut data = DataFile::open(&path, 4, 100, true).unwrap();
+        for slot in [0u32, 1, 2, 9, 5, 6] {
+            data.put(slot, &[slot as u8; 4]);
+        }
+        assert_eq!((data.get(2), data.get(6)), (&[2; 4][..], &[6; 4][..]));
+        data.settle().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap().len(), 40);
+        drop(data);
+        let mut looked_at = DataFile::open(&path, 4, 100, false).unwrap();
+        assert_eq!(looked_at.get(9), [9; 4]);
+        looked_at.put(9, &[1; 4]);
+        looked_at.settle().unwrap();
+        assert_eq!((looked_at.get(9), std::fs::read(&path).unwrap()[36]), (&[1; 4][..], 9));
+    }
+
+    #[test]
+    fn room_is_given_back() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let mut data = DataFile::open(&path, 4096, 1000, true).unwrap();
+        (0..256).for_each(|slot| data.put(slot, &[7; 4096]));
+        data.settle().unwrap();
+        let before = std::fs::metadata(&path).unwrap().blocks();
+        data.give_back(0..255);
+        let after = std::fs::metadata(&path).unwrap().blocks();
+        assert!(after < before || after == before && before == 0, "{before} and {after} blocks");
+        assert_eq!(data.get(255), [7; 4096]);
+    }
+}

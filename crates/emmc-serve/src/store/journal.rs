@@ -1,0 +1,159 @@
+//! The file of what a card did since its state was written: record after record, each with its length and checksum.
+//!
+//! A record that is cut off was never acknowledged; it and what follows is left out.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crc::{CRC_32_ISO_HDLC, Crc, Table};
+
+const MAGIC: &[u8; 16] = b"emmclab records\n";
+/// The magic, and the generation of the state that the records come after.
+const HEADER_BYTES: usize = 24;
+/// Length and checksum.
+const FRAME_BYTES: usize = 8;
+const CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
+
+/// A journal that is written.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: File,
+    /// Where the next record goes.
+    end: u64,
+    /// Frames that are still to be written.
+    waiting: Vec<u8>,
+}
+
+/// What was found in a journal.
+pub(super) struct Found {
+    bytes: Vec<u8>,
+    /// How much of it counts.
+    end: usize,
+}
+
+impl Found {
+    /// Reads the journal of a state; none, or one of another state, holds no records.
+    ///
+    /// Errors: whatever the system says.
+    pub(super) fn read(path: &Path, generation: u64) -> std::io::Result<Self> {
+        let mut bytes = Vec::new();
+        match File::open(path) {
+            Ok(mut file) => drop(file.read_to_end(&mut bytes)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        if !bytes.starts_with(&header(generation)) {
+            bytes.clear();
+        }
+        let mut found = Self { end: bytes.len().min(HEADER_BYTES), bytes };
+        while let Some(record) = found.record_at(found.end) {
+            found.end += FRAME_BYTES + record.len();
+        }
+        Ok(found)
+    }
+
+    fn record_at(&self, at: usize) -> Option<&[u8]> {
+        let frame = self.bytes.get(at..at + FRAME_BYTES)?;
+        let number = |at: usize| u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
+        let record = self.bytes.get(at + FRAME_BYTES..)?.get(..number(0) as usize)?;
+        (CHECKSUM.checksum(record) == number(4)).then_some(record)
+    }
+
+    /// The records, oldest first.
+    pub(super) fn records(&self) -> Vec<&[u8]> {
+        let mut records = Vec::new();
+        let mut at = HEADER_BYTES;
+        while at < self.end {
+            let Some(record) = self.record_at(at) else { break };
+            records.push(record);
+            at += FRAME_BYTES + record.len();
+        }
+        records
+    }
+}
+
+impl Journal {
+    /// An empty journal for a state; the old one's records are in that.
+    ///
+    /// Errors: whatever the system says.
+    pub(super) fn start(path: &Path, generation: u64) -> std::io::Result<Self> {
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+        file.write_all_at(&header(generation), 0)?;
+        Ok(Self { file, end: HEADER_BYTES as u64, waiting: Vec::new() })
+    }
+
+    /// Unit: bytes.
+    pub(super) fn size_bytes(&self) -> u64 {
+        self.end + self.waiting.len() as u64
+    }
+
+    /// Adds what `write` appends as a record, if it says that there is any; it waits for [`Journal::settle`].
+    pub(super) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let start = self.waiting.len();
+        self.waiting.extend_from_slice(&[0; FRAME_BYTES]);
+        if !write(&mut self.waiting) {
+            self.waiting.truncate(start);
+            return;
+        }
+        let (frame, record) = self.waiting[start..].split_at_mut(FRAME_BYTES);
+        frame[..4].copy_from_slice(&(record.len() as u32).to_le_bytes());
+        frame[4..].copy_from_slice(&CHECKSUM.checksum(record).to_le_bytes());
+    }
+
+    /// Whether anything waits to be written.
+    pub(super) fn is_settled(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Writes what waits.
+    ///
+    /// Errors: whatever the system says; the next call tries again.
+    pub(super) fn settle(&mut self) -> std::io::Result<()> {
+        self.file.write_all_at(&self.waiting, self.end)?;
+        self.end += self.waiting.len() as u64;
+        self.waiting.clear();
+        Ok(())
+    }
+}
+
+fn header(generation: u64) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..MAGIC.len()].copy_from_slice(MAGIC);
+    header[MAGIC.len()..].copy_from_slice(&generation.to_le_bytes());
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_records_of_the_right_state_are_found_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        assert!(Found::read(&path, 1).unwrap().records().is_empty());
+        let mut journal = Journal::start(&path, 7).unwrap();
+        for record in [&b"one"[..], b"", b"three"] {
+            journal.add(|out| {
+                out.extend_from_slice(record);
+                !record.is_empty()
+            });
+        }
+        assert!(!journal.is_settled());
+        journal.settle().unwrap();
+        assert_eq!(Found::read(&path, 7).unwrap().records(), [&b"one"[..], b"three"]);
+        assert!(Found::read(&path, 8).unwrap().records().is_empty());
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let expected = if cut < HEADER_BYTES + 11 { 0 } else { 1 };
+            assert_eq!(Found::read(&path, 7).unwrap().records().len(), expected, "cut at {cut}");
+        }
+        let mut wrong = whole.clone();
+        wrong[HEADER_BYTES + FRAME_BYTES] ^= 1;
+        std::fs::write(&path, &wrong).unwrap();
+        assert!(Found::read(&path, 7).unwrap().records().is_empty());
+    }
+}
