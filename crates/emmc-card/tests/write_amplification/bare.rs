@@ -1,6 +1,6 @@
 //! A bare greedy simulation, written apart from the layer: a map, counters, and a search through all blocks.
 //!
-//! For loads that no formula covers. Of blocks with equally few valid units it takes the first, as the layer does: under
+//! For loads that no formula covers. Of blocks with equally few valid units it takes the first, the layer one after the other: under
 //! skewed writes who wins a tie moves the figure by 3 %.
 
 use std::collections::VecDeque;

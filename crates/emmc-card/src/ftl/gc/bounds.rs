@@ -12,13 +12,14 @@ const GROUP: usize = 64;
 pub(super) struct Bounds {
     least: Vec<u32>,
     blocks: usize,
-    /// Where the next search starts, so that of equals not always the same ones wear.
+    /// The group and the slot where the next search starts, so that of equals not always the same ones wear.
     start: usize,
+    after: usize,
 }
 
 impl Bounds {
     pub(super) fn new(blocks: usize) -> Self {
-        Self { least: vec![u32::MAX; blocks.div_ceil(GROUP)], blocks, start: 0 }
+        Self { least: vec![u32::MAX; blocks.div_ceil(GROUP)], blocks, start: 0, after: 0 }
     }
 
     /// A block may hold as few as `valid`.
@@ -35,11 +36,12 @@ impl Bounds {
             let bound = self.least.iter().copied().min().filter(|&bound| bound != u32::MAX)?;
             let group = self.first_of(bound)?;
             let slots = group * GROUP..self.blocks.min((group + 1) * GROUP);
-            let best = slots.map(|slot| (valid(slot).unwrap_or(u32::MAX), slot)).min()?;
+            let in_turn = |slot: usize| slot.wrapping_sub(self.after) % GROUP;
+            let best = slots.map(|slot| (valid(slot).unwrap_or(u32::MAX), in_turn(slot), slot)).min()?;
             self.least[group] = best.0;
             if best.0 == bound {
-                self.start = group + 1;
-                return Some(best.1);
+                (self.start, self.after) = (group + 1, best.2 + 1);
+                return Some(best.2);
             }
         }
     }
