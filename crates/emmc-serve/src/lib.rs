@@ -7,6 +7,10 @@
 
 pub mod block;
 pub mod clock;
+mod cqhci;
 pub mod nbd;
+pub mod pci;
+pub mod sdhci;
 pub mod served;
 pub mod store;
+pub mod vfio_user;

@@ -1,0 +1,164 @@
+//! The controller as a PCI function: configuration space (`config`), registers behind BAR 0, one interrupt.
+//!
+//! BAR 0, of 4 KiB: the SD host controller at 0, the command queueing engine at 0x200 where the identity has one, and one
+//! register of GL9763E's own at 0x52c. Whoever carries accesses here (vfio-user, tests, fuzzing) services the function with
+//! the card when it wants that, and when its time has come.
+//! Absent on purpose: power management capabilities (the function is always in D0), and several slots.
+
+mod config;
+mod identity;
+#[cfg(test)]
+mod tests;
+
+use emmc_card::card::Card;
+use emmc_units::Instant;
+
+use crate::cqhci::{Cqhci, Surroundings};
+use crate::sdhci::lines::Lines;
+use crate::sdhci::{GuestMemory, Sdhci, Unmapped};
+use config::ConfigSpace;
+pub use config::{BAR_BYTES, CONFIG_BYTES};
+pub use identity::Identity;
+
+/// Where the command queueing engine lies in BAR 0.
+const CQHCI: usize = 0x200;
+const CQHCI_END: usize = 0x300;
+/// GL9763E's register for enhanced strobe: software keeps a bit there. Source: Linux `sdhci-pci-gli.c`.
+const ENHANCED_STROBE: usize = 0x52c;
+
+/// The PCI function.
+#[derive(Debug)]
+pub struct Function {
+    identity: Identity,
+    config: ConfigSpace,
+    sdhci: Sdhci,
+    cqhci: Option<Cqhci>,
+    lines: Lines,
+    enhanced_strobe: [u8; 4],
+}
+
+/// No memory: what a function reaches that may not master the bus.
+struct Nothing;
+
+impl GuestMemory for Nothing {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unmapped> {
+        Err(Unmapped { address, bytes: into.len() })
+    }
+
+    fn write(&self, address: u64, from: &[u8]) -> Result<(), Unmapped> {
+        Err(Unmapped { address, bytes: from.len() })
+    }
+}
+
+impl Function {
+    /// A function after reset.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            config: ConfigSpace::new(identity),
+            sdhci: Sdhci::new(identity.abilities()),
+            cqhci: identity.has_queue().then(Cqhci::new),
+            lines: Lines::default(),
+            enhanced_strobe: [0; 4],
+        }
+    }
+
+    /// What it appears as.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// As after a bus reset; the card keeps its power and knows nothing of it.
+    pub fn reset(&mut self) {
+        self.config = ConfigSpace::new(self.identity);
+        self.sdhci.reset();
+        if let Some(cqhci) = &mut self.cqhci {
+            cqhci.reset();
+        }
+        self.enhanced_strobe = [0; 4];
+    }
+
+    /// Software reads configuration space.
+    ///
+    /// Shape: up to 8 bytes, any alignment.
+    pub fn read_config(&self, offset: usize, bytes: usize) -> u64 {
+        self.config.read(offset, bytes)
+    }
+
+    /// Software writes configuration space.
+    pub fn write_config(&mut self, offset: usize, bytes: usize, value: u64) {
+        self.config.write(offset, bytes, value);
+    }
+
+    /// Software reads BAR 0.
+    ///
+    /// Shape: up to 8 bytes, any alignment.
+    pub fn read(&mut self, offset: usize, bytes: usize, now: Instant) -> u64 {
+        match (offset, &self.cqhci) {
+            (0..0x100, _) => {
+                let engine = self.cqhci.as_ref().is_some_and(Cqhci::interrupt);
+                self.sdhci.read(offset, bytes, engine, &self.lines, now)
+            }
+            (CQHCI..CQHCI_END, Some(cqhci)) => cqhci.read(offset - CQHCI, bytes),
+            _ => {
+                let byte = |index: usize| (offset + index).checked_sub(ENHANCED_STROBE).map(|at| (index, at));
+                let known = (0..bytes.min(8)).filter_map(byte).filter(|(_, at)| *at < 4);
+                known.fold(0, |value, (index, at)| value | u64::from(self.enhanced_strobe[at]) << (8 * index))
+            }
+        }
+    }
+
+    /// Software writes BAR 0.
+    ///
+    /// Shape: up to 8 bytes, any alignment.
+    pub fn write(&mut self, offset: usize, bytes: usize, value: u64, now: Instant) {
+        let bytes = bytes.min(8);
+        match (offset, &mut self.cqhci) {
+            (0..0x100, cqhci) => {
+                // A reset of everything is one of the engine too.
+                let resets = (offset..offset + bytes).contains(&0x2f) && value >> (8 * (0x2f - offset)) & 1 == 1;
+                if let (true, Some(cqhci)) = (resets, cqhci) {
+                    cqhci.reset();
+                }
+                self.sdhci.write(offset, bytes, value, now);
+            }
+            (CQHCI..CQHCI_END, Some(cqhci)) => cqhci.write(offset - CQHCI, bytes, value, now),
+            _ => {
+                for (index, byte) in value.to_le_bytes().into_iter().enumerate().take(bytes) {
+                    let at = (offset + index).wrapping_sub(ENHANCED_STROBE);
+                    if let Some(kept) = self.enhanced_strobe.get_mut(at) {
+                        *kept = byte;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether there is something to do with the card at once.
+    pub fn wants_service(&self) -> bool {
+        self.sdhci.wants_service() || self.cqhci.as_ref().is_some_and(Cqhci::wants_service)
+    }
+
+    /// When it is to be serviced next by itself.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let engine = self.cqhci.as_ref().and_then(Cqhci::poll_timeout);
+        self.sdhci.poll_timeout().into_iter().chain(engine).min()
+    }
+
+    /// Does what software asked for and what has come due by `now`.
+    pub fn service(&mut self, card: &mut Card, memory: &dyn GuestMemory, now: Instant) {
+        let memory = if self.config.masters_bus() { memory } else { &Nothing };
+        self.sdhci.service(card, memory, &mut self.lines, now);
+        if let Some(cqhci) = &mut self.cqhci {
+            let data_timeout = self.sdhci.data_timeout();
+            cqhci.service(&mut Surroundings { card, memory, lines: &mut self.lines, data_timeout, now });
+            let errors = cqhci.take_errors();
+            self.sdhci.raise_errors(errors);
+        }
+    }
+
+    /// Whether the interrupt line is up.
+    pub fn interrupt(&self) -> bool {
+        self.sdhci.interrupt(self.cqhci.as_ref().is_some_and(Cqhci::interrupt))
+    }
+}

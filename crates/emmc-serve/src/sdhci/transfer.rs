@@ -1,0 +1,270 @@
+//! Data: what follows a command, and how it ends.
+
+use emmc_card::card::{Card, Reply};
+use emmc_regs::CardKind;
+use emmc_regs::command::{DataDirection, Response};
+use emmc_units::{Instant, Nanos};
+
+use super::Sdhci;
+use super::command::{AUTO_RESPONSE, AUTO_TIMEOUT};
+use super::descriptor::{Form, Walk};
+use super::lines::Lines;
+use super::memory::GuestMemory;
+use super::pio::Buffer;
+use super::registers::{
+    ADMA_ADDRESS, BLOCK_COUNT, BLOCK_SIZE, HOST_CONTROL, HOST_CONTROL_2, SDMA_ADDRESS, TIMEOUT_CONTROL, TRANSFER_MODE,
+    control_2, int, mode, state,
+};
+
+/// What the data lines do by themselves, when its time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Blocks move.
+    Move,
+    /// The controller sends CMD12.
+    Stop,
+    /// It is over.
+    Complete,
+    /// SDMA has come to a boundary.
+    Pause,
+    /// It has failed.
+    Fail(u32),
+}
+
+/// Who carries the data between controller and memory.
+#[derive(Clone, Debug)]
+pub(super) enum Mover {
+    /// Software, by the buffer port.
+    Pio(Buffer),
+    /// The controller, up to the next boundary.
+    Sdma {
+        /// The next byte.
+        address: u64,
+        /// Unit: bytes.
+        boundary: u64,
+        /// Part of a block that the boundary cut in two: to memory what is left of it, from memory what there is.
+        carry: Vec<u8>,
+    },
+    /// The controller, by a list.
+    Adma(Walk),
+}
+
+/// A transfer under way.
+#[derive(Clone, Debug)]
+pub(super) struct Transfer {
+    pub(super) read: bool,
+    pub(super) block_bytes: usize,
+    /// Blocks to go; absent: until CMD12.
+    pub(super) left: Option<u32>,
+    pub(super) mover: Mover,
+    /// How far the bus is.
+    pub(super) at: Instant,
+    /// The card is busy with what was written.
+    pub(super) busy_until: Option<Instant>,
+    is_tuning: bool,
+}
+
+impl Transfer {
+    /// Its bits of PRESENT_STATE.
+    pub(super) fn present_state(&self) -> u32 {
+        let ready = matches!(&self.mover, Mover::Pio(buffer) if buffer.is_ready());
+        match (self.read, ready) {
+            (true, false) => state::READ_ACTIVE,
+            (true, true) => state::READ_ACTIVE | state::BUFFER_READ,
+            (false, false) => state::WRITE_ACTIVE,
+            (false, true) => state::WRITE_ACTIVE | state::BUFFER_WRITE,
+        }
+    }
+}
+
+impl Sdhci {
+    /// How long the card may take over data or be busy.
+    ///
+    /// Source: TIMEOUT_CONTROL counts 2^13 to 2^27 clocks of the timeout clock, here 1 MHz.
+    pub(crate) fn data_timeout(&self) -> Nanos {
+        let shift = 13 + u32::from(self.registers.get8(TIMEOUT_CONTROL).min(14));
+        Nanos::from_micros(1 << shift)
+    }
+
+    /// A command with data has been answered: the data follows.
+    pub(super) fn begin_transfer(&mut self, card: &Card, index: u8, reply: &Reply, at: Instant) {
+        let mode = self.registers.get16(TRANSFER_MODE);
+        let read = mode & mode::READ != 0;
+        let direction = if read { DataDirection::Read } else { DataDirection::Write };
+        let block_bytes = usize::from(self.registers.get16(BLOCK_SIZE) & 0xfff);
+        let left = self.blocks(mode);
+        if left == Some(0) {
+            self.next = Some((at, Step::Complete));
+            return;
+        }
+        let Some(phase) = reply.data.filter(|phase| phase.direction == direction) else {
+            self.next = Some((at + self.data_timeout(), Step::Fail(int::DATA_TIMEOUT)));
+            return;
+        };
+        if block_bytes == 0 || !self.lines_fit(card, index) {
+            self.next = Some((phase.ready.max(at), Step::Fail(int::DATA_CRC)));
+            return;
+        }
+        self.transfer = Some(Transfer {
+            read,
+            block_bytes,
+            left,
+            mover: self.mover(mode),
+            at: phase.ready.max(at),
+            busy_until: None,
+            is_tuning: self.has(control_2::EXECUTE_TUNING) && matches!(index, 19 | 21),
+        });
+        // The card is asked for its blocks at once: each comes with the time at which it has crossed the bus.
+        let from = if matches!(self.transfer, Some(Transfer { mover: Mover::Pio(_), .. })) { phase.ready } else { at };
+        self.next = Some((from.max(at), Step::Move));
+    }
+
+    /// Blocks to transfer; absent: until CMD12.
+    fn blocks(&self, mode: u16) -> Option<u32> {
+        if mode & mode::MULTIPLE == 0 {
+            return Some(1);
+        }
+        if mode & mode::COUNTED == 0 {
+            return None;
+        }
+        // Version 4 has a count of 32 bits, in use where the short one is 0.
+        let count = match self.registers.get16(BLOCK_COUNT) {
+            0 if self.has(control_2::VERSION_4) => self.registers.get32(SDMA_ADDRESS),
+            count => count.into(),
+        };
+        Some(count)
+    }
+
+    fn mover(&self, mode: u16) -> Mover {
+        if mode & mode::DMA == 0 {
+            return Mover::Pio(Buffer::default());
+        }
+        let (version_4, wide) = (self.has(control_2::VERSION_4), self.has(control_2::ADDRESS_64));
+        let select = self.registers.get8(HOST_CONTROL) >> 3 & 3;
+        let long = self.registers.get64(ADMA_ADDRESS);
+        if select == 0 {
+            let address = match (version_4, wide) {
+                (false, _) => self.registers.get32(SDMA_ADDRESS).into(),
+                (true, false) => long & 0xffff_ffff,
+                (true, true) => long,
+            };
+            let boundary = 4096 << (self.registers.get16(BLOCK_SIZE) >> 12 & 7);
+            return Mover::Sdma { address, boundary, carry: Vec::new() };
+        }
+        let form = match (version_4, wide, select) {
+            (true, true, _) => Form::Bits128,
+            (false, _, 3) => Form::Bits96,
+            _ => Form::Bits64,
+        };
+        let base = if form == Form::Bits64 { long & 0xffff_ffff } else { long };
+        Mover::Adma(Walk::new(form, base))
+    }
+
+    /// Whether host and card have agreed on lines and edges: else what arrives is not what was sent. Bus test patterns and
+    /// the tuning block are there to find that out. SD cards leave their modes to the profile.
+    fn lines_fit(&self, card: &Card, index: u8) -> bool {
+        if matches!(index, 14 | 19 | 21) || card.device().profile().kind == CardKind::Sd {
+            return true;
+        }
+        let control = self.registers.get8(HOST_CONTROL);
+        let lines = match (control >> 5 & 1, control >> 1 & 1) {
+            (1, _) => 8,
+            (_, 1) => 4,
+            _ => 1,
+        };
+        // DDR50, and HS400 in the two codes that hosts have for it.
+        let ddr = matches!(self.registers.get16(HOST_CONTROL_2) & control_2::TIMING, 4 | 5 | 7);
+        let bus = card.device().bus().mode();
+        lines == u32::from(bus.width()) && ddr == bus.ddr()
+    }
+
+    /// What is due on the data lines is done.
+    pub(super) fn step(&mut self, card: &mut Card, memory: &dyn GuestMemory, lines: &mut Lines) {
+        let Some((at, step)) = self.next.take() else { return };
+        match step {
+            Step::Move => self.move_blocks(card, memory, lines, at),
+            Step::Stop => self.stop(card, lines, at),
+            Step::Complete => {
+                self.transfer = None;
+                self.raise(int::TRANSFER_COMPLETE);
+            }
+            Step::Pause => self.raise(int::DMA),
+            Step::Fail(errors) => {
+                self.transfer = None;
+                self.raise(errors);
+            }
+        }
+    }
+
+    /// Moves what can be moved: a block by PIO, all that there is by DMA.
+    fn move_blocks(&mut self, card: &mut Card, memory: &dyn GuestMemory, lines: &mut Lines, at: Instant) {
+        let Some(mut transfer) = self.transfer.take() else { return };
+        transfer.at = transfer.at.max(at);
+        let next = if transfer.is_tuning {
+            self.tune(&transfer, card)
+        } else if matches!(transfer.mover, Mover::Pio(_)) {
+            self.move_by_software(&mut transfer, card, at)
+        } else if transfer.read {
+            self.move_to_memory(&mut transfer, card, memory, at)
+        } else {
+            self.move_to_card(&mut transfer, card, memory, at)
+        };
+        if let Some(until) = transfer.busy_until {
+            lines.busy_until = until;
+        }
+        self.registers_follow(&transfer);
+        self.next = next;
+        self.transfer = (!transfer.is_tuning).then_some(transfer);
+    }
+
+    /// All blocks are over: CMD12 or the end, after the busy time of a write.
+    pub(super) fn finish(&self, transfer: &Transfer) -> (Instant, Step) {
+        let until = transfer.busy_until.unwrap_or(transfer.at).max(transfer.at);
+        let limit = transfer.at + self.data_timeout();
+        if until > limit {
+            return (limit, Step::Fail(int::DATA_TIMEOUT));
+        }
+        (until, if self.stops_by_itself() { Step::Stop } else { Step::Complete })
+    }
+
+    /// CMD12 of the controller's own.
+    fn stop(&mut self, card: &mut Card, lines: &mut Lines, at: Instant) {
+        let sent = lines.send(card, 12, 0, at);
+        self.put_auto_response(&sent.reply.response);
+        match sent.reply.response {
+            Response::R1(r1) | Response::R1b(r1) if self.is_error(r1) => self.raise_auto(AUTO_RESPONSE),
+            Response::R1(_) | Response::R1b(_) => {}
+            _ => self.raise_auto(AUTO_TIMEOUT),
+        }
+        self.await_busy(sent.reply.busy_until.unwrap_or(sent.at).max(sent.at), sent.at);
+    }
+
+    /// A tuning block: the controller looks at it by itself, and after a few the sampling clock is found.
+    fn tune(&mut self, transfer: &Transfer, card: &mut Card) -> Option<(Instant, Step)> {
+        const BLOCKS: u8 = 4;
+        let block = card.poll_data(transfer.at)?;
+        self.tuning_blocks += 1;
+        if self.tuning_blocks >= BLOCKS && block.bytes.len() == transfer.block_bytes {
+            let control = self.registers.get16(HOST_CONTROL_2) & !control_2::EXECUTE_TUNING;
+            self.registers.set16(HOST_CONTROL_2, control | control_2::TUNED_CLOCK);
+            self.tuning_blocks = 0;
+        }
+        self.raise(int::BUFFER_READ);
+        None
+    }
+
+    /// Registers in which software can see how far a transfer is.
+    fn registers_follow(&mut self, transfer: &Transfer) {
+        if let (Some(left), true) = (transfer.left, self.registers.get16(BLOCK_COUNT) > 0) {
+            self.registers.set16(BLOCK_COUNT, left.min(0xffff) as u16);
+        }
+        match &transfer.mover {
+            Mover::Pio(_) => {}
+            Mover::Sdma { address, .. } if self.has(control_2::VERSION_4) => {
+                self.registers.set64(ADMA_ADDRESS, *address);
+            }
+            Mover::Sdma { address, .. } => self.registers.set32(SDMA_ADDRESS, *address as u32),
+            Mover::Adma(walk) => self.registers.set64(ADMA_ADDRESS, walk.next),
+        }
+    }
+}

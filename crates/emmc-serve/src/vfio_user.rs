@@ -1,0 +1,101 @@
+//! The controller for a virtual machine: a vfio-user device on a unix socket.
+//!
+//! `protocol` is bytes and nothing else; `session` does what a client asks, over one PCI function; `stream` cuts the socket's
+//! bytes into messages; `guest_memory` is the client's memory, `irqs` its interrupts. One thread serves one client at a time
+//! and waits for whatever comes first: a message, or the time at which the card has something to tell. User page:
+//! docs/serve-vfio-user.md.
+//! Absent on purpose: migration, dirty pages, and memory that can only be reached by messages. Registers are not mapped into the
+//! client: each has effects.
+
+mod guest_memory;
+mod irqs;
+mod protocol;
+mod serve;
+mod session;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+pub use session::{Malformed, Session};
+
+use crate::pci::Identity;
+use crate::served::Served;
+use serve::Listener;
+
+/// How the controller is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VfioUserOptions {
+    /// As which controller it appears.
+    pub identity: Identity,
+    /// The card loses its power when the client goes: the board is switched off. Else it keeps it, and a new client finds it
+    /// as the last one left it.
+    pub power_follows_client: bool,
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum VfioUserError {
+    /// The path is taken, or cannot be made.
+    #[error("cannot listen at {}: {source}", path.display())]
+    Listen {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The system has no more threads or descriptors.
+    #[error("cannot start the vfio-user server: {0}")]
+    Start(#[source] io::Error),
+}
+
+/// A running server. It stops when dropped.
+#[derive(Debug)]
+pub struct VfioUserServer {
+    path: PathBuf,
+    /// Closing it ends the thread's wait.
+    wake: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Serves a card to one virtual machine after the other, at a socket's path.
+///
+/// Errors: it cannot listen there.
+pub fn serve(served: Arc<Served>, path: &Path, options: VfioUserOptions) -> Result<VfioUserServer, VfioUserError> {
+    let listener = Listener::bind(path).map_err(|source| VfioUserError::Listen { path: path.to_owned(), source })?;
+    let (wake, woken) = UnixStream::pair().map_err(VfioUserError::Start)?;
+    let run = move || serve::run(&listener, &woken, &served, options);
+    let thread = thread::Builder::new().name("vfio-user".into()).spawn(run).map_err(VfioUserError::Start)?;
+    Ok(VfioUserServer { path: path.to_owned(), wake: Some(wake), thread: Some(thread) })
+}
+
+impl VfioUserServer {
+    /// The socket's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets the client go and ends. The socket's file is gone afterwards.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there was printed when it happened; there is nobody else to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for VfioUserServer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,293 @@
+//! The guest's memory: ranges that a client has mapped, each a part of a file that it has passed.
+//!
+//! A file that its owner has sealed against shrinking is mapped here too; any other is read and written by system calls,
+//! because a mapped page that is cut off takes the process with it. Ranges without a file (ROM) are known and cannot be
+//! reached. Nothing outside what is mapped is touched, and nothing against a range's direction.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::{SealFlags, fcntl_get_seals};
+
+use super::protocol::Errno;
+use crate::sdhci::{GuestMemory, Unmapped};
+
+/// Ranges at most; QEMU has about ten.
+const RANGES_MAX: usize = 1024;
+/// Bits of a map request.
+const READ: u32 = 1;
+const WRITE: u32 = 1 << 1;
+/// Bits of an unmap request.
+const DIRTY_PAGES: u32 = 1 << 1;
+const ALL: u32 = 1 << 2;
+
+#[derive(Debug)]
+enum Backing {
+    /// There is no file.
+    Absent,
+    /// From this offset on.
+    File(File, u64),
+    Mapped(MmapRaw),
+}
+
+#[derive(Debug)]
+struct Range {
+    address: u64,
+    size: u64,
+    flags: u32,
+    backing: Backing,
+}
+
+impl Range {
+    /// How much of `bytes` at `address` lies in it from `address` on.
+    fn covers(&self, address: u64, bytes: usize) -> Option<(u64, usize)> {
+        let inside = address.checked_sub(self.address).filter(|inside| *inside < self.size)?;
+        let rest = usize::try_from(self.size - inside).unwrap_or(usize::MAX);
+        Some((inside, bytes.min(rest)))
+    }
+
+    fn read(&self, inside: u64, into: &mut [u8]) -> Option<()> {
+        match &self.backing {
+            _ if self.flags & READ == 0 => None,
+            Backing::Absent => None,
+            Backing::File(file, offset) => file.read_exact_at(into, offset + inside).ok(),
+            Backing::Mapped(map) => {
+                let end = usize::try_from(inside).ok()?.checked_add(into.len())?;
+                if end > map.len() {
+                    return None;
+                }
+                // SAFETY: the range lies within the mapping (just checked), which lives as long as `self` and cannot lose
+                // pages, because its file is sealed against shrinking. The guest may change the bytes meanwhile, as with any
+                // DMA: they are only copied, never looked at in place.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(map.as_ptr().add(inside as usize), into.as_mut_ptr(), into.len())
+                };
+                Some(())
+            }
+        }
+    }
+
+    fn write(&self, inside: u64, from: &[u8]) -> Option<()> {
+        match &self.backing {
+            _ if self.flags & WRITE == 0 => None,
+            Backing::Absent => None,
+            Backing::File(file, offset) => file.write_all_at(from, offset + inside).ok(),
+            Backing::Mapped(map) => {
+                let end = usize::try_from(inside).ok()?.checked_add(from.len())?;
+                if end > map.len() {
+                    return None;
+                }
+                // SAFETY: as in `read`; the mapping is writable, and no reference to its bytes exists.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from.as_ptr(), map.as_mut_ptr().add(inside as usize), from.len())
+                };
+                Some(())
+            }
+        }
+    }
+}
+
+/// All ranges of a client.
+#[derive(Debug, Default)]
+pub(super) struct GuestRam {
+    ranges: Vec<Range>,
+    /// Where the last access went: the next goes there too, mostly.
+    last: Cell<usize>,
+}
+
+impl GuestRam {
+    /// A client maps a range.
+    ///
+    /// Errors: empty, around the end of all addresses, over another, past the end of its file, of a file that is none.
+    pub(super) fn map(
+        &mut self,
+        flags: u32,
+        offset: u64,
+        address: u64,
+        size: u64,
+        file: Option<File>,
+    ) -> Result<(), Errno> {
+        let end = address.checked_add(size).filter(|end| *end > address).ok_or(Errno::Invalid)?;
+        if self.ranges.iter().any(|range| range.address < end && address < range.address + range.size) {
+            return Err(Errno::Exists);
+        }
+        if self.ranges.len() == RANGES_MAX {
+            return Err(Errno::NoSpace);
+        }
+        let backing = match file {
+            None => Backing::Absent,
+            Some(file) => back(file, flags, offset, size).ok_or(Errno::Invalid)?,
+        };
+        self.ranges.push(Range { address, size, flags, backing });
+        Ok(())
+    }
+
+    /// A client takes back all ranges that lie in one.
+    ///
+    /// Errors: a range lies half in it; something else than unmapping is asked for.
+    pub(super) fn unmap(&mut self, flags: u32, address: u64, size: u64) -> Result<(), Errno> {
+        if flags & ALL != 0 {
+            self.ranges.clear();
+            return Ok(());
+        }
+        if flags & DIRTY_PAGES != 0 {
+            return Err(Errno::NotSupported);
+        }
+        let end = address.checked_add(size).ok_or(Errno::Invalid)?;
+        let inside = |range: &Range| address <= range.address && range.address + range.size <= end;
+        let outside = |range: &Range| end <= range.address || range.address + range.size <= address;
+        if !self.ranges.iter().all(|range| inside(range) || outside(range)) {
+            return Err(Errno::Invalid);
+        }
+        self.ranges.retain(|range| !inside(range));
+        Ok(())
+    }
+
+    /// The range at an address, and how much of `bytes` lies in it.
+    fn find(&self, address: u64, bytes: usize) -> Option<(&Range, u64, usize)> {
+        let at = |index: usize| {
+            let range = self.ranges.get(index)?;
+            range.covers(address, bytes).map(|(inside, part)| (range, inside, part))
+        };
+        at(self.last.get()).or_else(|| {
+            let index = (0..self.ranges.len()).find(|index| at(*index).is_some())?;
+            self.last.set(index);
+            at(index)
+        })
+    }
+}
+
+/// A part of a file as memory; absent: it is not all there, or no regular file.
+fn back(file: File, flags: u32, offset: u64, size: u64) -> Option<Backing> {
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    if offset.checked_add(size)? > metadata.len() {
+        return None;
+    }
+    let sealed = fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
+    if sealed && flags & WRITE != 0 {
+        let length = usize::try_from(size).ok()?;
+        if let Ok(map) = MmapOptions::new().offset(offset).len(length).map_raw(&file) {
+            return Some(Backing::Mapped(map));
+        }
+    }
+    Some(Backing::File(file, offset))
+}
+
+impl GuestMemory for GuestRam {
+    fn read(&self, mut address: u64, mut into: &mut [u8]) -> Result<(), Unmapped> {
+        while !into.is_empty() {
+            let unmapped = Unmapped { address, bytes: into.len() };
+            let (range, inside, part) = self.find(address, into.len()).ok_or(unmapped)?;
+            let (head, rest) = std::mem::take(&mut into).split_at_mut(part);
+            range.read(inside, head).ok_or(unmapped)?;
+            into = rest;
+            address = address.wrapping_add(part as u64);
+        }
+        Ok(())
+    }
+
+    fn write(&self, mut address: u64, mut from: &[u8]) -> Result<(), Unmapped> {
+        while !from.is_empty() {
+            let unmapped = Unmapped { address, bytes: from.len() };
+            let (range, inside, part) = self.find(address, from.len()).ok_or(unmapped)?;
+            let (head, rest) = from.split_at(part);
+            range.write(inside, head).ok_or(unmapped)?;
+            from = rest;
+            address = address.wrapping_add(part as u64);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};
+
+    fn file(bytes: u64, sealed: bool) -> File {
+        let file = File::from(memfd_create("guest", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
+        file.set_len(bytes).unwrap();
+        if sealed {
+            fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
+        }
+        file
+    }
+
+    #[test]
+    fn accesses_go_over_the_edge_of_ranges_and_no_further() {
+        for sealed in [false, true] {
+            let mut ram = GuestRam::default();
+            let backing = file(0x4000, sealed);
+            ram.map(READ | WRITE, 0x1000, 0x10_0000, 0x1000, Some(backing.try_clone().unwrap())).unwrap();
+            ram.map(READ | WRITE, 0x3000, 0x10_1000, 0x1000, Some(backing.try_clone().unwrap())).unwrap();
+            assert_eq!(matches!(ram.ranges[0].backing, Backing::Mapped(_)), sealed);
+            ram.write(0x10_0ffe, b"abcd").unwrap();
+            let mut back = [0; 4];
+            ram.read(0x10_0ffe, &mut back).unwrap();
+            assert_eq!(&back, b"abcd");
+            let mut raw = [0; 2];
+            backing.read_exact_at(&mut raw, 0x1ffe).unwrap();
+            assert_eq!(&raw, b"ab");
+            backing.read_exact_at(&mut raw, 0x3000).unwrap();
+            assert_eq!(&raw, b"cd");
+            for (address, bytes) in [(0x10_1ffe, 4), (0xf_ffff, 2), (u64::MAX, 4)] {
+                assert!(ram.read(address, &mut vec![0; bytes]).is_err(), "{address:#x}");
+                assert!(ram.write(address, &vec![0; bytes]).is_err(), "{address:#x}");
+            }
+            ram.unmap(0, 0x10_0000, 0x1000).unwrap();
+            assert!(ram.read(0x10_0ffe, &mut back).is_err());
+            ram.read(0x10_1000, &mut back).unwrap();
+            ram.unmap(ALL, 0, 0).unwrap();
+            assert!(ram.read(0x10_1000, &mut back).is_err());
+        }
+    }
+
+    #[test]
+    fn directions_are_kept_and_rom_is_out_of_reach() {
+        let mut ram = GuestRam::default();
+        ram.map(READ, 0, 0, 0x1000, Some(file(0x1000, true))).unwrap();
+        ram.map(WRITE, 0, 0x1000, 0x1000, Some(file(0x1000, true))).unwrap();
+        ram.map(READ | WRITE, 0, 0x2000, 0x1000, None).unwrap();
+        let reads = [0, 0x1000, 0x2000].map(|address| ram.read(address, &mut [0]).is_ok());
+        let writes = [0, 0x1000, 0x2000].map(|address| ram.write(address, &[0]).is_ok());
+        assert_eq!((reads, writes), ([true, false, false], [false, true, false]));
+    }
+
+    #[test]
+    fn a_file_that_shrinks_costs_an_error_and_no_more() {
+        let mut ram = GuestRam::default();
+        let backing = file(0x2000, false);
+        ram.map(READ | WRITE, 0, 0, 0x2000, Some(backing.try_clone().unwrap())).unwrap();
+        backing.set_len(0).unwrap();
+        assert!(ram.read(0x1000, &mut [0; 16]).is_err());
+    }
+
+    #[test]
+    fn bad_ranges_are_refused() {
+        let mut ram = GuestRam::default();
+        ram.map(3, 0, 0x1000, 0x2000, None).unwrap();
+        for (offset, address, size, bytes, error) in [
+            (0, 0, 0, None, Errno::Invalid),
+            (0, u64::MAX - 1, 2, None, Errno::Invalid),
+            (0, 0x2fff, 1, None, Errno::Exists),
+            (0, 0, 0x1001, None, Errno::Exists),
+            (0x1000, 0x8000, 0x1000, Some(0x1800), Errno::Invalid),
+            (u64::MAX, 0x8000, 0x1000, Some(0x1800), Errno::Invalid),
+        ] {
+            let file = bytes.map(|bytes| file(bytes, true));
+            assert_eq!(ram.map(3, offset, address, size, file), Err(error), "{address:#x} {size:#x}");
+        }
+        let socket = std::os::unix::net::UnixStream::pair().unwrap().0;
+        let socket = File::from(std::os::fd::OwnedFd::from(socket));
+        assert_eq!(ram.map(3, 0, 0x8000, 0x1000, Some(socket)), Err(Errno::Invalid), "a socket");
+        assert_eq!(ram.unmap(0, 0x1000, 0x1000), Err(Errno::Invalid), "half of a range");
+        assert_eq!(ram.unmap(DIRTY_PAGES, 0x1000, 0x2000), Err(Errno::NotSupported));
+        for number in 0..RANGES_MAX as u64 - 1 {
+            ram.map(3, 0, 0x10_0000 + number * 16, 16, None).unwrap();
+        }
+        assert_eq!(ram.map(3, 0, 0, 16, None), Err(Errno::NoSpace));
+    }
+}

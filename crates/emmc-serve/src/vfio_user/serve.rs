@@ -1,0 +1,195 @@
+//! The thread: accepts a client, carries its messages, services the function when its time has come.
+
+use std::io::{self, Write};
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant as Wall};
+
+use emmc_units::Instant;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::VfioUserOptions;
+use super::session::Session;
+use super::stream::{Filled, Incoming};
+use crate::block::BlockError;
+use crate::pci::Function;
+use crate::served::Served;
+
+/// What comes due so soon is done at once: a guest takes longer than this for a single access, so it cannot tell, and
+/// sleeping for so little takes longer still.
+const SLACK: Duration = Duration::from_micros(8);
+/// Steps that are done before the client is listened to again.
+const STEPS_MAX: u32 = 256;
+/// Sends that a client does not take are given up after this.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A listening socket. Its file is gone when it is dropped.
+#[derive(Debug)]
+pub(super) struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the file that is ours to remove.
+    file: (u64, u64),
+}
+
+impl Listener {
+    /// Errors: the path is taken by something that listens, or by what is no socket.
+    pub(super) fn bind(path: &Path) -> io::Result<Self> {
+        if let Ok(metadata) = path.symlink_metadata() {
+            // A socket that nobody listens at was left behind by a server that was killed.
+            if metadata.file_type().is_socket() && UnixStream::connect(path).is_err() {
+                std::fs::remove_file(path)?;
+            }
+        }
+        let socket = UnixListener::bind(path)?;
+        socket.set_nonblocking(true)?;
+        let metadata = path.symlink_metadata()?;
+        Ok(Self { socket, path: path.to_owned(), file: (metadata.dev(), metadata.ino()) })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let ours = self.path.symlink_metadata().is_ok_and(|file| (file.dev(), file.ino()) == self.file);
+        if ours {
+            // A file that cannot be removed is found and removed by the next server.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Why a client is let go.
+#[derive(Debug, thiserror::Error)]
+enum Parted {
+    /// It closed its socket.
+    #[error("closed")]
+    Closed,
+    /// The server ends.
+    #[error("stopped")]
+    Stopped,
+    #[error("{0}")]
+    Malformed(#[from] super::session::Malformed),
+    #[error("its socket: {0}")]
+    Socket(#[from] io::Error),
+    /// What the card did could not be kept: the guest must not be told that it was done.
+    #[error("the card: {0}")]
+    Store(#[from] BlockError),
+}
+
+/// Serves clients until `stop` is closed.
+pub(super) fn run(listener: &Listener, stop: &UnixStream, served: &Served, options: VfioUserOptions) {
+    // Sleeps are to end when they should; a system that cannot do that serves all the same, later.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    while let Ok(true) = await_input(&[&listener.socket.as_fd()], stop, None) {
+        let Ok((socket, _)) = listener.socket.accept() else { continue };
+        let mut client = Client {
+            socket,
+            incoming: Incoming::new(),
+            session: Session::new(Function::new(options.identity)),
+            served,
+        };
+        let parted = match client.serve(stop) {
+            Err(parted) => parted,
+            Ok(never) => match never {},
+        };
+        drop(client);
+        if options.power_follows_client {
+            // Without its store the card is of no use to the next client either, who will be told.
+            let _ = served.cut_power().and_then(|()| served.restore_power());
+        }
+        match parted {
+            Parted::Stopped => return,
+            Parted::Closed => {}
+            other => eprintln!("vfio-user: a client was let go: {other}"),
+        }
+    }
+}
+
+/// Waits for input on one of `sources`, or until a time; answers whether the server goes on.
+fn await_input(sources: &[&dyn AsFd], stop: &UnixStream, until: Option<Wall>) -> io::Result<bool> {
+    let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(stop, PollFlags::IN)];
+    fds.extend(sources.iter().map(|source| PollFd::from_borrowed_fd(source.as_fd(), PollFlags::IN)));
+    let left = until.map(|until| until.saturating_duration_since(Wall::now()));
+    let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(fds[0].revents().is_empty()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What never is.
+enum Never {}
+
+struct Client<'a> {
+    socket: UnixStream,
+    incoming: Incoming,
+    session: Session,
+    served: &'a Served,
+}
+
+impl Client<'_> {
+    /// Serves until the client is let go.
+    fn serve(&mut self, stop: &UnixStream) -> Result<Never, Parted> {
+        self.socket.set_write_timeout(Some(SEND_TIMEOUT))?;
+        loop {
+            self.carry()?;
+            let due = self.catch_up()?;
+            match self.incoming.fill(&self.socket)? {
+                Filled::Some => {}
+                Filled::Closed => return Err(Parted::Closed),
+                Filled::None => {
+                    if !await_input(&[&self.socket.as_fd()], stop, due)? {
+                        return Err(Parted::Stopped);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what has come in, and answers.
+    fn carry(&mut self) -> Result<(), Parted> {
+        while let Some((message, fds)) = self.incoming.next()? {
+            // Software sees what has come due before it looks.
+            self.catch_up()?;
+            let now = self.served.now();
+            self.session.receive(self.incoming.bytes(message), fds, now)?;
+            if self.session.wants_service() {
+                self.service(now)?;
+            } else {
+                self.session.signal();
+            }
+            let answers = self.session.answers();
+            if !answers.is_empty() {
+                self.socket.write_all(answers)?;
+                answers.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what is due by itself; answers when to do so again.
+    fn catch_up(&mut self) -> Result<Option<Wall>, Parted> {
+        for _ in 0..STEPS_MAX {
+            let Some(at) = self.session.poll_timeout() else { return Ok(None) };
+            // Where clients do not wait, the card's clock has jumped by now.
+            if let Some(wall) = self.served.wall(at) {
+                if wall > Wall::now() + SLACK {
+                    return Ok(Some(wall));
+                }
+            }
+            self.service(at)?;
+        }
+        Ok(Some(Wall::now()))
+    }
+
+    /// Services the function up to now, or to `at`, which may lie a little ahead.
+    fn service(&mut self, at: Instant) -> Result<(), Parted> {
+        let session = &mut self.session;
+        self.served.with_card(|card, now| session.service(card, now.max(at)))?;
+        self.session.signal();
+        Ok(())
+    }
+}

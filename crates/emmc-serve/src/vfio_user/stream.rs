@@ -1,0 +1,167 @@
+//! Bytes and descriptors from a client's socket, cut into messages.
+//!
+//! Many messages come in one read. Descriptors arrive with the bytes of the message that they belong to, and the kernel ends a
+//! read after those: the message over the read's last byte owns them.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+use super::protocol::{HEADER_BYTES, Header, MESSAGE_MAX};
+use super::session::Malformed;
+
+/// Descriptors of one message, at most.
+const FDS_MAX: usize = 8;
+
+/// What a read came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// There are more bytes.
+    Some,
+    /// There are none at present.
+    None,
+    /// The client is gone.
+    Closed,
+}
+
+/// What has come and was not yet looked at.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// Where in the buffer the message lies over whose last byte descriptors came.
+    fds: VecDeque<(usize, Vec<OwnedFd>)>,
+}
+
+impl Incoming {
+    pub(super) fn new() -> Self {
+        Self { buffer: vec![0; 2 * MESSAGE_MAX].into(), start: 0, end: 0, fds: VecDeque::new() }
+    }
+
+    /// Reads what there is.
+    ///
+    /// Errors: of the socket.
+    pub(super) fn fill(&mut self, socket: &UnixStream) -> io::Result<Filled> {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            for (at, _) in &mut self.fds {
+                *at -= self.start;
+            }
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [IoSliceMut::new(&mut self.buffer[self.end..])];
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let received = loop {
+            match recvmsg(socket, &mut into, &mut control, flags) {
+                Ok(received) => break received.bytes,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return Ok(Filled::None),
+                Err(rustix::io::Errno::CONNRESET) => return Ok(Filled::Closed),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let mut fds = Vec::new();
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                fds.extend(received);
+            }
+        }
+        if received == 0 {
+            return Ok(Filled::Closed);
+        }
+        self.end += received;
+        if !fds.is_empty() {
+            self.fds.push_back((self.end - 1, fds));
+        }
+        Ok(Filled::Some)
+    }
+
+    /// The next whole message, and its descriptors.
+    ///
+    /// Errors: a header that makes no sense.
+    pub(super) fn next(&mut self) -> Result<Option<(Range<usize>, Vec<OwnedFd>)>, Malformed> {
+        let there = &self.buffer[self.start..self.end];
+        if there.len() < HEADER_BYTES {
+            return Ok(None);
+        }
+        let header = Header::parse(there).filter(Header::is_sound).ok_or(Malformed)?;
+        if there.len() < header.size {
+            return Ok(None);
+        }
+        let message = self.start..self.start + header.size;
+        self.start = message.end;
+        let mut fds = Vec::new();
+        while self.fds.front().is_some_and(|(at, _)| *at < message.end) {
+            fds.extend(self.fds.pop_front().map(|(_, fds)| fds).unwrap_or_default());
+        }
+        Ok(Some((message, fds)))
+    }
+
+    /// The bytes of a message that [`Incoming::next`] has told, until more is read.
+    pub(super) fn bytes(&self, message: Range<usize>) -> &[u8] {
+        &self.buffer[message]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::io::{IoSlice, Write};
+    use std::os::fd::AsFd;
+
+    fn message(id: u8, size: u8) -> Vec<u8> {
+        let mut bytes = vec![0; size.into()];
+        (bytes[0], bytes[4]) = (id, size);
+        bytes
+    }
+
+    fn send_with_fd(socket: &UnixStream, bytes: &[u8]) {
+        let fds = [socket.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
+        sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
+    }
+
+    #[test]
+    fn descriptors_stay_with_their_message() {
+        let (mut client, server) = UnixStream::pair().unwrap();
+        client.write_all(&message(1, 16)).unwrap();
+        client.write_all(&message(2, 40)).unwrap();
+        send_with_fd(&client, &message(3, 48));
+        client.write_all(&message(4, 16)).unwrap();
+        send_with_fd(&client, &message(5, 200)[..100]);
+        client.write_all(&message(5, 200)[100..]).unwrap();
+        client.write_all(&message(6, 16)).unwrap();
+        let mut incoming = Incoming::new();
+        let mut seen = Vec::new();
+        while seen.len() < 6 {
+            assert_eq!(incoming.fill(&server).unwrap(), Filled::Some);
+            while let Some((range, fds)) = incoming.next().unwrap() {
+                seen.push((incoming.bytes(range.clone())[0], range.len(), fds.len()));
+            }
+        }
+        assert_eq!(seen, [(1, 16, 0), (2, 40, 0), (3, 48, 1), (4, 16, 0), (5, 200, 1), (6, 16, 0)]);
+        assert_eq!(incoming.fill(&server).unwrap(), Filled::None);
+        drop(client);
+        assert_eq!(incoming.fill(&server).unwrap(), Filled::Closed);
+    }
+
+    #[test]
+    fn nonsense_is_told() {
+        let (mut client, server) = UnixStream::pair().unwrap();
+        client.write_all(&[0xff; 16]).unwrap();
+        let mut incoming = Incoming::new();
+        incoming.fill(&server).unwrap();
+        assert!(matches!(incoming.next(), Err(Malformed)));
+    }
+}
