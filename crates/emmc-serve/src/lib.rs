@@ -8,6 +8,8 @@
 pub mod block;
 pub mod clock;
 mod cqhci;
+pub mod fuse;
+pub mod loop_device;
 pub mod nbd;
 pub mod pci;
 pub mod sdhci;

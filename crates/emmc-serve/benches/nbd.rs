@@ -1,0 +1,122 @@
+//! This server beside nbdkit's memory plugin: the same client (fio over libnbd), the same loads, turn by turn.
+//!
+//! `cargo bench -p emmc-serve --bench nbd -- [SECONDS] [ROUNDS]`. Of each the best round counts, because the machine may be
+//! shared. Behind both servers is plain memory without delays, filled before.
+
+#[path = "../tests/nbd/memory.rs"]
+mod memory;
+
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use emmc_serve::nbd::{self, Listen};
+
+use memory::Memory;
+
+const SIZE_BYTES: u64 = 256 << 20;
+
+/// Name, fio's `rw`, block size, depth.
+const LOADS: [(&str, &str, &str, u32); 8] = [
+    ("4 KiB random read, depth 1", "randread", "4k", 1),
+    ("4 KiB random read, depth 32", "randread", "4k", 32),
+    ("4 KiB random write, depth 1", "randwrite", "4k", 1),
+    ("4 KiB random write, depth 32", "randwrite", "4k", 32),
+    ("1 MiB sequential read, depth 1", "read", "1m", 1),
+    ("1 MiB sequential read, depth 8", "read", "1m", 8),
+    ("1 MiB sequential write, depth 1", "write", "1m", 1),
+    ("1 MiB sequential write, depth 8", "write", "1m", 8),
+];
+
+fn main() {
+    // Whoever runs all benches with `--test` or lists them wants no figures.
+    let numbers: Vec<u32> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
+    let (seconds, rounds) = (numbers.first().copied().unwrap_or(2), numbers.get(1).copied().unwrap_or(3));
+    let folder = std::env::temp_dir().join(format!("emmclab-bench-nbd-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for sockets");
+    compare(&folder, seconds, rounds);
+    std::fs::remove_dir_all(&folder).expect("the folder is ours");
+}
+
+fn compare(folder: &Path, seconds: u32, rounds: u32) {
+    let Some(nbdkit) = nbdkit() else { return };
+    let (ours, theirs) = (folder.join("ours"), nbdkit.socket.clone());
+    let _server = nbd::serve(Memory::new(SIZE_BYTES).without_counts().shared(), &Listen::Unix(ours.clone()));
+    for socket in [&ours, &theirs] {
+        if fio(folder, socket, "write", "1m", 8, &["--buffer_pattern=0xa5"]).is_none() {
+            return;
+        }
+    }
+    println!("{:34} {:>12} {:>12} {:>7}", "IOPS, best of rounds", "emmclab", "nbdkit", "ratio");
+    let time = [format!("--runtime={seconds}"), "--time_based".into()];
+    let time = time.each_ref().map(String::as_str);
+    for (name, rw, block, depth) in LOADS {
+        let mut best = [0f64; 2];
+        for _ in 0..rounds {
+            for (best, socket) in best.iter_mut().zip([&ours, &theirs]) {
+                *best = best.max(fio(folder, socket, rw, block, depth, &time).unwrap_or(0.0));
+            }
+        }
+        println!("{name:34} {:12.0} {:12.0} {:7.2}", best[0], best[1], best[0] / best[1]);
+    }
+}
+
+/// An nbdkit that ends with its standard input.
+struct Nbdkit {
+    process: Child,
+    socket: PathBuf,
+}
+
+impl Drop for Nbdkit {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Started and ready: what it runs tells its socket, and stays until it is told nothing more.
+fn nbdkit() -> Option<Nbdkit> {
+    let mut command = Command::new("nbdkit");
+    command.args(["-U", "-", "memory", &SIZE_BYTES.to_string(), "--run", "echo $unixsocket; exec cat"]);
+    let mut process = match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
+        Ok(process) => process,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            eprintln!("SKIPPED: nbdkit is not installed");
+            return None;
+        }
+        Err(error) => panic!("nbdkit: {error}"),
+    };
+    let mut line = String::new();
+    BufReader::new(process.stdout.as_mut().expect("piped")).read_line(&mut line).expect("nbdkit tells its socket");
+    Some(Nbdkit { process, socket: line.trim().into() })
+}
+
+/// Operations a second of one run; `None`, and aloud, without fio.
+fn fio(folder: &Path, socket: &Path, rw: &str, block: &str, depth: u32, extra: &[&str]) -> Option<f64> {
+    let mut command = Command::new("fio");
+    command.args([
+        "--name=nbd",
+        "--ioengine=nbd",
+        "--thread",
+        "--output-format=json",
+        "--norandommap",
+        "--randrepeat=0",
+    ]);
+    command.arg(format!("--uri=nbd+unix:///?socket={}", socket.display()));
+    command.args([format!("--rw={rw}"), format!("--bs={block}"), format!("--iodepth={depth}")]);
+    command.arg(format!("--size={SIZE_BYTES}")).args(extra).current_dir(folder);
+    let output = match command.stdin(Stdio::null()).output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            eprintln!("SKIPPED: fio is not installed");
+            return None;
+        }
+        Err(error) => panic!("fio: {error}"),
+    };
+    assert!(output.status.success(), "fio: {}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let json: serde_json::Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("fio's JSON");
+    let job = &json["jobs"][0];
+    let iops = |kind: &str| job[kind]["iops"].as_f64().unwrap_or(0.0);
+    Some(iops("read") + iops("write"))
+}

@@ -1,0 +1,190 @@
+//! FUSE: a folder with a file for each of a card's areas, and loop devices on top.
+//!
+//! `files` is what the kernel asks, `volume` an area with any offset and length, `later` replies when the card would have
+//! been done. A loop device makes a real block device of a file: `crate::loop_device`. User page: docs/serve-fuse.md.
+//! Absent on purpose: the kernel's page cache (every request reaches the card), RPMB, areas that come and go while mounted.
+
+mod files;
+mod later;
+mod volume;
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use fuser::{BackgroundSession, Config, MountOption};
+use rustix::mount::UnmountFlags;
+
+use self::files::Files;
+use self::later::Later;
+use self::volume::Volume;
+use crate::block::{Block, Export};
+use crate::loop_device::{self, LoopDevice};
+
+/// As many requests are done at the same time as the card lets in, which is one; the second reads the next meanwhile.
+const THREADS: usize = 2;
+
+/// Why there is no folder of areas, or no loop device, or it cannot end.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "`folder` is where it is mounted, `source` why not")]
+pub enum FuseError {
+    /// No such folder, no FUSE, no leave.
+    #[error("cannot mount at {}: {source}", folder.display())]
+    Mount { folder: PathBuf, source: io::Error },
+    /// There is no such area.
+    #[error("there is no area {0:?}")]
+    NoArea(String),
+    /// No loop devices, no leave.
+    #[error("cannot attach a loop device to {}: {source}", file.display())]
+    Attach {
+        /// The area's file.
+        file: PathBuf,
+        source: io::Error,
+    },
+    /// Something has it open or mounted.
+    #[error("{} is still in use", .0.display())]
+    InUse(PathBuf),
+    /// Somebody has a file open, or is in the folder.
+    #[error("cannot unmount {}: {source}", folder.display())]
+    Unmount { folder: PathBuf, source: io::Error },
+}
+
+/// A mounted folder, with its loop devices. Dropped, it detaches, unmounts, and says on standard error what it could not.
+#[derive(Debug)]
+pub struct Mounted {
+    folder: PathBuf,
+    exports: Vec<Export>,
+    loops: Vec<LoopDevice>,
+    session: Option<BackgroundSession>,
+    /// What the folder's files are on: ours to unmount.
+    device: u64,
+    /// Lives longer than the session, which replies through it.
+    _later: Arc<Later>,
+}
+
+/// Mounts a card's areas as files in a folder. What a killed server left there is cleared away first.
+///
+/// Errors: no such folder, no FUSE, no leave.
+pub fn mount(block: Arc<dyn Block>, folder: &Path) -> Result<Mounted, FuseError> {
+    let failed = |source| FuseError::Mount { folder: folder.to_owned(), source };
+    clear_left_over(folder).map_err(failed)?;
+    let folder = folder.canonicalize().map_err(failed)?;
+    let failed = |source| FuseError::Mount { folder: folder.clone(), source };
+    let later = Arc::new(Later::start().map_err(failed)?);
+    let exports = block.exports();
+    let volumes = exports.iter().map(|export| Volume::new(Arc::clone(&block), export.clone())).collect();
+    let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let files = Files { volumes, later: Arc::clone(&later), mounted: SystemTime::now(), owner };
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("emmclab".into()),
+        MountOption::Subtype("emmclab".into()),
+        MountOption::NoDev,
+        MountOption::NoSuid,
+        MountOption::NoExec,
+        MountOption::NoAtime,
+    ];
+    config.n_threads = Some(THREADS);
+    let session = fuser::spawn_mount(files, &folder, &config).map_err(failed)?;
+    let device = std::fs::metadata(&folder).map_err(failed)?.dev();
+    Ok(Mounted { folder, exports, loops: Vec::new(), session: Some(session), device, _later: later })
+}
+
+impl Mounted {
+    /// An area's file.
+    pub fn file(&self, area: &str) -> PathBuf {
+        self.folder.join(area)
+    }
+
+    /// Attaches a loop device to an area, with direct I/O, read-only if the area is; answers its path.
+    ///
+    /// Errors: no such area, no loop devices, no leave.
+    pub fn attach(&mut self, area: &str) -> Result<PathBuf, FuseError> {
+        let export = self.exports.iter().find(|export| export.name == area);
+        let export = export.ok_or_else(|| FuseError::NoArea(area.into()))?;
+        let file = self.file(area);
+        let device =
+            LoopDevice::attach(&file, export.read_only).map_err(|source| FuseError::Attach { file, source })?;
+        let path = device.path().to_owned();
+        self.loops.push(device);
+        Ok(path)
+    }
+
+    /// Attaches loop devices to all areas; answers names and paths.
+    ///
+    /// Errors: no loop devices, no leave. Those attached by then stay.
+    pub fn attach_all(&mut self) -> Result<Vec<(String, PathBuf)>, FuseError> {
+        let names: Vec<String> = self.exports.iter().map(|export| export.name.clone()).collect();
+        names.into_iter().map(|name| self.attach(&name).map(|path| (name, path))).collect()
+    }
+
+    /// Detaches the loop devices and unmounts.
+    ///
+    /// Errors: one is mounted or open; a file is. What could not end goes on working, and this may be called again.
+    pub fn stop(&mut self) -> Result<(), FuseError> {
+        while let Some(device) = self.loops.last() {
+            match device.detach() {
+                Ok(true) => {}
+                // Whoever comes last detaches it; until then it holds the file.
+                Ok(false) => return Err(FuseError::InUse(device.path().to_owned())),
+                Err(source) => return Err(FuseError::Attach { file: device.path().to_owned(), source }),
+            }
+            self.loops.pop();
+        }
+        let failed = |source| FuseError::Unmount { folder: self.folder.clone(), source };
+        // Somebody else may have unmounted it, and mounted something else there.
+        if std::fs::metadata(&self.folder).is_ok_and(|folder| folder.dev() == self.device) {
+            unmount(&self.folder, UnmountFlags::empty()).map_err(failed)?;
+        }
+        if let Some(session) = self.session.take() {
+            session.umount_and_join().map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.session.is_none() {
+            return;
+        }
+        if let Err(error) = self.stop() {
+            eprintln!("fuse: {error}; whatever uses it will see I/O errors");
+            // Out of sight at least; the kernel lets go of it when its last user does.
+            let _ = unmount(&self.folder, UnmountFlags::DETACH);
+        }
+    }
+}
+
+fn unmount(folder: &Path, flags: UnmountFlags) -> io::Result<()> {
+    match rustix::mount::unmount(folder, flags) {
+        // Not root: who mounted it may unmount it, with the setuid program that FUSE brings.
+        Err(rustix::io::Errno::PERM) => fusermount(folder),
+        other => Ok(other?),
+    }
+}
+
+fn fusermount(folder: &Path) -> io::Result<()> {
+    let mut last = None;
+    for program in ["fusermount3", "fusermount"] {
+        match std::process::Command::new(program).arg("-u").arg(folder).output() {
+            Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) => last = Some(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+            Err(error) => last = last.or(Some(error)),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+}
+
+/// A killed server leaves a mount that answers nothing, and loop devices on files that are no more.
+fn clear_left_over(folder: &Path) -> io::Result<()> {
+    let is_dead = std::fs::metadata(folder)
+        .is_err_and(|error| error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()));
+    if !is_dead {
+        return Ok(());
+    }
+    loop_device::detach_all_below(folder)?;
+    unmount(folder, UnmountFlags::DETACH)
+}

@@ -1,0 +1,131 @@
+//! Loop devices: a file as a block device, past the page cache.
+//!
+//! Absent on purpose: detaching by itself when the last user closes (`LO_FLAGS_AUTOCLEAR`): the device would be gone after
+//! the first `mkfs`, and holding it open against that would leave its dirty pages to a dying process.
+
+#![expect(unsafe_code, reason = "loop devices are attached with ioctls, which no maintained crate wraps")]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use libc::c_ulong;
+
+// Source: linux/loop.h.
+const CLR_FD: c_ulong = 0x4c01;
+const CONFIGURE: c_ulong = 0x4c0a;
+const GET_FREE: c_ulong = 0x4c82;
+const READ_ONLY: u32 = 1;
+const PARTSCAN: u32 = 8;
+const DIRECT_IO: u32 = 16;
+
+/// `struct loop_config`: descriptor, block size, `struct loop_info64`, reserved. Unit: bytes.
+const CONFIG_BYTES: usize = 8 + INFO_BYTES + 64;
+/// `struct loop_info64`. Unit: bytes.
+const INFO_BYTES: usize = 232;
+/// `lo_flags` and `lo_file_name` in it. Unit: bytes.
+const FLAGS_AT: usize = 8 + 52;
+const NAME_AT: usize = 8 + 56;
+const NAME_BYTES: usize = 64;
+
+/// How often somebody else may be quicker to take a free device.
+const ATTEMPTS: u32 = 16;
+
+/// An attached device. It stays attached until [`Self::detach`].
+#[derive(Debug)]
+pub struct LoopDevice {
+    path: PathBuf,
+}
+
+impl LoopDevice {
+    /// Attaches a free device to a file, with direct I/O, 512-byte sectors, and its partitions if it has some.
+    ///
+    /// Errors: no such file, no loop devices, no leave.
+    pub fn attach(file: &Path, read_only: bool) -> io::Result<Self> {
+        let open = |path: &Path| OpenOptions::new().read(true).write(!read_only).open(path);
+        let backing = open(file)?;
+        let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
+        let mut config = config(&backing, file, read_only);
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for _ in 0..ATTEMPTS {
+            let number = ioctl(&control, GET_FREE, 0)?;
+            let path = PathBuf::from(format!("/dev/loop{number}"));
+            let device = open(&path)?;
+            // SAFETY: the kernel reads as many bytes as `struct loop_config` has, which is the size of this array; it
+            // lives until the call returns, and nothing of it is kept but the descriptor, which the kernel takes its
+            // own reference to.
+            let result = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE, config.as_mut_ptr()) };
+            if result == 0 {
+                return Ok(Self { path });
+            }
+            last = io::Error::last_os_error();
+            // Taken between the two calls: another one.
+            if last.raw_os_error() != Some(libc::EBUSY) {
+                break;
+            }
+        }
+        Err(last)
+    }
+
+    /// `/dev/loopN`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes what the kernel still holds for it and detaches it; `false`: it is in use, and detached when it no longer is.
+    ///
+    /// Errors: no leave, or what it held could not be written.
+    pub fn detach(&self) -> io::Result<bool> {
+        let synced = File::open(&self.path).and_then(|device| device.sync_all());
+        detach(&self.path)?;
+        synced?;
+        Ok(!is_attached(&self.path))
+    }
+}
+
+/// Detaches every device whose file is in a folder.
+///
+/// Errors: no leave.
+pub fn detach_all_below(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir("/sys/block")?.flatten() {
+        let name = entry.file_name();
+        let backing = std::fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
+        if Path::new(backing.trim_end()).starts_with(folder) {
+            detach(&Path::new("/dev").join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn detach(path: &Path) -> io::Result<()> {
+    match ioctl(&File::open(path)?, CLR_FD, 0) {
+        // It was not attached.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(()),
+        result => result.map(drop),
+    }
+}
+
+fn is_attached(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    Path::new("/sys/block").join(name).join("loop").exists()
+}
+
+fn config(backing: &File, file: &Path, read_only: bool) -> [u8; CONFIG_BYTES] {
+    let mut config = [0; CONFIG_BYTES];
+    config[..4].copy_from_slice(&backing.as_raw_fd().to_ne_bytes());
+    config[4..8].copy_from_slice(&512u32.to_ne_bytes());
+    let flags = DIRECT_IO | PARTSCAN | if read_only { READ_ONLY } else { 0 };
+    config[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
+    // For people only; the last byte stays zero.
+    let name = file.as_os_str().as_encoded_bytes();
+    let length = name.len().min(NAME_BYTES - 1);
+    config[NAME_AT..NAME_AT + length].copy_from_slice(&name[..length]);
+    config
+}
+
+fn ioctl(file: &File, request: c_ulong, argument: c_ulong) -> io::Result<i32> {
+    // SAFETY: these requests take a number or nothing; the kernel touches no memory of this process.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request, argument) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
