@@ -94,6 +94,8 @@ pub struct Card {
     erase: EraseSequence,
     lock: Lock,
     transfer: Option<Transfer>,
+    /// The buffer of the last transfer, for the next.
+    spare: Vec<u8>,
     /// What CMD19 sent, for CMD14.
     test_pattern: Vec<u8>,
     /// What CMD49 said, the last time.
@@ -131,6 +133,7 @@ impl Card {
             erase: EraseSequence::default(),
             lock: Lock::default(),
             transfer: None,
+            spare: Vec::new(),
             test_pattern: Vec::new(),
             host_time: None,
             features: Features::default(),

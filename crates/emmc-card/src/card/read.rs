@@ -4,8 +4,6 @@
 //! grow, since the card cannot know where the host will stop. The flash works on the next chunk while the last one crosses
 //! the bus: all are asked for at the instant of the command.
 
-use std::collections::VecDeque;
-
 use emmc_regs::command::{DataDirection, SetBlockCount};
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
@@ -41,11 +39,21 @@ pub(crate) struct ReadTransfer {
     left: Option<u32>,
     /// Sectors of the next fetch.
     chunk: u32,
-    /// Blocks fetched and not yet sent.
-    fetched: VecDeque<DataBlock>,
+    /// Blocks fetched, and how many bytes of them have been sent.
+    fetched: Vec<u8>,
+    sent: usize,
+    /// When the last of these has crossed the bus.
+    fetched_at: Instant,
     started: Instant,
     /// Nothing more comes: an error, or the end of the area. The host is to send CMD12.
     halted: bool,
+}
+
+impl ReadTransfer {
+    /// Its buffer, for the next transfer.
+    pub(super) fn into_buffer(self) -> Vec<u8> {
+        self.fetched
+    }
 }
 
 impl Card {
@@ -79,8 +87,11 @@ impl Card {
     pub(super) fn start_reading(&mut self, request: ReadRequest, now: Instant) -> DataPhase {
         let ReadRequest { area, lba, blocks } = request;
         let chunk = blocks.unwrap_or(FIRST_CHUNK).clamp(1, LAST_CHUNK);
-        let fetched = VecDeque::new();
-        let read = ReadTransfer { area, next: lba, left: blocks, chunk, fetched, started: now, halted: false };
+        let mut fetched = std::mem::take(&mut self.spare);
+        fetched.clear();
+        let (next, left) = (lba, blocks);
+        let read =
+            ReadTransfer { area, next, left, chunk, fetched, sent: 0, fetched_at: now, started: now, halted: false };
         self.transfer = Some(Transfer::Read(read));
         self.phase = Phase::In(State::Data);
         let ready = self.fetch(true).unwrap_or(now);
@@ -90,7 +101,7 @@ impl Card {
     /// Fetches the next chunk; answers when its first block will have crossed the bus.
     fn fetch(&mut self, is_first: bool) -> Option<Instant> {
         loop {
-            let Some(Transfer::Read(read)) = &self.transfer else { return None };
+            let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
             let (area, next, started) = (read.area, read.next, read.started);
             let left = self.device.sectors(area).saturating_sub(next);
             let wanted = read.left.map_or(read.chunk, |left| left.min(read.chunk));
@@ -101,10 +112,13 @@ impl Card {
             if !is_first {
                 self.device.go_on();
             }
-            let mut bytes = vec![0; sectors as usize * 512];
+            let mut bytes = std::mem::take(&mut read.fetched);
+            read.sent = 0;
+            bytes.clear();
+            bytes.resize(sectors as usize * 512, 0);
             let out = self.device.nand().keeps_data().then_some(&mut bytes[..]);
             match self.device.read(area, next, sectors, out, started) {
-                Ok(done) => return self.fetched(&bytes, sectors, done.transferred),
+                Ok(done) => return self.fetched(bytes, sectors, done.transferred),
                 // What comes before the bad sector is still good.
                 Err(StorageError::Ftl(FtlError::Uncorrectable { .. })) if sectors > 1 => {
                     self.set_chunk(sectors / 2);
@@ -131,25 +145,28 @@ impl Card {
         None
     }
 
-    /// Cuts a chunk into blocks, the last of which has crossed the bus at `end`.
-    fn fetched(&mut self, bytes: &[u8], sectors: u32, end: Instant) -> Option<Instant> {
-        let block_time = self.device.bus().read(1);
+    /// A chunk is there, the last block of which has crossed the bus at `end`; answers when the first has.
+    fn fetched(&mut self, bytes: Vec<u8>, sectors: u32, end: Instant) -> Option<Instant> {
         let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
-        for (index, block) in (0u32..).zip(bytes.chunks_exact(512)) {
-            let after = block_time * u64::from(sectors - 1 - index);
-            read.fetched.push_back(DataBlock { bytes: block.to_vec(), at: Instant(end.since(Instant(after.0)).0) });
-        }
+        (read.fetched, read.sent, read.fetched_at) = (bytes, 0, end);
         read.next += u64::from(sectors);
         // Then to a boundary, for no flash page to be read twice, and on in growing steps.
         let to_boundary = BOUNDARY - (read.next % u64::from(BOUNDARY)) as u32;
         read.chunk = if sectors < BOUNDARY { to_boundary } else { (sectors * 2).min(LAST_CHUNK) };
-        read.fetched.front().map(|block| block.at)
+        Some(self.crossed(sectors - 1))
+    }
+
+    /// When a block of the chunk has crossed the bus behind which `after` others come.
+    fn crossed(&self, after: u32) -> Instant {
+        let Some(Transfer::Read(read)) = &self.transfer else { return Instant::START };
+        let rest = self.device.bus().read(1) * u64::from(after);
+        Instant(read.fetched_at.since(Instant(rest.0)).0)
     }
 
     /// CMD12: a read ends before its time.
     pub(super) fn stop_reading(&mut self, now: Instant) {
         if let Some(Transfer::Read(read)) = &self.transfer {
-            let end = read.next - read.fetched.len() as u64;
+            let end = read.next - ((read.fetched.len() - read.sent) / 512) as u64;
             self.device.stop_read(read.area, end, now);
         }
         self.end_transfer();
@@ -157,18 +174,34 @@ impl Card {
 
     /// The next block of a read.
     pub(super) fn read_block(&mut self, now: Instant) -> Option<DataBlock> {
-        let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
-        if read.fetched.is_empty() && !read.halted {
+        let mut bytes = Vec::with_capacity(512);
+        let at = self.read_blocks(1, &mut bytes, now)?;
+        Some(DataBlock { bytes, at })
+    }
+
+    /// Up to `most` blocks of a read; answers when the last of them has crossed the bus.
+    pub(super) fn read_blocks(&mut self, most: u32, into: &mut Vec<u8>, now: Instant) -> Option<Instant> {
+        let is_empty = |read: &ReadTransfer| read.sent >= read.fetched.len();
+        let Some(Transfer::Read(read)) = &self.transfer else { return None };
+        if is_empty(read) && !read.halted {
             self.fetch(false);
         }
         let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
-        let mut block = read.fetched.pop_front()?;
-        block.at = block.at.max(now);
-        read.left = read.left.map(|left| left - 1);
-        if read.left == Some(0) {
+        if is_empty(read) {
+            return None;
+        }
+        let there = &read.fetched[read.sent..];
+        let count = (there.len() / 512).min(most as usize).min(read.left.map_or(usize::MAX, |left| left as usize));
+        into.extend_from_slice(&there[..count * 512]);
+        let after = there.len() / 512 - count;
+        read.sent += count * 512;
+        read.left = read.left.map(|left| left - count as u32);
+        let is_over = read.left == Some(0);
+        let at = self.crossed(after as u32).max(now);
+        if is_over {
             self.end_transfer();
         }
-        Some(block)
+        Some(at)
     }
 }
 

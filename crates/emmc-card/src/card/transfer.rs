@@ -109,6 +109,18 @@ impl Card {
         }
     }
 
+    /// Several blocks at once, where the card sends sectors: at most `most` go behind what is in `into`. Answers when the last
+    /// of them has crossed the bus; absent: there is none, or [`Card::poll_data`] is to be asked.
+    ///
+    /// Shape: blocks of 512 bytes.
+    pub fn poll_blocks(&mut self, most: u32, into: &mut Vec<u8>, now: Instant) -> Option<Instant> {
+        self.settle(now);
+        match &self.transfer {
+            Some(Transfer::Read(_)) if self.features.boot.acknowledge.is_none() => self.read_blocks(most, into, now),
+            _ => None,
+        }
+    }
+
     /// Bytes go to the host; the card sends them from `now` on and is in `data` meanwhile.
     pub(super) fn start_sending(&mut self, bytes: Vec<u8>, block_bytes: usize, now: Instant) -> DataPhase {
         let blocks = bytes.len().div_ceil(block_bytes.max(1)) as u32;
@@ -134,7 +146,9 @@ impl Card {
 
     /// The data has all been sent: the card waits for the next command.
     pub(super) fn end_transfer(&mut self) {
-        self.transfer = None;
+        if let Some(Transfer::Read(read)) = self.transfer.take() {
+            self.spare = read.into_buffer();
+        }
         self.phase = Phase::In(State::Tran);
         self.features.queue.finish();
         if std::mem::take(&mut self.features.boot.is_active) {

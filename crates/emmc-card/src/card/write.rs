@@ -103,12 +103,14 @@ impl Card {
     /// Starts to take sectors.
     pub(super) fn start_writing(&mut self, request: WriteRequest, is_single: bool, now: Instant) -> DataPhase {
         let WriteRequest { area, lba, blocks, flags } = request;
+        let mut bytes = std::mem::take(&mut self.spare);
+        bytes.clear();
         self.transfer = Some(Transfer::Write(WriteTransfer {
             area,
             flags,
             first: lba,
             gathered: 0,
-            bytes: Vec::new(),
+            bytes,
             left: blocks,
             is_single,
             started: now,
@@ -170,7 +172,7 @@ impl Card {
         let Some(Transfer::Write(write)) = &mut self.transfer else { return };
         let (area, first, sectors, flags) = (write.area, write.first, write.gathered, write.flags);
         let (started, handed) = (write.started, std::mem::replace(&mut write.handed, true));
-        let bytes = std::mem::take(&mut write.bytes);
+        let mut bytes = std::mem::take(&mut write.bytes);
         write.first += u64::from(sectors);
         write.gathered = 0;
         if sectors == 0 {
@@ -182,6 +184,8 @@ impl Card {
         let data = self.device.nand().keeps_data().then_some(&bytes[..]);
         let result = self.device.write(area, first, sectors, flags, data, started);
         let Some(Transfer::Write(write)) = &mut self.transfer else { return };
+        bytes.clear();
+        write.bytes = bytes;
         match result {
             Ok(done) => {
                 write.done = write.done.max(done.done);
@@ -201,6 +205,7 @@ impl Card {
         if self.phase == Phase::Off {
             return now;
         }
+        self.spare = write.bytes;
         let done = write.done.max(now);
         self.features.next_busy = Busy::Write { sectors: self.sd.well_written, from: write.started };
         self.features.queue.finish();
