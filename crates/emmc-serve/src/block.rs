@@ -100,4 +100,7 @@ pub trait Block: Send + Sync {
 
     /// When a client may be told of what is done at `at`; `None`: now.
     fn due(&self, at: Instant) -> Option<Wall>;
+
+    /// A client was just told of what was done at `at`: for the count of how late that is.
+    fn answered(&self, _at: Instant) {}
 }

@@ -7,9 +7,11 @@
 
 pub mod block;
 pub mod clock;
+pub mod control;
 mod cqhci;
 pub mod fuse;
 pub mod loop_device;
+pub mod layer;
 pub mod nbd;
 pub mod pci;
 pub mod sdhci;

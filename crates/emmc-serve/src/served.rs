@@ -16,9 +16,11 @@ use std::time::Instant as Wall;
 
 use emmc_card::card::Card;
 use emmc_units::Instant;
+use hdrhistogram::Histogram;
 
 use crate::block::BlockError;
 use crate::clock::Clock;
+use crate::layer::{Summary, histogram};
 use crate::store::{Purpose, Store, StoreError};
 pub use idle::Idle;
 
@@ -42,6 +44,8 @@ impl Default for ServedOptions {
 pub struct Served {
     inner: Mutex<Inner>,
     clock: Mutex<Clock>,
+    /// How much later than the card was done clients were told. Unit: nanoseconds.
+    lateness_ns: Mutex<Histogram<u64>>,
 }
 
 /// What the lock is for.
@@ -88,7 +92,27 @@ impl Served {
     fn with_store(card: Card, store: Option<Store>, now: Instant, options: ServedOptions) -> Self {
         let clock = Clock::new(now, options.dilation);
         let clock = if options.delays { clock } else { clock.without_delays() };
-        Self { inner: Mutex::new(Inner { card, store, last_served: now }), clock: Mutex::new(clock) }
+        Self {
+            inner: Mutex::new(Inner { card, store, last_served: now }),
+            clock: Mutex::new(clock),
+            lateness_ns: Mutex::new(histogram()),
+        }
+    }
+
+    /// A client was just told of what the card had done at `at`. Where clients do not wait, nothing is late.
+    pub fn count_answer(&self, at: Instant) {
+        let clock = *self.clock();
+        if clock.has_delays() {
+            let late = Wall::now().saturating_duration_since(clock.wall(at)).as_nanos();
+            let mut lateness_ns = self.lateness_ns.lock().unwrap_or_else(PoisonError::into_inner);
+            lateness_ns.saturating_record(u64::try_from(late).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// How late clients were told, and of how many answers that is.
+    pub fn lateness(&self) -> (Summary, u64) {
+        let lateness_ns = self.lateness_ns.lock().unwrap_or_else(PoisonError::into_inner);
+        (Summary::of(&lateness_ns), lateness_ns.len())
     }
 
     /// The card's time now.

@@ -1,5 +1,7 @@
 //! The command line: one definition for parsing, help, completions and manual pages.
 
+#[cfg(feature = "serve")]
+mod serve;
 #[cfg(feature = "sim")]
 mod sim;
 
@@ -8,6 +10,8 @@ use std::path::PathBuf;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Size;
+#[cfg(feature = "serve")]
+pub(crate) use serve::{CtlOrder, ServeArgs, SimCtlArgs};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{
     SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPowerCutArgs, SimProfilesArgs, SimRunArgs,
@@ -55,6 +59,9 @@ pub(crate) enum Command {
     #[cfg(feature = "sim")]
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Serve a virtual card as a live device: to a virtual machine, over NBD, as files and loop devices
+    #[cfg(feature = "serve")]
+    Serve(ServeArgs),
     /// Print the JSON Schema of a document
     #[cfg(feature = "schema")]
     Schema(SchemaArgs),
@@ -243,6 +250,10 @@ pub(crate) enum DocumentName {
     SimInfo,
     #[cfg(feature = "sim")]
     SimPowerCut,
+    #[cfg(feature = "serve")]
+    SimCtl,
+    #[cfg(feature = "serve")]
+    Serve,
 }
 
 #[cfg(feature = "schema")]

@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         Command::Study(args) => commands::study::run(&args, &mut output),
         #[cfg(feature = "sim")]
         Command::Sim(command) => commands::sim::run(&command, &mut output),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => commands::serve::run(&args, &mut output),
         #[cfg(feature = "schema")]
         Command::Schema(args) => commands::schema::run(&args, &mut output),
         #[cfg(feature = "pages")]

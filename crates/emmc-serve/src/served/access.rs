@@ -177,4 +177,8 @@ impl Block for Served {
     fn due(&self, at: Instant) -> Option<Wall> {
         self.wall(at)
     }
+
+    fn answered(&self, at: Instant) {
+        self.count_answer(at);
+    }
 }

@@ -16,6 +16,9 @@ pub(crate) enum SimCommand {
     Info(SimInfoArgs),
     /// Cut a virtual card's power, again and again, and check what it promised
     PowerCut(SimPowerCutArgs),
+    /// Give orders to a virtual card that is being served
+    #[cfg(feature = "serve")]
+    Ctl(super::SimCtlArgs),
 }
 
 #[derive(Args, Debug)]

@@ -9,6 +9,8 @@ pub(crate) mod pages;
 pub(crate) mod plan;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod show;
 #[cfg(feature = "sim")]
 pub(crate) mod sim;

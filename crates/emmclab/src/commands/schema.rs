@@ -41,6 +41,10 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::SimInfo => enveloped::<emmc_card::sim::Inside>(sim::info::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimPowerCut => enveloped::<sim::power_cut::PowerCuts>(sim::power_cut::SCHEMA),
+        #[cfg(feature = "serve")]
+        DocumentName::SimCtl => enveloped::<sim::ctl::Answer>(sim::ctl::SCHEMA),
+        #[cfg(feature = "serve")]
+        DocumentName::Serve => enveloped::<super::serve::Serving>(super::serve::SCHEMA),
         DocumentName::Snapshot => plain::<Snapshot>().to_value(),
     }
 }

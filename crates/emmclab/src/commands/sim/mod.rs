@@ -1,6 +1,8 @@
 //! `sim`: the virtual card, in simulated time.
 
 pub(crate) mod create;
+#[cfg(feature = "serve")]
+pub(crate) mod ctl;
 pub(crate) mod info;
 pub(crate) mod power_cut;
 pub(crate) mod profiles;
@@ -17,5 +19,7 @@ pub(crate) fn run(command: &SimCommand, output: &mut Output) -> CommandResult {
         SimCommand::Run(args) => run::run(args, output),
         SimCommand::Info(args) => info::run(args, output),
         SimCommand::PowerCut(args) => power_cut::run(args, output),
+        #[cfg(feature = "serve")]
+        SimCommand::Ctl(args) => ctl::run(args, output),
     }
 }

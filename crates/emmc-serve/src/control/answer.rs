@@ -1,0 +1,136 @@
+//! What is done about an order, and what is answered.
+
+use emmc_card::card::Card;
+use emmc_card::device::Area;
+use emmc_card::nand::BlockHealth;
+use emmc_card::sim::Inside;
+use emmc_card::sim::fault::FaultPlan;
+use emmc_units::Instant;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Control, Order};
+use crate::layer::{Counts, Fault, Kind, Summary, area_name};
+
+/// The true state of a served card.
+#[derive(Debug, Serialize)]
+pub struct ServedState {
+    /// It has power.
+    pub powered: bool,
+    /// The state that CURRENT_STATE would name; absent where no host has initialised it.
+    pub state: Option<String>,
+    /// A password locks it.
+    pub locked: bool,
+    /// So many times slower than the machine's clock its own runs.
+    pub dilation: u32,
+    /// Clients wait until it is done.
+    pub delays: bool,
+    /// Programs and erases that the flash has begun.
+    pub operations: u64,
+    /// Blocks that are written to: neither erased nor full.
+    pub open_blocks: Vec<u32>,
+    /// What of each area holds data.
+    pub mapped: Vec<MappedArea>,
+    /// RPMB's write counter; absent: no key is programmed.
+    pub rpmb_counter: Option<u32>,
+    /// Injected errors that are still to come.
+    pub faults: Vec<Fault>,
+    /// All that can be seen of its inside.
+    pub inside: Inside,
+}
+
+/// How much of an area holds data.
+#[derive(Debug, Serialize)]
+pub struct MappedArea {
+    /// Its name.
+    pub area: String,
+    /// Unit: sectors of 512 bytes.
+    pub sectors: u64,
+    /// Those of them that were written and not given up since. Unit: sectors of 512 bytes.
+    pub mapped_sectors: u64,
+}
+
+/// What was served.
+#[derive(Debug, Serialize)]
+pub struct ServedStats {
+    /// By kind of request, of all block devices together.
+    pub requests: std::collections::BTreeMap<&'static str, Counts>,
+    /// How much later than the card was done its clients were told, by the machine's clock. Unit: microseconds.
+    pub lateness_us: Summary,
+    /// Answers of which that is.
+    pub answers: u64,
+}
+
+/// Does it.
+///
+/// Errors: why it cannot be done.
+pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String> {
+    let served = &control.served;
+    let failed = |error: crate::block::BlockError| error.to_string();
+    match order {
+        Order::Cut { at_operation: None, .. } => served.cut_power().map_err(failed)?,
+        Order::Cut { at_operation: Some(operation), seed } => served
+            .with_card(|card, _| {
+                let nand = card.device_mut().nand_mut();
+                nand.arm(FaultPlan { step: nand.steps() + operation, seed });
+            })
+            .map_err(failed)?,
+        Order::On => served.restore_power().map_err(failed)?,
+        Order::Reset => served.hardware_reset().map_err(failed)?,
+        Order::Inject { fault } => control.faults.inject(fault),
+        Order::ClearFaults => control.faults.clear(),
+        Order::State => {
+            let clock = served.clock_now();
+            let look = |card: &mut Card, now: Instant| state(card, now);
+            let mut state = served.with_card(look).map_err(failed)?;
+            (state.dilation, state.delays) = (clock.dilation(), clock.has_delays());
+            state.faults = control.faults.list();
+            return serde_json::to_value(state).map_err(|error| error.to_string());
+        }
+        Order::Speed { dilation, delays } => {
+            dilation.into_iter().for_each(|dilation| served.set_dilation(dilation));
+            delays.into_iter().for_each(|delays| served.set_delays(delays));
+        }
+        Order::Stats => {
+            let (lateness, answers) = served.lateness();
+            let requests = Kind::ALL.map(|kind| (kind.name(), control.stats.of(kind))).into();
+            let stats = ServedStats { requests, lateness_us: lateness, answers };
+            return serde_json::to_value(stats).map_err(|error| error.to_string());
+        }
+        // Whoever is to be told may have ended already, for another reason.
+        Order::Stop => drop(control.stop.send(())),
+    }
+    Ok(json!({ "ok": true }))
+}
+
+fn state(card: &mut Card, now: Instant) -> ServedState {
+    let state = card.state(now).map(|state| format!("{state:?}").to_lowercase());
+    let rpmb_counter = card.rpmb_counter();
+    let locked = card.is_locked();
+    let device = card.device();
+    let nand = device.nand();
+    let is_open = |block: &u32| {
+        let pages = nand.pages_of(*block);
+        let block = nand.block(*block);
+        block.health == BlockHealth::Good && block.next_page > 0 && block.next_page < pages
+    };
+    let unit = u64::from(nand.geometry().unit_bytes / 512);
+    let mapped = |area: Area| {
+        let sectors = device.sectors(area);
+        let units = (0..sectors).step_by(unit as usize).filter(|lba| device.holds(area, *lba)).count() as u64;
+        MappedArea { area: area_name(area), sectors, mapped_sectors: (units * unit).min(sectors) }
+    };
+    ServedState {
+        powered: nand.off_since().is_none(),
+        state,
+        locked,
+        dilation: 1,
+        delays: true,
+        operations: nand.steps(),
+        open_blocks: (0..nand.geometry().blocks).filter(is_open).collect(),
+        mapped: device.areas().into_iter().map(mapped).collect(),
+        rpmb_counter,
+        faults: Vec::new(),
+        inside: Inside::of(device, now.since(Instant::START).as_secs_f64()),
+    }
+}

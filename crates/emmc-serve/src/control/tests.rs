@@ -1,0 +1,105 @@
+//! Orders over a socket, and what comes of them.
+
+use std::sync::{Arc, mpsc};
+
+use emmc_card::card::Card;
+use emmc_card::device::{Area, DeviceOptions};
+use emmc_card::nand::Keep;
+use emmc_card::profile::shipped;
+use emmc_units::Instant;
+use serde_json::Value;
+
+use super::{Control, ControlServer, Order, ask};
+use crate::block::{Block, BlockError, Request};
+use crate::layer::{Fault, Faults, Stats};
+use crate::served::{Served, ServedOptions};
+
+struct Rig {
+    folder: tempfile::TempDir,
+    block: Arc<dyn Block>,
+    stopped: mpsc::Receiver<()>,
+    _server: ControlServer,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let options = DeviceOptions { keep: Keep::Data, seed: 1 };
+        let card = Card::new(shipped::named("generic-8g").unwrap(), options).unwrap();
+        let timing = ServedOptions { delays: false, dilation: 1 };
+        let served = Arc::new(Served::new(card, Instant::START, timing));
+        let faults = Arc::new(Faults::new(Arc::clone(&served) as Arc<dyn Block>));
+        let stats = Arc::new(Stats::new(Arc::clone(&faults) as Arc<dyn Block>, Arc::clone(&served)));
+        let (stop, stopped) = mpsc::channel();
+        let folder = tempfile::tempdir().unwrap();
+        let control = Control { served, faults, stats: Arc::clone(&stats), stop };
+        let server = ControlServer::start(&folder.path().join("socket"), control).unwrap();
+        Self { folder, block: stats, stopped, _server: server }
+    }
+
+    fn ask(&self, order: &Order) -> Value {
+        ask(&self.folder.path().join("socket"), order).unwrap()
+    }
+
+    fn write(&self) -> Result<Instant, BlockError> {
+        self.block.submit(Area::User, Request::Write { offset: 8192, data: &[7; 4096], through: true })
+    }
+}
+
+#[test]
+fn power_is_cut_now_or_at_an_operation_and_comes_back() {
+    let rig = Rig::new();
+    rig.write().unwrap();
+    rig.ask(&Order::Cut { at_operation: None, seed: 0 });
+    assert_eq!(rig.write(), Err(BlockError::PowerLost));
+    assert_eq!(rig.ask(&Order::State)["powered"], false);
+    rig.ask(&Order::On);
+    rig.ask(&Order::Cut { at_operation: Some(3), seed: 5 });
+    let outcomes: Vec<bool> = (0..4).map(|_| rig.write().is_ok()).collect();
+    assert_eq!(outcomes, [true, true, false, false]);
+    rig.ask(&Order::On);
+    rig.write().unwrap();
+}
+
+#[test]
+fn state_and_stats_say_what_was_done() {
+    let rig = Rig::new();
+    rig.write().unwrap();
+    let state = rig.ask(&Order::State);
+    assert_eq!(state["mapped"][0]["area"], "user");
+    assert_eq!(state["mapped"][0]["mapped_sectors"], 8);
+    assert_eq!(state["inside"]["ftl"]["host_units"], 1);
+    assert!(state["operations"].as_u64().unwrap() >= 1 && state["open_blocks"].as_array().unwrap().len() == 1);
+    let stats = rig.ask(&Order::Stats);
+    assert_eq!(stats["requests"]["write"]["bytes"], 4096);
+    rig.ask(&Order::Speed { dilation: Some(20), delays: Some(true) });
+    let state = rig.ask(&Order::State);
+    assert_eq!((&state["dilation"], &state["delays"]), (&20.into(), &true.into()));
+    rig.ask(&Order::Inject { fault: Fault { times: Some(1), ..Fault::default() } });
+    assert!(rig.write().is_err() && rig.write().is_ok());
+    // `ask` would wait for the end of the process, which is this one.
+    let client = std::os::unix::net::UnixStream::connect(rig.folder.path().join("socket")).unwrap();
+    std::io::Write::write_all(&mut &client, b"{\"do\":\"stop\"}\n").unwrap();
+    rig.stopped.recv().unwrap();
+}
+
+#[test]
+fn what_makes_no_sense_is_answered_with_an_error_and_the_next_line_counts() {
+    use std::io::{BufRead, BufReader, Write};
+    let rig = Rig::new();
+    let client = std::os::unix::net::UnixStream::connect(rig.folder.path().join("socket")).unwrap();
+    let mut lines = BufReader::new(&client).lines();
+    for (line, expected) in [
+        ("nonsense", "not understood"),
+        ("{}", "missing field `do`"),
+        (r#"{"do":"explode"}"#, "unknown variant"),
+        (r#"{"do":"cut","when":"now"}"#, "unknown field"),
+        (r#"{"do":"cut","at_operation":0}"#, "count from 1"),
+        (r#"{"do":"speed","dilation":0}"#, "at least 1"),
+        (r#"{"do":"inject","fault":{"area":"rpmb"}}"#, "boot0"),
+        (r#"{"do":"reset"}"#, "ok"),
+    ] {
+        (&client).write_all(format!("{line}\n").as_bytes()).unwrap();
+        let answer = lines.next().unwrap().unwrap();
+        assert!(answer.contains(expected), "{line}: {answer}");
+    }
+}

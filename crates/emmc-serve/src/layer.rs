@@ -1,0 +1,92 @@
+//! Layers: block interfaces over a block interface.
+//!
+//! Each one adds one thing and hands the rest on: `delay` makes answers later, `fault` makes requests fail, `stats` counts
+//! them, `log` writes a line about each. They stack in any order, the last named nearest to the client. User pages:
+//! docs/serve-layers.md.
+//! Absent on purpose: the card's own times, which are the clock's (`--no-delay` switches them off).
+
+mod delay;
+mod fault;
+mod log;
+mod spec;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use delay::Delay;
+pub use fault::{Fault, Faults};
+pub use log::Log;
+pub use spec::{LayerError, parse};
+pub(crate) use stats::histogram;
+pub use stats::{Counts, Stats, Summary};
+
+use std::ops::Range;
+
+use emmc_card::device::Area;
+
+use crate::block::Request;
+
+/// What kind of request it is, for layers that treat kinds differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// [`Request::Read`].
+    Read,
+    /// [`Request::Write`].
+    Write,
+    /// [`Request::Zero`].
+    Zero,
+    /// [`Request::Trim`].
+    Trim,
+    /// [`Request::Flush`].
+    Flush,
+}
+
+impl Kind {
+    /// All of them, in the order of their index.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Zero, Self::Trim, Self::Flush];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Zero => "zero",
+            Self::Trim => "trim",
+            Self::Flush => "flush",
+        }
+    }
+
+    /// From how it is written.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Kind and bytes of a request; a flush has none.
+fn extent(request: &Request<'_>) -> (Kind, Range<u64>) {
+    let (kind, offset, bytes) = match request {
+        Request::Read { offset, into } => (Kind::Read, *offset, into.len() as u64),
+        Request::Write { offset, data, .. } => (Kind::Write, *offset, data.len() as u64),
+        Request::Zero { offset, bytes, .. } => (Kind::Zero, *offset, *bytes),
+        Request::Trim { offset, bytes } => (Kind::Trim, *offset, *bytes),
+        Request::Flush => (Kind::Flush, 0, 0),
+    };
+    (kind, offset..offset.saturating_add(bytes))
+}
+
+/// An area's name, as exports have it.
+pub fn area_name(area: Area) -> String {
+    match area {
+        Area::User => "user".into(),
+        Area::Boot(number) => format!("boot{number}"),
+        Area::Gp(number) => format!("gp{}", number + 1),
+        Area::Rpmb => "rpmb".into(),
+    }
+}
+
+/// The area of a name; `None`: there is none that a block device has.
+pub fn area_named(name: &str) -> Option<Area> {
+    let areas = [Area::User, Area::Boot(0), Area::Boot(1), Area::Gp(0), Area::Gp(1), Area::Gp(2), Area::Gp(3)];
+    areas.into_iter().find(|area| area_name(*area) == name)
+}

@@ -1,0 +1,60 @@
+//! A line about each request.
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant as Wall;
+
+use emmc_card::device::Area;
+use emmc_units::Instant;
+
+use super::{area_name, extent};
+use crate::block::{Block, BlockError, Export, Mapped, Request};
+
+/// Writes lines: when the card is done, area, kind, first byte, bytes, and what came of it.
+///
+/// Shape: `12.345678901 user write 4096 8192 ok`; the time is the card's, in seconds.
+pub struct Log {
+    inner: Arc<dyn Block>,
+    /// Whole lines at a time.
+    out: Mutex<Box<dyn Write + Send>>,
+}
+
+impl Log {
+    /// Writes to `out`; what it does not take is lost.
+    pub fn new(inner: Arc<dyn Block>, out: Box<dyn Write + Send>) -> Self {
+        Self { inner, out: Mutex::new(out) }
+    }
+}
+
+impl Block for Log {
+    fn exports(&self) -> Vec<Export> {
+        self.inner.exports()
+    }
+
+    fn submit(&self, area: Area, request: Request<'_>) -> Result<Instant, BlockError> {
+        let (kind, range) = extent(&request);
+        let result = self.inner.submit(area, request);
+        let (start, bytes) = (range.start, range.end - range.start);
+        let what = format!("{} {} {start} {bytes}", area_name(area), kind.name());
+        let line = match &result {
+            Ok(done) => format!("{}.{:09} {what} ok\n", done.0 / 1_000_000_000, done.0 % 1_000_000_000),
+            Err(error) => format!("- {what} error: {error}\n"),
+        };
+        // Whoever reads the log may have gone; clients are served all the same.
+        let _ = self.out.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+        result
+    }
+
+    fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
+        self.inner.mapped(area, range)
+    }
+
+    fn due(&self, at: Instant) -> Option<Wall> {
+        self.inner.due(at)
+    }
+
+    fn answered(&self, at: Instant) {
+        self.inner.answered(at);
+    }
+}

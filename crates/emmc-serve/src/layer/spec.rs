@@ -1,0 +1,98 @@
+//! Layers as the command line names them: `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use emmc_units::Nanos;
+
+use super::{Delay, Fault, Faults, Kind, Log, area_named};
+use crate::block::Block;
+
+/// Why a layer cannot be put up.
+#[derive(Debug, thiserror::Error)]
+#[error("layer {layer:?}: {what}")]
+pub struct LayerError {
+    layer: String,
+    what: String,
+}
+
+/// Puts a layer over `inner`.
+///
+/// Errors: no such layer, no such key, a value that it does not take, a file that cannot be written.
+pub fn parse(text: &str, inner: Arc<dyn Block>) -> Result<Arc<dyn Block>, LayerError> {
+    let failed = |what: String| LayerError { layer: text.into(), what };
+    let (name, keys) = text.split_once(':').unwrap_or((text, ""));
+    let pairs: Result<Vec<(&str, &str)>, LayerError> = keys
+        .split(',')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| pair.split_once('=').ok_or_else(|| failed(format!("{pair:?}: expected KEY=VALUE"))))
+        .collect();
+    let pairs = pairs?;
+    match name {
+        "delay" => {
+            let more: Result<Vec<_>, String> = pairs.iter().map(|&(key, value)| delay(key, value)).collect();
+            Ok(Arc::new(Delay::new(inner, &more.map_err(failed)?.concat())))
+        }
+        "fault" => {
+            let faults = Faults::new(inner);
+            faults.inject(fault(&pairs).map_err(failed)?);
+            Ok(Arc::new(faults))
+        }
+        "log" => Ok(Arc::new(Log::new(inner, log(&pairs).map_err(failed)?))),
+        _ => Err(failed("expected delay, fault or log".into())),
+    }
+}
+
+/// Times by kind; `all` is every kind.
+fn delay(key: &str, value: &str) -> Result<Vec<(Kind, Nanos)>, String> {
+    let time = time(value)?;
+    match Kind::named(key) {
+        Some(kind) => Ok(vec![(kind, time)]),
+        None if key == "all" => Ok(Kind::ALL.map(|kind| (kind, time)).to_vec()),
+        None => Err(format!("{key:?}: expected read, write, zero, trim, flush or all")),
+    }
+}
+
+/// `500us`, `5ms`, `2s`.
+fn time(text: &str) -> Result<Nanos, String> {
+    let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000u64)];
+    let found = units.iter().find_map(|(suffix, nanos)| {
+        let number: u64 = text.strip_suffix(suffix)?.parse().ok()?;
+        number.checked_mul(*nanos).map(Nanos)
+    });
+    found.ok_or_else(|| format!("{text:?}: expected a time such as 500us, 5ms or 2s"))
+}
+
+fn fault(pairs: &[(&str, &str)]) -> Result<Fault, String> {
+    let mut fault = Fault::default();
+    for &(key, value) in pairs {
+        let number = || value.parse::<u64>().map_err(|_| format!("{key}={value}: expected a whole number"));
+        match key {
+            "kind" => {
+                let kind = Kind::named(value);
+                fault.kind = Some(kind.ok_or_else(|| format!("{value:?}: expected read, write, zero, trim or flush"))?);
+            }
+            "area" => {
+                area_named(value).ok_or_else(|| format!("{value:?}: expected user, boot0, boot1 or gp1 to gp4"))?;
+                fault.area = Some(value.into());
+            }
+            "from" => fault.from = number()?,
+            "to" => fault.to = Some(number()?),
+            "after" => fault.after = number()?,
+            "times" => fault.times = Some(number()?),
+            _ => return Err(format!("{key:?}: expected kind, area, from, to, after or times")),
+        }
+    }
+    Ok(fault)
+}
+
+fn log(pairs: &[(&str, &str)]) -> Result<Box<dyn Write + Send>, String> {
+    match pairs {
+        [] => Ok(Box::new(std::io::stderr())),
+        [("file", path)] => {
+            let file = std::fs::File::options().create(true).append(true).open(path);
+            Ok(Box::new(file.map_err(|error| format!("{path}: {error}"))?))
+        }
+        _ => Err("expected file=PATH, or nothing for standard error".into()),
+    }
+}

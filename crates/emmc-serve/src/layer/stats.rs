@@ -1,0 +1,126 @@
+//! Requests counted: how many, how much, how long they took the card.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant as Wall;
+
+use emmc_card::device::Area;
+use emmc_units::Instant;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::{Kind, extent};
+use crate::block::{Block, BlockError, Export, Mapped, Request};
+use crate::served::Served;
+
+/// Longer than this counts as this. Unit: nanoseconds.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// What is known of one kind of request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Done, errors included.
+    pub requests: u64,
+    /// Unit: bytes.
+    pub bytes: u64,
+    /// Failed.
+    pub errors: u64,
+    /// The card's time from request to answer. Unit: microseconds.
+    pub latency_us: Summary,
+}
+
+/// A distribution in a few numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// The median.
+    pub p50: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+impl Summary {
+    /// Of nanoseconds, in microseconds.
+    pub fn of(histogram: &Histogram<u64>) -> Self {
+        let micros = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
+        if histogram.is_empty() {
+            return Self::default();
+        }
+        Self { p50: micros(0.5), p99: micros(0.99), max: histogram.max() as f64 / 1000.0 }
+    }
+}
+
+/// Three significant digits from a nanosecond to an hour.
+pub(crate) fn histogram() -> Histogram<u64> {
+    // The bounds are constants that are known to be good.
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("bounds of a histogram")
+}
+
+#[derive(Debug)]
+struct OfKind {
+    requests: u64,
+    bytes: u64,
+    errors: u64,
+    latency_ns: Histogram<u64>,
+}
+
+/// Counts requests.
+pub struct Stats {
+    inner: Arc<dyn Block>,
+    served: Arc<Served>,
+    kinds: [Mutex<OfKind>; Kind::ALL.len()],
+}
+
+impl Stats {
+    /// Counts what goes to `inner`, by the time of the card that it leads to.
+    pub fn new(inner: Arc<dyn Block>, served: Arc<Served>) -> Self {
+        let kind = |_| Mutex::new(OfKind { requests: 0, bytes: 0, errors: 0, latency_ns: histogram() });
+        Self { inner, served, kinds: Kind::ALL.map(kind) }
+    }
+
+    /// The counts of a kind so far.
+    pub fn of(&self, kind: Kind) -> Counts {
+        let of_kind = self.kinds[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        Counts {
+            requests: of_kind.requests,
+            bytes: of_kind.bytes,
+            errors: of_kind.errors,
+            latency_us: Summary::of(&of_kind.latency_ns),
+        }
+    }
+}
+
+impl Block for Stats {
+    fn exports(&self) -> Vec<Export> {
+        self.inner.exports()
+    }
+
+    fn submit(&self, area: Area, request: Request<'_>) -> Result<Instant, BlockError> {
+        let (kind, range) = extent(&request);
+        let asked = self.served.now();
+        let result = self.inner.submit(area, request);
+        let mut of_kind = self.kinds[kind as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        of_kind.requests += 1;
+        match &result {
+            Ok(done) => {
+                of_kind.bytes += range.end - range.start;
+                of_kind.latency_ns.saturating_record(done.since(asked).0);
+            }
+            Err(_) => of_kind.errors += 1,
+        }
+        result
+    }
+
+    fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
+        self.inner.mapped(area, range)
+    }
+
+    fn due(&self, at: Instant) -> Option<Wall> {
+        self.inner.due(at)
+    }
+
+    fn answered(&self, at: Instant) {
+        self.inner.answered(at);
+    }
+}

@@ -1,0 +1,99 @@
+//! Each layer over a card in memory.
+
+use std::sync::Arc;
+
+use emmc_card::card::Card;
+use emmc_card::device::{Area, DeviceOptions};
+use emmc_card::nand::Keep;
+use emmc_card::profile::shipped;
+use emmc_units::Instant;
+
+use super::{Fault, Faults, Kind, Stats, parse};
+use crate::block::{Block, BlockError, Request};
+use crate::served::{Served, ServedOptions};
+
+fn served() -> Arc<Served> {
+    let options = DeviceOptions { keep: Keep::Data, seed: 1 };
+    let card = Card::new(shipped::named("generic-8g").unwrap(), options).unwrap();
+    Arc::new(Served::new(card, Instant::START, ServedOptions { delays: false, dilation: 1 }))
+}
+
+fn write(block: &dyn Block, offset: u64) -> Result<Instant, BlockError> {
+    block.submit(Area::User, Request::Write { offset, data: &[7; 4096], through: false })
+}
+
+fn read(block: &dyn Block, offset: u64) -> Result<Instant, BlockError> {
+    block.submit(Area::User, Request::Read { offset, into: &mut [0; 512] })
+}
+
+#[test]
+fn faults_strike_what_they_are_meant_for_as_often_as_told() {
+    let faults = Faults::new(served());
+    let fault =
+        Fault { kind: Some(Kind::Write), from: 4096, to: Some(8192), after: 1, times: Some(2), ..Fault::default() };
+    faults.inject(fault);
+    assert!(read(&faults, 4096).is_ok() && write(&faults, 0).is_ok() && write(&faults, 8192).is_ok());
+    assert!(write(&faults, 4096).is_ok(), "one passes");
+    for _ in 0..2 {
+        assert_eq!(write(&faults, 4096), Err(BlockError::Medium("injected error of a write".into())));
+    }
+    assert!(write(&faults, 4096).is_ok() && faults.list().is_empty());
+    faults.inject(Fault { area: Some("boot0".into()), ..Fault::default() });
+    assert!(read(&faults, 0).is_ok());
+    assert!(faults.submit(Area::Boot(0), Request::Flush).is_err());
+    faults.clear();
+    assert!(faults.submit(Area::Boot(0), Request::Flush).is_ok());
+}
+
+#[test]
+fn what_was_asked_is_counted() {
+    let served = served();
+    let stats = Stats::new(Arc::clone(&served) as Arc<dyn Block>, served);
+    for offset in [0, 4096] {
+        write(&stats, offset).unwrap();
+    }
+    read(&stats, u64::MAX - 511).unwrap_err();
+    let (writes, reads) = (stats.of(Kind::Write), stats.of(Kind::Read));
+    assert_eq!((writes.requests, writes.bytes, writes.errors), (2, 8192, 0));
+    assert_eq!((reads.requests, reads.bytes, reads.errors), (1, 0, 1));
+    assert!(writes.latency_us.p50 > 100.0 && writes.latency_us.max >= writes.latency_us.p50, "{writes:?}");
+}
+
+#[test]
+fn a_delay_comes_on_top() {
+    let plain = served();
+    let done = read(&*plain, 0).unwrap();
+    let delayed = parse("delay:read=5ms,write=1s", served()).unwrap();
+    assert_eq!(read(&*delayed, 0).unwrap().since(Instant::START).0 / 1_000_000, 5 + done.0 / 1_000_000);
+}
+
+#[test]
+fn each_request_has_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let block = parse(&format!("log:file={}", path.display()), served()).unwrap();
+    write(&*block, 4096).unwrap();
+    read(&*block, 1).unwrap_err();
+    block.submit(Area::Boot(1), Request::Flush).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().map(|line| line.split_once(' ').unwrap().1).collect();
+    let misaligned = "user read 1 512 error: bytes 1..513 are not whole sectors of 512 bytes";
+    assert_eq!(lines, ["user write 4096 4096 ok", misaligned, "boot1 flush 0 0 ok"]);
+}
+
+#[test]
+fn layers_that_make_no_sense_are_refused() {
+    for (text, expected) in [
+        ("slow", "expected delay, fault or log"),
+        ("delay:5ms", "expected KEY=VALUE"),
+        ("delay:read=5", "expected a time such as"),
+        ("delay:erase=5ms", "expected read, write"),
+        ("fault:area=rpmb", "expected user, boot0"),
+        ("fault:times=many", "expected a whole number"),
+        ("fault:when=now", "expected kind, area"),
+        ("log:file=/nowhere/at/all", "No such file"),
+    ] {
+        let error = parse(text, served()).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains(text), "{error}");
+    }
+}

@@ -1,0 +1,102 @@
+//! The arguments of `serve` and of `sim ctl`: a virtual card as a live device.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Args, Debug)]
+#[group(id = "fronts", multiple = true)]
+pub(crate) struct ServeArgs {
+    /// A card that `sim create` made: its folder
+    pub(crate) card: PathBuf,
+    /// Serve it as a PCI SD host controller to a virtual machine, by vfio-user at this socket
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) vfio_user: Option<PathBuf>,
+    /// As which controller it appears: with command queueing, without, or a plain one
+    #[arg(long, value_name = "cqe|no-cqe|hs200", default_value = "cqe", requires = "vfio_user")]
+    pub(crate) controller: String,
+    /// Switch the card off when the virtual machine goes, and on when one comes
+    #[arg(long, requires = "vfio_user")]
+    pub(crate) power_follows_client: bool,
+    /// Serve its areas as network block devices, at HOST:PORT, PORT or a socket's path (may be repeated)
+    #[arg(long, value_name = "ADDRESS|SOCKET")]
+    pub(crate) nbd: Vec<String>,
+    /// Serve its areas as files in this folder, by FUSE
+    #[arg(long, value_name = "DIR")]
+    pub(crate) fuse: Option<PathBuf>,
+    /// Attach a loop device to each of these files
+    #[arg(long = "loop", requires = "fuse")]
+    pub(crate) attach_loop: bool,
+    /// Slow the card down so many times, for clients too slow to time it truly; what is reported is in the card's time
+    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) dilate: u32,
+    /// Answer at once instead of when the card would be done
+    #[arg(long, conflicts_with = "dilate")]
+    pub(crate) no_delay: bool,
+    /// Put a layer between card and block devices: delay, fault or log, with :KEY=VALUE,… behind it (may be repeated)
+    #[arg(long, value_name = "LAYER")]
+    pub(crate) layer: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SimCtlArgs {
+    /// A card that is being served: its folder
+    pub(crate) card: PathBuf,
+    #[command(subcommand)]
+    pub(crate) order: CtlOrder,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CtlOrder {
+    /// Cut its power
+    Cut {
+        /// Not now, but at the so-manieth program or erase of its flash from now on
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+        at_operation: Option<u64>,
+        /// Where within that operation, and what it damages
+        #[arg(long, default_value_t = 0, value_name = "NUMBER", requires = "at_operation")]
+        seed: u64,
+    },
+    /// Give it power again
+    On,
+    /// Assert and release RST_n
+    Reset,
+    /// Make requests of block devices fail
+    Inject {
+        /// Only these: read, write, zero, trim or flush
+        #[arg(long)]
+        kind: Option<String>,
+        /// Only in this area: user, boot0, boot1, gp1 to gp4
+        #[arg(long)]
+        area: Option<String>,
+        /// Only what touches bytes from here on
+        #[arg(long, default_value_t = 0, value_name = "BYTE")]
+        from: u64,
+        /// Only what touches bytes before this
+        #[arg(long, value_name = "BYTE")]
+        to: Option<u64>,
+        /// Let so many pass first
+        #[arg(long, default_value_t = 0, value_name = "COUNT")]
+        after: u64,
+        /// So many fail; without, all that follow
+        #[arg(long, value_name = "COUNT")]
+        times: Option<u64>,
+    },
+    /// Let no request fail any more of those that were to
+    ClearFaults,
+    /// Tell its true state: wear, mapping, open blocks, write amplification
+    State,
+    /// Set how many times slower than the machine's its clock runs
+    Speed {
+        /// How many times
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        times: Option<u32>,
+        /// Whether clients wait until the card is done
+        #[arg(long, value_name = "true|false")]
+        delays: Option<bool>,
+    },
+    /// Tell what was served, and how late
+    Stats,
+    /// Keep everything and end the server
+    Stop,
+}

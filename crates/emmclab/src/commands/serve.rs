@@ -1,0 +1,183 @@
+//! `serve`: a virtual card as a live device, until it is told to stop.
+
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+
+use anyhow::{Context, anyhow, ensure};
+use emmc_report::{Document, KeyValue};
+use emmc_serve::block::Block;
+use emmc_serve::control::{Control, ControlServer};
+use emmc_serve::fuse::Mounted;
+use emmc_serve::layer::{self, Faults, Stats};
+use emmc_serve::nbd::{self, Listen, NbdServer};
+use emmc_serve::served::{Idle, Served, ServedOptions};
+use emmc_serve::store::SOCKET_FILE;
+use emmc_serve::vfio_user::{self, VfioUserOptions, VfioUserServer};
+use emmc_serve::{fuse, pci};
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::CommandResult;
+use crate::cli::ServeArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(crate) const SCHEMA: &str = "emmclab.serve/1";
+
+/// What `serve --json` prints once it serves.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Serving {
+    /// The card's folder, as it was named.
+    card: String,
+    /// The control socket, for `sim ctl`.
+    control: String,
+    /// Where it can be reached.
+    fronts: Vec<Front>,
+    /// So many times slower than the machine's clock the card's runs.
+    dilation: u32,
+    /// Clients wait until the card is done.
+    delays: bool,
+}
+
+/// One way to reach the card.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Front {
+    /// `vfio-user`, `nbd`, `fuse` or `loop`.
+    kind: &'static str,
+    /// A socket, an address, a file or a device.
+    at: String,
+}
+
+/// What serves clients; dropped in this order.
+#[derive(Default)]
+struct Fronts {
+    vfio_user: Option<VfioUserServer>,
+    nbd: Vec<NbdServer>,
+    fuse: Option<Mounted>,
+    told: Vec<Front>,
+}
+
+impl Fronts {
+    fn start(args: &ServeArgs, served: &Arc<Served>, block: &Arc<dyn Block>) -> anyhow::Result<Self> {
+        let mut fronts = Self::default();
+        if let Some(socket) = &args.vfio_user {
+            let identity: pci::Identity = args.controller.parse().context("--controller")?;
+            let options = VfioUserOptions { identity, power_follows_client: args.power_follows_client };
+            fronts.vfio_user = Some(vfio_user::serve(Arc::clone(served), socket, options)?);
+            fronts.told.push(Front { kind: "vfio-user", at: socket.display().to_string() });
+        }
+        for address in &args.nbd {
+            let listen = Listen::parse(address).map_err(|what| anyhow!("--nbd {what}"))?;
+            let server = nbd::serve(Arc::clone(block), &listen)?;
+            fronts.told.push(Front { kind: "nbd", at: server.local().to_string() });
+            fronts.nbd.push(server);
+        }
+        if let Some(folder) = &args.fuse {
+            let mut mounted = fuse::mount(Arc::clone(block), folder)?;
+            for export in block.exports() {
+                fronts.told.push(Front { kind: "fuse", at: mounted.file(&export.name).display().to_string() });
+            }
+            if args.attach_loop {
+                for (_, device) in mounted.attach_all()? {
+                    fronts.told.push(Front { kind: "loop", at: device.display().to_string() });
+                }
+            }
+            fronts.fuse = Some(mounted);
+        }
+        Ok(fronts)
+    }
+
+    /// Ends them; what cannot end, because it is in use, goes on.
+    fn stop(&mut self) -> anyhow::Result<()> {
+        if let Some(mounted) = &mut self.fuse {
+            mounted.stop().context("still serving")?;
+        }
+        self.fuse = None;
+        self.vfio_user = None;
+        self.nbd.clear();
+        Ok(())
+    }
+}
+
+pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CommandResult {
+    let has_front = args.vfio_user.is_some() || !args.nbd.is_empty() || args.fuse.is_some();
+    ensure!(has_front, "name at least one of --vfio-user, --nbd and --fuse");
+    let options = ServedOptions { delays: !args.no_delay, dilation: args.dilate };
+    let served = Arc::new(Served::open(&args.card, options)?);
+    let (stop, stopped) = mpsc::channel();
+    listen_to_signals(stop.clone())?;
+    let result = serve(args, &served, stop, &stopped, output);
+    let finished = served.finish();
+    result?;
+    finished?;
+    Ok(Exit::Good)
+}
+
+fn serve(
+    args: &ServeArgs,
+    served: &Arc<Served>,
+    stop: mpsc::Sender<()>,
+    stopped: &mpsc::Receiver<()>,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let mut block: Arc<dyn Block> = Arc::clone(served) as Arc<dyn Block>;
+    for layer in &args.layer {
+        block = layer::parse(layer, block)?;
+    }
+    let faults = Arc::new(Faults::new(block));
+    let stats = Arc::new(Stats::new(Arc::clone(&faults) as Arc<dyn Block>, Arc::clone(served)));
+    let block = Arc::clone(&stats) as Arc<dyn Block>;
+    let socket: PathBuf = args.card.join(SOCKET_FILE);
+    let control = Control { served: Arc::clone(served), faults, stats, stop };
+    let _control = ControlServer::start(&socket, control).with_context(|| socket.display().to_string())?;
+    let mut fronts = Fronts::start(args, served, &block)?;
+    let _idle = Idle::start(served);
+    let serving = Serving {
+        card: args.card.display().to_string(),
+        control: socket.display().to_string(),
+        fronts: std::mem::take(&mut fronts.told),
+        dilation: args.dilate,
+        delays: !args.no_delay,
+    };
+    output.print(SCHEMA, &serving, present)?;
+    while stopped.recv().is_ok() {
+        match fronts.stop() {
+            Ok(()) => break,
+            Err(error) => output.error(&format!("{error:#}")),
+        }
+    }
+    Ok(())
+}
+
+/// The first of these signals is an orderly end.
+fn listen_to_signals(stop: mpsc::Sender<()>) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if stop.send(()).is_err() {
+                break;
+            }
+        }
+    });
+    Ok(())
+}
+
+fn present(serving: &Serving) -> Document {
+    let mut document = Document::new(format!("Serving virtual card {}", serving.card));
+    let mut lines: Vec<KeyValue> =
+        serving.fronts.iter().map(|front| KeyValue::new(front.kind, front.at.as_str())).collect();
+    lines.push(KeyValue::new("control", serving.control.as_str()));
+    let times = match (serving.delays, serving.dilation) {
+        (false, _) => "answers at once".to_owned(),
+        (true, 1) => "answers when the card would be done".to_owned(),
+        (true, dilation) => format!("answers when the card would be done, {dilation} times slower"),
+    };
+    lines.push(KeyValue::new("time", times));
+    let section = document.section("fronts", "Fronts");
+    section.push(lines);
+    section.paragraph(format!("Ctrl-C or `emmclab sim ctl {} stop` keeps everything and ends.", serving.card));
+    document
+}

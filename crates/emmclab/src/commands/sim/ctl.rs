@@ -1,0 +1,94 @@
+//! `sim ctl`: orders to a card that is being served.
+
+use anyhow::{Context, bail};
+use emmc_report::{Document, KeyValue};
+use emmc_serve::control::{Order, ask};
+use emmc_serve::layer::{Fault, Kind};
+use emmc_serve::store::{SOCKET_FILE, STATE_FILE};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::CommandResult;
+use crate::cli::{CtlOrder, SimCtlArgs};
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(crate) const SCHEMA: &str = "emmclab.sim-ctl/1";
+
+/// What `sim ctl --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Answer {
+    /// The card's folder, as it was named.
+    card: String,
+    /// What the server answered: `ok`, or what was asked for.
+    #[serde(flatten)]
+    answer: Value,
+}
+
+pub(crate) fn run(args: &SimCtlArgs, output: &mut Output) -> CommandResult {
+    let folder = args.card.display();
+    if !args.card.join(STATE_FILE).is_file() {
+        bail!("{folder}: no virtual card (expected {STATE_FILE} in it; see sim create)");
+    }
+    let order = order(&args.order)?;
+    let asked = ask(&args.card.join(SOCKET_FILE), &order);
+    let answer = asked.with_context(|| format!("{folder}: nobody serves this card"))?;
+    if let Some(error) = answer.get("error").and_then(Value::as_str) {
+        bail!("{folder}: {error}");
+    }
+    let answer = Answer { card: folder.to_string(), answer };
+    output.print(SCHEMA, &answer, present)?;
+    Ok(Exit::Good)
+}
+
+fn order(order: &CtlOrder) -> anyhow::Result<Order> {
+    Ok(match order {
+        CtlOrder::Cut { at_operation, seed } => Order::Cut { at_operation: *at_operation, seed: *seed },
+        CtlOrder::On => Order::On,
+        CtlOrder::Reset => Order::Reset,
+        CtlOrder::Inject { kind, area, from, to, after, times } => {
+            let named = |name: &String| {
+                Kind::named(name).with_context(|| format!("--kind {name}: expected read, write, zero, trim or flush"))
+            };
+            let kind = kind.as_ref().map(named).transpose()?;
+            let area = area.clone();
+            Order::Inject { fault: Fault { kind, area, from: *from, to: *to, after: *after, times: *times } }
+        }
+        CtlOrder::ClearFaults => Order::ClearFaults,
+        CtlOrder::State => Order::State,
+        CtlOrder::Speed { times: None, delays: None } => bail!("speed: name how many times, or --delays"),
+        CtlOrder::Speed { times, delays } => Order::Speed { dilation: *times, delays: *delays },
+        CtlOrder::Stats => Order::Stats,
+        CtlOrder::Stop => Order::Stop,
+    })
+}
+
+fn present(answer: &Answer) -> Document {
+    let mut document = Document::new(format!("Virtual card {}", answer.card));
+    let mut lines = Vec::new();
+    flatten("", &answer.answer, &mut lines);
+    document.section("answer", "Answer").push(lines);
+    document
+}
+
+/// Every plain value with its place; of lists, how long they are.
+fn flatten(place: &str, value: &Value, lines: &mut Vec<KeyValue>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let place = if place.is_empty() { name.clone() } else { format!("{place} {name}") };
+                flatten(&place, value, lines);
+            }
+        }
+        Value::Array(values) if values.iter().any(Value::is_object) && values.len() <= 8 => {
+            for (index, value) in (1..).zip(values) {
+                flatten(&format!("{place} {index}"), value, lines);
+            }
+        }
+        Value::Array(values) => lines.push(KeyValue::new(place.replace('_', " "), format!("{} of them", values.len()))),
+        Value::Null => {}
+        Value::String(text) => lines.push(KeyValue::new(place.replace('_', " "), text.as_str())),
+        other => lines.push(KeyValue::new(place.replace('_', " "), other.to_string())),
+    }
+}
