@@ -79,16 +79,26 @@ impl Sdhci {
         staging: &mut Vec<u8>,
         now: Instant,
     ) -> Option<(Instant, Step)> {
-        for _ in 0..chunk(transfer) {
-            let Some(block) = card.poll_data(now) else {
+        let mut left = chunk(transfer);
+        while left > 0 {
+            let before = staging.len();
+            let many = if transfer.block_bytes == 512 { card.poll_blocks(left, staging, now) } else { None };
+            let crossed = many.or_else(|| {
+                let block = card.poll_data(now)?;
+                staging.extend_from_slice(&block.bytes);
+                Some(block.at)
+            });
+            let Some(crossed) = crossed else {
                 return Some((transfer.at + self.data_timeout(), Step::Fail(int::DATA_TIMEOUT)));
             };
-            transfer.at = transfer.at.max(block.at);
-            if block.bytes.len() != transfer.block_bytes {
+            transfer.at = transfer.at.max(crossed);
+            let came = staging.len() - before;
+            if came == 0 || came % transfer.block_bytes != 0 || many.is_none() && came != transfer.block_bytes {
                 return Some((transfer.at, Step::Fail(int::DATA_CRC)));
             }
-            staging.extend_from_slice(&block.bytes);
-            transfer.left = transfer.left.map(|left| left - 1);
+            let blocks = (came / transfer.block_bytes) as u32;
+            left -= blocks;
+            transfer.left = transfer.left.map(|left| left - blocks);
         }
         None
     }
