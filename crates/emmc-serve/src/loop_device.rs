@@ -36,6 +36,7 @@ const ATTEMPTS: u32 = 16;
 #[derive(Debug)]
 pub struct LoopDevice {
     path: PathBuf,
+    file: PathBuf,
 }
 
 impl LoopDevice {
@@ -57,7 +58,7 @@ impl LoopDevice {
             // own reference to.
             let result = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE, config.as_mut_ptr()) };
             if result == 0 {
-                return Ok(Self { path });
+                return Ok(Self { path, file: file.to_owned() });
             }
             last = io::Error::last_os_error();
             // Taken between the two calls: another one.
@@ -77,10 +78,18 @@ impl LoopDevice {
     ///
     /// Errors: no leave, or what it held could not be written.
     pub fn detach(&self) -> io::Result<bool> {
+        if !self.is_attached() {
+            return Ok(true);
+        }
         let synced = File::open(&self.path).and_then(|device| device.sync_all());
         detach(&self.path)?;
         synced?;
-        Ok(!is_attached(&self.path))
+        Ok(!self.is_attached())
+    }
+
+    /// Whether it is, and not to somebody else's file by now.
+    fn is_attached(&self) -> bool {
+        backing_file(&self.path).is_some_and(|file| file == self.file)
     }
 }
 
@@ -89,10 +98,9 @@ impl LoopDevice {
 /// Errors: no leave.
 pub fn detach_all_below(folder: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir("/sys/block")?.flatten() {
-        let name = entry.file_name();
-        let backing = std::fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
-        if Path::new(backing.trim_end()).starts_with(folder) {
-            detach(&Path::new("/dev").join(name))?;
+        let device = Path::new("/dev").join(entry.file_name());
+        if backing_file(&device).is_some_and(|file| file.starts_with(folder)) {
+            detach(&device)?;
         }
     }
     Ok(())
@@ -106,9 +114,11 @@ fn detach(path: &Path) -> io::Result<()> {
     }
 }
 
-fn is_attached(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default();
-    Path::new("/sys/block").join(name).join("loop").exists()
+/// What the kernel says a device is attached to.
+fn backing_file(device: &Path) -> Option<PathBuf> {
+    let path = Path::new("/sys/block").join(device.file_name()?).join("loop/backing_file");
+    let file = std::fs::read_to_string(path).ok()?;
+    Some(file.trim_end_matches('\n').into())
 }
 
 fn config(backing: &File, file: &Path, read_only: bool) -> [u8; CONFIG_BYTES] {

@@ -139,7 +139,7 @@ impl Mounted {
             unmount(&self.folder, UnmountFlags::empty()).map_err(failed)?;
         }
         if let Some(session) = self.session.take() {
-            session.umount_and_join().map_err(failed)?;
+            session.join().map_err(failed)?;
         }
         Ok(())
     }
@@ -180,8 +180,8 @@ fn fusermount(folder: &Path) -> io::Result<()> {
 
 /// A killed server leaves a mount that answers nothing, and loop devices on files that are no more.
 fn clear_left_over(folder: &Path) -> io::Result<()> {
-    let is_dead = std::fs::metadata(folder)
-        .is_err_and(|error| error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()));
+    // Not `stat`: the kernel may remember what that told.
+    let is_dead = rustix::fs::statvfs(folder).is_err_and(|error| error == rustix::io::Errno::NOTCONN);
     if !is_dead {
         return Ok(());
     }
