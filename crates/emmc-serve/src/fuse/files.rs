@@ -13,6 +13,7 @@ use fuser::{
 
 use super::later::Later;
 use super::volume::{Done, Volume};
+use crate::block::Block;
 
 /// Nothing here changes but contents, which the kernel does not keep.
 const UNCHANGED_FOR: Duration = Duration::from_secs(3600);
@@ -24,6 +25,7 @@ const DEPTH: u16 = 128;
 const FIRST: u64 = 2;
 
 pub(super) struct Files {
+    pub(super) block: Arc<dyn Block>,
     pub(super) volumes: Vec<Volume>,
     pub(super) later: Arc<Later>,
     pub(super) mounted: SystemTime,
@@ -71,7 +73,14 @@ impl Files {
     /// Does it and replies when that is due.
     fn when_due<T: Send + 'static>(&self, done: Done<T>, reply: impl FnOnce(Result<T, Errno>) + Send + 'static) {
         match done {
-            Ok((value, due)) => self.later.at(due, move || reply(Ok(value))),
+            Ok((value, None)) => reply(Ok(value)),
+            Ok((value, Some(due))) => {
+                let block = Arc::clone(&self.block);
+                self.later.at(due.wall, move || {
+                    reply(Ok(value));
+                    block.answered(due.at);
+                });
+            }
             Err(error) => reply(Err(error)),
         }
     }

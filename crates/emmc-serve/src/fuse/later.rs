@@ -46,11 +46,8 @@ impl Later {
     }
 
     /// Does it now if it is due, else leaves it to the thread.
-    pub(super) fn at(&self, due: Option<Wall>, act: impl FnOnce() + Send + 'static) {
-        match due.filter(|due| *due > Wall::now()) {
-            None => act(),
-            Some(due) => self.queue.push(due, Box::new(act)),
-        }
+    pub(super) fn at(&self, due: Wall, act: impl FnOnce() + Send + 'static) {
+        if due > Wall::now() { self.queue.push(due, Box::new(act)) } else { act() }
     }
 }
 
@@ -148,10 +145,10 @@ mod tests {
         for (name, millis) in [("c", 5), ("a", 1), ("b", 3), ("never", 3_600_000)] {
             let done = done.clone();
             let due = now + Duration::from_millis(millis);
-            later.at(Some(due), move || done.send((name, Wall::now() >= due)).unwrap());
+            later.at(due, move || done.send((name, Wall::now() >= due)).unwrap());
         }
         let at_once = done.clone();
-        later.at(None, move || at_once.send(("now", true)).unwrap());
+        later.at(now, move || at_once.send(("now", true)).unwrap());
         let three: Vec<_> = order.iter().take(4).collect();
         assert_eq!(three, [("now", true), ("a", true), ("b", true), ("c", true)]);
         drop(later);

@@ -76,7 +76,7 @@ pub fn mount(block: Arc<dyn Block>, folder: &Path) -> Result<Mounted, FuseError>
     let exports = block.exports();
     let volumes = exports.iter().map(|export| Volume::new(Arc::clone(&block), export.clone())).collect();
     let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let files = Files { volumes, later: Arc::clone(&later), mounted: SystemTime::now(), owner };
+    let files = Files { block, volumes, later: Arc::clone(&later), mounted: SystemTime::now(), owner };
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("emmclab".into()),

@@ -13,8 +13,15 @@ const SECTOR_BYTES: u64 = 512;
 /// How much is read or written at once: the longest request that the kernel sends here. Unit: bytes.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// What came of it, and when that may be told.
-pub(super) type Done<T> = Result<(T, Option<Wall>), Errno>;
+/// When something may be told, and what that is in the card's time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub(super) wall: Wall,
+    pub(super) at: Instant,
+}
+
+/// What came of it, and when that may be told; `None`: now.
+pub(super) type Done<T> = Result<(T, Option<Due>), Errno>;
 
 /// An area.
 pub(super) struct Volume {
@@ -37,7 +44,7 @@ impl Volume {
         let at = self.submit(Request::Read { offset: whole.start, into: &mut data })?;
         data.truncate((range.end - whole.start) as usize);
         data.drain(..(range.start - whole.start) as usize);
-        Ok((data, self.block.due(at)))
+        Ok((data, self.due(at)))
     }
 
     /// Writes what fits before the end; how much that was.
@@ -52,7 +59,7 @@ impl Volume {
         } else {
             self.change(&range, |bytes| bytes.copy_from_slice(data))?
         };
-        Ok((data.len() as u32, self.block.due(at)))
+        Ok((data.len() as u32, self.due(at)))
     }
 
     /// Gives bytes up, so that they read as zeros.
@@ -70,7 +77,7 @@ impl Volume {
     /// Everything that was written is on flash afterwards.
     pub(super) fn flush(&self) -> Done<()> {
         let at = self.submit(Request::Flush)?;
-        Ok(((), self.block.due(at)))
+        Ok(((), self.due(at)))
     }
 
     /// Where data or a hole begins, at `offset` or after it; `None` beyond the last.
@@ -119,7 +126,7 @@ impl Volume {
                 }
             }
         }
-        Ok(((), self.block.due(at)))
+        Ok(((), self.due(at)))
     }
 
     /// Reads the sectors of a range, changes the range in them and writes them back.
@@ -135,6 +142,10 @@ impl Volume {
 
     fn submit(&self, request: Request<'_>) -> Result<Instant, Errno> {
         self.block.submit(self.export.area, request).map_err(errno)
+    }
+
+    fn due(&self, at: Instant) -> Option<Due> {
+        Some(Due { wall: self.block.due(at)?, at })
     }
 
     /// `None`: nothing of it is inside.

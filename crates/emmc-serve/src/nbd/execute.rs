@@ -1,11 +1,10 @@
 //! What a request does to the card, and its reply.
 
-use std::time::Instant as Wall;
-
 use emmc_units::Instant;
 
 use super::buffer::Buffer;
 use super::handshake::{Agreed, PAYLOAD_BYTES_MAX};
+use super::outbox::Due;
 use super::wire::{self, Command, Errno, Request};
 use crate::block::{self, Block, BlockError};
 
@@ -48,7 +47,7 @@ impl<'a> Executor<'a> {
     }
 
     /// Does it in the model and appends the reply; answers when that may be sent.
-    pub(crate) fn execute(&mut self, request: &Request, payload: &[u8], out: &mut Buffer) -> Option<Wall> {
+    pub(crate) fn execute(&mut self, request: &Request, payload: &[u8], out: &mut Buffer) -> Option<Due> {
         let start = out.length();
         let done = self.check(request).and_then(|()| match request.command {
             Command::Read => self.read(request, out),
@@ -58,13 +57,18 @@ impl<'a> Executor<'a> {
             }
         });
         match done {
-            Ok(at) => at.and_then(|at| self.block.due(at)),
+            Ok(at) => at.and_then(|at| Some(Due { wall: self.block.due(at)?, at })),
             Err(refusal) => {
                 out.truncate(start);
                 self.refuse(request, &refusal, out);
                 None
             }
         }
+    }
+
+    /// A client was told of what was done at `at`.
+    pub(crate) fn answered(&self, at: Instant) {
+        self.block.answered(at);
     }
 
     /// For a write whose data was skipped.

@@ -10,6 +10,8 @@ use std::num::NonZeroU64;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant as Wall;
 
+use emmc_units::Instant;
+
 /// So much may wait; then no more requests are read until some of it is gone. Unit: bytes.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// So many may wait.
@@ -20,6 +22,13 @@ const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 2 << 20;
 /// As many as one system call takes with ease.
 const BATCH_MAX: usize = 64;
+
+/// When a reply may be sent, and what that is in the card's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Due {
+    pub(crate) wall: Wall,
+    pub(crate) at: Instant,
+}
 
 /// A connection's replies.
 #[derive(Debug)]
@@ -35,7 +44,7 @@ pub(crate) struct Outbox<W> {
 #[derive(Debug, Default)]
 struct Waiting {
     /// The earliest on top; of two due together the one that came first.
-    replies: BinaryHeap<Reverse<(Wall, u64, Vec<u8>)>>,
+    replies: BinaryHeap<Reverse<(Due, u64, Vec<u8>)>>,
     bytes: usize,
     count: u64,
     spare: Vec<Vec<u8>>,
@@ -65,7 +74,7 @@ impl<W: Write> Outbox<W> {
     /// Keeps a reply until it is due; waits if too many do already.
     ///
     /// Errors: the connection is gone.
-    pub(crate) fn later(&self, due: Wall, reply: &[u8]) -> io::Result<()> {
+    pub(crate) fn later(&self, due: Due, reply: &[u8]) -> io::Result<()> {
         let mut waiting = self.waiting();
         while waiting.end == End::Open
             && !waiting.replies.is_empty()
@@ -90,12 +99,12 @@ impl<W: Write> Outbox<W> {
         Ok(())
     }
 
-    /// Sends what becomes due until [`Self::close`] and nothing waits, or [`Self::abandon`].
-    pub(crate) fn send_when_due(&self) {
+    /// Sends what becomes due until [`Self::close`] and nothing waits, or [`Self::abandon`]; tells what it sent.
+    pub(crate) fn send_when_due(&self, sent: impl Fn(Instant)) {
         // The kernel may let a thread sleep 50 us too long, which is as long as a fast card takes. Without leave to
         // change that, replies are late by so much, and the stats say so.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut batch: Vec<Vec<u8>> = Vec::with_capacity(BATCH_MAX);
+        let mut batch: Vec<(Instant, Vec<u8>)> = Vec::with_capacity(BATCH_MAX);
         while self.wait(&mut batch) {
             let written = {
                 let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,9 +112,11 @@ impl<W: Write> Outbox<W> {
             };
             if written.is_err() {
                 self.abandon();
+            } else {
+                batch.iter().for_each(|(at, _)| sent(*at));
             }
             let mut waiting = self.waiting();
-            for mut memory in batch.drain(..) {
+            for (_, mut memory) in batch.drain(..) {
                 waiting.bytes = waiting.bytes.saturating_sub(memory.len());
                 memory.clear();
                 if waiting.spare.len() < SPARE_MAX && memory.capacity() <= SPARE_BYTES_MAX {
@@ -118,10 +129,10 @@ impl<W: Write> Outbox<W> {
     }
 
     /// Sleeps until replies are due and takes them; `false`: there will be none.
-    fn wait(&self, batch: &mut Vec<Vec<u8>>) -> bool {
+    fn wait(&self, batch: &mut Vec<(Instant, Vec<u8>)>) -> bool {
         let mut waiting = self.waiting();
         loop {
-            let due = waiting.replies.peek().map(|Reverse((due, ..))| *due);
+            let due = waiting.replies.peek().map(|Reverse((due, ..))| due.wall);
             waiting = match (waiting.end, due) {
                 (End::Abandoned, _) | (End::Draining, None) => return false,
                 (End::Open, None) => self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
@@ -165,19 +176,19 @@ impl<W: Write> Outbox<W> {
 }
 
 impl Waiting {
-    fn take_due(&mut self, now: Wall, batch: &mut Vec<Vec<u8>>) {
-        while batch.len() < BATCH_MAX && self.replies.peek().is_some_and(|Reverse((due, ..))| *due <= now) {
-            batch.extend(self.replies.pop().map(|Reverse((.., reply))| reply));
+    fn take_due(&mut self, now: Wall, batch: &mut Vec<(Instant, Vec<u8>)>) {
+        while batch.len() < BATCH_MAX && self.replies.peek().is_some_and(|Reverse((due, ..))| due.wall <= now) {
+            batch.extend(self.replies.pop().map(|Reverse((due, _, reply))| (due.at, reply)));
         }
     }
 }
 
 /// All of them, in as few system calls as the stream allows.
-fn write_all(stream: &mut impl Write, batch: &[Vec<u8>]) -> io::Result<()> {
-    if let [only] = batch {
+fn write_all(stream: &mut impl Write, batch: &[(Instant, Vec<u8>)]) -> io::Result<()> {
+    if let [(_, only)] = batch {
         return stream.write_all(only);
     }
-    let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|reply| IoSlice::new(reply)).collect();
+    let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|(_, reply)| IoSlice::new(reply)).collect();
     let mut slices = &mut slices[..];
     while !slices.is_empty() {
         match stream.write_vectored(slices) {
@@ -201,12 +212,14 @@ mod tests {
         let outbox = Outbox::new(Vec::new());
         let now = Wall::now();
         let after = |millis| now + Duration::from_millis(millis);
+        let sent = Mutex::new(Vec::new());
         for (millis, reply) in [(9, b"d"), (3, b"b"), (1, b"a"), (3, b"c")] {
-            outbox.later(after(millis), reply).unwrap();
+            outbox.later(Due { wall: after(millis), at: Instant(millis) }, reply).unwrap();
         }
         outbox.close();
-        outbox.send_when_due();
+        outbox.send_when_due(|at| sent.lock().unwrap().push(at.0));
         assert!(Wall::now() >= after(9));
+        assert_eq!(sent.into_inner().unwrap(), [1, 3, 3, 9]);
         assert_eq!(outbox.stream.into_inner().unwrap(), b"abcd");
     }
 
@@ -214,12 +227,14 @@ mod tests {
     fn what_is_abandoned_is_not_waited_for() {
         let outbox = Outbox::new(Vec::new());
         std::thread::scope(|scope| {
-            let sender = scope.spawn(|| outbox.send_when_due());
-            outbox.later(Wall::now() + Duration::from_secs(3600), b"never").unwrap();
+            let sender = scope.spawn(|| outbox.send_when_due(|_| panic!("nothing is due")));
+            let due = Due { wall: Wall::now() + Duration::from_secs(3600), at: Instant::START };
+            outbox.later(due, b"never").unwrap();
             outbox.abandon();
             sender.join().unwrap();
         });
-        assert_eq!(outbox.later(Wall::now(), b"late").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        let due = Due { wall: Wall::now(), at: Instant::START };
+        assert_eq!(outbox.later(due, b"late").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         assert!(outbox.stream.into_inner().unwrap().is_empty());
     }
 
@@ -241,7 +256,8 @@ mod tests {
     #[test]
     fn short_writes_lose_nothing() {
         let mut stream = Narrow(Vec::new());
-        write_all(&mut stream, &[b"first".to_vec(), b"second".to_vec(), b"third".to_vec()]).unwrap();
+        let batch = [&b"first"[..], b"second", b"third"].map(|reply| (Instant::START, reply.to_vec()));
+        write_all(&mut stream, &batch).unwrap();
         assert_eq!(stream.0, b"firstsecondthird");
     }
 }

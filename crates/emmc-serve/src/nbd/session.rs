@@ -8,11 +8,13 @@ use std::io::{self, Read, Write};
 use std::thread;
 use std::time::Instant as Wall;
 
+use emmc_units::Instant;
+
 use super::buffer::Buffer;
 use super::execute::Executor;
 use super::handshake::{HandshakeError, PAYLOAD_BYTES_MAX, haggle};
 use super::input::Input;
-use super::outbox::Outbox;
+use super::outbox::{Due, Outbox};
 use super::wire::{BadMagic, Command, REQUEST_BYTES, Request};
 use crate::block::{Block, Export};
 
@@ -51,13 +53,16 @@ pub(crate) fn run<W: Write + Send>(
         executor: Executor::new(block, agreed),
         input: Input::new(input),
         replies: Buffer::default(),
+        done: Vec::new(),
         outbox,
     };
     thread::scope(|scope| {
         let mut has_sender = false;
         let end = session.transmit(&mut |due, reply| {
             if !has_sender {
-                thread::Builder::new().name("nbd-replies".into()).spawn_scoped(scope, || outbox.send_when_due())?;
+                thread::Builder::new()
+                    .name("nbd-replies".into())
+                    .spawn_scoped(scope, || outbox.send_when_due(|at| block.answered(at)))?;
                 has_sender = true;
             }
             outbox.later(due, reply)
@@ -75,12 +80,14 @@ struct Session<'a, R, W> {
     input: Input<R>,
     /// Those that are due.
     replies: Buffer,
+    /// When the card was done with what they tell of, where clients wait for it.
+    done: Vec<Instant>,
     outbox: &'a Outbox<W>,
 }
 
 impl<R: Read, W: Write> Session<'_, R, W> {
     /// Takes requests until the client says goodbye or closes its side.
-    fn transmit(&mut self, later: &mut dyn FnMut(Wall, &[u8]) -> io::Result<()>) -> Result<(), SessionError> {
+    fn transmit(&mut self, later: &mut dyn FnMut(Due, &[u8]) -> io::Result<()>) -> Result<(), SessionError> {
         while self.arrived(REQUEST_BYTES)? {
             let mut header = [0; REQUEST_BYTES];
             header.copy_from_slice(self.input.next(REQUEST_BYTES));
@@ -105,7 +112,7 @@ impl<R: Read, W: Write> Session<'_, R, W> {
     fn serve(
         &mut self,
         request: &Request,
-        later: &mut dyn FnMut(Wall, &[u8]) -> io::Result<()>,
+        later: &mut dyn FnMut(Due, &[u8]) -> io::Result<()>,
     ) -> Result<(), SessionError> {
         let payload = if request.command == Command::Write { request.length as usize } else { 0 };
         if payload > PAYLOAD_BYTES_MAX as usize {
@@ -120,9 +127,12 @@ impl<R: Read, W: Write> Session<'_, R, W> {
         let start = self.replies.length();
         let due = self.executor.execute(request, self.input.next(payload), &mut self.replies);
         self.input.consume(payload);
-        if let Some(due) = due.filter(|due| *due > Wall::now()) {
-            later(due, self.replies.tail(start))?;
-            self.replies.truncate(start);
+        match due {
+            Some(due) if due.wall > Wall::now() => {
+                later(due, self.replies.tail(start))?;
+                self.replies.truncate(start);
+            }
+            late => self.done.extend(late.map(|due| due.at)),
         }
         Ok(())
     }
@@ -140,6 +150,7 @@ impl<R: Read, W: Write> Session<'_, R, W> {
         if self.replies.length() > 0 {
             self.outbox.write(self.replies.bytes())?;
             self.replies.clear();
+            self.done.drain(..).for_each(|at| self.executor.answered(at));
         }
         Ok(())
     }

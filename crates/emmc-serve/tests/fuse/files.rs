@@ -141,7 +141,7 @@ fn answers_come_when_the_card_would_have_been_done() {
         _ => Duration::ZERO,
     };
     let memory = Memory::new(1 << 20).with_delay(slow).shared();
-    let Some(folder) = Folder::mount("due", memory) else { return };
+    let Some(mut folder) = Folder::mount("due", memory.clone()) else { return };
     let path = folder.path.join("user");
     let began = Instant::now();
     let took = |offset: u64| {
@@ -155,6 +155,8 @@ fn answers_come_when_the_card_would_have_been_done() {
     });
     assert!(slowest >= Duration::from_millis(80) && slow >= Duration::from_millis(20));
     assert!(slow < slowest, "one request waits without holding the other up");
+    folder.mounted().stop().unwrap();
+    assert_eq!(memory.answers.load(Ordering::SeqCst), 2);
 }
 
 #[test]

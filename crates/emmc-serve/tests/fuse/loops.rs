@@ -68,7 +68,7 @@ fn ext4_lives_on_it() {
     let hashes: Vec<_> = {
         let system = FileSystem::mount(&device, "ext4-on");
         let hashes = (0..20).map(|number| {
-            let data = content(number, 1 << 20 | number as usize * 777);
+            let data = content(number, (1 << 20) + number as usize * 777);
             std::fs::write(system.0.join(format!("{number}")), &data).unwrap();
             Sha256::digest(&data)
         });

@@ -23,6 +23,8 @@ pub(crate) struct Memory {
     delay: Option<Delay>,
     pub(crate) flushes: AtomicU64,
     pub(crate) through: AtomicU64,
+    /// Answers that were told of.
+    pub(crate) answers: AtomicU64,
     /// The number of requests from which on power is lost.
     pub(crate) powered_for: AtomicU64,
     /// Sectors that cannot be read.
@@ -59,6 +61,7 @@ impl Memory {
             delay: None,
             flushes: AtomicU64::new(0),
             through: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
             powered_for: AtomicU64::new(u64::MAX),
             bad: Mutex::default(),
             counts: Mutex::default(),
@@ -213,6 +216,10 @@ impl Block for Memory {
             from = until;
         }
         Ok(runs)
+    }
+
+    fn answered(&self, _at: Instant) {
+        self.answers.fetch_add(1, Ordering::SeqCst);
     }
 
     fn due(&self, at: Instant) -> Option<Wall> {

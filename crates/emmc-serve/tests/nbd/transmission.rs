@@ -202,7 +202,8 @@ fn requests_overtake_each_other() {
         Request::Trim { .. } => Duration::from_secs(3600),
         _ => Duration::ZERO,
     };
-    let (server, path, _folder) = server("order", Memory::new(1 << 20).with_delay(slow).shared());
+    let memory = Memory::new(1 << 20).with_delay(slow).shared();
+    let (server, path, _folder) = server("order", memory.clone());
     let mut client = Client::simple(&path, "user");
     let began = std::time::Instant::now();
     let slowest = client.send(Command::Read, 0, 0, 4096, &[]);
@@ -228,6 +229,7 @@ fn requests_overtake_each_other() {
     assert_eq!(client.write(0, &[1; 512]), 0);
     server.stop();
     assert!(client.is_dropped());
+    assert_eq!(memory.answers.load(Ordering::SeqCst), 5, "every answer that left is told of, and no other");
 }
 
 #[test]
