@@ -8,6 +8,8 @@
 mod config;
 mod identity;
 #[cfg(test)]
+pub(crate) mod rig;
+#[cfg(test)]
 mod tests;
 
 use emmc_card::card::Card;

@@ -17,7 +17,7 @@ pub(crate) mod register_file;
 pub(crate) mod registers;
 mod reset;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod transfer;
 
 use emmc_card::card::Card;

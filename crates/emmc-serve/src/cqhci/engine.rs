@@ -51,7 +51,7 @@ impl Cqhci {
     pub(crate) fn service(&mut self, around: &mut Surroundings<'_>) {
         self.wants_service = false;
         loop {
-            let progress = self.end_next(around.now)
+            let progress = self.end_next(around)
                 || self.runs() && self.send_next(around)
                 || self.runs() && !self.data_is_taken() && self.run_next(around);
             if !progress {
@@ -80,12 +80,15 @@ impl Cqhci {
     }
 
     /// The first task that is over is told of; answers whether there was one.
-    fn end_next(&mut self, now: Instant) -> bool {
+    fn end_next(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let now = around.now;
         let over = self.stages().filter_map(|(number, slot)| match slot.stage {
             Stage::Ending { task, at, errors, .. } if at <= now => Some((at, number, task, errors)),
             _ => None,
         });
         let Some((at, number, task, errors)) = over.min_by_key(|(at, number, ..)| (*at, *number)) else { return false };
+        // What a card was doing when it lost its power has not been done.
+        let errors = if around.card.state(at).is_none() { host::DATA_TIMEOUT } else { errors };
         if errors != 0 {
             let index = match task.work {
                 Work::Data { params, .. } => {

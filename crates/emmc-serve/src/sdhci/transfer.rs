@@ -181,6 +181,11 @@ impl Sdhci {
     /// What is due on the data lines is done.
     pub(super) fn step(&mut self, card: &mut Card, memory: &dyn GuestMemory, lines: &mut Lines) {
         let Some((at, step)) = self.next.take() else { return };
+        // What a card was doing when it lost its power has not been done.
+        let step = match step {
+            Step::Move | Step::Stop | Step::Complete if card.state(at).is_none() => Step::Fail(int::DATA_TIMEOUT),
+            other => other,
+        };
         match step {
             Step::Move => self.move_blocks(card, memory, lines, at),
             Step::Stop => self.stop(card, lines, at),
