@@ -125,7 +125,7 @@ impl Sdhci {
         if touched(HOST_CONTROL_2) && self.registers.get16(HOST_CONTROL_2) & control_2::EXECUTE_TUNING == 0 {
             self.tuning_blocks = 0;
         }
-        let forced = |low: u16| u16::from(touched(low).then(|| byte(low)).unwrap_or(0));
+        let forced = |at: u16| if touched(at) { u16::from(byte(at)) } else { 0 };
         let auto = forced(FORCE_AUTO_CMD);
         let errors = forced(FORCE_ERROR) | forced(FORCE_ERROR + 1) << 8;
         if auto | errors != 0 {

@@ -175,7 +175,7 @@ impl Sdhci {
         // DDR50, and HS400 in the two codes that hosts have for it.
         let ddr = matches!(self.registers.get16(HOST_CONTROL_2) & control_2::TIMING, 4 | 5 | 7);
         let bus = card.device().bus().mode();
-        lines == u32::from(bus.width()) && ddr == bus.ddr()
+        lines == bus.width() && ddr == bus.ddr()
     }
 
     /// What is due on the data lines is done.

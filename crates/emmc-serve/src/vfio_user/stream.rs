@@ -29,6 +29,9 @@ pub(super) enum Filled {
     Closed,
 }
 
+/// A whole message: where it lies, and the descriptors that came with it.
+pub(super) type Message = (Range<usize>, Vec<OwnedFd>);
+
 /// What has come and was not yet looked at.
 #[derive(Debug)]
 pub(super) struct Incoming {
@@ -87,7 +90,7 @@ impl Incoming {
     /// The next whole message, and its descriptors.
     ///
     /// Errors: a header that makes no sense.
-    pub(super) fn next(&mut self) -> Result<Option<(Range<usize>, Vec<OwnedFd>)>, Malformed> {
+    pub(super) fn next(&mut self) -> Result<Option<Message>, Malformed> {
         let there = &self.buffer[self.start..self.end];
         if there.len() < HEADER_BYTES {
             return Ok(None);
