@@ -1,0 +1,52 @@
+//! Writes of 4 KiB at random through a card that is kept in a folder, without a client: `cargo bench -p emmc-serve --bench store`.
+//!
+//! Per second of the machine's clock, and per second of the processor's, which a busy machine does not falsify. The folder is a
+//! new one below TMPDIR; its filesystem counts: on a disk the system writes back what was written, in memory it does not.
+
+use std::time::Instant as Wall;
+
+use emmc_card::card::Card;
+use emmc_card::device::{Area, DeviceOptions};
+use emmc_card::nand::Keep;
+use emmc_card::profile::shipped;
+use emmc_serve::block::{Block, Request};
+use emmc_serve::served::{Served, ServedOptions};
+use emmc_serve::store::Store;
+use emmc_units::Instant;
+use rustix::time::{ClockId, clock_gettime};
+
+const PROFILE: &str = "generic-8g";
+const WRITES: u64 = 400_000;
+/// The part of the card that is written. Unit: blocks of 4 KiB.
+const BLOCKS: u64 = 1 << 18;
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = DeviceOptions { keep: Keep::Orders, seed: 1 };
+    let mut card = Card::new(shipped::named(PROFILE).expect("it is shipped"), options).expect("a card");
+    card.power_off(Instant::START);
+    let text = shipped::text(PROFILE).expect("it is shipped");
+    Store::create(folder.path(), text, &card, Instant::START).expect("a card's folder");
+    let served = Served::open(folder.path(), ServedOptions { delays: false, dilation: 1 }).expect("a served card");
+    let mut block = [0u8; 4096];
+    let mut state = 1u64;
+    for round in 0..3 {
+        let (wall, cpu) = (Wall::now(), cpu_seconds());
+        for write in 0..WRITES {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            block[..8].copy_from_slice(&(write + 1).to_le_bytes());
+            let offset = (state >> 33) % BLOCKS * 4096;
+            let request = Request::Write { offset, data: &block, through: false };
+            served.submit(Area::User, request).expect("a write");
+        }
+        let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+        let (by_wall, by_cpu) = (WRITES as f64 / wall / 1e3, WRITES as f64 / cpu / 1e3);
+        println!("round {round}: {by_wall:.0} thousand writes/s, {by_cpu:.0} thousand per second of processor time");
+    }
+    served.finish().expect("the end");
+}

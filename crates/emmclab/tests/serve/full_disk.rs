@@ -1,0 +1,66 @@
+//! A disk that fills up: the client is told, and nothing that was acknowledged is lost.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Server, card, scratch};
+
+/// A small filesystem of our own; unmounted when it is dropped.
+struct Tmpfs(PathBuf);
+
+impl Tmpfs {
+    fn mount(at: &Path, size: &str) -> Option<Self> {
+        std::fs::create_dir_all(at).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(at).output();
+        let mounted = mounted.ok()?.status.success();
+        mounted.then(|| Self(at.into()))
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let folder = scratch("serve_full_disk");
+    let Some(disk) = Tmpfs::mount(&folder.join("disk"), "6m") else {
+        eprintln!("skipped: a tmpfs cannot be mounted here (root is needed)");
+        return;
+    };
+    let card = card(&disk.0, "card");
+    let server = Server::start(&card);
+    let mut client = server.client();
+    let mut errors = 0;
+    let blocks: Vec<(u64, u8)> = (0..2500u64).map(|block| (block, (block % 251) as u8 + 1)).collect();
+    let mut acknowledged = Vec::new();
+    for &(block, byte) in &blocks {
+        match client.write(block * 4096, &[byte; 4096]) {
+            0 => acknowledged.push((block, byte)),
+            _ => errors += 1,
+        }
+    }
+    assert!(errors > 0 && acknowledged.len() > 1000, "{errors} errors, {} acknowledged", acknowledged.len());
+    let (last, last_byte) = acknowledged[acknowledged.len() - 1];
+    assert_eq!(client.read(last * 4096, 4096), (0, vec![last_byte; 4096]), "reads go on");
+    server.kill();
+    let server = Server::start_with_room(&card, &disk.0);
+    let mut client = server.client();
+    for &(block, byte) in &acknowledged {
+        assert_eq!(client.read(block * 4096, 4096), (0, vec![byte; 4096]), "block {block}");
+    }
+    // With room again writes go on.
+    assert_eq!(client.write(0, &[9; 4096]), 0);
+}
+
+impl Server {
+    /// The same after the disk has been given room.
+    fn start_with_room(card: &Path, disk: &Path) -> Self {
+        let grown = Command::new("mount").args(["-o", "remount,size=64m"]).arg(disk).status().unwrap();
+        assert!(grown.success());
+        Self::start(card)
+    }
+}
