@@ -315,7 +315,7 @@ impl MappingCache {
     fn free(&mut self, nand: &mut Nand, slot: usize, now: Instant) -> Result<Instant, FtlError> {
         let block = self.slots[slot].block;
         if self.slots[slot].state == SlotState::Failed {
-            nand.mark_bad(block);
+            nand.mark_bad(block, now.max(nand.quiet_at()));
             self.slots[slot].state = SlotState::Bad;
             return Ok(now);
         }

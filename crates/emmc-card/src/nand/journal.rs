@@ -23,8 +23,14 @@ pub(super) struct Entry {
 
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    Program { page: u32 },
+    Program {
+        page: u32,
+    },
     Erase(Box<BlockImage>),
+    /// An erase that failed: the block is bad.
+    FailedErase(Box<BlockImage>),
+    /// The block was taken out of use.
+    Retire,
 }
 
 /// Block and page of a record, and its bytes.
@@ -84,7 +90,7 @@ impl super::kept::Kept {
 
     /// An operation that stays: what an erased block held is gone.
     pub(super) fn settle(&mut self, entry: Entry) {
-        if let What::Erase(image) = entry.what {
+        if let What::Erase(image) | What::FailedErase(image) = entry.what {
             self.release(image.contents);
         }
     }

@@ -4,7 +4,7 @@ use emmc_units::Instant;
 
 use super::journal::{BlockImage, Entry, What};
 use super::kept::PageState;
-use super::{BlockHealth, CellMode, NO_UNIT, Nand, NandError};
+use super::{Block, BlockHealth, CellMode, NO_UNIT, Nand, NandError};
 
 /// What a page is programmed with, beside the numbers of its units.
 #[derive(Clone, Copy)]
@@ -182,7 +182,7 @@ impl Nand {
         self.steps += 1;
         let (start, done) = self.timing.erase(&self.geometry, before.mode, now);
         if before.erase_count >= self.endurance_of(block) || self.failing.erase_fails() {
-            return self.fail_erase(block, (start, done));
+            return self.fail_erase(block, before, (start, done));
         }
         self.counters.erases += 1;
         if let Some(kept) = &mut self.kept {
@@ -204,15 +204,19 @@ impl Nand {
 
     /// The block is bad from now on, and nothing in it can be read.
     #[cold]
-    fn fail_erase(&mut self, block: u32, span: (Instant, Instant)) -> Result<Instant, NandError> {
+    fn fail_erase(&mut self, block: u32, before: Block, span: (Instant, Instant)) -> Result<Instant, NandError> {
         self.counters.erase_failures += 1;
         self.blocks[block as usize].health = BlockHealth::GrownBad;
-        for page in 0..self.block(block).next_page {
-            self.clear_spare(block, page);
-            if let Some(kept) = &mut self.kept {
+        let units = self.geometry.first_unit(block, 0) as usize..self.geometry.first_unit(block + 1, 0) as usize;
+        if let Some(kept) = &mut self.kept {
+            let mut image = Box::new(BlockImage::new(before, self.spare[units.clone()].to_vec()));
+            kept.erase(&self.geometry, block, &mut image);
+            for page in 0..before.next_page {
                 kept.set_state(&self.geometry, block, page, PageState::Torn);
             }
+            kept.note(Entry { start: span.0, done: span.1, block, what: What::FailedErase(image) });
         }
+        self.spare[units].fill(NO_UNIT);
         self.changed(block);
         if self.steps >= self.alarm {
             self.cut_if_due(span)?;
@@ -243,9 +247,13 @@ impl Nand {
         }
     }
 
-    /// Takes a block out of use for ever, after a program in it has failed and its valid data are elsewhere.
-    pub fn mark_bad(&mut self, block: u32) {
-        self.blocks[block as usize].health = BlockHealth::GrownBad;
+    /// Takes a block out of use for ever, after a program in it has failed and its valid data are elsewhere. It is so from
+    /// `at`: a cut that comes before finds the block as it was.
+    pub fn mark_bad(&mut self, block: u32, at: Instant) {
+        let before = std::mem::replace(&mut self.blocks[block as usize].health, BlockHealth::GrownBad);
+        if let Some(kept) = self.kept.as_deref_mut().filter(|_| before == BlockHealth::Good) {
+            kept.note(Entry { start: at, done: at, block, what: What::Retire });
+        }
         self.changed(block);
     }
 

@@ -4,7 +4,7 @@ use emmc_units::{Instant, Nanos};
 
 use super::journal::{BlockImage, What};
 use super::kept::{NO_STAMP, PageState, SESSION_SHIFT};
-use super::{Nand, NandError};
+use super::{BlockHealth, Nand, NandError};
 use crate::sim::Rng;
 use crate::sim::fault::FaultPlan;
 
@@ -170,7 +170,16 @@ impl Nand {
             match entry.what {
                 What::Program { page } if begun => self.tear(entry.block, page, rng),
                 What::Program { page } => self.undo_program(entry.block, page),
-                What::Erase(image) => self.undo_erase(entry.block, *image, begun.then_some(&mut *rng)),
+                What::Erase(image) => {
+                    self.counters.erases -= u64::from(!begun);
+                    self.undo_erase(entry.block, *image, begun.then_some(&mut *rng));
+                }
+                What::FailedErase(image) => {
+                    self.counters.erase_failures -= 1;
+                    self.counters.erases += u64::from(begun);
+                    self.undo_erase(entry.block, *image, begun.then_some(&mut *rng));
+                }
+                What::Retire => self.blocks[entry.block as usize].health = BlockHealth::Good,
             }
         }
         for block in touched {
@@ -229,9 +238,8 @@ impl Nand {
         if let Some(kept) = self.kept.as_deref_mut() {
             kept.restore(&geometry, block, image);
         }
-        match interrupted {
-            None => self.counters.erases -= 1,
-            Some(rng) => self.half_erase(block, rng),
+        if let Some(rng) = interrupted {
+            self.half_erase(block, rng);
         }
     }
 

@@ -261,7 +261,7 @@ impl PageFtl {
             }
             // A bad block is not scanned after a power cut: the copies must be safe before the mark is.
             now = self.settle(nand, self.roles.gc, moved?)?;
-            nand.mark_bad(block);
+            nand.mark_bad(block, now.max(nand.quiet_at()));
         }
         Ok(now)
     }

@@ -208,7 +208,7 @@ impl SegmentFtl {
         for front in &mut self.shared {
             let sound =
                 survey.blocks.iter().any(|found| found.block == front.block && found.soundness == Soundness::Open);
-            if !sound {
+            if !sound || front.splits_line(nand) {
                 front.seal(nand);
             }
         }
@@ -275,7 +275,8 @@ impl SegmentFtl {
         let next = last.map_or(0, |last| last + 1);
         let in_order = ascends && self.valid_outside(nand, au, 0, next, log).is_empty();
         let mut front = Frontier::new(nand, log);
-        if nand.soundness(log) == Soundness::Damaged {
+        // What was found must not be torn by what comes behind it.
+        if nand.soundness(log) == Soundness::Damaged || front.splits_line(nand) {
             front.seal(nand);
         }
         Open { au, log: front, last, in_order }

@@ -95,7 +95,7 @@ impl SegmentFtl {
         debug_assert_eq!(self.map.valid_in(block), 0, "block {block} is given back with valid units");
         let mut done = now;
         if self.failing.remove(&block) {
-            nand.mark_bad(block);
+            nand.mark_bad(block, now.max(nand.quiet_at()));
             self.stats.replaced_blocks += u64::from(self.pool.retire(nand));
             return Ok(done);
         }

@@ -95,7 +95,7 @@ impl SlcFront {
         self.log.retired.retain(|&(block, erased_at)| {
             let is_due = erased_at <= now;
             if is_due {
-                nand.mark_bad(block);
+                nand.mark_bad(block, now);
             }
             !is_due
         });

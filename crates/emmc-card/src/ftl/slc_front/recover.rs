@@ -123,7 +123,7 @@ impl SlcFront {
     }
 
     /// Moves units that may stop to read to the layer behind; what voids their copies here follows. Where that layer takes
-    /// nothing more, they stay.
+    /// nothing more, they go to a block of the log that is free.
     fn rescue(&mut self, nand: &mut Nand, doubtful: &BTreeSet<u32>, now: Instant) -> Result<Instant, FtlError> {
         let mut units: Vec<(u32, u32)> = doubtful.iter().map(|&physical| (nand.logical(physical), physical)).collect();
         units.sort_unstable();
@@ -134,7 +134,7 @@ impl SlcFront {
             return Ok(now);
         }
         let written = match self.write_runs(nand, &units, read) {
-            Err(FtlError::WornOut) => return Ok(read),
+            Err(FtlError::WornOut) => return self.copy_within_log(nand, &units, read),
             written => written?,
         };
         let flushed = self.inner.flush(nand, written)?;
@@ -143,6 +143,31 @@ impl SlcFront {
             self.voids.add(unit, 1, false);
         }
         Ok(flushed)
+    }
+
+    /// Copies units to a free block or, without one, behind where they are; where that is full they stay.
+    fn copy_within_log(&mut self, nand: &mut Nand, units: &[(u32, u32)], now: Instant) -> Result<Instant, FtlError> {
+        let last = self.log.full.back().copied().filter(|&block| nand.soundness(block) == Soundness::Open);
+        if self.log.open.is_none() && self.log.free.is_empty() && last.is_some() {
+            self.log.open = self.log.full.pop_back();
+        }
+        self.log.open = self.log.open.or_else(|| self.log.free.pop_front());
+        let mut done = now;
+        for (index, &(unit, physical)) in units.iter().enumerate() {
+            if self.log.open.is_none() {
+                break;
+            }
+            let bytes = nand.unit_data(physical).map(<[u8]>::to_vec);
+            if self.log.put(unit, bytes.as_deref()) || index + 1 == units.len() {
+                match self.program(nand, now) {
+                    Err(FtlError::WornOut) => break,
+                    programmed => done = done.max(programmed?),
+                }
+            }
+        }
+        self.log.clear_buffer();
+        self.log.close();
+        Ok(done)
     }
 }
 

@@ -22,13 +22,15 @@ pub(super) struct Voids {
     waiting: Vec<(u32, u32)>,
     /// Whether what takes the place of waiting ones is not safe before a flush.
     buffered: bool,
+    /// When the last record is done.
+    pub(super) recorded_by: Instant,
 }
 
 impl Voids {
     /// Voids with their records in two blocks; with fewer there is no log, and so nothing to void.
     pub(super) fn new(nand: &mut Nand, blocks: &[u32], units: u32) -> Self {
         let records = (blocks.len() >= 2).then(|| TrimLog::new(nand, blocks, units));
-        Self { records, waiting: Vec::new(), buffered: false }
+        Self { records, waiting: Vec::new(), buffered: false, recorded_by: Instant::START }
     }
 
     /// Copies of these units are void; `buffered`: their new content is not safe in flash yet.
@@ -75,6 +77,7 @@ impl Voids {
         if let Some(records) = &mut self.records {
             for &(first, count) in &self.waiting {
                 done = records.append(nand, first, count, in_log, done)?;
+                self.recorded_by = done;
             }
         }
         self.waiting.clear();
@@ -83,8 +86,8 @@ impl Voids {
 
     /// After a power cut: the recorded voids, and when they have been read.
     pub(super) fn replay(&mut self, nand: &mut Nand, now: Instant) -> Result<(Vec<Trimmed>, Instant), FtlError> {
+        (self.buffered, self.recorded_by) = (false, now);
         self.waiting.clear();
-        self.buffered = false;
         match &mut self.records {
             None => Ok((Vec::new(), now)),
             Some(records) => records.replay(nand, now).map(|replay| (replay.trims, replay.done)),

@@ -68,7 +68,8 @@ impl SlcFront {
     /// Makes durable that copies in the log are void. What has taken their place must be so before.
     pub(super) fn settle(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         if self.voids.are_settled() {
-            return Ok(now);
+            // A record that was made earlier may be under way still.
+            return Ok(now.max(self.voids.recorded_by));
         }
         let mut done = now;
         if self.voids.wait_for_flush() {

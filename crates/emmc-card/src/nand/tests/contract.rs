@@ -5,7 +5,7 @@ const START: Instant = Instant::START;
 /// Breaks the contract once, on new flash of which block 1 is bad and block 2 has two pages.
 fn breach(act: impl FnOnce(&mut Nand)) -> Nand {
     let mut nand = flash(Keep::Data);
-    nand.mark_bad(1);
+    nand.mark_bad(1, Instant::START);
     fill(&mut nand, 2, 2, START);
     act(&mut nand);
     nand
