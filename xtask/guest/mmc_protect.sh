@@ -11,7 +11,7 @@ write_boot0() {
 }
 write_boot0 || fail 'boot0 cannot be written'
 mmc writeprotect boot get $card >/tmp/protection || fail 'mmc writeprotect boot get'
-grep -q 'not protected' /tmp/protection || { cat /tmp/protection; fail 'boot0 is protected'; }
+grep -q 'partition 0 ro lock status: not locked' /tmp/protection || { cat /tmp/protection; fail 'boot0 is protected'; }
 mmc writeprotect boot set $card || fail 'mmc writeprotect boot set'
 expect BOOT_WP_STATUS "$(ext_csd_byte 174)" 0x05
 md5=$(md5sum <${card}boot0)

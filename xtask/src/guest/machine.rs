@@ -111,17 +111,23 @@ impl Machine {
     pub(crate) fn finish(mut self) -> anyhow::Result<Outcome> {
         while self.told()?.is_some() {}
         let exit = self.child.wait().context("waiting for QEMU")?;
-        let output = self.output.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let output = self.output();
         if self.status.is_none() && !exit.success() {
             bail!("QEMU failed: {exit}: {}", last_lines(&self.folder.join("qemu")));
         }
-        Ok(Outcome { status: self.status, output: String::from_utf8_lossy(&output).into_owned() })
+        Ok(Outcome { status: self.status, output })
     }
 
     /// Takes its power away: what the guest had in memory is gone.
-    #[expect(dead_code, reason = "power cuts use it")]
-    pub(crate) fn kill(mut self) -> anyhow::Result<()> {
-        self.child.kill().context("killing QEMU")
+    pub(crate) fn kill(mut self) -> anyhow::Result<Outcome> {
+        self.child.kill().context("killing QEMU")?;
+        self.child.wait().context("waiting for QEMU")?;
+        Ok(Outcome { status: None, output: self.output() })
+    }
+
+    fn output(&mut self) -> String {
+        let bytes = self.output.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 

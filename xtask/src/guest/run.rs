@@ -16,6 +16,6 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     let is_ours = options.controller.is_some_and(|controller| controller != Controller::Qemu);
     let emmclab = if is_ours { Some(Emmclab::build()?) } else { None };
     let programs = programs::needed(&script)?;
-    let outcome = trial::run(&rig, emmclab.as_ref(), &options, &script, &programs)?;
+    let outcome = trial::run(&rig, emmclab.as_ref(), &options, &script, &programs, &mut trial::Nobody)?;
     outcome.status.context("the guest stopped before the script ended")
 }

@@ -124,7 +124,7 @@ impl<'a> Server<'a> {
         folder: &Path,
     ) -> anyhow::Result<Self> {
         let mut command = bound_to_us(&emmclab.program);
-        command.arg("serve").arg(card).arg("--vfio-user").arg(socket);
+        command.args(["serve", "--json"]).arg(card).arg("--vfio-user").arg(socket);
         command.args(["--controller", controller.name()]);
         match pace {
             Pace::Real => {}
@@ -167,7 +167,6 @@ impl<'a> Server<'a> {
     }
 
     /// Ends it as kill -9 does.
-    #[expect(dead_code, reason = "power cuts use it")]
     pub(crate) fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill().context("killing emmclab serve")
     }

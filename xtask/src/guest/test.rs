@@ -66,8 +66,9 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
 }
 
 fn judge(rig: &Rig, emmclab: &Emmclab, test: &Test) -> Verdict {
-    let result = programs::needed(&test.script)
-        .and_then(|programs| trial::run(rig, Some(emmclab), &test.options, &test.script, &programs));
+    let result = programs::needed(&test.script).and_then(|programs| {
+        trial::run(rig, Some(emmclab), &test.options, &test.script, &programs, &mut trial::Nobody)
+    });
     match result {
         Ok(outcome) => match outcome.status {
             Some(0) => Verdict::Good,

@@ -53,13 +53,45 @@ struct Check {
     value: u128,
 }
 
-/// Runs it; the script's exit status. What it says on the control channel and is not for us goes to `told`.
+/// Who is on the host's side of a script, beside what every script can ask for.
+pub(crate) trait Host {
+    /// The guest said a line that is not one of every script's.
+    fn told(&mut self, line: &str, server: Option<&Server>) -> anyhow::Result<Next>;
+
+    /// The guest asked something, and waits for the answer.
+    fn asked(&mut self, words: &str, server: Option<&Server>) -> anyhow::Result<String>;
+}
+
+/// How a trial goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// As it was.
+    Continue,
+    /// Machine and server are killed, at once.
+    Kill,
+}
+
+/// Nobody: lines are let go, questions are refused.
+pub(crate) struct Nobody;
+
+impl Host for Nobody {
+    fn told(&mut self, _: &str, _: Option<&Server>) -> anyhow::Result<Next> {
+        Ok(Next::Continue)
+    }
+
+    fn asked(&mut self, words: &str, _: Option<&Server>) -> anyhow::Result<String> {
+        bail!("the guest asks {words:?}, and nobody is there to answer")
+    }
+}
+
+/// Runs it; what came of it. The outcome has no status if `host` had machine and server killed.
 pub(crate) fn run(
     rig: &Rig,
     emmclab: Option<&Emmclab>,
     options: &Options,
     script: &str,
     programs: &[(&str, PathBuf)],
+    host: &mut dyn Host,
 ) -> anyhow::Result<Outcome> {
     let folder = Folder::new()?;
     let card = options.card.clone().unwrap_or_else(|| folder.path.join("card"));
@@ -91,7 +123,11 @@ pub(crate) fn run(
         show: options.show,
     };
     let mut machine = Machine::start(&setup)?;
-    let checks = listen(&mut machine, server.as_ref())?;
+    let Some(checks) = listen(&mut machine, server.as_ref(), host)? else {
+        // Both lose their memory; what is kept is what the server wrote to the folder before it answered.
+        server.map(Server::kill).transpose()?;
+        return machine.kill();
+    };
     let outcome = machine.finish()?;
     if let Some(out) = &options.out {
         unpack(&folder.path.join("files.tar"), out)?;
@@ -111,37 +147,36 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// Listens to the guest until it is off.
-fn listen(machine: &mut Machine, server: Option<&Server>) -> anyhow::Result<Vec<Check>> {
+/// Listens to the guest until it is off; none if it is to be killed.
+fn listen(machine: &mut Machine, server: Option<&Server>, host: &mut dyn Host) -> anyhow::Result<Option<Vec<Check>>> {
     let mut checks = Vec::new();
     while let Some(line) = machine.told()? {
         if let Some(words) = line.strip_prefix("ask ") {
-            let answer = answer(words, server)?;
-            machine.tell(&answer)?;
+            let (status, text) = answer(words, server, host)?;
+            let lines: String = text.lines().map(|line| format!("{line}\n")).collect();
+            machine.tell(&format!("{status} {}\n{lines}", text.lines().count()))?;
         } else if let Some(words) = line.strip_prefix("card ") {
             let (field, value) = words.split_once(' ').with_context(|| format!("the guest says {line:?}"))?;
             let value = value.parse().with_context(|| format!("the guest says {line:?}"))?;
             checks.push(Check { field: field.into(), value });
+        } else if host.told(&line, server)? == Next::Kill {
+            return Ok(None);
         }
     }
-    Ok(checks)
+    Ok(Some(checks))
 }
 
-/// What the host answers: a status, the number of lines, and the lines.
-fn answer(words: &str, server: Option<&Server>) -> anyhow::Result<String> {
-    let words: Vec<&str> = words.split(' ').collect();
-    let (status, text) = match (words.as_slice(), server) {
-        (["ctl", rest @ ..], Some(server)) => {
-            let output = server.control(rest)?;
-            let text = [output.stdout, output.stderr].concat();
-            (output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned())
-        }
-        (["ctl", ..], None) => (1, "no card is served".into()),
-        _ => (2, format!("the host cannot {}", words.join(" "))),
+/// The status and the text that the host answers.
+fn answer(words: &str, server: Option<&Server>, host: &mut dyn Host) -> anyhow::Result<(i32, String)> {
+    let Some(words) = words.strip_prefix("ctl ") else {
+        return Ok((0, host.asked(words, server)?));
     };
-    let lines: Vec<&str> = text.lines().collect();
-    let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    Ok(format!("{status} {}\n{body}", lines.len()))
+    let Some(server) = server else {
+        return Ok((1, "no card is served".into()));
+    };
+    let output = server.control(&words.split(' ').collect::<Vec<_>>())?;
+    let text = [output.stdout, output.stderr].concat();
+    Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
 }
 
 fn dilation(pace: Pace) -> String {
