@@ -26,7 +26,8 @@
 //! # An interrupted erase
 //! Wears the block like a whole one. Each of its pages is torn, unstable with its old content, or erased; the first page
 //! never reads as erased, so that a scan of the whole block finds out. The block must be erased again before it is
-//! programmed. Old content may so come back: a layer must not take it for new.
+//! programmed. Old content may so come back: a layer must not take it for new. An erase that was to fail is interrupted like
+//! any other, and the block is not bad yet; nor is one that was to be marked bad after the cut.
 //!
 //! # Unstable pages
 //! The one kindness: what reads when power comes back reads until recovery is over. After that

@@ -234,6 +234,24 @@ fn shared_logs_take_small_writes_until_they_are_full() {
     bench.check();
 }
 
+/// A reliable write finds the shared log in the middle of a word line, with a unit waiting, and takes the next one.
+#[test]
+fn what_waits_in_a_shared_log_moves_to_the_next() {
+    let mut bench = Bench::plain(SegmentOrder::Linear, 2, 2);
+    bench.write(20, 4, Durability::Flash).unwrap();
+    bench.write(40, 1, Durability::Flash).unwrap();
+    bench.write(5, 1, Durability::Buffered).unwrap();
+    assert!(bench.ftl.shared[0].is_waiting());
+    bench.write(72, 1, Durability::Reliable).unwrap();
+    assert_eq!(bench.ftl.shared.len(), 2);
+    bench.check();
+    bench.now = bench.ftl.flush(&mut bench.nand, bench.now).unwrap();
+    bench.nand.power_off(bench.now);
+    bench.nand.power_on(bench.now);
+    bench.now = bench.ftl.recover(&mut bench.nand, bench.now).unwrap();
+    bench.check();
+}
+
 #[test]
 fn whole_trimmed_aus_cost_no_copies_afterwards() {
     let mut bench = Bench::plain(SegmentOrder::Linear, 1, 0);

@@ -221,3 +221,38 @@ fn a_stamp_that_no_page_carries_is_lost() {
     assert_eq!((nand.stamp(0), nand.stamp(1)), (None, Some(8)));
     assert!(now > START);
 }
+
+/// A layer marks a block when the copies of what it held will be safe.
+#[test]
+fn a_mark_that_a_cut_comes_before_is_taken_back() {
+    for (cut, health) in [(99, BlockHealth::Good), (100, BlockHealth::GrownBad)] {
+        let mut nand = flash(Keep::Data);
+        nand.mark_bad(3, us(100));
+        assert_eq!(nand.block(3).health, BlockHealth::GrownBad);
+        nand.power_off(us(cut));
+        assert_eq!(nand.block(3).health, health);
+    }
+}
+
+#[test]
+fn an_erase_that_fails_after_the_cut_has_not_been() {
+    let mut config = config();
+    config.failures.erase_ppm = 1_000_000;
+    for late in [false, true] {
+        let mut nand = flash_of(&config, Keep::Data);
+        let now = fill(&mut nand, 0, 3, START);
+        assert_eq!(nand.erase(0, now), Err(NandError::EraseFailed { block: 0 }));
+        assert_eq!((nand.block(0).health, nand.counters().erase_failures), (BlockHealth::GrownBad, 1));
+        let at = if late { nand.quiet_at() } else { now };
+        nand.power_off(at);
+        nand.power_on(at);
+        let read = nand.read(0, 2, 1000, at);
+        if late {
+            assert_eq!((nand.block(0).health, nand.counters().erase_failures), (BlockHealth::GrownBad, 1));
+            assert!(read.is_err());
+        } else {
+            assert_eq!((nand.block(0).health, nand.counters().erase_failures), (BlockHealth::Good, 0));
+            assert_eq!((read.is_ok(), nand.page_units(0, 2)), (true, [20, 21].as_slice()));
+        }
+    }
+}
