@@ -43,6 +43,16 @@ fn scripts() -> PathBuf {
 
 #[test]
 fn every_script_passes() {
+    play_all(false);
+}
+
+/// Whatever survives power survives in an image too.
+#[test]
+fn every_script_passes_with_a_card_made_from_its_image_whenever_power_goes() {
+    play_all(true);
+}
+
+fn play_all(through_images: bool) {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(scripts())
         .expect("the scripts are there")
         .map(|entry| entry.expect("readable").path())
@@ -59,7 +69,7 @@ fn every_script_passes() {
         }
         count += 1;
         let text = std::fs::read_to_string(path).expect("a readable script");
-        if let Err(fault) = harness::run(&scripts().join("profiles"), &text) {
+        if let Err(fault) = harness::run(&scripts().join("profiles"), &text, through_images) {
             faults.push(format!("{name}:{fault}"));
         }
     }
@@ -101,7 +111,7 @@ fn a_wrong_script_fails_and_names_its_line() {
         ("identfy", "1: no such step"),
         ("repeat 3\nidentify", "1: repeat without end"),
     ] {
-        let found = harness::run(&scripts().join("profiles"), text).expect_err(text);
+        let found = harness::run(&scripts().join("profiles"), text, false).expect_err(text);
         assert!(found.starts_with(fault), "{text:?}: {found:?} does not start with {fault:?}");
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct CardState {
     /// Area, first sector, sectors, code of CMD31.
     protected: Vec<(Area, u64, u64, u8)>,
     features: FeatureState,
+    /// Addresses that an SD card has handed out, so that it goes on counting.
+    addresses: u16,
 }
 
 /// A card without its device: what else of it survives power.
@@ -164,6 +166,7 @@ impl Card {
             password: self.lock.password().to_vec(),
             protected: self.features.protect.kept().collect(),
             features: self.features.to_state(),
+            addresses: self.sd.addresses,
         }
     }
 
@@ -174,6 +177,7 @@ impl Card {
         self.rules.set_burnt(burnt);
         self.lock.set_password(state.password);
         self.features.take_state(state.features);
+        self.sd.addresses = state.addresses;
         for (area, first, sectors, code) in state.protected {
             self.features.protect.keep(area, first, sectors, code);
         }

@@ -15,10 +15,10 @@ use emmc_card::profile::Profile;
 use run::Session;
 use step::{Line, Step};
 
-/// Runs a script.
+/// Runs a script; `through_images`: at each loss of power the card is made into an image, and again from that.
 ///
 /// Errors: the line, and what was expected and found there.
-pub(crate) fn run(profiles: &Path, text: &str) -> Result<(), String> {
+pub(crate) fn run(profiles: &Path, text: &str, through_images: bool) -> Result<(), String> {
     let (mut profile, mut keep) = ("sector".to_owned(), Keep::Data);
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -38,6 +38,8 @@ pub(crate) fn run(profiles: &Path, text: &str) -> Result<(), String> {
     let profile = Profile::from_toml(&text).map_err(|error| format!("1: {error}"))?;
     let card = Card::new(profile, DeviceOptions { keep, seed: 1 }).map_err(|error| format!("1: {error}"))?;
     let mut session = Session::new(card);
+    // Plain simulation remembers nothing that could be kept.
+    session.through_images = through_images && keep != Keep::Nothing;
     session.play(&lines)?;
     session.card.device().audit().map_err(|fault| format!("end: audit: {fault}"))
 }

@@ -18,12 +18,14 @@ pub(crate) struct Session {
     kind: CardKind,
     now: Instant,
     started: Instant,
+    /// While power is off the card is made into an image, and again from that.
+    pub(crate) through_images: bool,
 }
 
 impl Session {
     pub(crate) fn new(card: Card) -> Self {
         let kind = card.device().profile().kind;
-        Self { card, kind, now: Instant::START, started: Instant::START }
+        Self { card, kind, now: Instant::START, started: Instant::START, through_images: false }
     }
 
     /// Plays steps once.
@@ -108,7 +110,7 @@ impl Session {
             }
             Step::PowerOff => {
                 self.card.power_off(self.now);
-                Ok(())
+                if self.through_images { self.go_through_image() } else { Ok(()) }
             }
             Step::PowerOn => self.power_on(),
             Step::Reset => self.card.hardware_reset(self.now).map(|_| ()).map_err(|error| error.to_string()),
@@ -142,6 +144,14 @@ impl Session {
             Some(fault) => Err(format!("{text}: {fault}")),
             None => Ok(()),
         }
+    }
+
+    fn go_through_image(&mut self) -> Result<(), String> {
+        let image = self.card.to_image(self.now);
+        let profile = self.card.device().profile().clone();
+        let (card, now) = Card::from_image(profile, &image, &[], None).map_err(|error| error.to_string())?;
+        self.card = card;
+        expect("time in the image", &self.now.0.to_string(), &now.0.to_string())
     }
 
     fn power_on(&mut self) -> Result<(), String> {

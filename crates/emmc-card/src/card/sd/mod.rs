@@ -40,7 +40,7 @@ pub(crate) struct SdState {
     /// For ACMD22: blocks of the last write that are in the card.
     pub(crate) well_written: u32,
     /// Addresses handed out so far.
-    addresses: u16,
+    pub(crate) addresses: u16,
 }
 
 /// Whether a command belongs to an erase sequence.
