@@ -1,6 +1,6 @@
 # What can be set once in the life of a card: partitions, enhanced areas, write reliability, hardware reset, manual BKOPS.
-# trial: --profile small.toml --controller cqe --no-delay
-# trial: --profile small.toml --controller no-cqe --no-delay
+# trial: --profile generic-8g --controller cqe --no-delay
+# trial: --profile generic-8g --controller no-cqe --no-delay
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

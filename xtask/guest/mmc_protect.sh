@@ -1,6 +1,6 @@
 # Write protection of the boot partitions and of groups of the user area, until power goes or until it is taken back.
-# trial: --profile small.toml --controller cqe --no-delay
-# trial: --profile small.toml --controller hs200 --no-delay
+# trial: --profile generic-8g --controller cqe --no-delay
+# trial: --profile generic-8g --controller hs200 --no-delay
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0
@@ -25,7 +25,7 @@ write_boot0 || fail 'boot0 cannot be written after a power cycle'
 # The third group of 8 MiB of the user area.
 group=$((8 << 20 >> 9))
 write_user() {
-    dd if=/dev/urandom of=$card bs=512 count=8 seek="$1" oflag=direct conv=notrunc
+    dd if=/dev/urandom of=$card bs=4k count=1 seek=$(($1 / 8)) oflag=direct conv=notrunc
 }
 mmc writeprotect user set temp $((2 * group)) $group $card || fail 'mmc writeprotect user set'
 mmc writeprotect user get $card >/tmp/protection || fail 'mmc writeprotect user get'

@@ -1,10 +1,12 @@
 //! A Linux guest that a virtual card is tried in: built of Debian packages, run in QEMU.
 
 mod cpio;
+mod cuts;
 mod folder;
 mod image;
 mod machine;
 mod options;
+mod oracle;
 mod packages;
 mod programs;
 mod qemu;
@@ -15,18 +17,46 @@ mod test;
 mod tree;
 mod trial;
 
-use anyhow::bail;
+use anyhow::{Context, bail, ensure};
 
+use crate::guest::cuts::Extent;
+use crate::guest::machine::Show;
 use crate::guest::rig::BuildOptions;
+use crate::guest::server::{Controller, Emmclab};
 
 /// Runs a command of `cargo xtask guest`; the exit status.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     match args {
         ["build", options @ ..] => build(options),
         ["run", options @ ..] => run::run(options),
+        ["cuts", rest @ ..] => cuts(rest),
         ["test", rest @ ..] => test::run(rest),
-        _ => bail!("guest: expected build, run or test (docs/guest.md)"),
+        _ => bail!("guest: expected build, run, test or cuts (docs/guest.md)"),
     }
+}
+
+fn cuts(args: &[&str]) -> anyhow::Result<u8> {
+    let mut extent = Extent { cuts: 200, seed: 1, controller: Controller::Cqe };
+    let (mut rest, mut args) = (Vec::new(), args.iter());
+    while let Some(&arg) = args.next() {
+        match arg {
+            "--cuts" | "--seed" => {
+                let value = args.next().with_context(|| format!("{arg}: expected a number after it"))?;
+                let number: u32 = value.parse().with_context(|| format!("{arg} {value}: expected a number"))?;
+                if arg == "--cuts" {
+                    extent.cuts = number;
+                } else {
+                    extent.seed = number.into();
+                }
+            }
+            _ => rest.push(arg),
+        }
+    }
+    let (options, names) = options::parse(&rest).context("guest cuts")?;
+    ensure!(names.is_empty(), "guest cuts: what is {names:?}?");
+    extent.controller = options.controller.unwrap_or(extent.controller);
+    let show = if options.show == Show::Console { Show::Console } else { Show::Nothing };
+    cuts::run(&rig::ready()?, &Emmclab::build()?, extent, show).map(|()| 0)
 }
 
 fn build(args: &[&str]) -> anyhow::Result<u8> {

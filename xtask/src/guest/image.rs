@@ -11,7 +11,7 @@ use crate::guest::packages;
 use crate::guest::tree::Tree;
 
 /// The packages of the guest; xz-utils, zstd and kmod are used to build it.
-pub(crate) const PACKAGES: [&str; 15] = [
+pub(crate) const PACKAGES: [&str; 16] = [
     "linux-image-amd64",
     "busybox-static",
     "mmc-utils",
@@ -23,6 +23,7 @@ pub(crate) const PACKAGES: [&str; 15] = [
     "fdisk",
     "trace-cmd",
     "dash",
+    "coreutils",
     "kmod",
     "libc6",
     "xz-utils",
@@ -33,8 +34,10 @@ pub(crate) const PACKAGES: [&str; 15] = [
 pub(crate) const OPTIONAL: [&str; 1] = ["iozone3"];
 
 /// The programs of the guest beside busybox's.
-const PROGRAMS: [&str; 33] = [
+const PROGRAMS: [&str; 34] = [
     "usr/bin/dash",
+    // The one of busybox leaves out oflag=direct for part of its writes.
+    "usr/bin/dd",
     "usr/bin/mmc",
     "usr/bin/fio",
     "usr/bin/flashbench",

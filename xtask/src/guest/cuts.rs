@@ -1,0 +1,210 @@
+//! `cargo xtask guest cuts`: power is cut again and again while Linux writes, and what the card holds then is compared
+//! with what it had acknowledged.
+//!
+//! Two kinds of cut, in turn: the card alone loses power, at a program or erase of its flash that the seed chooses, and the
+//! kernel finds it anew; or machine and server are killed, and started again on what the server had kept.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
+
+use crate::guest::folder::Folder;
+use crate::guest::machine::Show;
+use crate::guest::oracle::{Counts, Oracle};
+use crate::guest::rig::Rig;
+use crate::guest::server::{Controller, Emmclab, Pace, Server};
+use crate::guest::trial::{Host, Next, Options};
+use crate::guest::{programs, trial};
+use crate::metadata;
+
+const SCRIPT: &str = include_str!("cuts.sh");
+
+/// Of so many cuts one kills machine and server.
+const KILL_EVERY: u32 = 10;
+
+/// A cut comes after at most so many records of the writers.
+const RECORDS_MAX: u64 = 300;
+
+/// The steps of flash within which an armed cut comes.
+const OPERATIONS_MAX: u64 = 40;
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) cuts: u32,
+    pub(crate) seed: u64,
+    pub(crate) controller: Controller,
+}
+
+/// Cuts power, and says what was seen. Errors: a broken promise; anything that keeps it from going on.
+pub(crate) fn run(rig: &Rig, emmclab: &Emmclab, extent: Extent, show: Show) -> anyhow::Result<()> {
+    let folder = Folder::new()?;
+    let card = folder.path.join("card");
+    let profile = metadata::workspace()?.root.join("xtask/guest/small.toml");
+    emmclab.create(&card, &profile.to_string_lossy())?;
+    let programs = programs::needed(SCRIPT)?;
+    let mut cutter = Cutter::new(extent);
+    while cutter.cuts < extent.cuts {
+        let before = cutter.cuts;
+        life(rig, emmclab, &card, extent.controller, show, &programs, &mut cutter)?;
+        ensure!(cutter.cuts > before || cutter.is_over(), "the guest ended without a power cut");
+    }
+    let Counts { acknowledged, flushed, sectors_behind, synced, read } = cutter.oracle.counts;
+    println!(
+        "power cuts ({}, seed {}): {} cuts, {} of them kills; {acknowledged} writes acknowledged, {flushed} of them \
+         flushed, {synced} files synced; {read} sectors and files read back, {sectors_behind} sectors behind what was \
+         acknowledged but not flushed",
+        extent.controller.name(),
+        extent.seed,
+        cutter.cuts,
+        cutter.kills,
+    );
+    let violations = &cutter.oracle.violations;
+    for violation in violations.iter().take(20) {
+        println!("BROKEN PROMISE: {violation}");
+    }
+    ensure!(violations.is_empty(), "{} broken promises", violations.len());
+    ensure!(acknowledged > 0 && flushed > 0 && synced > 0, "nothing was acknowledged: this shows nothing");
+    Ok(())
+}
+
+/// One life of the machine: until it is killed, or there were cuts enough.
+fn life(
+    rig: &Rig,
+    emmclab: &Emmclab,
+    card: &std::path::Path,
+    controller: Controller,
+    show: Show,
+    programs: &[(&str, PathBuf)],
+    cutter: &mut Cutter,
+) -> anyhow::Result<()> {
+    let options = Options {
+        controller: Some(controller),
+        card: Some(card.to_path_buf()),
+        pace: Pace::NoDelay,
+        show,
+        ..Options::default()
+    };
+    let outcome = trial::run(rig, Some(emmclab), &options, SCRIPT, programs, cutter)?;
+    match outcome.status {
+        None | Some(0) => Ok(()),
+        Some(status) => bail!("the guest's script ended with {status}:\n{}", outcome.output),
+    }
+}
+
+/// What the reader's records are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Writing,
+    Reading,
+}
+
+/// The host's side: keeps the oracle, and decides when power goes.
+struct Cutter {
+    extent: Extent,
+    oracle: Oracle,
+    phase: Phase,
+    /// The files that the reader found.
+    found: BTreeSet<u64>,
+    cuts: u32,
+    kills: u32,
+    /// Records of writers until the next cut.
+    until_cut: u64,
+    state: u64,
+}
+
+impl Cutter {
+    fn new(extent: Extent) -> Self {
+        let state = extent.seed.wrapping_mul(2).wrapping_add(1);
+        Self {
+            extent,
+            oracle: Oracle::default(),
+            phase: Phase::Reading,
+            found: BTreeSet::new(),
+            cuts: 0,
+            kills: 0,
+            until_cut: 0,
+            state,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.cuts >= self.extent.cuts
+    }
+
+    /// Source: xorshift64*, S. Vigna.
+    fn chance(&mut self, below: u64) -> u64 {
+        self.state ^= self.state >> 12;
+        self.state ^= self.state << 25;
+        self.state ^= self.state >> 27;
+        (self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % below
+    }
+
+    fn settings(&mut self) -> String {
+        format!("{} {}", self.chance(1 << 30) + 1, self.oracle.next_number())
+    }
+
+    fn cut(&mut self, server: &Server) -> anyhow::Result<Next> {
+        self.cuts += 1;
+        if self.cuts % KILL_EVERY == 0 {
+            self.kills += 1;
+            return Ok(Next::Kill);
+        }
+        let (operation, seed) = (1 + self.chance(OPERATIONS_MAX), self.chance(1 << 30));
+        let (operation, seed) = (operation.to_string(), seed.to_string());
+        let output = server.control(&["cut", "--at-operation", &operation, "--seed", &seed])?;
+        ensure!(output.status.success(), "sim ctl cut: {}", String::from_utf8_lossy(&output.stderr).trim());
+        Ok(Next::Continue)
+    }
+}
+
+impl Host for Cutter {
+    fn told(&mut self, line: &str, server: Option<&Server>) -> anyhow::Result<Next> {
+        if let Some(what) = line.strip_prefix("record ") {
+            self.phase = Phase::Reading;
+            if what == "settled" {
+                let found = std::mem::take(&mut self.found);
+                self.oracle.settle(&found);
+            }
+            return Ok(Next::Continue);
+        }
+        if line.starts_with("boot ") || line.starts_with("exit ") {
+            return Ok(Next::Continue);
+        }
+        self.oracle.record(line)?;
+        if self.phase == Phase::Reading {
+            if let Some(name) = line.strip_prefix("v ").or(line.strip_prefix("b ")) {
+                self.found.insert(name.split(' ').next().unwrap_or_default().parse()?);
+            }
+            return Ok(Next::Continue);
+        }
+        if self.until_cut > 0 {
+            self.until_cut -= 1;
+            if self.until_cut == 0 {
+                return self.cut(server.context("no card is served")?);
+            }
+        }
+        Ok(Next::Continue)
+    }
+
+    fn asked(&mut self, words: &str, server: Option<&Server>) -> anyhow::Result<String> {
+        match words {
+            // Whether there is something on the card, and the number of its next write.
+            "begin" if self.cuts == 0 => Ok("0 1".into()),
+            "begin" => Ok(format!("1 {}", self.oracle.next_number())),
+            "next" if self.is_over() => Ok("done".into()),
+            "next" => {
+                self.phase = Phase::Writing;
+                self.until_cut = 1 + self.chance(RECORDS_MAX);
+                Ok(self.settings())
+            }
+            "power" => {
+                let output = server.context("no card is served")?.control(&["on"])?;
+                ensure!(output.status.success(), "sim ctl on: {}", String::from_utf8_lossy(&output.stderr).trim());
+                Ok(String::new())
+            }
+            _ => bail!("the guest asks {words:?}"),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What a card may hold after a power cut, told from what a writer said before it.
+//!
+//! A flushed write, and one that was asked to be on the medium, is there. Of what was written since, each sector holds one
+//! of the writes or what was there before, whole: a volatile cache may lose any of them. This is what a card promises
+//! whose writes are reliable (`WR_REL_SET`). A file that was synced holds what was synced or a later whole version.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, bail};
+
+/// A write of sectors that has been begun.
+struct Write {
+    first: u64,
+    count: u64,
+}
+
+/// What is known of a sector or of a file.
+#[derive(Default)]
+struct Place {
+    /// What it holds for certain, if it holds anything.
+    certain: Option<u64>,
+    /// The writes since, any of which it may hold.
+    possible: BTreeSet<u64>,
+}
+
+impl Place {
+    fn holds(&mut self, number: u64) {
+        if self.certain.is_none_or(|certain| certain < number) {
+            self.certain = Some(number);
+        }
+        self.possible.retain(|possible| *possible > number);
+    }
+
+    /// After a power cut it holds `found`: whether it may. From now on that is certain.
+    fn is_found(&mut self, found: Option<u64>) -> bool {
+        let is_allowed = found == self.certain || found.is_some_and(|found| self.possible.contains(&found));
+        self.certain = found;
+        self.possible.clear();
+        is_allowed
+    }
+}
+
+/// How much was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Writes of sectors that were acknowledged.
+    pub(crate) acknowledged: u64,
+    /// Those that were flushed, or asked to be on the medium.
+    pub(crate) flushed: u64,
+    /// Sectors that were found to hold less than what was acknowledged, as a cache may.
+    pub(crate) sectors_behind: u64,
+    /// Files that were synced.
+    pub(crate) synced: u64,
+    /// Sectors and files that were read back.
+    pub(crate) read: u64,
+}
+
+/// Sectors and files, as one writer of each left them.
+#[derive(Default)]
+pub(crate) struct Oracle {
+    sectors: BTreeMap<u64, Place>,
+    files: BTreeMap<u64, Place>,
+    /// Acknowledged, not known to be flushed.
+    acknowledged: BTreeMap<u64, Write>,
+    begun: BTreeMap<u64, Write>,
+    /// What each flush under way covers.
+    flushing: BTreeMap<u64, Vec<u64>>,
+    /// The latest acknowledged write of each sector.
+    latest: BTreeMap<u64, u64>,
+    /// The next number of a write.
+    next: u64,
+    pub(crate) counts: Counts,
+    /// Each broken promise in words.
+    pub(crate) violations: Vec<String>,
+}
+
+impl Oracle {
+    /// A number that no write has had.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next + 1
+    }
+
+    /// A record of a writer or reader. Errors: not one of those.
+    pub(crate) fn record(&mut self, line: &str) -> anyhow::Result<()> {
+        let mut words = line.split(' ');
+        let kind = words.next().unwrap_or_default();
+        let numbers: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
+        match (kind, numbers.with_context(|| format!("not a record: {line:?}"))?.as_slice()) {
+            ("w", &[number, first, count]) => self.begin(number, Write { first, count }),
+            ("a", &[number]) => self.acknowledge(number),
+            ("d", &[number]) => {
+                self.acknowledge(number);
+                self.flush(&[number]);
+            }
+            ("f", &[thread]) => {
+                let covered = self.acknowledged.keys().copied().collect();
+                self.flushing.insert(thread, covered);
+            }
+            ("F", &[thread]) => {
+                let covered = self.flushing.remove(&thread).unwrap_or_default();
+                self.flush(&covered);
+            }
+            ("r", &[first, count, number]) => self.read(first, count, Some(number)),
+            ("z", &[first, count]) => self.read(first, count, None),
+            ("t", &[first, count]) => {
+                self.violation(format!("{count} sectors at {first} hold parts of several writes"))
+            }
+            ("e", &[first, count]) => self.violation(format!("{count} sectors at {first} cannot be read")),
+            ("n", &[name, number, _]) => {
+                self.next = self.next.max(number);
+                self.files.entry(name).or_default().possible.insert(number);
+            }
+            ("s", &[name, number]) => {
+                self.counts.synced += 1;
+                self.files.entry(name).or_default().holds(number);
+            }
+            ("v", &[name, number, _]) => self.read_file(name, number),
+            ("b", &[name]) => self.violation(format!("file {name} holds parts of several writes, or cannot be read")),
+            _ => bail!("not a record: {line:?}"),
+        }
+        Ok(())
+    }
+
+    /// Power is back, and all has been read; files that were not found are `missing`. What was under way is over.
+    pub(crate) fn settle(&mut self, found: &BTreeSet<u64>) {
+        let missing: Vec<u64> = self.files.keys().copied().filter(|name| !found.contains(name)).collect();
+        for name in missing {
+            let place = self.files.entry(name).or_default();
+            let certain = place.certain;
+            if !place.is_found(None) {
+                self.violation(format!("file {name} is gone; {certain:?} was synced"));
+            }
+        }
+        self.begun.clear();
+        self.acknowledged.clear();
+        self.flushing.clear();
+        self.latest.clear();
+    }
+
+    fn begin(&mut self, number: u64, write: Write) {
+        self.next = self.next.max(number);
+        for sector in write.first..write.first + write.count {
+            self.sectors.entry(sector).or_default().possible.insert(number);
+        }
+        self.begun.insert(number, write);
+    }
+
+    fn acknowledge(&mut self, number: u64) {
+        if let Some(write) = self.begun.remove(&number) {
+            self.counts.acknowledged += 1;
+            for sector in write.first..write.first + write.count {
+                self.latest.insert(sector, number);
+            }
+            self.acknowledged.insert(number, write);
+        }
+    }
+
+    fn flush(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            let Some(write) = self.acknowledged.remove(number) else { continue };
+            self.counts.flushed += 1;
+            for sector in write.first..write.first + write.count {
+                self.sectors.entry(sector).or_default().holds(*number);
+            }
+        }
+    }
+
+    fn read(&mut self, first: u64, count: u64, found: Option<u64>) {
+        self.counts.read += count;
+        for sector in first..first + count {
+            if self.latest.get(&sector).is_some_and(|latest| found.is_none_or(|found| found < *latest)) {
+                self.counts.sectors_behind += 1;
+            }
+            let place = self.sectors.entry(sector).or_default();
+            let certain = place.certain;
+            if !place.is_found(found) {
+                let what = found.map_or("nothing".into(), |number| format!("write {number}"));
+                self.violation(format!("sector {sector} holds {what}; write {certain:?} was flushed"));
+            }
+        }
+    }
+
+    fn read_file(&mut self, name: u64, number: u64) {
+        self.counts.read += 1;
+        let place = self.files.entry(name).or_default();
+        let certain = place.certain;
+        if !place.is_found(Some(number)) {
+            self.violation(format!("file {name} holds write {number}; {certain:?} was synced"));
+        }
+    }
+
+    fn violation(&mut self, what: String) {
+        self.violations.push(what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn violations(lines: &str, files: &[u64]) -> Vec<String> {
+        let mut oracle = Oracle::default();
+        for line in lines.split(", ") {
+            oracle.record(line).unwrap();
+        }
+        oracle.settle(&files.iter().copied().collect());
+        oracle.violations
+    }
+
+    #[test]
+    fn what_was_flushed_is_there() {
+        let flushed = "w 1 8 2, a 1, f 0, F 0, w 2 8 1, a 2";
+        for good in ["r 8 1 2, r 9 1 1", "r 8 2 1"] {
+            assert_eq!(violations(&format!("{flushed}, {good}"), &[]), [] as [&str; 0], "{good}");
+        }
+        for bad in ["z 8 2", "r 8 1 1, z 9 1", "r 8 2 2", "t 8 1", "e 9 1"] {
+            assert!(!violations(&format!("{flushed}, {bad}"), &[]).is_empty(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_flush_covers_what_was_acknowledged_before_it() {
+        assert_eq!(violations("w 1 8 1, f 0, a 1, F 0, z 8 1", &[]), [] as [&str; 0], "acknowledged during the flush");
+        assert!(!violations("w 1 8 1, a 1, f 0, F 0, z 8 1", &[]).is_empty());
+        assert_eq!(violations("w 1 8 1, a 1, f 0, z 8 1", &[]), [] as [&str; 0], "a flush that did not end");
+        assert!(!violations("w 1 8 1, d 1, z 8 1", &[]).is_empty(), "asked to be on the medium");
+    }
+
+    #[test]
+    fn what_was_found_once_stays() {
+        let mut oracle = Oracle::default();
+        for line in ["w 1 8 1", "a 1", "r 8 1 1"] {
+            oracle.record(line).unwrap();
+        }
+        oracle.settle(&BTreeSet::new());
+        oracle.record("z 8 1").unwrap();
+        assert_eq!(oracle.violations.len(), 1, "{:?}", oracle.violations);
+    }
+
+    #[test]
+    fn a_synced_file_is_there() {
+        let synced = "n 3 1 10, s 3 1, n 3 2 5";
+        for good in ["v 3 1 10", "v 3 2 5"] {
+            assert_eq!(violations(&format!("{synced}, {good}"), &[3]), [] as [&str; 0], "{good}");
+        }
+        assert!(!violations(&format!("{synced}, b 3"), &[3]).is_empty());
+        assert!(!violations(synced, &[]).is_empty(), "gone");
+        assert!(!violations("n 3 1 10, s 3 1, n 3 2 5, s 3 2, v 3 1 10", &[3]).is_empty(), "an old version");
+    }
+
+    #[test]
+    fn rubbish_is_refused() {
+        for bad in ["", "w", "w 1 2", "x 1", "a b"] {
+            assert!(Oracle::default().record(bad).is_err(), "{bad:?}");
+        }
+    }
+}
