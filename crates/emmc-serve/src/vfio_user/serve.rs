@@ -180,7 +180,11 @@ impl Client<'_> {
                     return Ok(Some(wall));
                 }
             }
+            let was_up = self.session.interrupt();
             self.service(at)?;
+            if !was_up && self.session.interrupt() {
+                self.served.count_answer(at);
+            }
         }
         Ok(Some(Wall::now()))
     }

@@ -65,6 +65,11 @@ impl Session {
         self.function.service(card, &self.ram, now);
     }
 
+    /// Whether the function's interrupt is up.
+    pub fn interrupt(&self) -> bool {
+        self.function.interrupt()
+    }
+
     /// Tells the client of the function's interrupt.
     pub fn signal(&mut self) {
         self.irqs.update(self.function.interrupt());
