@@ -1,7 +1,9 @@
 //! This server beside nbdkit's memory plugin: the same client (fio over libnbd), the same loads, turn by turn.
 //!
 //! `cargo bench -p emmc-serve --bench nbd -- [SECONDS] [ROUNDS]`. Of each the best round counts, because the machine may be
-//! shared. Behind both servers is plain memory without delays, filled before.
+//! shared. `memory` is this server over plain memory, as nbdkit's is; `card` over a whole virtual card that is kept in a
+//! folder. No delays; the range that is used was filled before. A card keeps what was overwritten until it erases it: each
+//! sequential run is one GiB, so that this stays within bounds.
 
 #[path = "../tests/nbd/memory.rs"]
 mod memory;
@@ -9,12 +11,23 @@ mod memory;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
+use emmc_card::card::Card;
+use emmc_card::device::DeviceOptions;
+use emmc_card::nand::Keep;
+use emmc_card::profile::shipped;
+use emmc_serve::block::Block;
 use emmc_serve::nbd::{self, Listen};
+use emmc_serve::served::{Served, ServedOptions};
+use emmc_serve::store::Store;
+use emmc_units::Instant;
 
 use memory::Memory;
 
 const SIZE_BYTES: u64 = 256 << 20;
+
+const OPTIONS: ServedOptions = ServedOptions { delays: false, dilation: 1 };
 
 /// Name, fio's `rw`, block size, depth.
 const LOADS: [(&str, &str, &str, u32); 8] = [
@@ -40,25 +53,43 @@ fn main() {
 
 fn compare(folder: &Path, seconds: u32, rounds: u32) {
     let Some(nbdkit) = nbdkit() else { return };
-    let (ours, theirs) = (folder.join("ours"), nbdkit.socket.clone());
-    let _server = nbd::serve(Memory::new(SIZE_BYTES).without_counts().shared(), &Listen::Unix(ours.clone()));
-    for socket in [&ours, &theirs] {
+    let ours: [(&str, Arc<dyn Block>); 2] =
+        [("memory", Memory::new(SIZE_BYTES).without_counts().shared()), ("card", Arc::new(kept(&folder.join("kept"))))];
+    let names = ours.each_ref().map(|(name, _)| *name);
+    let sockets = names.map(|name| folder.join(name));
+    let _servers = ours.map(|(name, block)| nbd::serve(block, &Listen::Unix(folder.join(name))).expect("a socket"));
+    let contenders: [&Path; 3] = [&nbdkit.socket, &sockets[0], &sockets[1]];
+    for socket in contenders {
         if fio(folder, socket, "write", "1m", 8, &["--buffer_pattern=0xa5"]).is_none() {
             return;
         }
     }
-    println!("{:34} {:>12} {:>12} {:>7}", "IOPS, best of rounds", "emmclab", "nbdkit", "ratio");
-    let time = [format!("--runtime={seconds}"), "--time_based".into()];
-    let time = time.each_ref().map(String::as_str);
+    print!("{:34} {:>10}", "IOPS, best of rounds", "nbdkit");
+    names.iter().for_each(|name| print!(" {name:>10} ratio"));
+    println!();
+    let runtime = format!("--runtime={seconds}");
     for (name, rw, block, depth) in LOADS {
-        let mut best = [0f64; 2];
+        let extent = if block == "1m" { "--io_size=1g" } else { "--time_based" };
+        let mut best = [0f64; 3];
         for _ in 0..rounds {
-            for (best, socket) in best.iter_mut().zip([&ours, &theirs]) {
-                *best = best.max(fio(folder, socket, rw, block, depth, &time).unwrap_or(0.0));
+            for (best, socket) in best.iter_mut().zip(contenders) {
+                *best = best.max(fio(folder, socket, rw, block, depth, &[&runtime, extent]).unwrap_or(0.0));
             }
         }
-        println!("{name:34} {:12.0} {:12.0} {:7.2}", best[0], best[1], best[0] / best[1]);
+        let [theirs, ours @ ..] = best;
+        print!("{name:34} {theirs:10.0}");
+        ours.iter().for_each(|ours| print!(" {ours:10.0} {:5.2}", ours / theirs));
+        println!();
     }
+}
+
+fn kept(folder: &Path) -> Served {
+    std::fs::create_dir_all(folder).expect("a folder for the card");
+    let (text, profile) = (shipped::text("generic-8g"), shipped::named("generic-8g"));
+    let (text, profile) = (text.expect("a shipped profile"), profile.expect("a good profile"));
+    let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 }).expect("a card");
+    Store::create(folder, text, &card, Instant::START).expect("a card in a folder");
+    Served::open(folder, OPTIONS).expect("the card that was made")
 }
 
 /// An nbdkit that ends with its standard input.
