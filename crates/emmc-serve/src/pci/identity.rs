@@ -16,8 +16,8 @@ pub enum Identity {
 
 /// Bits of CAPABILITIES.
 mod capability {
-    /// Timeout clock of 1 MHz, base clock of 200 MHz.
-    pub(super) const CLOCKS: u64 = 0x0000_c881;
+    /// Timeout clock of 50 MHz, base clock of 200 MHz.
+    pub(super) const CLOCKS: u64 = 0x0000_c8b2;
     pub(super) const EIGHT_LINES: u64 = 1 << 18;
     pub(super) const ADMA2: u64 = 1 << 19;
     pub(super) const HIGH_SPEED: u64 = 1 << 21;

@@ -158,7 +158,7 @@ fn data_that_does_not_come_runs_out_of_its_own_time() {
     // CMD13 has no data, whatever software hopes for.
     assert_eq!(rig.command(13, 0x1_0000, R1 | DATA, DMA | READ), Err(0x8000 | DATA_TIMEOUT | 1));
     let waited = rig.now.since(begin);
-    assert!((8_192_000..9_000_000).contains(&waited.0), "{waited}");
+    assert!((163_840..200_000).contains(&waited.0), "{waited}");
     assert_eq!(rig.read(0x24, 4) & 3, 0, "nothing is under way");
 }
 

@@ -80,10 +80,10 @@ impl Transfer {
 impl Sdhci {
     /// How long the card may take over data or be busy.
     ///
-    /// Source: TIMEOUT_CONTROL counts 2^13 to 2^27 clocks of the timeout clock, here 1 MHz.
+    /// Source: TIMEOUT_CONTROL counts 2^13 to 2^27 clocks of the timeout clock, which is 50 MHz in all identities.
     pub(crate) fn data_timeout(&self) -> Nanos {
         let shift = 13 + u32::from(self.registers.get8(TIMEOUT_CONTROL).min(14));
-        Nanos::from_micros(1 << shift)
+        Nanos(20 << shift)
     }
 
     /// A command with data has been answered: the data follows.
