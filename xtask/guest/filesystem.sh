@@ -64,12 +64,12 @@ done
 
 # A card that loses its power in an orderly way keeps everything.
 mkfs.ext4 -q -F $card || fail 'mkfs.ext4'
-mount $card /mnt || fail 'mount'
+mount -t ext4 $card /mnt || fail 'mount'
 fill /mnt/kept 100
 (cd /mnt && sha256sum kept/*) >/tmp/sums
 umount /mnt || fail 'umount'
 power_cycle
-mount $card /mnt || fail 'mount after a power cycle'
+mount -t ext4 $card /mnt || fail 'mount after a power cycle'
 (cd /mnt && sha256sum -c -s /tmp/sums) || fail 'files hold something else after a power cycle'
 umount /mnt || fail 'umount'
 e2fsck -f -n $card >/dev/null || fail 'ext4 is not clean after a power cycle'

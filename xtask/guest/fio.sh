@@ -15,7 +15,7 @@ grep -q 'M/s' /tmp/flashbench || fail 'flashbench -O printed nothing'
 cat /tmp/flashbench
 if [ -x /usr/bin/iozone ]; then
     mkfs.ext4 -q -F $card || fail 'mkfs.ext4'
-    mount $card /mnt || fail 'mount'
+    mount -t ext4 $card /mnt || fail 'mount'
     iozone -e -I -a -s 8m -r 4k -r 512k -i 0 -i 1 -i 2 -f /mnt/iozone >/tmp/iozone || { cat /tmp/iozone; fail 'iozone'; }
     grep -E '^ +8192' /tmp/iozone || fail 'iozone printed nothing'
     umount /mnt || fail 'umount'

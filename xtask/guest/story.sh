@@ -12,7 +12,7 @@ speed() {
 }
 
 mkfs.ext4 -q -F -E nodiscard $card || fail 'mkfs.ext4'
-mount -o nodiscard $card /mnt || fail 'mount'
+mount -t ext4 -o nodiscard $card /mnt || fail 'mount'
 fio --name=lay --filename=/mnt/work --size=48m --rw=write --bs=1m --direct=1 --ioengine=psync --minimal >/dev/null || fail 'fio'
 new=$(speed 1)
 echo "new: $new writes a second"

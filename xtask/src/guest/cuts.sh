@@ -21,7 +21,7 @@ fi
 while true; do
     wait_card mmcblk0p2
     if [ -n "$look" ]; then
-        mount ${card}p2 /mnt || { dmesg | tail -n 20; fail 'ext4 does not mount after a power cut'; }
+        mount -t ext4 ${card}p2 /mnt || { dmesg | tail -n 20; fail 'ext4 does not mount after a power cut'; }
         tell "record files"
         /guest/disk-writer read-files /mnt >&9 || fail 'read-files'
         tell "record sectors"
@@ -34,7 +34,7 @@ while true; do
     [ "$settings" != done ] || exit 0
     seed=${settings% *}
     number=${settings#* }
-    mount ${card}p2 /mnt || fail 'mount'
+    mount -t ext4 ${card}p2 /mnt || fail 'mount'
     /guest/disk-writer write-sectors ${card}p1 0 $raw_sectors "$seed" "$number" 4 >&9 2>/dev/null &
     /guest/disk-writer write-files /mnt "$seed" "$number" >&9 2>/dev/null &
     fio --name=noise --filename=/mnt/noise --size=16m --rw=randwrite --bs=4k --fsync=16 --ioengine=psync --time_based \
