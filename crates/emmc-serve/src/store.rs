@@ -21,7 +21,7 @@ use emmc_units::Instant;
 use rustix::fs::FlockOperation;
 
 use data::DataFile;
-use journal::{Found, Journal};
+use journal::{CHECKSUM, Found, Journal};
 
 /// The profile's file in a card's folder.
 pub const PROFILE_FILE: &str = "profile.toml";
@@ -34,9 +34,9 @@ const DATA_FILE: &str = "card.data";
 const LOCK_FILE: &str = "card.lock";
 const NEW_STATE_FILE: &str = ".card.state.new";
 
-/// What the state's file starts with; the generation of the state follows.
+/// What the state's file starts with; the generation of the state and the checksum of the image follow.
 const MAGIC: &[u8; 14] = b"emmclab state\n";
-const HEADER_BYTES: usize = MAGIC.len() + 8;
+const HEADER_BYTES: usize = MAGIC.len() + 8 + 4;
 /// A journal that grows beyond this is brought into the state. Unit: bytes.
 const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 
@@ -245,7 +245,9 @@ impl Store {
     fn write_state(&mut self, card: &Card, now: Instant, forces: bool) -> Result<(), StoreError> {
         let (new, path) = (self.folder.join(NEW_STATE_FILE), self.folder.join(STATE_FILE));
         let generation = self.generation + 1;
-        let file = write(&new, &[MAGIC, &generation.to_le_bytes(), &card.to_image(now)])?;
+        let image = card.to_image(now);
+        let checksum = CHECKSUM.checksum(&image).to_le_bytes();
+        let file = write(&new, &[MAGIC, &generation.to_le_bytes(), &checksum, &image])?;
         let synced = if forces { file.sync_all() } else { Ok(()) };
         let renamed = synced.and_then(|()| std::fs::rename(&new, &path));
         renamed.map_err(|source| StoreError::Io { path, source })?;
@@ -263,8 +265,13 @@ fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u64), StoreEr
     let state = std::fs::read(&path).map_err(|source| io(&path, source))?;
     let header = || StoreError::Damaged { path: path.clone(), expected: "\"emmclab state\" at byte 0".into() };
     let (start, image) = state.split_at_checked(HEADER_BYTES).ok_or_else(header)?;
-    let generation = start.strip_prefix(MAGIC).and_then(|bytes| bytes.try_into().ok()).ok_or_else(header)?;
-    let generation = u64::from_le_bytes(generation);
+    let numbers = start.strip_prefix(MAGIC).and_then(|rest| Some((rest.first_chunk()?, rest.last_chunk()?)));
+    let (generation, checksum): (&[u8; 8], &[u8; 4]) = numbers.ok_or_else(header)?;
+    let (generation, checksum) = (u64::from_le_bytes(*generation), u32::from_le_bytes(*checksum));
+    if CHECKSUM.checksum(image) != checksum {
+        let expected = format!("an image with checksum {checksum:08x}: it is cut off or damaged");
+        return Err(StoreError::Damaged { path, expected });
+    }
     let journal_path = folder.join(JOURNAL_FILE);
     let found = Found::read(&journal_path, generation).map_err(|source| io(&journal_path, source))?;
     let data_path = folder.join(DATA_FILE);

@@ -71,6 +71,11 @@ impl Card {
     ) -> Result<(Self, Instant), ImageError> {
         let packed = bytes.strip_prefix(MAGIC).ok_or(ImageError::Magic)?;
         let damaged = |error: &dyn std::fmt::Display| ImageError::Damaged(error.to_string());
+        // A block of LZ4 grows 255 times at most: what promises more would only take memory.
+        let promised = packed.first_chunk().map_or(0, |size| u32::from_le_bytes(*size)) as usize;
+        if promised / 255 > packed.len() {
+            return Err(damaged(&format!("{} bytes cannot hold {promised}", packed.len())));
+        }
         let unpacked = lz4_flex::decompress_size_prepended(packed).map_err(|error| damaged(&error))?;
         let (mut state, image): (CardState, DeviceImage) =
             postcard::from_bytes(&unpacked).map_err(|error| damaged(&error))?;

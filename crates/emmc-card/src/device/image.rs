@@ -97,7 +97,12 @@ impl Device {
         if !records.iter().all(|records| self.storage.nand.replay_all(records)) {
             return Err(ImageError::Damaged("a record names what the flash does not have".into()));
         }
-        self.storage.nand.restored(payload);
+        if !self.storage.nand.restored(payload) {
+            return Err(ImageError::Damaged("contents are where they cannot be".into()));
+        }
+        if !self.storage.has_units_of_its_own() {
+            return Err(ImageError::Damaged("a page holds a unit that its region does not have".into()));
+        }
         let size = |_| ImageError::Damaged("EXT_CSD is not 512 bytes".into());
         self.registers.ext_csd = state.ext_csd.try_into().map_err(size)?;
         self.registers.csd = state.csd;

@@ -3,7 +3,7 @@
 use emmc_units::Instant;
 
 use crate::ftl::{self, Ftl, RegionSpec};
-use crate::nand::{BlockHealth, Nand, NandError};
+use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
 use crate::profile::{FtlConfig, Layout, RegionRole};
 
 use super::op::{Area, StorageError};
@@ -98,6 +98,16 @@ impl Storage {
         self.regions = regions(&mut self.nand, config, layout);
         self.extents = extents(layout);
         Some(done)
+    }
+
+    /// Whether the pages of each region hold no unit that it does not have.
+    pub(crate) fn has_units_of_its_own(&self) -> bool {
+        let is_of = |region: &Region, unit: u32| unit == NO_UNIT || unit < region.ftl.units();
+        let fits = |region: &Region| {
+            let mut units = region.ftl.blocks().iter().flat_map(|block| self.nand.spare(*block));
+            units.all(|unit| is_of(region, *unit))
+        };
+        self.regions.iter().all(fits)
     }
 
     /// Sectors of a mapping unit.

@@ -93,12 +93,12 @@ impl Nand {
             (Some(_), keep) => Some(Box::new(Kept::new(&self.geometry, keep))),
         };
         self.spare.fill(NO_UNIT);
-        let fits = (0..).zip(&image.blocks).all(|(number, block)| self.set_block(number, block));
+        let mut fits = (0..).zip(&image.blocks).all(|(number, block)| self.set_block(number, block));
         if let (Some(kept), Some(image)) = (self.kept.as_deref_mut(), image.kept) {
             kept.next_order = image.next_order;
             if let Some(slots) = &mut kept.slots {
                 for (content, bytes) in image.payload {
-                    slots.put_at(Content(content), &bytes);
+                    fits &= slots.put_at(Content(content), &bytes, slots_max(&self.geometry));
                 }
             }
         }
@@ -123,16 +123,17 @@ impl Nand {
         true
     }
 
-    /// All is back; the host's bytes are where `payload` has them, if not in memory.
-    pub(crate) fn restored(&mut self, payload: Option<Box<dyn Payload>>) {
+    /// All is back; the host's bytes are where `payload` has them, if not in memory. `false`: they cannot be where they are
+    /// said to be.
+    pub(crate) fn restored(&mut self, payload: Option<Box<dyn Payload>>) -> bool {
         let unit_bytes = self.geometry.unit_bytes;
-        let Some(kept) = self.kept.as_deref_mut() else { return };
+        let Some(kept) = self.kept.as_deref_mut() else { return true };
         if let Some(payload) = payload {
             kept.slots = Some(Slots::outside(unit_bytes, payload));
         }
-        if let Some(slots) = &mut kept.slots {
-            slots.set_used(kept.contents.iter().flatten().flat_map(|contents| contents.iter().copied()));
-        }
+        let contents = kept.contents.iter().flatten().flat_map(|contents| contents.iter().copied());
+        let slots = kept.slots.as_mut();
+        slots.is_none_or(|slots| slots.set_used(contents, slots_max(&self.geometry)))
     }
 
     /// A block as it is.
@@ -204,6 +205,11 @@ impl Nand {
         }
         true
     }
+}
+
+/// More slots than this are never in use: each unit's, and what an erase under way may bring back.
+fn slots_max(geometry: &super::Geometry) -> u64 {
+    2 * u64::from(geometry.blocks) * u64::from(geometry.units_per_block())
 }
 
 impl Kept {

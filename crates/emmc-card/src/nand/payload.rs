@@ -108,10 +108,14 @@ impl Slots {
         self.is_outside
     }
 
-    /// All others are free.
-    pub(super) fn set_used(&mut self, contents: impl Iterator<Item = Content>) {
+    /// All others are free. `false`: two units have the same slot, or one has a slot that cannot be.
+    pub(super) fn set_used(&mut self, contents: impl Iterator<Item = Content>, slots_max: u64) -> bool {
         let mut used: Vec<u32> = contents.filter_map(Content::slot).collect();
         used.sort_unstable();
+        let is_twice = used.windows(2).any(|pair| pair[0] == pair[1]);
+        if is_twice || used.last().is_some_and(|last| u64::from(*last) >= slots_max) {
+            return false;
+        }
         self.next = used.last().map_or(0, |last| last + 1);
         self.free.clear();
         let mut expected = 0;
@@ -120,6 +124,7 @@ impl Slots {
             expected = slot + 1;
         }
         self.free.reverse();
+        true
     }
 
     /// Takes bytes in.
@@ -141,9 +146,14 @@ impl Slots {
         Content(slot + Content::FIRST)
     }
 
-    pub(super) fn put_at(&mut self, content: Content, bytes: &[u8]) {
-        if let Some(slot) = content.slot() {
-            self.payload.put(slot, bytes);
+    /// Puts a unit's bytes where they were. `false`: they are of another size, or the slot cannot be.
+    pub(super) fn put_at(&mut self, content: Content, bytes: &[u8], slots_max: u64) -> bool {
+        match content.slot().filter(|slot| u64::from(*slot) < slots_max && bytes.len() == self.zeros.len()) {
+            Some(slot) => {
+                self.payload.put(slot, bytes);
+                true
+            }
+            None => false,
         }
     }
 
@@ -259,7 +269,10 @@ mod tests {
     #[test]
     fn what_is_not_used_is_free() {
         let mut slots = Slots::in_memory(1);
-        slots.set_used([Content(2 + 3), Content::ZEROS, Content(2 + 1), Content::NONE].into_iter());
+        let used = [Content(2 + 3), Content::ZEROS, Content(2 + 1), Content::NONE];
+        assert!(slots.set_used(used.into_iter(), 4));
+        assert!(!Slots::in_memory(1).set_used(used.into_iter(), 3));
+        assert!(!Slots::in_memory(1).set_used([Content(7); 2].into_iter(), 99));
         let taken: Vec<u32> = (0..3).map(|_| slots.put(&[9]).0 - 2).collect();
         assert_eq!(taken, [0, 2, 4]);
         slots.release(&[Content(2 + 4), Content(2 + 1), Content(2 + 3)]);

@@ -1,6 +1,8 @@
 //! Each layer over a card in memory.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant as Wall;
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions};
@@ -9,7 +11,7 @@ use emmc_card::profile::shipped;
 use emmc_units::Instant;
 
 use super::{Fault, Faults, Kind, Stats, parse};
-use crate::block::{Block, BlockError, Request};
+use crate::block::{Block, BlockError, Export, Mapped, Request};
 use crate::served::{Served, ServedOptions};
 
 fn served() -> Arc<Served> {
@@ -59,12 +61,35 @@ fn what_was_asked_is_counted() {
     assert!(writes.latency_us.p50 > 100.0 && writes.latency_us.max >= writes.latency_us.p50, "{writes:?}");
 }
 
+/// Whatever is asked is done at the same instant.
+struct Fixed;
+
+impl Block for Fixed {
+    fn exports(&self) -> Vec<Export> {
+        Vec::new()
+    }
+
+    fn submit(&self, _: Area, _: Request<'_>) -> Result<Instant, BlockError> {
+        Ok(Instant(1_000))
+    }
+
+    fn mapped(&self, _: Area, _: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
+        Ok(Vec::new())
+    }
+
+    fn due(&self, _: Instant) -> Option<Wall> {
+        None
+    }
+}
+
 #[test]
 fn a_delay_comes_on_top() {
-    let plain = served();
-    let done = read(&*plain, 0).unwrap();
-    let delayed = parse("delay:read=5ms,write=1s", served()).unwrap();
-    assert_eq!(read(&*delayed, 0).unwrap().since(Instant::START).0 / 1_000_000, 5 + done.0 / 1_000_000);
+    let delayed = parse("delay:read=5ms,write=1s", Arc::new(Fixed)).unwrap();
+    assert_eq!(read(&*delayed, 0), Ok(Instant(5_001_000)));
+    assert_eq!(write(&*delayed, 0), Ok(Instant(1_000_001_000)));
+    assert_eq!(delayed.submit(Area::User, Request::Flush), Ok(Instant(1_000)));
+    let all = parse("delay:all=7us", delayed).unwrap();
+    assert_eq!(read(&*all, 0), Ok(Instant(5_008_000)));
 }
 
 #[test]

@@ -14,7 +14,8 @@ const MAGIC: &[u8; 16] = b"emmclab records\n";
 const HEADER_BYTES: usize = 24;
 /// Length and checksum.
 const FRAME_BYTES: usize = 8;
-const CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
+/// Of records, and of the state's image.
+pub(super) const CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
 
 /// A journal that is written.
 #[derive(Debug)]
