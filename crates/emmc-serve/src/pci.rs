@@ -73,11 +73,16 @@ impl Function {
     /// As after a bus reset; the card keeps its power and knows nothing of it.
     pub fn reset(&mut self) {
         self.config = ConfigSpace::new(self.identity);
+        self.abandon();
+        self.enhanced_strobe = [0; 4];
+    }
+
+    /// Whatever is under way is dropped without a word, and the registers of BAR 0 are as after reset: drivers run out of time.
+    pub fn abandon(&mut self) {
         self.sdhci.reset();
         if let Some(cqhci) = &mut self.cqhci {
             cqhci.reset();
         }
-        self.enhanced_strobe = [0; 4];
     }
 
     /// Software reads configuration space.

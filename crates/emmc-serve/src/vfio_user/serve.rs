@@ -74,9 +74,6 @@ enum Parted {
     Malformed(#[from] super::session::Malformed),
     #[error("its socket: {0}")]
     Socket(#[from] io::Error),
-    /// What the card did could not be kept: the guest must not be told that it was done.
-    #[error("the card: {0}")]
-    Store(#[from] BlockError),
 }
 
 /// Serves clients until `stop` is closed.
@@ -90,6 +87,7 @@ pub(super) fn run(listener: &Listener, stop: &UnixStream, served: &Served, optio
             incoming: Incoming::new(),
             session: Session::new(Function::new(options.identity)),
             served,
+            failed: None,
         };
         let parted = match client.serve(stop) {
             Err(parted) => parted,
@@ -128,6 +126,8 @@ struct Client<'a> {
     incoming: Incoming,
     session: Session,
     served: &'a Served,
+    /// Why the card could not be served, the last time.
+    failed: Option<BlockError>,
 }
 
 impl Client<'_> {
@@ -136,7 +136,7 @@ impl Client<'_> {
         self.socket.set_write_timeout(Some(SEND_TIMEOUT))?;
         loop {
             self.carry()?;
-            let due = self.catch_up()?;
+            let due = self.catch_up();
             match self.incoming.fill(&self.socket)? {
                 Filled::Some => {}
                 Filled::Closed => return Err(Parted::Closed),
@@ -153,11 +153,11 @@ impl Client<'_> {
     fn carry(&mut self) -> Result<(), Parted> {
         while let Some((message, fds)) = self.incoming.next()? {
             // Software sees what has come due before it looks.
-            self.catch_up()?;
+            self.catch_up();
             let now = self.served.now();
             self.session.receive(self.incoming.bytes(message), fds, now)?;
             if self.session.wants_service() {
-                self.service(now)?;
+                self.service(now);
             } else {
                 self.session.signal();
             }
@@ -171,29 +171,36 @@ impl Client<'_> {
     }
 
     /// Does what is due by itself; answers when to do so again.
-    fn catch_up(&mut self) -> Result<Option<Wall>, Parted> {
+    fn catch_up(&mut self) -> Option<Wall> {
         for _ in 0..STEPS_MAX {
-            let Some(at) = self.session.poll_timeout() else { return Ok(None) };
+            let Some(at) = self.session.poll_timeout() else { return None };
             // Where clients do not wait, the card's clock has jumped by now.
             if let Some(wall) = self.served.wall(at) {
                 if wall > Wall::now() + SLACK {
-                    return Ok(Some(wall));
+                    return Some(wall);
                 }
             }
             let was_up = self.session.interrupt();
-            self.service(at)?;
+            self.service(at);
             if !was_up && self.session.interrupt() {
                 self.served.count_answer(at);
             }
         }
-        Ok(Some(Wall::now()))
+        Some(Wall::now())
     }
 
     /// Services the function up to now, or to `at`, which may lie a little ahead.
-    fn service(&mut self, at: Instant) -> Result<(), Parted> {
+    fn service(&mut self, at: Instant) {
         let session = &mut self.session;
-        self.served.with_card(|card, now| session.service(card, now.max(at)))?;
+        let kept = self.served.with_card(|card, now| session.service(card, now.max(at)));
+        if let Err(error) = kept {
+            // The guest must not be told that it was done. It runs out of time instead; a client that is let go may take its
+            // whole machine with it.
+            self.session.abandon();
+            if self.failed.replace(error.clone()) != Some(error.clone()) {
+                eprintln!("vfio-user: the guest gets no answers any more: {error}");
+            }
+        }
         self.session.signal();
-        Ok(())
     }
 }

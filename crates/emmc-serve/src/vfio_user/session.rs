@@ -65,6 +65,11 @@ impl Session {
         self.function.service(card, &self.ram, now);
     }
 
+    /// What the last service did could not be kept: the guest is told nothing of it.
+    pub fn abandon(&mut self) {
+        self.function.abandon();
+    }
+
     /// Whether the function's interrupt is up.
     pub fn interrupt(&self) -> bool {
         self.function.interrupt()
