@@ -21,7 +21,7 @@ fill() {
     mkdir "$1"
     number=0
     while [ $number -lt "$2" ]; do
-        head -c $(((number * 7919 % 61 + 1) * 4096)) /dev/urandom >"$1/$number" || fail "writing $1/$number"
+        head -c $(((number * 7919 % 251 + 1) * 4096)) /dev/urandom >"$1/$number" || fail "writing $1/$number"
         number=$((number + 1))
     done
 }
@@ -38,17 +38,20 @@ for kind in ext4 f2fs; do
         ;;
     esac
     mount -t $kind -o nodiscard $card /mnt || { dmesg | tail; fail "mount $kind"; }
-    fill /mnt/kept 400
-    fill /mnt/gone 1200
+    fill /mnt/kept 40
+    fill /mnt/gone 160
     (cd /mnt && find kept gone -type f -exec sha256sum {} +) | sort >/tmp/sums
     sync
     rm -r /mnt/gone
     sync
     erase_arguments fstrim -v /mnt
     cat /tmp/traced
-    trimmed=$(sed 's/.*(\([0-9]*\) bytes.*/\1/' /tmp/traced)
-    [ "$trimmed" -gt 100000000 ] || fail "fstrim of $kind trimmed only $trimmed bytes"
-    expect "arguments of erase by fstrim on $kind" "$(cat /tmp/arguments)" '0x3 '
+    if [ $kind = ext4 ]; then
+        trimmed=$(sed 's/.*(\([0-9]*\) bytes.*/\1/' /tmp/traced)
+        [ "$trimmed" -gt 80000000 ] || fail "fstrim of $kind trimmed only $trimmed bytes"
+        expect "arguments of erase by fstrim on $kind" "$(cat /tmp/arguments)" '0x3 '
+    fi
+    # f2fs of this kernel leaves nothing to fstrim; what it does by itself is looked at below.
     umount /mnt || fail "umount $kind"
     $check $card >/tmp/checked 2>&1 || { cat /tmp/checked; fail "$kind is not clean"; }
 
@@ -65,7 +68,7 @@ done
 # A card that loses its power in an orderly way keeps everything.
 mkfs.ext4 -q -F $card || fail 'mkfs.ext4'
 mount -t ext4 $card /mnt || fail 'mount'
-fill /mnt/kept 100
+fill /mnt/kept 30
 (cd /mnt && sha256sum kept/*) >/tmp/sums
 umount /mnt || fail 'umount'
 power_cycle

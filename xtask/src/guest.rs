@@ -24,6 +24,9 @@ use crate::guest::machine::Show;
 use crate::guest::rig::BuildOptions;
 use crate::guest::server::{Controller, Emmclab};
 
+/// How often CI cuts power.
+const CI_CUTS: u32 = 200;
+
 /// Runs a command of `cargo xtask guest`; the exit status.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     match args {
@@ -35,8 +38,21 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     }
 }
 
+/// What CI runs: every guest script, and power cuts. Without QEMU it says so and leaves it out.
+pub(crate) fn ci() -> anyhow::Result<()> {
+    let rig = match rig::ready() {
+        Ok(rig) => rig,
+        Err(why) => {
+            println!("SKIPPED: the guest: {why:#}");
+            return Ok(());
+        }
+    };
+    ensure!(test::run(&[])? == 0, "guest tests failed");
+    cuts::run(&rig, &Emmclab::build()?, Extent { cuts: CI_CUTS, seed: 1, controller: Controller::Cqe }, Show::Nothing)
+}
+
 fn cuts(args: &[&str]) -> anyhow::Result<u8> {
-    let mut extent = Extent { cuts: 200, seed: 1, controller: Controller::Cqe };
+    let mut extent = Extent { cuts: CI_CUTS, seed: 1, controller: Controller::Cqe };
     let (mut rest, mut args) = (Vec::new(), args.iter());
     while let Some(&arg) = args.next() {
         match arg {

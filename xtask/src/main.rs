@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use crate::ci::Extent;
 
 const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...]
-                           | guest <build | run | test> [OPTION...]
+                           | guest <build | run | test | cuts> [OPTION...]
                            | sim [--workloads N] [--cuts N] [--seed N] | size>
   tidy   the rules of style that a program can check
   ci     everything that must hold before a change lands; --quick leaves out what takes minutes
