@@ -11,9 +11,8 @@ use crate::{fuzz, guest, metadata, sim, tidy};
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 20;
 
-/// How often the virtual card loses power. All of these keep every promise; the segment layer and the SLC front still break
-/// one in some of the lives beyond (`cargo xtask sim` shows them).
-const SIMULATED: [&str; 4] = ["--workloads", "3", "--cuts", "1500"];
+/// How often the virtual card loses power; `cargo xtask sim` alone does more.
+const SIMULATED: [&str; 4] = ["--workloads", "12", "--cuts", "30000"];
 
 /// Whether the oldest supported Rust is there, and what it must build.
 const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
