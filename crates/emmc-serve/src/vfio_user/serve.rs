@@ -173,7 +173,7 @@ impl Client<'_> {
     /// Does what is due by itself; answers when to do so again.
     fn catch_up(&mut self) -> Option<Wall> {
         for _ in 0..STEPS_MAX {
-            let Some(at) = self.session.poll_timeout() else { return None };
+            let at = self.session.poll_timeout()?;
             // Where clients do not wait, the card's clock has jumped by now.
             if let Some(wall) = self.served.wall(at) {
                 if wall > Wall::now() + SLACK {
