@@ -119,6 +119,14 @@ impl Frontier {
             && geometry.whole_word_lines(mode, self.page) != self.page
     }
 
+    /// Whether a physical unit lies here in a word line that is not whole.
+    pub(super) fn exposes(&self, nand: &Nand, slot: u32) -> bool {
+        let (geometry, mode) = (nand.geometry(), nand.block(self.block).mode);
+        self.splits_line(nand)
+            && geometry.block_of(slot) == self.block
+            && geometry.whole_word_lines(mode, geometry.page_of(slot) + 1) > self.page
+    }
+
     /// Whether the page must be programmed before another unit comes.
     pub(super) fn is_full(&self, nand: &Nand) -> bool {
         self.waiting.len() as u32 == nand.geometry().units_per_page

@@ -92,15 +92,18 @@ impl SegmentFtl {
         Ok(done)
     }
 
-    /// Empties the oldest shared log by merging every AU that has something in it.
+    /// Empties the oldest shared log by merging every AU that has something in it. So is one of which it has the copy before
+    /// one that may be torn by what comes behind it.
     pub(super) fn reclaim(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
         let Some(block) = self.shared.front().map(|front| front.block) else { return Ok(now) };
         loop {
             let geometry = nand.geometry();
             let waiting = self.shared.front().into_iter().flat_map(|front| front.current(nand, &self.map));
             let held = (geometry.first_unit(block, 0)..).zip(nand.spare(block)).map(|(slot, &unit)| (unit, slot));
-            let valid = |&(unit, slot): &(u32, u32)| unit != NO_UNIT && self.map.lookup(unit) == slot;
-            let Some((unit, _)) = held.chain(waiting).find(valid) else { break };
+            let needed = |&(unit, slot): &(u32, u32)| {
+                unit != NO_UNIT && (self.map.lookup(unit) == slot || self.is_exposed(nand, self.map.lookup(unit)))
+            };
+            let Some((unit, _)) = held.chain(waiting).find(needed) else { break };
             now = self.merge(nand, self.au_of(unit), now)?;
         }
         self.stats.collections += 1;

@@ -183,6 +183,12 @@ impl SegmentFtl {
         self.range(au, 0, self.per_block).filter(|&unit| self.map.lookup(unit) != NO_UNIT).collect()
     }
 
+    /// Whether a physical unit shares a word line with a page that is still to be programmed.
+    fn is_exposed(&self, nand: &Nand, slot: u32) -> bool {
+        let mut fronts = self.open.iter().map(|open| &open.log).chain(&self.shared);
+        slot != NO_UNIT && fronts.any(|front| front.exposes(nand, slot))
+    }
+
     /// The frontier in whose waiting page a physical unit is.
     fn waiting(&self, nand: &Nand, slot: u32) -> Option<&Frontier> {
         let logs = self.open.iter().map(|open| &open.log);
