@@ -2,9 +2,24 @@
 //!
 //! Absent on purpose: the access itself, which is the device's ([`crate::device::Device`]).
 
+use super::legal::Phase;
 use super::{Area, Card};
+use crate::device::{Bus, Device};
 
 impl Card {
+    /// The device, for who reaches it past the commands. While no host has begun to identify the card, its bus runs as the
+    /// profile says that a host has it run.
+    pub fn direct(&mut self) -> &mut Device {
+        if matches!(self.phase, Phase::PreIdle | Phase::Off) {
+            let controller = &self.device.profile().controller;
+            let (mode, hz) = (controller.bus(), controller.bus_clock_hz());
+            if self.device.bus().mode() != mode {
+                *self.device.bus_mut() = Bus::clocked(mode, hz);
+            }
+        }
+        &mut self.device
+    }
+
     /// Whether the host may not write all of these sectors: a write protection of the card, of the area, or of a group.
     pub fn is_write_protected(&self, area: Area, first: u64, sectors: u64) -> bool {
         self.is_area_protected(area) || self.features.protect.of(area, first, sectors).is_some()
@@ -23,5 +38,30 @@ impl Card {
     /// Whether it may work in the background of its own: BKOPS_EN's AUTO_EN. An SD card is not asked.
     pub fn works_when_idle(&self) -> bool {
         !self.is_emmc() || self.ext_csd_byte(163) & 2 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_units::Instant;
+
+    use super::*;
+    use crate::device::DeviceOptions;
+    use crate::nand::Keep;
+    use crate::profile::{BusMode, shipped};
+
+    #[test]
+    fn past_the_commands_the_bus_is_the_profiles_until_a_host_begins() {
+        let profile = shipped::named("generic-8g").expect("it is shipped");
+        let mode = profile.controller.bus();
+        let mut card = Card::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).expect("it is a card");
+        assert_eq!(card.direct().bus().mode(), mode);
+        assert_ne!(mode, BusMode::Legacy1);
+        assert_eq!(card.into_parts().0.bus().mode(), mode);
+        let profile = shipped::named("generic-8g").expect("it is shipped");
+        let mut card = Card::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).expect("it is a card");
+        card.handle_command(0, 0, Instant(1_000_000_000));
+        card.handle_command(1, 0x40ff_8080, Instant(1_001_000_000));
+        assert_eq!(card.direct().bus().mode(), BusMode::Legacy1);
     }
 }

@@ -149,7 +149,8 @@ impl Card {
     }
 
     /// Takes the device out, to work on it without commands.
-    pub fn into_parts(self) -> (Device, Rest) {
+    pub fn into_parts(mut self) -> (Device, Rest) {
+        self.direct();
         let state = CardState { is_powered: false, ..self.state_at(Instant::START) };
         (self.device, Rest(state))
     }

@@ -67,14 +67,14 @@ fn writable(card: &Card, area: Area, offset: u64, bytes: u64) -> Result<Run, Blo
 
 fn write(card: &mut Card, run: Run, data: &[u8], through: bool, now: Instant) -> Result<Instant, StorageError> {
     let flags = WriteFlags { reliable: false, force: through };
-    let device = card.device_mut();
+    let device = card.direct();
     Ok(device.write(run.area, run.lba, run.sectors as u32, flags, Some(data), now)?.done)
 }
 
 /// Zeros, by giving the sectors up where that makes them read so.
 fn zero(card: &mut Card, run: Run, through: bool, now: Instant) -> Result<Instant, StorageError> {
     if card.device().erased_byte() == 0 {
-        return Ok(card.device_mut().trim(run.area, run.lba, run.sectors, TrimKind::Trim, now)?.done);
+        return Ok(card.direct().trim(run.area, run.lba, run.sectors, TrimKind::Trim, now)?.done);
     }
     let (mut at, end, mut done) = (run.lba, run.lba + run.sectors, now);
     while at < end {
@@ -91,7 +91,7 @@ fn carry_out(card: &mut Card, area: Area, request: Request<'_>, now: Instant) ->
     let result = match request {
         Request::Read { offset, into } => {
             let run = run(card, area, offset, into.len() as u64)?;
-            let read = card.device_mut().read(area, run.lba, run.sectors as u32, Some(into), now);
+            let read = card.direct().read(area, run.lba, run.sectors as u32, Some(into), now);
             read.map(|done| done.done)
         }
         Request::Write { offset, data, through } => {
@@ -104,10 +104,10 @@ fn carry_out(card: &mut Card, area: Area, request: Request<'_>, now: Instant) ->
         }
         Request::Trim { offset, bytes } => {
             let run = writable(card, area, offset, bytes)?;
-            let trimmed = card.device_mut().trim(area, run.lba, run.sectors, TrimKind::Trim, now);
+            let trimmed = card.direct().trim(area, run.lba, run.sectors, TrimKind::Trim, now);
             trimmed.map(|done| done.done)
         }
-        Request::Flush => card.device_mut().flush(now).map(|done| done.done),
+        Request::Flush => card.direct().flush(now).map(|done| done.done),
     };
     result.map_err(|error| block_error(&error))
 }
