@@ -1,7 +1,7 @@
 //! Blocks with one bit a cell before another layer: small writes go to a log of them, and are folded later.
 //!
 //! The log is a queue of blocks. A unit's copy in the log is newer than the one in the layer behind, always; where it
-//! is not to be (a large write went past it, the unit was trimmed) a durable record voids it ([`voids`]). When few
+//! is not to be (a large write went past it, the unit was trimmed) a durable record voids it (`voids`). When few
 //! blocks are free, the host waits while the oldest one is folded: what is still valid in it goes to the layer behind,
 //! by logical unit, is flushed there, and only then is the block erased. What was overwritten in the log is never
 //! folded. The layer behind is told to forget a unit when its copy in the log is programmed, as a controller with one
