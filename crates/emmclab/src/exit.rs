@@ -83,6 +83,15 @@ fn first_paragraph(text: &str) -> String {
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
+/// An error and its causes; a cause that the one before tells already is not told again.
+fn one_line(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
+        "" => cause,
+        so_far if so_far.ends_with(&cause) => told,
+        so_far => format!("{so_far}: {cause}"),
+    })
+}
+
 /// Prints one line on standard error, and under `--json` one object, and says with which code to exit.
 pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     if let Some(io) = error.downcast_ref::<std::io::Error>() {
@@ -91,12 +100,24 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
             return Exit::Good.into();
         }
     }
-    output.error(&format!("{error:#}"));
+    output.error(&one_line(error));
     if error.is::<Refused>() {
         return Exit::Refused.into();
     }
     match error.downcast_ref::<SourceError>() {
         Some(SourceError::Unsupported { .. }) => Exit::Unknown.into(),
         _ => Exit::Unusable.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = std::io::Error::other("no room");
+        let error = anyhow::Error::new(cause).context("cannot listen: no room").context("serve");
+        assert_eq!(one_line(&error), "serve: cannot listen: no room");
     }
 }
