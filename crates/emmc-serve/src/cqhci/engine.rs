@@ -264,17 +264,11 @@ fn read_blocks(
     let mut left = blocks;
     while left > 0 {
         staging.clear();
-        let crossed = around.card.poll_blocks(left.min(CHUNK), staging, from);
-        let crossed = crossed.or_else(|| {
-            let block = around.card.poll_data(from)?;
-            staging.extend_from_slice(&block.bytes);
-            Some(block.at)
-        });
-        let Some(crossed) = crossed else {
+        let Some(crossed) = around.card.poll_blocks(left.min(CHUNK), staging, from) else {
             return Err((at + around.data_timeout, host::DATA_TIMEOUT));
         };
         at = at.max(crossed);
-        left = left.saturating_sub((staging.len() / 512).max(1) as u32);
+        left -= (staging.len() / 512) as u32;
         walk.scatter(around.memory, staging).map_err(|_| (at, host::ADMA))?;
     }
     Ok(at)
