@@ -1,9 +1,11 @@
-//! Quantities that cannot be mixed up: bytes, 512-byte sectors, sizes as a person writes them, simulated time.
+//! Quantities that cannot be mixed up: bytes, 512-byte sectors, sizes as a person writes them, simulated time; and chance that a seed repeats.
 
 mod bytes;
+mod chance;
 mod size;
 mod time;
 
 pub use bytes::{Bytes, SECTOR_BYTES, Sectors};
+pub use chance::{Rng, Scramble};
 pub use size::{Size, SizeError};
 pub use time::{Instant, Nanos};

@@ -4,12 +4,14 @@ pub mod fault;
 mod inside;
 pub mod job;
 mod pattern;
-mod rng;
 pub mod run;
+mod target;
 pub mod torture;
 pub mod trace;
 
+pub use emmc_units::Rng;
+
 pub use inside::{AreaSize, Inside};
 pub use job::{Job, JobError};
-pub use rng::Rng;
 pub use run::{BlockMap, Ended, Percentiles, PhaseResult, Progress, Run, RunError, RunResult, Series, WearBin};
+pub use target::SimTarget;

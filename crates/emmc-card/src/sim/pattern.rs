@@ -3,13 +3,13 @@
 //! A block is a request's worth of the range, counted from 0. Absent on purpose: sectors and areas (`run`).
 
 mod in_use;
-mod scramble;
 mod zipf;
+
+use emmc_units::Scramble;
 
 use super::Rng;
 use super::job::Pattern;
 pub(super) use in_use::InUse;
-pub(super) use scramble::Scramble;
 use zipf::Zipf;
 
 /// One more than the largest number that a draw can be.

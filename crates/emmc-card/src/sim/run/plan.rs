@@ -1,13 +1,13 @@
 //! A phase made concrete for the card at hand: sectors instead of shares, and a source of requests.
 
-use emmc_units::{Bytes, SECTOR_BYTES, Size};
+use emmc_units::{Bytes, SECTOR_BYTES, Scramble, Size};
 
 use super::latency::Kind;
 use crate::device::{Area, Device, WriteFlags};
 use crate::ftl::TrimKind;
 use crate::sim::Rng;
 use crate::sim::job::{Amount, Pattern, Replay, Target, Transfer, Trim};
-use crate::sim::pattern::{Blocks, Choice, Scramble, TWO_TO_64};
+use crate::sim::pattern::{Blocks, Choice, TWO_TO_64};
 use crate::sim::trace::TraceOp;
 
 /// More sectors than any run writes: there is no end.

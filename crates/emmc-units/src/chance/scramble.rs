@@ -8,7 +8,7 @@ const ROUNDS: u64 = 4;
 /// A Feistel network over the next even number of bits; results beyond the bound are sent through again until they fall
 /// inside (cycle walking), which keeps it one to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scramble {
+pub struct Scramble {
     bound: u64,
     half_bits: u32,
     seed: u64,
@@ -16,14 +16,14 @@ pub(crate) struct Scramble {
 
 impl Scramble {
     /// One of the numbers below `bound`.
-    pub(crate) fn new(bound: u64, seed: u64) -> Self {
+    pub fn new(bound: u64, seed: u64) -> Self {
         let bits = u64::BITS - bound.saturating_sub(1).leading_zeros();
         Self { bound, half_bits: bits.div_ceil(2).max(1), seed }
     }
 
     /// Where `number`, which is below the bound, goes.
     #[inline]
-    pub(crate) fn of(&self, number: u64) -> u64 {
+    pub fn of(&self, number: u64) -> u64 {
         let mut number = number;
         loop {
             number = self.once(number);

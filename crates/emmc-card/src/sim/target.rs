@@ -1,0 +1,240 @@
+//! A virtual card's user area as the target of a benchmark, in simulated time.
+//!
+//! Requests outstanding share the card as its queue allows: as many at once as it has slots, one where it has no command
+//! queue; the rest wait at the host. Absent on purpose: what the host itself costs (`emmc-host`).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetKind, TargetShape};
+use emmc_units::{Instant, Nanos, SECTOR_BYTES};
+
+use crate::device::{Area, Device, StorageError, WriteFlags};
+use crate::ftl::{FtlError, TrimKind};
+
+/// Most requests that a host may have outstanding, the default of Linux' block layer.
+const DEPTH_MAX: u32 = 256;
+
+/// A virtual card that is switched on and keeps no data, or keeps it and is written with zeros.
+#[derive(Debug)]
+pub struct SimTarget {
+    device: Device,
+    shape: TargetShape,
+    now: Instant,
+    /// Requests that the card works on at once.
+    slots: usize,
+    /// When the card's slots become free, for those that are taken.
+    taken: BinaryHeap<Reverse<Instant>>,
+    /// Requests outstanding, the one done first on top.
+    outstanding: BinaryHeap<Reverse<Outstanding>>,
+    /// How often something was handed over: breaks ties in the order of submission.
+    handed_over: u64,
+    payload: Vec<u8>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Outstanding {
+    done: Instant,
+    number: u64,
+    submitted: Instant,
+    request: BlockRequest,
+    error: Option<String>,
+}
+
+impl Ord for Outstanding {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.done, self.number).cmp(&(other.done, other.number))
+    }
+}
+
+impl PartialOrd for Outstanding {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl SimTarget {
+    /// A card whose time is `now`, under the name that the user called it by; with or without command queueing.
+    pub fn new(device: Device, name: &str, now: Instant, queueing: bool) -> Self {
+        let shape = TargetShape {
+            name: name.into(),
+            kind: TargetKind::Simulated,
+            size_bytes: device.sectors(Area::User) * SECTOR_BYTES,
+            sector_bytes: SECTOR_BYTES as u32,
+            depth_max: DEPTH_MAX,
+            can_trim: true,
+            engine: "simulated",
+        };
+        let slots = if queueing { usize::from(device.profile().controller.queue_depth).max(1) } else { 1 };
+        let (taken, outstanding) = (BinaryHeap::new(), BinaryHeap::new());
+        Self { device, shape, now, slots, taken, outstanding, handed_over: 0, payload: Vec::new() }
+    }
+
+    /// Whether more than one request is in the card at once.
+    pub fn queues(&self) -> bool {
+        self.slots > 1
+    }
+
+    /// The card, to be looked at.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The card, to be changed between requests.
+    pub fn device_mut(&mut self) -> &mut Device {
+        &mut self.device
+    }
+
+    /// The card back, and its time.
+    pub fn into_device(self) -> (Device, Instant) {
+        (self.device, self.now)
+    }
+
+    /// When the card can begin with what is handed over now.
+    fn start(&mut self) -> Instant {
+        let mut start = self.now;
+        while self.taken.peek().is_some_and(|Reverse(end)| *end <= start) {
+            self.taken.pop();
+        }
+        while self.taken.len() >= self.slots {
+            let Some(Reverse(end)) = self.taken.pop() else { break };
+            start = start.max(end);
+        }
+        start
+    }
+
+    fn hand_over(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
+        let (area, lba, sectors) = (Area::User, request.offset_bytes / SECTOR_BYTES, request.bytes / SECTOR_BYTES);
+        let flags = WriteFlags { reliable: false, force: request.through };
+        let keeps = self.device.keeps_data() && matches!(request.op, BlockOp::Read | BlockOp::Write);
+        if keeps {
+            self.payload.resize(request.bytes as usize, 0);
+        }
+        let payload = keeps.then_some(&mut self.payload[..]);
+        let done = match request.op {
+            BlockOp::Read => self.device.read(area, lba, sectors as u32, payload, now)?,
+            BlockOp::Write => self.device.write(area, lba, sectors as u32, flags, payload.as_deref(), now)?,
+            BlockOp::Trim => self.device.trim(area, lba, sectors, TrimKind::Discard, now)?,
+            BlockOp::Flush => self.device.flush(now)?,
+        };
+        Ok(done.done)
+    }
+
+    fn failed(&self, reason: impl ToString) -> TargetError {
+        TargetError::Failed { name: self.shape.name.clone(), reason: reason.to_string() }
+    }
+}
+
+impl BlockTarget for SimTarget {
+    fn shape(&self) -> &TargetShape {
+        &self.shape
+    }
+
+    fn now(&mut self) -> Instant {
+        self.now
+    }
+
+    fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError> {
+        self.shape.check(&request)?;
+        if self.outstanding.len() >= DEPTH_MAX as usize {
+            return Err(self.failed(format!("more than {DEPTH_MAX} requests outstanding")));
+        }
+        let (submitted, start) = (self.now, self.start());
+        let (done, error) = match self.hand_over(&request, start) {
+            Ok(done) => (done, None),
+            Err(StorageError::Ftl(FtlError::WornOut)) => {
+                return Err(TargetError::WornOut { name: self.shape.name.clone() });
+            }
+            Err(error @ StorageError::Ftl(FtlError::Uncorrectable { .. })) => (start, Some(error.to_string())),
+            Err(error) => return Err(self.failed(error)),
+        };
+        self.taken.push(Reverse(done));
+        let number = self.handed_over;
+        self.handed_over += 1;
+        self.outstanding.push(Reverse(Outstanding { done, number, submitted, request, error }));
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<BlockDone, TargetError> {
+        let Some(Reverse(first)) = self.outstanding.pop() else {
+            return Err(self.failed("nothing is outstanding"));
+        };
+        let Outstanding { done, submitted, request, error, .. } = first;
+        self.now = self.now.max(done);
+        Ok(BlockDone { request, submitted, done, error })
+    }
+
+    fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
+        let until = self.now + time;
+        let mut at = self.now;
+        while at < until {
+            match self.device.background(at) {
+                Ok(Some(done)) => at = done.max(at),
+                Ok(None) | Err(StorageError::Ftl(FtlError::WornOut)) => break,
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        self.now = until.max(at);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DeviceOptions;
+    use crate::nand::Keep;
+    use crate::profile::shipped;
+
+    fn target(profile: &str, queueing: bool) -> SimTarget {
+        let profile = shipped::named(profile).unwrap();
+        let device = Device::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).unwrap();
+        SimTarget::new(device, "sim:test", Instant::START, queueing)
+    }
+
+    fn request(op: BlockOp, offset_bytes: u64, bytes: u64, tag: u64) -> BlockRequest {
+        BlockRequest { op, offset_bytes, bytes, through: false, tag }
+    }
+
+    /// Reads 64 blocks, `depth` at a time; answers how long that took.
+    fn reads(target: &mut SimTarget, depth: u64) -> Nanos {
+        let began = target.now();
+        for tag in 0..64 {
+            if tag >= depth {
+                target.wait().unwrap();
+            }
+            target.submit(request(BlockOp::Read, tag * (1 << 20), 4096, tag)).unwrap();
+        }
+        while target.wait().is_ok() {}
+        target.now().since(began)
+    }
+
+    #[test]
+    fn a_queue_lets_flash_work_on_several() {
+        let [queued, one_by_one] = [true, false].map(|queueing| {
+            let mut target = target("odroid-64g", queueing);
+            for tag in 0..64 {
+                target.submit(request(BlockOp::Write, tag * (1 << 20), 4096, tag)).unwrap();
+                target.wait().unwrap();
+            }
+            target.submit(request(BlockOp::Flush, 0, 0, 0)).unwrap();
+            target.wait().unwrap();
+            (reads(&mut target, 1), reads(&mut target, 16))
+        });
+        // Flash times stray by some percent; without a queue that is all the difference.
+        let alike = |left: Nanos, right: Nanos| (left.0 as f64 / right.0 as f64 - 1.0).abs() < 0.02;
+        assert!(alike(queued.0, one_by_one.0) && alike(one_by_one.1, one_by_one.0), "{queued:?} {one_by_one:?}");
+        assert!(queued.1.0 * 3 < queued.0.0 * 2, "{} against {}", queued.1, queued.0);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let mut target = target("generic-8g", true);
+        let size = target.shape().size_bytes;
+        assert!(matches!(target.submit(request(BlockOp::Read, size, 512, 0)), Err(TargetError::Request { .. })));
+        assert!(matches!(target.wait(), Err(TargetError::Failed { .. })));
+        let before = target.now();
+        target.idle(Nanos::from_secs(3)).unwrap();
+        assert_eq!(target.now(), before + Nanos::from_secs(3));
+    }
+}
