@@ -1,0 +1,71 @@
+use serde::Serialize;
+
+use crate::{Bottleneck, CqEngine, Pipeline, platform};
+
+/// What command queueing brings on the Zynq, which has the engine in hardware.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QueueGain {
+    /// The workload.
+    pub workload: &'static str,
+    /// As printed, for random requests. Unit: percent.
+    pub printed: &'static str,
+    /// The gap between two transfers without the engine. Unit: microseconds.
+    pub gap_us: f64,
+    /// P_off / P_on - 1. Unit: percent.
+    pub computed_percent: f64,
+    /// The same if all of post passed in the gap, the most that it can be. Unit: percent.
+    pub most_percent: f64,
+    /// What sets the pace with the engine.
+    pub bottleneck_on: Bottleneck,
+    /// What sets the pace without it.
+    pub bottleneck_off: Bottleneck,
+    /// The gap's parts and where they are from.
+    pub gap_source: &'static str,
+}
+
+pub(super) fn queue_gains() -> Vec<QueueGain> {
+    let Some(zynq) = platform("zynq-zed") else { return Vec::new() };
+    let gain = |workload: &crate::MeasuredSpans| {
+        let pipeline = zynq.pipeline(workload);
+        let limits = pipeline.limits();
+        let off = Pipeline { engine: CqEngine::None, ..pipeline };
+        QueueGain {
+            workload: workload.name,
+            printed: "~10",
+            gap_us: pipeline.gap.as_micros_f64(),
+            computed_percent: limits.cq_gain_percent,
+            most_percent: limits.cq_gain_most_percent,
+            bottleneck_on: limits.bottleneck,
+            bottleneck_off: off.limits().bottleneck,
+            gap_source: zynq.gap_source,
+        }
+    };
+    zynq.workloads.iter().map(gain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_gain_about_ten_percent_and_writes_nothing() {
+        let gains = queue_gains();
+        let [read, write] = gains.as_slice() else { panic!("{gains:?}") };
+        assert!((9.0..11.0).contains(&read.computed_percent), "{read:?}");
+        assert!((23.0..23.2).contains(&read.most_percent), "{read:?}");
+        assert_eq!((read.bottleneck_on, read.bottleneck_off), (Bottleneck::SerialPre, Bottleneck::Device));
+        assert_eq!((write.computed_percent, write.most_percent), (0.0, 0.0));
+    }
+
+    #[test]
+    fn the_model_gains_what_the_closed_form_says() {
+        let zynq = platform("zynq-zed").unwrap();
+        for workload in zynq.workloads {
+            let pipeline = zynq.pipeline(workload);
+            let end = |engine| Pipeline { engine, ..pipeline }.simulate(10_000, 0).end.0 as f64;
+            let gain = end(CqEngine::None) / end(CqEngine::Hardware) - 1.0;
+            assert!((gain - pipeline.cq_gain()).abs() < 1e-3, "{}: {gain}", workload.name);
+        }
+    }
+}
