@@ -1,5 +1,7 @@
 //! The command line: one definition for parsing, help, completions and manual pages.
 
+#[cfg(feature = "bench")]
+mod bench;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "sim")]
@@ -7,6 +9,8 @@ mod sim;
 
 use std::path::PathBuf;
 
+#[cfg(feature = "bench")]
+pub(crate) use bench::BenchArgs;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Size;
@@ -14,7 +18,7 @@ use emmc_units::Size;
 pub(crate) use serve::{CtlOrder, ServeArgs, SimCtlArgs};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{
-    SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPowerCutArgs, SimProfilesArgs, SimRunArgs,
+    SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPipelineArgs, SimPowerCutArgs, SimProfilesArgs, SimRunArgs,
 };
 
 /// What is the eMMC or SD card in front of you, how is it configured, how long will it live, and what could be changed.
@@ -55,6 +59,9 @@ pub(crate) enum Command {
     Plan(PlanCommand),
     /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
     Study(StudyArgs),
+    /// Measure how fast a device, a file or a virtual card is, as the classic benchmarks do
+    #[cfg(feature = "bench")]
+    Bench(BenchArgs),
     /// Work with virtual cards, in simulated time
     #[cfg(feature = "sim")]
     #[command(subcommand)]
@@ -240,6 +247,8 @@ pub(crate) enum DocumentName {
     Check,
     PlanHwpart,
     Study,
+    #[cfg(feature = "bench")]
+    Bench,
     #[cfg(feature = "sim")]
     SimProfiles,
     #[cfg(feature = "sim")]
@@ -248,6 +257,8 @@ pub(crate) enum DocumentName {
     SimRun,
     #[cfg(feature = "sim")]
     SimInfo,
+    #[cfg(feature = "sim")]
+    SimPipeline,
     #[cfg(feature = "sim")]
     SimPowerCut,
     #[cfg(feature = "serve")]

@@ -32,6 +32,8 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(&args, &mut output),
         Command::Plan(PlanCommand::Hwpart(args)) => commands::plan::run(&args, &mut output),
         Command::Study(args) => commands::study::run(&args, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Bench(args) => commands::bench::run(&args, &mut output),
         #[cfg(feature = "sim")]
         Command::Sim(command) => commands::sim::run(&command, &mut output),
         #[cfg(feature = "serve")]

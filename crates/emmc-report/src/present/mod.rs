@@ -2,8 +2,12 @@
 //!
 //! Absent on purpose: any figure that the analysis did not compute.
 
+#[cfg(feature = "bench")]
+mod bench;
 mod capacity;
 mod health;
+#[cfg(feature = "sim")]
+mod pipeline;
 mod plan;
 mod registers;
 #[cfg(feature = "sim")]
@@ -14,8 +18,12 @@ mod vendor;
 use emmc_port::Origin;
 use emmc_regs::ext_csd::Anomaly;
 
+#[cfg(feature = "bench")]
+pub use bench::bench;
 pub use capacity::capacity;
 pub use health::{HealthParts, health_sections};
+#[cfg(feature = "sim")]
+pub use pipeline::pipeline;
 pub use plan::hwpart_plan;
 pub use registers::{comparison, field, registers};
 #[cfg(feature = "sim")]

@@ -1,5 +1,7 @@
 //! One file per verb: options in, one library call, a document out.
 
+#[cfg(feature = "bench")]
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod diff;
 pub(crate) mod health;

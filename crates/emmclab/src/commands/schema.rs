@@ -31,6 +31,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Check => enveloped::<CheckResult>(check::SCHEMA),
         DocumentName::PlanHwpart => enveloped::<HwPartPlan>(plan::SCHEMA),
         DocumentName::Study => enveloped::<Study>(study::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Bench => enveloped::<emmc_workload::BenchResult>(super::bench::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimProfiles => enveloped::<sim::profiles::ProfileList>(sim::profiles::SCHEMA),
         #[cfg(feature = "sim")]
@@ -39,6 +41,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::SimRun => enveloped::<sim::run::SimRun>(sim::run::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimInfo => enveloped::<emmc_card::sim::Inside>(sim::info::SCHEMA),
+        #[cfg(feature = "sim")]
+        DocumentName::SimPipeline => enveloped::<emmc_host::PipelineResult>(sim::pipeline::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimPowerCut => enveloped::<sim::power_cut::PowerCuts>(sim::power_cut::SCHEMA),
         #[cfg(feature = "serve")]

@@ -1,0 +1,101 @@
+//! What a bench has measured.
+
+use emmc_units::Bytes;
+use emmc_workload::{BenchResult, Measurement, Outcome, Pivot};
+
+use crate::{Align, Cell, Document, KeyValue, Table, Tone};
+
+/// The report of a bench.
+pub fn bench(result: &BenchResult) -> Document {
+    let outcome = &result.outcome;
+    let mut document = Document::new(format!("Bench {} of {}", outcome.suite, result.target));
+    document.subtitle = Some(outcome.about.clone());
+    let section = document.section("summary", "Summary");
+    section.push(vec![
+        KeyValue::new("target", format!("{}, {}", Bytes(result.size_bytes).rounded(), result.engine)),
+        KeyValue::new("written", Bytes(outcome.written_bytes).rounded())
+            .note(format!("{:.2} times its size", outcome.written_bytes as f64 / result.size_bytes.max(1) as f64)),
+        KeyValue::new("read", Bytes(outcome.read_bytes).rounded()),
+        KeyValue::new("time", format!("{:.2} s", outcome.time_s)),
+    ]);
+    for remark in &outcome.remarks {
+        section.note(Tone::Notice, remark.clone());
+    }
+    for pivot in &outcome.tables {
+        let section = document.section(pivot.table.clone(), pivot.table.clone());
+        section.push(pivot_table(outcome, pivot).caption(pivot.caption.clone()));
+    }
+    figures(outcome, &mut document);
+    document
+}
+
+fn figures(outcome: &Outcome, document: &mut Document) {
+    if outcome.figures.is_empty() {
+        return;
+    }
+    let rows: Vec<KeyValue> = outcome
+        .figures
+        .iter()
+        .map(|figure| {
+            let value = match (figure.value, &figure.interval) {
+                (None, _) => Cell::new("cannot tell", Tone::Muted),
+                (Some(value), None) => Cell::from(format!("{} {}", number(value), figure.unit)),
+                (Some(value), Some(interval)) => {
+                    let (low, high) = (number(interval.low), number(interval.high));
+                    Cell::from(format!("{} {} ({low} to {high})", number(value), figure.unit))
+                }
+            };
+            KeyValue::new(figure.name.clone(), value).note(figure.note.clone())
+        })
+        .collect();
+    document.section("figures", "Figures").push(rows);
+}
+
+/// Rows and columns in the order in which they were measured.
+fn pivot_table(outcome: &Outcome, pivot: &Pivot) -> Table {
+    let of_table = || outcome.measurements.iter().filter(|measurement| measurement.table == pivot.table);
+    let mut columns: Vec<&str> = Vec::new();
+    let mut rows: Vec<&str> = Vec::new();
+    for measurement in of_table() {
+        for (names, name) in [(&mut columns, &measurement.column), (&mut rows, &measurement.row)] {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+    }
+    let titles = std::iter::once((pivot.rows.as_str(), Align::Right));
+    let mut table = Table::new(titles.chain(columns.iter().map(|column| (*column, Align::Right))));
+    for row in rows {
+        let cell = |column: &&str| {
+            let found = of_table().find(|measurement| measurement.row == row && measurement.column == **column);
+            Cell::from(found.map_or(String::new(), |measurement| number(figure(measurement, &pivot.unit))))
+        };
+        table.row(std::iter::once(Cell::from(row)).chain(columns.iter().map(cell)));
+    }
+    table
+}
+
+/// The figure of a measurement in a unit that a table may ask for.
+fn figure(measurement: &Measurement, unit: &str) -> f64 {
+    let latency = [&measurement.read_us, &measurement.write_us, &measurement.trim_us].into_iter().flatten().next();
+    let mean_us = latency.map_or(0.0, |latency| latency.mean);
+    match unit {
+        "KiB/s" => measurement.mb_per_s * 1e6 / 1024.0,
+        "MiB/s" => measurement.mb_per_s * 1e6 / 1_048_576.0,
+        "IOPS" => measurement.iops,
+        "us" => mean_us,
+        "ms" => mean_us / 1e3,
+        _ => measurement.mb_per_s,
+    }
+}
+
+/// Three digits that count.
+fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}

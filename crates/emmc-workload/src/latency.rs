@@ -1,0 +1,208 @@
+//! How long requests took: a histogram that can be merged, and the stalls with where they fell.
+
+use emmc_units::Nanos;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Longer latencies count as an hour.
+const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+/// From how long on a request is a stall. Unit: milliseconds.
+const STALLS_MS: [u64; 3] = [100, 250, 1000];
+/// Stalls of which the place is kept: the longest.
+const PLACES_MAX: usize = 16;
+
+/// Latencies of one kind of request, three digits of each.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+    sum_ns: u128,
+    stalls: Stalls,
+}
+
+/// Requests that took long.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stalls {
+    /// Of more than 100 ms.
+    pub over_100_ms: u64,
+    /// Of more than 250 ms, an SD card's limit.
+    pub over_250_ms: u64,
+    /// Of more than a second.
+    pub over_1_s: u64,
+    /// The longest of them, longest first.
+    pub longest: Vec<Stall>,
+}
+
+/// A request that took long.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stall {
+    /// How long. Unit: milliseconds.
+    pub ms: f64,
+    /// Where on the target. Unit: bytes.
+    pub offset_bytes: u64,
+    /// Bytes that the stream had done by then.
+    pub after_bytes: u64,
+}
+
+/// Latencies at some ranks.
+///
+/// Unit: microseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Latency {
+    /// Requests.
+    pub count: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The shortest.
+    pub min: f64,
+    /// Half of them took no longer.
+    pub p50: f64,
+    /// 90 % took no longer.
+    pub p90: f64,
+    /// 95 % took no longer.
+    pub p95: f64,
+    /// 99 % took no longer.
+    pub p99: f64,
+    /// 99.9 % took no longer.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+    /// All of them, so that results can be merged.
+    pub histogram: Vec<Bucket>,
+}
+
+/// Requests that took about the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bucket {
+    /// How long they took, to three digits. Unit: nanoseconds.
+    pub ns: u64,
+    /// Requests.
+    pub count: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
+        Self { histogram, sum_ns: 0, stalls: Stalls::default() }
+    }
+}
+
+impl Latencies {
+    /// Counts a request.
+    #[inline]
+    pub fn record(&mut self, latency: Nanos, offset_bytes: u64, after_bytes: u64) {
+        self.histogram.saturating_record(latency.0);
+        self.sum_ns += u128::from(latency.0);
+        if latency.0 > STALLS_MS[0] * 1_000_000 {
+            self.stalls.add(Stall { ms: latency.0 as f64 / 1e6, offset_bytes, after_bytes });
+        }
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.histogram.is_empty()
+    }
+
+    /// The stalls.
+    pub fn stalls(&self) -> &Stalls {
+        &self.stalls
+    }
+
+    /// The ranks; nothing where nothing was counted.
+    pub fn latency(&self) -> Option<Latency> {
+        if self.is_empty() {
+            return None;
+        }
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        let at = |quantile| micros(self.histogram.value_at_quantile(quantile));
+        Some(Latency {
+            count: self.histogram.len(),
+            mean: self.sum_ns as f64 / self.histogram.len() as f64 / 1e3,
+            min: micros(self.histogram.min()),
+            p50: at(0.5),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: micros(self.histogram.max()),
+            histogram: self
+                .histogram
+                .iter_recorded()
+                .map(|value| Bucket { ns: value.value_iterated_to(), count: value.count_since_last_iteration() })
+                .collect(),
+        })
+    }
+}
+
+impl Stalls {
+    fn add(&mut self, stall: Stall) {
+        let limits = STALLS_MS.map(|limit| stall.ms > limit as f64);
+        let counts = [&mut self.over_100_ms, &mut self.over_250_ms, &mut self.over_1_s];
+        for (count, over) in counts.into_iter().zip(limits) {
+            *count += u64::from(over);
+        }
+        let place = self.longest.partition_point(|other| other.ms >= stall.ms);
+        self.longest.insert(place, stall);
+        self.longest.truncate(PLACES_MAX);
+    }
+
+    /// Takes over another's.
+    pub(crate) fn join(&mut self, other: &Self) {
+        self.over_100_ms += other.over_100_ms;
+        self.over_250_ms += other.over_250_ms;
+        self.over_1_s += other.over_1_s;
+        self.longest.extend(&other.longest);
+        self.longest.sort_by(|left, right| right.ms.total_cmp(&left.ms));
+        self.longest.truncate(PLACES_MAX);
+    }
+}
+
+impl Latency {
+    /// The two taken together.
+    pub fn merged(&self, other: &Self) -> Self {
+        let mut latencies = Latencies::default();
+        for latency in [self, other] {
+            for bucket in &latency.histogram {
+                latencies.histogram.saturating_record_n(bucket.ns, bucket.count);
+            }
+            latencies.sum_ns += (latency.mean * 1e3 * latency.count as f64) as u128;
+        }
+        latencies.latency().unwrap_or_else(|| self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_within_a_thousandth_and_merge() {
+        let [mut low, mut high] = [Latencies::default(), Latencies::default()];
+        for micros in 1..=5_000 {
+            low.record(Nanos::from_micros(micros), 0, 0);
+            high.record(Nanos::from_micros(5_000 + micros), 0, 0);
+        }
+        let merged = low.latency().unwrap().merged(&high.latency().unwrap());
+        assert_eq!(merged.count, 10_000);
+        for (found, expected) in
+            [(merged.p50, 5e3), (merged.p99, 9.9e3), (merged.max, 1e4), (merged.mean, 5000.5), (merged.min, 1.0)]
+        {
+            assert!((found / expected - 1.0).abs() < 2e-3, "{found} against {expected}");
+        }
+    }
+
+    #[test]
+    fn stalls_keep_their_places_longest_first() {
+        let mut latencies = Latencies::default();
+        for ms in [50, 120, 300, 2_000, 260] {
+            latencies.record(Nanos::from_millis(ms), ms * 512, ms);
+        }
+        let stalls = latencies.stalls();
+        assert_eq!((stalls.over_100_ms, stalls.over_250_ms, stalls.over_1_s), (4, 3, 1));
+        let places: Vec<u64> = stalls.longest.iter().map(|stall| stall.offset_bytes / 512).collect();
+        assert_eq!(places, [2_000, 300, 260, 120]);
+    }
+}

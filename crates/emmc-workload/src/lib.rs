@@ -1,0 +1,24 @@
+//! I/O patterns, the classic suites, and what is measured.
+//!
+//! Everything works on a [`BlockTarget`](emmc_port::BlockTarget), which owns the clock: the same suite runs against a device
+//! in real time and against a virtual card in simulated time. Absent on purpose: system calls (`emmc-linux`), files, the
+//! virtual card itself (`emmc-card`), presentation (`emmc-report`).
+
+mod interval;
+mod latency;
+mod marks;
+mod measurement;
+mod order;
+mod result;
+mod stream;
+mod suite;
+mod watch;
+
+pub use interval::Interval;
+pub use latency::{Bucket, Latencies, Latency, Stall, Stalls};
+pub use measurement::{Measured, Measurement};
+pub use order::{Order, Positions};
+pub use result::{BenchResult, Figure, Outcome, Pivot};
+pub use stream::{BenchError, FlushAt, Limit, Mix, Stream, drive};
+pub use suite::{Bench, Cost, Options, Suite, named, suites};
+pub use watch::{Progress, Unwatched, Watch};

@@ -1,0 +1,61 @@
+//! When how much was done: a bounded number of equal batches over a stream of any length.
+
+use emmc_units::{Instant, Nanos};
+
+/// Twice as many batches as are kept at least.
+const BATCHES_MAX: usize = 128;
+
+/// Batches of equally many requests, and how long each took.
+#[derive(Clone, Debug)]
+pub(crate) struct Marks {
+    /// Requests of a batch.
+    batch: u64,
+    in_batch: u64,
+    last: Instant,
+    times: Vec<Nanos>,
+}
+
+impl Marks {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { batch: 1, in_batch: 0, last: now, times: Vec::with_capacity(BATCHES_MAX) }
+    }
+
+    /// A request was done at `now`.
+    #[inline]
+    pub(crate) fn done(&mut self, now: Instant) {
+        self.in_batch += 1;
+        if self.in_batch == self.batch {
+            self.close(now);
+        }
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.times.push(now.since(self.last));
+        (self.last, self.in_batch) = (now, 0);
+        if self.times.len() == BATCHES_MAX {
+            self.times = self.times.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
+            self.batch *= 2;
+        }
+    }
+
+    /// Seconds of every whole batch, in order, and the requests of one.
+    pub(crate) fn batches(&self) -> (Vec<f64>, u64) {
+        (self.times.iter().map(|time| time.as_secs_f64()).collect(), self.batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_stay_few_and_lose_nothing() {
+        let mut marks = Marks::new(Instant(0));
+        for request in 1..=100_000u64 {
+            marks.done(Instant(request * 1_000));
+        }
+        let (times, batch) = marks.batches();
+        assert!((64..128).contains(&times.len()), "{}", times.len());
+        assert!(times.iter().all(|time| (time - batch as f64 * 1e-6).abs() < 1e-12));
+    }
+}

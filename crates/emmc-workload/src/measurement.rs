@@ -1,0 +1,233 @@
+//! What came of a stream.
+
+use emmc_port::{BlockDone, BlockOp};
+use emmc_units::{Instant, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::interval::Interval;
+use crate::latency::{Latencies, Latency, Stalls};
+use crate::marks::Marks;
+use crate::order::Order;
+use crate::stream::{Mix, Stream};
+
+/// What came of a stream, as it was counted.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The stream.
+    pub stream: Stream,
+    /// When it began.
+    pub began: Instant,
+    /// When it was over, flushes included.
+    pub ended: Instant,
+    /// Requests done, without flushes.
+    pub requests: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Bytes trimmed.
+    pub trimmed_bytes: u64,
+    /// Requests that failed alone.
+    pub errors: u64,
+    /// Time in flushes.
+    pub flush: Nanos,
+    /// Of reads, of writes, of trims, of flushes.
+    latencies: [Latencies; 4],
+    marks: Marks,
+}
+
+/// What came of a stream, as it is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Measurement {
+    /// Which table of the suite it belongs to, if it belongs to one.
+    pub table: String,
+    /// Its row, e.g. `4` KiB.
+    pub row: String,
+    /// Its column, e.g. `random write`.
+    pub column: String,
+    /// `read`, `write`, `trim` or `mixed`.
+    pub op: String,
+    /// In which order, e.g. `sequential`.
+    pub order: String,
+    /// Unit: bytes.
+    pub block_bytes: u64,
+    /// Requests outstanding.
+    pub queue_depth: u32,
+    /// Requests done.
+    pub requests: u64,
+    /// Bytes read, written and trimmed.
+    pub bytes: u64,
+    /// How long it took, flushes included. Unit: seconds.
+    pub time_s: f64,
+    /// Of that in flushes. Unit: seconds.
+    pub flush_s: f64,
+    /// Unit: MB (10^6 bytes) a second.
+    pub mb_per_s: f64,
+    /// Where the true speed is in 95 of 100 cases; nothing where there were too few requests to tell. Flushes at the end
+    /// have no part in it. Unit: MB a second.
+    pub mb_per_s_interval: Option<Interval>,
+    /// Requests a second.
+    pub iops: f64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// How long reads took.
+    pub read_us: Option<Latency>,
+    /// How long writes took.
+    pub write_us: Option<Latency>,
+    /// How long trims took.
+    pub trim_us: Option<Latency>,
+    /// How long flushes took.
+    pub flush_us: Option<Latency>,
+    /// Requests that took long.
+    pub stalls: Stalls,
+}
+
+impl Measured {
+    pub(crate) fn new(stream: &Stream, began: Instant) -> Self {
+        Self {
+            stream: *stream,
+            began,
+            ended: began,
+            requests: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            trimmed_bytes: 0,
+            errors: 0,
+            flush: Nanos::ZERO,
+            latencies: Default::default(),
+            marks: Marks::new(began),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn note(&mut self, done: &BlockDone) {
+        let (request, latency) = (&done.request, done.latency());
+        let after = self.bytes();
+        let kind = match request.op {
+            BlockOp::Read => {
+                self.read_bytes += request.bytes;
+                0
+            }
+            BlockOp::Write => {
+                self.written_bytes += request.bytes;
+                1
+            }
+            BlockOp::Trim => {
+                self.trimmed_bytes += request.bytes;
+                2
+            }
+            BlockOp::Flush => {
+                self.flush += latency;
+                3
+            }
+        };
+        self.latencies[kind].record(latency, request.offset_bytes, after);
+        self.errors += u64::from(done.error.is_some());
+        if kind != 3 {
+            self.requests += 1;
+            self.marks.done(done.done);
+        }
+    }
+
+    /// Bytes read, written and trimmed.
+    pub fn bytes(&self) -> u64 {
+        self.read_bytes + self.written_bytes + self.trimmed_bytes
+    }
+
+    /// How long it took, flushes included.
+    pub fn time(&self) -> Nanos {
+        self.ended.since(self.began)
+    }
+
+    /// Bytes a second, flushes included; 0 where no time passed.
+    pub fn bytes_per_s(&self) -> f64 {
+        per_s(self.bytes() as f64, self.time())
+    }
+
+    /// Latencies of one kind.
+    pub fn latencies(&self, op: BlockOp) -> &Latencies {
+        let kind = match op {
+            BlockOp::Read => 0,
+            BlockOp::Write => 1,
+            BlockOp::Trim => 2,
+            BlockOp::Flush => 3,
+        };
+        &self.latencies[kind]
+    }
+
+    /// Speeds of equally long batches, in order, without the flush at the end. Unit: bytes a second.
+    pub fn batch_speeds(&self) -> Vec<f64> {
+        let (times, batch) = self.marks.batches();
+        let bytes = (batch * self.stream.block_bytes) as f64;
+        times.iter().map(|time| if *time > 0.0 { bytes / time } else { 0.0 }).collect()
+    }
+
+    /// As it is told, at a place in a table.
+    pub fn told(&self, table: &str, row: &str, column: &str) -> Measurement {
+        let time = self.time();
+        let [read_us, write_us, trim_us, flush_us] = self.latencies.each_ref().map(Latencies::latency);
+        Measurement {
+            table: table.into(),
+            row: row.into(),
+            column: column.into(),
+            op: op_name(&self.stream.mix).into(),
+            order: order_name(self.stream.order).into(),
+            block_bytes: self.stream.block_bytes,
+            queue_depth: self.stream.depth,
+            requests: self.requests,
+            bytes: self.bytes(),
+            time_s: time.as_secs_f64(),
+            flush_s: self.flush.as_secs_f64(),
+            mb_per_s: self.bytes_per_s() / 1e6,
+            mb_per_s_interval: self.interval(),
+            iops: per_s(self.requests as f64, time),
+            errors: self.errors,
+            read_us,
+            write_us,
+            trim_us,
+            flush_us,
+            stalls: self.stalls(),
+        }
+    }
+
+    /// Batches are of equal size, so what scatters is their time; its mean turned over is the speed.
+    fn interval(&self) -> Option<Interval> {
+        let (times, batch) = self.marks.batches();
+        let time = Interval::of_batches(&times).filter(|time| time.low > 0.0)?;
+        let megabytes = (batch * self.stream.block_bytes) as f64 / 1e6;
+        Some(Interval { low: megabytes / time.high, high: megabytes / time.low })
+    }
+
+    fn stalls(&self) -> Stalls {
+        let mut all = Stalls::default();
+        for stalls in self.latencies.iter().map(Latencies::stalls) {
+            all.join(stalls);
+        }
+        all
+    }
+}
+
+fn per_s(amount: f64, time: Nanos) -> f64 {
+    if time == Nanos::ZERO { 0.0 } else { amount / time.as_secs_f64() }
+}
+
+fn op_name(mix: &Mix) -> &'static str {
+    match mix {
+        Mix::Only(BlockOp::Read) => "read",
+        Mix::Only(BlockOp::Write) => "write",
+        Mix::Only(BlockOp::Trim) => "trim",
+        Mix::Only(BlockOp::Flush) => "flush",
+        Mix::Reads { .. } => "mixed",
+    }
+}
+
+fn order_name(order: Order) -> &'static str {
+    match order {
+        Order::Sequential => "sequential",
+        Order::Backward => "backward",
+        Order::Shuffled => "shuffled",
+        Order::Random => "random",
+        Order::Strided { .. } => "strided",
+    }
+}

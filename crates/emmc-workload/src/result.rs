@@ -1,0 +1,88 @@
+//! What a bench has to tell, as it is written out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::interval::Interval;
+use crate::measurement::Measurement;
+
+/// What came of a suite.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Outcome {
+    /// The suite.
+    pub suite: String,
+    /// What it measures.
+    pub about: String,
+    /// How long it took in the target's time. Unit: seconds.
+    pub time_s: f64,
+    /// Unit: bytes.
+    pub written_bytes: u64,
+    /// Unit: bytes.
+    pub read_bytes: u64,
+    /// Unit: bytes.
+    pub trimmed_bytes: u64,
+    /// How the measurements are laid out.
+    pub tables: Vec<Pivot>,
+    /// Every measurement.
+    pub measurements: Vec<Measurement>,
+    /// What else was found out.
+    pub figures: Vec<Figure>,
+    /// What is to be known about them.
+    pub remarks: Vec<String>,
+}
+
+/// A table of measurements: rows and columns as [`Measurement::row`] and [`Measurement::column`] name them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pivot {
+    /// Which measurements: their `table`.
+    pub table: String,
+    /// The heading of the rows, e.g. `record KiB`.
+    pub rows: String,
+    /// Which figure is shown: `KiB/s`, `MB/s`, `MiB/s`, `IOPS`, `ms` or `us`.
+    pub unit: String,
+    /// What is to be seen.
+    pub caption: String,
+}
+
+/// A figure that a suite has found out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Figure {
+    /// What it is.
+    pub name: String,
+    /// Its value; nothing where it could not be told.
+    pub value: Option<f64>,
+    /// Its unit; empty for a plain number.
+    pub unit: String,
+    /// Where the true value is in 95 of 100 cases, if that can be told.
+    pub interval: Option<Interval>,
+    /// How it was found, or why not.
+    pub note: String,
+}
+
+/// What `bench` tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BenchResult {
+    /// What was measured, as the user called it.
+    pub target: String,
+    /// `device`, `file` or `simulated`.
+    pub target_kind: emmc_port::TargetKind,
+    /// Unit: bytes.
+    pub size_bytes: u64,
+    /// How requests were handed over.
+    pub engine: String,
+    /// For everything left to chance.
+    pub seed: u64,
+    /// What came of the suite.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+impl Figure {
+    /// A figure without an interval.
+    pub fn new(name: impl Into<String>, value: impl Into<Option<f64>>, unit: &str, note: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into(), unit: unit.into(), interval: None, note: note.into() }
+    }
+}

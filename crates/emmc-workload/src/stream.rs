@@ -1,0 +1,248 @@
+//! A stream of requests of one size, and the loop that drives a target with it.
+
+use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError};
+use emmc_units::{Nanos, Rng};
+
+use crate::measurement::Measured;
+use crate::order::{Order, Positions};
+use crate::watch::{Progress, Watch};
+
+/// Requests between two looks at whether to go on.
+const WATCH_EVERY: u64 = 256;
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+
+/// What the requests of a stream do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mix {
+    /// All the same.
+    Only(BlockOp),
+    /// Reads by chance, else writes.
+    Reads {
+        /// Share of reads, 0 to 1.
+        share: f64,
+    },
+}
+
+/// When a stream ends: at whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Unit: bytes.
+    pub bytes: u64,
+    /// The target's time.
+    pub time: Option<Nanos>,
+}
+
+/// When a stream flushes; the time of it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushAt {
+    /// Never.
+    Never,
+    /// Once, after the last request: `fsync` at the end.
+    End,
+    /// After every so many requests, and after the last.
+    Every(u64),
+}
+
+/// Requests of one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stream {
+    /// What they do.
+    pub mix: Mix,
+    /// In which order they go over the range.
+    pub order: Order,
+    /// Where the range begins. Unit: bytes.
+    pub from_bytes: u64,
+    /// Where it ends. Unit: bytes.
+    pub to_bytes: u64,
+    /// Unit: bytes.
+    pub block_bytes: u64,
+    /// Requests outstanding.
+    pub depth: u32,
+    /// Each write is done when a power cut leaves it.
+    pub through: bool,
+    /// When it ends.
+    pub limit: Limit,
+    /// When it flushes.
+    pub flush: FlushAt,
+    /// For everything left to chance.
+    pub seed: u64,
+}
+
+/// Why a bench cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BenchError {
+    /// The target cannot.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The target does not fit what is to be measured.
+    #[error("{suite}: {what}")]
+    Misfit {
+        /// The suite.
+        suite: &'static str,
+        /// What does not fit, with what was found and what is needed.
+        what: String,
+    },
+    /// Who watches has stopped it.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl Stream {
+    /// One pass over a range, one request at a time.
+    pub fn pass(op: BlockOp, order: Order, from_bytes: u64, to_bytes: u64, block_bytes: u64) -> Self {
+        Self {
+            mix: Mix::Only(op),
+            order,
+            from_bytes,
+            to_bytes,
+            block_bytes,
+            depth: 1,
+            through: false,
+            limit: Limit { bytes: (to_bytes - from_bytes) / block_bytes * block_bytes, time: None },
+            flush: FlushAt::Never,
+            seed: 1,
+        }
+    }
+
+    fn check(&self, target: &dyn BlockTarget) -> Result<(), BenchError> {
+        let shape = target.shape();
+        let misfit = |what| Err(BenchError::Misfit { suite: "stream", what });
+        if self.block_bytes == 0 || self.from_bytes.saturating_add(self.block_bytes) > self.to_bytes {
+            let Self { block_bytes, from_bytes, to_bytes, .. } = self;
+            return misfit(format!("requests of {block_bytes} bytes do not fit into bytes {from_bytes} to {to_bytes}"));
+        }
+        if self.to_bytes > shape.size_bytes {
+            let (name, size) = (&shape.name, shape.size_bytes);
+            return misfit(format!("the range ends at byte {}; {name} has {size}", self.to_bytes));
+        }
+        if self.depth == 0 || self.depth > shape.depth_max {
+            let (name, most) = (&shape.name, shape.depth_max);
+            return misfit(format!("queue depth {}; {name} takes 1 to {most} requests", self.depth));
+        }
+        Ok(())
+    }
+}
+
+/// Drives a target with a stream; `step` is what the watcher is told of.
+///
+/// Errors: a stream that does not fit the target, a target that cannot go on, a watcher that stops it. A request that
+/// fails alone (an uncorrectable read) is counted.
+pub fn drive(
+    target: &mut dyn BlockTarget,
+    stream: &Stream,
+    step: Progress<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Measured, BenchError> {
+    stream.check(target)?;
+    let began = target.now();
+    let mut driver = Driver {
+        positions: Positions::new(
+            stream.order,
+            (stream.to_bytes - stream.from_bytes) / stream.block_bytes,
+            stream.seed,
+        ),
+        rng: Rng::new(!stream.seed),
+        measured: Measured::new(stream, began),
+        stream,
+        handed_bytes: 0,
+        handed: 0,
+        outstanding: 0,
+    };
+    driver.run(target, step, watch)?;
+    driver.measured.ended = target.now();
+    Ok(driver.measured)
+}
+
+struct Driver<'a> {
+    stream: &'a Stream,
+    positions: Positions,
+    rng: Rng,
+    measured: Measured,
+    handed_bytes: u64,
+    handed: u64,
+    outstanding: u32,
+}
+
+impl Driver<'_> {
+    fn run(
+        &mut self,
+        target: &mut dyn BlockTarget,
+        step: Progress<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<(), BenchError> {
+        let mut running = true;
+        while running || self.outstanding > 0 {
+            while running && self.outstanding < self.stream.depth {
+                self.hand_over(target)?;
+                running = self.goes_on(target, step, watch)?;
+            }
+            let done = target.wait()?;
+            self.outstanding -= 1;
+            self.measured.note(&done);
+            if let FlushAt::Every(requests) = self.stream.flush {
+                if self.measured.requests % requests.max(1) == 0 && self.outstanding == 0 {
+                    self.flush(target)?;
+                }
+            }
+        }
+        match self.stream.flush {
+            FlushAt::Never => Ok(()),
+            FlushAt::End => self.flush(target),
+            FlushAt::Every(requests) if self.measured.requests % requests.max(1) == 0 => Ok(()),
+            FlushAt::Every(_) => self.flush(target),
+        }
+    }
+
+    #[inline]
+    fn hand_over(&mut self, target: &mut dyn BlockTarget) -> Result<(), BenchError> {
+        let stream = self.stream;
+        let op = match stream.mix {
+            Mix::Only(op) => op,
+            Mix::Reads { share } if self.rng.next_u64() < (share * TWO_TO_64) as u64 => BlockOp::Read,
+            Mix::Reads { .. } => BlockOp::Write,
+        };
+        let offset_bytes = stream.from_bytes + self.positions.take() * stream.block_bytes;
+        let (bytes, through) = (stream.block_bytes, stream.through && op == BlockOp::Write);
+        target.submit(BlockRequest { op, offset_bytes, bytes, through, tag: self.handed })?;
+        self.outstanding += 1;
+        self.handed += 1;
+        self.handed_bytes += bytes;
+        Ok(())
+    }
+
+    /// Whether another request is to be made.
+    #[inline]
+    fn goes_on(
+        &mut self,
+        target: &mut dyn BlockTarget,
+        step: Progress<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<bool, BenchError> {
+        let limit = &self.stream.limit;
+        if self.handed % WATCH_EVERY == 0 {
+            let share = self.handed_bytes as f64 / limit.bytes.max(1) as f64;
+            let share = match limit.time {
+                Some(time) => share.max(target.now().since(self.measured.began).0 as f64 / time.0.max(1) as f64),
+                None => share,
+            };
+            if !watch.progress(Progress { done_share: share.min(1.0), ..step }) {
+                return Err(BenchError::Stopped);
+            }
+        }
+        let over = limit.time.is_some_and(|time| target.now().since(self.measured.began) >= time);
+        Ok(!over && self.handed_bytes.saturating_add(self.stream.block_bytes) <= limit.bytes)
+    }
+
+    fn flush(&mut self, target: &mut dyn BlockTarget) -> Result<(), BenchError> {
+        target.submit(BlockRequest {
+            op: BlockOp::Flush,
+            offset_bytes: 0,
+            bytes: 0,
+            through: false,
+            tag: self.handed,
+        })?;
+        let done: BlockDone = target.wait()?;
+        self.measured.note(&done);
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! A progress bar, once a bench takes longer than a second of real time.
+
+use std::time::{Duration, Instant};
+
+use emmc_workload::{Progress, Watch};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Watches a bench and shows how far it is.
+pub(super) struct Bar {
+    begun: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Default for Bar {
+    fn default() -> Self {
+        Self { begun: Instant::now(), bar: None }
+    }
+}
+
+impl Bar {
+    /// Takes the bar off the screen.
+    pub(super) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Watch for Bar {
+    fn progress(&mut self, progress: Progress<'_>) -> bool {
+        if self.bar.is_none() && self.begun.elapsed() > Duration::from_secs(1) {
+            self.bar = Some(new_bar());
+        }
+        if let Some(bar) = &self.bar {
+            let (number, steps) = (progress.number, progress.steps);
+            if steps > 0 {
+                let done = (f64::from(number) - 1.0 + progress.done_share) / f64::from(steps);
+                bar.set_position((done.min(1.0) * 1000.0) as u64);
+                bar.set_message(format!("{number}/{steps} {}", progress.step));
+            } else {
+                bar.set_message(format!("{number} {}", progress.step));
+            }
+        }
+        true
+    }
+}
+
+fn new_bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(8));
+    // The template is a constant that is known to be good.
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {msg}  {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
