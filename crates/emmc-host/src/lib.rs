@@ -3,8 +3,7 @@
 //! A request passes three stages: *pre* (system call, file system, block layer and driver, on a core), *hardware* (the card, one
 //! transfer at a time) and *post* (interrupt, completion, wake-up and copy, on a core). [`Pipeline`] says how the stages are
 //! shared; [`Pipeline::limits`] and [`Pipeline::makespan`] are closed forms with their derivation; [`Pipeline::simulate`] is the
-//! discrete-event model that holds them to account. [`system`] puts a workload above the stages: page cache, journal, flush,
-//! read-ahead. [`paper`] is the published measurements with everything computed beside what was printed.
+//! discrete-event model that holds them to account. [`paper`] is the published measurements with everything computed beside what was printed.
 //!
 //! Units: a chunk is counted in bytes; speeds are told in MB/s (10^6) and MiB/s (2^20), each by name.
 //!
@@ -16,6 +15,7 @@ mod makespan;
 pub mod paper;
 mod pipeline;
 mod platform;
+mod result;
 mod simulate;
 mod spans;
 
@@ -23,5 +23,6 @@ pub use limits::{Bottleneck, Limits};
 pub use makespan::Makespan;
 pub use pipeline::{CqEngine, DEPTH_QUEUED_MAX, Pipeline, PipelineError};
 pub use platform::{Access, MeasuredSpans, Operation, Order, PLATFORMS, Platform, platform};
+pub use result::{PipelineResult, PipelineStudy, PlatformFacts, REQUESTS_MAX, TimelineRow};
 pub use simulate::{RequestTimes, Simulated};
 pub use spans::{Spans, Speed};

@@ -97,9 +97,9 @@ pub enum PipelineError {
         /// What the cores spend on a request.
         software: Nanos,
     },
-    /// Nothing to do.
-    #[error("requests is 0; expected at least 1")]
-    Requests,
+    /// Nothing to do, or too much.
+    #[error("requests is {0}; expected 1 to 10000000")]
+    Requests(u64),
 }
 
 impl Pipeline {

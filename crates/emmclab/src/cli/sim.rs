@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use emmc_units::{Nanos, Size};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
@@ -16,6 +17,8 @@ pub(crate) enum SimCommand {
     Info(SimInfoArgs),
     /// Cut a virtual card's power, again and again, and check what it promised
     PowerCut(SimPowerCutArgs),
+    /// Tell what a host makes of a card: the three stages of a request, their limits, and what a faster card or a queue would bring
+    Pipeline(SimPipelineArgs),
     /// Give orders to a virtual card that is being served
     #[cfg(feature = "serve")]
     Ctl(super::SimCtlArgs),
@@ -77,6 +80,77 @@ pub(crate) struct SimRunArgs {
 pub(crate) struct SimInfoArgs {
     #[command(flatten)]
     pub(crate) card: SimCardArgs,
+}
+
+/// Who starts the next transfer when one ends.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum CqEngineName {
+    /// The controller's queue engine
+    Hardware,
+    /// The card queues, the driver sends the commands
+    Software,
+    /// No command queue
+    None,
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").args(["pre", "platform", "tables"]).required(true).multiple(true))]
+pub(crate) struct SimPipelineArgs {
+    /// From the system call to the transfer's start, in microseconds
+    #[arg(long, value_name = "US", value_parser = micros, requires_all = ["hw", "post", "chunk"], conflicts_with = "platform")]
+    pub(crate) pre: Option<Nanos>,
+    /// The transfer, in microseconds
+    #[arg(long, value_name = "US", value_parser = micros, requires = "pre")]
+    pub(crate) hw: Option<Nanos>,
+    /// From the end of the transfer to the return to the caller, in microseconds
+    #[arg(long, value_name = "US", value_parser = micros, requires = "pre")]
+    pub(crate) post: Option<Nanos>,
+    /// What one request transfers, e.g. 128KiB
+    #[arg(long, value_name = "SIZE", requires = "pre")]
+    pub(crate) chunk: Option<Size>,
+    /// A board with published spans: jetson-tx1 or zynq-zed
+    #[arg(long, value_name = "NAME")]
+    pub(crate) platform: Option<String>,
+    /// One of the board's workloads, e.g. random-read
+    #[arg(long, value_name = "NAME", requires = "platform")]
+    pub(crate) workload: Option<String>,
+    /// Requests in flight [default: 32]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) depth: Option<u32>,
+    /// Cores that take part [default: 2, or the board's]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) cores: Option<u32>,
+    /// Requests to let pass
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    pub(crate) requests: u64,
+    /// Who starts the next transfer [default: hardware, or the board's]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) cqe: Option<CqEngineName>,
+    /// The part of pre that one request at a time may be in, in microseconds [default: all of it]
+    #[arg(long, value_name = "US", value_parser = micros)]
+    pub(crate) serial: Option<Nanos>,
+    /// Between two transfers without a queue engine in hardware, in microseconds [default: post, or the board's]
+    #[arg(long, value_name = "US", value_parser = micros)]
+    pub(crate) gap: Option<Nanos>,
+    /// Print the white paper's tables, computed beside printed
+    #[arg(long)]
+    pub(crate) tables: bool,
+    /// Write one self-contained HTML file; - for standard output
+    #[cfg(feature = "html")]
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that exists
+    #[cfg(feature = "html")]
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+}
+
+/// Microseconds, with or without a fraction.
+fn micros(text: &str) -> Result<Nanos, String> {
+    match text.parse::<f64>() {
+        Ok(us) if us.is_finite() && us >= 0.0 => Ok(Nanos::from_micros_f64(us)),
+        _ => Err("expected microseconds, e.g. 635 or 12.5".into()),
+    }
 }
 
 #[derive(Args, Debug)]

@@ -12,7 +12,7 @@ use emmc_card::device::Health;
 use crate::KeyValue;
 
 /// A number with its thousands set apart.
-fn count(number: u64) -> String {
+pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -37,7 +37,7 @@ fn duration(seconds: f64) -> String {
 }
 
 /// Microseconds as a person says them.
-fn micros(us: f64) -> String {
+pub(super) fn micros(us: f64) -> String {
     duration(us / 1e6)
 }
 

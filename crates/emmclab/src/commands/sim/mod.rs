@@ -4,6 +4,7 @@ pub(crate) mod create;
 #[cfg(feature = "serve")]
 pub(crate) mod ctl;
 pub(crate) mod info;
+pub(crate) mod pipeline;
 pub(crate) mod power_cut;
 pub(crate) mod profiles;
 pub(crate) mod run;
@@ -18,6 +19,7 @@ pub(crate) fn run(command: &SimCommand, output: &mut Output) -> CommandResult {
         SimCommand::Create(args) => create::run(args, output),
         SimCommand::Run(args) => run::run(args, output),
         SimCommand::Info(args) => info::run(args, output),
+        SimCommand::Pipeline(args) => pipeline::run(args, output),
         SimCommand::PowerCut(args) => power_cut::run(args, output),
         #[cfg(feature = "serve")]
         SimCommand::Ctl(args) => ctl::run(args, output),
