@@ -3,7 +3,8 @@
 //! A request passes three stages: *pre* (system call, file system, block layer and driver, on a core), *hardware* (the card, one
 //! transfer at a time) and *post* (interrupt, completion, wake-up and copy, on a core). [`Pipeline`] says how the stages are
 //! shared; [`Pipeline::limits`] and [`Pipeline::makespan`] are closed forms with their derivation; [`Pipeline::simulate`] is the
-//! discrete-event model that holds them to account. [`paper`] is the published measurements with everything computed beside what was printed.
+//! discrete-event model that holds them to account. [`system`] puts a program above the stages: page cache, journal, flush,
+//! read-ahead. [`paper`] is the published measurements with everything computed beside what was printed.
 //!
 //! Units: a chunk is counted in bytes; speeds are told in MB/s (10^6) and MiB/s (2^20), each by name.
 //!
@@ -18,6 +19,7 @@ mod platform;
 mod result;
 mod simulate;
 mod spans;
+pub mod system;
 
 pub use limits::{Bottleneck, Limits};
 pub use makespan::Makespan;

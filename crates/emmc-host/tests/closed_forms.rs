@@ -8,7 +8,7 @@ fn counts() -> Vec<u64> {
     let mut counts: Vec<u64> = (1..=64).collect();
     while counts.last().is_some_and(|last| *last < 10_000) {
         let last = counts[counts.len() - 1];
-        counts.push((last + last / 5).min(10_000));
+        counts.push((last + last / 3).min(10_000));
     }
     counts
 }

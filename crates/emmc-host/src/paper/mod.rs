@@ -7,11 +7,13 @@
 
 mod cells;
 mod inconsistencies;
+mod measured;
 mod overheads;
 mod queueing;
 
 pub use cells::{Figure, TableCell, Verdict};
 pub use inconsistencies::Inconsistency;
+pub use measured::{MeasuredSpeed, PerRecord};
 pub use overheads::{OverheadShare, OverheadVerdict};
 pub use queueing::QueueGain;
 use serde::Serialize;
@@ -26,6 +28,8 @@ pub struct Reproduction {
     pub cells: Vec<TableCell>,
     /// The lists of software's share.
     pub overheads: Vec<OverheadShare>,
+    /// Speeds that a program saw, in the system model.
+    pub measured: Vec<MeasuredSpeed>,
     /// What command queueing brings on the Zynq.
     pub queue_gains: Vec<QueueGain>,
     /// Where the paper contradicts itself or the model.
@@ -38,6 +42,7 @@ pub fn reproduce() -> Reproduction {
         source: "Micron, Linux Storage System Analysis for e.MMC With Command Queuing (white paper), Tables 1 to 3",
         cells: cells::cells(),
         overheads: overheads::overheads(),
+        measured: measured::measured(),
         queue_gains: queueing::queue_gains(),
         inconsistencies: inconsistencies::INCONSISTENCIES.to_vec(),
     }

@@ -1,6 +1,6 @@
 //! The white paper's tables, computed beside printed.
 
-use emmc_host::paper::{Figure, OverheadVerdict, QueueGain, Reproduction, TableCell, Verdict};
+use emmc_host::paper::{Figure, MeasuredSpeed, OverheadVerdict, QueueGain, Reproduction, TableCell, Verdict};
 
 use crate::{Align, Cell, Document, Table, Tone};
 
@@ -8,6 +8,7 @@ pub(super) fn paper(paper: &Reproduction, document: &mut Document) {
     document.subtitle.get_or_insert_with(|| paper.source.to_owned());
     speeds(paper, document);
     overheads(paper, document);
+    measured(&paper.measured, document);
     gains(&paper.queue_gains, document);
     inconsistencies(paper, document);
 }
@@ -99,6 +100,55 @@ fn overheads(paper: &Reproduction, document: &mut Document) {
             Tone::Notice,
             format!("{} {}: {}.", share.platform, share.line, share.why.unwrap_or("not explained")),
         );
+    }
+}
+
+fn measured(speeds: &[MeasuredSpeed], document: &mut Document) {
+    let section = document.section("paper-measured", "Measured speeds, in the model of a whole system");
+    let mut table = Table::new([
+        ("workload", Align::Left),
+        ("measured", Align::Right),
+        ("three stages", Align::Right),
+        ("simulated", Align::Right),
+        ("MB/s", Align::Right),
+        ("off", Align::Right),
+        ("a record's time (us)", Align::Left),
+    ])
+    .caption("In MiB/s but for the column MB/s.");
+    for one in speeds {
+        let per_record = &one.per_record_us;
+        let parts = [
+            ("request", per_record.request),
+            ("program", per_record.program),
+            ("size update", per_record.size_update),
+            ("journal blocks", per_record.journal_log),
+            ("flush", per_record.flush),
+            ("commit block", per_record.journal_commit),
+        ];
+        let parts = parts.iter().filter(|(_, us)| *us > 0.0).map(|(name, us)| format!("{name} {us:.0}"));
+        let tone = if one.difference_percent.abs() < 10.0 { Tone::Good } else { Tone::Notice };
+        table.row([
+            Cell::from(one.workload),
+            Cell::from(format!("{:.0}", one.measured_mib_s)),
+            Cell::from(format!("{:.1}", one.one_at_a_time.mib_s)),
+            Cell::from(format!("{:.1}", one.simulated.mib_s)),
+            Cell::from(format!("{:.1}", one.simulated.mb_s)),
+            Cell::new(format!("{:+.1} %", one.difference_percent), tone),
+            Cell::from(parts.collect::<Vec<_>>().join(", ")),
+        ]);
+    }
+    section.push(table);
+    for one in speeds {
+        if let Some(ahead) = one.read_ahead {
+            section.note(
+                Tone::Notice,
+                format!(
+                    "{}: with the next window fetched ahead it would be {:.0} MiB/s, the card's pace; {:.0} were measured, less than the \
+                     three stages in a row, so nothing overlapped. The model fetches a window only when it is asked for.",
+                    one.workload, ahead.mib_s, one.measured_mib_s
+                ),
+            );
+        }
     }
 }
 
