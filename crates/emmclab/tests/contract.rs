@@ -213,6 +213,7 @@ fn sim_documents() {
     documents("sim-profiles", &[words("sim profiles"), words("sim profiles generic-8g")]);
     documents("sim-create", &[words(&format!("sim create {card} --profile toshiba-7au"))]);
     documents("sim-info", &[words(&format!("sim info {card}")), words("sim info --profile apalis-imx8qm-16g")]);
+    documents("sim-pipeline", &[words("sim pipeline --platform zynq-zed --requests 50 --tables")]);
     documents("sim-power-cut", &[words("sim power-cut --profile generic-8g --cuts 20")]);
     let run = |rest: &str| words(&format!("sim run --job {job} {rest}"));
     documents("sim-run", &[run(&card), run("--profile generic-8g")]);
