@@ -18,7 +18,8 @@ use emmc_units::Size;
 pub(crate) use serve::{CtlOrder, ServeArgs, SimCtlArgs};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{
-    SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPipelineArgs, SimPowerCutArgs, SimProfilesArgs, SimRunArgs,
+    CqEngineName, SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPipelineArgs, SimPowerCutArgs,
+    SimProfilesArgs, SimRunArgs,
 };
 
 /// What is the eMMC or SD card in front of you, how is it configured, how long will it live, and what could be changed.
