@@ -5,6 +5,8 @@
 //! Absent on purpose: any command that changes a card, and any meaning of what was read (`emmc-analysis`).
 //! The only `unsafe` code is in `ioctl`.
 
+#[cfg(feature = "bench")]
+pub mod block_io;
 mod blocks;
 mod card_name;
 mod debugfs;

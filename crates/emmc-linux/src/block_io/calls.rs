@@ -1,0 +1,83 @@
+//! Requests as the plain calls that every kernel has: pread, pwrite, fdatasync, discard.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use emmc_port::{BlockOp, BlockRequest};
+use memmap2::MmapMut;
+
+use super::data::{self, Stamp};
+use super::discard;
+
+/// What is worked on; threads share it.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    /// Every request but those that write through.
+    pub(super) file: Arc<File>,
+    /// The same, opened `O_DSYNC`.
+    pub(super) through: Arc<File>,
+    /// A block device rather than a regular file.
+    pub(super) is_device: bool,
+    /// A flush also brings what is told about a file, its times: `fsync` rather than `fdatasync`.
+    pub(super) flush_all: bool,
+}
+
+/// One thread's requests.
+pub(super) struct Calls {
+    files: Files,
+    memory: MmapMut,
+    stamp: Stamp,
+    seed: u64,
+}
+
+impl Calls {
+    /// Errors: no memory.
+    pub(super) fn new(files: Files, bytes: usize, seed: u64) -> io::Result<Self> {
+        Ok(Self { files, memory: data::random(bytes, seed)?, stamp: Stamp::new(seed), seed })
+    }
+
+    /// Does a request and tells how many bytes it did.
+    ///
+    /// Errors: the kernel's.
+    pub(super) fn call(&mut self, request: &BlockRequest) -> io::Result<usize> {
+        loop {
+            match self.once(request) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn once(&mut self, request: &BlockRequest) -> io::Result<usize> {
+        let Files { file, through, .. } = &self.files;
+        let bytes = request.bytes as usize;
+        match request.op {
+            BlockOp::Flush => flush(&self.files).map(|()| 0),
+            BlockOp::Trim => discard::discard(&self.files, request.offset_bytes, request.bytes).map(|()| 0),
+            BlockOp::Read => file.read_at(&mut self.memory[..bytes], request.offset_bytes),
+            BlockOp::Write => {
+                let data = &mut self.memory[..bytes];
+                self.stamp.mark(data);
+                let file = if request.through { through } else { file };
+                file.write_at(data, request.offset_bytes)
+            }
+        }
+    }
+
+    /// Has memory for a request of this size; to be called outside of what is timed.
+    ///
+    /// Errors: there is not so much.
+    pub(super) fn make_room(&mut self, request: &BlockRequest) -> io::Result<()> {
+        let bytes = request.bytes as usize;
+        if matches!(request.op, BlockOp::Read | BlockOp::Write) && bytes > self.memory.len() {
+            self.memory = data::random(bytes, self.seed ^ bytes as u64)?;
+        }
+        Ok(())
+    }
+}
+
+fn flush(files: &Files) -> io::Result<()> {
+    if files.flush_all { files.file.sync_all() } else { files.file.sync_data() }
+}

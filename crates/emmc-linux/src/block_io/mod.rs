@@ -1,0 +1,199 @@
+//! A block device or a file of this machine as the target of a bench: past the page cache, in real time.
+//!
+//! Requests go through io_uring, or through plain calls where there is none; a request that is alone and a trim go through
+//! plain calls always where that is what was asked for. `now` is CLOCK_MONOTONIC. A request's time begins when it is given
+//! to the kernel and ends when its answer is seen. Absent on purpose: whether the target may be written (`in_use`), and
+//! content: what is written is random and never the same twice, what is read is not looked at.
+
+mod calls;
+mod clock;
+mod crew;
+mod data;
+mod discard;
+mod open;
+mod outcome;
+mod restore;
+mod uring;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetShape};
+use emmc_units::{Instant, Nanos};
+
+use calls::{Calls, Files};
+use clock::Clock;
+use crew::Crew;
+pub use open::{EngineChoice, OpenError, Opening, open};
+use outcome::Answer;
+pub use restore::Saved;
+use uring::Uring;
+
+/// Most requests that may be outstanding.
+const DEPTH_MAX: u32 = 256;
+/// Most that one request may read or write; the kernel cuts off a little below twice of it. Unit: bytes.
+const REQUEST_BYTES_MAX: u64 = 1 << 30;
+/// How long an idle target sleeps between two looks at whether to stop.
+const NAP: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// A block device or a file under measurement.
+pub struct BlockIo {
+    shape: TargetShape,
+    files: Files,
+    clock: Clock,
+    engine: Engine,
+    /// For what is not handed to the engine.
+    calls: Calls,
+    /// Done already when they were handed over.
+    done: VecDeque<Answer>,
+    stop: Arc<AtomicBool>,
+    is_direct: bool,
+}
+
+enum Engine {
+    Uring(Box<Uring>),
+    Pread {
+        /// Not begun yet; one that stays alone is done by this thread.
+        waiting: Vec<BlockRequest>,
+        crew: Option<Crew>,
+    },
+}
+
+impl Engine {
+    fn outstanding(&self) -> usize {
+        match self {
+            Self::Uring(uring) => uring.outstanding(),
+            Self::Pread { waiting, crew } => waiting.len() + crew.as_ref().map_or(0, Crew::outstanding),
+        }
+    }
+}
+
+impl BlockIo {
+    /// Whether requests go past the page cache; the filesystem may not be able to.
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    /// What `O_DIRECT` is asked of, for saving and restoring.
+    pub(crate) fn file(&self) -> &std::fs::File {
+        &self.files.file
+    }
+
+    fn outstanding(&self) -> usize {
+        self.engine.outstanding() + self.done.len()
+    }
+
+    fn failed(&self, request: &BlockRequest, error: &io::Error) -> TargetError {
+        outcome::failed(&self.shape.name, request, error)
+    }
+
+    fn check(&self, request: &BlockRequest) -> Result<(), TargetError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(TargetError::Failed { name: self.shape.name.clone(), reason: "stopped".into() });
+        }
+        self.shape.check(request)?;
+        let rule = if self.outstanding() >= self.shape.depth_max as usize {
+            format!("expected at most {} requests at once", self.shape.depth_max)
+        } else if request.bytes > REQUEST_BYTES_MAX && matches!(request.op, BlockOp::Read | BlockOp::Write) {
+            format!("expected at most {REQUEST_BYTES_MAX} bytes at once")
+        } else {
+            return Ok(());
+        };
+        let BlockRequest { op, offset_bytes, bytes, .. } = *request;
+        Err(TargetError::Request { name: self.shape.name.clone(), op, offset_bytes, bytes, rule })
+    }
+
+    /// Does a request now, in this thread.
+    fn call(&mut self, request: BlockRequest) -> Result<Answer, TargetError> {
+        self.calls.make_room(&request).map_err(|error| self.failed(&request, &error))?;
+        let submitted = self.clock.now();
+        let result = self.calls.call(&request);
+        Ok(Answer { request, submitted, done: self.clock.now(), result })
+    }
+
+    fn crew(&mut self) -> Option<&mut Crew> {
+        let Engine::Pread { crew, .. } = &mut self.engine else { return None };
+        Some(crew.get_or_insert_with(|| Crew::new(self.files.clone(), self.clock, 1)))
+    }
+
+    fn wait_for_answer(&mut self) -> Result<Answer, TargetError> {
+        if let Some(answer) = self.done.pop_front() {
+            return Ok(answer);
+        }
+        if self.outstanding() == 0 {
+            let reason = "waited for a request, and none is outstanding".into();
+            return Err(TargetError::Failed { name: self.shape.name.clone(), reason });
+        }
+        let name = &self.shape.name;
+        let broken = |reason: String| TargetError::Failed { name: name.clone(), reason };
+        match &mut self.engine {
+            Engine::Uring(uring) => uring.next(self.clock).map_err(|error| broken(format!("io_uring: {error}"))),
+            Engine::Pread { waiting, crew } => {
+                if crew.as_ref().map_or(0, Crew::outstanding) == 0 && waiting.len() == 1 {
+                    let request = waiting.remove(0);
+                    return self.call(request);
+                }
+                let mut requests = std::mem::take(waiting);
+                let handed = self.crew().map_or(Ok(()), |crew| crew.hand_over(&mut requests));
+                handed.map_err(|error| self.broken(format!("threads: {error}")))?;
+                // The list's memory is used again.
+                if let Engine::Pread { waiting, .. } = &mut self.engine {
+                    *waiting = requests;
+                }
+                let answer = self.crew().and_then(Crew::next);
+                answer.ok_or_else(|| self.broken("threads: ended".into()))
+            }
+        }
+    }
+
+    fn broken(&self, reason: String) -> TargetError {
+        TargetError::Failed { name: self.shape.name.clone(), reason }
+    }
+}
+
+impl BlockTarget for BlockIo {
+    fn shape(&self) -> &TargetShape {
+        &self.shape
+    }
+
+    fn now(&mut self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Trims are done one at a time, and so is a flush while nothing else is outstanding: by the time this returns.
+    #[inline]
+    fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError> {
+        self.check(&request)?;
+        if request.op == BlockOp::Trim || request.op == BlockOp::Flush && self.outstanding() == 0 {
+            let answer = self.call(request)?;
+            self.done.push_back(answer);
+            return Ok(());
+        }
+        match &mut self.engine {
+            Engine::Uring(uring) => uring.push(request).map_err(|error| self.failed(&request, &error)),
+            Engine::Pread { waiting, .. } => {
+                waiting.push(request);
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn wait(&mut self) -> Result<BlockDone, TargetError> {
+        let answer = self.wait_for_answer()?;
+        outcome::done(&self.shape.name, answer)
+    }
+
+    fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
+        let until = self.clock.now() + time;
+        loop {
+            let left = until.since(self.clock.now());
+            if left == Nanos::ZERO || self.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            std::thread::sleep(NAP.min(std::time::Duration::from_nanos(left.0)));
+        }
+    }
+}
