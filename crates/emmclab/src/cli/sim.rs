@@ -97,13 +97,14 @@ pub(crate) enum CqEngineName {
 #[command(group = clap::ArgGroup::new("what").args(["pre", "platform", "tables"]).required(true).multiple(true))]
 pub(crate) struct SimPipelineArgs {
     /// From the system call to the transfer's start, in microseconds
-    #[arg(long, value_name = "US", value_parser = micros, requires_all = ["hw", "post", "chunk"], conflicts_with = "platform")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros)]
+    #[arg(requires_all = ["hw", "post", "chunk"], conflicts_with = "platform")]
     pub(crate) pre: Option<Nanos>,
     /// The transfer, in microseconds
-    #[arg(long, value_name = "US", value_parser = micros, requires = "pre")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros, requires = "pre")]
     pub(crate) hw: Option<Nanos>,
     /// From the end of the transfer to the return to the caller, in microseconds
-    #[arg(long, value_name = "US", value_parser = micros, requires = "pre")]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros, requires = "pre")]
     pub(crate) post: Option<Nanos>,
     /// What one request transfers, e.g. 128KiB
     #[arg(long, value_name = "SIZE", requires = "pre")]
@@ -127,10 +128,10 @@ pub(crate) struct SimPipelineArgs {
     #[arg(long, value_name = "WHO")]
     pub(crate) cqe: Option<CqEngineName>,
     /// The part of pre that one request at a time may be in, in microseconds [default: all of it]
-    #[arg(long, value_name = "US", value_parser = micros)]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros)]
     pub(crate) serial: Option<Nanos>,
     /// Between two transfers without a queue engine in hardware, in microseconds [default: post, or the board's]
-    #[arg(long, value_name = "US", value_parser = micros)]
+    #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros)]
     pub(crate) gap: Option<Nanos>,
     /// Print the white paper's tables, computed beside printed
     #[arg(long)]
