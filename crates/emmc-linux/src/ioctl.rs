@@ -169,6 +169,19 @@ pub(crate) fn space(path: &Path) -> io::Result<Space> {
     Ok(Space { total: bytes(answer.f_blocks), free: bytes(answer.f_bfree), available: bytes(answer.f_bavail) })
 }
 
+/// Processor time that this process has used: its own and the kernel's for it.
+#[cfg(feature = "bench")]
+pub(crate) fn processor_time() -> [std::time::Duration; 2] {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` has room for the structure that the call fills; it is all numbers, so zeros are valid too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    [usage.ru_utime, usage.ru_stime]
+        .map(|time| std::time::Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000))
+}
+
 /// Columns of the terminal behind standard output, if it is one.
 pub fn terminal_columns() -> Option<usize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };

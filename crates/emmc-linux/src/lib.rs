@@ -2,19 +2,26 @@
 //!
 //! Everything is read: CMD8, CMD13 and, where asked for, CMD56 by ioctl; attributes from sysfs; the host's side from
 //! debugfs; what is mounted from /proc. Whatever cannot be read becomes a note and costs nothing else.
-//! Absent on purpose: any command that changes a card, and any meaning of what was read (`emmc-analysis`).
-//! The only `unsafe` code is in `ioctl`.
+//! With feature `bench` block devices and files are also the targets of a bench, which writes to them: `block_io`, after
+//! `in_use` was asked. Absent on purpose: any command that changes a card's configuration, and any meaning of what was read
+//! (`emmc-analysis`). `unsafe` code is in `ioctl`, `block_io::uring` and `block_io::discard` only.
 
+#[cfg(feature = "bench")]
+pub mod bench_context;
 #[cfg(feature = "bench")]
 pub mod block_io;
 mod blocks;
 mod card_name;
 mod debugfs;
 mod gather;
+#[cfg(feature = "bench")]
+pub mod in_use;
 mod ioctl;
 mod list;
 mod live;
 mod mounts;
+#[cfg(feature = "bench")]
+mod signature;
 mod sysfs;
 mod sysroot;
 mod tree;

@@ -13,6 +13,8 @@ pub(crate) struct Mount {
     pub(crate) point: String,
     /// Type.
     pub(crate) fstype: String,
+    /// How, comma by comma: the mount's own options and its filesystem's.
+    pub(crate) options: String,
 }
 
 /// All mounts that the tree tells of: `/proc/self/mountinfo`, or `/proc/mounts` where a copy has only that.
@@ -34,6 +36,12 @@ pub(crate) fn of<'a>(mounts: &'a [Mount], name: &str, number: Option<&str>) -> O
     mounts.iter().find(by_number).or_else(|| mounts.iter().find(by_name))
 }
 
+/// The mount that a file lies on: of those whose place begins its path, the longest and latest.
+#[cfg(feature = "bench")]
+pub(crate) fn around<'a>(mounts: &'a [Mount], path: &std::path::Path) -> Option<&'a Mount> {
+    mounts.iter().filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.len())
+}
+
 /// `36 35 179:2 / / rw,noatime shared:1 - ext4 /dev/root rw`.
 ///
 /// Source: proc(5); a lone hyphen ends the optional fields.
@@ -41,20 +49,27 @@ fn mountinfo(line: &str) -> Option<Mount> {
     let mut words = line.split(' ');
     let number = words.nth(2)?.to_string();
     let point = unescape(words.nth(1)?);
+    let own = words.next()?;
     let mut behind = words.skip_while(|&word| word != "-").skip(1);
     let fstype = behind.next()?.to_string();
-    Some(Mount { number: Some(number), source: unescape(behind.next()?), point, fstype })
+    let source = unescape(behind.next()?);
+    let more =
+        behind.next().unwrap_or_default().split(',').filter(|option| !own.split(',').any(|known| known == *option));
+    let options = std::iter::once(own).chain(more).filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",");
+    Some(Mount { number: Some(number), source, point, fstype, options })
 }
 
 /// `/dev/mmcblk0p1 /boot vfat rw 0 0`.
 fn mounts(line: &str) -> Option<Mount> {
     let mut words = line.split(' ');
     let source = unescape(words.next()?);
-    Some(Mount { number: None, source, point: unescape(words.next()?), fstype: words.next()?.to_string() })
+    let point = unescape(words.next()?);
+    let fstype = words.next()?.to_string();
+    Some(Mount { number: None, source, point, fstype, options: words.next().unwrap_or_default().to_string() })
 }
 
 /// Blanks and backslashes are printed as three octal digits: `\040`.
-fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, behind @ ..] = rest {
@@ -90,6 +105,8 @@ mod tests {
         assert_eq!(point("mmcblk0p3", Some("179:3")), Some("/data"));
         assert_eq!(point("mmcblk0p1", None), Some("/my card\\"));
         assert_eq!(point("mmcblk0p4", None), None);
+        let options: Vec<&str> = mounts.iter().map(|mount| mount.options.as_str()).collect();
+        assert_eq!(options, ["rw,noatime", "rw", "rw", "rw"]);
     }
 
     #[test]

@@ -1,0 +1,293 @@
+//! On what and under what a bench runs: the card, its bus, the block layer, the filesystem, the machine.
+//!
+//! Everything is read; whatever cannot be is absent, with a note where a reader would miss it.
+
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use emmc_port::{CardData, RegisterSource};
+use emmc_regs::CardKind;
+use emmc_workload::context::{BusFacts, CardFacts, Context, DiskFacts, Effort, FilesystemFacts, HostFacts, Life, Wear};
+
+use crate::live::LiveCard;
+use crate::tree::Tree;
+use crate::{card_name, ioctl, mounts};
+
+/// EXT_CSD fields that a benchmark's reader looks for.
+const REGISTERS: [&str; 15] = [
+    "EXT_CSD_REV",
+    "DEVICE_TYPE",
+    "HS_TIMING",
+    "STROBE_SUPPORT",
+    "CACHE_SIZE",
+    "CACHE_CTRL",
+    "CMDQ_SUPPORT",
+    "CMDQ_DEPTH",
+    "CMDQ_MODE_EN",
+    "BKOPS_EN",
+    "WR_REL_SET",
+    "PARTITION_SETTING_COMPLETED",
+    "PARTITIONS_ATTRIBUTE",
+    "OPTIMAL_WRITE_SIZE",
+    "ERASE_GROUP_DEF",
+];
+
+/// Filesystems without a device.
+const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
+
+/// A bench that is measured itself: what the machine did for it.
+#[derive(Debug)]
+pub struct Meter {
+    began: std::time::Instant,
+    used: [std::time::Duration; 2],
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self { began: std::time::Instant::now(), used: ioctl::processor_time() }
+    }
+}
+
+impl Meter {
+    /// Since the meter was made.
+    pub fn effort(&self) -> Effort {
+        let [user, system] = ioctl::processor_time();
+        let [user_before, system_before] = self.used;
+        Effort {
+            time_s: self.began.elapsed().as_secs_f64(),
+            user_s: user.saturating_sub(user_before).as_secs_f64(),
+            system_s: system.saturating_sub(system_before).as_secs_f64(),
+        }
+    }
+}
+
+/// Everything that can be told of a target before the first request.
+///
+/// Errors: it is not there.
+pub fn context(path: &Path, is_direct: bool) -> std::io::Result<Context> {
+    let found = std::fs::metadata(path)?;
+    let tree = Tree::live();
+    let mut context = Context { host: Some(host(&tree)), ..Context::default() };
+    let number = if found.file_type().is_block_device() {
+        found.rdev()
+    } else {
+        let path = path.canonicalize()?;
+        context.filesystem = filesystem(&tree, &path, &found, is_direct);
+        found.dev()
+    };
+    let Some(disk) = disk_folder(&tree, number, path) else {
+        context.notes.push("which block device is below it is not known".into());
+        return Ok(context);
+    };
+    let facts = disk_facts(&tree, &disk);
+    if let Some(card) = card_name::disk_of(&facts.name).map(str::to_owned) {
+        match LiveCard::new(card).read() {
+            Ok(data) => of_card(&data, &mut context),
+            Err(error) => context.notes.push(error.to_string()),
+        }
+    }
+    context.disk = Some(facts);
+    Ok(context)
+}
+
+/// What is known at the end: the card's life again, and what the writes mean for it.
+pub fn finish(context: &mut Context, meter: &Meter, written_bytes: u64) {
+    context.effort = Some(meter.effort());
+    let Some(disk) = &context.disk else { return };
+    if let Some(card) = card_name::disk_of(&disk.name) {
+        let data = LiveCard::new(card).read().unwrap_or_default();
+        context.life_after = life(&data);
+    }
+    context.wear = disk.size_bytes.map(|size| Wear::of(written_bytes, size, None));
+}
+
+/// Adds what a card's registers and its host tell.
+pub fn of_card(data: &CardData, context: &mut Context) {
+    context.bus = bus(data);
+    context.life_before = life(data);
+    context.card = Some(card_facts(data));
+    if context.bus.is_none() && data.host.is_empty() && data.origins.iter().any(|o| o.format == emmc_port::Format::Live)
+    {
+        context.notes.push("the bus and its ceiling are known to root only (debugfs)".into());
+    }
+}
+
+fn card_facts(data: &CardData) -> CardFacts {
+    let ext_csd = data.ext_csd.as_ref();
+    let info = ext_csd.map(|ext_csd| ext_csd.decode().0);
+    let identity = data.cid.zip(data.kind).map(|(cid, kind)| cid.decode(kind, info.as_ref().and_then(|info| info.rev)));
+    let maker = data.cid.zip(data.kind).and_then(|(cid, kind)| cid.manufacturer(kind));
+    let register = |name: &&str| {
+        let field = emmc_regs::ext_csd::field_named(name)?;
+        Some(((*name).to_owned(), ext_csd?.raw(field)?))
+    };
+    let kind = data.kind.map(|kind| match kind {
+        CardKind::Emmc => "emmc",
+        CardKind::Sd => "sd",
+    });
+    CardFacts {
+        kind: kind.map(str::to_owned),
+        manufacturer: maker.map(|maker| maker.to_string()),
+        name: identity.as_ref().map(|identity| identity.product_name.clone()),
+        serial: identity.as_ref().map(|identity| identity.serial_number),
+        cid: data.cid.map(|cid| cid.0.iter().map(|byte| format!("{byte:02x}")).collect()),
+        queueing_offered: info.as_ref().and_then(|info| info.cmdq_supported),
+        queueing_on: info.as_ref().and_then(|info| info.cmdq_on),
+        cache_bytes: info.as_ref().and_then(|info| info.cache).map(|cache| cache.0),
+        cache_on: info.as_ref().and_then(|info| info.cache_on),
+        registers: REGISTERS.iter().filter_map(register).collect::<BTreeMap<_, _>>(),
+    }
+}
+
+fn life(data: &CardData) -> Option<Life> {
+    let ext_csd = data.ext_csd.as_ref()?;
+    let life = Life { type_a: ext_csd.byte(268), type_b: ext_csd.byte(269), pre_eol_info: ext_csd.byte(267) };
+    (life.type_a.is_some() || life.type_b.is_some()).then_some(life)
+}
+
+/// The bus as the host controller runs it.
+///
+/// Source: Linux `drivers/mmc/core/debugfs.c`, `mmc_ios_show`.
+fn bus(data: &CardData) -> Option<BusFacts> {
+    let ios = &data.host.ios;
+    let inner = |name: &str| {
+        let text = ios.get(name)?;
+        Some(text.split_once('(').map_or(text.as_str(), |(_, rest)| rest.trim_end().trim_end_matches(')')).to_owned())
+    };
+    let number = |text: &str| text.split_whitespace().next()?.parse::<u64>().ok();
+    let clock_hz = ios.get("actual clock").or_else(|| ios.get("clock")).and_then(|text| number(text))?;
+    let mode = inner("timing spec")?;
+    let lines = inner("bus width").and_then(|text| number(&text))?;
+    let lines = u8::try_from(lines).ok().filter(|lines| matches!(lines, 1 | 4 | 8))?;
+    let lower = mode.to_ascii_lowercase();
+    let edges = if ["ddr", "hs400"].iter().any(|word| lower.contains(word)) { 2.0 } else { 1.0 };
+    let mb_per_s_max = clock_hz as f64 * f64::from(lines) / 8.0 * edges / 1e6;
+    Some(BusFacts { mode, lines, clock_hz, mb_per_s_max, source: "debugfs ios: clock x lines x edges".into() })
+}
+
+fn disk_folder(tree: &Tree, number: u64, path: &Path) -> Option<PathBuf> {
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let by_number = tree.sys("dev/block").join(format!("{major}:{minor}")).canonicalize().ok();
+    // Some filesystems (btrfs, overlay) have numbers of their own; a mount may tell the device by name.
+    let by_mount = || {
+        let mounts = mounts::read(tree);
+        let source = &mounts::around(&mounts, &path.canonicalize().ok()?)?.source;
+        tree.sys("class/block").join(source.strip_prefix("/dev/")?).canonicalize().ok()
+    };
+    let folder = by_number.or_else(by_mount)?;
+    let is_partition = tree.attribute(&folder, "partition").is_some();
+    Some(if is_partition { folder.parent()?.to_owned() } else { folder })
+}
+
+fn disk_facts(tree: &Tree, disk: &Path) -> DiskFacts {
+    let queue = disk.join("queue");
+    let text = |name: &str| tree.attribute(&queue, name).map(|text| text.trim().to_owned());
+    let number = |name: &str| text(name).and_then(|text| text.parse().ok());
+    // The one in use is in brackets: "none [mq-deadline]".
+    let chosen = |text: String| match text.split_once('[') {
+        Some((_, rest)) => rest.split(']').next().unwrap_or_default().to_owned(),
+        None => text,
+    };
+    let model = ["model", "name"].iter().find_map(|name| tree.attribute(&disk.join("device"), name));
+    DiskFacts {
+        name: disk.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        model: model.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
+        size_bytes: crate::blocks::size(tree, disk).map(|bytes| bytes.0),
+        scheduler: text("scheduler").map(chosen),
+        queue_requests: number("nr_requests"),
+        request_kib_max: number("max_sectors_kb"),
+        write_cache: text("write_cache"),
+        discard_bytes_max: number("discard_max_bytes"),
+    }
+}
+
+fn filesystem(tree: &Tree, path: &Path, found: &Metadata, is_direct: bool) -> Option<FilesystemFacts> {
+    let mounts = mounts::read(tree);
+    let mount = mounts::around(&mounts, path)?;
+    let space = ioctl::space(Path::new(&mount.point)).ok();
+    Some(FilesystemFacts {
+        fstype: mount.fstype.clone(),
+        mount: mount.point.clone(),
+        options: mount.options.clone(),
+        size_bytes: space.map_or(0, |space| space.total.0),
+        available_bytes: space.map_or(0, |space| space.available.0),
+        in_memory: IN_MEMORY.contains(&mount.fstype.as_str()),
+        cached: !is_direct,
+        hole_bytes: found.len().saturating_sub(found.blocks() * 512),
+    })
+}
+
+fn host(tree: &Tree) -> HostFacts {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let model = ["/proc/device-tree/model", "/sys/class/dmi/id/product_name"].iter().find_map(|path| read(path));
+    let cpus = tree.sys("devices/system/cpu");
+    let governor = |name: &String| tree.attribute(&cpus.join(name).join("cpufreq"), "scaling_governor");
+    let mut governors: Vec<String> = tree.names(&cpus).unwrap_or_default().iter().filter_map(governor).collect();
+    governors.sort();
+    governors.dedup();
+    HostFacts {
+        kernel: tree.read(&tree.proc("sys/kernel/osrelease")).unwrap_or_default(),
+        machine: std::env::consts::ARCH.into(),
+        model: model.map(|text| text.trim_end_matches(['\0', '\n']).to_owned()).filter(|text| !text.is_empty()),
+        processors: std::thread::available_parallelism().map_or(0, |count| count.get() as u32),
+        governors,
+    }
+}
+
+/// Room on the filesystem that a folder is on. Unit: bytes.
+///
+/// Errors: the kernel's.
+pub fn available_bytes(folder: &Path) -> std::io::Result<u64> {
+    Ok(ioctl::space(folder)?.available.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SysRoot;
+
+    fn board(disk: &str) -> Context {
+        let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/sysfs/board");
+        let mut context = Context::default();
+        of_card(&SysRoot::new(tree, disk).read().unwrap(), &mut context);
+        context
+    }
+
+    #[test]
+    fn a_boards_emmc_has_its_bus_and_registers() {
+        let context = board("mmcblk0");
+        let bus = context.bus.unwrap();
+        assert_eq!((bus.mode.as_str(), bus.lines, bus.clock_hz), ("mmc HS400 enhanced strobe", 8, 198_000_000));
+        assert!((bus.mb_per_s_max - 396.0).abs() < 1e-9);
+        let card = context.card.unwrap();
+        assert_eq!((card.kind.as_deref(), card.name.as_deref()), (Some("emmc"), Some("BJNB4R")));
+        assert_eq!(card.registers.get("EXT_CSD_REV"), Some(&8));
+        assert!(card.registers.len() > 10, "{:?}", card.registers);
+        assert_eq!(context.life_before.unwrap().type_a, Some(6));
+    }
+
+    #[test]
+    fn an_sd_cards_bus_has_one_edge() {
+        let context = board("mmcblk1");
+        assert!((context.bus.unwrap().mb_per_s_max - 25.0).abs() < 1e-9);
+        assert_eq!((context.card.unwrap().kind.as_deref(), context.life_before), (Some("sd"), None));
+    }
+
+    #[test]
+    fn this_machines_file_has_a_filesystem_and_a_host() {
+        let context = context(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"), true).unwrap();
+        let filesystem = context.filesystem.unwrap();
+        assert!(!filesystem.fstype.is_empty() && filesystem.size_bytes > 0 && !filesystem.cached, "{filesystem:?}");
+        assert!(!context.host.unwrap().kernel.is_empty());
+    }
+
+    #[test]
+    fn effort_is_what_was_used_since() {
+        let meter = Meter::default();
+        let sum = (0..20_000_000u64).fold(0, |sum: u64, number| sum.wrapping_mul(31).wrapping_add(number));
+        let effort = meter.effort();
+        assert!(effort.user_s + effort.system_s > 0.0 && effort.time_s > 0.0, "{effort:?} {sum}");
+    }
+}

@@ -1,0 +1,223 @@
+//! Whether a block device or file is in use, and what is on it: asked before anything of it is written over.
+//!
+//! A partition's use is its disk's too, and a disk's is every partition's. What other mount namespaces have mounted is not
+//! seen here; the kernel refuses those when the device is opened exclusively. Absent on purpose: the decision.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::mounts::{self, Mount};
+use crate::signature::{SIGNATURE_BYTES, signature};
+use crate::tree::Tree;
+
+/// What is to be written over, and what stands against it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Occupied {
+    /// The kernel's name of a device, e.g. `mmcblk0p2`; the file's own name of a file.
+    pub name: String,
+    /// What it says it is.
+    pub model: Option<String>,
+    /// Unit: bytes.
+    pub size_bytes: u64,
+    /// Why it must not be written: a sentence each.
+    pub uses: Vec<String>,
+    /// What is on it, as far as its first bytes tell: a line each.
+    pub contents: Vec<String>,
+}
+
+/// Looks at a block device or a file.
+///
+/// Errors: it is not there.
+pub fn occupied(path: &Path) -> std::io::Result<Occupied> {
+    let found = std::fs::metadata(path)?;
+    let path = path.canonicalize()?;
+    if found.file_type().is_block_device() {
+        let tree = Tree::live();
+        let number = format!("{}:{}", rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+        let place = tree.sys("dev/block").join(number).canonicalize()?;
+        return Ok(device(&tree, &place, &path));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let uses = file_uses(&Tree::live(), &path);
+    Ok(Occupied { name, model: None, size_bytes: found.len(), uses, contents: contents_of_file(&path, found.len()) })
+}
+
+/// A device or a partition with its folder in /sys.
+struct Member {
+    name: String,
+    folder: PathBuf,
+    number: Option<String>,
+}
+
+impl Member {
+    fn new(tree: &Tree, folder: &Path) -> Self {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Self { name, folder: folder.to_owned(), number: tree.attribute(folder, "dev") }
+    }
+}
+
+fn device(tree: &Tree, folder: &Path, node: &Path) -> Occupied {
+    let own = Member::new(tree, folder);
+    let is_partition = tree.attribute(folder, "partition").is_some();
+    let disk = if is_partition { folder.parent().unwrap_or(folder) } else { folder };
+    let parts = if is_partition { Vec::new() } else { partitions(tree, folder) };
+    let mut uses = Vec::new();
+    if tree.attribute(folder, "ro").as_deref() == Some("1") {
+        uses.push(format!("{} is read-only", own.name));
+    }
+    let above = is_partition.then(|| Member::new(tree, disk));
+    let mounted = mounts::read(tree);
+    for member in std::iter::once(&own).chain(&parts).chain(&above) {
+        uses.extend(member_uses(tree, member, &mounted));
+    }
+    if let Some(root) = root_path(tree, &mounted) {
+        if root.iter().any(|name| *name == own.name || parts.iter().any(|part| part.name == *name)) {
+            uses.insert(0, format!("the root filesystem is on {}", own.name));
+        }
+    }
+    let size = |folder: &Path| crate::blocks::size(tree, folder).map_or(0, |bytes| bytes.0);
+    let contents = contents_of_device(&own.name, node, &parts, size);
+    Occupied { model: model(tree, disk), size_bytes: size(folder), name: own.name, uses, contents }
+}
+
+fn partitions(tree: &Tree, disk: &Path) -> Vec<Member> {
+    let names = tree.names(disk).unwrap_or_default();
+    let folders = names.iter().map(|name| disk.join(name));
+    folders
+        .filter(|folder| tree.attribute(folder, "partition").is_some())
+        .map(|folder| Member::new(tree, &folder))
+        .collect()
+}
+
+fn member_uses(tree: &Tree, member: &Member, mounted: &[Mount]) -> Vec<String> {
+    let name = &member.name;
+    let mut uses = Vec::new();
+    if let Some(mount) = mounts::of(mounted, name, member.number.as_deref()) {
+        uses.push(format!("{name} is mounted at {} ({})", mount.point, mount.fstype));
+    }
+    for holder in tree.names(&member.folder.join("holders")).unwrap_or_default() {
+        let folder = member.folder.join("holders").join(&holder);
+        let called = ["dm/name", "md/array_state"].iter().find_map(|path| tree.attribute(&folder, path));
+        uses.push(format!("{name} is held by {holder}{}", called.map_or(String::new(), |name| format!(" ({name})"))));
+    }
+    let node = Path::new("/dev").join(name);
+    uses.extend(file_uses(tree, &node));
+    uses
+}
+
+/// Swap and loop devices, which name what they use by its path.
+fn file_uses(tree: &Tree, path: &Path) -> Vec<String> {
+    let name = path.display();
+    let mut uses = Vec::new();
+    let swaps = tree.read(&tree.proc("swaps")).unwrap_or_default();
+    let first = |line: &str| line.split_whitespace().next().map(mounts::unescape);
+    if swaps.lines().skip(1).filter_map(first).any(|swap| is_same(Path::new(&swap), path)) {
+        uses.push(format!("{name} is in use as swap"));
+    }
+    for disk in tree.names(&tree.sys("block")).unwrap_or_default() {
+        let backing = tree.attribute(&tree.block(&disk).join("loop"), "backing_file");
+        if backing.is_some_and(|backing| is_same(Path::new(&backing), path)) {
+            uses.push(format!("{name} is the file behind {disk}"));
+        }
+    }
+    uses
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    if one == other {
+        return true;
+    }
+    let [Ok(one), Ok(other)] = [one.metadata(), other.metadata()] else { return false };
+    if one.file_type().is_block_device() && other.file_type().is_block_device() {
+        return one.rdev() == other.rdev();
+    }
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// The names of the block devices that the root filesystem is on: itself, its disk, and what these lie on.
+fn root_path(tree: &Tree, mounted: &[Mount]) -> Option<Vec<String>> {
+    let root = mounted.iter().find(|mount| mount.point == "/")?;
+    let mut names = Vec::new();
+    let number = root.number.as_deref().filter(|number| !number.starts_with("0:"));
+    let by_number = number.map(|number| tree.sys("dev/block").join(number));
+    let by_name = root.source.strip_prefix("/dev/").map(|name| tree.sys("class/block").join(name));
+    let folder = [by_number, by_name].into_iter().flatten().find_map(|folder| folder.canonicalize().ok())?;
+    let mut open = vec![folder];
+    while let Some(folder) = open.pop() {
+        names.push(folder.file_name()?.to_string_lossy().into_owned());
+        if tree.attribute(&folder, "partition").is_some() {
+            open.extend(folder.parent().map(Path::to_owned));
+        }
+        let below = folder.join("slaves");
+        let slaves = tree.names(&below).unwrap_or_default();
+        open.extend(slaves.iter().filter_map(|name| below.join(name).canonicalize().ok()));
+    }
+    Some(names)
+}
+
+fn model(tree: &Tree, disk: &Path) -> Option<String> {
+    let device = disk.join("device");
+    let own = ["model", "name"].iter().find_map(|name| tree.attribute(&device, name));
+    let backing = || tree.attribute(&disk.join("loop"), "backing_file").map(|file| format!("loop device of {file}"));
+    let mapped = || tree.attribute(&disk.join("dm"), "name").map(|name| format!("device mapper {name}"));
+    own.map(|name| name.trim().to_owned()).or_else(backing).or_else(mapped).filter(|name| !name.is_empty())
+}
+
+fn contents_of_device(name: &str, node: &Path, parts: &[Member], size: impl Fn(&Path) -> u64) -> Vec<String> {
+    let Ok(file) = File::open(node) else { return Vec::new() };
+    let whole = read_signature(&file, 0).map(|what| format!("{name}: {what}"));
+    let of_part = |part: &Member| {
+        let start = std::fs::read_to_string(part.folder.join("start")).ok()?.trim().parse::<u64>().ok()?;
+        let what =
+            read_signature(&file, start.checked_mul(512)?).unwrap_or_else(|| "nothing that is known here".into());
+        let bytes = emmc_units::Bytes(size(&part.folder)).rounded();
+        Some(format!("{}: {bytes}, {what}", part.name))
+    };
+    whole.into_iter().chain(parts.iter().filter_map(of_part)).collect()
+}
+
+fn contents_of_file(path: &Path, bytes: u64) -> Vec<String> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    let what = read_signature(&file, 0).map(|what| format!(" that begins as {what}"));
+    vec![format!("{} of a file{}", emmc_units::Bytes(bytes).rounded(), what.unwrap_or_default())]
+}
+
+fn read_signature(file: &File, at: u64) -> Option<String> {
+    let mut bytes = vec![0; SIGNATURE_BYTES];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], at + filled as u64) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => filled += count,
+        }
+    }
+    signature(&bytes[..filled])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_filesystems_disk_is_in_use() {
+        let tree = Tree::live();
+        let Some(names) = root_path(&tree, &mounts::read(&tree)) else {
+            eprintln!("SKIPPED: the root filesystem is on no block device");
+            return;
+        };
+        let disk = names.last().unwrap();
+        let folder = tree.sys("class/block").join(disk).canonicalize().unwrap();
+        let found = device(&tree, &folder, &Path::new("/dev").join(disk));
+        assert!(found.uses.iter().any(|text| text.starts_with("the root filesystem is on")), "{found:?}");
+        assert!(found.uses.iter().any(|text| text.contains("is mounted at /")), "{found:?}");
+    }
+
+    #[test]
+    fn an_ordinary_file_is_free() {
+        let found = occupied(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml").as_path()).unwrap();
+        assert_eq!((found.name.as_str(), found.uses), ("Cargo.toml", Vec::new()));
+        assert!(found.contents[0].contains("of a file"));
+        assert!(occupied(Path::new("/no such device")).is_err());
+    }
+}

@@ -1,0 +1,166 @@
+//! Whether a result can be believed: what it contradicts, and what stood in its way.
+//!
+//! Each rule needs facts of the [`Context`](crate::Context); where they are absent it says nothing.
+
+use emmc_port::TargetKind;
+use serde::{Deserialize, Serialize};
+
+use crate::measurement::Measurement;
+use crate::result::BenchResult;
+
+/// A speed above the bus's by this much is no rounding.
+const ABOVE_BUS: f64 = 1.02;
+/// The fastest bus that eMMC has: HS400 on eight lines. Unit: 10^6 bytes a second.
+const EMMC_MB_PER_S_MAX: f64 = 400.0;
+/// Share of the time that this process computed, from which on it may be what was measured.
+const BUSY: f64 = 0.9;
+/// Shorter measurements than this are not told to be short of requests by their interval alone. Unit: percent of the mean.
+const INTERVAL_WIDE: f64 = 0.2;
+/// How many cells a finding names.
+const CELLS_MAX: usize = 4;
+
+/// A reason to doubt a result, or a circumstance that explains it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Doubt {
+    /// `faster_than_bus`, `page_cache`, `holes`, `wraps`, `processor_bound`, `governor`, `queueing_off`, `cache_off`,
+    /// `few_requests`, `failed_requests`, `stopped`.
+    pub code: String,
+    /// What it means.
+    pub what: String,
+    /// What it is concluded from.
+    pub evidence: String,
+}
+
+impl Doubt {
+    fn new(code: &str, what: &str, evidence: impl Into<String>) -> Self {
+        Self { code: code.into(), what: what.into(), evidence: evidence.into() }
+    }
+}
+
+/// Every reason to doubt a result.
+pub fn doubts(result: &BenchResult) -> Vec<Doubt> {
+    let rules =
+        [faster_than_bus, page_cache, holes, wraps, processor_bound, governor, queueing, cache, few, failed, stopped];
+    rules.iter().filter_map(|rule| rule(result)).collect()
+}
+
+fn is_real(result: &BenchResult) -> bool {
+    result.target_kind != TargetKind::Simulated
+}
+
+/// The cells that a rule holds for.
+fn cells(result: &BenchResult, rule: impl Fn(&Measurement) -> Option<String>) -> Option<String> {
+    let found: Vec<String> = result
+        .outcome
+        .measurements
+        .iter()
+        .filter_map(|cell| Some(format!("{} {}: {}", cell.row, cell.column, rule(cell)?)))
+        .collect();
+    let more = found.len().saturating_sub(CELLS_MAX);
+    let shown = found.get(..CELLS_MAX).unwrap_or(&found).join("; ");
+    match (found.len(), more) {
+        (0, _) => None,
+        (_, 0) => Some(shown),
+        _ => Some(format!("{shown}; and {more} more")),
+    }
+}
+
+fn faster_than_bus(result: &BenchResult) -> Option<Doubt> {
+    let context = &result.context;
+    let is_emmc = context.card.as_ref().and_then(|card| card.kind.as_deref()) == Some("emmc");
+    let (most, of) = match &context.bus {
+        Some(bus) => (bus.mb_per_s_max, format!("{}, {} lines", bus.mode, bus.lines)),
+        None if is_emmc && is_real(result) => (EMMC_MB_PER_S_MAX, "the fastest bus of any eMMC".into()),
+        None => return None,
+    };
+    let moves = |cell: &&Measurement| cell.op == "read" || cell.op == "write" || cell.op == "mixed";
+    let rule = |cell: &Measurement| {
+        let over = Some(cell).filter(moves)?.mb_per_s > most * ABOVE_BUS;
+        over.then(|| format!("{:.0} MB/s", cell.mb_per_s))
+    };
+    let evidence = format!("{}; the bus carries {most:.0} MB/s ({of})", cells(result, rule)?);
+    Some(Doubt::new("faster_than_bus", "faster than the bus can be: a cache of the host was measured", evidence))
+}
+
+fn page_cache(result: &BenchResult) -> Option<Doubt> {
+    let filesystem =
+        result.context.filesystem.as_ref().filter(|filesystem| filesystem.in_memory || filesystem.cached)?;
+    let what = if filesystem.in_memory {
+        "the file is in memory and on no device: this is the speed of memory"
+    } else {
+        "the filesystem knows no way past the page cache: reads may never reach the device"
+    };
+    Some(Doubt::new("page_cache", what, format!("{} on {}", filesystem.fstype, filesystem.mount)))
+}
+
+fn holes(result: &BenchResult) -> Option<Doubt> {
+    let holes = result.context.filesystem.as_ref()?.hole_bytes;
+    let what = "parts of the file have no place on the device: reads of them do not reach it";
+    (holes > 0).then(|| Doubt::new("holes", what, format!("{holes} of {} bytes", result.size_bytes)))
+}
+
+fn wraps(result: &BenchResult) -> Option<Doubt> {
+    let rule = |cell: &Measurement| {
+        let over = cell.order == "sequential" && cell.op != "trim" && cell.bytes > result.size_bytes;
+        over.then(|| format!("{} bytes", cell.bytes))
+    };
+    let evidence = format!("{}; the target has {}", cells(result, rule)?, result.size_bytes);
+    Some(Doubt::new("wraps", "the target is too small for the pattern: it went over the same place again", evidence))
+}
+
+fn processor_bound(result: &BenchResult) -> Option<Doubt> {
+    let effort = result.context.effort.filter(|_| is_real(result))?;
+    let share = (effort.user_s + effort.system_s) / effort.time_s.max(1e-9);
+    let what = "the processor was busy nearly all the time: the host may be what was measured";
+    (share > BUSY).then(|| Doubt::new("processor_bound", what, format!("{:.0} % of one processor", share * 100.0)))
+}
+
+fn governor(result: &BenchResult) -> Option<Doubt> {
+    let governors = &result.context.host.as_ref()?.governors;
+    let other: Vec<&str> = governors.iter().map(String::as_str).filter(|name| *name != "performance").collect();
+    let what = "the processor's clock may have changed meanwhile: small requests look slower than they are";
+    (!other.is_empty()).then(|| Doubt::new("governor", what, format!("governor {}", other.join(", "))))
+}
+
+fn queueing(result: &BenchResult) -> Option<Doubt> {
+    let card = result.context.card.as_ref()?;
+    let off = card.queueing_offered == Some(true) && card.queueing_on == Some(false);
+    let what = "the card could hold a queue of commands and does not: more than one request at once gains nothing";
+    (off && is_real(result)).then(|| Doubt::new("queueing_off", what, "CMDQ_SUPPORT is set, CMDQ_MODE_EN is not"))
+}
+
+fn cache(result: &BenchResult) -> Option<Doubt> {
+    let card = result.context.card.as_ref()?;
+    let off = card.cache_bytes.is_some_and(|bytes| bytes > 0) && card.cache_on == Some(false);
+    let what = "the card's cache is off: small writes are slower than they could be";
+    (off && is_real(result)).then(|| Doubt::new("cache_off", what, "CACHE_SIZE is not 0, CACHE_CTRL is"))
+}
+
+fn few(result: &BenchResult) -> Option<Doubt> {
+    if !is_real(result) {
+        return None;
+    }
+    let rule = |cell: &Measurement| match &cell.mb_per_s_interval {
+        None => Some(format!("{} requests", cell.requests)),
+        Some(interval) => {
+            let half = (interval.high - interval.low) / 2.0 / cell.mb_per_s.max(1e-9);
+            (half > INTERVAL_WIDE).then(|| format!("+-{:.0} %", half * 100.0))
+        }
+    };
+    let what = "too few requests, or too uneven ones, for a figure that could be compared";
+    Some(Doubt::new("few_requests", what, cells(result, rule)?))
+}
+
+fn failed(result: &BenchResult) -> Option<Doubt> {
+    let rule = |cell: &Measurement| (cell.errors > 0).then(|| format!("{} requests", cell.errors));
+    Some(Doubt::new("failed_requests", "requests have failed", cells(result, rule)?))
+}
+
+fn stopped(result: &BenchResult) -> Option<Doubt> {
+    let why = result.outcome.ended_early.clone()?;
+    Some(Doubt::new("stopped", "the suite did not come to its end: what was measured until then is told", why))
+}
+
+#[cfg(test)]
+mod tests;
