@@ -70,7 +70,7 @@ fn the_tables_name_what_does_not_come_out() {
     }
     let shown = pipeline(&["--tables"]).exits(0);
     shown.says(&[
-        "not reproduced (-0.69 %)",
+        "-0.69 % not reproduced",
         "no spans printed",
         "nothing overlapped",
         "one number fitted to one number",

@@ -30,10 +30,11 @@ pub fn pipeline(result: &PipelineResult) -> Document {
 
 fn one(study: &PipelineStudy, document: &mut Document) {
     let prefix = study.workload.map(|name| format!("{name}-")).unwrap_or_default();
-    let heading = |title: &str| study.workload.map_or(title.to_owned(), |name| format!("{name}: {title}"));
-    let section = document.section(format!("{prefix}request"), heading("one request"));
+    let heading =
+        |title: &str| study.workload.map_or(title.to_owned(), |name| format!("{name}: {}", title.to_lowercase()));
+    let section = document.section(format!("{prefix}request"), heading("One request"));
     request(study, section);
-    let section = document.section(format!("{prefix}limits"), heading("limits"));
+    let section = document.section(format!("{prefix}limits"), heading("Limits"));
     limits(study, section);
     let title = format!("{} requests", super::sim::count(study.requests));
     let section = document.section(format!("{prefix}makespan"), heading(&title));
@@ -98,8 +99,8 @@ fn limits(study: &PipelineStudy, section: &mut Section) {
 fn makespan(study: &PipelineStudy, section: &mut Section) {
     let closed = if study.makespan.is_exact { "exact" } else { "an estimate: the long run's period and one request" };
     section.push(vec![
-        KeyValue::new("closed form", us(study.makespan.us)).note(closed),
-        KeyValue::new("simulated", us(study.simulated_us)).note(difference(study)),
+        KeyValue::new("closed form", whole_us(study.makespan.us)).note(closed),
+        KeyValue::new("simulated", whole_us(study.simulated_us)).note(difference(study)),
         KeyValue::new(
             "speed over all of it",
             format!("{:.2} MB/s = {:.2} MiB/s", study.simulated.mb_s, study.simulated.mib_s),
@@ -121,6 +122,11 @@ fn bottleneck(what: Bottleneck) -> Cell {
         Bottleneck::Device => "the device",
         Bottleneck::Depth => "the depth: too few requests in flight",
     })
+}
+
+/// Microseconds to the digit, so that two totals can be compared.
+fn whole_us(time: f64) -> String {
+    format!("{} us", super::sim::count(time.round() as u64))
 }
 
 fn us(time: f64) -> String {
