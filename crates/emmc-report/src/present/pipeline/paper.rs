@@ -56,7 +56,7 @@ fn figure(figure: Figure) -> &'static str {
     match figure {
         Figure::Theoretical => "theoretical",
         Figure::ZeroHardwareTime => "no hw time",
-        Figure::MultiThread => "many threads",
+        Figure::MultiThread => "threads",
         Figure::OtherHardwareTime => "hw 700 us",
         Figure::Loss => "lost to hw",
     }
