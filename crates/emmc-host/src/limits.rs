@@ -46,8 +46,8 @@ pub struct Limits {
     pub period_cq_off_us: f64,
     /// See [`Pipeline::cq_gain`]. Unit: percent.
     pub cq_gain_percent: f64,
-    /// The same if all of post passed between two transfers, the most that it can be. Unit: percent.
-    pub cq_gain_most_percent: f64,
+    /// The same if a request were wholly completed, all of post, before the next transfer starts. Unit: percent.
+    pub cq_gain_all_of_post_percent: f64,
 }
 
 impl Pipeline {
@@ -103,7 +103,7 @@ impl Pipeline {
             period_cq_on_us: self.with(CqEngine::Hardware).period_ns() / 1e3,
             period_cq_off_us: self.with(CqEngine::None).period_ns() / 1e3,
             cq_gain_percent: self.cq_gain() * 100.0,
-            cq_gain_most_percent: Self { gap: spans.post, ..*self }.cq_gain() * 100.0,
+            cq_gain_all_of_post_percent: Self { gap: spans.post, ..*self }.cq_gain() * 100.0,
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
         let device =
             Pipeline { gap: Nanos::from_micros(40), ..Pipeline::new(Spans::from_micros(100, 400, 60), Bytes(4096)) };
         assert!((device.cq_gain() - 0.1).abs() < 1e-12);
-        assert!((device.limits().cq_gain_most_percent - 15.0).abs() < 1e-9);
+        assert!((device.limits().cq_gain_all_of_post_percent - 15.0).abs() < 1e-9);
         let cpu = Pipeline { spans: Spans::from_micros(500, 400, 60), serial: Nanos::from_micros(500), ..device };
         assert_eq!(cpu.cq_gain(), 0.0);
         assert_eq!(Pipeline { depth: 1, ..device }.cq_gain(), 0.0);

@@ -34,12 +34,13 @@ fn papers() -> impl Iterator<Item = Pipeline> {
 }
 
 #[test]
-fn every_workload_of_the_paper_within_one_percent_from_one_to_ten_thousand_requests() {
+fn every_workload_of_the_paper_from_one_to_ten_thousand_requests() {
     let counts = counts();
     let mut tried = 0;
     for pipeline in papers() {
         let (off, at) = worst(&pipeline, &counts);
-        assert!(off < 0.01, "{pipeline:?}: {:.2} % at {at} requests", off * 100.0);
+        // 1 % is what was asked for; they are equal.
+        assert!(off < 1e-9, "{pipeline:?}: {:.4} % at {at} requests", off * 100.0);
         tried += 1;
     }
     assert_eq!(tried, 6 * 5 * 3 * 2);

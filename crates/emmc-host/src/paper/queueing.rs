@@ -14,8 +14,8 @@ pub struct QueueGain {
     pub gap_us: f64,
     /// P_off / P_on - 1. Unit: percent.
     pub computed_percent: f64,
-    /// The same if all of post passed in the gap, the most that it can be. Unit: percent.
-    pub most_percent: f64,
+    /// The same if all of post passed in the gap. Unit: percent.
+    pub all_of_post_percent: f64,
     /// What sets the pace with the engine.
     pub bottleneck_on: Bottleneck,
     /// What sets the pace without it.
@@ -35,7 +35,7 @@ pub(super) fn queue_gains() -> Vec<QueueGain> {
             printed: "~10",
             gap_us: pipeline.gap.as_micros_f64(),
             computed_percent: limits.cq_gain_percent,
-            most_percent: limits.cq_gain_most_percent,
+            all_of_post_percent: limits.cq_gain_all_of_post_percent,
             bottleneck_on: limits.bottleneck,
             bottleneck_off: off.limits().bottleneck,
             gap_source: zynq.gap_source,
@@ -53,9 +53,9 @@ mod tests {
         let gains = queue_gains();
         let [read, write] = gains.as_slice() else { panic!("{gains:?}") };
         assert!((9.0..11.0).contains(&read.computed_percent), "{read:?}");
-        assert!((23.0..23.2).contains(&read.most_percent), "{read:?}");
+        assert!((23.0..23.2).contains(&read.all_of_post_percent), "{read:?}");
         assert_eq!((read.bottleneck_on, read.bottleneck_off), (Bottleneck::SerialPre, Bottleneck::Device));
-        assert_eq!((write.computed_percent, write.most_percent), (0.0, 0.0));
+        assert_eq!((write.computed_percent, write.all_of_post_percent), (0.0, 0.0));
     }
 
     #[test]

@@ -87,11 +87,11 @@ fn limits(study: &PipelineStudy, section: &mut Section) {
     section.push(vec![
         KeyValue::new("bottleneck", bottleneck(limits.bottleneck)),
         KeyValue::new("a command queue engine brings", format!("{:.1} %", limits.cq_gain_percent)).note(format!(
-            "period {} without it ({} pass between two transfers), {} with it; at most {:.1} %",
+            "period {} without it ({} pass between two transfers), {} with it; {:.1} % if all of post did",
             us(limits.period_cq_off_us),
             us(study.gap_us),
             us(limits.period_cq_on_us),
-            limits.cq_gain_most_percent
+            limits.cq_gain_all_of_post_percent
         )),
     ]);
 }

@@ -162,7 +162,7 @@ fn gains(gains: &[QueueGain], document: &mut Document) {
         ("workload", Align::Left),
         ("printed %", Align::Right),
         ("computed %", Align::Right),
-        ("at most %", Align::Right),
+        ("all of post %", Align::Right),
         ("pace with it", Align::Left),
         ("pace without it", Align::Left),
     ]);
@@ -171,7 +171,7 @@ fn gains(gains: &[QueueGain], document: &mut Document) {
             Cell::from(gain.workload),
             Cell::from(gain.printed),
             Cell::from(format!("{:.1}", gain.computed_percent)),
-            Cell::from(format!("{:.1}", gain.most_percent)),
+            Cell::from(format!("{:.1}", gain.all_of_post_percent)),
             super::bottleneck(gain.bottleneck_on),
             super::bottleneck(gain.bottleneck_off),
         ]);
