@@ -4,15 +4,17 @@
 //! transfer at a time) and *post* (interrupt, completion, wake-up and copy, on a core). [`Pipeline`] says how the stages are
 //! shared; [`Pipeline::limits`] and [`Pipeline::makespan`] are closed forms with their derivation; [`Pipeline::simulate`] is the
 //! discrete-event model that holds them to account. [`system`] puts a program above the stages: page cache, journal, flush,
-//! read-ahead. [`paper`] is the published measurements with everything computed beside what was printed.
+//! read-ahead. [`HostTarget`] puts a whole board above a virtual card. [`paper`] is the published measurements with everything computed beside what was printed.
 //!
 //! Units: a chunk is counted in bytes; speeds are told in MB/s (10^6) and MiB/s (2^20), each by name.
 //!
 //! Time is told, never read: there is no clock and no randomness here. Absent on purpose: I/O, the virtual card itself (a closure
 //! stands for any card), CPU frequency, scheduling among processes, and errors of the card.
 
+mod board;
 mod limits;
 mod makespan;
+mod page_cache;
 pub mod paper;
 mod pipeline;
 mod platform;
@@ -20,11 +22,15 @@ mod result;
 mod simulate;
 mod spans;
 pub mod system;
+mod target;
 
+pub use board::{BOARDS, Board, board};
 pub use limits::{Bottleneck, Limits};
 pub use makespan::Makespan;
+pub use page_cache::PageCache;
 pub use pipeline::{CqEngine, DEPTH_QUEUED_MAX, Pipeline, PipelineError};
 pub use platform::{Access, MeasuredSpans, Operation, Order, PLATFORMS, Platform, platform};
 pub use result::{PipelineResult, PipelineStudy, PlatformFacts, REQUESTS_MAX, TimelineRow};
 pub use simulate::{RequestTimes, Simulated};
 pub use spans::{Spans, Speed};
+pub use target::HostTarget;

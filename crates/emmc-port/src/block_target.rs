@@ -141,6 +141,26 @@ pub trait BlockTarget {
     ///
     /// Errors: the target cannot go on.
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError>;
+
+    /// Requests go through the host's page cache from now on, or past it, as at the beginning; answers whether the target has
+    /// one that they can go through.
+    fn through_page_cache(&mut self, _yes: bool) -> bool {
+        false
+    }
+}
+
+/// A target in simulated time, which a host can be put above.
+pub trait SimulatedTarget: BlockTarget {
+    /// When a request that is handed over at `at` is done, and what went wrong with it alone.
+    ///
+    /// Shape: calls come in the order of `at`, and not between a submission and its completion.
+    /// Errors: as [`BlockTarget::submit`].
+    fn serve(&mut self, request: &BlockRequest, at: Instant) -> Result<(Instant, Option<String>), TargetError>;
+
+    /// Background work while nothing is asked for, until `until`; answers when the target is ready again.
+    ///
+    /// Errors: the target cannot go on.
+    fn rest(&mut self, from: Instant, until: Instant) -> Result<Instant, TargetError>;
 }
 
 impl TargetShape {

@@ -10,7 +10,9 @@ mod merge;
 pub mod saved;
 mod snapshot;
 
-pub use block_target::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetKind, TargetShape};
+pub use block_target::{
+    BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetKind, TargetShape,
+};
 pub use card_data::{
     BlockLayer, CardData, Disk, Filesystem, Format, Host, Origin, Partition, SavedReport, Stated, StatedSize,
     VendorFormat,

@@ -3,10 +3,12 @@
 //! Requests outstanding share the card as its queue allows: as many at once as it has slots, one where it has no command
 //! queue; the rest wait at the host. Absent on purpose: what the host itself costs (`emmc-host`).
 
+mod serve;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetKind, TargetShape};
+use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetKind, TargetShape};
 use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
 use crate::device::{Area, Device, StorageError, WriteFlags};
@@ -120,6 +122,16 @@ impl SimTarget {
         Ok(done.done)
     }
 
+    /// When the card is done with what it begins with at `start`, and what went wrong with it alone.
+    fn outcome(&mut self, request: &BlockRequest, start: Instant) -> Result<(Instant, Option<String>), TargetError> {
+        match self.hand_over(request, start) {
+            Ok(done) => Ok((done, None)),
+            Err(StorageError::Ftl(FtlError::WornOut)) => Err(TargetError::WornOut { name: self.shape.name.clone() }),
+            Err(error @ StorageError::Ftl(FtlError::Uncorrectable { .. })) => Ok((start, Some(error.to_string()))),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
     fn failed(&self, reason: impl ToString) -> TargetError {
         TargetError::Failed { name: self.shape.name.clone(), reason: reason.to_string() }
     }
@@ -140,14 +152,7 @@ impl BlockTarget for SimTarget {
             return Err(self.failed(format!("more than {DEPTH_MAX} requests outstanding")));
         }
         let (submitted, start) = (self.now, self.start());
-        let (done, error) = match self.hand_over(&request, start) {
-            Ok(done) => (done, None),
-            Err(StorageError::Ftl(FtlError::WornOut)) => {
-                return Err(TargetError::WornOut { name: self.shape.name.clone() });
-            }
-            Err(error @ StorageError::Ftl(FtlError::Uncorrectable { .. })) => (start, Some(error.to_string())),
-            Err(error) => return Err(self.failed(error)),
-        };
+        let (done, error) = self.outcome(&request, start)?;
         self.taken.push(Reverse(done));
         let number = self.handed_over;
         self.handed_over += 1;
@@ -166,15 +171,7 @@ impl BlockTarget for SimTarget {
 
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
         let until = self.now + time;
-        let mut at = self.now;
-        while at < until {
-            match self.device.background(at) {
-                Ok(Some(done)) => at = done.max(at),
-                Ok(None) | Err(StorageError::Ftl(FtlError::WornOut)) => break,
-                Err(error) => return Err(self.failed(error)),
-            }
-        }
-        self.now = until.max(at);
+        self.now = until.max(self.rest(self.now, until)?);
         Ok(())
     }
 }

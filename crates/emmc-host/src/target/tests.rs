@@ -1,0 +1,141 @@
+//! A board above a card that takes a constant time.
+
+use emmc_port::TargetKind;
+use emmc_units::Bytes;
+
+use super::*;
+use crate::board::board;
+use crate::page_cache::PageCache;
+
+/// Serves one request after the other: 100 us, and 10 ns a byte.
+#[derive(Debug)]
+struct Card {
+    shape: TargetShape,
+    free: Instant,
+    asked: Vec<BlockRequest>,
+}
+
+impl Card {
+    fn new() -> Self {
+        let shape = TargetShape {
+            name: "card".into(),
+            kind: TargetKind::Simulated,
+            size_bytes: 1 << 30,
+            sector_bytes: 512,
+            depth_max: 32,
+            can_trim: true,
+            engine: "simulated",
+        };
+        Self { shape, free: Instant::START, asked: Vec::new() }
+    }
+}
+
+impl BlockTarget for Card {
+    fn shape(&self) -> &TargetShape {
+        &self.shape
+    }
+
+    fn now(&mut self) -> Instant {
+        Instant::START
+    }
+
+    fn submit(&mut self, _: BlockRequest) -> Result<(), TargetError> {
+        unreachable!("the host asks by `serve`")
+    }
+
+    fn wait(&mut self) -> Result<BlockDone, TargetError> {
+        unreachable!("the host asks by `serve`")
+    }
+
+    fn idle(&mut self, _: Nanos) -> Result<(), TargetError> {
+        unreachable!("the host asks by `rest`")
+    }
+}
+
+impl SimulatedTarget for Card {
+    fn serve(&mut self, request: &BlockRequest, at: Instant) -> Result<(Instant, Option<String>), TargetError> {
+        self.asked.push(*request);
+        self.free = self.free.max(at) + Nanos::from_micros(100) + Nanos(request.bytes * 10);
+        Ok((self.free, None))
+    }
+
+    fn rest(&mut self, from: Instant, _: Instant) -> Result<Instant, TargetError> {
+        Ok(from)
+    }
+}
+
+fn request(op: BlockOp, offset_bytes: u64, bytes: u64) -> BlockRequest {
+    BlockRequest { op, offset_bytes, bytes, through: false, tag: 0 }
+}
+
+fn one(target: &mut HostTarget<Card>, op: BlockOp, offset_bytes: u64, bytes: u64) -> Nanos {
+    let before = target.now();
+    target.submit(request(op, offset_bytes, bytes)).unwrap();
+    target.wait().unwrap();
+    target.now().since(before)
+}
+
+#[test]
+fn one_at_a_time_is_pre_card_and_post() {
+    let mut target = HostTarget::new(Card::new(), board("jetson-tx1").unwrap());
+    let time = one(&mut target, BlockOp::Write, 0, 128 << 10);
+    assert_eq!(time, Nanos::from_micros(141 + 53 + 100) + Nanos((128 << 10) * 10));
+    let time = one(&mut target, BlockOp::Read, 0, 128 << 10);
+    assert_eq!(time, Nanos::from_micros(232 + 50 + 100) + Nanos((128 << 10) * 10));
+}
+
+#[test]
+fn with_a_queue_the_slowest_stage_sets_the_pace() {
+    let mut target = HostTarget::new(Card::new(), board("zynq-zed").unwrap());
+    let began = target.now();
+    for number in 0..200u64 {
+        if number >= 8 {
+            target.wait().unwrap();
+        }
+        target.submit(request(BlockOp::Write, number << 16, 64 << 10)).unwrap();
+    }
+    while target.wait().is_ok() {}
+    let pace = target.now().since(began).as_micros_f64() / 200.0;
+    // Pre of a random write on the Zynq is 1715 us, the card here takes 755.
+    assert!((1715.0..1760.0).contains(&pace), "{pace}");
+}
+
+#[test]
+fn writes_fill_memory_first_and_a_sync_waits_for_all() {
+    let mut board = *board("colibri-t30").unwrap();
+    board.page_cache = Some(PageCache { dirty: Bytes(8 << 20), cached: Bytes(256 << 20), copy_bytes_per_s: 1e12 });
+    let mut target = HostTarget::new(Card::new(), &board);
+    assert!(target.through_page_cache(true));
+    let writes: Nanos =
+        (0..1024u64).map(|n| one(&mut target, BlockOp::Write, n * 65536, 65536)).fold(Nanos::ZERO, |a, b| a + b);
+    // 64 MiB, of which 8 are left in memory; the flusher makes requests of 512 KiB.
+    let written = 56.0 / 0.5 * (100.0 + 5242.88);
+    assert!((writes.as_micros_f64() / written - 1.0).abs() < 0.03, "{writes} against {written}");
+    let rest = one(&mut target, BlockOp::Flush, 0, 0).as_micros_f64();
+    let expected = 8.0 / 0.5 * (100.0 + 5242.88) + 100.0;
+    assert!((rest / expected - 1.0).abs() < 0.1, "{rest} against {expected}");
+    assert!(target.card().asked.iter().all(|request| request.bytes <= 512 << 10));
+    let written: u64 = target.card().asked.iter().map(|request| request.bytes).sum();
+    assert_eq!(written, 64 << 20);
+    // What was written is in memory; what was not is fetched, and ahead of a reader who goes on.
+    assert!(one(&mut target, BlockOp::Read, 0, 65536) < Nanos(100));
+    let far = 512 << 20;
+    let reads: Nanos =
+        (0..64u64).map(|n| one(&mut target, BlockOp::Read, far + n * 65536, 65536)).fold(Nanos::ZERO, |a, b| a + b);
+    let window = 100.0 + 1310.72;
+    assert!((reads.as_micros_f64() / (32.0 * window) - 1.0).abs() < 0.1, "{reads}");
+}
+
+#[test]
+fn written_twice_in_memory_is_written_once() {
+    let mut target = HostTarget::new(Card::new(), board("colibri-imx6s").unwrap());
+    target.through_page_cache(true);
+    for _ in 0..10 {
+        one(&mut target, BlockOp::Write, 4096, 8192);
+        one(&mut target, BlockOp::Write, 8192, 8192);
+    }
+    one(&mut target, BlockOp::Flush, 0, 0);
+    let asked: Vec<_> =
+        target.card().asked.iter().map(|request| (request.op, request.offset_bytes, request.bytes)).collect();
+    assert_eq!(asked, [(BlockOp::Write, 4096, 12288), (BlockOp::Flush, 0, 0)]);
+}
