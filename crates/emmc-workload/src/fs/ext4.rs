@@ -1,0 +1,296 @@
+//! ext4 with its defaults: delayed allocation, ordered data, a journal with commits every five seconds.
+//!
+//! A group of 128 MiB begins with its bitmaps and inode table; the journal lies in the middle. A commit writes the data that
+//! was allocated, the metadata blocks in a row into the journal, a flush, and the commit block past the cache; the blocks go
+//! to their own places when they expire. Source: Documentation/filesystems/ext4 and jbd2 of the kernel.
+//! Assumed: one inode-table block for 16 files, one folder block for 64, as mke2fs lays them out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emmc_units::{Instant, Nanos};
+
+use super::ranges::Ranges;
+use super::{BLOCK_BYTES, Disk, EXPIRE, FileId, Filesystem, MountOptions, full};
+use crate::stream::BenchError;
+
+/// Blocks of a group.
+const GROUP_BLOCKS: u64 = 32_768;
+/// Bitmaps and inode table at a group's beginning. Unit: blocks.
+const GROUP_META_BLOCKS: u64 = 516;
+const INODES_PER_BLOCK: u64 = 16;
+const FILES_PER_FOLDER_BLOCK: u64 = 64;
+/// Journal by size of the filesystem, as mke2fs chooses. Unit: blocks.
+const JOURNALS: [(u64, u64); 5] =
+    [(32_768, 1024), (262_144, 4096), (524_288, 8192), (4_194_304, 16_384), (u64::MAX, 32_768)];
+
+/// A file's data.
+#[derive(Clone, Debug, Default)]
+struct File {
+    /// Number of the inode.
+    inode: u64,
+    /// Where its blocks are, by the first block in the file: (on disk, count).
+    extents: BTreeMap<u64, (u64, u64)>,
+    /// Blocks of the file that are only in the page cache.
+    dirty: Ranges,
+    dirtied: Instant,
+}
+
+/// The filesystem.
+#[derive(Debug)]
+pub struct Ext4 {
+    options: MountOptions,
+    free: Ranges,
+    files: BTreeMap<FileId, File>,
+    next_file: u32,
+    /// First block of the journal, its size, and where it is.
+    journal: (u64, u64, u64),
+    /// Metadata blocks of the running transaction.
+    running: BTreeSet<u64>,
+    committed_at: Instant,
+    /// Committed blocks that are not yet at their own places.
+    checkpoint: BTreeSet<u64>,
+    checkpointed_at: Instant,
+    /// Freed by the running transaction: usable after its commit.
+    freed: Ranges,
+    goal: u64,
+}
+
+impl Ext4 {
+    /// Makes one over the whole disk: writes the tables and the superblock (`mkfs.ext4 -E lazy_itable_init=1,nodiscard`).
+    ///
+    /// Errors: as the target; a disk of less than 16 MiB.
+    pub fn make(disk: &mut Disk<'_>, options: MountOptions) -> Result<Self, BenchError> {
+        let blocks = disk.blocks();
+        if blocks < 4096 {
+            let what = format!("a filesystem on {} bytes; it needs 16 MiB", blocks * BLOCK_BYTES);
+            return Err(BenchError::Misfit { suite: "ext4", what });
+        }
+        let mut free = Ranges::default();
+        for group in (0..blocks).step_by(GROUP_BLOCKS as usize) {
+            let end = (group + GROUP_BLOCKS).min(blocks);
+            let meta = GROUP_META_BLOCKS.min(end - group);
+            if end > group + meta {
+                free.insert(group + meta, end - group - meta);
+            }
+            disk.write(group, 4.min(meta), false)?;
+        }
+        let size = JOURNALS.iter().find(|(below, _)| blocks < *below).map_or(32_768, |(_, size)| *size);
+        let journal = free.take(blocks / 2, size).ok_or_else(|| full("ext4"))?;
+        disk.flush()?;
+        let now = disk.now();
+        Ok(Self {
+            options,
+            free,
+            files: BTreeMap::new(),
+            next_file: 0,
+            journal: (journal.0, journal.1, 0),
+            running: BTreeSet::new(),
+            committed_at: now,
+            checkpoint: BTreeSet::new(),
+            checkpointed_at: now,
+            freed: Ranges::default(),
+            goal: 0,
+        })
+    }
+
+    fn commit_every(&self) -> Nanos {
+        Nanos::from_secs(if self.options.commit_s == 0 { 5 } else { u64::from(self.options.commit_s) })
+    }
+
+    /// The metadata blocks of a file's inode, its folder and its group.
+    fn touch(&mut self, inode: u64, block: u64) {
+        let group = block / GROUP_BLOCKS * GROUP_BLOCKS;
+        self.running.insert(group + 4 + inode / INODES_PER_BLOCK % (GROUP_META_BLOCKS - 4));
+        self.running.insert(group + 1);
+    }
+
+    fn touch_folder(&mut self, inode: u64) {
+        self.running.insert(GROUP_META_BLOCKS + inode / FILES_PER_FOLDER_BLOCK);
+        self.running.insert(2);
+    }
+
+    /// Gives a file's dirty blocks places and writes them.
+    fn write_back(&mut self, disk: &mut Disk<'_>, id: FileId) -> Result<(), BenchError> {
+        let Some(file) = self.files.get_mut(&id) else { return Ok(()) };
+        let (inode, dirty) = (file.inode, file.dirty.drain());
+        for (start, count) in dirty {
+            for (block, count) in self.places(id, inode, start, count)? {
+                disk.write(block, count, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a run of a file's blocks lies, in order; what has no place yet gets one.
+    fn places(&mut self, id: FileId, inode: u64, start: u64, count: u64) -> Result<Vec<(u64, u64)>, BenchError> {
+        let (mut at, end, mut places) = (start, start + count, Vec::new());
+        while at < end {
+            let file = self.files.entry(id).or_default();
+            let before = file.extents.range(..=at).next_back().map(|(first, extent)| (*first, *extent));
+            if let Some((first, (block, length))) = before.filter(|(first, (_, length))| at < first + length) {
+                let run = (first + length - at).min(end - at);
+                places.push((block + at - first, run));
+                at += run;
+                continue;
+            }
+            let until = file.extents.range(at..).next().map_or(end, |(next, _)| end.min(*next));
+            let follows = before.map(|(first, (block, length))| (first, block, length));
+            let goal = follows.map_or(self.goal, |(_, block, length)| block + length);
+            let (block, run) = self.free.take(goal, until - at).ok_or_else(|| full("ext4"))?;
+            self.goal = block + run;
+            let file = self.files.entry(id).or_default();
+            match follows.filter(|(first, before, length)| before + length == block && first + length == at) {
+                Some((first, before, length)) => file.extents.insert(first, (before, length + run)),
+                None => file.extents.insert(at, (block, run)),
+            };
+            self.touch(inode, block);
+            places.push((block, run));
+            at += run;
+        }
+        Ok(places)
+    }
+
+    /// The running transaction becomes permanent.
+    fn commit(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
+        self.committed_at = disk.now();
+        let running = std::mem::take(&mut self.running);
+        if !running.is_empty() {
+            let blocks = running.len() as u64 + 1;
+            let place = self.journal_place(blocks);
+            disk.write(place, blocks, false)?;
+            disk.flush()?;
+            let place = self.journal_place(1);
+            disk.write(place, 1, true)?;
+            self.checkpoint.extend(running);
+        }
+        for (start, count) in self.freed.drain() {
+            self.free.insert(start, count);
+            if self.options.discard {
+                disk.trim(start, count)?;
+            }
+        }
+        let half_full = self.checkpoint.len() as u64 * 4 > self.journal.1;
+        if half_full || disk.now().since(self.checkpointed_at) >= EXPIRE {
+            self.write_home(disk)?;
+        }
+        Ok(())
+    }
+
+    /// Committed metadata goes to its own places, neighbours in one request.
+    fn write_home(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
+        self.checkpointed_at = disk.now();
+        let mut runs = Ranges::default();
+        for block in std::mem::take(&mut self.checkpoint) {
+            runs.insert(block, 1);
+        }
+        runs.iter().try_for_each(|(start, count)| disk.write(start, count, false))
+    }
+
+    fn journal_place(&mut self, blocks: u64) -> u64 {
+        let (first, size, at) = self.journal;
+        let at = if at + blocks > size { 0 } else { at };
+        self.journal.2 = at + blocks;
+        first + at
+    }
+
+    /// What the kernel does by itself when its time has come.
+    fn tick(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
+        let now = disk.now();
+        if now.since(self.committed_at) < self.commit_every() {
+            return Ok(());
+        }
+        let old = |file: &File| !file.dirty.is_empty() && now.since(file.dirtied) >= EXPIRE;
+        let expired: Vec<FileId> = self.files.iter().filter(|(_, file)| old(file)).map(|(id, _)| *id).collect();
+        for id in expired {
+            self.write_back(disk, id)?;
+        }
+        self.commit(disk)
+    }
+}
+
+impl Filesystem for Ext4 {
+    fn name(&self) -> &'static str {
+        "ext4"
+    }
+
+    fn create(&mut self, disk: &mut Disk<'_>) -> Result<FileId, BenchError> {
+        let id = FileId(self.next_file);
+        self.next_file += 1;
+        let inode = u64::from(id.0) + 16;
+        self.files.insert(id, File { inode, ..File::default() });
+        self.touch(inode, self.goal);
+        self.touch_folder(inode);
+        self.tick(disk)?;
+        Ok(id)
+    }
+
+    fn write(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError> {
+        let now = disk.now();
+        let entry = self.files.entry(file).or_default();
+        if entry.dirty.is_empty() {
+            entry.dirtied = now;
+        }
+        let (first, last) = (offset / BLOCK_BYTES, (offset + bytes).div_ceil(BLOCK_BYTES));
+        entry.dirty.insert(first, last - first);
+        self.tick(disk)
+    }
+
+    fn write_direct(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError> {
+        let inode = self.files.entry(file).or_default().inode;
+        let (first, last) = (offset / BLOCK_BYTES, (offset + bytes).div_ceil(BLOCK_BYTES));
+        for (block, count) in self.places(file, inode, first, last - first)? {
+            disk.write(block, count, false)?;
+        }
+        self.tick(disk)
+    }
+
+    fn read(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError> {
+        let Some(entry) = self.files.get(&file) else { return Ok(()) };
+        let (first, last) = (offset / BLOCK_BYTES, (offset + bytes).div_ceil(BLOCK_BYTES));
+        let from = entry.extents.range(..=first).next_back().map_or(first, |(start, _)| *start);
+        for (start, (block, count)) in entry.extents.range(from..last) {
+            let (begin, end) = (first.max(*start), last.min(start + count));
+            if begin < end {
+                disk.read(block + begin - start, end - begin)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fsync(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError> {
+        self.write_back(disk, file)?;
+        if self.running.is_empty() { disk.flush() } else { self.commit(disk) }
+    }
+
+    fn unlink(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError> {
+        if let Some(entry) = self.files.remove(&file) {
+            for (block, count) in entry.extents.into_values() {
+                self.freed.insert(block, count);
+                self.touch(entry.inode, block);
+            }
+            self.touch_folder(entry.inode);
+        }
+        self.tick(disk)
+    }
+
+    fn sync(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
+        let dirty = self.files.iter().filter(|(_, file)| !file.dirty.is_empty()).map(|(id, _)| *id);
+        for id in dirty.collect::<Vec<_>>() {
+            self.write_back(disk, id)?;
+        }
+        self.commit(disk)?;
+        self.write_home(disk)?;
+        disk.flush()
+    }
+
+    fn trim(&mut self, disk: &mut Disk<'_>) -> Result<u64, BenchError> {
+        self.sync(disk)?;
+        let before = disk.trimmed_bytes;
+        self.free.iter().try_for_each(|(start, count)| disk.trim(start, count))?;
+        Ok(disk.trimmed_bytes - before)
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.free.total() * BLOCK_BYTES
+    }
+}

@@ -1,0 +1,93 @@
+//! Filesystems as the card sees them: which requests a file's life comes down to.
+//!
+//! A [`Filesystem`] turns creations, writes, syncs and deletions into requests to a target, with the layout, the journal or
+//! log, and the flushes of the real one. Absent on purpose: content, names and folders (a folder is one metadata block), what
+//! the host's processor does (`emmc-host`), and quotas, snapshots, inline data and other features that are off by default.
+
+mod disk;
+mod ext4;
+mod f2fs;
+mod ranges;
+
+pub use disk::Disk;
+pub use ext4::Ext4;
+pub use f2fs::F2fs;
+
+use emmc_units::Nanos;
+
+use crate::stream::BenchError;
+
+/// Unit: bytes.
+pub const BLOCK_BYTES: u64 = 4096;
+/// Dirty data and metadata are written back after this long (`dirty_expire_centisecs`).
+const EXPIRE: Nanos = Nanos::from_secs(30);
+
+/// A file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(u32);
+
+/// How a filesystem is mounted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MountOptions {
+    /// What is deleted is trimmed at once (`-o discard`).
+    pub discard: bool,
+    /// Metadata is committed at least so often (`-o commit=`). Unit: seconds; 0: the default, 5.
+    pub commit_s: u32,
+}
+
+/// A filesystem on a disk.
+pub trait Filesystem {
+    /// Its name, e.g. `ext4`.
+    fn name(&self) -> &'static str;
+
+    /// A new, empty file.
+    ///
+    /// Errors: as the target.
+    fn create(&mut self, disk: &mut Disk<'_>) -> Result<FileId, BenchError>;
+
+    /// Writes into the page cache; the disk hears of it later.
+    ///
+    /// Errors: as the target, where something had to be written back.
+    fn write(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError>;
+
+    /// Writes past the page cache.
+    ///
+    /// Errors: as the target; the filesystem is full.
+    fn write_direct(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError>;
+
+    /// Reads past the page cache.
+    ///
+    /// Errors: as the target.
+    fn read(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError>;
+
+    /// What was written to the file is on the disk when this returns.
+    ///
+    /// Errors: as the target; the filesystem is full.
+    fn fsync(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError>;
+
+    /// Deletes a file.
+    ///
+    /// Errors: as the target.
+    fn unlink(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError>;
+
+    /// Everything is on the disk when this returns.
+    ///
+    /// Errors: as the target; the filesystem is full.
+    fn sync(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError>;
+
+    /// What holds nothing is trimmed (`fstrim`); answers how many bytes.
+    ///
+    /// Errors: as the target.
+    fn trim(&mut self, disk: &mut Disk<'_>) -> Result<u64, BenchError>;
+
+    /// Bytes that files can still take.
+    fn free_bytes(&self) -> u64;
+}
+
+/// Why a filesystem cannot go on.
+fn full(name: &'static str) -> BenchError {
+    BenchError::Misfit { suite: name, what: "no space is left on the filesystem".into() }
+}
+
+#[cfg(test)]
+mod tests;
