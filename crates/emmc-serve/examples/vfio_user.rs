@@ -10,6 +10,7 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::Keep;
 use emmc_card::profile::shipped;
+use emmc_serve::sdhci::HostFaults;
 use emmc_serve::served::{Served, ServedOptions};
 use emmc_serve::vfio_user::{VfioUserOptions, serve};
 use emmc_units::Instant;
@@ -30,7 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let profile = shipped::named(profile)?;
     let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 })?;
-    let server = serve(Arc::new(Served::new(card, Instant::START, timing)), Path::new(socket), options)?;
+    let served = Arc::new(Served::new(card, Instant::START, timing));
+    let server = serve(served, HostFaults::default(), Path::new(socket), options)?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
     server.stop();
     Ok(())

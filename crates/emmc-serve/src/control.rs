@@ -20,6 +20,7 @@ pub use answer::{ServedState, ServedStats};
 pub use request::Order;
 
 use crate::layer::{Faults, Stats};
+use crate::sdhci::HostFaults;
 use crate::served::Served;
 
 /// No line is longer. Unit: bytes.
@@ -31,6 +32,8 @@ pub struct Control {
     pub served: Arc<Served>,
     /// Where errors are injected.
     pub faults: Arc<Faults>,
+    /// The same for commands of a host.
+    pub host_faults: HostFaults,
     /// What is counted.
     pub stats: Arc<Stats>,
     /// Told when all is to end.

@@ -17,7 +17,7 @@ use emmc_units::Instant;
 
 use crate::cqhci::{Cqhci, Surroundings};
 use crate::sdhci::lines::Lines;
-use crate::sdhci::{GuestMemory, Sdhci, Unmapped};
+use crate::sdhci::{GuestMemory, HostFaults, Sdhci, Unmapped};
 use config::ConfigSpace;
 pub use config::{BAR_BYTES, CONFIG_BYTES};
 pub use identity::Identity;
@@ -63,6 +63,12 @@ impl Function {
             lines: Lines::default(),
             enhanced_strobe: [0; 4],
         }
+    }
+
+    /// The same, whose lines to the card meet these errors.
+    pub fn with_faults(mut self, faults: HostFaults) -> Self {
+        self.lines.faults = faults;
+        self
     }
 
     /// What it appears as.

@@ -9,6 +9,7 @@
 mod command;
 pub(crate) mod descriptor;
 mod dma;
+mod faults;
 mod interrupts;
 pub(crate) mod lines;
 mod memory;
@@ -23,6 +24,7 @@ mod transfer;
 use emmc_card::card::Card;
 use emmc_units::Instant;
 
+pub use faults::{HostError, HostFault, HostFaults};
 pub use memory::{FlatMemory, GuestMemory, Unmapped};
 
 use command::CommandEnd;

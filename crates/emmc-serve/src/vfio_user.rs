@@ -25,6 +25,7 @@ use std::thread::{self, JoinHandle};
 pub use session::{Malformed, Session};
 
 use crate::pci::Identity;
+use crate::sdhci::HostFaults;
 use crate::served::Served;
 use serve::Listener;
 
@@ -63,13 +64,18 @@ pub struct VfioUserServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Serves a card to one virtual machine after the other, at a socket's path.
+/// Serves a card to one virtual machine after the other, at a socket's path; its commands meet `faults`.
 ///
 /// Errors: it cannot listen there.
-pub fn serve(served: Arc<Served>, path: &Path, options: VfioUserOptions) -> Result<VfioUserServer, VfioUserError> {
+pub fn serve(
+    served: Arc<Served>,
+    faults: HostFaults,
+    path: &Path,
+    options: VfioUserOptions,
+) -> Result<VfioUserServer, VfioUserError> {
     let listener = Listener::bind(path).map_err(|source| VfioUserError::Listen { path: path.to_owned(), source })?;
     let (wake, woken) = UnixStream::pair().map_err(VfioUserError::Start)?;
-    let run = move || serve::run(&listener, &woken, &served, options);
+    let run = move || serve::run(&listener, &woken, &served, &faults, options);
     let thread = thread::Builder::new().name("vfio-user".into()).spawn(run).map_err(VfioUserError::Start)?;
     Ok(VfioUserServer { path: path.to_owned(), wake: Some(wake), thread: Some(thread) })
 }

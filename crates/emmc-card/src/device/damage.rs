@@ -1,11 +1,11 @@
-//! What a power cut hit, as the host knows it; for checks.
+//! What a power cut hit, and what a block holds, as the host knows it; for checks.
 
 use super::op::Area;
 use super::{Device, Storage};
 
 impl Device {
     /// Area and first sector of every unit that the last cut damaged though it was done ([`crate::nand::Nand::damaged_pairs`]).
-    pub(crate) fn damaged_pairs(&self) -> Vec<(Area, u64)> {
+    pub fn damaged_pairs(&self) -> Vec<(Area, u64)> {
         let Storage { nand, regions, .. } = &self.storage;
         let pairs = nand.damaged_pairs().iter();
         pairs
@@ -14,6 +14,17 @@ impl Device {
                 self.storage.sector_of(region, unit)
             })
             .collect()
+    }
+
+    /// Area and first sector of every unit of which a block holds a copy that is in use.
+    pub fn sectors_in(&self, block: u32) -> Vec<(Area, u64)> {
+        let Storage { nand, regions, .. } = &self.storage;
+        let Some(region) = regions.iter().position(|region| region.ftl.blocks().contains(&block)) else {
+            return Vec::new();
+        };
+        let units = nand.spare(block).iter();
+        let mapped = units.filter(|unit| **unit < regions[region].ftl.units() && regions[region].ftl.is_mapped(**unit));
+        mapped.filter_map(|&unit| self.storage.sector_of(region, unit)).collect()
     }
 
     /// Sectors of a mapping unit: what is damaged together.

@@ -1,7 +1,9 @@
 //! What is done about an order, and what is answered.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use emmc_card::card::Card;
-use emmc_card::device::Area;
+use emmc_card::device::{Area, Device};
 use emmc_card::nand::BlockHealth;
 use emmc_card::sim::Inside;
 use emmc_card::sim::fault::FaultPlan;
@@ -11,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Control, Order};
 use crate::layer::{Counts, Fault, Kind, Summary, area_name};
+use crate::sdhci::HostFault;
 
 /// The true state of a served card.
 #[derive(Debug, Serialize)]
@@ -29,14 +32,44 @@ pub struct ServedState {
     pub operations: u64,
     /// Blocks that are written to: neither erased nor full.
     pub open_blocks: Vec<u32>,
+    /// Allocation units that these blocks hold data of: stretches of an area that each have the size of a block.
+    pub open_units: Vec<OpenUnit>,
+    /// Units that the last cut of power damaged though they were done, for they shared word lines with what was interrupted.
+    pub damaged_by_cut: Vec<DamagedUnit>,
     /// What of each area holds data.
     pub mapped: Vec<MappedArea>,
     /// RPMB's write counter; absent: no key is programmed.
     pub rpmb_counter: Option<u32>,
     /// Injected errors that are still to come.
     pub faults: Vec<Fault>,
+    /// The same for commands of a host.
+    pub host_faults: Vec<HostFault>,
     /// All that can be seen of its inside.
     pub inside: Inside,
+}
+
+/// An allocation unit that is being written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct OpenUnit {
+    /// Its area's name.
+    pub area: String,
+    /// Where it begins. Unit: sectors of 512 bytes.
+    pub first: u64,
+    /// Unit: sectors of 512 bytes.
+    pub sectors: u64,
+    /// Open blocks that hold data of it.
+    pub blocks: Vec<u32>,
+}
+
+/// A mapping unit that a cut of power damaged.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct DamagedUnit {
+    /// Its area's name.
+    pub area: String,
+    /// Where it begins. Unit: sectors of 512 bytes.
+    pub first: u64,
+    /// Unit: sectors of 512 bytes.
+    pub sectors: u64,
 }
 
 /// How much of an area holds data.
@@ -78,13 +111,18 @@ pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String
         Order::On => served.restore_power().map_err(failed)?,
         Order::Reset => served.hardware_reset().map_err(failed)?,
         Order::Inject { fault } => control.faults.inject(fault),
-        Order::ClearFaults => control.faults.clear(),
+        Order::InjectHost { fault } => control.host_faults.inject(fault),
+        Order::ClearFaults => {
+            control.faults.clear();
+            control.host_faults.clear();
+        }
         Order::State => {
             let clock = served.clock_now();
             let look = |card: &mut Card, now: Instant| state(card, now);
             let mut state = served.with_card(look).map_err(failed)?;
             (state.dilation, state.delays) = (clock.dilation(), clock.has_delays());
             state.faults = control.faults.list();
+            state.host_faults = control.host_faults.list();
             return serde_json::to_value(state).map_err(|error| error.to_string());
         }
         Order::Speed { dilation, delays } => {
@@ -114,6 +152,7 @@ fn state(card: &mut Card, now: Instant) -> ServedState {
         let block = nand.block(*block);
         block.health == BlockHealth::Good && block.next_page > 0 && block.next_page < pages
     };
+    let open_blocks: Vec<u32> = (0..nand.geometry().blocks).filter(is_open).collect();
     let unit = u64::from(nand.geometry().unit_bytes / 512);
     let mapped = |area: Area| {
         let sectors = device.sectors(area);
@@ -127,10 +166,43 @@ fn state(card: &mut Card, now: Instant) -> ServedState {
         dilation: 1,
         delays: true,
         operations: nand.steps(),
-        open_blocks: (0..nand.geometry().blocks).filter(is_open).collect(),
+        open_units: open_units(device, &open_blocks),
+        damaged_by_cut: damaged_units(device),
+        open_blocks,
         mapped: device.areas().into_iter().map(mapped).collect(),
         rpmb_counter,
         faults: Vec::new(),
+        host_faults: Vec::new(),
         inside: Inside::of(device, now.since(Instant::START).as_secs_f64()),
     }
+}
+
+fn open_units(device: &Device, open_blocks: &[u32]) -> Vec<OpenUnit> {
+    let geometry = device.nand().geometry();
+    let block_sectors = u64::from(geometry.units_per_block()) * u64::from(geometry.unit_bytes / 512);
+    let mut units: BTreeMap<(String, u64), BTreeSet<u32>> = BTreeMap::new();
+    for &block in open_blocks {
+        for (area, lba) in device.sectors_in(block) {
+            units.entry((area_name(area), lba / block_sectors * block_sectors)).or_default().insert(block);
+        }
+    }
+    let unit = |((area, first), blocks): (_, BTreeSet<u32>)| OpenUnit {
+        area,
+        first,
+        sectors: block_sectors,
+        blocks: blocks.into_iter().collect(),
+    };
+    units.into_iter().map(unit).collect()
+}
+
+fn damaged_units(device: &Device) -> Vec<DamagedUnit> {
+    let sectors = u64::from(device.nand().geometry().unit_bytes / 512);
+    let mut units: Vec<DamagedUnit> = device
+        .damaged_pairs()
+        .into_iter()
+        .map(|(area, first)| DamagedUnit { area: area_name(area), first, sectors })
+        .collect();
+    units.sort();
+    units.dedup();
+    units
 }

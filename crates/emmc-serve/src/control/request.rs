@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::layer::{Fault, area_named};
+use crate::sdhci::HostFault;
 
 /// An order, one a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +28,12 @@ pub enum Order {
         #[serde(default)]
         fault: Fault,
     },
-    /// No request fails any more of those that were to.
+    /// Makes commands of a host fail, on the lines between its controller and the card.
+    InjectHost {
+        /// Which.
+        fault: HostFault,
+    },
+    /// No request and no command fails any more of those that were to.
     ClearFaults,
     /// The true state of the card.
     State,
@@ -60,6 +66,9 @@ pub(super) fn parse(line: &str) -> Result<Order, String> {
             }
             _ => Ok(order),
         },
+        Order::InjectHost { fault } if fault.command.is_some_and(|command| command > 63) => {
+            Err("command: expected 0 to 63".into())
+        }
         _ => Ok(order),
     }
 }

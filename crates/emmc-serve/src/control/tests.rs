@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{Control, ControlServer, Order, ask};
 use crate::block::{Block, BlockError, Request};
 use crate::layer::{Fault, Faults, Stats};
+use crate::sdhci::{HostError, HostFault, HostFaults};
 use crate::served::{Served, ServedOptions};
 
 struct Rig {
@@ -31,7 +32,7 @@ impl Rig {
         let stats = Arc::new(Stats::new(Arc::clone(&faults) as Arc<dyn Block>, Arc::clone(&served)));
         let (stop, stopped) = mpsc::channel();
         let folder = tempfile::tempdir().unwrap();
-        let control = Control { served, faults, stats: Arc::clone(&stats), stop };
+        let control = Control { served, faults, host_faults: HostFaults::default(), stats: Arc::clone(&stats), stop };
         let server = ControlServer::start(&folder.path().join("socket"), control).unwrap();
         Self { folder, block: stats, stopped, _server: server }
     }
@@ -78,6 +79,16 @@ fn state_and_stats_say_what_was_done() {
     assert_eq!((&state["dilation"], &state["delays"]), (&20.into(), &true.into()));
     rig.ask(&Order::Inject { fault: Fault { times: Some(1), ..Fault::default() } });
     assert!(rig.write().is_err() && rig.write().is_ok());
+    rig.ask(&Order::InjectHost {
+        fault: HostFault { error: HostError::DataCrc, command: Some(18), after: 0, times: Some(1) },
+    });
+    let state = rig.ask(&Order::State);
+    assert_eq!(state["host_faults"][0]["error"], "data-crc");
+    let open = &state["open_units"][0];
+    assert_eq!((&open["area"], &open["first"], &open["blocks"]), (&"user".into(), &0.into(), &state["open_blocks"]));
+    assert!(rig.write().is_ok(), "no command of a host");
+    rig.ask(&Order::ClearFaults);
+    assert_eq!(rig.ask(&Order::State)["host_faults"].as_array().unwrap().len(), 0);
     // `ask` would wait for the end of the process, which is this one.
     let client = std::os::unix::net::UnixStream::connect(rig.folder.path().join("socket")).unwrap();
     std::io::Write::write_all(&mut &client, b"{\"do\":\"stop\"}\n").unwrap();
@@ -98,6 +109,9 @@ fn what_makes_no_sense_is_answered_with_an_error_and_the_next_line_counts() {
         (r#"{"do":"cut","at_operation":0}"#, "count from 1"),
         (r#"{"do":"speed","dilation":0}"#, "at least 1"),
         (r#"{"do":"inject","fault":{"area":"rpmb"}}"#, "boot0"),
+        (r#"{"do":"inject-host"}"#, "missing field"),
+        (r#"{"do":"inject-host","fault":{"error":"x"}}"#, "unknown variant"),
+        (r#"{"do":"inject-host","fault":{"error":"status","command":64}}"#, "0 to 63"),
         (r#"{"do":"reset"}"#, "ok"),
     ] {
         (&client).write_all(format!("{line}\n").as_bytes()).unwrap();

@@ -10,10 +10,10 @@ use super::registers::{
 };
 use super::task::{Task, Work};
 use super::{Cqhci, Slot, Stage};
-use crate::sdhci::GuestMemory;
 use crate::sdhci::descriptor::Walk;
 use crate::sdhci::lines::Lines;
 use crate::sdhci::registers::int as host;
+use crate::sdhci::{GuestMemory, HostError};
 
 /// Blocks between card and memory at once.
 const CHUNK: u32 = 128;
@@ -144,7 +144,7 @@ impl Cqhci {
             Work::Data { params, address, .. } => {
                 for (index, argument) in [(44, params.encode()), (45, address)] {
                     let sent = around.lines.send(around.card, index, argument, slot.rung);
-                    if self.check(number, index, &sent.reply).is_none() {
+                    if self.check(number, index, &sent).is_none() {
                         return true;
                     }
                     self.poll_at = self.poll_at.max(sent.at);
@@ -183,7 +183,7 @@ impl Cqhci {
         let Work::Direct { index, argument, response, .. } = task.work else { return };
         let sent = around.lines.send(around.card, index, argument, from);
         if response != 0 {
-            let Some(status) = self.check(number, index, &sent.reply) else { return };
+            let Some(status) = self.check(number, index, &sent) else { return };
             self.registers.set32(DIRECT_RESPONSE, status);
         }
         let mut ending = Stage::Ending { task, at: sent.at, with_data: false, errors: 0 };
@@ -209,7 +209,7 @@ impl Cqhci {
         let argument = self.registers.get32(SEND_STATUS_2) << 16 | QUEUE_STATUS;
         let sent = around.lines.send(around.card, 13, argument, self.poll_at);
         let Response::R1(status) = sent.reply.response else {
-            return self.check(any, 13, &sent.reply).is_some();
+            return self.check(any, 13, &sent).is_some();
         };
         self.registers.set32(DEVICE_QUEUE, status.0);
         let ready = queued.into_iter().filter(|(_, number)| status.0 >> number & 1 == 1).min();
@@ -230,12 +230,21 @@ impl Cqhci {
         let Work::Data { params, walk, .. } = task.work else { return };
         let index = if params.read { 46 } else { 47 };
         let sent = around.lines.send(around.card, index, (number as u32) << 16, from);
-        if self.check(number, index, &sent.reply).is_none() {
+        if self.check(number, index, &sent).is_none() {
             return;
         }
         let bit = 1 << number;
         self.registers.set32(DEVICE_PENDING, self.registers.get32(DEVICE_PENDING) & !bit);
         self.registers.set32(DEVICE_QUEUE, self.registers.get32(DEVICE_QUEUE) & !bit);
+        let failed = match sent.fault {
+            Some(HostError::DataCrc) => Some((sent.at, host::DATA_CRC)),
+            Some(HostError::DataTimeout) => Some((sent.at + around.data_timeout, host::DATA_TIMEOUT)),
+            _ => None,
+        };
+        if let Some((at, errors)) = failed {
+            self.set_stage(number, Stage::Ending { task, at, with_data: true, errors });
+            return;
+        }
         let mut staging = std::mem::take(&mut self.staging);
         let moved = match params.read {
             true => read_blocks(params.blocks.into(), walk, &mut staging, sent.at, around),

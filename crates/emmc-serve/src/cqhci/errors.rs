@@ -3,11 +3,12 @@
 //! An answer with error bits of ERROR_MASK is a response error of the engine; what the lines show (no answer, no data) and what
 //! is wrong in memory are error interrupts of the host controller. TASK_ERROR names the task either way.
 
-use emmc_card::card::Reply;
 use emmc_regs::command::Response;
 
 use super::Cqhci;
 use super::registers::{ERROR_MASK, RESPONSE, RESPONSE_INDEX, TASK_ERROR, int};
+use crate::sdhci::HostError;
+use crate::sdhci::lines::Sent;
 use crate::sdhci::registers::int as host;
 
 const COMMAND_VALID: u32 = 1 << 15;
@@ -15,8 +16,13 @@ const DATA_VALID: u32 = 1 << 31;
 
 impl Cqhci {
     /// Looks at the answer to a command of a task; answers its status where it is in order.
-    pub(super) fn check(&mut self, slot: usize, index: u8, reply: &Reply) -> Option<u32> {
-        let (Response::R1(status) | Response::R1b(status)) = reply.response else {
+    pub(super) fn check(&mut self, slot: usize, index: u8, sent: &Sent) -> Option<u32> {
+        if sent.fault == Some(HostError::CommandCrc) {
+            self.command_failed(slot, index);
+            self.errors |= host::COMMAND_CRC;
+            return None;
+        }
+        let (Response::R1(status) | Response::R1b(status)) = sent.reply.response else {
             self.command_failed(slot, index);
             self.errors |= host::COMMAND_TIMEOUT;
             return None;

@@ -6,6 +6,7 @@ use emmc_regs::r1::R1;
 use emmc_units::Instant;
 
 use super::Sdhci;
+use super::faults::HostError;
 use super::lines::Lines;
 use super::registers::{
     ARGUMENT, CLOCK_CONTROL, COMMAND, POWER_CONTROL, RESPONSE_0, RESPONSE_3, SDMA_ADDRESS, TRANSFER_MODE, control_2,
@@ -22,8 +23,9 @@ const CHECK_INDEX: u16 = 1 << 4;
 const DATA: u16 = 1 << 5;
 const TYPE: u16 = 3 << 6;
 const ABORT: u16 = 3 << 6;
-/// AUTO_CMD_STATUS: no answer; an answer that tells of an error.
+/// AUTO_CMD_STATUS: no answer; a damaged one; one that tells of an error.
 pub(super) const AUTO_TIMEOUT: u16 = 1 << 1;
+pub(super) const AUTO_CRC: u16 = 1 << 2;
 pub(super) const AUTO_RESPONSE: u16 = 1 << 5;
 /// The status bits of R1 that the controller takes for errors, where it is asked to check.
 ///
@@ -69,14 +71,17 @@ impl Sdhci {
             // A card that is no longer selected lets the data lines go.
             lines.busy_until = sent.at;
         }
-        let end = self.judge(command, &sent.reply);
+        let mut end = self.judge(command, &sent.reply);
+        if sent.fault == Some(HostError::CommandCrc) {
+            end = CommandEnd { words: None, interrupts: int::COMMAND_CRC };
+        }
         let failed = end.interrupts & int::ERRORS != 0;
         self.command = Some((sent.at, end));
         if failed {
             return;
         }
         if with_data {
-            self.begin_transfer(card, index, &sent.reply, sent.at);
+            self.begin_transfer(card, index, &sent);
         } else if command & RESPONSE_TYPE == SHORT_BUSY {
             let until = sent.reply.busy_until.unwrap_or(sent.at).max(sent.at);
             self.await_busy(until, sent.at);
@@ -110,6 +115,7 @@ impl Sdhci {
     fn announce_count(&mut self, card: &mut Card, lines: &mut Lines, now: Instant) -> Option<Instant> {
         let sent = lines.send(card, 23, self.registers.get32(SDMA_ADDRESS), now);
         let status = match sent.reply.response {
+            Response::R1(_) if sent.fault == Some(HostError::CommandCrc) => AUTO_CRC,
             Response::R1(r1) if self.is_error(r1) => AUTO_RESPONSE,
             Response::R1(_) => return Some(sent.at),
             _ => AUTO_TIMEOUT,

@@ -4,14 +4,20 @@
 //! order, whoever sends (software by the controller's registers, or the command queueing engine).
 
 use emmc_card::card::{Card, Reply};
+use emmc_regs::command::Response;
+use emmc_regs::r1::R1;
 use emmc_units::Instant;
 
+use super::faults::{HostError, HostFaults};
+
 /// What the lines are taken by.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Lines {
     command_free: Instant,
     /// The card holds DAT0 low until then.
     pub(crate) busy_until: Instant,
+    /// Errors that commands are to meet.
+    pub(crate) faults: HostFaults,
 }
 
 /// A command that has been sent.
@@ -21,6 +27,8 @@ pub(crate) struct Sent {
     pub(crate) reply: Reply,
     /// When the answer is there, or is known not to come.
     pub(crate) at: Instant,
+    /// What the controller makes of it beside the answer: a damaged one, or an error with the data.
+    pub(crate) fault: Option<HostError>,
 }
 
 impl Lines {
@@ -29,17 +37,34 @@ impl Lines {
         let begin = from.max(self.command_free);
         // CMD6 may change the bus; the command itself still goes as before.
         let took = card.device().bus().command();
-        let reply = card.handle_command(index, argument, begin);
         let at = begin + took;
         self.command_free = at;
+        let fault = self.faults.strike(index);
+        if fault == Some(HostError::CommandTimeout) {
+            let reply = Reply { response: Response::None, busy_until: None, data: None };
+            return Sent { reply, at, fault: None };
+        }
+        let mut reply = card.handle_command(index, argument, begin);
+        if fault == Some(HostError::Status) {
+            reply.response = with_error(reply.response);
+        }
         if let Some(until) = reply.busy_until {
             self.busy_until = until;
         }
-        Sent { reply, at }
+        Sent { reply, at, fault: fault.filter(|fault| *fault != HostError::Status) }
     }
 
     /// Whether DAT0 is low.
     pub(crate) fn is_busy(&self, now: Instant) -> bool {
         now < self.busy_until
+    }
+}
+
+/// The answer of a card that has met an error.
+fn with_error(response: Response) -> Response {
+    match response {
+        Response::R1(status) => Response::R1(R1(status.0 | R1::ERROR.0)),
+        Response::R1b(status) => Response::R1b(R1(status.0 | R1::ERROR.0)),
+        other => other,
     }
 }

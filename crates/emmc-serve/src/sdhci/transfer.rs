@@ -1,14 +1,15 @@
 //! Data: what follows a command, and how it ends.
 
-use emmc_card::card::{Card, Reply};
+use emmc_card::card::Card;
 use emmc_regs::CardKind;
 use emmc_regs::command::{DataDirection, Response};
 use emmc_units::{Instant, Nanos};
 
 use super::Sdhci;
-use super::command::{AUTO_RESPONSE, AUTO_TIMEOUT};
+use super::command::{AUTO_CRC, AUTO_RESPONSE, AUTO_TIMEOUT};
 use super::descriptor::{Form, Walk};
-use super::lines::Lines;
+use super::faults::HostError;
+use super::lines::{Lines, Sent};
 use super::memory::GuestMemory;
 use super::pio::Buffer;
 use super::registers::{
@@ -87,7 +88,8 @@ impl Sdhci {
     }
 
     /// A command with data has been answered: the data follows.
-    pub(super) fn begin_transfer(&mut self, card: &Card, index: u8, reply: &Reply, at: Instant) {
+    pub(super) fn begin_transfer(&mut self, card: &Card, index: u8, sent: &Sent) {
+        let at = sent.at;
         let mode = self.registers.get16(TRANSFER_MODE);
         let read = mode & mode::READ != 0;
         let direction = if read { DataDirection::Read } else { DataDirection::Write };
@@ -97,11 +99,15 @@ impl Sdhci {
             self.next = Some((at, Step::Complete));
             return;
         }
-        let Some(phase) = reply.data.filter(|phase| phase.direction == direction) else {
+        let Some(phase) = sent.reply.data.filter(|phase| phase.direction == direction) else {
             self.next = Some((at + self.data_timeout(), Step::Fail(int::DATA_TIMEOUT)));
             return;
         };
-        if block_bytes == 0 || !self.lines_fit(card, index) {
+        if sent.fault == Some(HostError::DataTimeout) {
+            self.next = Some((at + self.data_timeout(), Step::Fail(int::DATA_TIMEOUT)));
+            return;
+        }
+        if block_bytes == 0 || sent.fault == Some(HostError::DataCrc) || !self.lines_fit(card, index) {
             self.next = Some((phase.ready.max(at), Step::Fail(int::DATA_CRC)));
             return;
         }
@@ -237,6 +243,7 @@ impl Sdhci {
         let sent = lines.send(card, 12, 0, at);
         self.put_auto_response(&sent.reply.response);
         match sent.reply.response {
+            _ if sent.fault == Some(HostError::CommandCrc) => self.raise_auto(AUTO_CRC),
             Response::R1(r1) | Response::R1b(r1) if self.is_error(r1) => self.raise_auto(AUTO_RESPONSE),
             Response::R1(_) | Response::R1b(_) => {}
             _ => self.raise_auto(AUTO_TIMEOUT),

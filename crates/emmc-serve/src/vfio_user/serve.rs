@@ -16,6 +16,7 @@ use super::session::Session;
 use super::stream::{Filled, Incoming};
 use crate::block::BlockError;
 use crate::pci::Function;
+use crate::sdhci::HostFaults;
 use crate::served::Served;
 
 /// What comes due so soon is done at once: a guest takes longer than this for a single access, so it cannot tell, and
@@ -77,7 +78,13 @@ enum Parted {
 }
 
 /// Serves clients until `stop` is closed.
-pub(super) fn run(listener: &Listener, stop: &UnixStream, served: &Served, options: VfioUserOptions) {
+pub(super) fn run(
+    listener: &Listener,
+    stop: &UnixStream,
+    served: &Served,
+    faults: &HostFaults,
+    options: VfioUserOptions,
+) {
     // Sleeps are to end when they should; a system that cannot do that serves all the same, later.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     while let Ok(true) = await_input(&[&listener.socket.as_fd()], stop, None) {
@@ -85,7 +92,7 @@ pub(super) fn run(listener: &Listener, stop: &UnixStream, served: &Served, optio
         let mut client = Client {
             socket,
             incoming: Incoming::new(),
-            session: Session::new(Function::new(options.identity)),
+            session: Session::new(Function::new(options.identity).with_faults(faults.clone())),
             served,
             failed: None,
         };

@@ -20,6 +20,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use super::{Session, VfioUserOptions, VfioUserServer, serve};
 use crate::pci::{Function, Identity};
+use crate::sdhci::HostFaults;
 use crate::served::{Served, ServedOptions};
 
 fn served() -> Arc<Served> {
@@ -29,7 +30,7 @@ fn served() -> Arc<Served> {
 }
 
 fn start(folder: &Path, options: VfioUserOptions) -> VfioUserServer {
-    serve(served(), &folder.join("socket"), options).unwrap()
+    serve(served(), HostFaults::default(), &folder.join("socket"), options).unwrap()
 }
 
 struct Client {
@@ -252,14 +253,14 @@ fn a_path_that_is_taken_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), VfioUserOptions::default());
     let path = server.path().to_owned();
-    let error = serve(served(), &path, VfioUserOptions::default()).unwrap_err().to_string();
+    let error = serve(served(), HostFaults::default(), &path, VfioUserOptions::default()).unwrap_err().to_string();
     assert!(error.contains("socket") && error.contains("in use"), "{error}");
     server.stop();
     assert!(!path.exists());
     // Left behind by a server that was killed.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    serve(served(), &path, VfioUserOptions::default()).unwrap().stop();
+    serve(served(), HostFaults::default(), &path, VfioUserOptions::default()).unwrap().stop();
     std::fs::write(&path, "mine").unwrap();
-    serve(served(), &path, VfioUserOptions::default()).unwrap_err();
+    serve(served(), HostFaults::default(), &path, VfioUserOptions::default()).unwrap_err();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
 }

@@ -82,7 +82,21 @@ pub(crate) enum CtlOrder {
         #[arg(long, value_name = "COUNT")]
         times: Option<u64>,
     },
-    /// Let no request fail any more of those that were to
+    /// Make commands of a host (--vfio-user) fail on the lines to the card
+    InjectHost {
+        /// command-timeout, command-crc, data-timeout, data-crc or status (the answer tells of an error)
+        error: String,
+        /// Only this command
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(..64))]
+        command: Option<u8>,
+        /// Let so many pass first
+        #[arg(long, default_value_t = 0, value_name = "COUNT")]
+        after: u64,
+        /// So many fail; without, all that follow
+        #[arg(long, value_name = "COUNT")]
+        times: Option<u64>,
+    },
+    /// Let no request and no command fail any more of those that were to
     ClearFaults,
     /// Tell its true state: wear, mapping, open blocks, write amplification
     State,

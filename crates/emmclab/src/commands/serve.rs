@@ -10,6 +10,7 @@ use emmc_serve::control::{Control, ControlServer};
 use emmc_serve::fuse::Mounted;
 use emmc_serve::layer::{self, Faults, Stats};
 use emmc_serve::nbd::{self, Listen, NbdServer};
+use emmc_serve::sdhci::HostFaults;
 use emmc_serve::served::{Idle, Served, ServedOptions};
 use emmc_serve::store::SOCKET_FILE;
 use emmc_serve::vfio_user::{self, VfioUserOptions, VfioUserServer};
@@ -61,12 +62,17 @@ struct Fronts {
 }
 
 impl Fronts {
-    fn start(args: &ServeArgs, served: &Arc<Served>, block: &Arc<dyn Block>) -> anyhow::Result<Self> {
+    fn start(
+        args: &ServeArgs,
+        served: &Arc<Served>,
+        block: &Arc<dyn Block>,
+        faults: &HostFaults,
+    ) -> anyhow::Result<Self> {
         let mut fronts = Self::default();
         if let Some(socket) = &args.vfio_user {
             let identity: pci::Identity = args.controller.parse().context("--controller")?;
             let options = VfioUserOptions { identity, power_follows_client: args.power_follows_client };
-            fronts.vfio_user = Some(vfio_user::serve(Arc::clone(served), socket, options)?);
+            fronts.vfio_user = Some(vfio_user::serve(Arc::clone(served), faults.clone(), socket, options)?);
             fronts.told.push(Front { kind: "vfio-user", at: socket.display().to_string() });
         }
         for address in &args.nbd {
@@ -131,9 +137,10 @@ fn serve(
     let stats = Arc::new(Stats::new(Arc::clone(&faults) as Arc<dyn Block>, Arc::clone(served)));
     let block = Arc::clone(&stats) as Arc<dyn Block>;
     let socket: PathBuf = args.card.join(SOCKET_FILE);
-    let control = Control { served: Arc::clone(served), faults, stats, stop };
+    let host_faults = HostFaults::default();
+    let control = Control { served: Arc::clone(served), faults, host_faults: host_faults.clone(), stats, stop };
     let _control = ControlServer::start(&socket, control).with_context(|| socket.display().to_string())?;
-    let mut fronts = Fronts::start(args, served, &block)?;
+    let mut fronts = Fronts::start(args, served, &block, &host_faults)?;
     let _idle = Idle::start(served);
     let serving = Serving {
         card: args.card.display().to_string(),

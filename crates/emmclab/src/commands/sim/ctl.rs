@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use emmc_report::{Document, KeyValue};
 use emmc_serve::control::{Order, ask};
 use emmc_serve::layer::{Fault, Kind};
+use emmc_serve::sdhci::{HostError, HostFault};
 use emmc_serve::store::{SOCKET_FILE, STATE_FILE};
 use serde::Serialize;
 use serde_json::Value;
@@ -54,6 +55,13 @@ fn order(order: &CtlOrder) -> anyhow::Result<Order> {
             let kind = kind.as_ref().map(named).transpose()?;
             let area = area.clone();
             Order::Inject { fault: Fault { kind, area, from: *from, to: *to, after: *after, times: *times } }
+        }
+        CtlOrder::InjectHost { error, command, after, times } => {
+            let named = HostError::named(error).with_context(|| {
+                let names = HostError::ALL.map(HostError::name).join(", ");
+                format!("{error}: expected one of {names}")
+            })?;
+            Order::InjectHost { fault: HostFault { error: named, command: *command, after: *after, times: *times } }
         }
         CtlOrder::ClearFaults => Order::ClearFaults,
         CtlOrder::State => Order::State,
