@@ -37,6 +37,13 @@ impl Interval {
         Some(Self { low: mean - half, high: mean + half })
     }
 
+    /// Of the rate at which equally much work was done, from the rates of its parts: their times are what scatters.
+    pub fn of_rates(rates: &[f64]) -> Option<Self> {
+        let times: Vec<f64> = rates.iter().map(|rate| 1.0 / rate).collect();
+        let time = Self::of_batches(&times).filter(|time| time.low > 0.0 && time.high.is_finite())?;
+        Some(Self { low: 1.0 / time.high, high: 1.0 / time.low })
+    }
+
     /// Whether the two have no value in common.
     pub fn is_apart_from(&self, other: &Self) -> bool {
         self.low > other.high || other.low > self.high

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::grid::Grid;
 use crate::interval::Interval;
 use crate::measurement::Measurement;
 
@@ -25,10 +26,16 @@ pub struct Outcome {
     pub tables: Vec<Pivot>,
     /// Every measurement.
     pub measurements: Vec<Measurement>,
+    /// Tables that the suite has computed.
+    #[serde(default)]
+    pub grids: Vec<Grid>,
     /// What else was found out.
     pub figures: Vec<Figure>,
     /// What is to be known about them.
     pub remarks: Vec<String>,
+    /// Why it did not come to its end: stopped, a device that went away; absent where it did.
+    #[serde(default)]
+    pub ended_early: Option<String>,
 }
 
 /// A table of measurements: rows and columns as [`Measurement::row`] and [`Measurement::column`] name them.

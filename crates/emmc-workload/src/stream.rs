@@ -134,36 +134,87 @@ pub fn drive(
     watch: &mut dyn Watch,
 ) -> Result<Measured, BenchError> {
     stream.check(target)?;
-    let began = target.now();
-    let mut driver = Driver {
-        positions: Positions::new(
-            stream.order,
-            (stream.to_bytes - stream.from_bytes) / stream.block_bytes,
-            stream.seed,
-        ),
-        rng: Rng::new(!stream.seed),
-        measured: Measured::new(stream, began),
-        stream,
-        handed_bytes: 0,
-        handed: 0,
-        outstanding: 0,
+    let blocks = (stream.to_bytes - stream.from_bytes) / stream.block_bytes;
+    let places = Places::Ordered(Positions::new(stream.order, blocks, stream.seed));
+    Ok(Driver::new(target, stream, places).finish(target, step, watch)?.measured)
+}
+
+/// Drives a target with a stream whose requests go to these offsets, one after the other; also answers how long each took.
+/// The stream's order and its limit of bytes have no part in it. Offsets in bytes from the beginning of the target.
+///
+/// Errors: as [`drive`]; a queue depth other than 1.
+pub fn visit(
+    target: &mut dyn BlockTarget,
+    stream: &Stream,
+    offsets: &[u64],
+    step: Progress<'_>,
+    watch: &mut dyn Watch,
+) -> Result<(Measured, Vec<Nanos>), BenchError> {
+    let stream =
+        &Stream { limit: Limit { bytes: offsets.len() as u64 * stream.block_bytes, ..stream.limit }, ..*stream };
+    stream.check(target)?;
+    let outside = |offset: &&u64| {
+        **offset < stream.from_bytes || stream.to_bytes - stream.block_bytes < **offset || stream.depth != 1
     };
-    driver.run(target, step, watch)?;
-    driver.measured.ended = target.now();
-    Ok(driver.measured)
+    if let Some(offset) = offsets.iter().find(outside) {
+        let Stream { from_bytes, to_bytes, depth, .. } = stream;
+        let what = format!("byte {offset} at queue depth {depth}: expected bytes {from_bytes} to {to_bytes}, depth 1");
+        return Err(BenchError::Misfit { suite: "stream", what });
+    }
+    if offsets.is_empty() {
+        return Ok((Measured::new(stream, target.now()), Vec::new()));
+    }
+    let mut driver = Driver::new(target, stream, Places::Listed(offsets.iter()));
+    driver.times = Some(Vec::with_capacity(offsets.len()));
+    let Driver { measured, times, .. } = driver.finish(target, step, watch)?;
+    Ok((measured, times.unwrap_or_default()))
+}
+
+/// Where the requests go.
+enum Places<'a> {
+    /// As the stream's order says; blocks of its range.
+    Ordered(Positions),
+    /// To these offsets.
+    Listed(std::slice::Iter<'a, u64>),
 }
 
 struct Driver<'a> {
     stream: &'a Stream,
-    positions: Positions,
+    places: Places<'a>,
     rng: Rng,
     measured: Measured,
     handed_bytes: u64,
     handed: u64,
     outstanding: u32,
+    /// How long each request took, where that is wanted.
+    times: Option<Vec<Nanos>>,
 }
 
-impl Driver<'_> {
+impl<'a> Driver<'a> {
+    fn new(target: &mut dyn BlockTarget, stream: &'a Stream, places: Places<'a>) -> Self {
+        Self {
+            places,
+            rng: Rng::new(!stream.seed),
+            measured: Measured::new(stream, target.now()),
+            stream,
+            handed_bytes: 0,
+            handed: 0,
+            outstanding: 0,
+            times: None,
+        }
+    }
+
+    fn finish(
+        mut self,
+        target: &mut dyn BlockTarget,
+        step: Progress<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<Self, BenchError> {
+        self.run(target, step, watch)?;
+        self.measured.ended = target.now();
+        Ok(self)
+    }
+
     fn run(
         &mut self,
         target: &mut dyn BlockTarget,
@@ -179,6 +230,9 @@ impl Driver<'_> {
             let done = target.wait()?;
             self.outstanding -= 1;
             self.measured.note(&done);
+            if let Some(times) = &mut self.times {
+                times.push(done.latency());
+            }
             if let FlushAt::Every(requests) = self.stream.flush {
                 if self.measured.requests % requests.max(1) == 0 && self.outstanding == 0 {
                     self.flush(target)?;
@@ -201,7 +255,10 @@ impl Driver<'_> {
             Mix::Reads { share } if self.rng.next_u64() < (share * TWO_TO_64) as u64 => BlockOp::Read,
             Mix::Reads { .. } => BlockOp::Write,
         };
-        let offset_bytes = stream.from_bytes + self.positions.take() * stream.block_bytes;
+        let offset_bytes = match &mut self.places {
+            Places::Ordered(positions) => stream.from_bytes + positions.take() * stream.block_bytes,
+            Places::Listed(offsets) => offsets.next().copied().unwrap_or(stream.from_bytes),
+        };
         let (bytes, through) = (stream.block_bytes, stream.through && op == BlockOp::Write);
         target.submit(BlockRequest { op, offset_bytes, bytes, through, tag: self.handed })?;
         self.outstanding += 1;

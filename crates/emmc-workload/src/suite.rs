@@ -1,13 +1,18 @@
 //! The suites: what each measures, what it costs, and how it is run.
 
+mod class;
+mod flashbench;
 mod iozone;
+mod steady;
+mod trim;
 
 use emmc_port::{BlockTarget, TargetShape};
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 
+use crate::grid::Grid;
 use crate::measurement::Measured;
 use crate::result::{Figure, Outcome, Pivot};
-use crate::stream::{BenchError, Stream, drive};
+use crate::stream::{BenchError, Stream, drive, visit};
 use crate::watch::{Progress, Watch};
 
 /// A suite of measurements.
@@ -90,9 +95,9 @@ impl Default for Options {
 }
 
 impl<'a> Bench<'a> {
-    /// Runs a suite.
+    /// Runs a suite; what was measured before it failed or was stopped is told ([`Outcome::ended_early`]).
     ///
-    /// Errors: as [`Suite::cost`] and [`Suite::run`].
+    /// Errors: as [`Suite::cost`], and as [`Suite::run`] where nothing was measured.
     pub fn run(
         suite: &dyn Suite,
         target: &'a mut dyn BlockTarget,
@@ -103,8 +108,14 @@ impl<'a> Bench<'a> {
         let began = target.now();
         let outcome = Outcome { suite: suite.name().into(), about: suite.about().into(), ..Outcome::default() };
         let mut bench = Self { target, options, watch, steps: cost.steps, number: 0, outcome };
-        suite.run(&mut bench)?;
+        let ended = suite.run(&mut bench);
         bench.outcome.time_s = bench.target.now().since(began).as_secs_f64();
+        if let Err(error) = ended {
+            if bench.outcome.measurements.is_empty() && bench.outcome.figures.is_empty() {
+                return Err(error);
+            }
+            bench.outcome.ended_early = Some(error.to_string());
+        }
         Ok(bench.outcome)
     }
 
@@ -120,10 +131,35 @@ impl<'a> Bench<'a> {
         self.number += 1;
         let progress = Progress { step, number: self.number, steps: self.steps, done_share: 0.0 };
         let measured = drive(self.target, stream, progress, self.watch)?;
+        self.count(&measured);
+        Ok(measured)
+    }
+
+    /// Drives the target with requests at these offsets, of which nothing is told; answers how long each took.
+    ///
+    /// Errors: as [`visit`].
+    pub fn visit(
+        &mut self,
+        step: &str,
+        stream: &Stream,
+        offsets: &[u64],
+    ) -> Result<(Measured, Vec<Nanos>), BenchError> {
+        self.number += 1;
+        let progress = Progress { step, number: self.number, steps: self.steps, done_share: 0.0 };
+        let (measured, times) = visit(self.target, stream, offsets, progress, self.watch)?;
+        self.count(&measured);
+        Ok((measured, times))
+    }
+
+    fn count(&mut self, measured: &Measured) {
         self.outcome.written_bytes += measured.written_bytes;
         self.outcome.read_bytes += measured.read_bytes;
         self.outcome.trimmed_bytes += measured.trimmed_bytes;
-        Ok(measured)
+    }
+
+    /// Tells what came of a stream, at a place in a table.
+    pub fn tell(&mut self, table: &str, row: &str, column: &str, measured: &Measured) {
+        self.outcome.measurements.push(measured.told(table, row, column));
     }
 
     /// Drives the target with a stream and tells what came of it at a place in a table.
@@ -131,13 +167,18 @@ impl<'a> Bench<'a> {
     /// Errors: as [`drive`].
     pub fn measure(&mut self, table: &str, row: &str, column: &str, stream: &Stream) -> Result<Measured, BenchError> {
         let measured = self.prepare(&format!("{row} {column}"), stream)?;
-        self.outcome.measurements.push(measured.told(table, row, column));
+        self.tell(table, row, column, &measured);
         Ok(measured)
     }
 
     /// How a table's measurements are laid out for people.
     pub fn table(&mut self, pivot: Pivot) {
         self.outcome.tables.push(pivot);
+    }
+
+    /// Tells a table that was computed.
+    pub fn grid(&mut self, grid: Grid) {
+        self.outcome.grids.push(grid);
     }
 
     /// Tells a figure of its own.
@@ -156,9 +197,49 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// The part of a target that a suite works on: what was asked for, or everything from there on; whole multiples of `unit`.
+///
+/// Errors: less than one unit of room; more asked for than there is.
+fn area(suite: &'static str, shape: &TargetShape, options: &Options, unit: u64) -> Result<(u64, u64), BenchError> {
+    let (from, size) = (options.from_bytes, shape.size_bytes);
+    let room = size.saturating_sub(from);
+    let wanted = options.size_bytes.unwrap_or(room) / unit * unit;
+    if wanted == 0 || wanted > room || from % u64::from(shape.sector_bytes) != 0 {
+        let asked = options.size_bytes.map_or("everything".into(), |bytes| format!("{bytes} bytes"));
+        let what = format!(
+            "{asked} from byte {from} on, in units of {unit} bytes; the target has {size} bytes in sectors of {}",
+            shape.sector_bytes
+        );
+        return Err(BenchError::Misfit { suite, what });
+    }
+    Ok((from, from + wanted))
+}
+
+/// Rows have no meaning for a suite.
+///
+/// Errors: rows were asked for.
+fn no_rows(suite: &'static str, options: &Options) -> Result<(), BenchError> {
+    match options.rows.first() {
+        None => Ok(()),
+        Some(row) => {
+            Err(BenchError::Misfit { suite, what: format!("row {row:?}: this suite has no rows to choose from") })
+        }
+    }
+}
+
 /// All suites, in the order in which they are listed.
 pub fn suites() -> &'static [&'static dyn Suite] {
-    &[&iozone::Iozone]
+    &[
+        &iozone::Iozone,
+        &flashbench::Align,
+        &flashbench::OpenAu,
+        &flashbench::FindFat,
+        &flashbench::Scatter,
+        &flashbench::IntervalSuite,
+        &class::Class,
+        &steady::Steady,
+        &trim::Trim,
+    ]
 }
 
 /// The suite of a name.

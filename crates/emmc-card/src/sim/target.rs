@@ -14,6 +14,10 @@ use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 use crate::device::{Area, Device, StorageError, WriteFlags};
 use crate::ftl::{FtlError, TrimKind};
 
+/// The most that a host asks for in one command; larger requests are several, one after the other.
+///
+/// Source: `max_req_size` in the kernel's sdhci.c. Unit: bytes.
+const COMMAND_BYTES: u64 = 512 << 10;
 /// Most requests that a host may have outstanding, the default of Linux' block layer.
 const DEPTH_MAX: u32 = 256;
 
@@ -56,8 +60,11 @@ impl PartialOrd for Outstanding {
 }
 
 impl SimTarget {
-    /// A card whose time is `now`, under the name that the user called it by; with or without command queueing.
-    pub fn new(device: Device, name: &str, now: Instant, queueing: bool) -> Self {
+    /// A card whose time is `now`, under the name that the user called it by; with or without command queueing. Its cache is
+    /// switched on, where it has one, as Linux does; [`Device::set_cache`] switches it off.
+    pub fn new(mut device: Device, name: &str, now: Instant, queueing: bool) -> Self {
+        // Only switching off has something to do that can fail.
+        let _ = device.set_cache(true, now);
         let shape = TargetShape {
             name: name.into(),
             kind: TargetKind::Simulated,
@@ -105,7 +112,22 @@ impl SimTarget {
         start
     }
 
+    /// Answers when all commands of a request are done.
     fn hand_over(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
+        if request.bytes <= COMMAND_BYTES || matches!(request.op, BlockOp::Trim | BlockOp::Flush) {
+            return self.command(request, now);
+        }
+        let (mut at, mut left) = (now, *request);
+        while left.bytes > 0 {
+            let bytes = left.bytes.min(COMMAND_BYTES);
+            at = self.command(&BlockRequest { bytes, ..left }, at)?;
+            left.offset_bytes += bytes;
+            left.bytes -= bytes;
+        }
+        Ok(at)
+    }
+
+    fn command(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
         let (area, lba, sectors) = (Area::User, request.offset_bytes / SECTOR_BYTES, request.bytes / SECTOR_BYTES);
         let flags = WriteFlags { reliable: false, force: request.through };
         let keeps = self.device.keeps_data() && matches!(request.op, BlockOp::Read | BlockOp::Write);

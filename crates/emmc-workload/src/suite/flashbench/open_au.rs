@@ -1,0 +1,229 @@
+//! `flashbench --open-au`: how many allocation units the card writes to at once before it must merge.
+//!
+//! N units, twelve units apart, the first behind 16 MiB (or where `--from` says); they are filled in turn, each position in all of them, in the
+//! shift register's order, before the next: with blocks of the unit's size, of its half, and so on to 16 KiB. Positions
+//! come in order or, as with `--random`, in the shift register's order. When N is more than the card keeps open, every write
+//! merges and the rate falls with the block. `--size` is the allocation unit (`--erasesize`); `--rows N` are counts to
+//! measure, as `--open-au-nr` is.
+//!
+//! Without rows the count is searched for: doubled until 64 KiB blocks (a 64th of the unit where that is more) run at less
+//! than a third of what they do in one unit in order, then halved in; each trial is preceded by one write of each whole unit,
+//! so that there is something to merge. Then the tables show one unit, the most that the card bears, and one more.
+//!
+//! Mended: nothing wraps; a count that does not fit is refused with the largest that does. A pass takes no longer than 60 s:
+//! then the rate is that of what was done.
+
+use emmc_port::{BlockOp, TargetShape};
+use emmc_units::Nanos;
+
+use super::super::{Bench, Cost, Options, Suite};
+use super::places::{PLACES_MAX, scattered};
+use super::{BLOCK, KIB, MIB, for_at_most, halvings, label, numbers, refuse_read_only, requests, unit};
+use crate::result::{Figure, Pivot};
+use crate::stream::BenchError;
+
+const NAME: &str = "flashbench-open-au";
+/// What lies before the first unit where nothing else is asked for: the FAT.
+const BEFORE: u64 = 16 * MIB;
+/// Units from the beginning of one to that of the next.
+const APART: u64 = 12;
+/// Most units of the search.
+const SEARCH_MAX: u64 = 64;
+/// A rate that has fallen to less than one in so many has collapsed.
+const COLLAPSE: f64 = 3.0;
+const PASS_TIME: Nanos = Nanos::from_secs(60);
+
+/// The suite.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct OpenAu;
+
+/// Where the units are.
+#[derive(Clone, Debug)]
+struct Plan {
+    unit: u64,
+    from: u64,
+    /// Counts asked for; empty: to be searched for.
+    counts: Vec<u64>,
+    /// The most units that fit.
+    most: u64,
+}
+
+impl Plan {
+    fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
+        refuse_read_only(NAME, options)?;
+        let (unit, counts) = (unit(NAME, options)?, numbers(NAME, options, "a number of allocation units")?);
+        let from = if options.from_bytes == 0 { BEFORE.next_multiple_of(unit) } else { options.from_bytes };
+        let room = shape.size_bytes.saturating_sub(from);
+        let most = if room < unit { 0 } else { ((room - unit) / (APART * unit) + 1).min(PLACES_MAX) };
+        let wanted = counts.iter().copied().max().unwrap_or(2);
+        if wanted > most {
+            let need = from + ((wanted - 1) * APART + 1) * unit;
+            let what = format!(
+                "{wanted} units of {} from byte {from} on need {need} bytes; the target has {}: at most {most}",
+                label(unit),
+                shape.size_bytes
+            );
+            return Err(BenchError::Misfit { suite: NAME, what });
+        }
+        Ok(Self { unit, from, counts, most })
+    }
+
+    fn search_max(&self) -> u64 {
+        SEARCH_MAX.min(self.most)
+    }
+
+    /// The block of which the rate decides.
+    fn trial_block(&self) -> u64 {
+        (self.unit / 64).max(64 * KIB).min(self.unit)
+    }
+
+    /// All requests of a pass.
+    fn offsets(&self, count: u64, block: u64, random: bool) -> Vec<u64> {
+        let blocks = self.unit / block;
+        let places = if random { scattered(blocks) } else { (0..blocks).collect() };
+        let units: Vec<u64> = scattered(count).iter().map(|number| self.from + number * APART * self.unit).collect();
+        places.iter().flat_map(|place| units.iter().map(move |unit| unit + place * block)).collect()
+    }
+
+    /// Bytes written at most, and passes.
+    fn passes(&self) -> (u64, u64) {
+        let sizes = halvings(self.unit, BLOCK).count() as u64;
+        let most = self.search_max();
+        match self.counts.is_empty() {
+            false => {
+                let units: u64 = self.counts.iter().sum();
+                (2 * units * sizes * self.unit, 2 * self.counts.len() as u64 * sizes)
+            }
+            // Doubling, then halving in; each trial twice; then three counts with all blocks.
+            true => {
+                let trials = 2 * (2 * most + u64::from(most.ilog2()) * most);
+                (2 * (trials + (2 * most + 1) * sizes) * self.unit, 0)
+            }
+        }
+    }
+}
+
+impl Suite for OpenAu {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "how many allocation units can be written to at once, as flashbench -O, in order and by chance"
+    }
+
+    fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        let plan = Plan::new(shape, options)?;
+        let (written_bytes, steps) = plan.passes();
+        let last = plan.counts.iter().copied().max().unwrap_or(plan.search_max());
+        let to_bytes = plan.from + ((last - 1) * APART + 1) * plan.unit;
+        Ok(Cost { written_bytes, read_bytes: 0, from_bytes: plan.from, to_bytes, steps: steps as u32 })
+    }
+
+    fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
+        let plan = Plan::new(bench.target.shape(), bench.options)?;
+        for random in [false, true] {
+            let table = if random { "open-au, random" } else { "open-au, linear" };
+            bench.table(Pivot {
+                table: table.into(),
+                rows: "block".into(),
+                unit: "MB/s".into(),
+                caption: format!("so many units of {} filled in turn with blocks of one size", label(plan.unit)),
+            });
+            let mut counts = plan.counts.clone();
+            if counts.is_empty() {
+                let found = search(bench, &plan, random)?;
+                counts = vec![1, found, found + 1];
+                counts.retain(|count| (1..=plan.most).contains(count));
+                counts.dedup();
+            }
+            for count in counts {
+                for block in halvings(plan.unit, BLOCK) {
+                    let (row, column) = (label(block), units(count));
+                    pass(bench, &plan, count, block, random, Some((table, &row, &column)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn units(count: u64) -> String {
+    if count == 1 { "1 AU".into() } else { format!("{count} AUs") }
+}
+
+/// Fills so many units in turn; answers MB a second.
+fn pass(
+    bench: &mut Bench<'_>,
+    plan: &Plan,
+    count: u64,
+    block: u64,
+    random: bool,
+    told: Option<(&str, &str, &str)>,
+) -> Result<f64, BenchError> {
+    let writes = requests(BlockOp::Write, bench.target.shape(), block, bench.options.seed);
+    let how = if random { "random" } else { "linear" };
+    let step = format!("{}, {how}, {}", units(count), label(block));
+    let offsets = plan.offsets(count, block, random);
+    let (measured, _) = bench.visit(&step, &for_at_most(writes, PASS_TIME), &offsets)?;
+    if let Some((table, row, column)) = told {
+        bench.tell(table, row, column, &measured);
+    }
+    Ok(measured.bytes_per_s() / 1e6)
+}
+
+/// The rate of a trial, after whole units.
+fn trial(bench: &mut Bench<'_>, plan: &Plan, count: u64, random: bool) -> Result<f64, BenchError> {
+    pass(bench, plan, count, plan.unit, false, None)?;
+    pass(bench, plan, count, plan.trial_block(), random, None)
+}
+
+/// The most units that the card bears; tells it.
+fn search(bench: &mut Bench<'_>, plan: &Plan, random: bool) -> Result<u64, BenchError> {
+    let base = trial(bench, plan, 1, false)?;
+    let (mut good, mut bad) = (0, None);
+    let mut next = 1;
+    while bad.is_none() && next <= plan.search_max() {
+        match trial(bench, plan, next, random)? * COLLAPSE < base {
+            true => bad = Some(next),
+            false => good = next,
+        }
+        next *= 2;
+    }
+    while let Some(fails) = bad.filter(|fails| fails - good > 1) {
+        let middle = (good + fails) / 2;
+        match trial(bench, plan, middle, random)? * COLLAPSE < base {
+            true => bad = Some(middle),
+            false => good = middle,
+        }
+    }
+    let how = if random { "random" } else { "linear" };
+    let block = label(plan.trial_block());
+    let note = match (bad, good) {
+        (Some(_), 0) => format!("{block} blocks collapse in a single unit already: none is open to them in that order"),
+        (Some(fails), _) => {
+            format!("{block} blocks keep a third of their rate of one unit up to there; with {fails} they do not")
+        }
+        (None, _) => {
+            format!("{block} blocks kept their rate with all that were tried: it may be more, or without limit")
+        }
+    };
+    bench.figure(Figure::new(format!("open AUs, {how}"), bad.map(|_| good as f64), "", note));
+    Ok(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_come_in_turn_over_the_units() {
+        let plan = Plan { unit: 4 * MIB, from: 16 * MIB, counts: vec![3], most: 3 };
+        let offsets = plan.offsets(3, MIB, false);
+        assert_eq!(offsets.len(), 12);
+        let units: Vec<u64> = offsets[..3].iter().map(|offset| (offset - plan.from) / (48 * MIB)).collect();
+        assert_eq!(units, scattered(3));
+        assert!(offsets[..3].iter().all(|offset| (offset - plan.from) % (48 * MIB) == 0));
+        assert!(offsets[3..6].iter().all(|offset| (offset - plan.from) % (48 * MIB) == MIB));
+    }
+}
