@@ -1,6 +1,6 @@
 //! This server beside nbdkit's memory plugin: the same client (fio over libnbd), the same loads, turn by turn.
 //!
-//! `cargo bench -p emmc-serve --bench nbd -- [SECONDS] [ROUNDS]`. Of each the best round counts, because the machine may be
+//! `cargo bench -p emmc-serve --bench nbd -- [SECONDS] [ROUNDS] [LOAD…]`, of which LOAD is part of a load's name. Of each the best round counts, because the machine may be
 //! shared. `memory` is this server over plain memory, as nbdkit's is; `card` over a whole virtual card that is kept in a
 //! folder. No delays; the range that is used was filled before. A card keeps what was overwritten until it erases it: each
 //! sequential run is one GiB, so that this stays within bounds.
@@ -47,11 +47,12 @@ fn main() {
     let (seconds, rounds) = (numbers.first().copied().unwrap_or(2), numbers.get(1).copied().unwrap_or(3));
     let folder = std::env::temp_dir().join(format!("emmclab-bench-nbd-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for sockets");
-    compare(&folder, seconds, rounds);
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| arg.contains(' ')).collect();
+    compare(&folder, seconds, rounds, &wanted);
     std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }
 
-fn compare(folder: &Path, seconds: u32, rounds: u32) {
+fn compare(folder: &Path, seconds: u32, rounds: u32, wanted: &[String]) {
     let Some(nbdkit) = nbdkit() else { return };
     let ours: [(&str, Arc<dyn Block>); 2] =
         [("memory", Memory::new(SIZE_BYTES).without_counts().shared()), ("card", Arc::new(kept(&folder.join("kept"))))];
@@ -68,7 +69,8 @@ fn compare(folder: &Path, seconds: u32, rounds: u32) {
     names.iter().for_each(|name| print!(" {name:>10} ratio"));
     println!();
     let runtime = format!("--runtime={seconds}");
-    for (name, rw, block, depth) in LOADS {
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str()));
+    for (name, rw, block, depth) in LOADS.into_iter().filter(|(name, ..)| is_wanted(name)) {
         let extent = if block == "1m" { "--io_size=1g" } else { "--time_based" };
         let mut best = [0f64; 3];
         for _ in 0..rounds {

@@ -1,4 +1,5 @@
-//! Writes of 4 KiB at random through a card that is kept in a folder, without a client: `cargo bench -p emmc-serve --bench store`.
+//! Writes of 4 KiB at random, then MiB after MiB, through a card that is kept in a folder, without a client:
+//! `cargo bench -p emmc-serve --bench store`.
 //!
 //! Per second of the machine's clock, and per second of the processor's, which a busy machine does not falsify. The folder is a
 //! new one below TMPDIR; its filesystem counts: on a disk the system writes back what was written, in memory it does not.
@@ -11,7 +12,7 @@ use emmc_card::nand::Keep;
 use emmc_card::profile::shipped;
 use emmc_serve::block::{Block, Request};
 use emmc_serve::served::{Served, ServedOptions};
-use emmc_serve::store::Store;
+use emmc_serve::store::{Purpose, Store};
 use emmc_units::Instant;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -48,5 +49,45 @@ fn main() {
         let (by_wall, by_cpu) = (WRITES as f64 / wall / 1e3, WRITES as f64 / cpu / 1e3);
         println!("round {round}: {by_wall:.0} thousand writes/s, {by_cpu:.0} thousand per second of processor time");
     }
+    sequential(&served);
+    let kept = std::fs::metadata(folder.path().join("card.data")).expect("contents").len();
+    println!("contents: {} MiB in the folder, {} MiB on the card", kept >> 20, (BLOCKS * 4096) >> 20);
     served.finish().expect("the end");
+    checkpoint(folder.path());
+}
+
+/// Whole MiB in turn, the first round over what was written at random.
+fn sequential(served: &Served) {
+    const MIB: usize = 1 << 20;
+    let mut block = vec![0u8; MIB];
+    for round in 0..5 {
+        for reads in [false, true] {
+            let (wall, cpu) = (Wall::now(), cpu_seconds());
+            for at in 0..512u64 {
+                let offset = at % 256 * MIB as u64;
+                if !reads {
+                    block.chunks_exact_mut(4096).for_each(|unit| unit[0] = round + 1);
+                }
+                let request = match reads {
+                    true => Request::Read { offset, into: &mut block },
+                    false => Request::Write { offset, data: &block, through: false },
+                };
+                served.submit(Area::User, request).expect("a MiB");
+            }
+            let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+            let (by_wall, by_cpu) = (512.0 / wall, 512.0 / cpu);
+            let what = if reads { "read" } else { "write" };
+            println!("1 MiB {what} {round}: {by_wall:.0} MiB/s, {by_cpu:.0} MiB per second of processor time");
+        }
+    }
+}
+
+/// How long clients wait when the journal is brought into the state.
+fn checkpoint(folder: &std::path::Path) {
+    let (mut store, mut card, now) = Store::open(folder, Purpose::Serve).expect("the card again");
+    for what in ["first", "second"] {
+        let start = Wall::now();
+        store.begin(&mut card, now).expect("a checkpoint");
+        println!("{what} checkpoint: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    }
 }

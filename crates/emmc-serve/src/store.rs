@@ -40,6 +40,9 @@ const HEADER_BYTES: usize = MAGIC.len() + 8 + 4;
 /// A journal that grows beyond this is brought into the state. Unit: bytes.
 const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 
+/// The same while nobody waits. Unit: bytes.
+const JOURNAL_BYTES_IDLE: u64 = 32 << 20;
+
 /// Why a card's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -194,6 +197,13 @@ impl Store {
     /// Whether something could not be written yet.
     pub fn is_behind(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| !journal.is_settled())
+    }
+
+    /// Nobody waits: a journal that is long is brought into the state.
+    pub fn rest(&mut self, card: &mut Card, now: Instant) {
+        if self.journal.as_ref().is_some_and(|journal| journal.size_bytes() > JOURNAL_BYTES_IDLE) {
+            self.shorten(card, now);
+        }
     }
 
     /// Brings the journal into the state. If there is no room for it, all is on record as it was.

@@ -19,16 +19,20 @@ const STAMP: u8 = 4;
 const MODE: u8 = 5;
 const SESSION: u8 = 6;
 const BLOCK: u8 = 7;
+const FORGET: u8 = 8;
 
 /// Records that nobody has taken yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     bytes: Vec<u8>,
     blocks: BTreeSet<u32>,
+    /// Units whose bytes are given up, as a run that may go on: block, first, count.
+    forgotten: Option<(u32, u32, u32)>,
 }
 
 impl Changes {
     fn start(&mut self, tag: u8, block: u32) {
+        self.end_forgotten();
         self.bytes.push(tag);
         self.number(block);
     }
@@ -72,8 +76,27 @@ impl Changes {
         self.bytes.push(mode as u8);
     }
 
+    /// The bytes of a unit of a block are given up. Neighbours that follow one another make one record.
+    pub(super) fn forget(&mut self, block: u32, within: u32) {
+        match &mut self.forgotten {
+            Some((known, first, count)) if *known == block && *first + *count == within => *count += 1,
+            _ => {
+                self.end_forgotten();
+                self.forgotten = Some((block, within, 1));
+            }
+        }
+    }
+
+    fn end_forgotten(&mut self) {
+        if let Some((block, first, count)) = self.forgotten.take() {
+            self.bytes.push(FORGET);
+            [block, first, count].into_iter().for_each(|number| self.number(number));
+        }
+    }
+
     /// Power is back; orders go on from here.
     pub(super) fn session(&mut self, next_order: u64) {
+        self.end_forgotten();
         self.bytes.push(SESSION);
         self.bytes.extend_from_slice(&next_order.to_le_bytes());
     }
@@ -85,7 +108,7 @@ impl Changes {
 
     /// Whether nothing has changed.
     fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.blocks.is_empty()
+        self.bytes.is_empty() && self.blocks.is_empty() && self.forgotten.is_none()
     }
 }
 
@@ -116,6 +139,7 @@ impl Nand {
         if changes.is_empty() {
             return false;
         }
+        changes.end_forgotten();
         out.append(&mut changes.bytes);
         for block in std::mem::take(&mut changes.blocks) {
             // Plain numbers into memory: nothing of it can fail.
@@ -183,7 +207,22 @@ impl Nand {
                 self.steps += 1;
             }
             STAMP => self.kept.as_deref_mut()?.stamps[index] = rest.number()?,
-            MODE => self.blocks[index].mode = mode(rest.byte()?)?,
+            MODE => {
+                let (mode, native) = (mode(rest.byte()?)?, self.geometry.native);
+                let fits = mode == native || mode == native.single_bit();
+                if !fits || self.blocks[index].next_page > self.geometry.pages_in(mode) {
+                    return None;
+                }
+                self.blocks[index].mode = mode;
+            }
+            FORGET => {
+                let (first, count) = (rest.number()?, rest.number()?);
+                let contents = self.kept.as_deref_mut()?.contents[index].as_mut();
+                let end = first.checked_add(count)?;
+                if let Some(contents) = contents {
+                    contents.get_mut(first as usize..end as usize)?.fill(Content::NONE);
+                }
+            }
             BLOCK => {
                 let length = rest.number()?;
                 let whole: WholeBlock = postcard::from_bytes(rest.take(length as usize)?).ok()?;
@@ -218,7 +257,7 @@ impl Nand {
     /// A page is programmed; what with comes after.
     fn replay_page(&mut self, block: u32, page: u32, order: u64) -> Option<()> {
         let (geometry, kept) = (self.geometry, self.kept.as_deref_mut()?);
-        if page >= geometry.pages_per_block {
+        if page >= geometry.pages_in(self.blocks[block as usize].mode) {
             return None;
         }
         let index = page_index(&geometry, block, page);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use emmc_units::Instant;
 
-use super::Block;
 use super::kept::{Contents, PageState};
+use super::payload::Content;
+use super::{Block, Geometry};
 
 /// Operations remembered at most where nobody says how far time has gone ([`super::Nand::passed`]): far more than can
 /// be under way in any flash.
@@ -31,6 +32,8 @@ pub(super) enum What {
     FailedErase(Box<BlockImage>),
     /// The block was taken out of use.
     Retire,
+    /// The bytes of physical units are not wanted any more: each with where they are.
+    Forget(Vec<(u32, Content)>),
 }
 
 /// Block and page of a record, and its bytes.
@@ -65,33 +68,35 @@ impl BlockImage {
 }
 
 impl super::kept::Kept {
-    pub(super) fn note(&mut self, entry: Entry) {
+    pub(super) fn note(&mut self, geometry: &Geometry, entry: Entry) {
         if self.journal.len() == ENTRIES_MAX {
             let oldest = self.journal.pop_front();
-            oldest.into_iter().for_each(|entry| self.settle(entry));
+            oldest.into_iter().for_each(|entry| self.settle(geometry, entry));
         }
         self.journal.push_back(entry);
     }
 
     /// No cut comes before `now`: what was done by then stays.
-    pub(super) fn forget_done(&mut self, now: Instant) {
+    pub(super) fn forget_done(&mut self, geometry: &Geometry, now: Instant) {
         while self.journal.front().is_some_and(|entry| entry.done <= now) {
             let done = self.journal.pop_front();
-            done.into_iter().for_each(|entry| self.settle(entry));
+            done.into_iter().for_each(|entry| self.settle(geometry, entry));
         }
     }
 
     /// Nothing of what is under way can be taken back any more.
-    pub(super) fn forget_all(&mut self) {
+    pub(super) fn forget_all(&mut self, geometry: &Geometry) {
         for entry in std::mem::take(&mut self.journal) {
-            self.settle(entry);
+            self.settle(geometry, entry);
         }
     }
 
-    /// An operation that stays: what an erased block held is gone.
-    pub(super) fn settle(&mut self, entry: Entry) {
-        if let What::Erase(image) | What::FailedErase(image) = entry.what {
-            self.release(image.contents);
+    /// An operation that stays: what an erased block held is gone, and so is what is not wanted.
+    pub(super) fn settle(&mut self, geometry: &Geometry, entry: Entry) {
+        match entry.what {
+            What::Erase(image) | What::FailedErase(image) => self.release(image.contents),
+            What::Forget(units) => units.into_iter().for_each(|(unit, content)| self.forget(geometry, unit, content)),
+            What::Program { .. } | What::Retire => {}
         }
     }
 }

@@ -181,6 +181,26 @@ impl Kept {
         image.records.extend(known.into_iter().filter_map(|key| Some((key, self.records.remove(&key)?))));
     }
 
+    /// Where the bytes of a physical unit are, and the order number of its page.
+    pub(super) fn content(&self, geometry: &Geometry, unit: u32) -> (Content, u64) {
+        let block = geometry.block_of(unit);
+        let within = (unit % geometry.units_per_block()) as usize;
+        let content = self.contents[block as usize].as_ref().map_or(Content::NONE, |units| units[within]);
+        (content, self.orders[page_index(geometry, block, geometry.page_of(unit))])
+    }
+
+    /// The bytes of a physical unit go, if they are still those that it had.
+    pub(super) fn forget(&mut self, geometry: &Geometry, unit: u32, content: Content) {
+        let block = geometry.block_of(unit);
+        let within = (unit % geometry.units_per_block()) as usize;
+        let (Some(contents), Some(slots)) = (&mut self.contents[block as usize], &mut self.slots) else { return };
+        if contents[within] == content {
+            contents[within] = Content::NONE;
+            slots.release(&[content]);
+            self.changes.iter_mut().for_each(|changes| changes.forget(block, within as u32));
+        }
+    }
+
     /// What a block held is not wanted any more.
     pub(super) fn release(&mut self, contents: Option<Contents>) {
         if let (Some(contents), Some(slots)) = (contents, &mut self.slots) {

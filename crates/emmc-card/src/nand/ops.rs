@@ -6,6 +6,9 @@ use super::journal::{BlockImage, Entry, What};
 use super::kept::PageState;
 use super::{Block, BlockHealth, CellMode, NO_UNIT, Nand, NandError};
 
+/// Of what happens to no block as a whole.
+const NO_BLOCK: u32 = u32::MAX;
+
 /// What a page is programmed with, beside the numbers of its units.
 #[derive(Clone, Copy)]
 enum Content<'a> {
@@ -141,7 +144,7 @@ impl Nand {
             Content::Bytes(_) | Content::Nothing => {}
         }
         kept.log_program(&geometry, block, page, units);
-        kept.note(Entry { start: span.0, done: span.1, block, what: What::Program { page } });
+        kept.note(&geometry, Entry { start: span.0, done: span.1, block, what: What::Program { page } });
         if unsound {
             self.violation("program into a block that must be erased first");
         }
@@ -189,7 +192,7 @@ impl Nand {
             let units = self.geometry.first_unit(block, 0) as usize..self.geometry.first_unit(block + 1, 0) as usize;
             let mut image = Box::new(BlockImage::new(before, self.spare[units.clone()].to_vec()));
             kept.erase(&self.geometry, block, &mut image);
-            kept.note(Entry { start, done, block, what: What::Erase(image) });
+            kept.note(&self.geometry, Entry { start, done, block, what: What::Erase(image) });
             kept.changes.iter_mut().for_each(|changes| changes.erase(block, before.erase_count + 1));
             self.spare[units].fill(NO_UNIT);
         }
@@ -214,7 +217,8 @@ impl Nand {
             for page in 0..before.next_page {
                 kept.set_state(&self.geometry, block, page, PageState::Torn);
             }
-            kept.note(Entry { start: span.0, done: span.1, block, what: What::FailedErase(image) });
+            let entry = Entry { start: span.0, done: span.1, block, what: What::FailedErase(image) };
+            kept.note(&self.geometry, entry);
         }
         self.spare[units].fill(NO_UNIT);
         self.changed(block);
@@ -252,9 +256,30 @@ impl Nand {
     pub fn mark_bad(&mut self, block: u32, at: Instant) {
         let before = std::mem::replace(&mut self.blocks[block as usize].health, BlockHealth::GrownBad);
         if let Some(kept) = self.kept.as_deref_mut().filter(|_| before == BlockHealth::Good) {
-            kept.note(Entry { start: at, done: at, block, what: What::Retire });
+            kept.note(&self.geometry, Entry { start: at, done: at, block, what: What::Retire });
         }
         self.changed(block);
+    }
+
+    /// The bytes of physical units need not be kept from `at` on, for newer ones are in flash that stay: what lies there reads
+    /// as zeros then, if it has the order number that is told. A cut that comes before leaves them as they were.
+    pub(crate) fn forget(&mut self, units: impl Iterator<Item = (u32, u64)>, at: Instant) {
+        let Some(kept) = self.kept.as_deref_mut().filter(|kept| kept.keeps_data()) else { return };
+        let geometry = self.geometry;
+        let known = units.filter_map(|(unit, order)| {
+            let (content, of_page) = kept.content(&geometry, unit);
+            (of_page == order && content.slot().is_some()).then_some((unit, content))
+        });
+        let units: Vec<_> = known.collect();
+        if !units.is_empty() {
+            kept.note(&geometry, Entry { start: at, done: at, block: NO_BLOCK, what: What::Forget(units) });
+        }
+    }
+
+    /// The order number of a physical unit's page; 0 where none is kept.
+    pub(crate) fn order_of(&self, unit: u32) -> u64 {
+        let order = |kept: &super::Kept| kept.orders[(unit / self.geometry.units_per_page) as usize];
+        self.kept.as_deref().map_or(0, order)
     }
 
     /// A block is not what the log of changes says; all of it is to be put on record.

@@ -69,12 +69,50 @@ impl Content {
     }
 }
 
+/// Free slots, as runs: neighbours that are given are taken one after the other, what was given last first, for it is still
+/// in memory somewhere.
+#[derive(Clone, Debug, Default)]
+struct Free {
+    runs: Vec<Range<u32>>,
+}
+
+impl Free {
+    fn give(&mut self, slot: u32) {
+        match self.runs.last_mut() {
+            Some(run) if run.end == slot => run.end += 1,
+            _ => self.runs.push(slot..slot + 1),
+        }
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        let run = self.runs.last_mut()?;
+        let slot = run.start;
+        run.start += 1;
+        if run.start == run.end {
+            self.runs.pop();
+        }
+        Some(slot)
+    }
+
+    /// The lowest are taken next.
+    fn sort(&mut self) {
+        self.runs.sort_unstable_by_key(|run| std::cmp::Reverse(run.start));
+        self.runs.dedup_by(|lower, higher| {
+            let is_next = lower.end == higher.start;
+            if is_next {
+                higher.start = lower.start;
+            }
+            is_next
+        });
+    }
+}
+
 /// The slots and who may take which.
 #[derive(Debug)]
 pub(super) struct Slots {
     payload: Box<dyn Payload>,
     is_outside: bool,
-    free: Vec<u32>,
+    free: Free,
     /// Released since the last record; of use where changes are logged.
     waiting: Vec<u32>,
     /// All slots from here on were never taken.
@@ -90,7 +128,7 @@ impl Slots {
         Self {
             payload: Box::<InMemory>::default(),
             is_outside: false,
-            free: Vec::new(),
+            free: Free::default(),
             waiting: Vec::new(),
             next: 0,
             zeros: vec![0; unit_bytes as usize].into(),
@@ -117,13 +155,16 @@ impl Slots {
             return false;
         }
         self.next = used.last().map_or(0, |last| last + 1);
-        self.free.clear();
         let mut expected = 0;
+        let mut runs = Vec::new();
         for slot in used {
-            self.free.extend(expected..slot);
+            if slot > expected {
+                runs.push(expected..slot);
+            }
             expected = slot + 1;
         }
-        self.free.reverse();
+        runs.reverse();
+        self.free = Free { runs };
         true
     }
 
@@ -132,7 +173,7 @@ impl Slots {
         if *bytes == *self.zeros {
             return Content::ZEROS;
         }
-        let slot = self.free.pop().unwrap_or_else(|| {
+        let slot = self.free.take().unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
         });
@@ -183,7 +224,7 @@ impl Slots {
                 self.waiting.push(slot);
             } else {
                 self.payload.release(slot);
-                self.free.push(slot);
+                self.free.give(slot);
             }
         }
     }
@@ -202,16 +243,13 @@ impl Slots {
 
     /// The room of free slots is given back, and the lowest are taken next.
     pub(super) fn tidy(&mut self) {
-        self.free.sort_unstable_by(|one, other| other.cmp(one));
-        let unused = self.free.iter().zip(1..).take_while(|&(&slot, nth)| slot + nth == self.next).count();
-        if unused > 0 {
-            self.payload.give_back(self.next - unused as u32..self.next);
-            self.free.drain(..unused);
-            self.next -= unused as u32;
+        self.free.sort();
+        if let Some(last) = self.free.runs.first().filter(|run| run.end == self.next).cloned() {
+            self.free.runs.remove(0);
+            self.next = last.start;
+            self.payload.give_back(last);
         }
-        for run in self.free.chunk_by(|one, next| next + 1 == *one) {
-            self.payload.give_back(run[run.len() - 1]..run[0] + 1);
-        }
+        self.free.runs.iter().for_each(|run| self.payload.give_back(run.clone()));
     }
 
     /// All that was released is on record.
@@ -219,7 +257,7 @@ impl Slots {
         self.records = self.records.wrapping_add(1);
         for slot in self.waiting.drain(..) {
             self.payload.release(slot);
-            self.free.push(slot);
+            self.free.give(slot);
         }
     }
 }
@@ -228,9 +266,9 @@ impl Slots {
 impl Clone for Slots {
     fn clone(&self) -> Self {
         let mut payload = InMemory::default();
-        let mut free = self.free.clone();
-        free.sort_unstable();
-        for slot in (0..self.next).filter(|slot| free.binary_search(slot).is_err()) {
+        let mut is_free = vec![false; self.next as usize];
+        self.free.runs.iter().for_each(|run| is_free[run.start as usize..run.end as usize].fill(true));
+        for slot in (0..self.next).filter(|&slot| !is_free[slot as usize]) {
             payload.put(slot, self.payload.get(slot));
         }
         Self {

@@ -62,7 +62,7 @@ impl Nand {
     /// The host's clock has come to `now`: no cut comes before it, so what was done by then need not be remembered.
     pub fn passed(&mut self, now: Instant) {
         if let Some(kept) = &mut self.kept {
-            kept.forget_done(now);
+            kept.forget_done(&self.geometry, now);
         }
     }
 
@@ -87,7 +87,7 @@ impl Nand {
         self.power.off_at = None;
         self.weaken(|| rng.below(2) == 0);
         if let Some(kept) = self.kept.as_deref_mut() {
-            kept.forget_all();
+            kept.forget_all(&self.geometry);
             // A stamp that no page has taken to flash was in memory.
             for (stamp, block) in kept.stamps.iter_mut().zip(&self.blocks) {
                 if block.next_page == 0 {
@@ -163,10 +163,12 @@ impl Nand {
         let mut touched = Vec::new();
         let (under_way, done): (Vec<_>, Vec<_>) =
             std::mem::take(&mut kept.journal).into_iter().partition(|entry| entry.done > at);
-        done.into_iter().for_each(|entry| kept.settle(entry));
+        done.into_iter().for_each(|entry| kept.settle(&self.geometry, entry));
         for entry in under_way.into_iter().rev() {
             let begun = entry.start < at;
-            touched.push(entry.block);
+            if !matches!(entry.what, What::Forget(_)) {
+                touched.push(entry.block);
+            }
             match entry.what {
                 What::Program { page } if begun => self.tear(entry.block, page, rng),
                 What::Program { page } => self.undo_program(entry.block, page),
@@ -179,6 +181,7 @@ impl Nand {
                     self.counters.erases += u64::from(begun);
                     self.undo_erase(entry.block, *image, begun.then_some(&mut *rng));
                 }
+                What::Forget(_) => {}
                 What::Retire => self.blocks[entry.block as usize].health = BlockHealth::Good,
             }
         }

@@ -74,7 +74,9 @@ fn write(card: &mut Card, run: Run, data: &[u8], through: bool, now: Instant) ->
 /// Zeros, by giving the sectors up where that makes them read so.
 fn zero(card: &mut Card, run: Run, through: bool, now: Instant) -> Result<Instant, StorageError> {
     if card.device().erased_byte() == 0 {
-        return Ok(card.direct().trim(run.area, run.lba, run.sectors, TrimKind::Trim, now)?.done);
+        let done = card.direct().trim(run.area, run.lba, run.sectors, TrimKind::Trim, now)?.done;
+        // A trim has no FUA of its own: what it left in memory is brought to flash.
+        return Ok(if through { done.max(card.direct().flush(done)?.done) } else { done });
     }
     let (mut at, end, mut done) = (run.lba, run.lba + run.sectors, now);
     while at < end {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use emmc_units::{Instant, Nanos};
 
-use super::Served;
+use super::{Inner, Served};
 
 /// How often it is looked at, by the machine's clock.
 const TICK: Duration = Duration::from_millis(20);
@@ -67,7 +67,11 @@ impl Served {
             }
         }
         // What cannot be kept is tried again before the next request is done.
-        let _ = inner.commit(true, now);
+        let kept = inner.commit(true, now);
+        let Inner { card, store, .. } = &mut *inner;
+        if let (true, Ok(()), Some(store)) = (is_idle, kept, store) {
+            store.rest(card, now);
+        }
         next
     }
 }

@@ -76,6 +76,29 @@ fn without_power_nothing_is_answered_and_what_was_written_comes_back_with_it() {
     assert_eq!(read(&served, 0, 4096), [7; 4096]);
 }
 
+#[test]
+fn zeros_that_went_through_are_there_after_a_power_cut() {
+    for cached in [false, true] {
+        let served = served(false);
+        let on = served.with_card(|card, now| card.device_mut().set_cache(cached, now)).unwrap();
+        on.unwrap();
+        let data = vec![7; 256 << 10];
+        served.submit(Area::User, Request::Write { offset: 0, data: &data, through: false }).unwrap();
+        served.submit(Area::User, Request::Flush).unwrap();
+        // In the cache, where there is one, and older in flash.
+        let newer = Request::Write { offset: 8192, data: &[9; 65536], through: false };
+        served.submit(Area::User, newer).unwrap();
+        for (offset, bytes) in [(4096, 16384), (50 * 512, 3 * 512), (100 * 1024, 9 * 4096 + 512)] {
+            served.submit(Area::User, Request::Zero { offset, bytes, through: true }).unwrap();
+            served.cut_power().unwrap();
+            served.restore_power().unwrap();
+            assert_eq!(read(&served, offset, bytes as usize), vec![0; bytes as usize], "{cached}: {bytes} at {offset}");
+            let next = read(&served, offset + bytes, 512);
+            assert!(next == [7; 512] || next == [9; 512], "{cached}: behind {bytes} at {offset}");
+        }
+    }
+}
+
 /// A folder with a new card in it.
 fn folder(profile: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -105,6 +128,28 @@ fn whatever_was_answered_is_there_again_after_an_orderly_end_and_after_none() {
         if round % 2 == 0 {
             served.finish().unwrap();
         }
+    }
+}
+
+#[test]
+fn what_is_overwritten_takes_no_room_and_the_newest_is_found_after_no_end() {
+    let folder = folder("generic-8g");
+    let mut newest = vec![0u8; 64];
+    for session in 0..3u8 {
+        let served = open(&folder);
+        for round in 0..40usize {
+            let (unit, tag) = (round * 7 % 64, session * 40 + round as u8 + 1);
+            let data = vec![tag; (64 - unit).min(24) * 4096];
+            newest[unit..].iter_mut().take(24).for_each(|known| *known = tag);
+            let write = Request::Write { offset: unit as u64 * 4096, data: &data, through: round % 3 == 0 };
+            served.submit(Area::User, write).unwrap();
+        }
+        let end = served.inner().card.contents_end();
+        assert!(end < 5 * 64, "{end} units are kept of 64");
+    }
+    let served = open(&folder);
+    for (unit, &tag) in (0u64..).zip(&newest) {
+        assert_eq!(read(&served, unit * 4096, 4096), vec![tag; 4096], "unit {unit}");
     }
 }
 

@@ -1,7 +1,9 @@
-//! The file of a card's contents: slot after slot, written with pwrite, read through a mapping.
+//! The file of a card's contents: slot after slot, read and written through a mapping.
 //!
-//! Neighbouring slots that are put one after the other are written at once. What cannot be written, because the disk is
-//! full, stays in memory until it can; nothing is acknowledged meanwhile.
+//! What is in the mapping is the system's: it outlives the process. A mapping must not meet a full disk, so room is asked
+//! for before it is written; a filesystem that cannot promise any, or writes elsewhere what is written again, gets its
+//! slots with pwrite, neighbours at once. What cannot be written, because the disk is full, stays in memory until it can;
+//! nothing is acknowledged meanwhile.
 //! Absent on purpose: which slot holds what (`emmc_card::nand`).
 
 use std::collections::HashMap;
@@ -11,18 +13,28 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use emmc_card::nand::Payload;
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 use rustix::fs::FallocateFlags;
 
 /// Bytes that wait at most to be written with their neighbours.
 const WAITING_BYTES_MAX: usize = 1 << 20;
+/// Room is asked for in pieces of this size. Unit: bytes.
+const ROOM_BYTES: usize = 4 << 20;
+
+/// The file in memory.
+#[derive(Debug)]
+enum Mapping {
+    Read(Mmap),
+    /// And which pieces of it have room on the disk.
+    Write(MmapMut, Vec<bool>),
+}
 
 /// Slots in a file.
 #[derive(Debug)]
 pub(super) struct DataFile {
     /// Absent: the file is only looked at, and what is put stays in memory.
     file: Option<File>,
-    map: Mmap,
+    mapping: Mapping,
     unit_bytes: usize,
     /// Neighbouring slots that are still to be written, from this one on.
     first_waiting: u32,
@@ -35,7 +47,6 @@ impl DataFile {
     /// Opens the file of a card with so many physical units.
     ///
     /// Errors: whatever the system says; no address space for all of it.
-    #[expect(unsafe_code, reason = "mapping a file")]
     pub(super) fn open(path: &Path, unit_bytes: u32, units: u64, writes: bool) -> std::io::Result<Self> {
         let file = if writes {
             File::options().read(true).write(true).create(true).truncate(false).open(path)?
@@ -45,13 +56,10 @@ impl DataFile {
         // Slots beyond the units hold what an erase that is under way may bring back.
         let bytes = units.saturating_mul(2).saturating_mul(u64::from(unit_bytes)).max(1);
         let length = usize::try_from(bytes).map_err(|_| std::io::Error::other("too large for this machine"))?;
-        // SAFETY: only slots that were written are read through the mapping: they lie inside the file, whose length is
-        // checked when it is opened, and are not written again before their slot is released. The lock of the card's
-        // folder keeps other writers of ours away; whoever else cuts the file short takes the process down, not its memory.
-        let map = unsafe { MmapOptions::new().len(length).map(&file)? };
+        let mapping = map(&file, length, writes && is_in_place(&file))?;
         Ok(Self {
             file: writes.then_some(file),
-            map,
+            mapping,
             unit_bytes: unit_bytes as usize,
             first_waiting: 0,
             waiting: Vec::new(),
@@ -61,6 +69,20 @@ impl DataFile {
 
     fn offset(&self, slot: u32) -> usize {
         slot as usize * self.unit_bytes
+    }
+
+    /// The place of a slot in the mapping, if it can be written there.
+    fn place(&mut self, slot: u32) -> Option<&mut [u8]> {
+        let offset = self.offset(slot);
+        let (Mapping::Write(map, rooms), Some(file)) = (&mut self.mapping, &self.file) else { return None };
+        let piece = offset / ROOM_BYTES;
+        if !*rooms.get(piece)? {
+            let start = piece * ROOM_BYTES;
+            let length = ROOM_BYTES.min(map.len() - start);
+            rustix::fs::fallocate(file, FallocateFlags::empty(), start as u64, length as u64).ok()?;
+            rooms[piece] = true;
+        }
+        map.get_mut(offset..offset + self.unit_bytes)
     }
 
     /// Writes what waits; what cannot be written goes to memory.
@@ -90,8 +112,37 @@ impl DataFile {
     }
 }
 
+/// Maps a file, beyond its end too.
+#[expect(unsafe_code, reason = "mapping a file")]
+fn map(file: &File, length: usize, writes: bool) -> std::io::Result<Mapping> {
+    let mut options = MmapOptions::new();
+    options.len(length);
+    // SAFETY: only slots that were written are read through the mapping: they lie inside the file, whose length is checked
+    // when it is opened, and are not written again before their slot is released. Only slots are written that have room in
+    // the file. The lock of the card's folder keeps other writers of ours away; whoever else cuts the file short takes the
+    // process down, not its memory.
+    let mapping = unsafe {
+        match writes {
+            true => Mapping::Write(options.map_mut(file)?, vec![false; length.div_ceil(ROOM_BYTES)]),
+            false => Mapping::Read(options.map(file)?),
+        }
+    };
+    Ok(mapping)
+}
+
+/// Whether what has room in a file can be written again without more: on ext2 to ext4, and tmpfs.
+///
+/// Source: linux/magic.h.
+fn is_in_place(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|found| matches!(found.f_type, 0xef53 | 0x0102_1994))
+}
+
 impl Payload for DataFile {
     fn put(&mut self, slot: u32, bytes: &[u8]) {
+        if let Some(place) = self.place(slot) {
+            place.copy_from_slice(bytes);
+            return;
+        }
         let units = (self.waiting.len() / self.unit_bytes) as u32;
         let goes_on = slot == self.first_waiting.wrapping_add(units) && self.waiting.len() < WAITING_BYTES_MAX;
         if !goes_on {
@@ -102,9 +153,11 @@ impl Payload for DataFile {
     }
 
     fn get(&self, slot: u32) -> &[u8] {
-        let within = slot.wrapping_sub(self.first_waiting) as usize * self.unit_bytes;
-        if let Some(bytes) = self.waiting.get(within..within + self.unit_bytes) {
-            return bytes;
+        if !self.waiting.is_empty() {
+            let within = slot.wrapping_sub(self.first_waiting) as usize * self.unit_bytes;
+            if let Some(bytes) = self.waiting.get(within..within + self.unit_bytes) {
+                return bytes;
+            }
         }
         if !self.in_memory.is_empty() {
             if let Some(bytes) = self.in_memory.get(&slot) {
@@ -112,7 +165,11 @@ impl Payload for DataFile {
             }
         }
         let offset = self.offset(slot);
-        &self.map[offset..offset + self.unit_bytes]
+        let map = match &self.mapping {
+            Mapping::Read(map) => &map[..],
+            Mapping::Write(map, _) => &map[..],
+        };
+        &map[offset..offset + self.unit_bytes]
     }
 
     fn release(&mut self, slot: u32) {
@@ -131,11 +188,15 @@ impl Payload for DataFile {
 
     fn give_back(&mut self, slots: Range<u32>) {
         self.write_waiting();
+        let (start, end) = (self.offset(slots.start), self.offset(slots.end));
         let Some(file) = &self.file else { return };
-        let start = self.offset(slots.start) as u64;
-        let length = self.offset(slots.end) as u64 - start;
+        if let Mapping::Write(_, rooms) = &mut self.mapping {
+            let pieces = start / ROOM_BYTES..end.div_ceil(ROOM_BYTES).min(rooms.len());
+            rooms[pieces].fill(false);
+        }
         // A filesystem without holes keeps the room; nothing is lost by that.
-        let _ = rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, length);
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = rustix::fs::fallocate(file, flags, start as u64, (end - start) as u64);
     }
 }
 
@@ -153,7 +214,7 @@ mod tests {
         }
         assert_eq!((data.get(2), data.get(6)), (&[2; 4][..], &[6; 4][..]));
         data.settle().unwrap();
-        assert_eq!(std::fs::read(&path).unwrap().len(), 40);
+        assert!(std::fs::read(&path).unwrap().len() >= 40);
         drop(data);
         let mut looked_at = DataFile::open(&path, 4, 100, false).unwrap();
         assert_eq!(looked_at.get(9), [9; 4]);
@@ -175,5 +236,9 @@ mod tests {
         let after = std::fs::metadata(&path).unwrap().blocks();
         assert!(after < before || after == before && before == 0, "{before} and {after} blocks");
         assert_eq!(data.get(255), [7; 4096]);
+        (0..256).for_each(|slot| data.put(slot, &[8; 4096]));
+        data.settle().unwrap();
+        assert_eq!((data.get(0), data.get(255)), (&[8; 4096][..], &[8; 4096][..]));
+        assert_eq!(std::fs::read(&path).unwrap()[..256 << 12], [8; 256 << 12]);
     }
 }

@@ -25,6 +25,8 @@ mod tests;
 mod trim;
 mod write;
 
+use std::collections::VecDeque;
+
 use emmc_units::Instant;
 
 use super::gc::Victims;
@@ -79,6 +81,8 @@ pub struct PageFtl {
     log_blocks: Vec<u32>,
     /// Discards that the log does not know yet: first unit and count.
     discards: Vec<(u32, u32)>,
+    /// Copies in flash that the host has overwritten, the oldest first, where bytes are kept.
+    superseded: VecDeque<Superseded>,
     /// While recovering: free blocks that must not be erased yet.
     held: std::collections::BTreeSet<u32>,
     keeps_orders: bool,
@@ -104,6 +108,16 @@ struct BlockState {
     is_dirty: bool,
     /// The host's units written before it was begun; 0 where it is not the host's.
     born: u64,
+}
+
+/// A copy of a unit that the host has overwritten.
+#[derive(Clone, Copy, Debug)]
+struct Superseded {
+    /// Its bytes may go when what was placed before this epoch is settled.
+    epoch: u64,
+    /// Where it lies, and the order number of its page: another one is there once that differs.
+    old: u32,
+    order: u64,
 }
 
 impl PageFtl {
@@ -149,6 +163,7 @@ impl PageFtl {
             trim_log: config.trim_frees.then(|| TrimLog::new(nand, &log_blocks, spec.units)),
             log_blocks,
             discards: Vec::new(),
+            superseded: VecDeque::new(),
             held: std::collections::BTreeSet::new(),
             keeps_orders: nand.keeps_orders(),
             keeps_data: nand.keeps_data(),

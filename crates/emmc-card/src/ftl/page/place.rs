@@ -170,6 +170,7 @@ impl PageFtl {
 
     /// No block was left to place units again: the copies before them count, as they do after a power cut.
     fn fall_back(&mut self, nand: &Nand, lost: impl Iterator<Item = u32>) {
+        self.superseded.clear();
         for unit in lost {
             self.map.clear(unit);
             if self.fresh.contains(&unit) {

@@ -88,6 +88,7 @@ impl PageFtl {
         self.failing.clear();
         self.fresh.clear();
         self.discards.clear();
+        self.superseded.clear();
         self.held.clear();
         // The oldest first, for policies that go by age.
         let mut ages: BTreeMap<u32, u64> = BTreeMap::new();

@@ -2,9 +2,12 @@
 
 use emmc_units::Instant;
 
-use super::PageFtl;
+use super::{PageFtl, Superseded};
 use crate::ftl::{Durability, FtlError};
 use crate::nand::{NO_UNIT, Nand};
+
+/// Of more overwritten copies than this, which wait because nothing is settled, the bytes stay until their block is erased.
+const SUPERSEDED_MAX: usize = 1 << 18;
 
 impl PageFtl {
     /// Places units, programs the stripes that they fill, and the rest if it must not wait.
@@ -32,7 +35,7 @@ impl PageFtl {
                 ready = self.make_room(nand, role, ready)?;
                 done = done.max(ready);
             }
-            let slot = self.put(role, unit);
+            let slot = self.put(nand, role, unit);
             if self.keeps_data {
                 self.keep_bytes(role, slot, index, data);
             }
@@ -42,17 +45,18 @@ impl PageFtl {
         }
         self.stats.host_units += u64::from(count);
         match durability {
-            Durability::Buffered => Ok(done),
+            Durability::Buffered => {}
             Durability::Flash => {
                 for role in [self.roles.host, self.roles.cold] {
                     if self.frontiers[role].has_waiting() {
                         done = done.max(self.program(nand, role, ready)?);
                     }
                 }
-                Ok(done)
             }
-            Durability::Reliable => Ok(done.max(self.settle_host(nand, ready)?)),
+            Durability::Reliable => done = done.max(self.settle_host(nand, ready)?),
         }
+        self.forget_superseded(nand);
+        Ok(done)
     }
 
     /// Everything that the host wrote is in flash and at no risk any more.
@@ -66,7 +70,7 @@ impl PageFtl {
 
     /// Places a unit; answers its slot in the stripe.
     #[inline]
-    fn put(&mut self, role: usize, unit: u32) -> usize {
+    fn put(&mut self, nand: &Nand, role: usize, unit: u32) -> usize {
         self.note_placed(role);
         let frontier = &mut self.frontiers[role];
         let slot = (frontier.fill - frontier.start) as usize;
@@ -75,6 +79,12 @@ impl PageFtl {
         if old != NO_UNIT {
             if self.keeps_orders {
                 self.inherit_doubt(role, old);
+                if self.keeps_data && self.waiting(old).is_none() {
+                    if self.superseded.len() == SUPERSEDED_MAX {
+                        self.superseded.pop_front();
+                    }
+                    self.superseded.push_back(Superseded { epoch: self.epoch + 1, old, order: nand.order_of(old) });
+                }
             }
             let block = self.map.block_of(old);
             self.victims.lower(block, self.map.valid_in(block));
@@ -92,6 +102,31 @@ impl PageFtl {
             let frontier = &mut self.frontiers[role];
             frontier.unsettled_since = frontier.unsettled_since.min(since);
         }
+    }
+
+    /// The flash need not keep the bytes of copies that no power cut can bring back: newer ones are settled.
+    #[inline]
+    fn forget_superseded(&mut self, nand: &mut Nand) {
+        if self.superseded.is_empty() {
+            return;
+        }
+        self.epoch += 1;
+        let of_host = [self.roles.host, self.roles.cold].map(|role| self.frontiers[role].unsettled_since);
+        let settled = of_host[0].min(of_host[1]);
+        let count = self.superseded.iter().take_while(|known| known.epoch <= settled).count();
+        if count == 0 {
+            return;
+        }
+        let map = &self.map;
+        let mut units = Vec::with_capacity(count);
+        for known in self.superseded.drain(..count) {
+            let unit = nand.logical(known.old);
+            let newest = if unit == NO_UNIT { NO_UNIT } else { map.lookup(unit) };
+            if newest != NO_UNIT && newest != known.old {
+                units.push((known.old, known.order));
+            }
+        }
+        nand.forget(units.into_iter(), self.programmed_by);
     }
 
     #[cold]

@@ -102,3 +102,24 @@ fn word_lines_pair_pages_a_row_apart() {
     assert_eq!([0, 1, 8, 9, 31].map(|page| geometry.whole_word_lines(CellMode::Mlc, page)), [0, 8, 8, 16, 32]);
     assert_eq!([0, 1, 15].map(|page| geometry.whole_word_lines(CellMode::Pslc, page)), [0, 4, 16]);
 }
+
+#[test]
+fn records_of_what_this_flash_cannot_do_are_refused() {
+    let record = |tag: u8, numbers: &[u32]| {
+        let mut bytes = vec![tag];
+        numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        bytes
+    };
+    let mode = |code: CellMode| [record(5, &[0]), vec![code as u8]].concat();
+    let program = |page: u32| record(1, &[0, page, 7, 0, 2, 10, 11, 1, 1]);
+    let forget = |first: u32, count: u32| record(8, &[0, first, count]);
+    let taken = |records: &[Vec<u8>]| flash(Keep::Data).replay_all(&records.concat());
+    assert!(taken(&[mode(CellMode::Pslc), program(0), forget(0, 1), forget(3, 0)]));
+    assert!(!taken(&[mode(CellMode::Tlc)]));
+    assert!(!taken(&[mode(CellMode::Slc)]));
+    assert!(taken(&[program(31)]));
+    assert!(!taken(&[program(31), mode(CellMode::Pslc)]), "more pages than the mode has");
+    assert!(!taken(&[mode(CellMode::Pslc), program(16)]));
+    assert!(!taken(&[program(0), forget(63, 2)]));
+    assert!(!taken(&[program(0), forget(u32::MAX, 2)]));
+}

@@ -256,3 +256,26 @@ fn an_erase_that_fails_after_the_cut_has_not_been() {
         }
     }
 }
+
+#[test]
+fn bytes_are_given_up_when_no_cut_can_want_them_and_only_those_that_were_meant() {
+    let later = us(1_000_000);
+    let mut nand = flash(Keep::Data);
+    let done = fill(&mut nand, 0, 4, START);
+    let orders = [0, 1, 2].map(|unit| nand.order_of(unit));
+    nand.forget([(0, orders[0]), (1, orders[1]), (2, orders[2] + 1)].into_iter(), later);
+    nand.passed(done);
+    assert_eq!(nand.unit_data(0), Some(&[1; 500][..]), "it is not time yet");
+    let mut cut = nand.clone();
+    cut.power_off(done);
+    cut.power_on(later);
+    assert_eq!(cut.unit_data(0), Some(&[1; 500][..]), "a cut came before");
+    nand.passed(later);
+    assert_eq!([0, 1, 2].map(|unit| nand.unit_data(unit).is_some()), [false, false, true]);
+    // Erased and written anew meanwhile: other bytes are there.
+    nand.forget([(2, orders[2])].into_iter(), us(2_000_000));
+    let erased = nand.erase(0, later).unwrap();
+    fill(&mut nand, 0, 4, erased);
+    nand.passed(us(3_000_000));
+    assert_eq!(nand.unit_data(2), Some(&[2; 500][..]));
+}
