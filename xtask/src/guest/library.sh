@@ -91,3 +91,36 @@ power_cycle() {
     echo "$power_reader" >/sys/bus/pci/drivers/sdhci-pci/bind
     wait_card
 }
+
+# From now on the card's clock runs so many times slower than the machine's; 0: the card answers at once.
+set_dilation() {
+    DILATION=$1
+    if [ "$1" = 0 ]; then
+        ask ctl speed --delays false >/dev/null || fail 'sim ctl speed'
+    else
+        ask ctl speed "$1" --delays true >/dev/null || fail 'sim ctl speed'
+    fi
+}
+
+# Runs fio and says what a request took on the card's clock, in us: fio_us read|write ARGUMENTS. Requests at once share the time.
+fio_us() {
+    fio_kind=$1
+    shift
+    fio --name=figure --direct=1 --minimal --terse-version=3 "$@" >/tmp/fio_us || { cat /tmp/fio_us >&2; return 1; }
+    # Terse fields: KiB and ms of reads, of writes.
+    awk -F ';' -v kind="$fio_kind" -v dilation="$DILATION" -v kib="$(echo "$*" | sed 's/.*--bs=\([0-9]*\)k.*/\1/')" '
+        { if (kind == "read") { size = $6; ms = $9 } else { size = $47; ms = $50 } }
+        size > 0 { printf "%.0f\n", ms * 1000 / (size / kib) / dilation; found = 1 }
+        END { exit !found }' /tmp/fio_us
+}
+
+# A number of `emmclab sim ctl CARD state --json`, the first of that name: state_number NAME.
+state_number() {
+    ask ctl state --json | sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" | head -n 1
+}
+
+# Fails unless an arithmetic comparison holds, as awk has it: holds WHAT COMPARISON.
+holds() {
+    awk "BEGIN { exit !($2) }" || fail "$1: not $2"
+    echo "ok: $1: $2"
+}

@@ -24,6 +24,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
                 options.profile = value()?.into();
                 has_card = true;
             }
+            "--age" => options.age = Some(value()?.into()),
             "--dilate" => options.pace = Pace::Dilated(value()?.parse().context("--dilate: expected a whole number")?),
             "--no-delay" => options.pace = Pace::NoDelay,
             "--memory" => options.memory_mib = value()?.parse().context("--memory: expected a number of MiB")?,
@@ -34,6 +35,10 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
             _ => rest.push(arg.to_string()),
         }
     }
+    ensure!(
+        options.age.is_none() || options.card.is_none(),
+        "--age and --card: only a card that is made for this is aged"
+    );
     ensure!(!has_card || options.card.is_none(), "--profile and --card: one card is enough");
     if has_card || options.card.is_some() {
         options.controller.get_or_insert(Controller::Cqe);
@@ -66,6 +71,7 @@ mod tests {
             &["--controller", "x"],
             &["--dilate", "-1"],
             &["--card", "a", "--profile", "b"],
+            &["--card", "a", "--age", "b"],
         ] {
             assert!(parse(bad).is_err(), "{bad:?}");
         }

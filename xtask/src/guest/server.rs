@@ -88,6 +88,12 @@ impl Emmclab {
         self.expect_success(&["sim", "create", "--profile", profile, &card]).map(|_| ())
     }
 
+    /// Has a card go through a job in simulated time.
+    pub(crate) fn age(&self, card: &Path, job: &Path) -> anyhow::Result<()> {
+        let (card, job) = (card.to_string_lossy(), job.to_string_lossy());
+        self.expect_success(&["sim", "run", &card, "--job", &job]).map(|_| ())
+    }
+
     /// The raw value of a register field of a card that is not being served.
     pub(crate) fn field(&self, card: &Path, field: &str) -> anyhow::Result<u128> {
         let source = format!("sim:{}", card.display());

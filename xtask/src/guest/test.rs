@@ -108,10 +108,11 @@ fn trials(folder: &Path, name: &str, script: &str) -> anyhow::Result<Vec<Test>> 
         let words: Vec<&str> = line.split_whitespace().collect();
         let (mut options, rest) = options::parse(&words).with_context(|| format!("{name}: {HEAD}{line}"))?;
         ensure!(rest.is_empty(), "{name}: {HEAD}{line}: what is {rest:?}?");
-        // A profile beside the scripts.
+        // A profile, or a job, beside the scripts.
         if folder.join(&options.profile).is_file() {
             options.profile = folder.join(&options.profile).to_string_lossy().into_owned();
         }
+        options.age = options.age.map(|job| if folder.join(&job).is_file() { folder.join(&job) } else { job });
         tests.push(Test { name: name.into(), script: script.into(), options, line: words.join(" ") });
     }
     if tests.is_empty() {

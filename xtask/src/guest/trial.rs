@@ -22,6 +22,8 @@ pub(crate) struct Options {
     pub(crate) card: Option<PathBuf>,
     /// The profile of a card that is made for this trial.
     pub(crate) profile: String,
+    /// What has been done to that card before: a job of `emmclab sim run`.
+    pub(crate) age: Option<PathBuf>,
     pub(crate) pace: Pace,
     pub(crate) memory_mib: u32,
     /// Where the files go that the script leaves in /out.
@@ -37,6 +39,7 @@ impl Default for Options {
             controller: None,
             card: None,
             profile: "generic-8g".into(),
+            age: None,
             pace: Pace::Real,
             // Enough for the whole first file system and the tools.
             memory_mib: 512,
@@ -102,6 +105,9 @@ pub(crate) fn run(
         (Some(controller), Some(emmclab)) => {
             if options.card.is_none() {
                 emmclab.create(&card, &options.profile)?;
+                if let Some(job) = &options.age {
+                    emmclab.age(&card, job)?;
+                }
             }
             let socket = folder.path.join("card.sock");
             server = Some(Server::start(emmclab, &card, &socket, controller, options.pace, &folder.path)?);
@@ -123,7 +129,8 @@ pub(crate) fn run(
         show: options.show,
     };
     let mut machine = Machine::start(&setup)?;
-    let Some(checks) = listen(&mut machine, server.as_ref(), host)? else {
+    let aside = Aside { server: server.as_ref(), emmclab, profile: &options.profile, folder: &folder.path };
+    let Some(checks) = listen(&mut machine, &aside, host)? else {
         // Both lose their memory; what is kept is what the server wrote to the folder before it answered.
         server.map(Server::kill).transpose()?;
         return machine.kill();
@@ -147,19 +154,28 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
+/// What the host answers a script's questions with.
+struct Aside<'a> {
+    server: Option<&'a Server<'a>>,
+    emmclab: Option<&'a Emmclab>,
+    profile: &'a str,
+    /// This run's.
+    folder: &'a Path,
+}
+
 /// Listens to the guest until it is off; none if it is to be killed.
-fn listen(machine: &mut Machine, server: Option<&Server>, host: &mut dyn Host) -> anyhow::Result<Option<Vec<Check>>> {
+fn listen(machine: &mut Machine, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<Option<Vec<Check>>> {
     let mut checks = Vec::new();
     while let Some(line) = machine.told()? {
         if let Some(words) = line.strip_prefix("ask ") {
-            let (status, text) = answer(words, server, host)?;
+            let (status, text) = answer(words, aside, host)?;
             let lines: String = text.lines().map(|line| format!("{line}\n")).collect();
             machine.tell(&format!("{status} {}\n{lines}", text.lines().count()))?;
         } else if let Some(words) = line.strip_prefix("card ") {
             let (field, value) = words.split_once(' ').with_context(|| format!("the guest says {line:?}"))?;
             let value = value.parse().with_context(|| format!("the guest says {line:?}"))?;
             checks.push(Check { field: field.into(), value });
-        } else if host.told(&line, server)? == Next::Kill {
+        } else if host.told(&line, aside.server)? == Next::Kill {
             return Ok(None);
         }
     }
@@ -167,7 +183,11 @@ fn listen(machine: &mut Machine, server: Option<&Server>, host: &mut dyn Host) -
 }
 
 /// The status and the text that the host answers.
-fn answer(words: &str, server: Option<&Server>, host: &mut dyn Host) -> anyhow::Result<(i32, String)> {
+fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<(i32, String)> {
+    let server = aside.server;
+    if let (Some(job), Some(emmclab)) = (words.strip_prefix("simulate "), aside.emmclab) {
+        return simulate(emmclab, aside.profile, job, aside.folder);
+    }
     let Some(words) = words.strip_prefix("ctl ") else {
         return Ok((0, host.asked(words, server)?));
     };
@@ -177,6 +197,25 @@ fn answer(words: &str, server: Option<&Server>, host: &mut dyn Host) -> anyhow::
     let output = server.control(&words.split(' ').collect::<Vec<_>>())?;
     let text = [output.stdout, output.stderr].concat();
     Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// What a new card of the same profile does in simulated time: of each phase of the job its kind, its requests and how long one
+/// took, in us; requests at once share the time.
+fn simulate(emmclab: &Emmclab, profile: &str, job: &str, folder: &Path) -> anyhow::Result<(i32, String)> {
+    let path = folder.join("job.json");
+    fs::write(&path, job)?;
+    let output = emmclab.run(&["sim", "run", "--json", "--profile", profile, "--job", &path.to_string_lossy()])?;
+    if !output.status.success() {
+        return Ok((1, String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).context("sim run --json")?;
+    let phases = result["phases"].as_array().context("sim run --json: no phases")?;
+    let line = |phase: &serde_json::Value| {
+        let rate = phase["requests_per_s"].as_f64().filter(|rate| *rate > 0.0);
+        let took_us = rate.map_or("-".into(), |rate| format!("{:.1}", 1e6 / rate));
+        format!("{} {} {took_us}\n", phase["kind"].as_str().unwrap_or("?"), phase["requests"])
+    };
+    Ok((0, phases.iter().map(line).collect()))
 }
 
 fn dilation(pace: Pace) -> String {
