@@ -4,22 +4,27 @@
 //! in real time and against a virtual card in simulated time. Absent on purpose: system calls (`emmc-linux`), files, the
 //! virtual card itself (`emmc-card`), presentation (`emmc-report`).
 
+pub mod context;
+pub mod fs;
 mod grid;
 mod interval;
 mod latency;
 mod marks;
 mod measurement;
 mod order;
+mod plausible;
 mod result;
 mod stream;
 mod suite;
 mod watch;
 
+pub use context::Context;
 pub use grid::{Grid, GridColumn, GridLine};
 pub use interval::Interval;
 pub use latency::{Bucket, Latencies, Latency, Stall, Stalls};
 pub use measurement::{Measured, Measurement};
 pub use order::{Order, Positions};
+pub use plausible::{Doubt, doubts};
 pub use result::{BenchResult, Figure, Outcome, Pivot};
 pub use stream::{BenchError, FlushAt, Limit, Mix, Stream, drive, visit};
 pub use suite::{Bench, Cost, Options, Suite, named, suites};

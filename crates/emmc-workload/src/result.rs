@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::context::Context;
 use crate::grid::Grid;
 use crate::interval::Interval;
 use crate::measurement::Measurement;
+use crate::plausible::Doubt;
 
 /// What came of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -85,6 +87,12 @@ pub struct BenchResult {
     /// What came of the suite.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// On what and under what it was measured.
+    #[serde(default)]
+    pub context: Context,
+    /// What speaks against it.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
 }
 
 impl Figure {

@@ -10,7 +10,7 @@ mod sim;
 use std::path::PathBuf;
 
 #[cfg(feature = "bench")]
-pub(crate) use bench::BenchArgs;
+pub(crate) use bench::{BenchArgs, EngineArg};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Size;

@@ -12,7 +12,7 @@ use crate::output::Output;
 
 /// What is not done for safety, though it could be.
 #[derive(Debug)]
-pub(crate) struct Refused(String);
+pub(crate) struct Refused(pub(crate) String);
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -205,6 +205,11 @@ impl Drop for Uring {
                 return;
             }
         }
+        // A ring that is closed keeps the file open a little longer: given back here, nobody finds it in use afterwards.
+        let _ = self.ring.submitter().unregister_files();
+        if self.is_registered {
+            let _ = self.ring.submitter().unregister_buffers();
+        }
         // SAFETY: each is dropped here once and not used again; the ring goes first, and nothing is outstanding in it.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);

@@ -1,5 +1,7 @@
 //! What a bench has measured.
 
+mod context;
+
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Measurement, Outcome, Pivot};
 
@@ -21,11 +23,13 @@ pub fn bench(result: &BenchResult) -> Document {
     for remark in &outcome.remarks {
         section.note(Tone::Notice, remark.clone());
     }
+    context::doubts(&result.doubts, &mut document);
     for pivot in &outcome.tables {
         let section = document.section(pivot.table.clone(), pivot.table.clone());
         section.push(pivot_table(outcome, pivot).caption(pivot.caption.clone()));
     }
     figures(outcome, &mut document);
+    context::context(&result.context, &mut document);
     document
 }
 

@@ -1,11 +1,26 @@
 //! The arguments of `bench`.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use emmc_units::Size;
+
+/// How requests are handed to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineArg {
+    /// io_uring where the kernel has it, else pread and pwrite
+    #[default]
+    Auto,
+    /// io_uring or an error
+    #[value(name = "io_uring")]
+    IoUring,
+    /// pread and pwrite, with threads where several requests are outstanding
+    Pread,
+}
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// A block device, a file, or a virtual card: sim:PROFILE[@PERCENT], sim:FOLDER
+    /// A block device, a file, a folder (a file is made in it and removed), or a virtual card: sim:PROFILE[@PERCENT], sim:FOLDER
     #[arg(required_unless_present = "list")]
     pub(crate) target: Option<String>,
     /// The suite; --list tells them
@@ -17,7 +32,8 @@ pub(crate) struct BenchArgs {
     /// Where on the target the measured area begins
     #[arg(long, value_name = "SIZE")]
     pub(crate) from: Option<Size>,
-    /// How large the measured area is, where the suite lets it be chosen
+    /// How large the measured area is, where the suite lets it be chosen; a file that is not there is made of this size, and
+    /// removed
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Size>,
     /// Requests outstanding, where the suite lets them be chosen
@@ -35,6 +51,21 @@ pub(crate) struct BenchArgs {
     /// For everything left to chance
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub(crate) seed: u64,
+    /// Let what is on the device or file be lost
+    #[arg(long)]
+    pub(crate) destroy: bool,
+    /// The device's name, instead of typing it when asked: for scripts
+    #[arg(long, value_name = "NAME", requires = "destroy")]
+    pub(crate) yes_i_mean: Option<String>,
+    /// Put back what was on it, also after Ctrl-C; not after kill -9 or a power cut
+    #[arg(long)]
+    pub(crate) save_restore: bool,
+    /// Save what was on it in this new file rather than in memory
+    #[arg(long, value_name = "FILE", requires = "save_restore")]
+    pub(crate) save_to: Option<PathBuf>,
+    /// How requests are handed to the kernel
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) engine: EngineArg,
     /// A virtual card takes one request at a time, as behind a controller without command queueing
     #[cfg(feature = "sim")]
     #[arg(long)]

@@ -1,16 +1,24 @@
 //! `bench`: a suite on a target.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use anyhow::{Context, bail};
 use emmc_port::BlockTarget;
 use emmc_units::{Bytes, Size};
-use emmc_workload::{Bench, BenchError, BenchResult, Options, Suite, named, suites};
+use emmc_workload::{Bench, BenchResult, Options, Suite, doubts, named, suites};
 
 use crate::CommandResult;
 use crate::cli::BenchArgs;
 use crate::exit::Exit;
 use crate::output::Output;
 
+mod consent;
+mod place;
 mod progress;
+mod real;
+#[cfg(feature = "sim")]
+mod simulated;
 
 pub(crate) const SCHEMA: &str = "emmclab.bench/1";
 
@@ -22,12 +30,9 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> CommandResult {
         let known: Vec<_> = suites().iter().map(|suite| suite.name()).collect();
         format!("--suite {:?}: expected one of {}", args.suite, known.join(", "))
     })?;
-    let name = args.target.as_deref().unwrap_or_default();
-    let mut target = open(name, args)?;
-    let options = options(args, target.shape().size_bytes)?;
-    let result = measure(suite, target.as_mut(), &options)?;
+    let result = measure(suite, args, output.is_json())?;
     output.print(SCHEMA, &result, emmc_report::present::bench)?;
-    Ok(Exit::Good)
+    Ok(if result.doubts.is_empty() { Exit::Good } else { Exit::Findings })
 }
 
 fn list(output: &mut Output) -> CommandResult {
@@ -37,25 +42,32 @@ fn list(output: &mut Output) -> CommandResult {
     Ok(Exit::Good)
 }
 
-fn open(name: &str, args: &BenchArgs) -> anyhow::Result<Box<dyn BlockTarget>> {
-    #[cfg(feature = "sim")]
-    if let Some(profile) = name.strip_prefix("sim:") {
-        let powered = crate::virtual_card::Powered::named(profile)?;
-        let (device, _) = powered.card.into_parts();
-        return Ok(Box::new(emmc_card::sim::SimTarget::new(device, name, powered.now, !args.no_queueing)));
+fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<BenchResult> {
+    let name = args.target.as_deref().unwrap_or_default();
+    let stop = stop_by_signal()?;
+    let mut result = match name.strip_prefix("sim:") {
+        #[cfg(feature = "sim")]
+        Some(profile) => simulated::bench(suite, profile, args, stop)?,
+        #[cfg(not(feature = "sim"))]
+        Some(_) => bail!("{name}: this build has no virtual cards (feature `sim`)"),
+        None => real::bench(suite, name, args, is_quiet, stop)?,
+    };
+    result.doubts = doubts(&result);
+    Ok(result)
+}
+
+/// Is set by Ctrl-C and SIGTERM: what was measured until then is told, and what was saved is put back.
+fn stop_by_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("signals")?;
     }
-    bail!("{name}: expected sim:PROFILE")
+    Ok(stop)
 }
 
 fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
-    let bytes = |size: Option<Size>| {
-        size.map(|size| match size {
-            Size::Exact(Bytes(bytes)) => bytes,
-            Size::Percent(percent) => (u128::from(size_bytes) * u128::from(percent) / 100) as u64 / 4096 * 4096,
-            Size::Max => size_bytes,
-        })
-    };
-    Ok(Options {
+    let bytes = |size: Option<Size>| size.map(|size| bytes_of(size, size_bytes));
+    let options = Options {
         from_bytes: bytes(args.from).unwrap_or(0),
         size_bytes: bytes(args.size),
         queue_depth: args.queue_depth,
@@ -63,12 +75,31 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         rows: args.rows.clone(),
         read_only: args.read_only,
         seed: args.seed,
-    })
+    };
+    if options.size_bytes == Some(0) {
+        bail!("--size: expected more than nothing");
+    }
+    Ok(options)
 }
 
-fn measure(suite: &dyn Suite, target: &mut dyn BlockTarget, options: &Options) -> Result<BenchResult, BenchError> {
+/// A size on a target of so many bytes.
+fn bytes_of(size: Size, size_bytes: u64) -> u64 {
+    match size {
+        Size::Exact(Bytes(bytes)) => bytes,
+        Size::Percent(percent) => (u128::from(size_bytes) * u128::from(percent) / 100) as u64 / 4096 * 4096,
+        Size::Max => size_bytes,
+    }
+}
+
+/// Runs the suite; the context is for the caller to fill in.
+fn run_suite(
+    suite: &dyn Suite,
+    target: &mut dyn BlockTarget,
+    options: &Options,
+    stop: Arc<AtomicBool>,
+) -> anyhow::Result<BenchResult> {
     let shape = target.shape().clone();
-    let mut bar = progress::Bar::default();
+    let mut bar = progress::Bar::new(stop);
     let outcome = Bench::run(suite, target, options, &mut bar);
     bar.finish();
     Ok(BenchResult {
@@ -78,5 +109,7 @@ fn measure(suite: &dyn Suite, target: &mut dyn BlockTarget, options: &Options) -
         engine: shape.engine.into(),
         seed: options.seed,
         outcome: outcome?,
+        context: emmc_workload::Context::default(),
+        doubts: Vec::new(),
     })
 }

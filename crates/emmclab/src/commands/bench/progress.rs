@@ -1,23 +1,25 @@
 //! A progress bar, once a bench takes longer than a second of real time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use emmc_workload::{Progress, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Watches a bench and shows how far it is.
+/// Watches a bench, shows how far it is, and stops it when told to.
 pub(super) struct Bar {
     begun: Instant,
     bar: Option<ProgressBar>,
-}
-
-impl Default for Bar {
-    fn default() -> Self {
-        Self { begun: Instant::now(), bar: None }
-    }
+    stop: Arc<AtomicBool>,
 }
 
 impl Bar {
+    /// A bar that stops the bench when `stop` is set.
+    pub(super) fn new(stop: Arc<AtomicBool>) -> Self {
+        Self { begun: Instant::now(), bar: None, stop }
+    }
+
     /// Takes the bar off the screen.
     pub(super) fn finish(&self) {
         if let Some(bar) = &self.bar {
@@ -41,7 +43,7 @@ impl Watch for Bar {
                 bar.set_message(format!("{number} {}", progress.step));
             }
         }
-        true
+        !self.stop.load(Ordering::Relaxed)
     }
 }
 

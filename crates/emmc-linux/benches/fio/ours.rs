@@ -1,0 +1,32 @@
+//! A round of ours: the stream that the suites drive, on the target that `bench` opens.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use emmc_linux::bench_context::Meter;
+use emmc_linux::block_io::{EngineChoice, Opening, open};
+use emmc_port::{BlockOp, BlockTarget};
+use emmc_units::Nanos;
+use emmc_workload::{Limit, Order, Progress, Stream, Unwatched, drive};
+
+use crate::{Case, Round};
+
+pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Round {
+    let engine = if case.engine == "pread" { EngineChoice::Pread } else { EngineChoice::Uring };
+    let opening = Opening { engine, write: case.write, flush_all: false, seed, stop: Arc::default() };
+    let mut target = open(device, "loop", &opening).expect("the loop device is ours");
+    let op = if case.write { BlockOp::Write } else { BlockOp::Read };
+    let size = target.shape().size_bytes;
+    let limit = Limit { bytes: u64::MAX, time: Some(Nanos(time.as_nanos() as u64)) };
+    let pass = Stream::pass(op, Order::Random, 0, size, case.block_bytes);
+    let stream = Stream { depth: case.depth, limit, seed, ..pass };
+    let step = Progress { step: "", number: 1, steps: 1, done_share: 0.0 };
+    let meter = Meter::default();
+    let measured = drive(&mut target, &stream, step, &mut Unwatched).expect("the loop device works");
+    let effort = meter.effort();
+    let told = measured.told("", "", "");
+    let latency = if case.write { told.write_us } else { told.read_us }.expect("requests were made");
+    let cpu_us = (effort.user_s + effort.system_s) * 1e6 / told.requests.max(1) as f64;
+    Round { iops: told.iops, cpu_us, p50_us: latency.p50, p99_us: latency.p99 }
+}

@@ -1,0 +1,115 @@
+//! Before anything is written over: what would be lost, what it costs, and whether that is meant.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+
+use emmc_linux::in_use::Occupied;
+use emmc_report::visible;
+use emmc_units::Bytes;
+use emmc_workload::context::{Context, Wear};
+use emmc_workload::{Cost, Suite};
+
+use crate::cli::BenchArgs;
+use crate::save::Refused;
+
+/// What a writing suite is about to do.
+pub(super) struct Intent<'a> {
+    pub(super) suite: &'a dyn Suite,
+    pub(super) cost: Cost,
+    pub(super) occupied: &'a Occupied,
+    pub(super) context: &'a Context,
+    pub(super) path: &'a Path,
+    pub(super) is_device: bool,
+    /// Only the error is told, for who reads JSON.
+    pub(super) is_quiet: bool,
+}
+
+impl Intent<'_> {
+    /// What a person must know beforehand.
+    fn told(&self, args: &BenchArgs) -> String {
+        let Occupied { name, model, size_bytes, contents, .. } = self.occupied;
+        let Cost { from_bytes, to_bytes, written_bytes, read_bytes, .. } = self.cost;
+        let mut text = format!("{}: {}", self.path.display(), Bytes(*size_bytes).rounded());
+        if let Some(model) = model {
+            let _ = write!(text, ", {model}");
+        }
+        let range = format!("bytes {from_bytes} to {to_bytes} of {name}");
+        let fate = if args.save_restore { "is saved and put back" } else { "is lost" };
+        let _ = write!(text, "\n  the content of {range} {fate}");
+        for line in contents {
+            let _ = write!(text, "\n    {line}");
+        }
+        let (written, read) = (Bytes(written_bytes).rounded(), Bytes(read_bytes).rounded());
+        let _ = write!(text, "\n  suite {}: writes up to {written}, reads up to {read}", self.suite.name());
+        if let Some(bus) = &self.context.bus {
+            let least = (written_bytes + read_bytes) as f64 / 1e6 / bus.mb_per_s_max.max(1e-3);
+            let _ = write!(text, "; at least {least:.0} s at the bus's {:.0} MB/s", bus.mb_per_s_max);
+        }
+        let capacity = self.context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(*size_bytes);
+        let wear = Wear::of(written_bytes + if args.save_restore { to_bytes - from_bytes } else { 0 }, capacity, None);
+        let cycles = if wear.cycles_assumed { "an assumed " } else { "" };
+        let _ = write!(
+            text,
+            "\n  wear: {:.3} times the capacity, {:.4} % of {cycles}{} erase cycles",
+            wear.capacities, wear.life_percent, wear.cycles
+        );
+        if let Some(life) = &self.context.life_before {
+            let [a, b] =
+                [life.type_a, life.type_b].map(|value| value.map_or("?".into(), |value| format!("{value:#04x}")));
+            let _ = write!(text, "; DEVICE_LIFE_TIME is {a} (A), {b} (B)");
+        }
+        text
+    }
+
+    /// Whether it may be done.
+    ///
+    /// Errors: [`Refused`] where it is in use, or was not clearly asked for.
+    pub(super) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
+        let path = self.path.display();
+        if !self.occupied.uses.is_empty() {
+            return Err(Refused(format!("{path}: in use: {}", self.occupied.uses.join("; "))));
+        }
+        let told = self.told(args);
+        if !self.is_quiet {
+            say(&told);
+        }
+        if !args.destroy {
+            let told = if self.is_quiet { format!("{}; ", told.replace("\n ", ";")) } else { String::new() };
+            let what = "its content would be lost: --destroy lets it be, --read-only measures reads alone";
+            return Err(Refused(format!("{path}: {told}{what}")));
+        }
+        // A file was named on the command line; a device's name is easily mistaken for another's.
+        if !self.is_device {
+            return Ok(());
+        }
+        let name = &self.occupied.name;
+        let answer = match &args.yes_i_mean {
+            Some(answer) => answer.clone(),
+            None if std::io::stdin().is_terminal() => typed(name),
+            None => {
+                let what = format!("{path}: nobody is at a terminal to type the device's name: --yes-i-mean {name}");
+                return Err(Refused(what));
+            }
+        };
+        let meant = answer.trim() == name || answer.trim() == format!("/dev/{name}");
+        if meant { Ok(()) } else { Err(Refused(format!("{path}: its name is {name}, not {:?}", answer.trim()))) }
+    }
+}
+
+fn typed(name: &str) -> String {
+    // Where standard error is gone nobody reads the question.
+    let _ = write!(std::io::stderr(), "Type the device's name, {name}, to go on: ");
+    let mut line = String::new();
+    // Nothing typed is no name.
+    let _ = std::io::stdin().lock().read_line(&mut line);
+    line
+}
+
+/// Tells something on standard error, line by line.
+pub(super) fn say(text: &str) {
+    for line in text.lines() {
+        // Where standard error is gone there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "emmclab: {}", visible(line));
+    }
+}

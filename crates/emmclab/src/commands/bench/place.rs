@@ -1,0 +1,94 @@
+//! Where a real bench works: a device or file that is there, or a file that is made for it and removed.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use emmc_port::{TargetKind, TargetShape};
+use emmc_units::{Bytes, Size};
+use emmc_workload::Suite;
+
+use super::options;
+use crate::cli::BenchArgs;
+
+/// Room that is left on a filesystem beside the file.
+const SPARE_BYTES: u64 = 8 << 20;
+
+/// A place with its path.
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    /// Whether the file was made for this bench; it is removed in the end.
+    pub(super) is_made: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_made {
+            // It may be gone already.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Place {
+    /// Finds the place that was named, or makes a file: in a folder, or of a size that was told.
+    ///
+    /// Errors: nothing there and no size told; no room.
+    pub(super) fn find(name: &str, suite: &dyn Suite, args: &BenchArgs) -> anyhow::Result<Self> {
+        let path = Path::new(name);
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() => {
+                let file = path.join(format!(".emmclab-bench-{}", std::process::id()));
+                Self::make(&file, path, size_of_new(suite, args)?)
+            }
+            Ok(_) => Ok(Self { path: path.to_owned(), is_made: false }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let told = args.size.is_some() && !path.starts_with("/dev");
+                ensure!(told, "{name}: no such device, file or folder; --size SIZE makes a file of that size");
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                Self::make(path, folder, size_of_new(suite, args)?)
+            }
+            Err(error) => Err(error).with_context(|| name.to_owned()),
+        }
+    }
+
+    fn make(path: &Path, folder: &Path, bytes: u64) -> anyhow::Result<Self> {
+        let failed = || path.display().to_string();
+        let available = emmc_linux::bench_context::available_bytes(folder).with_context(failed)?;
+        let needed = bytes.saturating_add(SPARE_BYTES);
+        if needed > available {
+            let (bytes, available) = (Bytes(bytes).rounded(), Bytes(available).rounded());
+            bail!("{}: no room for a file of {bytes}: {available} available", folder.display());
+        }
+        let file: File = OpenOptions::new().write(true).create_new(true).open(path).with_context(failed)?;
+        let place = Self { path: path.to_owned(), is_made: true };
+        file.set_len(bytes).with_context(failed)?;
+        Ok(place)
+    }
+}
+
+/// What was asked for, or what the suite wants of a target on which there is room for everything.
+fn size_of_new(suite: &dyn Suite, args: &BenchArgs) -> anyhow::Result<u64> {
+    if [args.size, args.from].iter().flatten().any(|size| !matches!(size, Size::Exact(_))) {
+        bail!("--size and --from of a file that is made: expected bytes, e.g. 100MiB");
+    }
+    let options = emmc_workload::Options { read_only: false, ..options(args, 0)? };
+    if let Some(bytes) = options.size_bytes {
+        return Ok(options.from_bytes.saturating_add(bytes).next_multiple_of(4096));
+    }
+    let shape = TargetShape {
+        name: "a new file".into(),
+        kind: TargetKind::File,
+        size_bytes: u64::MAX / 4,
+        sector_bytes: 512,
+        depth_max: 1,
+        can_trim: true,
+        engine: "",
+    };
+    let cost = suite.cost(&shape, &options)?;
+    // A suite that takes all there is has to be told how much that is.
+    let bytes = cost.to_bytes.next_multiple_of(4096);
+    ensure!(bytes > 0 && bytes < 1 << 40, "suite {}: tell how large its file is to be with --size", suite.name());
+    Ok(bytes)
+}

@@ -1,0 +1,147 @@
+//! A bench on a block device or a file of this machine, in real time.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, bail};
+use emmc_linux::bench_context::{self, Meter};
+use emmc_linux::block_io::{BlockIo, EngineChoice, OpenError, Opening, Saved, open};
+use emmc_linux::in_use::occupied;
+use emmc_port::{BlockOp, BlockTarget, TargetKind};
+use emmc_units::Bytes;
+use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream, Suite, Unwatched, drive};
+
+use super::consent::{Intent, say};
+use super::place::Place;
+use super::{options, run_suite};
+use crate::cli::{BenchArgs, EngineArg};
+use crate::save::Refused;
+
+/// What a new file is filled with at a time. Unit: bytes.
+const FILL_BYTES: u64 = 1 << 20;
+const PUT_BACK: &str = "what was on it was saved before, put back after and compared; what had been trimmed reads as it did, \
+but is trimmed no longer";
+/// The share of the memory that may be used to keep what is on a device: one of so many.
+const MEMORY_SHARE: u64 = 4;
+
+/// Runs a suite on a device, a file or in a folder.
+pub(super) fn bench(
+    suite: &dyn Suite,
+    name: &str,
+    args: &BenchArgs,
+    is_quiet: bool,
+    stop: Arc<AtomicBool>,
+) -> anyhow::Result<BenchResult> {
+    let place = Place::find(name, suite, args)?;
+    let seen = opened(&place.path, name, &opening(args, suite, false, &stop))?;
+    let size_bytes = seen.shape().size_bytes;
+    let options = options(args, size_bytes)?;
+    let mut cost = suite.cost(seen.shape(), &options)?;
+    let mut context = bench_context::context(&place.path, seen.is_direct()).with_context(|| name.to_owned())?;
+    let writes = cost.written_bytes > 0;
+    let mut target = seen;
+    if writes || place.is_made {
+        if !place.is_made {
+            let is_device = target.shape().kind == TargetKind::Device;
+            let occupied = occupied(&place.path).with_context(|| name.to_owned())?;
+            let (occupied, context, path) = (&occupied, &context, &place.path);
+            Intent { suite, cost, occupied, context, path, is_device, is_quiet }.ask(args)?;
+        }
+        drop(target);
+        target = opened(&place.path, name, &opening(args, suite, true, &stop))?;
+        cost = suite.cost(target.shape(), &options)?;
+    }
+    let saved = if place.is_made { None } else { save(&target, &cost, args, is_quiet)? };
+    let filled_bytes = if place.is_made { fill(&mut target, &mut context)? } else { 0 };
+    let meter = Meter::default();
+    let result = run_suite(suite, &mut target, &options, Arc::clone(&stop));
+    // Whatever came of it: what was saved is put back first.
+    drop(target);
+    if let Some(saved) = saved {
+        put_back(saved, &place.path, name, args, suite)?;
+        context.notes.push(PUT_BACK.into());
+    }
+    let mut result = result?;
+    if stop.load(Ordering::Relaxed) && result.outcome.ended_early.is_some() {
+        result.outcome.ended_early = Some("stopped by a signal".into());
+    }
+    bench_context::finish(&mut context, &meter, result.outcome.written_bytes + filled_bytes);
+    result.context = context;
+    Ok(result)
+}
+
+fn opening(args: &BenchArgs, suite: &dyn Suite, write: bool, stop: &Arc<AtomicBool>) -> Opening {
+    let engine = match args.engine {
+        EngineArg::Auto => EngineChoice::Auto,
+        EngineArg::IoUring => EngineChoice::Uring,
+        EngineArg::Pread => EngineChoice::Pread,
+    };
+    // iozone -e counts an fsync.
+    Opening { engine, write, flush_all: suite.name() == "iozone", seed: args.seed, stop: Arc::clone(stop) }
+}
+
+fn opened(path: &Path, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
+    match open(path, name, opening) {
+        Ok(target) => Ok(target),
+        Err(error @ OpenError::InUse { .. }) => Err(Refused(error.to_string()).into()),
+        Err(OpenError::Target(error)) => Err(error.into()),
+    }
+}
+
+fn save(target: &BlockIo, cost: &Cost, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<Option<Saved>> {
+    if !args.save_restore || cost.to_bytes <= cost.from_bytes {
+        return Ok(None);
+    }
+    let bytes = cost.to_bytes - cost.from_bytes;
+    if args.save_to.is_none() {
+        let most = memory_bytes().map_or(u64::MAX, |memory| memory / MEMORY_SHARE);
+        if bytes > most {
+            let (bytes, most) = (Bytes(bytes).rounded(), Bytes(most).rounded());
+            bail!(
+                "--save-restore: {bytes} are to be kept, of memory {most} may be used: --save-to FILE keeps them in a file"
+            );
+        }
+    }
+    let saved = Saved::take(target, cost.from_bytes, cost.to_bytes, args.save_to.as_deref())?;
+    let place = args.save_to.as_ref().map_or("memory".into(), |path| path.display().to_string());
+    if !is_quiet {
+        let bytes = Bytes(bytes).rounded();
+        say(&format!("{bytes} saved in {place}; kill -9 or a power cut would keep it from being put back"));
+    }
+    Ok(Some(saved))
+}
+
+/// Once more opened, as the bench's own may have stopped for good.
+fn put_back(saved: Saved, path: &Path, name: &str, args: &BenchArgs, suite: &dyn Suite) -> anyhow::Result<()> {
+    let again = Opening { engine: EngineChoice::Pread, ..opening(args, suite, true, &Arc::default()) };
+    let target = opened(path, name, &again)?;
+    Ok(saved.put_back(&target)?)
+}
+
+/// MemAvailable. Unit: bytes.
+fn memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Fills a new file, so that reads of it reach the device.
+fn fill(target: &mut BlockIo, context: &mut Context) -> anyhow::Result<u64> {
+    let size = target.shape().size_bytes;
+    let step = Progress { step: "a new file", number: 0, steps: 0, done_share: 0.0 };
+    for (from, to, block) in
+        [(0, size / FILL_BYTES * FILL_BYTES, FILL_BYTES), (size / FILL_BYTES * FILL_BYTES, size, 0)]
+    {
+        if from < to {
+            let block = if block == 0 { to - from } else { block };
+            let pass = Stream::pass(BlockOp::Write, Order::Sequential, from, to, block);
+            drive(target, &Stream { flush: FlushAt::End, ..pass }, step, &mut Unwatched)?;
+        }
+    }
+    if let Some(filesystem) = &mut context.filesystem {
+        filesystem.hole_bytes = 0;
+    }
+    context.notes.push(format!("the file was made for this, filled with {size} bytes before, and removed after"));
+    Ok(size)
+}
