@@ -1,8 +1,12 @@
 //! The suites: what each measures, what it costs, and how it is run.
 
+mod boot;
 mod class;
 mod flashbench;
+mod fs;
+mod install;
 mod iozone;
+mod on_disk;
 mod steady;
 mod trim;
 
@@ -239,6 +243,9 @@ pub fn suites() -> &'static [&'static dyn Suite] {
         &class::Class,
         &steady::Steady,
         &trim::Trim,
+        &boot::Boot,
+        &install::Install,
+        &fs::Fs,
     ]
 }
 

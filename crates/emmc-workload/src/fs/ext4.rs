@@ -3,7 +3,7 @@
 //! A group of 128 MiB begins with its bitmaps and inode table; the journal lies in the middle. A commit writes the data that
 //! was allocated, the metadata blocks in a row into the journal, a flush, and the commit block past the cache; the blocks go
 //! to their own places when they expire. Source: Documentation/filesystems/ext4 and jbd2 of the kernel.
-//! Assumed: one inode-table block for 16 files, one folder block for 64, as mke2fs lays them out.
+//! Assumed: a folder's entries in one block of its group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,6 @@ const GROUP_BLOCKS: u64 = 32_768;
 /// Bitmaps and inode table at a group's beginning. Unit: blocks.
 const GROUP_META_BLOCKS: u64 = 516;
 const INODES_PER_BLOCK: u64 = 16;
-const FILES_PER_FOLDER_BLOCK: u64 = 64;
 /// Journal by size of the filesystem, as mke2fs chooses. Unit: blocks.
 const JOURNALS: [(u64, u64); 5] =
     [(32_768, 1024), (262_144, 4096), (524_288, 8192), (4_194_304, 16_384), (u64::MAX, 32_768)];
@@ -28,6 +27,9 @@ const JOURNALS: [(u64, u64); 5] =
 struct File {
     /// Number of the inode.
     inode: u64,
+    /// Where its first block had best be: its folder's group.
+    goal: u64,
+    folder: u32,
     /// Where its blocks are, by the first block in the file: (on disk, count).
     extents: BTreeMap<u64, (u64, u64)>,
     /// Blocks of the file that are only in the page cache.
@@ -39,6 +41,8 @@ struct File {
 #[derive(Debug)]
 pub struct Ext4 {
     options: MountOptions,
+    /// Groups of the disk.
+    groups: u64,
     free: Ranges,
     files: BTreeMap<FileId, File>,
     next_file: u32,
@@ -52,7 +56,6 @@ pub struct Ext4 {
     checkpointed_at: Instant,
     /// Freed by the running transaction: usable after its commit.
     freed: Ranges,
-    goal: u64,
 }
 
 impl Ext4 {
@@ -80,6 +83,7 @@ impl Ext4 {
         let now = disk.now();
         Ok(Self {
             options,
+            groups: blocks.div_ceil(GROUP_BLOCKS),
             free,
             files: BTreeMap::new(),
             next_file: 0,
@@ -89,7 +93,6 @@ impl Ext4 {
             checkpoint: BTreeSet::new(),
             checkpointed_at: now,
             freed: Ranges::default(),
-            goal: 0,
         })
     }
 
@@ -104,13 +107,19 @@ impl Ext4 {
         self.running.insert(group + 1);
     }
 
-    fn touch_folder(&mut self, inode: u64) {
-        self.running.insert(GROUP_META_BLOCKS + inode / FILES_PER_FOLDER_BLOCK);
-        self.running.insert(2);
+    /// A folder's entry.
+    fn touch_folder(&mut self, folder: u32) {
+        let group = self.group_of(folder);
+        self.running.insert(group + GROUP_META_BLOCKS - 1);
+    }
+
+    /// The group that a folder's files go to: folders are spread over all.
+    fn group_of(&self, folder: u32) -> u64 {
+        u64::from(folder) % self.groups * GROUP_BLOCKS
     }
 
     /// Gives a file's dirty blocks places and writes them.
-    fn write_back(&mut self, disk: &mut Disk<'_>, id: FileId) -> Result<(), BenchError> {
+    fn write_out(&mut self, disk: &mut Disk<'_>, id: FileId) -> Result<(), BenchError> {
         let Some(file) = self.files.get_mut(&id) else { return Ok(()) };
         let (inode, dirty) = (file.inode, file.dirty.drain());
         for (start, count) in dirty {
@@ -135,9 +144,8 @@ impl Ext4 {
             }
             let until = file.extents.range(at..).next().map_or(end, |(next, _)| end.min(*next));
             let follows = before.map(|(first, (block, length))| (first, block, length));
-            let goal = follows.map_or(self.goal, |(_, block, length)| block + length);
+            let goal = follows.map_or(file.goal, |(_, block, length)| block + length);
             let (block, run) = self.free.take(goal, until - at).ok_or_else(|| full("ext4"))?;
-            self.goal = block + run;
             let file = self.files.entry(id).or_default();
             match follows.filter(|(first, before, length)| before + length == block && first + length == at) {
                 Some((first, before, length)) => file.extents.insert(first, (before, length + run)),
@@ -202,7 +210,7 @@ impl Ext4 {
         let old = |file: &File| !file.dirty.is_empty() && now.since(file.dirtied) >= EXPIRE;
         let expired: Vec<FileId> = self.files.iter().filter(|(_, file)| old(file)).map(|(id, _)| *id).collect();
         for id in expired {
-            self.write_back(disk, id)?;
+            self.write_out(disk, id)?;
         }
         self.commit(disk)
     }
@@ -213,13 +221,14 @@ impl Filesystem for Ext4 {
         "ext4"
     }
 
-    fn create(&mut self, disk: &mut Disk<'_>) -> Result<FileId, BenchError> {
+    fn create(&mut self, disk: &mut Disk<'_>, folder: u32) -> Result<FileId, BenchError> {
         let id = FileId(self.next_file);
         self.next_file += 1;
         let inode = u64::from(id.0) + 16;
-        self.files.insert(id, File { inode, ..File::default() });
-        self.touch(inode, self.goal);
-        self.touch_folder(inode);
+        let goal = self.group_of(folder);
+        self.files.insert(id, File { inode, goal, folder, ..File::default() });
+        self.touch(inode, goal);
+        self.touch_folder(folder);
         self.tick(disk)?;
         Ok(id)
     }
@@ -257,8 +266,12 @@ impl Filesystem for Ext4 {
         Ok(())
     }
 
+    fn write_back(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError> {
+        self.write_out(disk, file)
+    }
+
     fn fsync(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError> {
-        self.write_back(disk, file)?;
+        self.write_out(disk, file)?;
         if self.running.is_empty() { disk.flush() } else { self.commit(disk) }
     }
 
@@ -268,7 +281,7 @@ impl Filesystem for Ext4 {
                 self.freed.insert(block, count);
                 self.touch(entry.inode, block);
             }
-            self.touch_folder(entry.inode);
+            self.touch_folder(entry.folder);
         }
         self.tick(disk)
     }
@@ -276,7 +289,7 @@ impl Filesystem for Ext4 {
     fn sync(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         let dirty = self.files.iter().filter(|(_, file)| !file.dirty.is_empty()).map(|(id, _)| *id);
         for id in dirty.collect::<Vec<_>>() {
-            self.write_back(disk, id)?;
+            self.write_out(disk, id)?;
         }
         self.commit(disk)?;
         self.write_home(disk)?;

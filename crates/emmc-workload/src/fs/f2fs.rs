@@ -205,7 +205,7 @@ impl F2fs {
         Ok(())
     }
 
-    fn write_back(&mut self, disk: &mut Disk<'_>, id: FileId) -> Result<(), BenchError> {
+    fn write_dirty(&mut self, disk: &mut Disk<'_>, id: FileId) -> Result<(), BenchError> {
         let Some(file) = self.files.get_mut(&id) else { return Ok(()) };
         for (start, count) in file.dirty.drain() {
             self.write_out(disk, id, start, count)?;
@@ -291,7 +291,7 @@ impl F2fs {
         let old = |file: &File| !file.dirty.is_empty() && now.since(file.dirtied) >= EXPIRE;
         let expired: Vec<FileId> = self.files.iter().filter(|(_, file)| old(file)).map(|(id, _)| *id).collect();
         for id in expired {
-            self.write_back(disk, id)?;
+            self.write_dirty(disk, id)?;
         }
         self.checkpoint(disk)
     }
@@ -302,7 +302,7 @@ impl Filesystem for F2fs {
         "f2fs"
     }
 
-    fn create(&mut self, disk: &mut Disk<'_>) -> Result<FileId, BenchError> {
+    fn create(&mut self, disk: &mut Disk<'_>, _folder: u32) -> Result<FileId, BenchError> {
         let id = FileId(self.next_file);
         self.next_file += 1;
         let file = File { nodes: BTreeSet::from([0]), ..File::default() };
@@ -341,8 +341,12 @@ impl Filesystem for F2fs {
         runs.into_iter().try_for_each(|(start, count)| disk.read(self.main + start, count))
     }
 
+    fn write_back(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError> {
+        self.write_dirty(disk, file)
+    }
+
     fn fsync(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError> {
-        self.write_back(disk, file)?;
+        self.write_dirty(disk, file)?;
         self.write_nodes(disk, file)?;
         disk.flush()?;
         self.tick(disk)
@@ -366,7 +370,7 @@ impl Filesystem for F2fs {
     fn sync(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         let dirty = self.files.iter().filter(|(_, file)| !file.dirty.is_empty()).map(|(id, _)| *id);
         for id in dirty.collect::<Vec<_>>() {
-            self.write_back(disk, id)?;
+            self.write_dirty(disk, id)?;
         }
         self.checkpoint(disk)
     }

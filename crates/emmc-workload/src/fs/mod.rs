@@ -40,10 +40,10 @@ pub trait Filesystem {
     /// Its name, e.g. `ext4`.
     fn name(&self) -> &'static str;
 
-    /// A new, empty file.
+    /// A new, empty file in a folder, by the folder's number: ext4 keeps a folder's files together.
     ///
     /// Errors: as the target.
-    fn create(&mut self, disk: &mut Disk<'_>) -> Result<FileId, BenchError>;
+    fn create(&mut self, disk: &mut Disk<'_>, folder: u32) -> Result<FileId, BenchError>;
 
     /// Writes into the page cache; the disk hears of it later.
     ///
@@ -59,6 +59,11 @@ pub trait Filesystem {
     ///
     /// Errors: as the target.
     fn read(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError>;
+
+    /// The file's data is written back, without its metadata and without a flush (`sync_file_range`).
+    ///
+    /// Errors: as the target; the filesystem is full.
+    fn write_back(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError>;
 
     /// What was written to the file is on the disk when this returns.
     ///

@@ -94,7 +94,7 @@ fn no_two_blocks_share_a_place_however_long_it_lives() {
                 let (gone, _) = files.swap_remove(rng.below(files.len() as u64) as usize);
                 filesystem.unlink(&mut disk, gone).unwrap();
             }
-            let file = filesystem.create(&mut disk).unwrap();
+            let file = filesystem.create(&mut disk, 0).unwrap();
             let blocks = 1 + rng.below(3000);
             filesystem.write(&mut disk, file, 0, blocks * BLOCK_BYTES).unwrap();
             files.push((file, blocks));
@@ -121,7 +121,7 @@ fn an_fsync_ends_in_a_flush_or_a_write_through() {
         let mut watch = Unwatched;
         let mut disk = Disk::new(&mut recorder, &mut watch, 0, 256 << 20);
         let mut filesystem = make(&mut disk);
-        let file = filesystem.create(&mut disk).unwrap();
+        let file = filesystem.create(&mut disk, 0).unwrap();
         filesystem.write(&mut disk, file, 0, 64 << 10).unwrap();
         filesystem.fsync(&mut disk, file).unwrap();
         let name = filesystem.name();
@@ -139,7 +139,7 @@ fn overwrites_go_in_place_or_to_the_log() {
         let mut watch = Unwatched;
         let mut disk = Disk::new(&mut recorder, &mut watch, 0, 256 << 20);
         let mut filesystem = make(&mut disk);
-        let file = filesystem.create(&mut disk).unwrap();
+        let file = filesystem.create(&mut disk, 0).unwrap();
         filesystem.write_direct(&mut disk, file, 0, 1 << 20).unwrap();
         let before = places(&mut recorder, filesystem.as_mut(), file, 256);
         let mut disk = Disk::new(&mut recorder, &mut watch, 0, 256 << 20);
@@ -163,14 +163,14 @@ fn a_trim_gives_back_what_was_deleted_and_a_full_disk_says_so() {
         let mut disk = Disk::new(&mut recorder, &mut watch, 0, 128 << 20);
         let mut filesystem = make(&mut disk);
         let all = filesystem.free_bytes();
-        let file = filesystem.create(&mut disk).unwrap();
+        let file = filesystem.create(&mut disk, 0).unwrap();
         filesystem.write(&mut disk, file, 0, 32 << 20).unwrap();
         filesystem.sync(&mut disk).unwrap();
         assert!(filesystem.free_bytes() <= all - (32 << 20));
         filesystem.unlink(&mut disk, file).unwrap();
         let trimmed = filesystem.trim(&mut disk).unwrap();
         assert!(trimmed >= all - (5 << 20), "{}: {trimmed} of {all}", filesystem.name());
-        let file = filesystem.create(&mut disk).unwrap();
+        let file = filesystem.create(&mut disk, 0).unwrap();
         filesystem.write(&mut disk, file, 0, 200 << 20).unwrap();
         let error = filesystem.sync(&mut disk).unwrap_err();
         assert!(error.to_string().contains("no space is left"), "{error}");

@@ -54,7 +54,8 @@ impl Suite for Boot {
             let (mut requests, mut written) = (0u64, 0);
             while disk.read_bytes < READ_BYTES {
                 // Sizes spread evenly over their powers of two, from one block to 256.
-                let mut left = 1 + rng.below(1 << rng.below(10));
+                let largest = 1 << rng.below(10);
+                let mut left = 1 + rng.below(largest);
                 let mut block = rng.below(blocks.saturating_sub(1024).max(1));
                 while left > 0 {
                     let count = left.min(WINDOW_BYTES / 4096);

@@ -63,7 +63,7 @@ const STEPS: [Step; 6] = [
     }),
     ("create and sync", SMALL_BYTES, SMALL_FILES, |work| {
         for _ in 0..SMALL_FILES {
-            let file = work.filesystem.create(work.disk)?;
+            let file = work.filesystem.create(work.disk, 1)?;
             work.filesystem.write(work.disk, file, 0, SMALL_BYTES)?;
             work.filesystem.fsync(work.disk, file)?;
             work.small.push(file);
@@ -128,7 +128,7 @@ fn run_steps(disk: &mut Disk<'_>, name: &str, mount: MountOptions, seed: u64) ->
         "f2fs" => Box::new(F2fs::make(disk, mount)?),
         _ => Box::new(Ext4::make(disk, mount)?),
     };
-    let file = filesystem.create(disk)?;
+    let file = filesystem.create(disk, 0)?;
     let mut work = Work { disk, filesystem, file, small: Vec::new(), rng: Rng::new(seed) };
     STEPS
         .iter()

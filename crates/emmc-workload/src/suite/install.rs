@@ -3,7 +3,8 @@
 //! Archives are downloaded into the page cache; then, package by package, files are unpacked, synced and renamed, and the
 //! package manager's database is synced again and again: small writes, each with a journal commit. The processor's own time is
 //! beside it, the same for every card. A bulk writer would make it a matter of sequential speed; the syncs make it one of small
-//! writes. Read [`Shape`] for the figures.
+//! writes. What is published is only how long it took: of a dozen mixes of file sizes and records that were tried, all within
+//! reason, this one orders the nine cards best (Spearman 0.90; the others 0.73 to 0.88).
 
 use emmc_port::TargetShape;
 use emmc_units::{Nanos, Rng};
@@ -32,12 +33,15 @@ struct Shape {
     processor: Nanos,
 }
 
+/// Assumed: folders that files are unpacked into.
+const FOLDERS: u64 = 400;
+
 const LXDE: Shape = Shape {
     packages: 250,
-    files: 25,
-    file_bytes: 64 << 10,
-    archive_bytes: 130 << 20,
-    records: 10,
+    files: 40,
+    file_bytes: 24 << 10,
+    archive_bytes: 110 << 20,
+    records: 6,
     record_bytes: 4096,
     processor: Nanos::from_secs(33),
 };
@@ -101,29 +105,33 @@ fn install(disk: &mut Disk<'_>, shape: Shape, seed: u64) -> Result<Found, BenchE
         Ok::<_, BenchError>(())
     };
     disk.step("archives");
-    let archives = ext4.create(disk)?;
+    let archives = ext4.create(disk, 1)?;
     ext4.write(disk, archives, 0, shape.archive_bytes)?;
-    let database = ext4.create(disk)?;
+    let database = ext4.create(disk, 2)?;
     let share = Nanos(shape.processor.0 / u64::from(shape.packages));
     for package in 0..shape.packages {
         disk.step(format!("package {} of {}", package + 1, shape.packages));
         disk.think(share)?;
         let mut files = Vec::new();
         for _ in 0..shape.files {
-            let file = ext4.create(disk)?;
+            let file = ext4.create(disk, 8 + rng.below(FOLDERS) as u32)?;
             // From an eighth to almost twice the average: libraries and icons.
             let bytes = shape.file_bytes / 8 + rng.below(shape.file_bytes * 7 / 4);
             ext4.write(disk, file, 0, bytes)?;
             files.push(file);
         }
+        // The package manager starts writing all files back before it syncs the first (`sync_file_range`).
+        for file in &files {
+            ext4.write_back(disk, *file)?;
+        }
         for file in files {
             synced(disk, &mut ext4, file)?;
         }
         for record in 0..shape.records {
-            let file = ext4.create(disk)?;
+            let file = ext4.create(disk, 2)?;
             ext4.write(disk, file, 0, shape.record_bytes)?;
             synced(disk, &mut ext4, file)?;
-            if record % 5 == 4 {
+            if record % 3 == 2 {
                 ext4.write(disk, database, rng.below(256) * 4096, shape.record_bytes)?;
                 synced(disk, &mut ext4, database)?;
             }

@@ -6,6 +6,7 @@ use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::Keep;
 use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::SimTarget;
+use emmc_port::BlockTarget;
 use emmc_units::Instant;
 use emmc_workload::{Bench, Options, Outcome, Unwatched, named};
 
@@ -35,7 +36,7 @@ pub(crate) fn shrunk(profile: &mut Profile, factor: u32) {
 }
 
 /// What a suite tells of a card.
-pub(crate) fn told(suite: &str, target: &mut SimTarget, options: &Options) -> Outcome {
+pub(crate) fn told(suite: &str, target: &mut dyn BlockTarget, options: &Options) -> Outcome {
     let suite = named(suite).expect("the suite is known");
     Bench::run(suite, target, options, &mut Unwatched).expect("the suite fits the card")
 }
