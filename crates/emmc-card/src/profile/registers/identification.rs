@@ -96,7 +96,8 @@ pub(super) fn csd(profile: &Profile) -> [u8; 16] {
         (46, 37, 0x3ff),
         (36, 32, wp_groups.into()),
         (31, 31, 1),
-        (28, 26, 2),
+        // R2W_FACTOR: a block is written within 32 times that; hosts give up then, and collecting takes long on a full card.
+        (28, 26, 5),
         (25, 22, 9),
     ] {
         set_bits(&mut csd, hi, lo, value);
