@@ -213,6 +213,56 @@ mod tests {
         assert!(found.uses.iter().any(|text| text.contains("is mounted at /")), "{found:?}");
     }
 
+    /// A copied /sys and /proc of a disk with two partitions, the first mounted, the second swap below a device mapper.
+    fn disk_with_partitions() -> PathBuf {
+        let root = std::env::temp_dir().join(format!("emmclab-in-use-{}", std::process::id()));
+        let disk = root.join("sys/block/mmcblk7");
+        for (file, text) in [
+            ("size", "1000000"),
+            ("dev", "179:56"),
+            ("ro", "0"),
+            ("device/name", "TESTED"),
+            ("mmcblk7p1/partition", "1"),
+            ("mmcblk7p1/dev", "179:57"),
+            ("mmcblk7p1/size", "2048"),
+            ("mmcblk7p1/start", "2048"),
+            ("mmcblk7p2/partition", "2"),
+            ("mmcblk7p2/dev", "179:58"),
+            ("mmcblk7p2/holders/dm-3/dm/name", "vg-root"),
+            ("../../../proc/swaps", "Filename Type Size Used Priority\n/dev/mmcblk7p2 partition 1 0 -2"),
+            ("../../../proc/self/mountinfo", "22 1 179:57 / /boot rw - vfat /dev/mmcblk7p1 rw"),
+        ] {
+            let path = disk.join(file);
+            let folder = path.parent().unwrap();
+            // The kernel's own `..` needs what is before it.
+            std::fs::create_dir_all(&disk).unwrap();
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(&path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn a_partitions_use_is_its_disks_and_a_free_one_is_free() {
+        let root = disk_with_partitions();
+        let tree = Tree::copied(&root).unwrap();
+        let disk = tree.block("mmcblk7");
+        let uses = |folder: &Path| device(&tree, folder, Path::new("/no such node")).uses;
+        let of_disk = uses(&disk);
+        let expected = [
+            "mmcblk7p1 is mounted at /boot (vfat)",
+            "mmcblk7p2 is held by dm-3 (vg-root)",
+            "/dev/mmcblk7p2 is in use as swap",
+        ];
+        assert_eq!(of_disk, expected);
+        assert_eq!(uses(&disk.join("mmcblk7p1")), expected[..1]);
+        assert_eq!(uses(&disk.join("mmcblk7p2")), expected[1..]);
+        std::fs::write(disk.join("mmcblk7p1/ro"), "1").unwrap();
+        assert_eq!(uses(&disk.join("mmcblk7p1"))[0], "mmcblk7p1 is read-only");
+        assert_eq!(device(&tree, &disk, Path::new("/no such node")).model.as_deref(), Some("TESTED"));
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
     #[test]
     fn an_ordinary_file_is_free() {
         let found = occupied(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml").as_path()).unwrap();

@@ -44,7 +44,7 @@ fn list(output: &mut Output) -> CommandResult {
 
 fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<BenchResult> {
     let name = args.target.as_deref().unwrap_or_default();
-    let stop = stop_by_signal()?;
+    let stop = Arc::new(AtomicBool::new(false));
     let mut result = match name.strip_prefix("sim:") {
         #[cfg(feature = "sim")]
         Some(profile) => simulated::bench(suite, profile, args, stop)?,
@@ -56,13 +56,13 @@ fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Resul
     Ok(result)
 }
 
-/// Is set by Ctrl-C and SIGTERM: what was measured until then is told, and what was saved is put back.
-fn stop_by_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
+/// From here on Ctrl-C and SIGTERM set `stop` instead of ending the process: what was measured until then is told, and
+/// what was saved is put back.
+fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("signals")?;
+        signal_hook::flag::register(signal, Arc::clone(stop)).context("signals")?;
     }
-    Ok(stop)
+    Ok(())
 }
 
 fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {

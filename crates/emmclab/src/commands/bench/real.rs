@@ -1,5 +1,6 @@
 //! A bench on a block device or a file of this machine, in real time.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,17 +53,19 @@ pub(super) fn bench(
         target = opened(&place.path, name, &opening(args, suite, true, &stop))?;
         cost = suite.cost(target.shape(), &options)?;
     }
+    super::stop_by_signal(&stop)?;
     let saved = if place.is_made { None } else { save(&target, &cost, args, is_quiet)? };
     let filled_bytes = if place.is_made { fill(&mut target, &mut context)? } else { 0 };
     let meter = Meter::default();
-    let result = run_suite(suite, &mut target, &options, Arc::clone(&stop));
+    let run = || run_suite(suite, &mut target, &options, Arc::clone(&stop));
+    let result = catch_unwind(AssertUnwindSafe(run));
     // Whatever came of it: what was saved is put back first.
     drop(target);
     if let Some(saved) = saved {
         put_back(saved, &place.path, name, args, suite)?;
         context.notes.push(PUT_BACK.into());
     }
-    let mut result = result?;
+    let mut result = result.unwrap_or_else(|panic| resume_unwind(panic))?;
     if stop.load(Ordering::Relaxed) && result.outcome.ended_early.is_some() {
         result.outcome.ended_early = Some("stopped by a signal".into());
     }

@@ -20,6 +20,7 @@ pub(super) fn bench(
     args: &BenchArgs,
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
+    super::stop_by_signal(&stop)?;
     let powered = Powered::named(profile)?;
     let name = args.target.as_deref().unwrap_or_default();
     let (device, _) = powered.card.into_parts();
