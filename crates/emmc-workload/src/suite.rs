@@ -1,13 +1,17 @@
 //! The suites: what each measures, what it costs, and how it is run.
 
+mod bonnie;
 mod boot;
 mod class;
+mod dd;
 mod flashbench;
 mod fs;
+mod hdparm;
 mod install;
 mod iozone;
 mod on_disk;
 mod steady;
+mod tiotest;
 mod trim;
 
 use emmc_port::{BlockTarget, TargetShape};
@@ -240,6 +244,10 @@ pub fn suites() -> &'static [&'static dyn Suite] {
         &flashbench::FindFat,
         &flashbench::Scatter,
         &flashbench::IntervalSuite,
+        &tiotest::Tiotest,
+        &dd::Dd,
+        &hdparm::Hdparm,
+        &bonnie::Bonnie,
         &class::Class,
         &steady::Steady,
         &trim::Trim,

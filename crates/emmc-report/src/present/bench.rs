@@ -1,6 +1,7 @@
 //! What a bench has measured.
 
 mod context;
+mod grids;
 
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Measurement, Outcome, Pivot};
@@ -25,9 +26,10 @@ pub fn bench(result: &BenchResult) -> Document {
     }
     context::doubts(&result.doubts, &mut document);
     for pivot in &outcome.tables {
-        let section = document.section(pivot.table.clone(), pivot.table.clone());
+        let section = document.section(grids::anchor(&pivot.table), pivot.table.clone());
         section.push(pivot_table(outcome, pivot).caption(pivot.caption.clone()));
     }
+    grids::grids(outcome, &mut document);
     figures(outcome, &mut document);
     context::context(&result.context, &mut document);
     document

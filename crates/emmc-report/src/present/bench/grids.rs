@@ -1,0 +1,121 @@
+//! Tables that a suite has computed; long ones become charts.
+
+use emmc_workload::{Grid, GridLine, Outcome};
+use serde_json::json;
+
+use super::number;
+use crate::{Align, Cell, Chart, Document, Table, Tone};
+
+/// From how many rows on a table is a chart.
+const ROWS_MAX: usize = 64;
+/// Rows of a chart that text shows.
+const TEXT_ROWS: usize = 16;
+
+/// A section for each.
+pub(super) fn grids(outcome: &Outcome, document: &mut Document) {
+    for grid in &outcome.grids {
+        let section = document.section(anchor(&grid.name), grid.name.clone());
+        if grid.lines.len() > ROWS_MAX {
+            section.push(chart(grid));
+        } else {
+            section.push(table(grid).caption(grid.caption.clone()));
+        }
+    }
+}
+
+/// A name as an anchor: lower-case words joined by `-`.
+pub(super) fn anchor(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let words: Vec<&str> =
+        lower.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    words.join("-")
+}
+
+fn title(grid: &Grid, index: usize) -> String {
+    match grid.columns.get(index) {
+        Some(column) if column.unit.is_empty() => column.name.clone(),
+        Some(column) => format!("{}, {}", column.name, column.unit),
+        None => String::new(),
+    }
+}
+
+fn table(grid: &Grid) -> Table {
+    let titles: Vec<String> = (0..grid.columns.len()).map(|index| title(grid, index)).collect();
+    let first = std::iter::once((grid.rows.as_str(), Align::Right));
+    let mut table = Table::new(first.chain(titles.iter().map(|title| (title.as_str(), Align::Right))));
+    for line in &grid.lines {
+        table.row(std::iter::once(Cell::from(line.row.clone())).chain(line.values.iter().map(|value| cell(*value))));
+    }
+    table
+}
+
+fn cell(value: Option<f64>) -> Cell {
+    match value {
+        Some(value) => Cell::from(number(value)),
+        None => Cell::new("-", Tone::Muted),
+    }
+}
+
+/// The first column over the rows, which are numbers in such a table.
+fn chart(grid: &Grid) -> Chart {
+    let value = |line: &GridLine| line.values.first().copied().flatten();
+    let points: Vec<_> = grid
+        .lines
+        .iter()
+        .filter_map(|line| Some(json!({"x": line.row.parse::<f64>().ok()?, "y": value(line)?})))
+        .collect();
+    let step = grid.lines.len().div_ceil(TEXT_ROWS).max(1);
+    let rows = grid.lines.chunks(step).map(|lines| {
+        let known = || lines.iter().filter_map(value);
+        let (least, most) = known().fold((f64::MAX, f64::MIN), |(least, most), y| (least.min(y), most.max(y)));
+        format!("{:>12}  {} to {}", lines[0].row, number(least), number(most))
+    });
+    Chart {
+        title: format!("{} ({})", grid.name, title(grid, 0)),
+        description: grid.caption.clone(),
+        text: rows.collect(),
+        spec: json!({
+            "data": {"values": points},
+            "height": 220,
+            "mark": {"type": "point", "tooltip": true, "size": 8},
+            "encoding": {
+                "x": {"field": "x", "type": "quantitative", "title": grid.rows},
+                "y": {"field": "y", "type": "quantitative", "title": title(grid, 0)}
+            }
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(rows: usize) -> Grid {
+        let mut grid = Grid::new("g", "place", &[("time", "ms"), ("share", "")], "caption");
+        for row in 0..rows {
+            grid.lines.push(GridLine { row: row.to_string(), values: vec![Some(row as f64), None] });
+        }
+        grid
+    }
+
+    #[test]
+    fn a_short_grid_is_a_table_with_units_in_its_titles() {
+        let table = table(&grid(2));
+        let titles: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
+        assert_eq!(titles, ["place", "time, ms", "share"]);
+        assert_eq!(table.rows[1][2].text, "-");
+    }
+
+    #[test]
+    fn anchors_are_words() {
+        assert_eq!(anchor("align, read, 16KiB"), "align-read-16kib");
+    }
+
+    #[test]
+    fn a_long_grid_is_a_chart_of_every_point_and_a_few_lines() {
+        let chart = chart(&grid(512));
+        assert_eq!(chart.spec["data"]["values"].as_array().map(Vec::len), Some(512));
+        assert_eq!(chart.text.len(), TEXT_ROWS);
+        assert!(chart.text[0].ends_with("0 to 31.0"), "{}", chart.text[0]);
+    }
+}

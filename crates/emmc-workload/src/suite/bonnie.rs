@@ -1,0 +1,112 @@
+//! bonnie++: block output, rewrite, block input and seeks, on a target instead of a file.
+//!
+//! bonnie++ works in chunks of 8 KiB through the page cache; what reaches the card are the page cache's requests, and these are
+//! made here:
+//!
+//! | column | requests |
+//! |---|---|
+//! | block out | 512 KiB writes in order, 32 outstanding at most, one flush at the end (bonnie++ ends with `fsync`) |
+//! | rewrite | one MiB after the other: read ahead 128 KiB at a time, two outstanding, then written back 512 KiB at a time; one flush at the end |
+//! | block in | 128 KiB reads in order, two outstanding: read ahead |
+//! | seeks | 8000 reads of 8 KiB anywhere by five processes; after one of ten the chunk is written back |
+//!
+//! `--size` is the file (256 MiB; bonnie++ itself takes twice the memory). Unlike bonnie++'s columns none is the page cache's speed. The number of seeks
+//! is from memory. Absent on purpose: the columns by character, which measure a processor, and creating, looking up and
+//! deleting files, which needs a filesystem.
+
+use emmc_port::{BlockOp, TargetShape};
+use emmc_units::Nanos;
+
+use super::{Bench, Cost, Options, Suite, area, no_rows};
+use crate::grid::Grid;
+use crate::order::Order;
+use crate::stream::{BenchError, FlushAt, Limit, Mix, Stream};
+
+const NAME: &str = "bonnie";
+const SIZE: u64 = 256 << 20;
+const PIECE: u64 = 1 << 20;
+const WRITTEN_BACK: u64 = 512 << 10;
+const READ_AHEAD: u64 = 128 << 10;
+const CHUNK: u64 = 8 << 10;
+const SEEKS: u64 = 8000;
+const SEEKERS: u32 = 5;
+/// The longest that the seeks take.
+const SEEK_TIME: Nanos = Nanos::from_secs(120);
+
+/// The suite.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bonnie;
+
+fn plan(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
+    no_rows(NAME, options)?;
+    if options.read_only {
+        return Err(BenchError::Misfit { suite: NAME, what: "it writes: its reads are of what it wrote".into() });
+    }
+    let size = options.size_bytes.unwrap_or_else(|| SIZE.min(shape.size_bytes.saturating_sub(options.from_bytes)));
+    area(NAME, shape, &Options { size_bytes: Some(size), ..options.clone() }, PIECE)
+}
+
+impl Suite for Bonnie {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "block output, rewrite, block input and seeks, as bonnie++ without its page cache"
+    }
+
+    fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        let (from, to) = plan(shape, options)?;
+        Ok(Cost {
+            // Of the seeks one of ten writes; by chance they are somewhat more.
+            written_bytes: 2 * (to - from) + SEEKS * CHUNK / 8,
+            read_bytes: 2 * (to - from) + (SEEKS + SEEKS / 10) * CHUNK,
+            from_bytes: from,
+            to_bytes: to,
+            steps: 0,
+        })
+    }
+
+    fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
+        let (from, to) = plan(bench.target.shape(), bench.options)?;
+        let most = bench.target.shape().depth_max;
+        let kib = |bytes: u64, time: Nanos| bytes as f64 / 1024.0 / time.as_secs_f64().max(1e-9);
+        let write = Stream::pass(BlockOp::Write, Order::Sequential, from, to, WRITTEN_BACK);
+        let write = Stream { depth: 32.min(most), ..write };
+        let out = bench.measure(NAME, "block out", "write", &Stream { flush: FlushAt::End, ..write })?;
+        let rewrite = rewrite(bench, from, to, &write)?;
+        let read = Stream::pass(BlockOp::Read, Order::Sequential, from, to, READ_AHEAD);
+        let read = bench.measure(NAME, "block in", "read", &Stream { depth: 2.min(most), ..read })?;
+        let limit = Limit { bytes: (SEEKS + SEEKS / 10) * CHUNK, time: Some(SEEK_TIME) };
+        let seeks = Stream {
+            mix: Mix::Reads { share: 10.0 / 11.0 },
+            depth: SEEKERS.min(most),
+            seed: bench.options.seed,
+            limit,
+            ..Stream::pass(BlockOp::Read, Order::Random, from, to, CHUNK)
+        };
+        let seeks = bench.measure(NAME, "seeks", "mixed", &seeks)?;
+        let columns = [("block out", "KiB/s"), ("rewrite", "KiB/s"), ("block in", "KiB/s"), ("seeks", "/s")];
+        let mut grid = Grid::new("bonnie++", "size", &columns, "the columns of bonnie++; its K are KiB");
+        let found = (seeks.read_bytes / CHUNK) as f64 / seeks.time().as_secs_f64().max(1e-9);
+        let values = [kib(out.bytes(), out.time()), kib(to - from, rewrite), kib(read.bytes(), read.time()), found];
+        grid.line(format!("{}M", (to - from) >> 20), &values);
+        bench.grid(grid);
+        Ok(())
+    }
+}
+
+/// How long it takes to read and write back everything, piece by piece.
+fn rewrite(bench: &mut Bench<'_>, from: u64, to: u64, write: &Stream) -> Result<Nanos, BenchError> {
+    let began = bench.now();
+    let ahead = 2.min(bench.target.shape().depth_max);
+    for piece in (from..to).step_by(PIECE as usize) {
+        let read = Stream::pass(BlockOp::Read, Order::Sequential, piece, piece + PIECE, READ_AHEAD);
+        bench.prepare("rewrite", &Stream { depth: ahead, ..read })?;
+        let is_last = piece + PIECE >= to;
+        let flush = if is_last { FlushAt::End } else { FlushAt::Never };
+        let limit = Limit { bytes: PIECE, time: None };
+        bench.prepare("rewrite", &Stream { from_bytes: piece, to_bytes: piece + PIECE, limit, flush, ..*write })?;
+    }
+    Ok(bench.now().since(began))
+}

@@ -1,0 +1,114 @@
+//! `dd`, as people time cards with it: `bs=` blocks from the beginning, in the three ways that give three answers.
+//!
+//! | column | requests |
+//! |---|---|
+//! | `conv=fdatasync` | through the page cache: written back 512 KiB at a time, as many outstanding as the target takes (32 at most), one flush at the end that counts |
+//! | `oflag=direct` | one block at a time, no flush: the card's cache may keep the last of it |
+//! | `oflag=dsync` | one block at a time, each in flash before the next (FUA) |
+//! | `iflag=direct` | the same blocks read, one at a time |
+//!
+//! Rows (`--rows`) are block sizes in KiB: 4, 128 and 1024 where none are given; `--size` is how much, 256 MiB where it is not
+//! given. Mended: data do not compress (dd's zeros do), and a column takes no longer than 60 s: then the rate is that of what
+//! was done. Absent on purpose: the time that the page cache and its copying take (`emmc-host`).
+
+use emmc_port::{BlockOp, TargetShape};
+use emmc_units::Nanos;
+
+use super::{Bench, Cost, Options, Suite, area};
+use crate::order::Order;
+use crate::result::Pivot;
+use crate::stream::{BenchError, FlushAt, Limit, Stream};
+
+const NAME: &str = "dd";
+const SIZE: u64 = 256 << 20;
+const BLOCKS_KIB: [u64; 3] = [4, 128, 1024];
+const WRITTEN_BACK: u64 = 512 << 10;
+const WRITTEN_BACK_DEPTH: u32 = 32;
+const COLUMN_TIME: Nanos = Nanos::from_secs(60);
+/// Everything is a multiple of this. Unit: bytes.
+const UNIT: u64 = 1 << 20;
+
+/// The suite.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dd;
+
+#[derive(Clone, Debug)]
+struct Plan {
+    from: u64,
+    to: u64,
+    blocks_kib: Vec<u64>,
+}
+
+impl Plan {
+    fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
+        let size = options.size_bytes.unwrap_or_else(|| SIZE.min(shape.size_bytes.saturating_sub(options.from_bytes)));
+        let (from, to) = area(NAME, shape, &Options { size_bytes: Some(size), ..options.clone() }, UNIT)?;
+        let mut blocks_kib = Vec::new();
+        for row in &options.rows {
+            let fits = |kib: &u64| kib.is_power_of_two() && *kib <= 16384 && kib << 10 <= to - from;
+            match row.parse().ok().filter(fits) {
+                Some(kib) => blocks_kib.push(kib),
+                None => {
+                    let what = format!("row {row:?}: expected a block size in KiB, a power of two up to 16384");
+                    return Err(BenchError::Misfit { suite: NAME, what });
+                }
+            }
+        }
+        if blocks_kib.is_empty() {
+            blocks_kib = BLOCKS_KIB.to_vec();
+        }
+        Ok(Self { from, to, blocks_kib })
+    }
+
+    fn stream(&self, op: BlockOp, block_bytes: u64) -> Stream {
+        let pass = Stream::pass(op, Order::Sequential, self.from, self.to, block_bytes);
+        Stream { limit: Limit { time: Some(COLUMN_TIME), ..pass.limit }, ..pass }
+    }
+}
+
+impl Suite for Dd {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "one file's worth in order, as dd with conv=fdatasync, oflag=direct, oflag=dsync and iflag=direct"
+    }
+
+    fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        let plan = Plan::new(shape, options)?;
+        let (rows, size) = (plan.blocks_kib.len() as u64, plan.to - plan.from);
+        let columns = if options.read_only { 0 } else { 3 };
+        Ok(Cost {
+            written_bytes: columns * rows * size,
+            read_bytes: rows * size,
+            from_bytes: plan.from,
+            to_bytes: if columns == 0 { plan.from } else { plan.to },
+            steps: ((columns + 1) * rows) as u32,
+        })
+    }
+
+    fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
+        let plan = Plan::new(bench.target.shape(), bench.options)?;
+        bench.table(Pivot {
+            table: NAME.into(),
+            rows: "bs, KiB".into(),
+            unit: "MB/s".into(),
+            caption: "as dd tells it, in MB of 10^6 bytes".into(),
+        });
+        let depth = WRITTEN_BACK_DEPTH.min(bench.target.shape().depth_max);
+        for kib in &plan.blocks_kib {
+            let row = kib.to_string();
+            let block = kib << 10;
+            if !bench.options.read_only {
+                let back = plan.stream(BlockOp::Write, WRITTEN_BACK);
+                bench.measure(NAME, &row, "conv=fdatasync", &Stream { depth, flush: FlushAt::End, ..back })?;
+                let direct = plan.stream(BlockOp::Write, block);
+                bench.measure(NAME, &row, "oflag=direct", &direct)?;
+                bench.measure(NAME, &row, "oflag=dsync", &Stream { through: true, ..direct })?;
+            }
+            bench.measure(NAME, &row, "iflag=direct", &plan.stream(BlockOp::Read, block))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! `hdparm -t`: reads of 2 MiB in order from the target's beginning, for three seconds.
+//!
+//! `direct` is `hdparm -t --direct`, one read after the other. `buffered` is `hdparm -t`: the page cache reads ahead 128 KiB at a
+//! time with two requests outstanding, which is what reaches the card. A read begun is finished, and the rate is over the time
+//! that passed; no more than 1024 MiB are read, nor beyond the end (hdparm's limits). What it tells is what hdparm tells: the beginning
+//! of the target, in order, nothing else; where nothing was ever written a card may answer without reading.
+
+use emmc_port::{BlockOp, TargetShape};
+use emmc_units::Nanos;
+
+use super::{Bench, Cost, Options, Suite, no_rows};
+use crate::order::Order;
+use crate::result::Pivot;
+use crate::stream::{BenchError, Limit, Stream};
+
+const NAME: &str = "hdparm";
+const BLOCK: u64 = 2 << 20;
+const READ_AHEAD: u64 = 128 << 10;
+const TIME: Nanos = Nanos::from_secs(3);
+const MOST: u64 = 1024 << 20;
+
+/// The suite.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hdparm;
+
+/// Where the reads end.
+fn end(shape: &TargetShape, options: &Options) -> Result<u64, BenchError> {
+    no_rows(NAME, options)?;
+    let room = shape.size_bytes.saturating_sub(options.from_bytes);
+    let bytes = options.size_bytes.unwrap_or(MOST).min(MOST).min(room) / BLOCK * BLOCK;
+    match bytes {
+        0 => Err(BenchError::Misfit { suite: NAME, what: format!("{room} bytes: expected at least {BLOCK}") }),
+        _ => Ok(options.from_bytes + bytes),
+    }
+}
+
+impl Suite for Hdparm {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "reads in order from the beginning for three seconds, as hdparm -t, with and without the page cache"
+    }
+
+    fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        let from = options.from_bytes;
+        let read_bytes = 2 * (end(shape, options)? - from);
+        Ok(Cost { read_bytes, from_bytes: from, to_bytes: from, steps: 2, ..Cost::default() })
+    }
+
+    fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
+        let (from, to) = (bench.options.from_bytes, end(bench.target.shape(), bench.options)?);
+        bench.table(Pivot {
+            table: NAME.into(),
+            rows: "way".into(),
+            unit: "MiB/s".into(),
+            caption: "hdparm prints MiB (2^20 bytes) as MB".into(),
+        });
+        let ahead = 2.min(bench.target.shape().depth_max);
+        for (row, block, depth) in [("direct", BLOCK, 1), ("buffered", READ_AHEAD, ahead)] {
+            let pass = Stream::pass(BlockOp::Read, Order::Sequential, from, to, block);
+            let limit = Limit { time: Some(TIME), ..pass.limit };
+            bench.measure(NAME, row, "read", &Stream { limit, depth, ..pass })?;
+        }
+        Ok(())
+    }
+}
