@@ -1,5 +1,5 @@
-//! The suite `steady` on a card of which the steady state is known: greedy collection with pages of one unit, so that what a
-//! write takes follows from the exact model of its write amplification.
+//! The suite `steady` on a card of which the steady state is known: greedy collection with pages of one unit, so that
+//! what a write takes follows from the exact model of its write amplification.
 
 mod cards;
 #[path = "../../emmc-card/tests/models/mod.rs"]

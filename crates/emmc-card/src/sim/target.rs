@@ -9,11 +9,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetKind, TargetShape};
+use emmc_regs::CardKind;
 use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
 use crate::device::{Area, Device, StorageError, WriteFlags};
 use crate::ftl::{FtlError, TrimKind};
 
+/// Where EXT_CSD says that the cache is on.
+const CACHE_CTRL: usize = 33;
 /// The most that a host asks for in one command; larger requests are several, one after the other.
 ///
 /// Source: `max_req_size` in the kernel's sdhci.c. Unit: bytes.
@@ -64,7 +67,10 @@ impl SimTarget {
     /// switched on, where it has one, as Linux does; [`Device::set_cache`] switches it off.
     pub fn new(mut device: Device, name: &str, now: Instant, queueing: bool) -> Self {
         // Only switching off has something to do that can fail.
-        let _ = device.set_cache(true, now);
+        let has_cache = device.set_cache(true, now).unwrap_or(false);
+        if has_cache && device.profile().kind == CardKind::Emmc {
+            device.registers_mut().ext_csd[CACHE_CTRL] = 1;
+        }
         let shape = TargetShape {
             name: name.into(),
             kind: TargetKind::Simulated,
@@ -244,6 +250,28 @@ mod tests {
         let alike = |left: Nanos, right: Nanos| (left.0 as f64 / right.0 as f64 - 1.0).abs() < 0.02;
         assert!(alike(queued.0, one_by_one.0) && alike(one_by_one.1, one_by_one.0), "{queued:?} {one_by_one:?}");
         assert!(queued.1.0 * 3 < queued.0.0 * 2, "{} against {}", queued.1, queued.0);
+    }
+
+    #[test]
+    fn the_cache_is_on_where_there_is_one_and_the_registers_say_so() {
+        for (name, has_cache) in [("odroid-64g", true), ("friendlyelec-emmc-8g", false)] {
+            let target = target(name, true);
+            assert_eq!(target.device().registers().ext_csd[CACHE_CTRL], u8::from(has_cache), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_large_request_is_as_many_commands_as_linux_makes_of_it() {
+        let mut target = target("generic-8g", true);
+        let mut took = |bytes: u64| {
+            let before = target.now();
+            for at in (0..4u64 << 20).step_by(bytes as usize) {
+                target.submit(request(BlockOp::Read, at, bytes, 0)).unwrap();
+                target.wait().unwrap();
+            }
+            target.now().since(before)
+        };
+        assert_eq!(took(4 << 20), took(512 << 10));
     }
 
     #[test]

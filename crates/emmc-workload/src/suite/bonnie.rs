@@ -1,7 +1,7 @@
 //! bonnie++: block output, rewrite, block input and seeks, on a target instead of a file.
 //!
-//! bonnie++ works in chunks of 8 KiB through the page cache; what reaches the card are the page cache's requests, and these are
-//! made here:
+//! bonnie++ works in chunks of 8 KiB through the page cache; what reaches the card are the page cache's requests, and
+//! these are made here:
 //!
 //! | column | requests |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | seeks | 8000 reads of 8 KiB anywhere by five processes; after one of ten the chunk is written back |
 //!
 //! `--size` is the file (256 MiB; bonnie++ itself takes twice the memory). Unlike bonnie++'s columns none is the page cache's speed. The number of seeks
-//! is from memory. Absent on purpose: the columns by character, which measure a processor, and creating, looking up and
-//! deleting files, which needs a filesystem.
+//! is from memory. Absent on purpose: the columns by character, which measure a processor, and creating, looking up
+//! and deleting files, which needs a filesystem.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;

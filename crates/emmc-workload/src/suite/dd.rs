@@ -7,9 +7,9 @@
 //! | `oflag=dsync` | one block at a time, each in flash before the next (FUA) |
 //! | `iflag=direct` | the same blocks read, one at a time |
 //!
-//! Rows (`--rows`) are block sizes in KiB: 4, 128 and 1024 where none are given; `--size` is how much, 256 MiB where it is not
-//! given. Mended: data do not compress (dd's zeros do), and a column takes no longer than 60 s: then the rate is that of what
-//! was done. Absent on purpose: the time that the page cache and its copying take (`emmc-host`).
+//! Rows (`--rows`) are block sizes in KiB: 4, 128 and 1024 where none are given; `--size` is how much, 256 MiB where
+//! it is not given. Mended: data do not compress (dd's zeros do), and a column takes no longer than 60 s: then the
+//! rate is that of what was done. Absent on purpose: the time that the page cache and its copying take (`emmc-host`).
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;

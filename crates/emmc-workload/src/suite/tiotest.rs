@@ -1,12 +1,13 @@
 //! `tiotest`: several threads, each with a file of its own, in four phases.
 //!
-//! Four threads (`--queue-depth`), 10 MiB each (`--size` is all of them together), blocks of 4 KiB (`--rows` in KiB): write in
-//! order, write by chance, read in order, read by chance, even over the file and with repetitions. The flush at the end of a write phase counts in its
-//! time, not in its latencies. `tiotest -S` does all again with writes that are in flash before the next (`O_SYNC`, the mode of a
-//! well-known white paper). Told are MB/s, mean and longest latency, and which share took more than 2 and more than 10 s.
+//! Four threads (`--queue-depth`), 10 MiB each (`--size` is all of them together), blocks of 4 KiB (`--rows` in KiB):
+//! write in order, write by chance, read in order, read by chance, even over the file and with repetitions. The flush
+//! at the end of a write phase counts in its time, not in its latencies. `tiotest -S` does all again with writes that
+//! are in flash before the next (`O_SYNC`, the mode of a well-known white paper). Told are MB/s, mean and longest
+//! latency, and which share took more than 2 and more than 10 s.
 //!
-//! What differs: requests of the threads are handed over in turn, so a thread does not get ahead of the others; 1000 requests
-//! by chance for each thread instead of 100000, which would write 1.6 GB; a phase takes 120 s at most.
+//! What differs: requests of the threads are handed over in turn, so a thread does not get ahead of the others; 1000
+//! requests by chance for each thread instead of 100000, which would write 1.6 GB; a phase takes 120 s at most.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::{Nanos, Rng};

@@ -2,16 +2,16 @@
 //!
 //! | state | how it comes about |
 //! |---|---|
-//! | fresh | everything was trimmed |
+//! | fresh | everything was trimmed, then half a minute of rest, in which a card may erase |
 //! | filled | everything was written once, in order, in blocks of 512 KiB |
 //! | aged | 4 KiB blocks by chance were written over, as much as a fifth of the area (Linaro's share), two hours at most |
-//! | trimmed | everything was trimmed again, nothing else; measured at once, without a rest |
+//! | trimmed | everything was trimmed again, and the same rest |
 //!
-//! In each state: a window at the beginning written and read in order (128 KiB) and read in an order by chance (4 KiB), and
-//! 4 KiB writes anywhere in the area, each write phase with a flush that counts. What is read was written before: in the
-//! fresh and the trimmed state by the window's write just before, in the others by what made the state. Absent on purpose:
-//! whether trimmed sectors really read as erased (content is not seen through a target), and files: `fstrim` leaves those in
-//! place, this trims everything.
+//! In each state: a window at the beginning written and read in order (128 KiB) and read in an order by chance (4
+//! KiB), and 4 KiB writes anywhere in the area, each write phase with a flush that counts. What is read was written
+//! before: in the fresh and the trimmed state by the window's write just before, in the others by what made the
+//! state. Absent on purpose: whether trimmed sectors really read as erased (content is not seen through a target),
+//! and files: `fstrim` leaves those in place, this trims everything.
 
 use emmc_port::{BlockOp, TargetKind, TargetShape};
 use emmc_units::Nanos;
@@ -33,6 +33,8 @@ const AGE_SHARE: f64 = 0.2;
 const AGE_TIME: Nanos = Nanos::from_secs(7200);
 /// The longest that one measurement of 4 KiB requests takes.
 const RANDOM_TIME: Nanos = Nanos::from_secs(120);
+/// After a trim: what was given up is still to be erased, which a card does when it is left alone.
+const REST: Nanos = Nanos::from_secs(30);
 /// What counts as no change: less than a fifth.
 const CHANGE: f64 = 0.8;
 
@@ -119,6 +121,7 @@ impl Suite for Trim {
         }
         let trim = Stream::pass(BlockOp::Trim, Order::Sequential, plan.from, plan.to, UNIT);
         bench.prepare("trim everything", &trim)?;
+        bench.target.idle(REST)?;
         let fresh = measure(bench, &plan, "fresh", false)?;
         let fill = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, FILL_BLOCK);
         bench.prepare("fill", &Stream { flush: FlushAt::End, ..fill })?;
@@ -128,6 +131,7 @@ impl Suite for Trim {
         let aged_bytes = bench.prepare("age", &age)?.written_bytes;
         let aged = measure(bench, &plan, "aged", true)?;
         bench.prepare("trim everything again", &trim)?;
+        bench.target.idle(REST)?;
         let trimmed = measure(bench, &plan, "trimmed", false)?;
         remarks(bench, &plan, aged_bytes);
         verdict(bench, fresh, aged, trimmed);

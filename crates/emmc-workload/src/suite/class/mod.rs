@@ -1,8 +1,8 @@
 //! What class a card would be given: SD speed class (C2 to C10, U1, U3) and application performance class (A1, A2).
 //!
-//! Speed class, after the physical layer specification 4.10, section 4.13 (the public, simplified one): the card is cut into
-//! allocation units (AU; 4 MiB, the largest of SDHC and the part by which larger ones are measured; `--size` is another), each filled
-//! with recording units (RU) of 512 KiB.
+//! Speed class, after the physical layer specification 4.10, section 4.13 (the public, simplified one): the card is
+//! cut into allocation units (AU; 4 MiB, the largest of SDHC and the part by which larger ones are measured; `--size`
+//! is another), each filled with recording units (RU) of 512 KiB.
 //!
 //! | figure | how |
 //! |---|---|
@@ -15,12 +15,13 @@
 //! | busy | no write of an RU takes longer than 250 ms (its transfer is in that figure) |
 //!
 //! **From memory, not from the text**: Pm of C2 to C6 (half of Pw), that C10 and U classes ask for no Pm, and that a FAT
-//! update is a directory entry of one sector and two FATs of 16 KiB each. Application class: 4 KiB requests by chance in 256 MiB that were
-//! written in order, ten seconds each, the flush after writes counts; A1 at queue depth 1, A2 at the target's depth (32, or
-//! `--queue-depth`); 10 MB/s sustained. The specification's own precondition and area are from memory too.
+//! update is a directory entry of one sector and two FATs of 16 KiB each. Application class: 4 KiB requests by chance
+//! in 256 MiB that were written in order, ten seconds each, the flush after writes counts; A1 at queue depth 1, A2 at
+//! the target's depth (32, or `--queue-depth`); 10 MB/s sustained. The specification's own precondition and area are
+//! from memory too.
 //!
-//! Absent on purpose: V classes, which are recorded with CMD20 that no block device passes on; UHS timing (the bus is as it
-//! is).
+//! Absent on purpose: V classes, which are recorded with CMD20 that no block device passes on; UHS timing (the bus is
+//! as it is).
 
 mod application;
 mod speed;

@@ -95,8 +95,8 @@ fn curve(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), Be
     Ok(())
 }
 
-/// Bytes a second at which used bytes are moved, from (used, free, seconds) and the speed of writing; nothing where that
-/// takes no time.
+/// Bytes a second at which used bytes are moved, from (used, free, seconds) and the speed of writing; nothing where
+/// that takes no time.
 fn moved_at(points: &[(f64, f64, f64)], written_at: f64) -> Option<f64> {
     let (mut squares, mut products) = (0.0, 0.0);
     for (used, free, time) in points {

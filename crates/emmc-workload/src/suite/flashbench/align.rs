@@ -1,14 +1,14 @@
 //! `flashbench --align`: what it costs that a request lies across a boundary.
 //!
-//! For each power of two from twice the block to the largest of which seven fit on the target: at seven such boundaries a
-//! block that ends there (pre), one that lies half on either side (on) and one that begins there (post). The fastest of
-//! eight visits counts for each place, then the mean of the seven; `diff` is on less the mean of pre and post. The write
-//! variant does the same with writes. Rows (`--rows`) are block sizes in KiB.
+//! For each power of two from twice the block to the largest of which seven fit on the target: at seven such
+//! boundaries a block that ends there (pre), one that lies half on either side (on) and one that begins there (post).
+//! The fastest of eight visits counts for each place, then the mean of the seven; `diff` is on less the mean of pre
+//! and post. The write variant does the same with writes. Rows (`--rows`) are block sizes in KiB.
 //!
-//! Mended: the largest boundary is so small that all seven lie on the target; pre, on and post come in turns within each
-//! round, in an order that changes from round to round, so that drift falls on all alike (neighbours are still never
-//! visited one after the other: a card may have the last block at hand); and at how many of the seven places on was slower
-//! than both its neighbours is told beside the mean.
+//! Mended: the largest boundary is so small that all seven lie on the target; pre, on and post come in turns within
+//! each round, in an order that changes from round to round, so that drift falls on all alike (neighbours are still
+//! never visited one after the other: a card may have the last block at hand); and at how many of the seven places on
+//! was slower than both its neighbours is told beside the mean.
 
 use emmc_port::{BlockOp, TargetShape};
 

@@ -1,10 +1,10 @@
 //! `flashbench --find-fat`: is there a part of the card that bears small writes, as cards have for the FAT?
 //!
-//! For each block size from the allocation unit down to 16 KiB: the first six units (`--rows N`: the first N) are each
-//! filled with blocks of that size, one unit after the other; in order, then as `--random` does. The rate of each unit
-//! stands in its own column. A unit that keeps its rate where the others' falls is one made for small writes. `--size` is the
-//! allocation unit (`--erasesize`). Destroys from the very first sector on. A pass over one unit takes no longer than
-//! 60 s: then the rate is that of what was done.
+//! For each block size from the allocation unit down to 16 KiB: the first six units (`--rows N`: the first N) are
+//! each filled with blocks of that size, one unit after the other; in order, then as `--random` does. The rate of
+//! each unit stands in its own column. A unit that keeps its rate where the others' falls is one made for small
+//! writes. `--size` is the allocation unit (`--erasesize`). Destroys from the very first sector on. A pass over one
+//! unit takes no longer than 60 s: then the rate is that of what was done.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;

@@ -1,9 +1,10 @@
 //! `flashbench --interval`: how long reads take by their size, and the line through it.
 //!
 //! Reads of 512 bytes, twice that, and so on to 1 MiB: of each size eight, nine blocks of 16 KiB apart. Shown are the
-//! fastest, the mean and the slowest with the rate of the mean; the line `time = access time + size / rate` is fitted by
-//! least squares to the fastest of 4 KiB and more, and each size's residual told. Mended: the number of sizes is not 0 where
-//! none is given, sizes come in turns and not one after the other, and figures that cannot be computed are absent.
+//! fastest, the mean and the slowest with the rate of the mean; the line `time = access time + size / rate` is fitted
+//! by least squares to the fastest of 4 KiB and more, and each size's residual told. Mended: the number of sizes is
+//! not 0 where none is given, sizes come in turns and not one after the other, and figures that cannot be computed
+//! are absent.
 
 use emmc_port::{BlockOp, TargetShape};
 

@@ -1,9 +1,9 @@
 //! `flashbench`: what a card looks like from outside, one suite for each of its modes.
 //!
-//! Requests, their sizes, places and orders are flashbench's; its writes are `O_SYNC`. Mended: nothing ever wraps past the
-//! target's end (what does not fit is refused beforehand, with what would), no place is counted twice, what is compared is
-//! measured in turns instead of one after the other, and every figure has its unit. Absent on purpose: conclusions beyond
-//! the number of open allocation units; they are for `probe`.
+//! Requests, their sizes, places and orders are flashbench's; its writes are `O_SYNC`. Mended: nothing ever wraps
+//! past the target's end (what does not fit is refused beforehand, with what would), no place is counted twice, what
+//! is compared is measured in turns instead of one after the other, and every figure has its unit. Absent on purpose:
+//! conclusions beyond the number of open allocation units; they are for `probe`.
 
 mod align;
 mod find_fat;

@@ -1,17 +1,18 @@
 //! `flashbench --open-au`: how many allocation units the card writes to at once before it must merge.
 //!
-//! N units, twelve units apart, the first behind 16 MiB (or where `--from` says); they are filled in turn, each position in all of them, in the
-//! shift register's order, before the next: with blocks of the unit's size, of its half, and so on to 16 KiB. Positions
-//! come in order or, as with `--random`, in the shift register's order. When N is more than the card keeps open, every write
-//! merges and the rate falls with the block. `--size` is the allocation unit (`--erasesize`); `--rows N` are counts to
-//! measure, as `--open-au-nr` is.
+//! N units, twelve units apart, the first behind 16 MiB (or where `--from` says); they are filled in turn, each
+//! position in all of them, in the shift register's order, before the next: with blocks of the unit's size, of its
+//! half, and so on to 16 KiB. Positions come in order or, as with `--random`, in the shift register's order. When N
+//! is more than the card keeps open, every write merges and the rate falls with the block. `--size` is the allocation
+//! unit (`--erasesize`); `--rows N` are counts to measure, as `--open-au-nr` is.
 //!
-//! Without rows the count is searched for: doubled until 64 KiB blocks (a 64th of the unit where that is more) run at less
-//! than a third of what they do in one unit in order, then halved in; each trial is preceded by one write of each whole unit,
-//! so that there is something to merge. Then the tables show one unit, the most that the card bears, and one more.
+//! Without rows the count is searched for: doubled until 64 KiB blocks (a 64th of the unit where that is more) run at
+//! less than a third of what they do in one unit in order, then halved in; each trial is preceded by one write of
+//! each whole unit, so that there is something to merge. Then the tables show one unit, the most that the card bears,
+//! and one more.
 //!
-//! Mended: nothing wraps; a count that does not fit is refused with the largest that does. A pass takes no longer than 60 s:
-//! then the rate is that of what was done.
+//! Mended: nothing wraps; a count that does not fit is refused with the largest that does. A pass takes no longer
+//! than 60 s: then the rate is that of what was done.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;

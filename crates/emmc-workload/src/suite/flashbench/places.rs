@@ -7,8 +7,8 @@ const FEEDBACK: [u64; 13] =
 /// Most things that can be ordered.
 pub(super) const PLACES_MAX: u64 = 1 << 20;
 
-/// The numbers below `count`, 0 first, the others as a shift register of at least eight bits meets them; values too large
-/// are left out. At most [`PLACES_MAX`].
+/// The numbers below `count`, 0 first, the others as a shift register of at least eight bits meets them; values too
+/// large are left out. At most [`PLACES_MAX`].
 pub(super) fn scattered(count: u64) -> Vec<u64> {
     let bits = (64 - count.saturating_sub(1).leading_zeros()).max(8) as usize;
     let feedback = FEEDBACK[(bits - 8).min(FEEDBACK.len() - 1)];

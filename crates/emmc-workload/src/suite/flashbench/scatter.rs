@@ -1,9 +1,9 @@
 //! `flashbench --scatter`: how long reads take by where they go.
 //!
-//! 512 places (`2^9`), one block of 16 KiB apart, read in the shift register's order; the fastest of eight visits counts.
-//! `--rows N` is flashbench's `--span`: places lie N blocks apart. What comes again at equal distances in the picture is the
-//! size of an allocation unit or a stripe. Mended: where so many places do not fit on the target, as many as fit are visited,
-//! and it is said.
+//! 512 places (`2^9`), one block of 16 KiB apart, read in the shift register's order; the fastest of eight visits
+//! counts. `--rows N` is flashbench's `--span`: places lie N blocks apart. What comes again at equal distances in the
+//! picture is the size of an allocation unit or a stripe. Mended: where so many places do not fit on the target, as
+//! many as fit are visited, and it is said.
 
 use emmc_port::{BlockOp, TargetShape};
 
