@@ -219,6 +219,15 @@ fn sim_documents() {
     documents("sim-run", &[run(&card), run("--profile generic-8g")]);
 }
 
+#[cfg(all(feature = "bench", feature = "sim"))]
+#[test]
+fn bench_documents() {
+    documents(
+        "bench",
+        &[words("bench sim:generic-8g --rows 128 --size 8MiB"), words("bench sim:sandisk-20au --rows 16 --size 1MiB")],
+    );
+}
+
 /// The arguments on each line, `{PATH}` being a file of testdata.
 fn words_of(lines: &str) -> Vec<Vec<String>> {
     lines.lines().map(words).collect()

@@ -2,12 +2,17 @@
 //!
 //! Short rounds in turn (fio, ours, ours, fio), so that what else the machine does falls on both; each pair of rounds gives a
 //! ratio, and the median of the ratios is what is told. Needs root, loop devices and fio; says so where they are missing.
-//! `-- --rounds N --ms N` choose how much is measured; the time of a round is fio's and ours alike.
+//! `-- --rounds N --ms N --engine NAME` choose how much is measured; the time of a round is fio's and ours alike.
+//!
+//! `--memory` measures on the file itself, without the loop device's threads: what the two programs cost, and little else.
+//!
+//! fio's `psync` has no depth: it gets as many threads as requests are outstanding with ours.
 
 mod fio;
 mod ours;
 mod place;
 
+use std::path::Path;
 use std::time::Duration;
 
 use place::Device;
@@ -49,6 +54,9 @@ fn main() {
             return;
         }
     };
+    let memory = std::env::args().any(|arg| arg == "--memory");
+    let path = if memory { device.file() } else { device.path() };
+    println!("load {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
     println!(
         "{}, {rounds} rounds of {} ms each, in turn; medians of paired ratios, ours to fio's",
         fio::version(),
@@ -57,22 +65,23 @@ fn main() {
     println!(
         "engine    depth  KiB op    |   fio IOPS  ours IOPS  ratio (middle half) |  fio us/io  ours  ratio | p50 fio  ours | p99 fio  ours"
     );
-    for engine in ["pread", "io_uring"] {
+    let only = std::env::args().skip_while(|arg| arg != "--engine").nth(1);
+    for engine in ["pread", "io_uring"].into_iter().filter(|engine| only.as_ref().is_none_or(|only| only == engine)) {
         for depth in [1, 4, 32] {
             for block_bytes in [4096, 131_072] {
                 for write in [false, true] {
-                    run(&device, Case { engine, depth, block_bytes, write }, rounds, time);
+                    run(path, Case { engine, depth, block_bytes, write }, rounds, time);
                 }
             }
         }
     }
 }
 
-fn run(device: &Device, case: Case, rounds: u64, time: Duration) {
+fn run(path: &Path, case: Case, rounds: u64, time: Duration) {
     let (mut fios, mut ours) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        let mut fio = || fios.push(fio::round(device.path(), case, time));
-        let mut own = || ours.push(ours::round(device.path(), case, time, round + 1));
+        let mut fio = || fios.push(fio::round(path, case, time));
+        let mut own = || ours.push(ours::round(path, case, time, round + 1));
         if round % 2 == 0 {
             fio();
             own();
@@ -105,8 +114,12 @@ fn run(device: &Device, case: Case, rounds: u64, time: Duration) {
     );
 }
 
+/// NaN of nothing.
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
+    if values.is_empty() {
+        return f64::NAN;
+    }
     let at = share * (values.len() as f64 - 1.0);
     let (low, high) = (at.floor() as usize, at.ceil() as usize);
     values[low] + (values[high] - values[low]) * at.fract()

@@ -22,11 +22,19 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Rou
     let pass = Stream::pass(op, Order::Random, 0, size, case.block_bytes);
     let stream = Stream { depth: case.depth, limit, seed, ..pass };
     let step = Progress { step: "", number: 1, steps: 1, done_share: 0.0 };
-    let meter = Meter::default();
+    let (meter, own) = (Meter::default(), thread_time());
     let measured = drive(&mut target, &stream, step, &mut Unwatched).expect("the loop device works");
     let effort = meter.effort();
     let told = measured.told("", "", "");
     let latency = if case.write { told.write_us } else { told.read_us }.expect("requests were made");
-    let cpu_us = (effort.user_s + effort.system_s) * 1e6 / told.requests.max(1) as f64;
+    // fio counts its own threads and not the kernel's that work for io_uring.
+    let cpu_s = if engine == EngineChoice::Pread { effort.user_s + effort.system_s } else { thread_time() - own };
+    let cpu_us = cpu_s * 1e6 / told.requests.max(1) as f64;
     Round { iops: told.iops, cpu_us, p50_us: latency.p50, p99_us: latency.p99 }
+}
+
+/// Processor time of this thread. Unit: seconds.
+fn thread_time() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -39,6 +39,11 @@ impl Device {
         Ok(Self { path, file })
     }
 
+    /// The file behind the device.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
