@@ -76,6 +76,11 @@ impl<T: SimulatedTarget> HostTarget<T> {
         &self.card
     }
 
+    /// The card back.
+    pub fn into_card(self) -> T {
+        self.card
+    }
+
     /// The core that is free first.
     fn core(&mut self) -> &mut Instant {
         let first = (0..self.cores.len()).min_by_key(|core| self.cores[*core]).unwrap_or(0);

@@ -4,6 +4,7 @@
 //! in real time and against a virtual card in simulated time. Absent on purpose: system calls (`emmc-linux`), files, the
 //! virtual card itself (`emmc-card`), presentation (`emmc-report`).
 
+mod causes;
 pub mod context;
 pub mod fs;
 mod grid;
@@ -18,6 +19,7 @@ mod stream;
 mod suite;
 mod watch;
 
+pub use causes::{Cause, causes};
 pub use context::Context;
 pub use grid::{Grid, GridColumn, GridLine};
 pub use interval::Interval;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::causes::Cause;
 use crate::context::Context;
 use crate::grid::Grid;
 use crate::interval::Interval;
@@ -93,6 +94,9 @@ pub struct BenchResult {
     /// What speaks against it.
     #[serde(default)]
     pub doubts: Vec<Doubt>,
+    /// What limits its speeds, where that can be told.
+    #[serde(default)]
+    pub causes: Vec<Cause>,
 }
 
 impl Figure {

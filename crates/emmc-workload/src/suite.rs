@@ -10,6 +10,7 @@ mod hdparm;
 mod install;
 mod iozone;
 mod on_disk;
+pub(crate) mod speed;
 mod steady;
 mod tiotest;
 mod trim;
@@ -251,6 +252,7 @@ pub fn suites() -> &'static [&'static dyn Suite] {
         &class::Class,
         &steady::Steady,
         &trim::Trim,
+        &speed::Speed,
         &boot::Boot,
         &install::Install,
         &fs::Fs,

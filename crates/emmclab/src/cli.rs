@@ -235,6 +235,10 @@ pub(crate) struct StudyArgs {
     /// Ask a live card for its vendor's report, if that needs nothing but reads
     #[arg(long)]
     pub(crate) vendor_health: bool,
+    /// How fast it is: a saved result of `bench --suite speed --json`; a virtual card is measured when none is given
+    #[cfg(feature = "bench")]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bench: Option<PathBuf>,
 }
 
 /// The documents that `--json` prints.

@@ -1,6 +1,9 @@
 //! What a bench has measured.
 
 mod context;
+mod speed;
+
+pub use speed::with_speed;
 mod grids;
 
 use emmc_units::Bytes;
@@ -31,6 +34,7 @@ pub fn bench(result: &BenchResult) -> Document {
     }
     grids::grids(outcome, &mut document);
     figures(outcome, &mut document);
+    speed::causes(&result.causes, &mut document);
     context::context(&result.context, &mut document);
     document
 }

@@ -19,7 +19,7 @@ use emmc_port::Origin;
 use emmc_regs::ext_csd::Anomaly;
 
 #[cfg(feature = "bench")]
-pub use bench::bench;
+pub use bench::{bench, with_speed};
 pub use capacity::capacity;
 pub use health::{HealthParts, health_sections};
 #[cfg(feature = "sim")]

@@ -70,4 +70,9 @@ pub(crate) struct BenchArgs {
     #[cfg(feature = "sim")]
     #[arg(long)]
     pub(crate) no_queueing: bool,
+    /// Put a virtual card behind this board, with its processor's spans or its page cache: jetson-tx1, zynq-zed, colibri-t30,
+    /// colibri-imx6s
+    #[cfg(feature = "sim")]
+    #[arg(long, value_name = "BOARD")]
+    pub(crate) host: Option<String>,
 }

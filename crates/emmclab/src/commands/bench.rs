@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, bail};
 use emmc_port::BlockTarget;
 use emmc_units::{Bytes, Size};
-use emmc_workload::{Bench, BenchResult, Options, Suite, doubts, named, suites};
+use emmc_workload::{Bench, BenchResult, Options, Suite, causes, doubts, named, suites};
 
 use crate::CommandResult;
 use crate::cli::BenchArgs;
@@ -52,7 +52,24 @@ fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Resul
         Some(_) => bail!("{name}: this build has no virtual cards (feature `sim`)"),
         None => real::bench(suite, name, args, is_quiet, stop)?,
     };
-    result.doubts = doubts(&result);
+    conclude(&mut result);
+    Ok(result)
+}
+
+/// What follows from what was measured.
+fn conclude(result: &mut BenchResult) {
+    result.doubts = doubts(result);
+    result.causes = causes(result);
+}
+
+/// The short answer for a virtual card, as it is.
+#[cfg(feature = "sim")]
+pub(crate) fn speed_of_virtual(name: &str, profile: &str) -> anyhow::Result<BenchResult> {
+    let suite = named("speed").context("there is no suite speed")?;
+    let how = simulated::How { queueing: true, board: None };
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut result = simulated::measure(suite, name, profile, how, |_| Ok(Options::default()), stop)?;
+    conclude(&mut result);
     Ok(result)
 }
 
@@ -111,5 +128,6 @@ fn run_suite(
         outcome: outcome?,
         context: emmc_workload::Context::default(),
         doubts: Vec::new(),
+        causes: Vec::new(),
     })
 }

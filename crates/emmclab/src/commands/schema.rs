@@ -3,7 +3,6 @@
 use emmc_analysis::health::CheckResult;
 use emmc_analysis::hwpart::HwPartPlan;
 use emmc_analysis::registers::{Comparison, Registers};
-use emmc_analysis::study::Study;
 use emmc_port::Snapshot;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -30,7 +29,7 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Health => enveloped::<HealthDocument>(super::health::SCHEMA),
         DocumentName::Check => enveloped::<CheckResult>(check::SCHEMA),
         DocumentName::PlanHwpart => enveloped::<HwPartPlan>(plan::SCHEMA),
-        DocumentName::Study => enveloped::<Study>(study::SCHEMA),
+        DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<emmc_workload::BenchResult>(super::bench::SCHEMA),
         #[cfg(feature = "sim")]

@@ -1,10 +1,17 @@
 //! `study`: everything about one card, in one report.
 
+#[cfg(feature = "bench")]
+use anyhow::Context;
 use emmc_analysis::finding::Severity;
 use emmc_analysis::study::{Study, StudyOptions, study};
 use emmc_port::CardData;
 #[cfg(not(feature = "sim"))]
 use emmc_port::{RegisterSource, saved::SavedSource};
+
+use emmc_report::Document;
+#[cfg(feature = "bench")]
+use emmc_workload::BenchResult;
+use serde::Serialize;
 
 use crate::CommandResult;
 use crate::cli::StudyArgs;
@@ -28,7 +35,11 @@ const EXAMPLE_NAME: &str = "samsung-klm-8g (a real 8 GB eMMC's dump that ships w
 
 pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     let card = card(args)?;
-    let study = study(&card, &StudyOptions::default());
+    let study = StudyDocument {
+        study: study(&card, &StudyOptions::default()),
+        #[cfg(feature = "bench")]
+        speed: speed(args)?,
+    };
     #[cfg(feature = "html")]
     if let Some(path) = &args.output {
         let page = html(&study);
@@ -40,8 +51,48 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
             return Ok(exit(&study));
         }
     }
-    output.print(SCHEMA, &study, emmc_report::present::study)?;
+    output.print(SCHEMA, &study, present)?;
     Ok(exit(&study))
+}
+
+/// What `study --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct StudyDocument {
+    #[serde(flatten)]
+    study: Study,
+    /// How fast it is and why, where it was measured: always of a virtual card, of any card from a saved result of `bench`.
+    #[cfg(feature = "bench")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speed: Option<BenchResult>,
+}
+
+/// How fast the card is: as a saved result tells, or measured on a copy of a virtual card.
+#[cfg(feature = "bench")]
+fn speed(args: &StudyArgs) -> anyhow::Result<Option<BenchResult>> {
+    if let Some(path) = &args.bench {
+        let name = path.display();
+        let text = std::fs::read(path).with_context(|| format!("{name}: cannot read"))?;
+        let result = serde_json::from_slice(&text);
+        return Ok(Some(result.with_context(|| format!("{name}: expected what bench --json printed"))?));
+    }
+    #[cfg(feature = "sim")]
+    {
+        let name = args.source.as_deref().unwrap_or(WORN);
+        if let Some(profile) = name.strip_prefix("sim:") {
+            return super::bench::speed_of_virtual(name, profile).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn present(study: &StudyDocument) -> Document {
+    let document = emmc_report::present::study(&study.study);
+    #[cfg(feature = "bench")]
+    if let Some(speed) = &study.speed {
+        return emmc_report::present::with_speed(document, speed);
+    }
+    document
 }
 
 fn card(args: &StudyArgs) -> anyhow::Result<CardData> {
@@ -69,13 +120,13 @@ fn example() -> anyhow::Result<CardData> {
 }
 
 #[cfg(feature = "html")]
-fn html(study: &Study) -> String {
+fn html(study: &StudyDocument) -> String {
     let options = emmc_report::HtmlOptions { generated_by: concat!("emmclab ", env!("CARGO_PKG_VERSION")).into() };
-    emmc_report::html(&emmc_report::present::study(study), &options)
+    emmc_report::html(&present(study), &options)
 }
 
-fn exit(study: &Study) -> Exit {
-    match study.findings.iter().map(|finding| finding.severity).min() {
+fn exit(study: &StudyDocument) -> Exit {
+    match study.study.findings.iter().map(|finding| finding.severity).min() {
         Some(Severity::Critical | Severity::Warning) => Exit::Findings,
         _ => Exit::Good,
     }

@@ -3,15 +3,26 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::Context as _;
 use emmc_card::device::Device;
 use emmc_card::sim::SimTarget;
+use emmc_host::{Board, HostTarget};
 use emmc_port::BlockTarget;
 use emmc_workload::context::{BusFacts, Context, Wear};
-use emmc_workload::{BenchResult, Suite};
+use emmc_workload::{BenchResult, Options, Suite};
 
 use super::{options, run_suite};
 use crate::cli::BenchArgs;
 use crate::virtual_card::Powered;
+
+/// What a virtual card is put behind.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// The controller hands over more than one request at a time.
+    pub(super) queueing: bool,
+    /// A board's spans or page cache.
+    pub(super) board: Option<&'static Board>,
+}
 
 /// Runs a suite on the card that `sim:` names.
 pub(super) fn bench(
@@ -20,14 +31,34 @@ pub(super) fn bench(
     args: &BenchArgs,
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
-    super::stop_by_signal(&stop)?;
-    let powered = Powered::named(profile)?;
+    let board = args.host.as_deref().map(board).transpose()?;
+    let how = How { queueing: !args.no_queueing && board.is_none_or(Board::queues), board };
     let name = args.target.as_deref().unwrap_or_default();
+    measure(suite, name, profile, how, |size_bytes| options(args, size_bytes), stop)
+}
+
+/// Runs a suite on a virtual card.
+pub(super) fn measure(
+    suite: &dyn Suite,
+    name: &str,
+    profile: &str,
+    how: How,
+    options: impl FnOnce(u64) -> anyhow::Result<Options>,
+    stop: Arc<AtomicBool>,
+) -> anyhow::Result<BenchResult> {
+    let powered = Powered::named(profile)?;
     let (device, _) = powered.card.into_parts();
     let mut context = context(&device, name);
-    let mut target = SimTarget::new(device, name, powered.now, !args.no_queueing);
-    let options = options(args, target.shape().size_bytes)?;
-    let mut result = run_suite(suite, &mut target, &options, stop)?;
+    let mut target = SimTarget::new(device, name, powered.now, how.queueing);
+    let options = options(target.shape().size_bytes)?;
+    let (mut result, target) = match how.board {
+        None => (run_suite(suite, &mut target, &options, stop)?, target),
+        Some(board) => {
+            let mut host = HostTarget::new(target, board);
+            context.notes.push(format!("behind {}: {}", board.title, board.source));
+            (run_suite(suite, &mut host, &options, stop)?, host.into_card())
+        }
+    };
     let device = target.device();
     context.life_after = self::context(device, name).life_before;
     let endurance = device.profile().nand.native.endurance;
@@ -37,6 +68,13 @@ pub(super) fn bench(
     }
     result.context = context;
     Ok(result)
+}
+
+fn board(name: &str) -> anyhow::Result<&'static Board> {
+    emmc_host::board(name).with_context(|| {
+        let known: Vec<_> = emmc_host::BOARDS.iter().map(|board| board.name).collect();
+        format!("--host {name:?}: expected one of {}", known.join(", "))
+    })
 }
 
 fn context(device: &Device, name: &str) -> Context {

@@ -1,0 +1,101 @@
+//! How fast a card is and why, as part of its study.
+
+use emmc_units::Bytes;
+use emmc_workload::{BenchResult, Cause, Measurement};
+
+use super::number;
+use crate::{Align, BarItem, Bars, Cell, Document, Section, Table, Tone};
+
+/// A study with a section on speed, before the sources.
+pub fn with_speed(mut document: Document, result: &BenchResult) -> Document {
+    let mut section = Section::new("speed", "Speed");
+    let bus = result.context.bus.as_ref();
+    let large: Vec<&Measurement> = of_table(result, "speed, MB/s");
+    if !large.is_empty() {
+        let mut bars = Bars::rows("Large requests in order", "MB/s");
+        if let Some(bus) = bus {
+            let mut ceiling = item("what the bus carries".into(), bus.mb_per_s_max, "MB/s", Tone::Muted);
+            ceiling.note = Some(format!("{}, {} lines", bus.mode, bus.lines));
+            bars.items.push(ceiling);
+        }
+        bars.items.extend(large.iter().map(|found| item(label(found), found.mb_per_s, "MB/s", Tone::Plain)));
+        section.push(bars);
+    }
+    let small: Vec<&Measurement> = of_table(result, "speed, IOPS");
+    if !small.is_empty() {
+        let mut bars = Bars::rows("Small requests by chance", "IOPS");
+        bars.items.extend(small.iter().map(|found| item(label(found), found.iops, "IOPS", Tone::Plain)));
+        section.push(bars);
+        section.push(latencies(&small));
+    }
+    if !result.causes.is_empty() {
+        section.push(cause_table(&result.causes));
+    }
+    for doubt in &result.doubts {
+        section.note(Tone::Warn, format!("{}: {}", doubt.what, doubt.evidence));
+    }
+    let outcome = &result.outcome;
+    section.note(
+        Tone::Muted,
+        format!(
+            "Measured on {} ({}) by the suite {}: {} written, {} read, {:.2} s.",
+            result.target,
+            result.engine,
+            outcome.suite,
+            Bytes(outcome.written_bytes).rounded(),
+            Bytes(outcome.read_bytes).rounded(),
+            outcome.time_s
+        ),
+    );
+    let place = document.sections.iter().position(|known| known.id == "capacity").unwrap_or(document.sections.len());
+    document.sections.insert(place, section);
+    document
+}
+
+/// What limits the speeds, as a section of a bench.
+pub(super) fn causes(causes: &[Cause], document: &mut Document) {
+    if !causes.is_empty() {
+        document.section("causes", "What limits them").push(cause_table(causes));
+    }
+}
+
+fn of_table<'a>(result: &'a BenchResult, table: &str) -> Vec<&'a Measurement> {
+    result.outcome.measurements.iter().filter(|found| found.table == table).collect()
+}
+
+fn label(found: &Measurement) -> String {
+    format!("{} {}", found.column, found.row)
+}
+
+fn item(label: String, to: f64, unit: &str, tone: Tone) -> BarItem {
+    BarItem { label, from: 0.0, to, value: Some(format!("{} {unit}", number(to))), tone, note: None }
+}
+
+fn latencies(found: &[&Measurement]) -> Table {
+    let right = Align::Right;
+    let mut table = Table::new([
+        ("requests", Align::Left),
+        ("mean us", right),
+        ("half within", right),
+        ("99 % within", right),
+        ("longest", right),
+        ("stalls over 100 ms", right),
+    ]);
+    for measurement in found {
+        let latency = [&measurement.read_us, &measurement.write_us].into_iter().flatten().next();
+        let Some(latency) = latency else { continue };
+        let cells = [latency.mean, latency.p50, latency.p99, latency.max].map(number);
+        let stalls = measurement.stalls.over_100_ms.to_string();
+        table.row(std::iter::once(label(measurement)).chain(cells).chain([stalls]).map(Cell::from));
+    }
+    table.caption("How long each small request took, in microseconds")
+}
+
+fn cause_table(causes: &[Cause]) -> Table {
+    let mut table =
+        Table::new([("speed", Align::Left), ("what limits it", Align::Left), ("concluded from", Align::Left)]);
+    for cause in causes {
+        table.row([cause.of.as_str(), cause.limit.as_str(), cause.evidence.as_str()].map(Cell::from));
+    }
+    table
+}

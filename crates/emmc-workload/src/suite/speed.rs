@@ -1,0 +1,94 @@
+//! The short answer to "how fast is it": large requests in order, small ones by chance, alone and many at once.
+//!
+//! Takes seconds and writes little. On a virtual card, and on a target that may be written, the measured range is written
+//! first, so that reads find data. What limits each figure is told by [`crate::causes`].
+
+use emmc_port::{BlockOp, TargetShape};
+use emmc_units::Nanos;
+
+use super::{Bench, Cost, Options, Suite};
+use crate::order::Order;
+use crate::result::Pivot;
+use crate::stream::{BenchError, FlushAt, Limit, Stream};
+
+pub(crate) const NAME: &str = "speed";
+/// Requests outstanding in the row that asks for many: what CMDQ_DEPTH allows at most.
+pub(crate) const MANY: u32 = 32;
+/// Unit: bytes.
+const RANGE_BYTES: u64 = 256 << 20;
+/// Unit: bytes.
+const LARGE: u64 = 512 << 10;
+const SMALL: u64 = 4 << 10;
+/// Bytes of the rows of small requests, and how long one may take.
+const SMALL_BYTES: u64 = 16 << 20;
+const TIME_MAX: Nanos = Nanos::from_secs(10);
+
+/// The rows: name, order, size of a request, requests outstanding, bytes.
+pub(crate) const ROWS: [(&str, Order, u64, u32, u64); 3] = [
+    ("512 KiB in order", Order::Sequential, LARGE, 1, RANGE_BYTES),
+    ("4 KiB by chance", Order::Random, SMALL, 1, SMALL_BYTES),
+    ("4 KiB by chance, many at once", Order::Random, SMALL, MANY, SMALL_BYTES),
+];
+
+/// The suite.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Speed;
+
+impl Suite for Speed {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "the short answer: 512 KiB in order, 4 KiB by chance, alone and 32 at once, read and written"
+    }
+
+    fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        super::no_rows(NAME, options)?;
+        let (from_bytes, to_bytes) = range(shape, options)?;
+        let read_bytes = ROWS.iter().map(|row| row.4).sum();
+        Ok(match options.read_only {
+            true => Cost { written_bytes: 0, read_bytes, from_bytes, to_bytes: from_bytes, steps: 3 },
+            false => Cost { written_bytes: read_bytes, read_bytes, from_bytes, to_bytes, steps: 6 },
+        })
+    }
+
+    fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
+        let (from, to) = range(bench.target.shape(), bench.options)?;
+        let (seed, read_only) = (bench.options.seed, bench.options.read_only);
+        let depth_max = bench.target.shape().depth_max;
+        for (unit, rows) in [("MB/s", &ROWS[..1]), ("IOPS", &ROWS[1..])] {
+            bench.table(Pivot {
+                table: format!("{NAME}, {unit}"),
+                rows: "requests".into(),
+                unit: unit.into(),
+                caption: "Writes end with a flush, which counts".into(),
+            });
+            for (row, order, block, depth, bytes) in rows.iter().copied() {
+                let stream = |op| Stream {
+                    depth: depth.min(depth_max),
+                    limit: Limit { bytes: bytes.min(to - from), time: Some(TIME_MAX) },
+                    flush: if op == BlockOp::Write { FlushAt::End } else { FlushAt::Never },
+                    seed,
+                    ..Stream::pass(op, order, from, to, block)
+                };
+                let table = format!("{NAME}, {unit}");
+                if !read_only {
+                    bench.measure(&table, row, "write", &stream(BlockOp::Write))?;
+                }
+                bench.measure(&table, row, "read", &stream(BlockOp::Read))?;
+            }
+        }
+        if read_only {
+            bench
+                .remark("Nothing was written: what the card holds no data for may have been read faster than data is.");
+        }
+        Ok(())
+    }
+}
+
+/// A quarter of the target, or less where it is large.
+fn range(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
+    let size = options.size_bytes.unwrap_or(RANGE_BYTES.min(shape.size_bytes / 4));
+    super::area(NAME, shape, &Options { size_bytes: Some(size), ..options.clone() }, LARGE)
+}
