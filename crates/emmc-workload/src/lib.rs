@@ -8,6 +8,7 @@ mod causes;
 pub mod context;
 pub mod fs;
 mod grid;
+pub mod import;
 mod interval;
 mod latency;
 mod marks;

@@ -54,14 +54,14 @@ pub struct Measurement {
     pub block_bytes: u64,
     /// Requests outstanding.
     pub queue_depth: u32,
-    /// Requests done.
-    pub requests: u64,
+    /// Requests done; absent, as the next two, where another tool has measured and does not say.
+    pub requests: Option<u64>,
     /// Bytes read, written and trimmed.
-    pub bytes: u64,
+    pub bytes: Option<u64>,
     /// How long it took, flushes included. Unit: seconds.
-    pub time_s: f64,
-    /// Of that in flushes. Unit: seconds.
-    pub flush_s: f64,
+    pub time_s: Option<f64>,
+    /// Of that in flushes; absent where another tool has measured and does not say. Unit: seconds.
+    pub flush_s: Option<f64>,
     /// Unit: MB (10^6 bytes) a second.
     pub mb_per_s: f64,
     /// Where the true speed is in 95 of 100 cases; nothing where there were too few requests to tell. Flushes at the end
@@ -79,8 +79,8 @@ pub struct Measurement {
     pub trim_us: Option<Latency>,
     /// How long flushes took.
     pub flush_us: Option<Latency>,
-    /// Requests that took long.
-    pub stalls: Stalls,
+    /// Requests that took long; absent where another tool has measured and does not say.
+    pub stalls: Option<Stalls>,
 }
 
 impl Measured {
@@ -175,10 +175,10 @@ impl Measured {
             order: order_name(self.stream.order).into(),
             block_bytes: self.stream.block_bytes,
             queue_depth: self.stream.depth,
-            requests: self.requests,
-            bytes: self.bytes(),
-            time_s: time.as_secs_f64(),
-            flush_s: self.flush.as_secs_f64(),
+            requests: Some(self.requests),
+            bytes: Some(self.bytes()),
+            time_s: Some(time.as_secs_f64()),
+            flush_s: Some(self.flush.as_secs_f64()),
             mb_per_s: self.bytes_per_s() / 1e6,
             mb_per_s_interval: self.interval(),
             iops: per_s(self.requests as f64, time),
@@ -187,7 +187,7 @@ impl Measured {
             write_us,
             trim_us,
             flush_us,
-            stalls: self.stalls(),
+            stalls: Some(self.stalls()),
         }
     }
 

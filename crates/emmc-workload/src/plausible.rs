@@ -102,8 +102,9 @@ fn holes(result: &BenchResult) -> Option<Doubt> {
 
 fn wraps(result: &BenchResult) -> Option<Doubt> {
     let rule = |cell: &Measurement| {
-        let over = cell.order == "sequential" && cell.op != "trim" && cell.bytes > result.size_bytes;
-        over.then(|| format!("{} bytes", cell.bytes))
+        let bytes = cell.bytes.unwrap_or(0);
+        let over = cell.order == "sequential" && cell.op != "trim" && bytes > result.size_bytes;
+        over.then(|| format!("{bytes} bytes"))
     };
     let evidence = format!("{}; the target has {}", cells(result, rule)?, result.size_bytes);
     Some(Doubt::new("wraps", "the target is too small for the pattern: it went over the same place again", evidence))
@@ -142,7 +143,7 @@ fn few(result: &BenchResult) -> Option<Doubt> {
         return None;
     }
     let rule = |cell: &Measurement| match &cell.mb_per_s_interval {
-        None => Some(format!("{} requests", cell.requests)),
+        None => Some(format!("{} requests", cell.requests.unwrap_or(0))),
         Some(interval) => {
             let half = (interval.high - interval.low) / 2.0 / cell.mb_per_s.max(1e-9);
             (half > INTERVAL_WIDE).then(|| format!("+-{:.0} %", half * 100.0))

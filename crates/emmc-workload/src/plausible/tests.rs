@@ -13,10 +13,10 @@ fn cell(mb_per_s: f64) -> Measurement {
         order: "sequential".into(),
         block_bytes: 4096,
         queue_depth: 1,
-        requests: 1000,
-        bytes: 4_096_000,
-        time_s: 1.0,
-        flush_s: 0.0,
+        requests: Some(1000),
+        bytes: Some(4_096_000),
+        time_s: Some(1.0),
+        flush_s: Some(0.0),
         mb_per_s,
         mb_per_s_interval: Some(Interval { low: mb_per_s * 0.99, high: mb_per_s * 1.01 }),
         iops: 1000.0,
@@ -25,7 +25,7 @@ fn cell(mb_per_s: f64) -> Measurement {
         write_us: None,
         trim_us: None,
         flush_us: None,
-        stalls: Stalls::default(),
+        stalls: Some(Stalls::default()),
     }
 }
 
@@ -39,6 +39,7 @@ fn result(kind: TargetKind, cell: Measurement, context: Context) -> BenchResult 
         outcome: Outcome { measurements: vec![cell], ..Outcome::default() },
         context,
         doubts: Vec::new(),
+        causes: Vec::new(),
     }
 }
 
@@ -101,7 +102,7 @@ fn cells_tell_of_themselves() {
         change(&mut cell);
         codes(TargetKind::Device, cell, nothing())
     };
-    assert_eq!(alone(|cell| cell.bytes = (1 << 30) + 1), ["wraps"]);
+    assert_eq!(alone(|cell| cell.bytes = Some((1 << 30) + 1)), ["wraps"]);
     assert_eq!(alone(|cell| cell.errors = 1), ["failed_requests"]);
     assert_eq!(alone(|cell| cell.mb_per_s_interval = None), ["few_requests"]);
     assert_eq!(alone(|cell| cell.mb_per_s_interval = Some(Interval { low: 5.0, high: 15.0 })), ["few_requests"]);

@@ -1,0 +1,81 @@
+//! The last line of `dd`, of coreutils and of busybox.
+//!
+//! dd's MB are 10^6 bytes; its exact bytes and seconds are used. The block is what the count of full records says. Which of
+//! its two files is the device stands only in its command line: where the text has that above it, `if=/dev/zero` writes.
+
+use super::rate::Rate;
+use super::{ImportError, Text, outcome, summed};
+use crate::result::{Outcome, Pivot};
+
+const TABLE: &str = "dd";
+
+/// Every run in the text that tells its time.
+pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError> {
+    let mut found = outcome(TABLE, "one file copied to another");
+    let mut first = None;
+    for (number, line) in text.lines.iter().enumerate() {
+        let Some((bytes, rest)) = line.trim().split_once(" bytes ") else { continue };
+        let Some((_, time)) = rest.split_once(" copied, ") else { continue };
+        let expected = "dd's line: N bytes (...) copied, S s, R MB/s";
+        let seconds = time.split(|c: char| c == ',' || c.is_whitespace()).next().unwrap_or_default();
+        let (Ok(bytes), Ok(seconds)) = (bytes.parse::<u64>(), seconds.parse::<f64>()) else {
+            return Err(text.wrong(number, line, expected));
+        };
+        if !(seconds > 0.0 && seconds.is_finite()) {
+            return Err(text.wrong(number, line, "a time of more than nothing"));
+        }
+        first.get_or_insert(number);
+        let (op, order) = direction(&text.lines[..number], &mut found);
+        let block_bytes = block(&text.lines[..number], bytes);
+        if block_bytes.is_none() {
+            found.remarks.push(format!("line {}: no count of records above: taken as one request", number + 1));
+        }
+        let block_bytes = block_bytes.unwrap_or(bytes);
+        let (row, bytes_per_s) = ((found.measurements.len() + 1).to_string(), bytes as f64 / seconds);
+        let rate =
+            Rate { table: TABLE, row, column: op, op, order, block_bytes, depth: 1, bytes: Some(bytes), bytes_per_s };
+        found.measurements.extend(rate.measurement());
+    }
+    found.tables.push(Pivot {
+        table: TABLE.into(),
+        rows: "run".into(),
+        unit: "MB/s".into(),
+        caption: "10^6 bytes a second".into(),
+    });
+    Ok(first.map(|first| (first, summed(found))).into_iter().collect())
+}
+
+/// Bytes in a full record: what `65536+0 records in` above it divides the bytes into.
+fn block(above: &[&str], bytes: u64) -> Option<u64> {
+    let records = above.iter().rev().take(3).find_map(|line| {
+        let (full, partial) = line.trim().strip_suffix(" records out")?.split_once('+')?;
+        (partial == "0").then_some(full)?.parse::<u64>().ok()
+    })?;
+    bytes.checked_div(records).filter(|block| *block > 0 && block.checked_mul(records) == Some(bytes))
+}
+
+/// From the command above, if it is there.
+fn direction(above: &[&str], found: &mut Outcome) -> (&'static str, &'static str) {
+    let command = above.iter().rev().take(4).find(|line| line.contains("dd ") && line.contains("f="));
+    let Some(command) = command else {
+        found.remarks.push("dd's command is not in the text: what was read and written is not known".into());
+        return ("copy", "sequential");
+    };
+    let direct = if command.contains("direct") { "sequential" } else { "sequential, buffered" };
+    let op = match (
+        command.contains("if=/dev/zero") || command.contains("if=/dev/urandom"),
+        command.contains("of=/dev/null"),
+    ) {
+        (true, false) => "write",
+        (false, true) => "read",
+        _ => "copy",
+    };
+    if op == "write"
+        && !["conv=fdatasync", "conv=fsync", "oflag=direct", "oflag=dsync", "oflag=sync"]
+            .iter()
+            .any(|sync| command.contains(sync))
+    {
+        found.remarks.push("dd was told no fdatasync: part of the writes may still have been in memory".into());
+    }
+    (op, direct)
+}

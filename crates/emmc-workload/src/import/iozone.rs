@@ -1,0 +1,173 @@
+//! iozone: its report table and the part for Excel (`-R`).
+//!
+//! Source: reference outputs of 3.489 and 3.492. Values stand below the ends of their headings and columns that were not
+//! measured are blank, so the place decides. All figures are KiB a second, `kBytes/sec` as iozone calls them.
+
+use super::rate::Rate;
+use super::{ImportError, Text, outcome, summed};
+use crate::measurement::Measurement;
+use crate::result::{Outcome, Pivot};
+
+const TABLE: &str = "iozone";
+/// In the table's order, and what the Excel part calls the same; operation, order.
+const COLUMNS: [(&str, &str, &str, &str); 13] = [
+    ("write", "writer", "write", "sequential"),
+    ("rewrite", "re-writer", "write", "sequential"),
+    ("read", "reader", "read", "sequential"),
+    ("reread", "re-reader", "read", "sequential"),
+    ("random read", "random read", "read", "shuffled"),
+    ("random write", "random write", "write", "shuffled"),
+    ("backward read", "backward read", "read", "backward"),
+    ("record rewrite", "record rewrite", "write", "one record"),
+    ("stride read", "stride read", "read", "strided"),
+    ("fwrite", "fwrite", "write", "sequential, buffered"),
+    ("frewrite", "re-fwrite", "write", "sequential, buffered"),
+    ("fread", "fread", "read", "sequential, buffered"),
+    ("freread", "re-fread", "read", "sequential, buffered"),
+];
+
+/// A measurement of a cell: record and file in KiB, the column as this crate calls it, KiB a second.
+pub(crate) fn measurements(file_kib: u64, record_kib: u64, column: &str, kib_per_s: f64) -> Option<Measurement> {
+    let (column, _, op, order) = COLUMNS.iter().find(|(name, ..)| *name == column)?;
+    let rate = Rate {
+        table: TABLE,
+        row: record_kib.to_string(),
+        column,
+        op,
+        order,
+        block_bytes: record_kib.checked_mul(1024)?,
+        depth: 1,
+        bytes: Some(file_kib.checked_mul(1024)?),
+        bytes_per_s: kib_per_s * 1024.0,
+    };
+    rate.measurement()
+}
+
+/// Every table in the text; the Excel part only where there is no table.
+pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines.iter().enumerate() {
+        let mut words = line.split_whitespace();
+        if (words.next(), words.next()) == (Some("kB"), Some("reclen")) || line.trim_start().starts_with("KB  reclen") {
+            found.push((number, table(text, number)?));
+        }
+    }
+    if found.is_empty() {
+        found.extend(excel(text)?);
+    }
+    Ok(found)
+}
+
+fn empty() -> Outcome {
+    let mut outcome = outcome(TABLE, "iozone's columns by record size");
+    outcome.tables.push(Pivot {
+        table: TABLE.into(),
+        rows: "record KiB".into(),
+        unit: "KiB/s".into(),
+        caption: "KiB a second, as iozone printed them".into(),
+    });
+    outcome
+}
+
+fn told(text: &Text<'_>) -> Vec<String> {
+    let starts = ["Command line used:", "Output is in"];
+    let lines = text.lines.iter().map(|line| line.trim());
+    let mut told: Vec<String> =
+        lines.filter(|line| starts.iter().any(|s| line.starts_with(s))).map(Into::into).collect();
+    told.dedup();
+    told.truncate(4);
+    told
+}
+
+/// Where each word of a line ends, in characters.
+fn ends(line: &str) -> Vec<(&str, usize)> {
+    let mut at = 0;
+    let words = line.split(' ').map(|word| {
+        let end = at + word.chars().count();
+        at = end + 1;
+        (word.trim(), end)
+    });
+    words.filter(|(word, _)| !word.is_empty()).collect()
+}
+
+fn table(text: &Text<'_>, heading: usize) -> Result<Outcome, ImportError> {
+    let mut found = empty();
+    found.remarks = told(text);
+    let headings = ends(text.lines[heading]);
+    for (number, line) in text.lines.iter().enumerate().skip(heading + 1) {
+        let cells = ends(line);
+        let is_row = cells.first().is_some_and(|(word, _)| word.bytes().all(|byte| byte.is_ascii_digit()));
+        if !is_row {
+            break;
+        }
+        let whole =
+            |word: &str| word.parse::<u64>().map_err(|_| text.wrong(number, word, "a whole number of iozone's table"));
+        let [(file, _), (record, _), cells @ ..] = &cells[..] else {
+            return Err(text.wrong(number, line, "file size, record size and rates, in KiB"));
+        };
+        let (file, record) = (whole(file)?, whole(record)?);
+        let mut last = 1;
+        for (word, end) in cells {
+            let rate = whole(word)?;
+            let near = |(index, (_, column)): (usize, &(&str, usize))| (column.abs_diff(*end), index);
+            let place = headings.iter().enumerate().skip(2).map(near).min().map_or(0, |(_, index)| index);
+            // In a table whose spaces were lost, as in a web page, a full row is still clear.
+            let place = if cells.len() + 2 == headings.len() { last + 1 } else { place };
+            let Some((column, ..)) = COLUMNS.get(place.wrapping_sub(2)).filter(|_| place > last) else {
+                return Err(text.wrong(number, line, "each rate below its own heading"));
+            };
+            last = place;
+            found.measurements.extend(measurements(file, record, column, rate as f64));
+        }
+    }
+    if found.measurements.is_empty() {
+        return Err(text.wrong(
+            heading,
+            text.lines[heading],
+            "rows of file size, record size and rates below this heading",
+        ));
+    }
+    Ok(summed(found))
+}
+
+/// `"Writer report"`, a line of record sizes, lines of a file size and rates.
+fn excel(text: &Text<'_>) -> Result<Option<(usize, Outcome)>, ImportError> {
+    let mut found = empty();
+    let mut first = None;
+    let mut lines = text.lines.iter().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        let Some(report) = line.trim().strip_prefix('"').and_then(|rest| rest.strip_suffix(" report\"")) else {
+            continue;
+        };
+        let Some((column, ..)) = COLUMNS.iter().find(|(_, excel, ..)| report.eq_ignore_ascii_case(excel)) else {
+            continue;
+        };
+        first.get_or_insert(number);
+        let quoted = |number: usize, word: &str| {
+            let inner = word.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
+            let size = inner.and_then(|inner| inner.parse::<u64>().ok());
+            size.ok_or_else(|| text.wrong(number, word, "a size in KiB in quotation marks"))
+        };
+        let Some((at, sizes)) = lines.next() else {
+            return Err(text.wrong(number, line, "a line of record sizes below it"));
+        };
+        let records = sizes.split_whitespace().map(|word| quoted(at, word)).collect::<Result<Vec<_>, _>>()?;
+        while let Some((at, row)) = lines.next_if(|(_, row)| row.trim_start().starts_with('"')) {
+            let mut words = row.split_whitespace();
+            let file = quoted(at, words.next().unwrap_or_default())?;
+            for (index, word) in words.enumerate() {
+                let rate = word.parse::<u64>().map_err(|_| text.wrong(at, word, "KiB a second"))?;
+                let Some(record) = records.get(index) else {
+                    return Err(text.wrong(at, row, format!("{} rates, one for each record size", records.len())));
+                };
+                found.measurements.extend(measurements(file, *record, column, rate as f64));
+            }
+        }
+    }
+    let Some(first) = first else { return Ok(None) };
+    if found.measurements.is_empty() {
+        return Err(text.wrong(first, text.lines[first], "rates below iozone's report headings"));
+    }
+    found.remarks = told(text);
+    Ok(Some((first, summed(found))))
+}

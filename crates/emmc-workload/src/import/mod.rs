@@ -1,0 +1,146 @@
+//! Results that other tools have saved, and our own, in the one form that results are compared in.
+//!
+//! A file is recognised by its content; a transcript may hold the outputs of several tools. Units become MB (10^6 bytes) a
+//! second and microseconds. What a tool did not tell is absent; what follows from what it told (a time from bytes and their
+//! rate) is computed. Absent on purpose: reading files, guesses about the device, and outputs made for people that have a form
+//! for machines beside them (fio's text).
+
+mod bonnie;
+mod dd;
+mod fio;
+mod flashbench;
+mod hdparm;
+mod iozone;
+mod own;
+mod rate;
+#[cfg(test)]
+mod tests;
+
+use emmc_port::TargetKind;
+use serde::{Deserialize, Serialize};
+
+use crate::context::Context;
+use crate::plausible::Doubt;
+use crate::result::Outcome;
+
+/// What is recognised, for who is told that a file is not.
+const FORMS: &str =
+    "JSON of fio or of emmclab bench, or text of iozone, flashbench, bonnie++ (or its CSV), hdparm -t or dd";
+/// More than any tool writes. Unit: bytes.
+pub const RESULT_BYTES_MAX: usize = 64 << 20;
+
+/// A result as it was saved: by whom, of what, under what, as far as the file tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SavedResult {
+    /// The file, or `ref:NAME`.
+    pub name: String,
+    /// What was measured, as it was called then.
+    pub target: Option<String>,
+    /// What kind of thing that is.
+    pub target_kind: Option<TargetKind>,
+    /// How requests were handed over.
+    pub engine: Option<String>,
+    /// What came of it; one for each tool.
+    pub outcomes: Vec<Outcome>,
+    /// On what and under what it was measured.
+    #[serde(default)]
+    pub context: Context,
+    /// What speaks against it.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
+}
+
+/// Why a file is no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// A line is wrong.
+    #[error("{name}, line {line}: found {found:?}; expected {expected}")]
+    Line {
+        /// The file.
+        name: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// What it holds.
+        found: String,
+        /// What it must be.
+        expected: String,
+    },
+    /// Nothing in it is a result.
+    #[error("{name}: {reason}; expected {expected}")]
+    Unknown {
+        /// The file.
+        name: String,
+        /// What is wrong.
+        reason: String,
+        /// What would be right.
+        expected: String,
+    },
+}
+
+/// A file's lines.
+struct Text<'a> {
+    name: &'a str,
+    lines: Vec<&'a str>,
+}
+
+impl Text<'_> {
+    /// An error at a line, counted from 0.
+    fn wrong(&self, line: usize, found: &str, expected: impl Into<String>) -> ImportError {
+        let found = found.chars().take(60).collect();
+        ImportError::Line { name: self.name.into(), line: line + 1, found, expected: expected.into() }
+    }
+}
+
+/// Reads a saved result; the name is for what is told.
+///
+/// Errors: nothing that is recognised; the first wrong line.
+pub fn read(name: &str, bytes: &[u8]) -> Result<SavedResult, ImportError> {
+    let unknown = |reason: String| ImportError::Unknown { name: name.into(), reason, expected: FORMS.into() };
+    if bytes.len() > RESULT_BYTES_MAX {
+        return Err(unknown(format!("{} bytes are more than any tool writes", bytes.len())));
+    }
+    // flashbench cuts units in the middle of a character.
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}');
+    if let Some(value) = own::value(text) {
+        return own::read(name, value);
+    }
+    if text.contains("\"fio version\"") {
+        return fio::read(name, text);
+    }
+    let lines = Text { name, lines: text.lines().collect() };
+    let mut found: Vec<(usize, Outcome)> = Vec::new();
+    for scan in [iozone::scan, flashbench::scan, bonnie::scan, hdparm::scan, dd::scan] {
+        found.extend(scan(&lines)?);
+    }
+    found.sort_by_key(|(line, _)| *line);
+    if found.is_empty() {
+        let reason = if text.trim().is_empty() { "it is empty" } else { "no tool's result is in it" };
+        return Err(unknown(reason.into()));
+    }
+    let mut result = SavedResult { name: name.into(), ..SavedResult::default() };
+    result.target = hdparm::device(&lines);
+    result.outcomes = found.into_iter().map(|(_, outcome)| outcome).collect();
+    Ok(result)
+}
+
+/// The outcome of a tool of which the file tells no more than figures.
+fn outcome(suite: &str, about: &str) -> Outcome {
+    Outcome { suite: suite.into(), about: about.into(), ..Outcome::default() }
+}
+
+/// Adds up what its measurements moved.
+fn summed(mut outcome: Outcome) -> Outcome {
+    for measurement in &outcome.measurements {
+        outcome.time_s += measurement.time_s.unwrap_or(0.0);
+        let bytes = measurement.bytes.unwrap_or(0);
+        match measurement.op.as_str() {
+            "read" => outcome.read_bytes = outcome.read_bytes.saturating_add(bytes),
+            "write" => outcome.written_bytes = outcome.written_bytes.saturating_add(bytes),
+            "trim" => outcome.trimmed_bytes = outcome.trimmed_bytes.saturating_add(bytes),
+            _ => {}
+        }
+    }
+    outcome
+}

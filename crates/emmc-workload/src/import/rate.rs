@@ -1,0 +1,62 @@
+//! A rate that a tool has printed, as a measurement.
+
+use crate::measurement::Measurement;
+
+/// What a tool told of a run: how fast, in which requests, of how many bytes.
+pub(super) struct Rate<'a> {
+    pub(super) table: &'a str,
+    pub(super) row: String,
+    pub(super) column: &'a str,
+    pub(super) op: &'a str,
+    pub(super) order: &'a str,
+    pub(super) block_bytes: u64,
+    pub(super) depth: u32,
+    pub(super) bytes: Option<u64>,
+    pub(super) bytes_per_s: f64,
+}
+
+impl Rate<'_> {
+    /// With what follows: requests and the time. Nothing where the rate is none.
+    pub(super) fn measurement(self) -> Option<Measurement> {
+        if !(self.bytes_per_s > 0.0 && self.bytes_per_s.is_finite()) || self.block_bytes == 0 {
+            return None;
+        }
+        Some(Measurement {
+            table: self.table.into(),
+            row: self.row,
+            column: self.column.into(),
+            op: self.op.into(),
+            order: self.order.into(),
+            block_bytes: self.block_bytes,
+            queue_depth: self.depth,
+            requests: self.bytes.map(|bytes| bytes.div_ceil(self.block_bytes)),
+            bytes: self.bytes,
+            time_s: self.bytes.map(|bytes| bytes as f64 / self.bytes_per_s),
+            flush_s: None,
+            mb_per_s: self.bytes_per_s / 1e6,
+            mb_per_s_interval: None,
+            iops: self.bytes_per_s / self.block_bytes as f64,
+            errors: 0,
+            read_us: None,
+            write_us: None,
+            trim_us: None,
+            flush_us: None,
+            stalls: None,
+        })
+    }
+}
+
+/// A size as tools take and print them: `100M`, `4k`, `102400`; powers of 1024. Nothing where it is none.
+pub(super) fn size_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let shift = match text[digits..].to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return None,
+    };
+    text[..digits].parse::<u64>().ok()?.checked_mul(1 << shift)
+}

@@ -1,0 +1,169 @@
+use super::*;
+use crate::measurement::Measurement;
+
+fn testdata(path: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn saved(path: &str) -> SavedResult {
+    read(path, &testdata(path)).unwrap()
+}
+
+fn cell<'a>(result: &'a SavedResult, row: &str, column: &str) -> &'a Measurement {
+    let mut all = result.outcomes.iter().flat_map(|outcome| &outcome.measurements);
+    all.find(|cell| cell.row == row && cell.column == column).unwrap_or_else(|| panic!("{row} {column}"))
+}
+
+fn error(text: &str) -> String {
+    read("f", text.as_bytes()).unwrap_err().to_string()
+}
+
+#[test]
+fn fio_is_read_past_its_own_warnings() {
+    let result = saved("bench_results/fio_3.33_mixed.json");
+    let outcome = &result.outcomes[0];
+    assert_eq!((result.engine.as_deref(), result.target.as_deref()), (Some("libaio"), Some("w/f")));
+    assert_eq!(outcome.remarks.len(), 2, "{:?}", outcome.remarks);
+    assert!(outcome.remarks[0].contains("tausworthe"));
+    let reads = cell(&result, "mix", "random read");
+    assert_eq!(
+        (reads.block_bytes, reads.queue_depth, reads.requests, reads.bytes),
+        (4096, 4, Some(994), Some(4_071_424))
+    );
+    assert_eq!((reads.order.as_str(), reads.mb_per_s, reads.stalls.as_ref()), ("random, mixed", 20.986_721, None));
+    let latency = reads.read_us.as_ref().unwrap();
+    assert_eq!((latency.count, latency.p50, latency.p999, latency.max), (994, 94.72, 12386.304, 12339.441));
+    assert_eq!(latency.histogram.iter().map(|bucket| bucket.count).sum::<u64>(), 994);
+    assert_eq!(outcome.read_bytes + outcome.written_bytes, 8 << 20);
+}
+
+#[test]
+fn fio_without_bins_or_ranks_keeps_what_it_has() {
+    let job = r#"{"fio version":"fio-2.2","jobs":[{"jobname":"a","job options":{"rw":"write","numjobs":"2"},
+        "write":{"io_bytes":1024,"bw":512,"iops":16.0,"runtime":2000,"total_ios":32}}]}"#;
+    let result = read("f", job.as_bytes()).unwrap();
+    let write = cell(&result, "a", "write");
+    assert_eq!((write.bytes, write.mb_per_s, write.block_bytes), (Some(1 << 20), 0.524_288, 32768));
+    assert_eq!((write.queue_depth, &write.write_us), (2, &None));
+}
+
+#[test]
+fn iozone_cells_stand_below_their_headings() {
+    let result = saved("bench_results/iozone_3.492.txt");
+    let columns: Vec<&str> = result.outcomes[0].measurements.iter().map(|cell| cell.column.as_str()).collect();
+    assert_eq!(columns, ["write", "rewrite", "random read", "random write"]);
+    let read = cell(&result, "1024", "random read");
+    assert_eq!((read.mb_per_s, read.requests, read.bytes), (290025.0 * 1024.0 / 1e6, Some(100), Some(100 << 20)));
+    assert!(result.outcomes[0].remarks[0].starts_with("Command line used: ./iozone -e -I"));
+}
+
+#[test]
+fn iozones_excel_part_is_read_where_there_is_no_table() {
+    let text = "Excel output is below:\n\n\"Writer report\"\n        \"4\"  \"8\"\n\"1024\"   1000  2000\n\n\
+                \"Random read report\"\n        \"4\"  \"8\"\n\"1024\"   10  0\n";
+    let result = read("f", text.as_bytes()).unwrap();
+    assert_eq!(result.outcomes[0].measurements.len(), 3, "a 0 was not measured");
+    assert_eq!(cell(&result, "8", "write").mb_per_s, 2.048);
+    let cut = "\"Writer report\"\n        \"4\"\n\"1024\"   1000  2000\n";
+    assert_eq!(
+        error(cut),
+        "f, line 3: found \"\\\"1024\\\"   1000  2000\"; expected 1 rates, one for each record size"
+    );
+}
+
+#[test]
+fn flashbench_runs_are_told_apart_by_their_commands() {
+    let result = saved("bench_results/flashbench_62.txt");
+    let suites: Vec<&str> = result.outcomes.iter().map(|outcome| outcome.suite.as_str()).collect();
+    assert_eq!(suites, ["align", "open-au", "find-fat"]);
+    let grid = &result.outcomes[0].grids[0];
+    assert_eq!(grid.lines.len(), 14);
+    assert!(grid.value("4KiB", "pre").is_some_and(|time| (1.0..100.0).contains(&time)));
+    assert_eq!(cell(&result, "64KiB", "2 AUs").table, "open-au, random");
+    assert_eq!(cell(&result, "256KiB", "AU 5").table, "find-fat, linear");
+    assert_eq!(cell(&result, "64KiB", "2 AUs").bytes, None);
+}
+
+/// Source: what an eight-byte buffer leaves, as its users have reported.
+#[test]
+fn flashbench_units_that_were_cut_off_are_named() {
+    let text = b"align 8192\tpre 2.06ms\ton 43.78\xc2\xb5\tpost 43.781\xc2\tdiff -49389n\n\
+                 align 4096\tpre 1us\ton 2us\tpost 3us\tdiff -412331\n";
+    let result = read("f", text).unwrap();
+    let grid = &result.outcomes[0].grids[0];
+    assert_eq!(grid.lines[0].values, [Some(2060.0), Some(43.78), Some(43.781), Some(-49.389)]);
+    assert_eq!(grid.lines[1].values[3], None);
+    let remarks = &result.outcomes[0].remarks;
+    assert_eq!(remarks.len(), 4);
+    assert_eq!(remarks[3], "line 2: diff -412331: the unit was cut off, and perhaps digits: not told");
+    let rates = read("f", b"4MiB    2.387G/ \n2MiB    8.84M/s \n").unwrap();
+    assert_eq!(cell(&rates, "4MiB", "run 1").mb_per_s, 2387.0);
+    assert!(rates.outcomes[0].remarks[0].contains("how many units were open"));
+}
+
+#[test]
+fn bonnie_and_dd_of_the_board_vendor() {
+    let [before, after] = ["before", "after"].map(|when| saved(&format!("seeds_console/t30_bonnie_dd_{when}.txt")));
+    for (result, block, rewrite, seconds) in [(&before, 12856.0, 9825.0, 28.9241), (&after, 25778.0, 19970.0, 13.6078)]
+    {
+        assert_eq!(result.outcomes.len(), 2);
+        let out = cell(result, "colibri-t30", "block output");
+        assert_eq!((out.mb_per_s, out.bytes), (block * 1024.0 / 1e6, Some(256 << 20)));
+        assert_eq!(cell(result, "colibri-t30", "rewrite").mb_per_s, rewrite * 1024.0 / 1e6);
+        let dd = cell(result, "1", "write");
+        assert_eq!((dd.block_bytes, dd.requests), (4096, Some(65536)));
+        assert!((dd.time_s.unwrap() / seconds - 1.0).abs() < 1e-9);
+    }
+    assert_eq!(cell(&before, "colibri-t30", "block input").mb_per_s, 395_316.0 * 1024.0 / 1e6);
+    let figure = |name: &str| after.outcomes[0].figures.iter().find(|figure| figure.name == name).unwrap();
+    assert_eq!((figure("block input").value, figure("random seeks").value), (None, None));
+    assert_eq!((figure("random delete").value, figure("per-character output").value), (Some(5994.0), Some(8543.0)));
+}
+
+#[test]
+fn bonnie_2_tells_the_same_in_its_table_and_in_its_csv() {
+    let text = String::from_utf8(testdata("bench_results/bonnie_2.00a.txt")).unwrap();
+    let csv = text.lines().last().unwrap();
+    for text in [text.as_str(), csv] {
+        let result = read("f", text.as_bytes()).unwrap();
+        let names: Vec<&str> = result.outcomes[0].figures.iter().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(names.len(), 10, "{names:?}");
+        assert!(result.outcomes[0].figures.iter().all(|figure| figure.value.is_none()));
+    }
+    // Fields of format 1.98 as its manual page numbers them.
+    let told = csv.replacen("+++++,+++,+++++,+++,,,+++++", "5120,9,2560,3,,,10.5m", 1);
+    let result = read("f", told.as_bytes()).unwrap();
+    assert_eq!(cell(&result, "vm", "block output").mb_per_s, 5.24288);
+    assert_eq!(cell(&result, "vm", "block input").mb_per_s, 10.5 * 1.048576);
+}
+
+#[test]
+fn hdparm_dd_and_bonnie_of_one_transcript() {
+    let result = saved("seeds_console/wrrel_off_colibri-imx6s.txt");
+    let suites: Vec<&str> = result.outcomes.iter().map(|outcome| outcome.suite.as_str()).collect();
+    assert_eq!((suites, result.target.as_deref()), (vec!["hdparm", "bonnie"], Some("/dev/mmcblk0")));
+    let read = cell(&result, "1", "read");
+    assert_eq!((read.bytes, read.block_bytes), (Some(238 << 20), 2 << 20));
+    assert!((read.mb_per_s / 1.048576 - 78.8).abs() < 0.2, "hdparm's MB are 2^20: {}", read.mb_per_s);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    for (text, expected) in [
+        ("", "f: it is empty; expected JSON of fio or of emmclab bench, or text of iozone"),
+        ("hello", "f: no tool's result is in it; expected"),
+        ("{\"schema\":\"emmclab.show/1\"}", "f: it is a document of the schema \"emmclab.show/1\"; expected"),
+        ("{\"schema\":\"emmclab.bench/1\"}", "f: missing field"),
+        ("{\n\"fio version\": 1,\n\"jobs\": [", "f, line 3: found \"\\\"jobs\\\": [\"; expected fio's JSON, whole"),
+        ("{\"fio version\":\"3\",\"jobs\":[]}", "f, line 1: found \"{\"; expected \"jobs\" with requests"),
+        (" Timing buffered disk reads: 2 MB in x seconds = 3 MB/sec", "f, line 1: found \"Timing"),
+        ("\n12 bytes (1) copied, 0 s, 1 MB/s", "f, line 2: found \"12 bytes"),
+        ("  kB  reclen    write\n", "f, line 1: found \"  kB  reclen    write\"; expected rows of"),
+        ("  kB  reclen    write\n 100  4  x\n", "f, line 2: found \"x\"; expected a whole number"),
+        ("align x\tpre 1us\ton 1us\tpost 1us\tdiff 1us", "f, line 1: found \"x\"; expected a boundary in bytes"),
+        ("Version 1.03e  ------Sequential Output------\n", "f, line 1: found \"Version 1.03e"),
+    ] {
+        let told = error(text);
+        assert!(told.starts_with(&expected.replace("\"Timing", "\" Timing")) || told.starts_with(expected), "{told}");
+    }
+}
