@@ -2,6 +2,10 @@
 //!
 //! `cargo test --release -p emmc-workload --test published -- --nocapture` prints every figure beside the published one.
 
+#[path = "published/blog.rs"]
+mod blog;
+#[path = "published/board_vendor.rs"]
+mod board_vendor;
 mod cards;
 #[path = "published/nine_cards.rs"]
 mod nine_cards;
