@@ -15,14 +15,18 @@ mod steady;
 mod tiotest;
 mod trim;
 
-use emmc_port::{BlockTarget, TargetShape};
+use emmc_port::{BlockOp, BlockTarget, TargetShape};
 use emmc_units::{Instant, Nanos};
 
 use crate::grid::Grid;
 use crate::measurement::Measured;
+use crate::order::Order;
 use crate::result::{Figure, Outcome, Pivot};
 use crate::stream::{BenchError, Stream, drive, visit};
 use crate::watch::{Progress, Watch};
+
+/// The most that is trimmed at once. Unit: bytes.
+const TRIM_BYTES: u64 = 1 << 30;
 
 /// A suite of measurements.
 pub trait Suite: Sync {
@@ -171,6 +175,19 @@ impl<'a> Bench<'a> {
         self.outcome.measurements.push(measured.told(table, row, column));
     }
 
+    /// Trims a range in as large pieces as the kernel makes of a whole device: cards keep a record of each.
+    ///
+    /// Errors: as [`drive`].
+    fn trim(&mut self, step: &str, from_bytes: u64, to_bytes: u64) -> Result<(), BenchError> {
+        let whole = from_bytes + (to_bytes - from_bytes) / TRIM_BYTES * TRIM_BYTES;
+        for (from, to, bytes) in [(from_bytes, whole, TRIM_BYTES), (whole, to_bytes, to_bytes - whole)] {
+            if to > from {
+                self.prepare(step, &Stream::pass(BlockOp::Trim, Order::Sequential, from, to, bytes))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Drives the target with a stream and tells what came of it at a place in a table.
     ///
     /// Errors: as [`drive`].
@@ -222,6 +239,12 @@ fn area(suite: &'static str, shape: &TargetShape, options: &Options, unit: u64) 
         return Err(BenchError::Misfit { suite, what });
     }
     Ok((from, from + wanted))
+}
+
+/// Streams that [`Bench::trim`] takes.
+fn trims(from_bytes: u64, to_bytes: u64) -> u32 {
+    let size = to_bytes - from_bytes;
+    u32::from(size >= TRIM_BYTES) + u32::from(size % TRIM_BYTES > 0)
 }
 
 /// Rows have no meaning for a suite.

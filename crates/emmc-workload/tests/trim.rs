@@ -23,6 +23,16 @@ fn a_full_and_aged_module_collapses_and_one_trim_restores_it() {
     assert!(outcome.trimmed_bytes >= 2 * 900_000_000, "{}", outcome.trimmed_bytes);
 }
 
+/// The module of the blog, whole: a tenth of a second a gibibyte.
+#[test]
+fn the_shipped_module_is_restored_by_one_trim() {
+    let outcome = told("trim", &mut card("odroid-64g", |_| ()), &Options::default());
+    assert!(figure(&outcome, "sequential writes, aged") > 10.0 && figure(&outcome, "4 KiB writes, aged") > 3.0);
+    assert!(figure(&outcome, "sequential writes, trimmed") > 90.0);
+    assert!((97.0..103.0).contains(&figure(&outcome, "4 KiB writes, trimmed")));
+    assert!(figure(&outcome, "4 KiB reads, aged") > 95.0 && figure(&outcome, "sequential reads, aged") > 75.0);
+}
+
 #[test]
 fn a_module_with_plenty_of_spare_needs_no_trim() {
     let mut target = card("odroid-64g", |profile| {

@@ -156,8 +156,7 @@ impl Suite for Steady {
 
 fn precondition(bench: &mut Bench<'_>, plan: &Plan) -> Result<(), BenchError> {
     if bench.target.shape().can_trim {
-        let trim = Stream::pass(BlockOp::Trim, Order::Sequential, plan.from, plan.to, UNIT);
-        bench.prepare("purge: trim everything", &trim)?;
+        bench.trim("purge: trim everything", plan.from, plan.to)?;
     } else {
         bench.remark("Not purged: the target cannot be trimmed.");
     }

@@ -24,7 +24,7 @@ use crate::stream::{BenchError, FlushAt, Limit, Stream};
 const NAME: &str = "trim";
 const SEQUENTIAL: &str = "sequential, 128 KiB";
 const RANDOM: &str = "by chance, 4 KiB";
-/// What the area is a multiple of, and what one trim takes. Unit: bytes.
+/// What the area is a multiple of. Unit: bytes.
 const UNIT: u64 = 4 << 20;
 /// The smallest area: below it the window is most of it.
 const AREA_MIN: u64 = 16 << 20;
@@ -109,7 +109,8 @@ impl Suite for Trim {
             read_bytes: 4 * (plan.window + plan.random),
             from_bytes: plan.from,
             to_bytes: plan.to,
-            steps: 4 + 4 * 4,
+            // Everything is trimmed in one or two streams each time.
+            steps: 2 + 4 * 4 + 2 * super::trims(plan.from, plan.to),
         })
     }
 
@@ -119,8 +120,7 @@ impl Suite for Trim {
             let caption = "each row is a state of the target; writes include the flush at their end".into();
             bench.table(Pivot { table: table.into(), rows: "state".into(), unit: unit.into(), caption });
         }
-        let trim = Stream::pass(BlockOp::Trim, Order::Sequential, plan.from, plan.to, UNIT);
-        bench.prepare("trim everything", &trim)?;
+        bench.trim("trim everything", plan.from, plan.to)?;
         bench.target.idle(REST)?;
         let fresh = measure(bench, &plan, "fresh", false)?;
         let fill = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, FILL_BLOCK);
@@ -130,7 +130,7 @@ impl Suite for Trim {
         let age = Stream { limit, order: Order::Random, seed: bench.options.seed, ..four_kib(BlockOp::Write, &plan) };
         let aged_bytes = bench.prepare("age", &age)?.written_bytes;
         let aged = measure(bench, &plan, "aged", true)?;
-        bench.prepare("trim everything again", &trim)?;
+        bench.trim("trim everything again", plan.from, plan.to)?;
         bench.target.idle(REST)?;
         let trimmed = measure(bench, &plan, "trimmed", false)?;
         remarks(bench, &plan, aged_bytes);
