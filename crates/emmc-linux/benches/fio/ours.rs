@@ -29,7 +29,7 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Rou
     let latency = if case.write { told.write_us } else { told.read_us }.expect("requests were made");
     // fio counts its own threads and not the kernel's that work for io_uring.
     let cpu_s = if engine == EngineChoice::Pread { effort.user_s + effort.system_s } else { thread_time() - own };
-    let cpu_us = cpu_s * 1e6 / told.requests.max(1) as f64;
+    let cpu_us = cpu_s * 1e6 / told.requests.unwrap_or(1).max(1) as f64;
     Round { iops: told.iops, cpu_us, p50_us: latency.p50, p99_us: latency.p99 }
 }
 

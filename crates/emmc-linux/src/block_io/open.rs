@@ -16,7 +16,7 @@ use super::uring::Uring;
 use super::{BlockIo, DEPTH_MAX, Engine, data};
 
 /// Memory of the plain calls at first. Unit: bytes.
-const CALL_BYTES: usize = 1 << 20;
+const CALL_BYTES: usize = 2 << 20;
 
 /// How requests are handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,8 @@ pub fn open(path: &Path, name: &str, opening: &Opening) -> Result<BlockIo, OpenE
     let through = if opening.write { open_through(path, is_direct, &now).map_err(said)? } else { None };
     let file = Arc::new(file);
     let through = through.map_or_else(|| Arc::clone(&file), Arc::new);
-    let can_trim = opening.write && can_trim(&file, is_device, now.rdev(), size_bytes);
+    // A file that may not be written cannot be asked.
+    let can_trim = (is_device || opening.write) && can_trim(&file, is_device, now.rdev(), size_bytes);
     let files = Files { file, through, is_device, flush_all: opening.flush_all && !is_device };
     let (engine, engine_name) = engine(&files.file, opening).map_err(|error| failed(format!("io_uring: {error}")))?;
     let calls = Calls::new(files.clone(), CALL_BYTES, opening.seed).map_err(said)?;

@@ -1,5 +1,6 @@
 //! `bench`: a suite on a target.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -30,7 +31,9 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> CommandResult {
         let known: Vec<_> = suites().iter().map(|suite| suite.name()).collect();
         format!("--suite {:?}: expected one of {}", args.suite, known.join(", "))
     })?;
-    let result = measure(suite, args, output.is_json())?;
+    // Who reads JSON gets nothing but the document or the error, unless there is somebody to be asked.
+    let is_quiet = output.is_json() && !std::io::stdin().is_terminal();
+    let result = measure(suite, args, is_quiet)?;
     output.print(SCHEMA, &result, emmc_report::present::bench)?;
     Ok(if result.doubts.is_empty() { Exit::Good } else { Exit::Findings })
 }

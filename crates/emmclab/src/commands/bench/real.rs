@@ -35,12 +35,12 @@ pub(super) fn bench(
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
     let place = Place::find(name, suite, args)?;
-    let seen = opened(&place.path, name, &opening(args, suite, false, &stop))?;
+    let seen = looked_at(&place.path, name, suite, args, &stop)?;
     let size_bytes = seen.shape().size_bytes;
     let options = options(args, size_bytes)?;
     let mut cost = suite.cost(seen.shape(), &options)?;
     let mut context = bench_context::context(&place.path, seen.is_direct()).with_context(|| name.to_owned())?;
-    let writes = cost.written_bytes > 0;
+    let writes = cost.written_bytes > 0 || cost.to_bytes > cost.from_bytes;
     let mut target = seen;
     if writes || place.is_made {
         if !place.is_made {
@@ -51,7 +51,11 @@ pub(super) fn bench(
         }
         drop(target);
         target = opened(&place.path, name, &opening(args, suite, true, &stop))?;
-        cost = suite.cost(target.shape(), &options)?;
+        let told = std::mem::replace(&mut cost, suite.cost(target.shape(), &options)?);
+        let is_more = cost.from_bytes < told.from_bytes || cost.to_bytes > told.to_bytes;
+        if is_more && !place.is_made {
+            bail!("{name}: changed while it was asked about: nothing was written");
+        }
     }
     super::stop_by_signal(&stop)?;
     let saved = if place.is_made { None } else { save(&target, &cost, args, is_quiet)? };
@@ -82,6 +86,23 @@ fn opening(args: &BenchArgs, suite: &dyn Suite, write: bool, stop: &Arc<AtomicBo
     };
     // iozone -e counts an fsync.
     Opening { engine, write, flush_all: suite.name() == "iozone", seed: args.seed, stop: Arc::clone(stop) }
+}
+
+/// Opens a target to see what it is. A device is not opened for writing before that was consented to; a file must be, to be
+/// asked whether it can have holes.
+fn looked_at(
+    path: &Path,
+    name: &str,
+    suite: &dyn Suite,
+    args: &BenchArgs,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<BlockIo> {
+    if !args.read_only && path.is_file() {
+        if let Ok(target) = opened(path, name, &opening(args, suite, true, stop)) {
+            return Ok(target);
+        }
+    }
+    opened(path, name, &opening(args, suite, false, stop))
 }
 
 fn opened(path: &Path, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
