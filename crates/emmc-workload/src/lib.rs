@@ -5,6 +5,7 @@
 //! virtual card itself (`emmc-card`), presentation (`emmc-report`).
 
 mod causes;
+pub mod compare;
 pub mod context;
 pub mod fs;
 mod grid;
@@ -15,6 +16,7 @@ mod marks;
 mod measurement;
 mod order;
 mod plausible;
+pub mod reference;
 mod result;
 mod stream;
 mod suite;

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "bench")]
 mod bench;
+#[cfg(feature = "bench")]
+mod compare;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "sim")]
@@ -11,6 +13,8 @@ use std::path::PathBuf;
 
 #[cfg(feature = "bench")]
 pub(crate) use bench::{BenchArgs, EngineArg};
+#[cfg(feature = "bench")]
+pub(crate) use compare::{CompareArgs, ImportArgs};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Size;
@@ -63,6 +67,12 @@ pub(crate) enum Command {
     /// Measure how fast a device, a file or a virtual card is, as the classic benchmarks do
     #[cfg(feature = "bench")]
     Bench(BenchArgs),
+    /// Compare results, of ours and of other tools, with each other and with published ones
+    #[cfg(feature = "bench")]
+    Compare(CompareArgs),
+    /// Read what fio, iozone, flashbench, bonnie++, hdparm or dd have written
+    #[cfg(feature = "bench")]
+    Import(ImportArgs),
     /// Work with virtual cards, in simulated time
     #[cfg(feature = "sim")]
     #[command(subcommand)]
@@ -254,6 +264,12 @@ pub(crate) enum DocumentName {
     Study,
     #[cfg(feature = "bench")]
     Bench,
+    #[cfg(feature = "bench")]
+    Compare,
+    #[cfg(feature = "bench")]
+    Import,
+    #[cfg(feature = "bench")]
+    References,
     #[cfg(feature = "sim")]
     SimProfiles,
     #[cfg(feature = "sim")]

@@ -34,6 +34,10 @@ fn main() -> ExitCode {
         Command::Study(args) => commands::study::run(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Bench(args) => commands::bench::run(&args, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Compare(args) => commands::compare::run(&args, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Import(args) => commands::compare::import(&args, &mut output),
         #[cfg(feature = "sim")]
         Command::Sim(command) => commands::sim::run(&command, &mut output),
         #[cfg(feature = "serve")]

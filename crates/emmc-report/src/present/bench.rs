@@ -28,15 +28,30 @@ pub fn bench(result: &BenchResult) -> Document {
         section.note(Tone::Notice, remark.clone());
     }
     context::doubts(&result.doubts, &mut document);
+    tables(outcome, &mut document);
+    speed::causes(&result.causes, &mut document);
+    context::context(&result.context, &mut document);
+    document
+}
+
+/// What came of a suite that is one of several in a result.
+pub(super) fn outcome(outcome: &Outcome, document: &mut Document) {
+    let section = document.section(grids::anchor(&outcome.suite), outcome.suite.clone());
+    section.paragraph(outcome.about.clone());
+    for remark in &outcome.remarks {
+        section.note(Tone::Notice, remark.clone());
+    }
+    tables(outcome, document);
+}
+
+/// Everything of an outcome that is a table.
+fn tables(outcome: &Outcome, document: &mut Document) {
     for pivot in &outcome.tables {
         let section = document.section(grids::anchor(&pivot.table), pivot.table.clone());
         section.push(pivot_table(outcome, pivot).caption(pivot.caption.clone()));
     }
-    grids::grids(outcome, &mut document);
-    figures(outcome, &mut document);
-    speed::causes(&result.causes, &mut document);
-    context::context(&result.context, &mut document);
-    document
+    grids::grids(outcome, document);
+    figures(outcome, document);
 }
 
 fn figures(outcome: &Outcome, document: &mut Document) {
@@ -100,7 +115,7 @@ fn figure(measurement: &Measurement, unit: &str) -> f64 {
 }
 
 /// Three digits that count.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
         v if v >= 100.0 => format!("{value:.0}"),

@@ -5,6 +5,8 @@
 #[cfg(feature = "bench")]
 mod bench;
 mod capacity;
+#[cfg(feature = "bench")]
+mod compare;
 mod health;
 #[cfg(feature = "sim")]
 mod pipeline;
@@ -21,6 +23,8 @@ use emmc_regs::ext_csd::Anomaly;
 #[cfg(feature = "bench")]
 pub use bench::{bench, with_speed};
 pub use capacity::capacity;
+#[cfg(feature = "bench")]
+pub use compare::{compared, imported};
 pub use health::{HealthParts, health_sections};
 #[cfg(feature = "sim")]
 pub use pipeline::pipeline;

@@ -47,7 +47,9 @@ fn label(bytes: u64) -> String {
 fn align(text: &Text<'_>, first: usize, rows: usize) -> Result<Outcome, ImportError> {
     let mut found = outcome("align", "reads before, on and after the boundaries of powers of two");
     let columns = [("pre", "us"), ("on", "us"), ("post", "us"), ("diff", "us")];
-    let mut grid = Grid::new("align, read", "boundary", &columns, "as flashbench printed them");
+    let block = command(text, first).and_then(told_block);
+    let name = block.map_or("align, read".into(), |block| format!("align, read, {}", label(block)));
+    let mut grid = Grid::new(name, "boundary", &columns, "as flashbench printed them");
     for (number, line) in text.lines.iter().enumerate().skip(first).take(rows) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let expected = "align BYTES pre TIME on TIME post TIME diff TIME";
@@ -135,6 +137,12 @@ fn told_count(command: &str) -> Option<u32> {
         let next = (*word == "--open-au-nr" || *word == "-0").then(|| words.get(index + 1).copied()).flatten();
         rest.or(next)?.parse().ok()
     })
+}
+
+/// The bytes that `--blocksize=1024` tells.
+fn told_block(command: &str) -> Option<u64> {
+    let words = command.split_whitespace();
+    words.into_iter().find_map(|word| word.strip_prefix("--blocksize=")?.parse().ok())
 }
 
 fn rate_table(text: &Text<'_>, first: usize, rows: usize, index: usize) -> Outcome {

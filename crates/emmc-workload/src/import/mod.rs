@@ -17,6 +17,9 @@ mod rate;
 mod tests;
 
 use emmc_port::TargetKind;
+pub(crate) use iozone::measurements as iozone_measurements;
+#[cfg(test)]
+pub(crate) use rate::published_rate;
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;

@@ -60,3 +60,16 @@ pub(super) fn size_bytes(text: &str) -> Option<u64> {
     };
     text[..digits].parse::<u64>().ok()?.checked_mul(1 << shift)
 }
+
+/// A rate of a published table: its place, what was done and in which order, in requests of which size, in bytes a second.
+#[cfg(test)]
+pub(crate) fn published_rate(
+    [table, row, column]: [&str; 3],
+    [op, order]: [&str; 2],
+    block_bytes: u64,
+    bytes_per_s: f64,
+) -> Measurement {
+    let row = row.to_owned();
+    let rate = Rate { table, row, column, op, order, block_bytes, depth: 1, bytes: None, bytes_per_s };
+    rate.measurement().expect("a published rate is positive")
+}

@@ -3,6 +3,8 @@
 #[cfg(feature = "bench")]
 pub(crate) mod bench;
 pub(crate) mod check;
+#[cfg(feature = "bench")]
+pub(crate) mod compare;
 pub(crate) mod diff;
 pub(crate) mod health;
 pub(crate) mod list;

@@ -32,6 +32,12 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<emmc_workload::BenchResult>(super::bench::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Compare => enveloped::<emmc_workload::compare::Comparison>(super::compare::SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Import => enveloped::<emmc_workload::import::SavedResult>(super::compare::IMPORT_SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::References => enveloped::<super::compare::ReferenceList>(super::compare::LIST_SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimProfiles => enveloped::<sim::profiles::ProfileList>(sim::profiles::SCHEMA),
         #[cfg(feature = "sim")]

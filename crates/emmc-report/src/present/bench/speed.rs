@@ -85,7 +85,7 @@ fn latencies(found: &[&Measurement]) -> Table {
         let latency = [&measurement.read_us, &measurement.write_us].into_iter().flatten().next();
         let Some(latency) = latency else { continue };
         let cells = [latency.mean, latency.p50, latency.p99, latency.max].map(number);
-        let stalls = measurement.stalls.over_100_ms.to_string();
+        let stalls = measurement.stalls.as_ref().map_or(String::new(), |stalls| stalls.over_100_ms.to_string());
         table.row(std::iter::once(label(measurement)).chain(cells).chain([stalls]).map(Cell::from));
     }
     table.caption("How long each small request took, in microseconds")

@@ -1,0 +1,60 @@
+//! What was different around results.
+
+use crate::import::SavedResult;
+
+/// What keeps results from being comparable: each against the first.
+pub(super) fn warnings(results: &[SavedResult]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let Some((first, others)) = results.split_first() else { return warnings };
+    for other in others {
+        for (what, ours, theirs) in told(first).into_iter().zip(told(other)).map(|((what, a), (_, b))| (what, a, b)) {
+            match (ours, theirs) {
+                (Some(ours), Some(theirs)) if ours != theirs => {
+                    warnings.push(format!("{what} differs: {ours} in {}, {theirs} in {}", first.name, other.name));
+                }
+                (None, Some(known)) | (Some(known), None) if MATTERS.contains(&what) => {
+                    warnings.push(format!("{what} is known of one only of {} and {}: {known}", first.name, other.name));
+                }
+                _ => {}
+            }
+        }
+    }
+    for result in results {
+        for doubt in &result.doubts {
+            warnings.push(format!("{}: {}: {}", result.name, doubt.what, doubt.evidence));
+        }
+        if let Some(reason) = result.outcomes.iter().find_map(|outcome| outcome.ended_early.as_ref()) {
+            warnings.push(format!("{}: it did not come to its end: {reason}", result.name));
+        }
+    }
+    warnings
+}
+
+/// Circumstances that change speeds so much that not knowing one is worth saying.
+const MATTERS: [&str; 2] = ["command queueing", "the card's cache"];
+
+fn told(result: &SavedResult) -> Vec<(&'static str, Option<String>)> {
+    let context = &result.context;
+    let on = |on: Option<bool>| on.map(|on| if on { "on".to_owned() } else { "off".to_owned() });
+    let card = context.card.as_ref();
+    let disk = context.disk.as_ref();
+    let life = context.life_before.map(|life| {
+        let tenths = |tenths: Option<u8>| tenths.map_or("unknown".into(), |tenths| tenths.to_string());
+        format!("{}/{} tenths", tenths(life.type_a), tenths(life.type_b))
+    });
+    let filesystem = context.filesystem.as_ref();
+    vec![
+        ("the kind of target", result.target_kind.map(|kind| format!("{kind:?}").to_lowercase())),
+        ("the engine", result.engine.clone()),
+        ("command queueing", on(card.and_then(|card| card.queueing_on))),
+        ("the card's cache", on(card.and_then(|card| card.cache_on))),
+        ("the bus", context.bus.as_ref().map(|bus| format!("{}, {} Hz", bus.mode, bus.clock_hz))),
+        ("the used life", life),
+        ("the scheduler", disk.and_then(|disk| disk.scheduler.clone())),
+        ("the filesystem", filesystem.map(|fs| format!("{} ({})", fs.fstype, fs.options))),
+        ("the page cache", filesystem.map(|fs| if fs.cached { "used".into() } else { "passed by".into() })),
+        ("the kernel", context.host.as_ref().map(|host| host.kernel.clone())),
+        ("the board", context.host.as_ref().and_then(|host| host.model.clone())),
+        ("the governor", context.host.as_ref().map(|host| host.governors.join(" ")).filter(|all| !all.is_empty())),
+    ]
+}

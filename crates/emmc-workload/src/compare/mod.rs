@@ -1,0 +1,154 @@
+//! Results side by side: what was measured alike, the ratio, and whether it could be chance.
+//!
+//! The first result is what the others are held against. Figures are aligned by what was measured: names of tables, rows and
+//! columns where both have the same, else operation, order, block size and depth. Absent on purpose: a verdict on which card is
+//! better, and any correction for circumstances that differ: they are listed.
+
+mod circumstances;
+mod entries;
+mod significance;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use crate::import::SavedResult;
+use crate::interval::Interval;
+use entries::{Entry, entries, same};
+pub use significance::{Certainty, RankTest, rank_test};
+
+/// Results side by side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Comparison {
+    /// The results, the one that the others are held against first.
+    pub results: Vec<Compared>,
+    /// What at least two of them have measured.
+    pub rows: Vec<Row>,
+    /// What keeps them from being comparable.
+    pub warnings: Vec<String>,
+}
+
+/// A result among others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Compared {
+    /// As the user called it.
+    pub name: String,
+    /// What was measured.
+    pub target: Option<String>,
+    /// The suites or tools in it.
+    pub suites: Vec<String>,
+    /// Figures in it that no other result has.
+    pub alone: usize,
+    /// What is to be known of it.
+    pub notes: Vec<String>,
+}
+
+/// Something that was measured alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Row {
+    /// Its table, suite or list.
+    pub table: String,
+    /// What it is, e.g. `4 random write`.
+    pub what: String,
+    /// Unit of its values.
+    pub unit: String,
+    /// Unit: bytes.
+    pub block_bytes: Option<u64>,
+    /// Requests outstanding.
+    pub queue_depth: Option<u32>,
+    /// One for each result, in their order.
+    pub cells: Vec<Cell>,
+}
+
+/// What a result has in a row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cell {
+    /// Nothing where it has none, or could not tell.
+    pub value: Option<f64>,
+    /// Where the true value is in 95 of 100 cases.
+    pub interval: Option<Interval>,
+    /// How it calls this, where its name is another.
+    pub called: Option<String>,
+    /// The value over the first result's.
+    pub ratio: Option<f64>,
+    /// Whether it differs from the first result's; nothing where one of the two is missing.
+    pub certainty: Option<Certainty>,
+    /// What that is told by.
+    pub evidence: String,
+}
+
+/// Holds results against the first of them.
+pub fn compare(results: &[SavedResult]) -> Comparison {
+    let mut lists: Vec<Vec<Entry<'_>>> = results.iter().map(entries).collect();
+    let mut rows = Vec::new();
+    let counts: Vec<usize> = lists.iter().map(Vec::len).collect();
+    for first in 0..lists.len().saturating_sub(1) {
+        let (before, rest) = lists.split_at_mut(first + 1);
+        let own = std::mem::take(&mut before[first]);
+        let mut found: Vec<Vec<Option<Entry<'_>>>> = own.iter().map(|_| Vec::new()).collect();
+        for other in rest {
+            for (place, entry) in same(&own, other).into_iter().enumerate() {
+                found[place].push(entry);
+            }
+        }
+        for (entry, others) in own.into_iter().zip(found) {
+            if others.iter().any(Option::is_some) {
+                rows.push(row(first, entry, others));
+            }
+        }
+    }
+    let compared = results.iter().enumerate().map(|(index, result)| {
+        let aligned = rows.iter().filter(|row| row.cells[index].evidence != NONE).count();
+        Compared {
+            name: result.name.clone(),
+            target: result.target.clone(),
+            suites: result.outcomes.iter().map(|outcome| outcome.suite.clone()).collect(),
+            alone: counts[index].saturating_sub(aligned),
+            notes: result.outcomes.iter().flat_map(|outcome| outcome.remarks.clone()).collect(),
+        }
+    });
+    let compared: Vec<Compared> = compared.collect();
+    let mut warnings = circumstances::warnings(results);
+    if rows.is_empty() && results.len() > 1 {
+        warnings.push("nothing in them was measured alike".into());
+    }
+    for row in &mut rows {
+        row.cells.iter_mut().filter(|cell| cell.evidence == NONE).for_each(|cell| cell.evidence.clear());
+    }
+    Comparison { results: compared, rows, warnings }
+}
+
+/// Marks a result that has nothing in a row.
+const NONE: &str = "-";
+
+fn row(first: usize, entry: Entry<'_>, others: Vec<Option<Entry<'_>>>) -> Row {
+    let none = || Cell { evidence: NONE.into(), ..Cell::default() };
+    let mut cells: Vec<Cell> = (0..first).map(|_| none()).collect();
+    cells.push(Cell { value: entry.value, interval: entry.interval, ..Cell::default() });
+    for other in others {
+        let Some(other) = other else {
+            cells.push(none());
+            continue;
+        };
+        let mut cell = Cell { value: other.value, interval: other.interval, ..Cell::default() };
+        cell.called = (other.what() != entry.what()).then(|| other.what());
+        if let (Some(value), Some(base)) = (other.value, entry.value) {
+            cell.ratio = (base != 0.0).then_some(value / base);
+            let (certainty, evidence) = significance::certainty(&entry, &other);
+            (cell.certainty, cell.evidence) = (Some(certainty), evidence);
+        }
+        cells.push(cell);
+    }
+    Row {
+        table: entry.table.into(),
+        what: entry.what(),
+        unit: entry.unit.into(),
+        block_bytes: entry.base.as_ref().map(|base| base.block_bytes),
+        queue_depth: entry.base.as_ref().map(|base| base.queue_depth),
+        cells,
+    }
+}

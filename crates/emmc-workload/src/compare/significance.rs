@@ -1,0 +1,89 @@
+//! Whether two figures differ by more than chance.
+//!
+//! Intervals of the mean that have nothing in common are a weak test: it misses small differences, and seldom tells one that
+//! is none. Where a result has no interval but all its latencies, their ranks are compared (Mann and Whitney, with ties); as
+//! requests in a row hang together, that asks for much more than the usual 5 %. Absent on purpose: a verdict from two plain
+//! numbers.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use super::entries::Entry;
+use crate::latency::Bucket;
+
+/// How likely chance may be at most for ranks to tell a difference.
+const CHANCE_MAX: f64 = 0.001;
+/// Fewest requests in each for the normal distribution to hold.
+const REQUESTS_MIN: u64 = 20;
+
+/// Whether two figures differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Certainty {
+    /// By more than chance.
+    Differs,
+    /// Not by more than chance could.
+    NoDifferenceShown,
+    /// The results do not hold what a test needs.
+    CannotTell,
+}
+
+/// What comparing ranks tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RankTest {
+    /// How far from chance. Unit: standard deviations; positive where the second is mostly the larger.
+    pub z: f64,
+    /// How likely chance alone gives as much, two-sided.
+    pub chance: f64,
+    /// The share of pairs in which the second is the larger; ties count half.
+    pub second_larger: f64,
+}
+
+/// Compares values by their ranks, given as how often each occurs; nothing where one has fewer than 20, or all are the same.
+pub fn rank_test(first: &[Bucket], second: &[Bucket]) -> Option<RankTest> {
+    let mut all: Vec<(u64, [u64; 2])> = first.iter().map(|bucket| (bucket.ns, [bucket.count, 0])).collect();
+    all.extend(second.iter().map(|bucket| (bucket.ns, [0, bucket.count])));
+    all.sort_by_key(|(value, _)| *value);
+    let [mut wins, mut ties] = [0.0, 0.0];
+    let mut seen = [0.0, 0.0];
+    for group in all.chunk_by(|left, right| left.0 == right.0) {
+        let here = |index: usize| group.iter().map(|(_, counts)| counts[index] as f64).sum::<f64>();
+        let (ours, theirs) = (here(0), here(1));
+        wins += theirs * (seen[0] + ours / 2.0);
+        let tied = ours + theirs;
+        ties += tied * (tied * tied - 1.0);
+        seen = [seen[0] + ours, seen[1] + theirs];
+    }
+    let [n, m] = seen;
+    if n < REQUESTS_MIN as f64 || m < REQUESTS_MIN as f64 {
+        return None;
+    }
+    let total = n + m;
+    let variance = n * m / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
+    if variance.is_nan() || variance <= 0.0 {
+        return None;
+    }
+    let z = (wins - n * m / 2.0) / variance.sqrt();
+    let chance = 2.0 * Normal::new(0.0, 1.0).ok()?.cdf(-z.abs());
+    Some(RankTest { z, chance, second_larger: wins / (n * m) })
+}
+
+/// Of two figures of the same, and what tells it.
+pub(super) fn certainty(first: &Entry<'_>, second: &Entry<'_>) -> (Certainty, String) {
+    if let (Some(a), Some(b)) = (first.interval, second.interval) {
+        let (told, how) = match a.is_apart_from(&b) {
+            true => (Certainty::Differs, "apart"),
+            false => (Certainty::NoDifferenceShown, "not apart"),
+        };
+        return (told, format!("95 % intervals are {how}"));
+    }
+    if let (Some(a), Some(b)) = (first.latency, second.latency) {
+        if let Some(ranks) = rank_test(&a.histogram, &b.histogram) {
+            let share = ranks.second_larger * 100.0;
+            let told = if ranks.chance < CHANCE_MAX { Certainty::Differs } else { Certainty::NoDifferenceShown };
+            return (told, format!("latencies by rank: longer in {share:.1} % of pairs, chance {:.1e}", ranks.chance));
+        }
+    }
+    (Certainty::CannotTell, "one of the two has neither an interval nor its latencies".into())
+}

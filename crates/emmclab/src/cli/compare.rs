@@ -1,0 +1,22 @@
+//! The arguments of `compare` and `import`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Results, the first is what the others are held against: JSON of bench, output of fio, iozone, flashbench, bonnie++, hdparm or
+    /// dd, or ref:NAME
+    #[arg(required_unless_present = "list", num_args = 1.., value_name = "RESULT")]
+    pub(crate) results: Vec<String>,
+    /// List the published results that ref:NAME names
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// What fio (JSON), iozone, flashbench, bonnie++, hdparm or dd have written, or bench --json; - for standard input
+    pub(crate) result: PathBuf,
+}

@@ -1,0 +1,81 @@
+//! `compare` and `import`: results of ours and of other tools, side by side or alone.
+
+use std::io::Read;
+
+use anyhow::{Context, bail};
+use emmc_workload::compare::{Certainty, compare};
+use emmc_workload::import::{RESULT_BYTES_MAX, SavedResult, read};
+use emmc_workload::reference::{PREFIX, Reference, reference, references};
+use serde::Serialize;
+
+use crate::CommandResult;
+use crate::cli::{CompareArgs, ImportArgs};
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(crate) const SCHEMA: &str = "emmclab.compare/1";
+pub(crate) const IMPORT_SCHEMA: &str = "emmclab.import/1";
+pub(crate) const LIST_SCHEMA: &str = "emmclab.references/1";
+
+/// What `compare --list` tells.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct ReferenceList {
+    /// Every published result.
+    references: Vec<Reference>,
+}
+
+pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> CommandResult {
+    if args.list {
+        return list(output);
+    }
+    anyhow::ensure!(args.results.len() > 1, "compare {}: expected at least two results", args.results.join(" "));
+    let is_input = |name: &&String| *name == "-";
+    anyhow::ensure!(args.results.iter().filter(is_input).count() < 2, "standard input can be only one of the results");
+    let results = args.results.iter().map(|name| open(name)).collect::<anyhow::Result<Vec<_>>>()?;
+    let comparison = compare(&results);
+    output.print(SCHEMA, &comparison, emmc_report::present::compared)?;
+    let mut cells = comparison.rows.iter().flat_map(|row| &row.cells);
+    Ok(match comparison.rows.is_empty() {
+        true => Exit::Unknown,
+        false if cells.any(|cell| cell.certainty == Some(Certainty::Differs)) => Exit::Findings,
+        false => Exit::Good,
+    })
+}
+
+pub(crate) fn import(args: &ImportArgs, output: &mut Output) -> CommandResult {
+    let result = open(&args.result.to_string_lossy())?;
+    output.print(IMPORT_SCHEMA, &result, emmc_report::present::imported)?;
+    Ok(Exit::Good)
+}
+
+fn list(output: &mut Output) -> CommandResult {
+    let references = references();
+    if output.is_json() {
+        let list = ReferenceList { references };
+        return output.print(LIST_SCHEMA, &list, |_| unreachable!("JSON was asked for")).map(|()| Exit::Good);
+    }
+    for reference in references {
+        output.said(&format!("{PREFIX}{:<42} {}", reference.name, reference.about))?;
+    }
+    Ok(Exit::Good)
+}
+
+fn open(name: &str) -> anyhow::Result<SavedResult> {
+    if let Some(published) = name.strip_prefix(PREFIX) {
+        let found = reference(published).map(Reference::result);
+        return found.with_context(|| format!("{name}: no such published result; compare --list names them"));
+    }
+    let mut bytes = Vec::new();
+    let most = RESULT_BYTES_MAX as u64 + 1;
+    let size = match name {
+        "-" => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
+        path => match std::fs::metadata(path) {
+            Ok(data) if data.is_dir() => bail!("{name}: is a folder; expected a saved result"),
+            _ => std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
+        },
+    };
+    size.with_context(|| name.to_owned())?;
+    let name = if name == "-" { "standard input" } else { name };
+    Ok(read(name, &bytes)?)
+}
