@@ -63,7 +63,7 @@ pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError
     if runs.is_empty() {
         for (number, line) in text.lines.iter().enumerate() {
             let fields: Vec<&str> = line.trim().split(',').collect();
-            let is_103 = fields.len() == 27 && fields[1].ends_with(|c: char| matches!(c, 'M' | 'G' | 'k'));
+            let is_103 = fields.len() == 27 && fields[1].ends_with(['M', 'G', 'k']);
             if is_103 {
                 runs.push((number, csv(text, number, &fields, [0, 1], 2, 15)?));
             } else if fields.len() >= 46 && fields[0] == "1.98" && line.contains(",2.") {

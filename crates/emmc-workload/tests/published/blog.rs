@@ -2,17 +2,11 @@
 //!
 //! Each module is measured whole by `bench --suite trim`; the same profile, all its blocks.
 
-use emmc_workload::{Options, Outcome};
+use emmc_workload::Options;
 
 use super::cards::{card, told};
 
-fn mb_per_s(outcome: &Outcome, row: &str, column: &str) -> f64 {
-    let found = outcome.measurements.iter().find(|found| found.row == row && found.column == column);
-    found.unwrap_or_else(|| panic!("{row} {column}")).mb_per_s
-}
-
 #[test]
-#[ignore = "whole modules of 64 and 128 GB: half a minute in a release build"]
 fn a_glacial_module_recovers_after_one_trim_and_reads_never_suffered() {
     for profile in ["odroid-64g", "odroid-128g", "pine64-64g"] {
         let outcome = told("trim", &mut card(profile, |_| ()), &Options::default());
@@ -24,19 +18,25 @@ fn a_glacial_module_recovers_after_one_trim_and_reads_never_suffered() {
             );
         }
         let (fresh, aged, trimmed) = ("fresh", "aged", "trimmed");
-        let small: Vec<f64> = [fresh, aged, trimmed]
-            .iter()
-            .map(|state| {
-                let is_small = |found: &&emmc_workload::Measurement| {
-                    found.row == *state && found.column == "write" && found.block_bytes == 4096
-                };
-                outcome.measurements.iter().find(is_small).unwrap().iops
-            })
-            .collect();
-        assert!(small[1] * 4.0 < small[0], "{profile}: collapse {small:?}");
-        assert!(small[2] > small[0] * 0.9, "{profile}: recovery {small:?}");
-        let read = |state| mb_per_s(&outcome, state, "read");
-        assert!((read(aged) / read(fresh) - 1.0).abs() < 0.15, "{profile}: reads {} {}", read(fresh), read(aged));
+        let speed = |state, table: &str, column: &str| {
+            let is_it = |found: &&emmc_workload::Measurement| {
+                found.table == table && found.row == state && found.column == column
+            };
+            outcome.measurements.iter().find(is_it).unwrap().mb_per_s
+        };
+        let (small, large) = ("by chance, 4 KiB", "sequential, 128 KiB");
+        let write = |state, table| speed(state, table, "write");
+        assert!(write(aged, large) * 4.0 < write(fresh, large), "{profile}: no collapse");
+        assert!(write(aged, small) * 1.5 < write(fresh, small), "{profile}: no collapse of small writes");
+        for table in [small, large] {
+            assert!(write(trimmed, table) > write(fresh, table) * 0.9, "{profile}: {table} writes do not recover");
+        }
+        // Small reads not at all; reads in order lose the copies that lay side by side.
+        let read = |state, table| speed(state, table, "read");
+        for (table, most) in [(small, 0.05), (large, 0.2)] {
+            let change = read(aged, table) / read(fresh, table) - 1.0;
+            assert!(change.abs() < most, "{profile}: {table} reads {change}");
+        }
     }
 }
 

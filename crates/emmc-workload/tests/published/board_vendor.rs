@@ -67,17 +67,20 @@ fn dd(target: &mut HostTarget<SimTarget>, is_synced: bool) -> f64 {
 fn bonnie(target: &mut HostTarget<SimTarget>) -> [f64; 3] {
     // What dd left is written back while bonnie++ starts; its own file lies elsewhere.
     one(target, BlockOp::Flush, 0, 0);
-    let chunk = |target: &mut HostTarget<SimTarget>, op, number: u64| one(target, op, FILE + number * 8192, 8192);
-    let chunks = FILE / 8192;
-    let phases: [&dyn Fn(&mut HostTarget<SimTarget>); 3] = [
-        &|target| (0..chunks).for_each(|number| chunk(target, BlockOp::Write, number)),
-        &|target| {
-            for number in 0..chunks {
+    type Phase = fn(&mut HostTarget<SimTarget>);
+    const CHUNKS: u64 = FILE / 8192;
+    fn chunk(target: &mut HostTarget<SimTarget>, op: BlockOp, number: u64) {
+        one(target, op, FILE + number * 8192, 8192);
+    }
+    let phases: [Phase; 3] = [
+        |target| (0..CHUNKS).for_each(|number| chunk(target, BlockOp::Write, number)),
+        |target| {
+            for number in 0..CHUNKS {
                 chunk(target, BlockOp::Read, number);
                 chunk(target, BlockOp::Write, number);
             }
         },
-        &|target| (0..chunks).for_each(|number| chunk(target, BlockOp::Read, number)),
+        |target| (0..CHUNKS).for_each(|number| chunk(target, BlockOp::Read, number)),
     ];
     phases.map(|phase| FILE as f64 / 1024.0 / time(target, phase))
 }

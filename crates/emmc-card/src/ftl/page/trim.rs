@@ -48,6 +48,8 @@ impl PageFtl {
     /// Brings discards to the log. Before a block is erased: or else it might be the newest copy of a discarded unit that
     /// goes, and an older one that comes back.
     pub(super) fn log_discards(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
+        // A record is a page: a whole card that was given up piece by piece is one, not thousands before the first erase.
+        join_neighbours(&mut self.discards);
         // Each stays until it is recorded, for a block may have to be erased meanwhile.
         while let Some(&(first, count)) = self.discards.first() {
             let mut at = first;
@@ -146,5 +148,29 @@ impl PageFtl {
             }
         }
         Ok(now.max(nand.quiet_at()))
+    }
+}
+
+/// Sorts ranges, and makes one of those that touch or overlap.
+fn join_neighbours(ranges: &mut Vec<(u32, u32)>) {
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, last| {
+        let touches = next.0 <= last.0 + last.1;
+        if touches {
+            last.1 = last.1.max(next.0 + next.1 - last.0);
+        }
+        touches
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::join_neighbours;
+
+    #[test]
+    fn ranges_that_touch_or_overlap_become_one() {
+        let mut ranges = vec![(20, 5), (0, 10), (10, 5), (12, 1), (26, 4), (24, 2), (40, 1)];
+        join_neighbours(&mut ranges);
+        assert_eq!(ranges, [(0, 15), (20, 10), (40, 1)]);
     }
 }
