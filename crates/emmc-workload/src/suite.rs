@@ -10,10 +10,13 @@ mod hdparm;
 mod install;
 mod iozone;
 mod on_disk;
+mod replay;
 pub(crate) mod speed;
 mod steady;
 mod tiotest;
 mod trim;
+
+use std::sync::Arc;
 
 use emmc_port::{BlockOp, BlockTarget, TargetShape};
 use emmc_units::{Instant, Nanos};
@@ -21,6 +24,7 @@ use emmc_units::{Instant, Nanos};
 use crate::grid::Grid;
 use crate::measurement::Measured;
 use crate::order::Order;
+use crate::replay::Trace;
 use crate::result::{Figure, Outcome, Pivot};
 use crate::stream::{BenchError, Stream, drive, visit};
 use crate::watch::{Progress, Watch};
@@ -64,6 +68,19 @@ pub struct Options {
     pub read_only: bool,
     /// For everything left to chance.
     pub seed: u64,
+    /// What the suite `replay` makes again.
+    pub replay: Option<Replay>,
+}
+
+/// Recorded requests, and how they are made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// The requests.
+    pub trace: Arc<Trace>,
+    /// At their recorded times, rather than as fast as it goes.
+    pub timed: bool,
+    /// What lies beyond the target's end begins anew at its beginning.
+    pub wrap: bool,
 }
 
 /// What a suite will do.
@@ -103,6 +120,7 @@ impl Default for Options {
             rows: Vec::new(),
             read_only: false,
             seed: 1,
+            replay: None,
         }
     }
 }
@@ -278,6 +296,7 @@ pub fn suites() -> &'static [&'static dyn Suite] {
         &speed::Speed,
         &boot::Boot,
         &install::Install,
+        &replay::ReplaySuite,
         &fs::Fs,
     ]
 }

@@ -48,6 +48,15 @@ pub(crate) struct BenchArgs {
     /// Leave out everything that writes
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// The recorded requests of the suite replay: fio's iolog, blktrace's binary, blkparse's text, MSR's CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Make recorded requests at their times rather than as fast as it goes
+    #[arg(long, requires = "trace")]
+    pub(crate) timed: bool,
+    /// Recorded requests beyond the target's end begin anew at its beginning
+    #[arg(long, requires = "trace")]
+    pub(crate) wrap: bool,
     /// For everything left to chance
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub(crate) seed: u64,

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, bail};
 use emmc_port::BlockTarget;
 use emmc_units::{Bytes, Size};
-use emmc_workload::{Bench, BenchResult, Options, Suite, causes, doubts, named, suites};
+use emmc_workload::{Bench, BenchResult, Options, Replay, Suite, causes, doubts, named, suites};
 
 use crate::CommandResult;
 use crate::cli::BenchArgs;
@@ -95,11 +95,21 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         rows: args.rows.clone(),
         read_only: args.read_only,
         seed: args.seed,
+        replay: replay(args)?,
     };
     if options.size_bytes == Some(0) {
         bail!("--size: expected more than nothing");
     }
     Ok(options)
+}
+
+/// What `--trace` names.
+fn replay(args: &BenchArgs) -> anyhow::Result<Option<Replay>> {
+    let Some(path) = &args.trace else { return Ok(None) };
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).with_context(|| name.clone())?;
+    let trace = Arc::new(emmc_workload::replay::read(&name, &bytes)?);
+    Ok(Some(Replay { trace, timed: args.timed, wrap: args.wrap }))
 }
 
 /// A size on a target of so many bytes.

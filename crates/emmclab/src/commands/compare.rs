@@ -17,6 +17,9 @@ pub(crate) const SCHEMA: &str = "emmclab.compare/1";
 pub(crate) const IMPORT_SCHEMA: &str = "emmclab.import/1";
 pub(crate) const LIST_SCHEMA: &str = "emmclab.references/1";
 
+/// As many as columns have letters.
+const RESULTS_MAX: usize = 26;
+
 /// What `compare --list` tells.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -30,6 +33,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> CommandResult {
         return list(output);
     }
     anyhow::ensure!(args.results.len() > 1, "compare {}: expected at least two results", args.results.join(" "));
+    anyhow::ensure!(args.results.len() <= RESULTS_MAX, "compare: {} results; expected at most 26", args.results.len());
     let is_input = |name: &&String| *name == "-";
     anyhow::ensure!(args.results.iter().filter(is_input).count() < 2, "standard input can be only one of the results");
     let results = args.results.iter().map(|name| open(name)).collect::<anyhow::Result<Vec<_>>>()?;

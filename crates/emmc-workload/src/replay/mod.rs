@@ -1,0 +1,137 @@
+//! Recorded requests, whoever has recorded them: fio's logs, blktrace, blkparse, MSR's CSV.
+//!
+//! Absent on purpose: the forms of simulators (`emmc-card`'s own traces), events of the kernel other than those of the block
+//! layer, and the driving of a target (the suite `replay`).
+
+mod blkparse;
+mod blktrace;
+mod iolog;
+mod msr;
+#[cfg(test)]
+mod tests;
+
+use emmc_port::BlockOp;
+use emmc_units::Nanos;
+
+use crate::import::ImportError;
+
+/// A recorded request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRequest {
+    /// When it was made, counted from the first.
+    pub at: Nanos,
+    /// What it asked for.
+    pub op: BlockOp,
+    /// Unit: bytes.
+    pub offset_bytes: u64,
+    /// Unit: bytes; 0 for a flush.
+    pub bytes: u64,
+    /// A write that is done when a power cut leaves it: FUA.
+    pub through: bool,
+}
+
+/// Recorded requests in order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// Who recorded it, e.g. `blktrace`.
+    pub form: String,
+    /// The requests.
+    pub requests: Vec<TraceRequest>,
+    /// What is to be known of it.
+    pub notes: Vec<String>,
+}
+
+/// Reads a trace, recognised by its content; the name is for what is told.
+///
+/// Errors: nothing that is recognised; the first wrong line or record; no request in it.
+pub fn read(name: &str, bytes: &[u8]) -> Result<Trace, ImportError> {
+    let expected = "fio's iolog of version 2 or 3, text of blkparse, blktrace's binary of version 1, or MSR's CSV";
+    let unknown =
+        |reason: &str| ImportError::Unknown { name: name.into(), reason: reason.into(), expected: expected.into() };
+    let mut trace = if let Some(order) = blktrace::order(bytes) {
+        blktrace::read(name, bytes, order)?
+    } else {
+        let text = std::str::from_utf8(bytes).map_err(|_| unknown("it is neither text nor blktrace's"))?;
+        let first = text.lines().find(|line| !line.trim().is_empty()).ok_or_else(|| unknown("it is empty"))?;
+        if first.starts_with("fio version ") {
+            iolog::read(name, text)?
+        } else if blkparse::is_line(first) {
+            blkparse::read(name, text)?
+        } else if msr::is_line(first) {
+            msr::read(name, text)?
+        } else {
+            return Err(unknown("no trace is recognised in it"));
+        }
+    };
+    trace.requests.sort_by_key(|request| request.at);
+    let Some(first) = trace.requests.first().map(|request| request.at) else {
+        return Err(unknown("no request is in it"));
+    };
+    for request in &mut trace.requests {
+        request.at = Nanos(request.at.0 - first.0);
+    }
+    Ok(trace)
+}
+
+fn wrong(name: &str, line: usize, found: &str, expected: &str) -> ImportError {
+    let found = found.chars().take(60).collect();
+    ImportError::Line { name: name.into(), line: line + 1, found, expected: expected.into() }
+}
+
+/// A range in sectors of 512 bytes as bytes; nothing where it ends past 2^64.
+fn range(sector: u64, sectors: u64) -> Option<(u64, u64)> {
+    let (offset, bytes) = (sector.checked_mul(512)?, sectors.checked_mul(512)?);
+    offset.checked_add(bytes).map(|_| (offset, bytes))
+}
+
+/// An event of the block layer.
+struct Event {
+    at: Nanos,
+    kind: Kind,
+    request: TraceRequest,
+    /// It flushes first.
+    flush: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Queued,
+    Issued,
+    Requeued,
+}
+
+/// The requests that reached the driver; where none is recorded, those that were queued.
+fn requests(mut events: Vec<Event>, notes: &mut Vec<String>) -> Vec<TraceRequest> {
+    events.sort_by_key(|event| event.at);
+    let wanted = if events.iter().any(|event| event.kind == Kind::Issued) { Kind::Issued } else { Kind::Queued };
+    if wanted == Kind::Queued && !events.is_empty() {
+        notes.push("no request that was issued is recorded: those that were queued are taken".into());
+    }
+    let mut all: Vec<TraceRequest> = Vec::new();
+    for event in events {
+        if event.kind == Kind::Requeued && wanted == Kind::Issued {
+            take_back(&mut all, &event.request);
+        } else if event.kind == wanted {
+            if event.flush {
+                all.push(TraceRequest { op: BlockOp::Flush, offset_bytes: 0, bytes: 0, through: false, at: event.at });
+            }
+            if event.request.bytes > 0 {
+                all.push(event.request);
+            }
+        }
+    }
+    all
+}
+
+/// What the driver handed back is issued once more later: all of a request, or what was left of it.
+fn take_back(all: &mut Vec<TraceRequest>, back: &TraceRequest) {
+    let end = |request: &TraceRequest| request.offset_bytes.saturating_add(request.bytes);
+    let same = |other: &TraceRequest| {
+        other.op == back.op && other.offset_bytes <= back.offset_bytes && end(other) == end(back)
+    };
+    let Some(at) = all.iter().rposition(same) else { return };
+    all[at].bytes = back.offset_bytes - all[at].offset_bytes;
+    if all[at].bytes == 0 {
+        all.remove(at);
+    }
+}
