@@ -228,6 +228,28 @@ fn bench_documents() {
     );
 }
 
+#[cfg(feature = "bench")]
+#[test]
+fn compare_documents() {
+    let results = "{bench_results/fio_3.33_mixed.json} {bench_results/fio_3.33_mixed.json} ref:jetson-tx1";
+    documents(
+        "compare",
+        &[words("compare ref:colibri-t30-mlc ref:colibri-t30-pslc"), words(&format!("compare {results}"))],
+    );
+}
+
+#[cfg(feature = "bench")]
+#[test]
+fn import_documents() {
+    let all = words_of(
+        "import {bench_results/fio_3.33_mixed.json}
+        import {bench_results/flashbench_62.txt}
+        import {seeds_console/t30_bonnie_dd_after.txt}",
+    );
+    documents("import", &all);
+    documents("references", &[words("compare --list")]);
+}
+
 /// The arguments on each line, `{PATH}` being a file of testdata.
 fn words_of(lines: &str) -> Vec<Vec<String>> {
     lines.lines().map(words).collect()
