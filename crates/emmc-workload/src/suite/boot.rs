@@ -1,6 +1,6 @@
 //! A boot as the card sees it: the reads and the few writes that were recorded over ten seconds on one board.
 //!
-//! Recorded: 121 MB read in 1800 requests of 49 KiB on average, 0.8 MB written. Assumed: files of 4 KiB to 4 MiB anywhere on
+//! Recorded: 121 MB read in 1800 requests of 49 KiB on average, 0.8 MB written. Assumed: files of 4 KiB to 512 KiB anywhere on
 //! the root filesystem, each read from its beginning in windows of at most 128 KiB. Of the real boot much is processor time,
 //! and services wait for each other: this is the card's share, with one reader.
 
@@ -53,8 +53,8 @@ impl Suite for Boot {
             let blocks = disk.blocks();
             let (mut requests, mut written) = (0u64, 0);
             while disk.read_bytes < READ_BYTES {
-                // Sizes spread evenly over their powers of two, from one block to 256.
-                let largest = 1 << rng.below(10);
+                // Sizes spread evenly over their powers of two, from one block to 128.
+                let largest = 1 << rng.below(8);
                 let mut left = 1 + rng.below(largest);
                 let mut block = rng.below(blocks.saturating_sub(1024).max(1));
                 while left > 0 {
