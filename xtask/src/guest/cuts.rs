@@ -3,9 +3,13 @@
 //!
 //! Two kinds of cut, in turn: the card alone loses power, at a program or erase of its flash that the seed chooses, and the
 //! kernel finds it anew; or machine and server are killed, and started again on what the server had kept.
+//! Three of four cuts meet a card whose writes are reliable; the others one whose writes are not (WR_REL_SET), where only sectors
+//! are looked at: a file system has no defence against what such a card may lose.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
 
@@ -23,6 +27,12 @@ const SCRIPT: &str = include_str!("cuts.sh");
 /// Of so many cuts one kills machine and server.
 const KILL_EVERY: u32 = 10;
 
+/// Of so many cuts one meets a card whose writes are not reliable.
+const UNRELIABLE_EVERY: u32 = 4;
+
+/// Where the first partition begins, in which sectors are written. Unit: sectors.
+const RAW_FIRST: u64 = 8192;
+
 /// A cut comes after at most so many records of the writers.
 const RECORDS_MAX: u64 = 300;
 
@@ -39,41 +49,73 @@ pub(crate) struct Extent {
 
 /// Cuts power, and says what was seen. Errors: a broken promise; anything that keeps it from going on.
 pub(crate) fn run(rig: &Rig, emmclab: &Emmclab, extent: Extent, show: Show) -> anyhow::Result<()> {
+    let unreliable = extent.cuts / UNRELIABLE_EVERY;
+    series(rig, emmclab, Extent { cuts: extent.cuts - unreliable, ..extent }, true, show)?;
+    if unreliable > 0 {
+        series(rig, emmclab, Extent { cuts: unreliable, ..extent }, false, show)?;
+    }
+    Ok(())
+}
+
+/// The cuts of one card.
+fn series(rig: &Rig, emmclab: &Emmclab, extent: Extent, is_reliable: bool, show: Show) -> anyhow::Result<()> {
+    let start = Instant::now();
     let folder = Folder::new()?;
     let card = folder.path.join("card");
-    let profile = metadata::workspace()?.root.join("xtask/guest/small.toml");
-    emmclab.create(&card, &profile.to_string_lossy())?;
+    emmclab.create(&card, &profile(&folder.path, is_reliable)?.to_string_lossy())?;
+    let is_set = emmclab.field(&card, "WR_REL_SET")? & 1 == 1;
+    ensure!(is_set == is_reliable, "the card's WR_REL_SET is not what its profile says");
     let programs = programs::needed(SCRIPT)?;
-    let mut cutter = Cutter::new(extent);
+    let mut cutter = Cutter::new(extent, is_reliable);
     while cutter.cuts < extent.cuts {
         let before = cutter.cuts;
         life(rig, emmclab, &card, extent.controller, show, &programs, &mut cutter)?;
         ensure!(cutter.cuts > before || cutter.is_over(), "the guest ended without a power cut");
     }
-    let Counts { acknowledged, flushed, sectors_behind, synced, read } = cutter.oracle.counts;
+    let Counts { acknowledged, flushed, sectors_behind, sectors_damaged, synced, read } = cutter.oracle.counts;
     println!(
-        "power cuts ({}, seed {}): {} cuts, {} of them kills; {acknowledged} writes acknowledged, {flushed} of them \
+        "power cuts ({}, writes {}, seed {}): {} cuts in {:.0} s, {} of them kills; {acknowledged} writes acknowledged, {flushed} of them \
          flushed, {synced} files synced; {read} sectors and files read back, {sectors_behind} sectors behind what was \
-         acknowledged but not flushed",
+         acknowledged but not flushed, {sectors_damaged} damaged as the model says, which \
+         damaged {} units in all",
         extent.controller.name(),
+        if is_reliable { "reliable" } else { "not reliable" },
         extent.seed,
         cutter.cuts,
+        start.elapsed().as_secs_f64(),
         cutter.kills,
+        cutter.damaged_units,
     );
     let violations = &cutter.oracle.violations;
     for violation in violations.iter().take(20) {
         println!("BROKEN PROMISE: {violation}");
     }
     ensure!(violations.is_empty(), "{} broken promises", violations.len());
-    ensure!(acknowledged > 0 && flushed > 0 && synced > 0, "nothing was acknowledged: this shows nothing");
+    ensure!(
+        acknowledged > 0 && flushed > 0 && (synced > 0 || !is_reliable),
+        "nothing was acknowledged: this shows nothing"
+    );
     Ok(())
+}
+
+/// The small card's profile, as it is or with writes to the user area that are not reliable.
+fn profile(folder: &Path, is_reliable: bool) -> anyhow::Result<PathBuf> {
+    let path = metadata::workspace()?.root.join("xtask/guest/small.toml");
+    if is_reliable {
+        return Ok(path);
+    }
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let other = folder.join("unreliable.toml");
+    // Bit 0 is the user area's.
+    fs::write(&other, format!("{text}\n[registers]\nWR_REL_SET = 0x1e\n"))?;
+    Ok(other)
 }
 
 /// One life of the machine: until it is killed, or there were cuts enough.
 fn life(
     rig: &Rig,
     emmclab: &Emmclab,
-    card: &std::path::Path,
+    card: &Path,
     controller: Controller,
     show: Show,
     programs: &[(&str, PathBuf)],
@@ -103,6 +145,10 @@ enum Phase {
 /// The host's side: keeps the oracle, and decides when power goes.
 struct Cutter {
     extent: Extent,
+    /// Whether an acknowledged write is safe from whatever comes after it.
+    is_reliable: bool,
+    /// What the cuts damaged anywhere on the card, by the model's own account.
+    damaged_units: usize,
     oracle: Oracle,
     phase: Phase,
     /// The files that the reader found.
@@ -115,10 +161,12 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn new(extent: Extent) -> Self {
+    fn new(extent: Extent, is_reliable: bool) -> Self {
         let state = extent.seed.wrapping_mul(2).wrapping_add(1);
         Self {
             extent,
+            is_reliable,
+            damaged_units: 0,
             oracle: Oracle::default(),
             phase: Phase::Reading,
             found: BTreeSet::new(),
@@ -143,6 +191,23 @@ impl Cutter {
 
     fn settings(&mut self) -> String {
         format!("{} {}", self.chance(1 << 30) + 1, self.oracle.next_number())
+    }
+
+    /// Has the oracle know what the last cut damaged though it was done, as the model says.
+    fn look_at_damage(&mut self, server: Option<&Server>) -> anyhow::Result<()> {
+        if self.is_reliable {
+            return Ok(());
+        }
+        let output = server.context("no card is served")?.control(&["state", "--json"])?;
+        let state: serde_json::Value = serde_json::from_slice(&output.stdout).context("sim ctl state")?;
+        let units = state["damaged_by_cut"].as_array().context("sim ctl state: no damaged_by_cut")?;
+        self.damaged_units += units.len();
+        let sectors_of = |unit: &serde_json::Value| {
+            let first = unit["first"].as_u64()?.checked_sub(RAW_FIRST)?;
+            (unit["area"] == "user").then_some(first..first + unit["sectors"].as_u64()?)
+        };
+        self.oracle.damaged(units.iter().filter_map(sectors_of).flatten().collect());
+        Ok(())
     }
 
     fn cut(&mut self, server: &Server) -> anyhow::Result<Next> {
@@ -191,8 +256,13 @@ impl Host for Cutter {
     fn asked(&mut self, words: &str, server: Option<&Server>) -> anyhow::Result<String> {
         match words {
             // Whether there is something on the card, and the number of its next write.
-            "begin" if self.cuts == 0 => Ok("0 1".into()),
-            "begin" => Ok(format!("1 {}", self.oracle.next_number())),
+            // and what to write.
+            "begin" => {
+                self.look_at_damage(server)?;
+                let what = if self.is_reliable { "files" } else { "sectors" };
+                let has_data = u8::from(self.cuts > 0);
+                Ok(format!("{has_data} {} {what}", self.oracle.next_number()))
+            }
             "next" if self.is_over() => Ok("done".into()),
             "next" => {
                 self.phase = Phase::Writing;
@@ -202,6 +272,7 @@ impl Host for Cutter {
             "power" => {
                 let output = server.context("no card is served")?.control(&["on"])?;
                 ensure!(output.status.success(), "sim ctl on: {}", String::from_utf8_lossy(&output.stderr).trim());
+                self.look_at_damage(server)?;
                 Ok(String::new())
             }
             _ => bail!("the guest asks {words:?}"),

@@ -3,6 +3,9 @@
 //! A flushed write, and one that was asked to be on the medium, is there. Of what was written since, each sector holds one
 //! of the writes or what was there before, whole: a volatile cache may lose any of them. This is what a card promises
 //! whose writes are reliable (`WR_REL_SET`). A file that was synced holds what was synced or a later whole version.
+//!
+//! Where they are not, a cut may also damage what shares word lines with what was under way: the model says which sectors that
+//! were. Such a sector may not read, or hold any write that it ever held, if it was written and not flushed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +24,12 @@ struct Place {
     certain: Option<u64>,
     /// The writes since, any of which it may hold.
     possible: BTreeSet<u64>,
+    /// All writes that it ever held, or may have.
+    ever: BTreeSet<u64>,
+    /// What it holds was never flushed: a cut may damage it on a card whose writes are not reliable.
+    at_risk: bool,
+    /// It was damaged, and not written since.
+    lost: bool,
 }
 
 impl Place {
@@ -29,14 +38,34 @@ impl Place {
             self.certain = Some(number);
         }
         self.possible.retain(|possible| *possible > number);
+        (self.at_risk, self.lost) = (!self.possible.is_empty(), false);
+    }
+
+    fn may_hold(&mut self, number: u64) {
+        self.possible.insert(number);
+        self.ever.insert(number);
+        self.at_risk = true;
     }
 
     /// After a power cut it holds `found`: whether it may. From now on that is certain.
     fn is_found(&mut self, found: Option<u64>) -> bool {
         let is_allowed = found == self.certain || found.is_some_and(|found| self.possible.contains(&found));
+        self.at_risk &= found != self.certain || self.lost;
         self.certain = found;
         self.possible.clear();
         is_allowed
+    }
+
+    /// The same for a sector that the cut may have damaged: whether that explains what it holds; absent: it does not read.
+    fn is_found_damaged(&mut self, found: Option<Option<u64>>) -> bool {
+        let was = found.is_none_or(|found| found.is_none_or(|found| self.ever.contains(&found)));
+        if !was || !(self.at_risk || self.lost) {
+            return false;
+        }
+        (self.at_risk, self.lost) = (true, true);
+        self.certain = found.flatten();
+        self.possible.clear();
+        true
     }
 }
 
@@ -49,6 +78,8 @@ pub(crate) struct Counts {
     pub(crate) flushed: u64,
     /// Sectors that were found to hold less than what was acknowledged, as a cache may.
     pub(crate) sectors_behind: u64,
+    /// Sectors that a cut damaged, as it may where writes are not reliable.
+    pub(crate) sectors_damaged: u64,
     /// Files that were synced.
     pub(crate) synced: u64,
     /// Sectors and files that were read back.
@@ -69,6 +100,8 @@ pub(crate) struct Oracle {
     latest: BTreeMap<u64, u64>,
     /// The next number of a write.
     next: u64,
+    /// Sectors that the last cut damaged, as the model says; none where writes are reliable.
+    damaged: BTreeSet<u64>,
     pub(crate) counts: Counts,
     /// Each broken promise in words.
     pub(crate) violations: Vec<String>,
@@ -105,10 +138,10 @@ impl Oracle {
             ("t", &[first, count]) => {
                 self.violation(format!("{count} sectors at {first} hold parts of several writes"))
             }
-            ("e", &[first, count]) => self.violation(format!("{count} sectors at {first} cannot be read")),
+            ("e", &[first, count]) => (first..first + count).for_each(|sector| self.read_nothing(sector)),
             ("n", &[name, number, _]) => {
                 self.next = self.next.max(number);
-                self.files.entry(name).or_default().possible.insert(number);
+                self.files.entry(name).or_default().may_hold(number);
             }
             ("s", &[name, number]) => {
                 self.counts.synced += 1;
@@ -119,6 +152,11 @@ impl Oracle {
             _ => bail!("not a record: {line:?}"),
         }
         Ok(())
+    }
+
+    /// The last cut damaged these sectors of a card whose writes are not reliable.
+    pub(crate) fn damaged(&mut self, sectors: BTreeSet<u64>) {
+        self.damaged = sectors;
     }
 
     /// Power is back, and all has been read; files that were not found are `missing`. What was under way is over.
@@ -140,7 +178,7 @@ impl Oracle {
     fn begin(&mut self, number: u64, write: Write) {
         self.next = self.next.max(number);
         for sector in write.first..write.first + write.count {
-            self.sectors.entry(sector).or_default().possible.insert(number);
+            self.sectors.entry(sector).or_default().may_hold(number);
         }
         self.begun.insert(number, write);
     }
@@ -173,10 +211,25 @@ impl Oracle {
             }
             let place = self.sectors.entry(sector).or_default();
             let certain = place.certain;
-            if !place.is_found(found) {
+            let is_behind = found != certain && !found.is_some_and(|found| place.possible.contains(&found));
+            if is_behind && (self.damaged.contains(&sector) || place.lost) && place.is_found_damaged(Some(found)) {
+                self.counts.sectors_damaged += 1;
+            } else if !place.is_found(found) {
                 let what = found.map_or("nothing".into(), |number| format!("write {number}"));
                 self.violation(format!("sector {sector} holds {what}; write {certain:?} was flushed"));
             }
+        }
+    }
+
+    /// A sector does not read.
+    fn read_nothing(&mut self, sector: u64) {
+        self.counts.read += 1;
+        let place = self.sectors.entry(sector).or_default();
+        let is_hit = self.damaged.contains(&sector) || place.lost;
+        if is_hit && place.is_found_damaged(None) {
+            self.counts.sectors_damaged += 1;
+        } else {
+            self.violation(format!("sector {sector} cannot be read"));
         }
     }
 
@@ -224,6 +277,38 @@ mod tests {
         assert!(!violations("w 1 8 1, a 1, f 0, F 0, z 8 1", &[]).is_empty());
         assert_eq!(violations("w 1 8 1, a 1, f 0, z 8 1", &[]), [] as [&str; 0], "a flush that did not end");
         assert!(!violations("w 1 8 1, d 1, z 8 1", &[]).is_empty(), "asked to be on the medium");
+    }
+
+    #[test]
+    fn damage_is_excused_where_the_model_says_and_nothing_was_flushed() {
+        let judged = |lines: &str, damaged: &[u64]| {
+            let mut oracle = Oracle::default();
+            oracle.damaged(damaged.iter().copied().collect());
+            for line in lines.split(", ") {
+                oracle.record(line).unwrap();
+            }
+            (oracle.violations.len(), oracle.counts.sectors_damaged)
+        };
+        let older = "w 1 8 1, a 1, f 0, F 0, w 2 8 1, a 2, f 0, F 0, w 3 8 1, a 3";
+        for found in ["e 8 1", "z 8 1", "r 8 1 1"] {
+            assert_eq!(judged(&format!("{older}, {found}"), &[8]), (0, 1), "{found}");
+            assert_eq!(judged(&format!("{older}, {found}"), &[9]).0, 1, "{found}: not hit");
+            assert_eq!(judged(&format!("{older}, f 0, F 0, {found}"), &[8]).0, 1, "{found}: flushed");
+        }
+        assert_eq!(judged(&format!("{older}, r 8 1 7"), &[8]).0, 1, "never written there");
+        assert_eq!(judged(&format!("{older}, r 8 1 3"), &[8]), (0, 0), "unharmed");
+        // What is lost stays so until it is written and flushed again.
+        let mut oracle = Oracle::default();
+        oracle.damaged([8].into());
+        for line in "w 1 8 1, a 1, e 8 1".split(", ") {
+            oracle.record(line).unwrap();
+        }
+        oracle.settle(&BTreeSet::new());
+        oracle.damaged(BTreeSet::new());
+        for line in "e 8 1, w 2 8 1, d 2, e 8 1".split(", ") {
+            oracle.record(line).unwrap();
+        }
+        assert_eq!((oracle.violations.len(), oracle.counts.sectors_damaged), (1, 2), "{:?}", oracle.violations);
     }
 
     #[test]
