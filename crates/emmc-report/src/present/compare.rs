@@ -72,7 +72,7 @@ fn table(rows: &[&Row], results: usize) -> Table {
 
 fn ratio(cell: &Compared) -> Cell {
     let Some(ratio) = cell.ratio else { return Cell::from("") };
-    let text = format!("{ratio:.2}");
+    let text = if ratio.abs() < 0.1 { format!("{ratio:.4}") } else { format!("{ratio:.2}") };
     match cell.certainty {
         Some(Certainty::Differs) if ratio >= 1.0 => Cell::new(format!("{text} +"), Tone::Notice),
         Some(Certainty::Differs) => Cell::new(format!("{text} -"), Tone::Notice),
