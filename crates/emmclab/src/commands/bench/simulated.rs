@@ -86,7 +86,7 @@ fn context(device: &Device, name: &str) -> Context {
     let clock_hz = controller.bus_clock_mhz.map_or(mode.clock_hz(), |mhz| (mhz * 1e6) as u64).min(mode.clock_hz());
     let edges = if mode.ddr() { 2.0 } else { 1.0 };
     context.bus = Some(BusFacts {
-        mode: format!("{mode:?}"),
+        mode: format!("{mode:?}").to_uppercase(),
         lines: mode.width() as u8,
         clock_hz,
         mb_per_s_max: clock_hz as f64 * f64::from(mode.width()) / 8.0 * edges / 1e6,
