@@ -265,11 +265,11 @@ fn modules_are_fast_while_fresh() {
 
 #[test]
 fn parts_of_the_board_vendor() {
-    // hdparm reads 79.5 MiB/s in requests of 128 KiB; dd writes 10.9 MB/s.
+    // hdparm reads 79.5 MiB/s in requests of 128 KiB; of the 268 MB that dd wrote in 24.7 s without a sync, 27 stayed in memory.
     compare(
         "colibri-imx6s-4g",
         DIRECT,
-        &[(SequentialRead, 128 * KIB, 1572.0, 0.1), (SequentialWrite, 512 * KIB, 48_100.0, 0.1)],
+        &[(SequentialRead, 128 * KIB, 1572.0, 0.1), (SequentialWrite, 512 * KIB, 53_600.0, 0.1)],
     );
     // dd writes 9.3 MB/s before the user area is enhanced.
     compare("colibri-t30-4g", DIRECT, &[(SequentialWrite, 512 * KIB, 56_400.0, 0.1)]);

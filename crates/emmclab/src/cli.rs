@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 #[cfg(feature = "bench")]
 pub(crate) use bench::{BenchArgs, EngineArg};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "bench")]
 pub(crate) use compare::{CompareArgs, ImportArgs};
-use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Size;
 #[cfg(feature = "serve")]
