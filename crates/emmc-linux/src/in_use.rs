@@ -39,7 +39,7 @@ pub fn occupied(path: &Path) -> std::io::Result<Occupied> {
         return Ok(device(&tree, &place, &path));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let uses = file_uses(&Tree::live(), &path);
+    let uses = file_uses(&Tree::live(), &path, None);
     Ok(Occupied { name, model: None, size_bytes: found.len(), uses, contents: contents_of_file(&path, found.len()) })
 }
 
@@ -76,6 +76,7 @@ fn device(tree: &Tree, folder: &Path, node: &Path) -> Occupied {
             uses.insert(0, format!("the root filesystem is on {}", own.name));
         }
     }
+    uses.extend(below(tree, disk));
     let size = |folder: &Path| crate::blocks::size(tree, folder).map_or(0, |bytes| bytes.0);
     let contents = contents_of_device(&own.name, node, &parts, size);
     Occupied { model: model(tree, disk), size_bytes: size(folder), name: own.name, uses, contents }
@@ -102,12 +103,30 @@ fn member_uses(tree: &Tree, member: &Member, mounted: &[Mount]) -> Vec<String> {
         uses.push(format!("{name} is held by {holder}{}", called.map_or(String::new(), |name| format!(" ({name})"))));
     }
     let node = Path::new("/dev").join(name);
-    uses.extend(file_uses(tree, &node));
+    uses.extend(file_uses(tree, &node, None));
     uses
 }
 
-/// Swap and loop devices, which name what they use by its path.
-fn file_uses(tree: &Tree, path: &Path) -> Vec<String> {
+/// What else uses the file or the device that a loop device lies on: writing to the one is writing under the other.
+fn below(tree: &Tree, disk: &Path) -> Vec<String> {
+    let Some(backing) = tree.attribute(&disk.join("loop"), "backing_file") else { return Vec::new() };
+    let (path, own) = (Path::new(&backing), disk.file_name().and_then(|name| name.to_str()));
+    let mut uses = file_uses(tree, path, own);
+    let Ok(found) = std::fs::metadata(path) else { return uses };
+    if found.file_type().is_block_device() {
+        let number = format!("{}:{}", rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+        if let Ok(folder) = tree.sys("dev/block").join(number).canonicalize() {
+            let own_use = own.map(|own| format!("is the file behind {own}"));
+            let others = device(tree, &folder, path).uses.into_iter();
+            uses.extend(others.filter(|text| !own_use.as_ref().is_some_and(|own| text.ends_with(own))));
+        }
+    }
+    uses.dedup();
+    uses
+}
+
+/// Swap and loop devices but `except`, which name what they use by its path.
+fn file_uses(tree: &Tree, path: &Path, except: Option<&str>) -> Vec<String> {
     let name = path.display();
     let mut uses = Vec::new();
     let swaps = tree.read(&tree.proc("swaps")).unwrap_or_default();
@@ -116,6 +135,9 @@ fn file_uses(tree: &Tree, path: &Path) -> Vec<String> {
         uses.push(format!("{name} is in use as swap"));
     }
     for disk in tree.names(&tree.sys("block")).unwrap_or_default() {
+        if except == Some(disk.as_str()) {
+            continue;
+        }
         let backing = tree.attribute(&tree.block(&disk).join("loop"), "backing_file");
         if backing.is_some_and(|backing| is_same(Path::new(&backing), path)) {
             uses.push(format!("{name} is the file behind {disk}"));

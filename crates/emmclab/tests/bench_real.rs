@@ -24,6 +24,10 @@ fn a_file_is_written_only_if_that_was_asked_for() {
     let refused = emmclab(["bench", &file, "--rows", "64", "--size", "2MiB", "--json"]).exits(4);
     assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
 
+    let other = ["bench", &file, "--rows", "64", "--size", "2MiB", "--destroy", "--yes-i-mean", "another"];
+    assert!(emmclab(other).exits(4).stderr.contains("its name is file"));
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+
     let read = emmclab(["bench", &file, "--rows", "64", "--size", "4MiB", "--read-only", "--json"]);
     assert!(read.code < 2, "{}", read.stderr);
     assert_eq!((&read.json()["written_bytes"], &read.json()["read_bytes"]), (&0.into(), &(3 * (4u64 << 20)).into()));
@@ -200,6 +204,25 @@ fn a_device_must_be_named_and_nobody_may_use_it() {
     } else {
         skip("no mkfs.ext4");
     }
+}
+
+#[test]
+fn what_lies_below_a_loop_device_must_be_free_too() {
+    let folder = scratch("below");
+    let file = save(&folder, "file", content(4 << 20));
+    let attach =
+        || Command::new("losetup").args(["-f", "--show", &file]).output().ok().filter(|out| out.status.success());
+    let (Some(one), Some(other)) = (attach(), attach()) else {
+        return skip("loop devices need root and losetup");
+    };
+    let [one, other] = [one, other].map(|out| String::from_utf8(out.stdout).unwrap().trim().to_owned());
+    let name = one.trim_start_matches("/dev/");
+    let refused = emmclab(["bench", &one, "--rows", "64", "--size", "2MiB", "--destroy", "--yes-i-mean", name]);
+    for device in [&one, &other] {
+        assert!(succeeds("losetup", &["-d", device]));
+    }
+    assert_eq!(refused.code, 4, "{}", refused.stderr);
+    assert!(refused.stderr.contains("is the file behind"), "{}", refused.stderr);
 }
 
 #[test]

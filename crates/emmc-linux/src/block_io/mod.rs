@@ -26,7 +26,7 @@ use emmc_units::{Instant, Nanos};
 use calls::{Calls, Files};
 use clock::Clock;
 use crew::Crew;
-pub use open::{EngineChoice, OpenError, Opening, open};
+pub use open::{EngineChoice, OpenError, Opening, open, reserve};
 use outcome::Answer;
 pub use restore::Saved;
 use uring::Uring;

@@ -113,6 +113,22 @@ pub fn open(path: &Path, name: &str, opening: &Opening) -> Result<BlockIo, OpenE
     Ok(BlockIo { shape, files, clock: Clock::default(), engine, calls, done: Default::default(), stop, is_direct })
 }
 
+/// Keeps a file to whoever holds what this answers, among those who ask likewise (`flock`): two that save and put back the same
+/// file would each put back what the other one wrote.
+///
+/// Errors: somebody else has it; what the kernel says.
+pub fn reserve(path: &Path, name: &str) -> Result<File, OpenError> {
+    let failed = |reason: String| TargetError::Failed { name: name.into(), reason };
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse { name: name.into() }),
+        // A filesystem without locks has nobody else who asks for them.
+        Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(file),
+        Err(error) => Err(failed(error.to_string()).into()),
+    }
+}
+
 fn engine(file: &File, opening: &Opening) -> io::Result<(Engine, &'static str)> {
     let plain = || (Engine::Pread { waiting: Vec::new(), crew: None }, "pread");
     if opening.engine == EngineChoice::Pread {

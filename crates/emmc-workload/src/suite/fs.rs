@@ -88,6 +88,10 @@ impl Suite for Fs {
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        if options.read_only {
+            let what = "it writes: nothing can be told without".into();
+            return Err(BenchError::Misfit { suite: NAME, what });
+        }
         mount_options(options)?;
         super::on_disk::cost(
             NAME,

@@ -62,6 +62,10 @@ impl Suite for Install {
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        if options.read_only {
+            let what = "it writes: nothing can be told without".into();
+            return Err(BenchError::Misfit { suite: NAME, what });
+        }
         super::on_disk::cost(NAME, shape, options, DISK_BYTES, 3 << 29)
     }
 

@@ -76,10 +76,11 @@ pub(crate) fn speed_of_virtual(name: &str, profile: &str) -> anyhow::Result<Benc
     Ok(result)
 }
 
-/// From here on Ctrl-C and SIGTERM set `stop` instead of ending the process: what was measured until then is told, and
+/// From here on Ctrl-C, SIGTERM and a terminal that goes away set `stop` instead of ending the process: what was measured until then is told, and
 /// what was saved is put back.
 fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(stop)).context("signals")?;
     }
     Ok(())
@@ -97,6 +98,9 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         seed: args.seed,
         replay: replay(args)?,
     };
+    if options.queue_depth == Some(0) {
+        bail!("--queue-depth: expected at least 1");
+    }
     if options.size_bytes == Some(0) {
         bail!("--size: expected more than nothing");
     }

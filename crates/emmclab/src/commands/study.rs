@@ -1,7 +1,7 @@
 //! `study`: everything about one card, in one report.
 
 #[cfg(feature = "bench")]
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use emmc_analysis::finding::Severity;
 use emmc_analysis::study::{Study, StudyOptions, study};
 use emmc_port::CardData;
@@ -74,7 +74,17 @@ fn speed(args: &StudyArgs) -> anyhow::Result<Option<BenchResult>> {
         let name = path.display();
         let text = std::fs::read(path).with_context(|| format!("{name}: cannot read"))?;
         let result = serde_json::from_slice(&text);
-        return Ok(Some(result.with_context(|| format!("{name}: expected what bench --json printed"))?));
+        let result: BenchResult = result.with_context(|| format!("{name}: expected what bench --json printed"))?;
+        let suite = &result.outcome.suite;
+        ensure!(suite == "speed", "{name}: a result of suite {suite}; expected one of bench --suite speed");
+        let is_speed = |value: f64| (0.0..1e6).contains(&value);
+        let sound = |found: &emmc_workload::Measurement| is_speed(found.mb_per_s) && (0.0..1e9).contains(&found.iops);
+        let wrong = result.outcome.measurements.iter().find(|found| !sound(found));
+        if let Some(found) = wrong {
+            let (mb_per_s, iops) = (found.mb_per_s, found.iops);
+            bail!("{name}: {} {}: {mb_per_s} MB/s, {iops} IOPS; expected speeds of a card", found.row, found.column);
+        }
+        return Ok(Some(result));
     }
     #[cfg(feature = "sim")]
     {

@@ -79,11 +79,11 @@ impl Intent<'_> {
             let what = "its content would be lost: --destroy lets it be, --read-only measures reads alone";
             return Err(Refused(format!("{path}: {told}{what}")));
         }
+        let name = &self.occupied.name;
         // A file was named on the command line; a device's name is easily mistaken for another's.
-        if !self.is_device {
+        if !self.is_device && args.yes_i_mean.is_none() {
             return Ok(());
         }
-        let name = &self.occupied.name;
         let answer = match &args.yes_i_mean {
             Some(answer) => answer.clone(),
             None if std::io::stdin().is_terminal() => typed(name),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
-use emmc_linux::block_io::{BlockIo, EngineChoice, OpenError, Opening, Saved, open};
+use emmc_linux::block_io::{BlockIo, EngineChoice, OpenError, Opening, Saved, open, reserve};
 use emmc_linux::in_use::occupied;
 use emmc_port::{BlockOp, BlockTarget, TargetKind};
 use emmc_units::Bytes;
@@ -42,6 +42,8 @@ pub(super) fn bench(
     let mut context = bench_context::context(&place.path, seen.is_direct()).with_context(|| name.to_owned())?;
     let writes = cost.written_bytes > 0 || cost.to_bytes > cost.from_bytes;
     let mut target = seen;
+    // Until what was saved is put back.
+    let mut _reserved = None;
     if writes || place.is_made {
         if !place.is_made {
             let is_device = target.shape().kind == TargetKind::Device;
@@ -50,6 +52,7 @@ pub(super) fn bench(
             Intent { suite, cost, occupied, context, path, is_device, is_quiet }.ask(args)?;
         }
         drop(target);
+        _reserved = reserved(&place.path, name)?;
         target = opened(&place.path, name, &opening(args, suite, true, &stop))?;
         let told = std::mem::replace(&mut cost, suite.cost(target.shape(), &options)?);
         let is_more = cost.from_bytes < told.from_bytes || cost.to_bytes > told.to_bytes;
@@ -108,6 +111,18 @@ fn looked_at(
 fn opened(path: &Path, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
     match open(path, name, opening) {
         Ok(target) => Ok(target),
+        Err(error @ OpenError::InUse { .. }) => Err(Refused(error.to_string()).into()),
+        Err(OpenError::Target(error)) => Err(error.into()),
+    }
+}
+
+/// A file that is to be written, to this bench alone; a device is opened exclusively.
+fn reserved(path: &Path, name: &str) -> anyhow::Result<Option<std::fs::File>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    match reserve(path, name) {
+        Ok(file) => Ok(Some(file)),
         Err(error @ OpenError::InUse { .. }) => Err(Refused(error.to_string()).into()),
         Err(OpenError::Target(error)) => Err(error.into()),
     }
