@@ -107,10 +107,10 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<SavedResult, ImportError> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
     if let Some(value) = own::value(text) {
-        return own::read(name, value);
+        return sound(own::read(name, value)?);
     }
     if text.contains("\"fio version\"") {
-        return fio::read(name, text);
+        return sound(fio::read(name, text)?);
     }
     let lines = Text { name, lines: text.lines().collect() };
     let mut found: Vec<(usize, Outcome)> = Vec::new();
@@ -125,7 +125,23 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<SavedResult, ImportError> {
     let mut result = SavedResult { name: name.into(), ..SavedResult::default() };
     result.target = hdparm::device(&lines);
     result.outcomes = found.into_iter().map(|(_, outcome)| outcome).collect();
-    Ok(result)
+    sound(result)
+}
+
+/// Speeds that a card may have.
+///
+/// Errors: one that is negative, or beyond anything: 10^12 bytes a second, 10^12 requests.
+fn sound(result: SavedResult) -> Result<SavedResult, ImportError> {
+    let is_sound = |value: f64, most: f64| (0.0..most).contains(&value);
+    let mut cells = result.outcomes.iter().flat_map(|outcome| &outcome.measurements);
+    match cells.find(|cell| !is_sound(cell.mb_per_s, 1e6) || !is_sound(cell.iops, 1e12)) {
+        None => Ok(result),
+        Some(cell) => Err(ImportError::Unknown {
+            reason: format!("{} {}: {} MB/s, {} requests/s", cell.row, cell.column, cell.mb_per_s, cell.iops),
+            name: result.name,
+            expected: "speeds that a card may have".into(),
+        }),
+    }
 }
 
 /// The outcome of a tool of which the file tells no more than figures.

@@ -20,7 +20,7 @@ pub(crate) enum EngineArg {
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// A block device, a file, a folder (a file is made in it and removed), or a virtual card: sim:PROFILE[@PERCENT], sim:FOLDER
+    /// A block device, a file, a folder (a file is made in it and removed), or a virtual card: sim:PROFILE, sim:PROFILE@PERCENT, sim:FOLDER
     #[arg(required_unless_present = "list")]
     pub(crate) target: Option<String>,
     /// The suite; --list tells them
