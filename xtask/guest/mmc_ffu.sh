@@ -14,10 +14,15 @@ head -c 2048 /dev/urandom >/tmp/body
     cat /tmp/body
 } >/tmp/image
 expect 'bytes of the image' "$(wc -c </tmp/image)" 2560
+# The body's last byte is made another one, whichever it was.
 {
     head -c 2559 /tmp/image
-    printf x
+    case $(tail -c 1 /tmp/image | xxd -p) in
+    78) printf y ;;
+    *) printf x ;;
+    esac
 } >/tmp/bad
+cmp -s /tmp/bad /tmp/image && fail 'the image with a fault is the image'
 
 expect fwrev "$(attribute fwrev | xxd -r -p)" EMMCLAB1
 mmc ffu /tmp/bad $card && fail 'an image with a fault is not refused'
