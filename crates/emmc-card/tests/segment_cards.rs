@@ -3,6 +3,8 @@
 //! The same programs are run against the virtual parts, through the whole data path, each write waiting for the one
 //! before. `cargo test -p emmc-card --test segment_cards -- --nocapture` prints every cell with its error.
 
+#[path = "segment_cards/at_once.rs"]
+mod at_once;
 #[path = "segment_cards/flashbench.rs"]
 mod flashbench;
 #[path = "segment_cards/host.rs"]

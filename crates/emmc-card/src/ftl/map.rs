@@ -116,6 +116,41 @@ impl Map {
         old
     }
 
+    /// Where consecutive logical units lie.
+    #[inline]
+    pub fn places(&self, units: Range<u32>) -> &[u32] {
+        &self.l2p[units.start as usize..units.end as usize]
+    }
+
+    /// Moves logical units from where they lie, `from`, to consecutive physical ones of one block: what [`Map::set`] does
+    /// for each, at the price of one for each run.
+    pub fn move_run(&mut self, units: &[u32], from: &[u32], first_physical: u32) {
+        debug_assert!(units.iter().zip(from).all(|(&unit, &from)| self.lookup(unit) == from), "units lie elsewhere");
+        let mut rest = from;
+        while let Some(&start) = rest.first() {
+            let (block, index) = self.place_of(start);
+            let room = (self.units_per_block - index) as usize;
+            let run = (start..).zip(rest).take(room).take_while(|(expected, found)| expected == *found).count();
+            self.change_bits(block, index as usize..index as usize + run, |word, mask| *word &= !mask);
+            self.counts[(block - self.first_block) as usize] -= run as u32;
+            rest = &rest[run..];
+        }
+        self.place_run(units, first_physical);
+    }
+
+    /// Changes the valid bits of some units of a block, word by word.
+    #[inline]
+    fn change_bits(&mut self, block: u32, units: Range<usize>, change: impl Fn(&mut u64, u64)) {
+        let base = (block - self.first_block) as usize * self.words_per_block as usize;
+        let mut from = units.start;
+        while from < units.end {
+            let until = units.end.min((from | 63) + 1);
+            let mask = (u64::MAX >> (64 - (until - from))) << (from & 63);
+            change(&mut self.valid[base + from / 64], mask);
+            from = until;
+        }
+    }
+
     /// Moves logical units to consecutive physical ones of one block, after [`Map::empty_block`] has cleared where they were.
     #[inline]
     pub fn place_run(&mut self, units: &[u32], first_physical: u32) {
@@ -124,15 +159,10 @@ impl Map {
         }
         let (block, index) = self.place_of(first_physical);
         let slot = (block - self.first_block) as usize;
-        let base = slot * self.words_per_block as usize;
-        let (mut from, end) = (index as usize, index as usize + units.len());
-        while from < end {
-            let until = end.min((from | 63) + 1);
-            let mask = (u64::MAX >> (64 - (until - from))) << (from & 63);
-            debug_assert!(self.valid[base + from / 64] & mask == 0, "physical units are already in use");
-            self.valid[base + from / 64] |= mask;
-            from = until;
-        }
+        self.change_bits(block, index as usize..index as usize + units.len(), |word, mask| {
+            debug_assert!(*word & mask == 0, "physical units are already in use");
+            *word |= mask;
+        });
         self.counts[slot] += units.len() as u32;
     }
 

@@ -8,6 +8,7 @@
 
 mod cell;
 mod changes;
+mod copy;
 mod failures;
 mod geometry;
 mod image;
@@ -26,6 +27,7 @@ mod timing;
 use emmc_units::Instant;
 
 pub use cell::CellMode;
+pub(crate) use copy::PageCopy;
 pub use geometry::Geometry;
 pub(crate) use image::{BytesAre, NandImage};
 pub use payload::Payload;

@@ -4,6 +4,7 @@ use emmc_units::Instant;
 
 use super::journal::{BlockImage, Entry, What};
 use super::kept::PageState;
+use super::timing::Clockwork;
 use super::{Block, BlockHealth, CellMode, NO_UNIT, Nand, NandError};
 
 /// Of what happens to no block as a whole.

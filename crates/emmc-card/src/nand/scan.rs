@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emmc_units::Instant;
 
 use super::kept::{PageState, SESSION_SHIFT};
+use super::timing::Clockwork;
 use super::{BlockHealth, Nand, NandError};
 
 /// Bytes of spare area that a scan fetches from a page.

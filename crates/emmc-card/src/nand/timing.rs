@@ -1,5 +1,7 @@
 //! When operations end: dies and channels as resources, each busy until an instant.
 
+mod lane;
+
 use emmc_units::{Instant, Nanos};
 
 use super::{CellMode, Geometry};
@@ -52,6 +54,34 @@ struct PagePlace {
     row: u32,
     /// Which of the program times is its own, as built and with one bit a cell.
     turn: [u32; 2],
+}
+
+/// `time` with its spread.
+#[inline(always)]
+fn stray(rng: &mut Rng, time: Nanos, spread: u64) -> Nanos {
+    if spread == 0 {
+        return time;
+    }
+    let draw = rng.next_u64() >> 48;
+    // Evenly between -spread and +spread: 2 x draw - 65536 is symmetric.
+    let least = time.0 - ((time.0 * spread) >> 16);
+    Nanos(least + (((time.0 >> 8) * spread * draw) >> 23))
+}
+
+/// What tells when reads and programs end.
+pub(super) trait Clockwork {
+    /// When a read of `bytes` from a page is in the controller's memory.
+    fn read(&mut self, geometry: &Geometry, mode: CellMode, page: u32, bytes: u32, now: Instant) -> Instant;
+
+    /// When a page's cells begin to change, and when it is programmed.
+    fn program(
+        &mut self,
+        geometry: &Geometry,
+        mode: CellMode,
+        block: u32,
+        page: u32,
+        now: Instant,
+    ) -> (Instant, Instant);
 }
 
 /// The clockwork of the flash.
@@ -125,28 +155,42 @@ impl Timing {
         if mode == native { &self.native } else { &self.slc }
     }
 
-    /// `time` with its spread.
-    #[inline]
-    fn stray(&mut self, time: Nanos, spread: u64) -> Nanos {
-        if spread == 0 {
-            return time;
+    /// When a block begins to be erased, all its lanes at once, and when it is.
+    pub(super) fn erase(&mut self, geometry: &Geometry, mode: CellMode, now: Instant) -> (Instant, Instant) {
+        let (time, spread) = {
+            let times = self.times(mode, geometry.native);
+            (times.erase, times.spread)
+        };
+        let time = stray(&mut self.rng, time, spread);
+        let start = self.dies.iter().map(|die| die.busy_until).fold(now, Instant::max);
+        for die in &mut self.dies {
+            *die = Die { busy_until: start + time, joinable: None };
         }
-        let draw = self.rng.next_u64() >> 48;
-        // Evenly between -spread and +spread: 2 x draw - 65536 is symmetric.
-        let least = time.0 - ((time.0 * spread) >> 16);
-        Nanos(least + (((time.0 >> 8) * spread * draw) >> 23))
+        (start, start + time)
     }
 
-    /// When a read of `bytes` from a page is in the controller's memory.
+    /// When nothing is under way any more.
+    pub(super) fn quiet_at(&self) -> Instant {
+        self.dies.iter().map(|die| die.busy_until).max().unwrap_or_default()
+    }
+
+    /// Everything that was under way is gone: power went at `now`.
+    pub(super) fn stop(&mut self, now: Instant) {
+        self.dies.fill(Die { busy_until: now, joinable: None });
+        self.channels.fill(now);
+    }
+}
+
+impl Clockwork for Timing {
     #[inline]
-    pub(super) fn read(&mut self, geometry: &Geometry, mode: CellMode, page: u32, bytes: u32, now: Instant) -> Instant {
+    fn read(&mut self, geometry: &Geometry, mode: CellMode, page: u32, bytes: u32, now: Instant) -> Instant {
         let PagePlace { die, channel, .. } = self.place(page);
         let (die, channel) = (die as usize, channel as usize);
         let (time, spread) = {
             let times = self.times(mode, geometry.native);
             (times.read, times.spread)
         };
-        let sensed = now.max(self.dies[die].busy_until) + self.stray(time, spread);
+        let sensed = now.max(self.dies[die].busy_until) + stray(&mut self.rng, time, spread);
         let transfer = Nanos((u64::from(bytes) * self.byte_transfer) >> 16);
         let done = sensed.max(self.channels[channel]) + transfer;
         self.channels[channel] = done;
@@ -154,9 +198,8 @@ impl Timing {
         done
     }
 
-    /// When a page's cells begin to change, and when it is programmed.
     #[inline]
-    pub(super) fn program(
+    fn program(
         &mut self,
         geometry: &Geometry,
         mode: CellMode,
@@ -181,36 +224,11 @@ impl Timing {
             let times = self.times(mode, geometry.native);
             (times.program[turn[usize::from(mode != geometry.native)] as usize], times.spread)
         };
-        let time = self.stray(time, spread);
+        let time = stray(&mut self.rng, time, spread);
         let start = sent.max(die.busy_until);
         let done = start + time;
         let joinable = self.multi_plane.then_some(Joinable { block, row, issued: now, earliest: die.busy_until, time });
         self.dies[index] = Die { busy_until: done, joinable };
         (start, done)
-    }
-
-    /// When a block begins to be erased, all its lanes at once, and when it is.
-    pub(super) fn erase(&mut self, geometry: &Geometry, mode: CellMode, now: Instant) -> (Instant, Instant) {
-        let (time, spread) = {
-            let times = self.times(mode, geometry.native);
-            (times.erase, times.spread)
-        };
-        let time = self.stray(time, spread);
-        let start = self.dies.iter().map(|die| die.busy_until).fold(now, Instant::max);
-        for die in &mut self.dies {
-            *die = Die { busy_until: start + time, joinable: None };
-        }
-        (start, start + time)
-    }
-
-    /// When nothing is under way any more.
-    pub(super) fn quiet_at(&self) -> Instant {
-        self.dies.iter().map(|die| die.busy_until).max().unwrap_or_default()
-    }
-
-    /// Everything that was under way is gone: power went at `now`.
-    pub(super) fn stop(&mut self, now: Instant) {
-        self.dies.fill(Die { busy_until: now, joinable: None });
-        self.channels.fill(now);
     }
 }

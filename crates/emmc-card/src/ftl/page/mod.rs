@@ -312,7 +312,9 @@ impl Ftl for PageFtl {
     }
 
     fn valid_in(&self, block: u32) -> Option<u32> {
-        self.spec.blocks.contains(&block).then(|| self.map.valid_in(block))
+        // Behind the region's own: those of the mapping pages.
+        let apart = &self.owned[self.spec.blocks.len()..];
+        (!apart.contains(&block)).then(|| self.map.valid_in(block))
     }
 
     fn stats(&self) -> &FtlStats {

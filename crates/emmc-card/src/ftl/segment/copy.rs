@@ -4,7 +4,7 @@ use emmc_units::Instant;
 
 use super::SegmentFtl;
 use crate::ftl::FtlError;
-use crate::nand::{NO_UNIT, Nand, NandError};
+use crate::nand::{NO_UNIT, Nand, NandError, PageCopy};
 
 /// What became of a copy.
 pub(super) enum Copied {
@@ -58,6 +58,9 @@ impl SegmentFtl {
         mut now: Instant,
     ) -> Result<Copied, FtlError> {
         let geometry = *nand.geometry();
+        if nand.takes_copies(block, (units.len() as u32).div_ceil(geometry.units_per_page)) {
+            return Ok(Copied::Whole(self.copy_at_once(nand, block, units, now)));
+        }
         let mut done = now;
         let mut rest = units;
         while !rest.is_empty() {
@@ -79,6 +82,25 @@ impl SegmentFtl {
             now = ready;
         }
         Ok(Copied::Whole(done))
+    }
+
+    /// What [`SegmentFtl::copy`] does where nothing can come between the pages: the same reads and programs at the same
+    /// times, and the map changed once.
+    fn copy_at_once(&mut self, nand: &mut Nand, block: u32, units: &[u32], now: Instant) -> Instant {
+        let geometry = *nand.geometry();
+        let mut from = std::mem::take(&mut self.sources);
+        from.clear();
+        from.extend(units.iter().map(|&unit| self.map.lookup(unit)));
+        let fronts = self.open.iter().map(|open| &open.log).chain(&self.shared);
+        let in_memory: Vec<_> = fronts.filter(|front| front.is_waiting()).map(|front| front.slots(nand)).collect();
+        let first = geometry.first_unit(block, nand.block(block).next_page);
+        let copy = PageCopy { block, units, from: &from, in_memory: &in_memory };
+        let (pages, done) = nand.copy_pages(&copy, now);
+        self.map.move_run(units, &from, first);
+        self.sources = from;
+        self.stats.copied_units += units.len() as u64;
+        self.stats.padding_units += u64::from(pages * geometry.units_per_page) - units.len() as u64;
+        done
     }
 
     /// Copies a page's worth of units; the map changes only when they are in flash.

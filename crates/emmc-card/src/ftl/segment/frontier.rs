@@ -60,6 +60,12 @@ impl Frontier {
         (index < self.waiting.len()).then_some(index)
     }
 
+    /// The physical units that wait here.
+    pub(super) fn slots(&self, nand: &Nand) -> std::ops::Range<u32> {
+        let first = nand.geometry().first_unit(self.block, self.page);
+        first..first + self.waiting.len() as u32
+    }
+
     /// Whether a physical unit is one that waits here.
     pub(super) fn holds(&self, nand: &Nand, slot: u32) -> bool {
         self.index_of(nand, slot).is_some()

@@ -98,6 +98,8 @@ pub struct SegmentFtl {
     /// While recovering: units whose newest copy may stop reading, its order number, and the block of the copy before.
     doubted: BTreeMap<u32, (u64, u32)>,
     stats: FtlStats,
+    /// Memory for where the units of a copy lie, used again and again.
+    sources: Vec<u32>,
 }
 
 fn empty_map(spec: &RegionSpec, nand: &Nand) -> Map {
@@ -149,6 +151,7 @@ impl SegmentFtl {
             careful: false,
             doubted: BTreeMap::new(),
             stats: FtlStats::default(),
+            sources: Vec::new(),
             spec: spec.clone(),
         }
     }
@@ -170,17 +173,21 @@ impl SegmentFtl {
 
     /// Valid units of an AU between two offsets that do not lie in `block`.
     fn valid_outside(&self, nand: &Nand, au: u32, from: u32, to: u32, block: u32) -> Vec<u32> {
-        let geometry = nand.geometry();
-        let elsewhere = |unit: &u32| {
-            let slot = self.map.lookup(*unit);
-            slot != NO_UNIT && geometry.block_of(slot) != block
-        };
-        self.range(au, from, to).filter(elsewhere).collect()
+        let (size, first) = (nand.geometry().units_per_block(), nand.geometry().first_unit(block, 0));
+        self.units_at(self.range(au, from, to), |slot| slot != NO_UNIT && slot.wrapping_sub(first) >= size)
     }
 
     /// All valid units of an AU.
     fn valid_units(&self, au: u32) -> Vec<u32> {
-        self.range(au, 0, self.per_block).filter(|&unit| self.map.lookup(unit) != NO_UNIT).collect()
+        self.units_at(self.range(au, 0, self.per_block), |slot| slot != NO_UNIT)
+    }
+
+    /// Those of consecutive units whose places are such.
+    fn units_at(&self, units: std::ops::Range<u32>, is_such: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut found = Vec::with_capacity(units.len());
+        let places = self.map.places(units.clone());
+        found.extend(units.zip(places).filter(|&(_, &slot)| is_such(slot)).map(|(unit, _)| unit));
+        found
     }
 
     /// Whether a physical unit shares a word line with a page that is still to be programmed.

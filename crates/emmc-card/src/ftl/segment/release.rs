@@ -15,8 +15,11 @@ impl SegmentFtl {
         let mut programmed = false;
         loop {
             // Blocks that nothing needs first; then, while recovering, those behind the oldest doubt.
-            let free = self.pool.iter().filter(|&block| !self.backs_waiting(nand, block));
-            let wanted = free.min_by_key(|&block| self.doubt(block));
+            let wanted = {
+                let mut free = self.pool.iter().filter(|&block| !self.backs_waiting(nand, block));
+                let any_doubt = !self.doubted.is_empty();
+                if any_doubt { free.min_by_key(|&block| self.doubt(block)) } else { free.next() }
+            };
             let Some(wanted) = wanted else {
                 if programmed || self.pool.free() == 0 {
                     return Err(FtlError::WornOut);
@@ -74,9 +77,10 @@ impl SegmentFtl {
 
     /// Whether a free block may have the only programmed copy of a unit whose newer one waits in memory.
     pub(super) fn backs_waiting(&self, nand: &Nand, block: u32) -> bool {
-        let any = self.open.iter().map(|open| &open.log).chain(&self.shared).any(|front| front.is_waiting());
-        let waits = |&unit: &u32| unit != NO_UNIT && self.waiting(nand, self.map.lookup(unit)).is_some();
-        any && nand.spare(block).iter().any(waits)
+        // Most free blocks are erased, and few units wait: those are looked for, rather than what the block holds.
+        let held = nand.spare(block);
+        let mut waiting = self.open.iter().map(|open| &open.log).chain(&self.shared).filter(|front| front.is_waiting());
+        !held.is_empty() && waiting.any(|front| front.current(nand, &self.map).any(|(unit, _)| held.contains(&unit)))
     }
 
     /// The newest of the doubtful pages behind which a free block has the copy that would count.

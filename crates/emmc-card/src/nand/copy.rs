@@ -1,0 +1,154 @@
+//! Copies of many pages in one go, where nothing can come between them.
+//!
+//! A translation layer that merges whole blocks spends nearly all its time here. Reads and programs are issued one by one, with
+//! the same times and chance as one by one through [`Nand::read`] and [`Nand::program`]; only the bookkeeping is done once.
+//! Where power may go or a program fails at a step of the copy, or order numbers are kept, this is not for it.
+
+use std::ops::Range;
+
+use emmc_units::Instant;
+
+use super::timing::Clockwork;
+use super::{Block, BlockHealth, CellMode, Geometry, NO_UNIT, Nand};
+
+/// A copy to the next pages of a block.
+pub(crate) struct PageCopy<'a> {
+    pub(crate) block: u32,
+    /// The units that are copied.
+    pub(crate) units: &'a [u32],
+    /// Where each of them lies.
+    pub(crate) from: &'a [u32],
+    /// Physical units that need not be read.
+    pub(crate) in_memory: &'a [Range<u32>],
+}
+
+impl Nand {
+    /// Whether [`Nand::copy_pages`] may bring so many pages to a block: nothing out of the ordinary happens at any of their
+    /// steps, and nothing but the logical units is kept of them.
+    pub(crate) fn takes_copies(&self, block: u32, pages: u32) -> bool {
+        let state = &self.blocks[block as usize];
+        let is_plain = self.kept.is_none() && !self.wary && self.steps + u64::from(pages) < self.alarm;
+        let fits = state.health == BlockHealth::Good && state.next_page + pages <= self.timing.pages_in(state.mode);
+        is_plain && fits && self.power.is_on()
+    }
+
+    /// Reads units and programs them into the next pages of a block, row by row of the lanes: a row is programmed when all of
+    /// it is in memory, and the next one read from then on. Answers how many pages these were, and when all are programmed.
+    ///
+    /// Shape: as many places as units. Only where [`Nand::takes_copies`] says so.
+    pub(crate) fn copy_pages(&mut self, copy: &PageCopy<'_>, now: Instant) -> (u32, Instant) {
+        let (geometry, state) = (self.geometry, self.blocks[copy.block as usize]);
+        let source = Source { mode: state.mode, first_unit: 0, units: 0, page_at: 0, page: 0 };
+        let mut issue = Issue { geometry, blocks: &self.blocks, copy, mode: state.mode, reads: 0, source };
+        let (end, done) = match self.timing.lane(&geometry) {
+            Some(mut lane) => {
+                let ended = issue.rows(&mut lane, state.next_page, now);
+                let stands = lane.end();
+                self.timing.take_over(stands);
+                ended
+            }
+            None => issue.rows(&mut self.timing, state.next_page, now),
+        };
+        self.counters.page_reads += issue.reads;
+        let (pages, first) = (end - state.next_page, geometry.first_unit(copy.block, state.next_page) as usize);
+        let places = &mut self.spare[first..first + (pages * geometry.units_per_page) as usize];
+        let (held, padding) = places.split_at_mut(copy.units.len());
+        held.copy_from_slice(copy.units);
+        padding.fill(NO_UNIT);
+        self.blocks[copy.block as usize].next_page = end;
+        self.counters.page_programs += u64::from(pages);
+        self.counters.unit_programs += u64::from(pages * geometry.units_per_page);
+        self.steps += u64::from(pages);
+        (pages, done)
+    }
+}
+
+/// A copy under way.
+struct Issue<'a> {
+    geometry: Geometry,
+    blocks: &'a [Block],
+    copy: &'a PageCopy<'a>,
+    /// Of the block that is written.
+    mode: CellMode,
+    reads: u64,
+    source: Source,
+}
+
+/// Where the last read was: what comes next lies mostly in the same block, so that nothing need be divided.
+struct Source {
+    mode: CellMode,
+    first_unit: u32,
+    /// 0 before the first read.
+    units: u32,
+    /// The first unit of the page, within the block, and the page.
+    page_at: u32,
+    page: u32,
+}
+
+impl Issue<'_> {
+    /// Answers the page behind the last one, and when all are programmed.
+    #[inline(always)]
+    fn rows<C: Clockwork>(&mut self, clock: &mut C, mut page: u32, now: Instant) -> (u32, Instant) {
+        let (per_page, lanes) = (self.geometry.units_per_page as usize, self.geometry.lanes());
+        let (mut ready, mut done) = (now, now);
+        let mut rest = self.copy.from;
+        let mut row_pages = lanes - page % lanes;
+        while !rest.is_empty() {
+            let (row, others) = rest.split_at(rest.len().min(row_pages as usize * per_page));
+            ready = self.fetch(clock, row, ready);
+            let mut programmed = 0;
+            while programmed < row.len() {
+                done = done.max(clock.program(&self.geometry, self.mode, self.copy.block, page, ready).1);
+                page += 1;
+                programmed += per_page;
+            }
+            row_pages = lanes;
+            rest = others;
+        }
+        (page, done)
+    }
+
+    /// Reads the pages of physical units, each once where they are neighbours; answers when all are in memory.
+    #[inline(always)]
+    fn fetch<C: Clockwork>(&mut self, clock: &mut C, slots: &[u32], now: Instant) -> Instant {
+        let per_page = self.geometry.units_per_page;
+        let (mut ready, mut rest) = (now, slots);
+        while let Some(&slot) = rest.first() {
+            self.source.go_to(slot, &self.geometry, self.blocks);
+            let start = self.source.first_unit + self.source.page_at;
+            let count = rest.iter().take_while(|&&other| other.wrapping_sub(start) < per_page).count();
+            if !self.copy.in_memory.iter().any(|waiting| waiting.contains(&slot)) {
+                let bytes = count as u32 * self.geometry.unit_bytes;
+                self.reads += 1;
+                ready = ready.max(clock.read(&self.geometry, self.source.mode, self.source.page, bytes, now));
+            }
+            rest = &rest[count..];
+        }
+        ready
+    }
+}
+
+impl Source {
+    #[inline(always)]
+    fn go_to(&mut self, slot: u32, geometry: &Geometry, blocks: &[Block]) {
+        let per_page = geometry.units_per_page;
+        if slot.wrapping_sub(self.first_unit) >= self.units {
+            let block = geometry.block_of(slot);
+            let first_unit = geometry.first_unit(block, 0);
+            let mode = blocks[block as usize].mode;
+            *self = Self { mode, first_unit, units: geometry.units_per_block(), page_at: 0, page: 0 };
+        }
+        let ahead = (slot - self.first_unit).wrapping_sub(self.page_at);
+        let pages = match ahead {
+            _ if ahead < per_page => 0,
+            _ if ahead < 2 * per_page => 1,
+            _ => {
+                self.page = (slot - self.first_unit) / per_page;
+                self.page_at = self.page * per_page;
+                0
+            }
+        };
+        self.page += pages;
+        self.page_at += pages * per_page;
+    }
+}

@@ -1,0 +1,69 @@
+//! The clockwork of flash with one lane, for as long as nothing else is done: the one die and its channel are at hand, and no
+//! program can join another.
+
+use emmc_units::{Instant, Nanos};
+
+use super::{Clockwork, Die, Timing, stray};
+use crate::nand::{CellMode, Geometry};
+use crate::sim::Rng;
+
+/// The lane.
+pub(in crate::nand) struct Lane<'a> {
+    timing: &'a Timing,
+    now: LaneNow,
+}
+
+/// How the lane has changed.
+pub(in crate::nand) struct LaneNow {
+    busy_until: Instant,
+    sent: Instant,
+    rng: Rng,
+}
+
+impl Timing {
+    /// The one lane; nothing where there are several.
+    pub(in crate::nand) fn lane(&self, geometry: &Geometry) -> Option<Lane<'_>> {
+        let ([die], [sent], 1) = (&self.dies[..], &self.channels[..], geometry.lanes()) else { return None };
+        let now = LaneNow { busy_until: die.busy_until, sent: *sent, rng: self.rng.clone() };
+        Some(Lane { timing: self, now })
+    }
+
+    /// Goes on from where the lane stands.
+    pub(in crate::nand) fn take_over(&mut self, lane: LaneNow) {
+        // Nothing joins a program to the only page of a row.
+        self.dies[0] = Die { busy_until: lane.busy_until, joinable: None };
+        self.channels[0] = lane.sent;
+        self.rng = lane.rng;
+    }
+}
+
+impl Lane<'_> {
+    /// Where it stands.
+    pub(in crate::nand) fn end(self) -> LaneNow {
+        self.now
+    }
+}
+
+impl Clockwork for Lane<'_> {
+    #[inline(always)]
+    fn read(&mut self, geometry: &Geometry, mode: CellMode, _: u32, bytes: u32, now: Instant) -> Instant {
+        let times = self.timing.times(mode, geometry.native);
+        let sensed = now.max(self.now.busy_until) + stray(&mut self.now.rng, times.read, times.spread);
+        let transfer = Nanos((u64::from(bytes) * self.timing.byte_transfer) >> 16);
+        self.now.sent = sensed.max(self.now.sent) + transfer;
+        self.now.busy_until = self.now.sent;
+        self.now.sent
+    }
+
+    #[inline(always)]
+    fn program(&mut self, geometry: &Geometry, mode: CellMode, _: u32, page: u32, now: Instant) -> (Instant, Instant) {
+        let times = self.timing.times(mode, geometry.native);
+        let turn = self.timing.place(page).turn[usize::from(mode != geometry.native)];
+        let free = if self.timing.cached_program { now } else { now.max(self.now.busy_until) };
+        self.now.sent = free.max(self.now.sent) + self.timing.page_transfer;
+        let time = stray(&mut self.now.rng, times.program[turn as usize], times.spread);
+        let start = self.now.sent.max(self.now.busy_until);
+        self.now.busy_until = start + time;
+        (start, start + time)
+    }
+}
