@@ -63,21 +63,21 @@ impl Meter {
     }
 }
 
-/// Everything that can be told of a target before the first request.
+/// Everything that can be told of a target before the first request; a file without a name lies in `folder`.
 ///
 /// Errors: it is not there.
-pub fn context(path: &Path, is_direct: bool) -> std::io::Result<Context> {
+pub fn context(path: &Path, folder: Option<&Path>, is_direct: bool) -> std::io::Result<Context> {
     let found = std::fs::metadata(path)?;
+    let place = folder.unwrap_or(path).canonicalize()?;
     let tree = Tree::live();
     let mut context = Context { host: Some(host(&tree)), ..Context::default() };
     let number = if found.file_type().is_block_device() {
         found.rdev()
     } else {
-        let path = path.canonicalize()?;
-        context.filesystem = filesystem(&tree, &path, &found, is_direct);
+        context.filesystem = filesystem(&tree, &place, &found, is_direct);
         found.dev()
     };
-    let Some(disk) = disk_folder(&tree, number, path) else {
+    let Some(disk) = disk_folder(&tree, number, &place) else {
         context.notes.push("which block device is below it is not known".into());
         return Ok(context);
     };
@@ -173,7 +173,7 @@ fn disk_folder(tree: &Tree, number: u64, path: &Path) -> Option<PathBuf> {
     // Some filesystems (btrfs, overlay) have numbers of their own; a mount may tell the device by name.
     let by_mount = || {
         let mounts = mounts::read(tree);
-        let source = &mounts::around(&mounts, &path.canonicalize().ok()?)?.source;
+        let source = &mounts::around(&mounts, path)?.source;
         tree.sys("class/block").join(source.strip_prefix("/dev/")?).canonicalize().ok()
     };
     let folder = by_number.or_else(by_mount)?;
@@ -206,7 +206,7 @@ fn disk_facts(tree: &Tree, disk: &Path) -> DiskFacts {
 fn filesystem(tree: &Tree, path: &Path, found: &Metadata, is_direct: bool) -> Option<FilesystemFacts> {
     let mounts = mounts::read(tree);
     let mount = mounts::around(&mounts, path)?;
-    let space = ioctl::space(Path::new(&mount.point)).ok();
+    let space = ioctl::space(&mount.path).ok();
     Some(FilesystemFacts {
         fstype: mount.fstype.clone(),
         mount: mount.point.clone(),
@@ -215,7 +215,7 @@ fn filesystem(tree: &Tree, path: &Path, found: &Metadata, is_direct: bool) -> Op
         available_bytes: space.map_or(0, |space| space.available.0),
         in_memory: IN_MEMORY.contains(&mount.fstype.as_str()),
         cached: !is_direct,
-        hole_bytes: found.len().saturating_sub(found.blocks() * 512),
+        hole_bytes: if found.is_file() { found.len().saturating_sub(found.blocks() * 512) } else { 0 },
     })
 }
 
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn this_machines_file_has_a_filesystem_and_a_host() {
-        let context = context(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"), true).unwrap();
+        let context = context(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"), None, true).unwrap();
         let filesystem = context.filesystem.unwrap();
         assert!(!filesystem.fstype.is_empty() && filesystem.size_bytes > 0 && !filesystem.cached, "{filesystem:?}");
         assert!(!context.host.unwrap().kernel.is_empty());

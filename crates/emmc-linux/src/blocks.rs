@@ -79,7 +79,7 @@ fn partitions(tree: &Tree, disk: &str, mounts: &[Mount], filesystems: &mut Vec<F
 /// How full a filesystem is can only be asked of the kernel that mounted it.
 fn filesystem(tree: &Tree, name: &str, number: Option<&str>, mounts: &[Mount]) -> Option<Filesystem> {
     let mount = mounts::of(mounts, name, number).filter(|_| tree.is_live())?;
-    let space = ioctl::space(Path::new(&mount.point)).ok()?;
+    let space = ioctl::space(&mount.path).ok()?;
     Some(Filesystem {
         device: mount.source.clone(),
         fstype: Some(mount.fstype.clone()),

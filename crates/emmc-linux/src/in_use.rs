@@ -4,6 +4,7 @@
 //! seen here; the kernel refuses those when the device is opened exclusively. Absent on purpose: the decision.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -109,8 +110,8 @@ fn member_uses(tree: &Tree, member: &Member, mounted: &[Mount]) -> Vec<String> {
 
 /// What else uses the file or the device that a loop device lies on: writing to the one is writing under the other.
 fn below(tree: &Tree, disk: &Path) -> Vec<String> {
-    let Some(backing) = tree.attribute(&disk.join("loop"), "backing_file") else { return Vec::new() };
-    let (path, own) = (Path::new(&backing), disk.file_name().and_then(|name| name.to_str()));
+    let Some(backing) = backing_file(tree, disk) else { return Vec::new() };
+    let (path, own) = (backing.as_path(), disk.file_name().and_then(|name| name.to_str()));
     let mut uses = file_uses(tree, path, own);
     let Ok(found) = std::fs::metadata(path) else { return uses };
     if found.file_type().is_block_device() {
@@ -125,21 +126,27 @@ fn below(tree: &Tree, disk: &Path) -> Vec<String> {
     uses
 }
 
+/// What a loop device lies on: a name as it is, with whatever is in it.
+fn backing_file(tree: &Tree, disk: &Path) -> Option<PathBuf> {
+    let mut name = tree.read_bytes(&disk.join("loop/backing_file")).ok()?;
+    name.truncate(name.strip_suffix(b"\n").unwrap_or(&name).len());
+    Some(std::ffi::OsString::from_vec(name).into())
+}
+
 /// Swap and loop devices but `except`, which name what they use by its path.
 fn file_uses(tree: &Tree, path: &Path, except: Option<&str>) -> Vec<String> {
     let name = path.display();
     let mut uses = Vec::new();
-    let swaps = tree.read(&tree.proc("swaps")).unwrap_or_default();
-    let first = |line: &str| line.split_whitespace().next().map(mounts::unescape);
-    if swaps.lines().skip(1).filter_map(first).any(|swap| is_same(Path::new(&swap), path)) {
+    let swaps = tree.read_bytes(&tree.proc("swaps")).unwrap_or_default();
+    let swaps = swaps.split(|byte| *byte == b'\n').skip(1).filter_map(|line| mounts::path_of_word(line, 0));
+    if swaps.into_iter().any(|swap| is_same(&swap, path)) {
         uses.push(format!("{name} is in use as swap"));
     }
     for disk in tree.names(&tree.sys("block")).unwrap_or_default() {
         if except == Some(disk.as_str()) {
             continue;
         }
-        let backing = tree.attribute(&tree.block(&disk).join("loop"), "backing_file");
-        if backing.is_some_and(|backing| is_same(Path::new(&backing), path)) {
+        if backing_file(tree, &tree.block(&disk)).is_some_and(|backing| is_same(&backing, path)) {
             uses.push(format!("{name} is the file behind {disk}"));
         }
     }

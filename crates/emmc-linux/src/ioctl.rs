@@ -182,6 +182,16 @@ pub(crate) fn processor_time() -> [std::time::Duration; 2] {
         .map(|time| std::time::Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000))
 }
 
+/// Begins to write a file's data back without waiting for it (`sync_file_range`).
+///
+/// Errors: the kernel's.
+#[cfg(feature = "bench")]
+pub(crate) fn start_write_back(file: &File) -> io::Result<()> {
+    // SAFETY: no memory is passed; the file is open until the call returns.
+    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Columns of the terminal behind standard output, if it is one.
 pub fn terminal_columns() -> Option<usize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };

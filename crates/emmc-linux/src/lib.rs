@@ -13,6 +13,8 @@ pub mod block_io;
 mod blocks;
 mod card_name;
 mod debugfs;
+#[cfg(feature = "bench")]
+pub mod file_tree;
 mod gather;
 #[cfg(feature = "bench")]
 pub mod in_use;

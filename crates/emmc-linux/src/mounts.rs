@@ -1,5 +1,9 @@
 //! Which filesystems are mounted from which block device.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
 use crate::tree::Tree;
 
 /// One mounted filesystem.
@@ -9,8 +13,10 @@ pub(crate) struct Mount {
     pub(crate) number: Option<String>,
     /// The device as the mount named it: `/dev/mmcblk0p1`, `/dev/root`.
     pub(crate) source: String,
-    /// Where.
+    /// Where, as it is told.
     pub(crate) point: String,
+    /// Where, as it is: need not be UTF-8.
+    pub(crate) path: PathBuf,
     /// Type.
     pub(crate) fstype: String,
     /// How, comma by comma: the mount's own options and its filesystem's.
@@ -19,11 +25,13 @@ pub(crate) struct Mount {
 
 /// All mounts that the tree tells of: `/proc/self/mountinfo`, or `/proc/mounts` where a copy has only that.
 pub(crate) fn read(tree: &Tree) -> Vec<Mount> {
-    if let Ok(text) = tree.read(&tree.proc("self/mountinfo")) {
-        return text.lines().filter_map(mountinfo).collect();
+    let lines = |name| tree.read_bytes(&tree.proc(name)).ok();
+    let parsed =
+        |text: &[u8], parse: fn(&[u8]) -> Option<Mount>| text.split(|byte| *byte == b'\n').filter_map(parse).collect();
+    match lines("self/mountinfo") {
+        Some(text) => parsed(&text, mountinfo),
+        None => parsed(&lines("mounts").unwrap_or_default(), mounts),
     }
-    let text = tree.read(&tree.proc("mounts")).unwrap_or_default();
-    text.lines().filter_map(mounts).collect()
 }
 
 /// The first mount of a block device; the others are views of the same filesystem.
@@ -39,15 +47,17 @@ pub(crate) fn of<'a>(mounts: &'a [Mount], name: &str, number: Option<&str>) -> O
 /// The mount that a file lies on: of those whose place begins its path, the longest and latest.
 #[cfg(feature = "bench")]
 pub(crate) fn around<'a>(mounts: &'a [Mount], path: &std::path::Path) -> Option<&'a Mount> {
-    mounts.iter().filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.len())
+    mounts.iter().filter(|mount| path.starts_with(&mount.path)).max_by_key(|mount| mount.path.as_os_str().len())
 }
 
 /// `36 35 179:2 / / rw,noatime shared:1 - ext4 /dev/root rw`.
 ///
 /// Source: proc(5); a lone hyphen ends the optional fields.
-fn mountinfo(line: &str) -> Option<Mount> {
-    let mut words = line.split(' ');
+fn mountinfo(line: &[u8]) -> Option<Mount> {
+    let text = String::from_utf8_lossy(line);
+    let mut words = text.split(' ');
     let number = words.nth(2)?.to_string();
+    let path = path_of_word(line, 4)?;
     let point = unescape(words.nth(1)?);
     let own = words.next()?;
     let mut behind = words.skip_while(|&word| word != "-").skip(1);
@@ -56,22 +66,34 @@ fn mountinfo(line: &str) -> Option<Mount> {
     let more =
         behind.next().unwrap_or_default().split(',').filter(|option| !own.split(',').any(|known| known == *option));
     let options = std::iter::once(own).chain(more).filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",");
-    Some(Mount { number: Some(number), source, point, fstype, options })
+    Some(Mount { number: Some(number), source, point, path, fstype, options })
 }
 
 /// `/dev/mmcblk0p1 /boot vfat rw 0 0`.
-fn mounts(line: &str) -> Option<Mount> {
-    let mut words = line.split(' ');
+fn mounts(line: &[u8]) -> Option<Mount> {
+    let text = String::from_utf8_lossy(line);
+    let mut words = text.split(' ');
     let source = unescape(words.next()?);
     let point = unescape(words.next()?);
     let fstype = words.next()?.to_string();
-    Some(Mount { number: None, source, point, fstype, options: words.next().unwrap_or_default().to_string() })
+    let (path, options) = (path_of_word(line, 1)?, words.next().unwrap_or_default().to_string());
+    Some(Mount { number: None, source, point, path, fstype, options })
+}
+
+/// The path that a word of a line is.
+pub(crate) fn path_of_word(line: &[u8], index: usize) -> Option<PathBuf> {
+    let word = line.split(|byte| *byte == b' ').nth(index)?;
+    Some(OsString::from_vec(unescaped(word)).into())
 }
 
 /// Blanks and backslashes are printed as three octal digits: `\040`.
-pub(crate) fn unescape(text: &str) -> String {
+fn unescape(text: &str) -> String {
+    String::from_utf8_lossy(&unescaped(text.as_bytes())).into_owned()
+}
+
+fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
+    let mut rest = text;
     while let [first, behind @ ..] = rest {
         match behind {
             [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', behind @ ..] if *first == b'\\' => {
@@ -84,7 +106,7 @@ pub(crate) fn unescape(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 #[cfg(test)]
@@ -99,7 +121,7 @@ mod tests {
             "30 22 0:40 /@ /data rw - btrfs /dev/mmcblk0p3 rw",
             "31 22 179:1 / /my\\040card\\134 rw - vfat /dev/mmcblk0p1 rw",
         ];
-        let mounts: Vec<Mount> = lines.iter().filter_map(|line| mountinfo(line)).collect();
+        let mounts: Vec<Mount> = lines.iter().filter_map(|line| mountinfo(line.as_bytes())).collect();
         let point = |name, number| of(&mounts, name, number).map(|mount| mount.point.as_str());
         assert_eq!(point("mmcblk0p2", Some("179:2")), Some("/"));
         assert_eq!(point("mmcblk0p3", Some("179:3")), Some("/data"));
@@ -112,11 +134,22 @@ mod tests {
     #[test]
     fn lines_that_are_no_mounts_are_left_out() {
         for line in ["", "22 1 179:2 / /", "22 1 179:2 / / rw - ext4", "- - - - - - -"] {
-            assert_eq!(mountinfo(line), None, "{line:?}");
+            assert_eq!(mountinfo(line.as_bytes()), None, "{line:?}");
         }
-        let mount = mounts("/dev/mmcblk0p1 /boot vfat rw 0 0").unwrap();
+        let mount = mounts(b"/dev/mmcblk0p1 /boot vfat rw 0 0").unwrap();
         assert_eq!((mount.number, mount.point.as_str(), mount.fstype.as_str()), (None, "/boot", "vfat"));
-        assert_eq!(mounts("proc"), None);
+        assert_eq!(mounts(b"proc"), None);
+    }
+
+    #[test]
+    #[cfg(feature = "bench")]
+    fn a_place_need_not_be_utf8() {
+        use std::os::unix::ffi::OsStrExt;
+        let mount = mountinfo(b"22 1 8:1 / /mnt/\xff\\040x rw - ext4 /dev/sda1 rw").unwrap();
+        assert_eq!(mount.path.as_os_str().as_bytes(), b"/mnt/\xff x");
+        let name = std::ffi::OsStr::from_bytes(b"/mnt/\xff x/file");
+        assert!(around(std::slice::from_ref(&mount), name.as_ref()).is_some());
+        assert_eq!(mount.point, "/mnt/\u{fffd} x");
     }
 
     #[test]

@@ -65,14 +65,22 @@ impl Tree {
     ///
     /// Errors: the file cannot be read, or is none, or lies outside a copied tree.
     pub(crate) fn read(&self, path: &Path) -> io::Result<String> {
+        let bytes = self.read_bytes(path)?;
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(text.strip_suffix('\n').unwrap_or(&text).to_string())
+    }
+
+    /// Everything in an attribute, as it is: names need not be UTF-8.
+    ///
+    /// Errors: as [`Tree::read`].
+    pub(crate) fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.check(path)?;
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         let mut bytes = Vec::new();
         File::open(path)?.take(ATTRIBUTE_BYTES_MAX).read_to_end(&mut bytes)?;
-        let text = String::from_utf8_lossy(&bytes);
-        Ok(text.strip_suffix('\n').unwrap_or(&text).to_string())
+        Ok(bytes)
     }
 
     /// As [`Tree::read`], where a missing attribute is no news.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, open};
+use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, open};
 use emmc_port::{BlockOp, BlockRequest, BlockTarget};
 use emmc_units::{Instant, Nanos};
 
@@ -153,40 +153,6 @@ fn a_stopped_target_takes_nothing_more() {
     stop.store(true, Ordering::Relaxed);
     assert_eq!(target.wait().unwrap().error, None);
     assert_eq!(target.submit(request(BlockOp::Read, 0, 4096, 1)).unwrap_err().to_string(), "file: stopped");
-}
-
-#[test]
-fn content_is_put_back_from_memory_and_from_a_file() {
-    let file = Scratch::full("restore");
-    let before = std::fs::read(&file.0).unwrap();
-    let kept = file.0.with_extension("kept");
-    for place in [None, Some(kept.as_path())] {
-        let mut target = open(&file.0, "file", &opening(EngineChoice::Auto, true)).unwrap();
-        let saved = Saved::take(&target, 4096, FILE_BYTES - 8192, place).unwrap();
-        target.submit(request(BlockOp::Write, 4096, 1 << 20, 0)).unwrap();
-        assert_eq!(target.wait().unwrap().error, None);
-        assert_ne!(std::fs::read(&file.0).unwrap(), before);
-        if let Some(kept) = place {
-            assert!(Saved::take(&target, 0, 4096, place).is_err(), "a file that is there is not written over");
-            assert!(kept.is_file());
-        }
-        saved.put_back(&target).unwrap();
-        assert_eq!(std::fs::read(&file.0).unwrap(), before);
-    }
-    assert!(!kept.exists());
-}
-
-#[test]
-fn a_damaged_copy_is_found_when_it_is_put_back() {
-    let file = Scratch::full("damaged");
-    let kept = file.0.with_extension("kept");
-    let _ = std::fs::remove_file(&kept);
-    let target = open(&file.0, "file", &opening(EngineChoice::Auto, true)).unwrap();
-    let saved = Saved::take(&target, 0, FILE_BYTES, Some(&kept)).unwrap();
-    std::fs::File::options().write(true).open(&kept).unwrap().set_len(4096).unwrap();
-    let error = saved.put_back(&target).unwrap_err().to_string();
-    assert!(error.contains("putting its content back") && error.contains("the content is in"), "{error}");
-    std::fs::remove_file(&kept).unwrap();
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod block_target;
 mod card_data;
 mod error;
+mod file_tree;
 mod merge;
 pub mod saved;
 mod snapshot;
@@ -18,6 +19,7 @@ pub use card_data::{
     VendorFormat,
 };
 pub use error::{Place, SourceError};
+pub use file_tree::{FileNumber, FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TreeWork};
 pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, SnapshotError, SnapshotReport};
 
 /// Something that can tell a card's registers: a live card, a saved file, standard input, the virtual card.

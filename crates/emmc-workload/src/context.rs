@@ -28,6 +28,8 @@ pub struct Context {
     pub disk: Option<DiskFacts>,
     /// The filesystem of a file.
     pub filesystem: Option<FilesystemFacts>,
+    /// Filesystems that were made on a device for this, as they were mounted, in the order in which they were measured.
+    pub made_filesystems: Vec<FilesystemFacts>,
     /// The machine.
     pub host: Option<HostFacts>,
     /// What the bench itself needed.

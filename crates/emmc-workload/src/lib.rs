@@ -7,6 +7,7 @@
 mod causes;
 pub mod compare;
 pub mod context;
+mod files;
 pub mod fs;
 mod grid;
 pub mod import;
@@ -25,6 +26,7 @@ mod watch;
 
 pub use causes::{Cause, causes};
 pub use context::Context;
+pub use files::{FileBench, FileShape, FileSuite};
 pub use grid::{Grid, GridColumn, GridLine};
 pub use interval::Interval;
 pub use latency::{Bucket, Latencies, Latency, Stall, Stalls};
@@ -33,5 +35,5 @@ pub use order::{Order, Positions};
 pub use plausible::{Doubt, doubts};
 pub use result::{BenchResult, Figure, Outcome, Pivot};
 pub use stream::{BenchError, FlushAt, Limit, Mix, Stream, drive, visit};
-pub use suite::{Bench, Cost, Options, Replay, Suite, named, suites};
+pub use suite::{Bench, Cost, Options, Replay, Suite, named, on_files, suites};
 pub use watch::{Progress, Unwatched, Watch};

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use emmc_port::{BlockOp, BlockTarget, TargetShape};
 use emmc_units::{Instant, Nanos};
 
+use crate::files::FileSuite;
 use crate::grid::Grid;
 use crate::measurement::Measured;
 use crate::order::Order;
@@ -245,18 +246,22 @@ impl<'a> Bench<'a> {
 ///
 /// Errors: less than one unit of room; more asked for than there is.
 fn area(suite: &'static str, shape: &TargetShape, options: &Options, unit: u64) -> Result<(u64, u64), BenchError> {
-    let (from, size) = (options.from_bytes, shape.size_bytes);
+    let (from, size, name, sector) = (options.from_bytes, shape.size_bytes, &shape.name, u64::from(shape.sector_bytes));
     let room = size.saturating_sub(from);
-    let wanted = options.size_bytes.unwrap_or(room) / unit * unit;
-    if wanted == 0 || wanted > room || from % u64::from(shape.sector_bytes) != 0 {
-        let asked = options.size_bytes.map_or("everything".into(), |bytes| format!("{bytes} bytes"));
-        let what = format!(
-            "{asked} from byte {from} on, in units of {unit} bytes; the target has {size} bytes in sectors of {}",
-            shape.sector_bytes
-        );
-        return Err(BenchError::Misfit { suite, what });
-    }
-    Ok((from, from + wanted))
+    let asked = options.size_bytes.unwrap_or(room);
+    let wanted = asked / unit * unit;
+    let what = if from >= size {
+        format!("--from {from}: {name} has {size} bytes")
+    } else if from % sector != 0 {
+        format!("--from {from}: expected a multiple of its sectors of {sector} bytes")
+    } else if wanted == 0 {
+        format!("it needs {unit} bytes at least; {asked} from byte {from} on were given, {name} has {size}")
+    } else if wanted > room {
+        format!("{wanted} bytes from byte {from} on do not fit: {name} has {size}")
+    } else {
+        return Ok((from, from + wanted));
+    };
+    Err(BenchError::Misfit { suite, what })
 }
 
 /// Streams that [`Bench::trim`] takes.
@@ -299,6 +304,17 @@ pub fn suites() -> &'static [&'static dyn Suite] {
         &replay::ReplaySuite,
         &fs::Fs,
     ]
+}
+
+/// What a suite does on files, if it does anything there; with whether its part on sectors comes first, on a file in the folder.
+pub fn on_files(name: &str) -> Option<(&'static dyn FileSuite, bool)> {
+    match name {
+        "fs" => Some((&fs::RealFs, false)),
+        "boot" => Some((&boot::RealBoot, false)),
+        "install" => Some((&install::RealInstall, false)),
+        "bonnie" => Some((&bonnie::RealBonnie, true)),
+        _ => None,
+    }
 }
 
 /// The suite of a name.

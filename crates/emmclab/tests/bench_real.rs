@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use support::loops::{Loop, succeeds};
 use support::{command, emmclab, names_in, save, scratch, skip};
 
 fn content(bytes: usize) -> Vec<u8> {
@@ -130,61 +131,19 @@ fn bad_targets_are_told_in_one_line() {
     }
 }
 
-/// A loop device of a test's own.
-struct Loop {
-    path: String,
-    file: PathBuf,
-}
-
-impl Loop {
-    fn new(test: &str) -> Option<Self> {
-        if !support::is_root() {
-            skip("not root: no loop device");
-            return None;
-        }
-        let file = scratch(test).join("image");
-        std::fs::File::create(&file).unwrap().set_len(32 << 20).unwrap();
-        let attached = Command::new("losetup").args(["--find", "--show", "--partscan"]).arg(&file).output();
-        match attached {
-            Ok(output) if output.status.success() => {
-                Some(Self { path: String::from_utf8(output.stdout).unwrap().trim().into(), file })
-            }
-            _ => {
-                skip("no loop devices");
-                None
-            }
-        }
-    }
-
-    fn name(&self) -> &str {
-        &self.path["/dev/".len()..]
-    }
-
-    /// A bench that would write, fully asked for.
-    fn bench(&self) -> support::Run {
-        let name = self.name();
-        emmclab(["bench", &self.path, "--rows", "128", "--size", "4MiB", "--destroy", "--yes-i-mean", name])
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
-        let _ = std::fs::remove_file(&self.file);
-    }
-}
-
-fn succeeds(program: &str, args: &[&str]) -> bool {
-    Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
+/// A bench that would write, fully asked for.
+fn bench(device: &Loop) -> support::Run {
+    let name = device.name();
+    emmclab(["bench", &device.path, "--rows", "128", "--size", "4MiB", "--destroy", "--yes-i-mean", name])
 }
 
 #[test]
 fn a_device_must_be_named_and_nobody_may_use_it() {
-    let Some(device) = Loop::new("device") else { return };
+    let Some(device) = Loop::new("device", 32 << 20) else { return };
     let refused = emmclab(["bench", &device.path, "--size", "4MiB", "--destroy"]).exits(4);
     assert!(refused.stderr.contains(&format!("--yes-i-mean {}", device.name())), "{}", refused.stderr);
     emmclab(["bench", &device.path, "--size", "4MiB", "--destroy", "--yes-i-mean", "sda"]).exits(4);
-    assert!(device.bench().code < 2);
+    assert!(bench(&device).code < 2);
     // The file behind it is in use too.
     let file = device.file.to_str().unwrap();
     let refused = emmclab(["bench", file, "--size", "4MiB", "--destroy"]).exits(4);
@@ -195,7 +154,7 @@ fn a_device_must_be_named_and_nobody_may_use_it() {
         assert!(refused.stderr.contains("ext2/3/4 \"precious\""), "{}", refused.stderr);
         let point = scratch("device_mount");
         if succeeds("mount", &[&device.path, point.to_str().unwrap()]) {
-            let refused = device.bench();
+            let refused = bench(&device);
             assert!(succeeds("umount", &[point.to_str().unwrap()]));
             assert!(refused.exits(4).stderr.contains("is mounted at"));
         } else {
@@ -227,14 +186,14 @@ fn what_lies_below_a_loop_device_must_be_free_too() {
 
 #[test]
 fn a_held_device_is_refused() {
-    let Some(device) = Loop::new("held") else { return };
+    let Some(device) = Loop::new("held", 32 << 20) else { return };
     let name = format!("emmclab-test-{}", std::process::id());
     let table = format!("0 65536 linear {} 0", device.path);
     if !succeeds("dmsetup", &["create", &name, "--table", &table]) {
         skip("no device mapper");
         return;
     }
-    let refused = device.bench();
+    let refused = bench(&device);
     assert!(succeeds("dmsetup", &["remove", "--retry", &name]));
     let refused = refused.exits(4);
     assert!(refused.stderr.contains("is held by dm-") && refused.stderr.contains(&name), "{}", refused.stderr);
@@ -242,7 +201,7 @@ fn a_held_device_is_refused() {
 
 #[test]
 fn a_disk_is_in_use_where_a_partition_is_and_the_reverse() {
-    let Some(device) = Loop::new("partition") else { return };
+    let Some(device) = Loop::new("partition", 32 << 20) else { return };
     let script = "label: dos\nstart=2048, size=20480, type=83\n";
     let mut table = Command::new("sfdisk").args(["--quiet", &device.path]).stdin(Stdio::piped()).spawn().ok();
     let made = table.as_mut().is_some_and(|child| {
@@ -259,7 +218,7 @@ fn a_disk_is_in_use_where_a_partition_is_and_the_reverse() {
         skip("mount is not allowed");
         return;
     }
-    let whole = device.bench();
+    let whole = bench(&device);
     assert!(succeeds("umount", &[point.to_str().unwrap()]));
     assert!(whole.exits(4).stderr.contains("p1 is mounted at"));
     let listed = emmclab(["bench", &device.path, "--size", "4MiB"]).exits(4);

@@ -6,7 +6,7 @@ use emmc_units::Instant;
 
 /// Time since the target was opened.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock(Real);
+pub(crate) struct Clock(Real);
 
 impl Default for Clock {
     fn default() -> Self {
@@ -16,7 +16,7 @@ impl Default for Clock {
 
 impl Clock {
     #[inline]
-    pub(super) fn now(self) -> Instant {
+    pub(crate) fn now(self) -> Instant {
         let time = self.0.elapsed();
         Instant(time.as_secs() * 1_000_000_000 + u64::from(time.subsec_nanos()))
     }

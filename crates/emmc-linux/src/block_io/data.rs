@@ -9,12 +9,12 @@ use emmc_units::Rng;
 use memmap2::{Advice, MmapMut};
 
 /// What direct I/O and a page of flash agree on. Unit: bytes.
-pub(super) const PAGE_BYTES: usize = 4096;
+pub(crate) const PAGE_BYTES: usize = 4096;
 
 /// Page-aligned memory full of random bytes.
 ///
 /// Errors: there is not so much memory.
-pub(super) fn random(bytes: usize, seed: u64) -> io::Result<MmapMut> {
+pub(crate) fn random(bytes: usize, seed: u64) -> io::Result<MmapMut> {
     let mut map = zeros(bytes)?;
     let mut rng = Rng::new(seed);
     for word in map.chunks_exact_mut(8) {
@@ -26,7 +26,7 @@ pub(super) fn random(bytes: usize, seed: u64) -> io::Result<MmapMut> {
 /// Page-aligned memory, nothing in it.
 ///
 /// Errors: there is not so much memory.
-pub(super) fn zeros(bytes: usize) -> io::Result<MmapMut> {
+pub(crate) fn zeros(bytes: usize) -> io::Result<MmapMut> {
     let map = MmapMut::map_anon(bytes.max(1).next_multiple_of(PAGE_BYTES))?;
     // Fewer pages to look up for each request; a kernel that cannot does without.
     let _ = map.advise(Advice::HugePage);
@@ -35,10 +35,10 @@ pub(super) fn zeros(bytes: usize) -> io::Result<MmapMut> {
 
 /// Numbers that are used once each.
 #[derive(Clone, Debug)]
-pub(super) struct Stamp(u64);
+pub(crate) struct Stamp(u64);
 
 impl Stamp {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -50,7 +50,7 @@ impl Stamp {
     }
 
     /// Makes every page of some data one that was never written before.
-    pub(super) fn mark(&mut self, data: &mut [u8]) {
+    pub(crate) fn mark(&mut self, data: &mut [u8]) {
         for page in data.chunks_mut(PAGE_BYTES) {
             if let Some(place) = page.first_chunk_mut::<8>() {
                 *place = self.take();

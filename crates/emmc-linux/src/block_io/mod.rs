@@ -6,12 +6,14 @@
 //! content: what is written is random and never the same twice, what is read is not looked at.
 
 mod calls;
-mod clock;
+pub(crate) mod clock;
 mod crew;
-mod data;
+pub(crate) mod data;
 mod discard;
+mod made;
 mod open;
 mod outcome;
+mod ranges;
 mod restore;
 mod uring;
 
@@ -26,6 +28,7 @@ use emmc_units::{Instant, Nanos};
 use calls::{Calls, Files};
 use clock::Clock;
 use crew::Crew;
+pub use made::MadeFile;
 pub use open::{EngineChoice, OpenError, Opening, open, reserve};
 use outcome::Answer;
 pub use restore::Saved;

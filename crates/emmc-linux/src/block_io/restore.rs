@@ -1,124 +1,258 @@
 //! Puts back what a bench has written over.
 //!
-//! The content is read before the first write, into memory or a file, and written back and compared afterwards. What the
-//! card did not hold before (trimmed) it holds afterwards as zeros. A process that is killed (`kill -9`, power) puts nothing
-//! back; with a file the content can still be written back by hand.
+//! The content is read before the first write, into memory or a file, and written back and compared afterwards. A file's holes
+//! become holes again, first of all: a file that has more holes than its filesystem has room needs them to be put back. What
+//! was allocated to a file and never written to is a hole afterwards. What a card did not hold before (trimmed) it holds
+//! afterwards as zeros. A process that is killed (`kill -9`, power) puts nothing back; with a file the content can still be
+//! written back by hand.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use emmc_port::{BlockTarget, TargetError};
+use emmc_port::{BlockTarget, TargetError, TargetKind};
 use memmap2::MmapMut;
+use rustix::fs::{FallocateFlags, fallocate};
 
+use super::ranges::{with_content, without_content};
 use super::{BlockIo, data};
 
 /// What is read and written at a time. Unit: bytes.
 const CHUNK_BYTES: u64 = 1 << 20;
+/// Parts that could not be put back of which each is told.
+const LOST_MAX: usize = 16;
 
 /// Saved content of a range.
 pub struct Saved {
     from_bytes: u64,
     to_bytes: u64,
+    /// The parts that have content.
+    parts: Vec<[u64; 2]>,
     kept: Kept,
 }
 
 enum Kept {
+    /// The parts, one after the other.
     Memory(MmapMut),
+    /// The parts, each as far from the file's beginning as it is from the range's.
     File(File, PathBuf),
 }
 
+/// Parts that could not be put back, and why.
+#[derive(Default)]
+struct Lost(Vec<([u64; 2], String)>);
+
 impl Saved {
-    /// Reads a range of a target into memory, or into a new file.
+    /// How much there is to be saved in a range: holes of a file are not. Unit: bytes.
+    ///
+    /// Errors: the kernel's.
+    pub fn bytes_of(target: &BlockIo, from_bytes: u64, to_bytes: u64) -> Result<u64, TargetError> {
+        let parts = parts(target, from_bytes, to_bytes)?;
+        Ok(parts.iter().map(|[from, to]| to - from).sum())
+    }
+
+    /// Reads a range of a target into memory, or into a new file, of which nothing is left where that fails.
     ///
     /// Errors: something of it cannot be read; there is not so much memory or room; the file is there already.
     pub fn take(target: &BlockIo, from_bytes: u64, to_bytes: u64, file: Option<&Path>) -> Result<Self, TargetError> {
-        let name = &target.shape().name;
-        let failed = |what: &str, error: io::Error| TargetError::Failed {
-            name: name.clone(),
-            reason: format!("saving its content: {what}{error}"),
+        let failed = |what: &str, error: io::Error| saving(target, what, &error);
+        let parts = parts(target, from_bytes, to_bytes)?;
+        let bytes: u64 = parts.iter().map(|[from, to]| to - from).sum();
+        let kept = match file {
+            None => Kept::Memory(data::zeros(bytes as usize).map_err(|error| failed("", error))?),
+            Some(path) => Kept::File(
+                new_file(path).map_err(|error| failed(&format!("{}: ", path.display()), error))?,
+                path.to_owned(),
+            ),
         };
-        let bytes = (to_bytes - from_bytes) as usize;
-        let mut kept = match file {
-            None => Kept::Memory(data::zeros(bytes).map_err(|error| failed("", error))?),
-            Some(path) => {
-                let opened = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-                Kept::File(opened.map_err(|error| failed(&format!("{}: ", path.display()), error))?, path.to_owned())
+        let mut saved = Self { from_bytes, to_bytes, parts, kept };
+        if let Err(error) = saved.read(target) {
+            if let Kept::File(_, path) = &saved.kept {
+                // It was made here and holds nothing that is not on the target still.
+                let _ = std::fs::remove_file(path);
             }
-        };
-        let mut chunk = data::zeros(CHUNK_BYTES as usize).map_err(|error| failed("", error))?;
-        for (at, length) in chunks(from_bytes, to_bytes) {
-            let part = &mut chunk[..length];
-            target.file().read_exact_at(part, at).map_err(|error| failed(&format!("byte {at}: "), error))?;
-            kept.put(at - from_bytes, part).map_err(|error| failed("", error))?;
+            return Err(error);
         }
-        if let Kept::File(file, _) = &kept {
-            file.sync_all().map_err(|error| failed("", error))?;
-        }
-        Ok(Self { from_bytes, to_bytes, kept })
+        Ok(saved)
     }
 
-    /// Writes it back, reads it again and compares; the file is removed then.
+    fn read(&mut self, target: &BlockIo) -> Result<(), TargetError> {
+        let failed = |what: &str, error: io::Error| saving(target, what, &error);
+        let mut chunk = data::zeros(CHUNK_BYTES as usize).map_err(|error| failed("", error))?;
+        for Chunk { at, length, packed } in chunks(&self.parts) {
+            let part = &mut chunk[..length];
+            target.file().read_exact_at(part, at).map_err(|error| failed(&format!("byte {at}: "), error))?;
+            let put = self.kept.put(at - self.from_bytes, packed, part);
+            put.map_err(|error| failed(&self.kept.told(), error))?;
+        }
+        match &self.kept {
+            Kept::File(file, _) => file.sync_all().map_err(|error| failed(&self.kept.told(), error)),
+            Kept::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Punches the holes again, writes the content back, reads it again and compares; a file that held it is removed then.
     ///
-    /// Errors: something cannot be written or is not what was written.
+    /// Goes on where something cannot be put back. What was kept in memory is written into a file then.
+    /// Errors: every part that could not be put back or is not what was written, and where its content is.
     pub fn put_back(self, target: &BlockIo) -> Result<(), TargetError> {
-        let place = match &self.kept {
-            Kept::Memory(_) => String::new(),
-            Kept::File(_, path) => format!("; the content is in {}", path.display()),
-        };
-        let name = &target.shape().name;
         let failed = |what: String| TargetError::Failed {
-            name: name.clone(),
-            reason: format!("putting its content back: {what}{place}"),
+            name: target.shape().name.clone(),
+            reason: format!("putting its content back: {what}"),
         };
-        let wrong = |at: u64, error: io::Error| failed(format!("byte {at}: {error}"));
         let memory = || data::zeros(CHUNK_BYTES as usize).map_err(|error| failed(error.to_string()));
         let (mut chunk, mut again) = (memory()?, memory()?);
+        let mut lost = Lost::default();
+        self.punch(target, &chunk, &mut lost);
         let file = target.file();
-        for (at, length) in chunks(self.from_bytes, self.to_bytes) {
-            self.kept.get(at - self.from_bytes, &mut chunk[..length]).map_err(|error| wrong(at, error))?;
-            file.write_all_at(&chunk[..length], at).map_err(|error| wrong(at, error))?;
+        for Chunk { at, length, packed } in chunks(&self.parts) {
+            let part = &mut chunk[..length];
+            let written = self.kept.get(at - self.from_bytes, packed, part).and_then(|()| file.write_all_at(part, at));
+            lost.note([at, at + length as u64], written);
         }
-        file.sync_all().map_err(|error| failed(error.to_string()))?;
-        for (at, length) in chunks(self.from_bytes, self.to_bytes) {
-            self.kept.get(at - self.from_bytes, &mut chunk[..length]).map_err(|error| wrong(at, error))?;
-            file.read_exact_at(&mut again[..length], at).map_err(|error| wrong(at, error))?;
-            if chunk[..length] != again[..length] {
-                return Err(failed(format!("bytes {at} to {} read back differently", at + length as u64)));
+        lost.note([self.from_bytes, self.to_bytes], file.sync_all());
+        for Chunk { at, length, packed } in chunks(&self.parts) {
+            let (part, found) = (&mut chunk[..length], &mut again[..length]);
+            let same = self
+                .kept
+                .get(at - self.from_bytes, packed, part)
+                .and_then(|()| file.read_exact_at(found, at))
+                .and_then(|()| if part == found { Ok(()) } else { Err(io::Error::other("reads back differently")) });
+            lost.note([at, at + length as u64], same);
+        }
+        if !lost.0.is_empty() {
+            return Err(failed(format!("{}; {}", lost.told(), self.rescue())));
+        }
+        match &self.kept {
+            Kept::File(_, path) => std::fs::remove_file(path)
+                .map_err(|error| failed(format!("all of it is back, but {}: {error}", path.display()))),
+            Kept::Memory(_) => Ok(()),
+        }
+    }
+
+    /// What is to be told where the target cannot even be opened again: where its content is.
+    pub fn not_reached(&self, name: &str) -> String {
+        format!("{name}: nothing of its content was put back; {}", self.rescue())
+    }
+
+    /// What had no content has none again; where the filesystem cannot do that it becomes zeros.
+    fn punch(&self, target: &BlockIo, zeros: &[u8], lost: &mut Lost) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        for [from, to] in without_content(&self.parts, self.from_bytes, self.to_bytes) {
+            if fallocate(target.file(), flags, from, to - from).is_ok() {
+                continue;
+            }
+            for at in (from..to).step_by(CHUNK_BYTES as usize) {
+                let length = CHUNK_BYTES.min(to - at);
+                lost.note([at, at + length], target.file().write_all_at(&zeros[..length as usize], at));
             }
         }
-        if let Kept::File(_, path) = &self.kept {
-            std::fs::remove_file(path).map_err(|error| failed(error.to_string()))?;
+    }
+
+    /// Where the content is now; what is in memory is written into a file.
+    fn rescue(&self) -> String {
+        let path = match &self.kept {
+            Kept::File(_, path) => return format!("the content is in {}", path.display()),
+            Kept::Memory(_) => std::env::temp_dir().join(format!("emmclab-saved-{}", std::process::id())),
+        };
+        let written = new_file(&path).and_then(|file| {
+            let mut part = data::zeros(CHUNK_BYTES as usize)?;
+            for Chunk { at, length, packed } in chunks(&self.parts) {
+                self.kept.get(at - self.from_bytes, packed, &mut part[..length])?;
+                file.write_all_at(&part[..length], at - self.from_bytes)?;
+            }
+            file.sync_all()
+        });
+        match written {
+            Ok(()) => format!("the content from byte {} on is in {}", self.from_bytes, path.display()),
+            Err(error) => format!("the content cannot be kept in {} either: {error}", path.display()),
         }
-        Ok(())
+    }
+}
+
+impl Lost {
+    fn note(&mut self, range: [u64; 2], result: io::Result<()>) {
+        let Err(error) = result else { return };
+        let error = error.to_string();
+        let is_in = |known: &[u64; 2]| known[0] <= range[0] && range[1] <= known[1];
+        if self.0.iter().any(|(known, _)| is_in(known)) {
+            return;
+        }
+        match self.0.last_mut().filter(|(last, why)| last[1] == range[0] && *why == error) {
+            Some((last, _)) => last[1] = range[1],
+            None => self.0.push((range, error)),
+        }
+    }
+
+    fn told(&self) -> String {
+        let parts = self.0.iter().take(LOST_MAX).map(|([from, to], why)| format!("bytes {from} to {to}: {why}"));
+        let more = self.0.len().saturating_sub(LOST_MAX);
+        let more = (more > 0).then(|| format!("and {more} more"));
+        parts.chain(more).collect::<Vec<_>>().join("; ")
     }
 }
 
 impl Kept {
-    fn put(&mut self, at: u64, part: &[u8]) -> io::Result<()> {
+    fn put(&mut self, at: u64, packed: usize, part: &[u8]) -> io::Result<()> {
         match self {
             Self::Memory(memory) => {
-                memory[at as usize..][..part.len()].copy_from_slice(part);
+                memory[packed..][..part.len()].copy_from_slice(part);
                 Ok(())
             }
             Self::File(file, _) => file.write_all_at(part, at),
         }
     }
 
-    fn get(&self, at: u64, part: &mut [u8]) -> io::Result<()> {
+    fn get(&self, at: u64, packed: usize, part: &mut [u8]) -> io::Result<()> {
         match self {
             Self::Memory(memory) => {
-                part.copy_from_slice(&memory[at as usize..][..part.len()]);
+                part.copy_from_slice(&memory[packed..][..part.len()]);
                 Ok(())
             }
             Self::File(file, _) => file.read_exact_at(part, at),
         }
     }
+
+    fn told(&self) -> String {
+        match self {
+            Self::Memory(_) => String::new(),
+            Self::File(_, path) => format!("{}: ", path.display()),
+        }
+    }
 }
 
-/// Beginnings and lengths.
-fn chunks(from_bytes: u64, to_bytes: u64) -> impl Iterator<Item = (u64, usize)> {
-    let starts = (from_bytes..to_bytes).step_by(CHUNK_BYTES as usize);
-    starts.map(move |at| (at, (to_bytes - at).min(CHUNK_BYTES) as usize))
+/// A piece of a part, and where it is among all of them.
+struct Chunk {
+    at: u64,
+    length: usize,
+    packed: usize,
+}
+
+fn chunks(parts: &[[u64; 2]]) -> impl Iterator<Item = Chunk> {
+    let pieces = parts.iter().flat_map(|[from, to]| {
+        let to = *to;
+        (*from..to).step_by(CHUNK_BYTES as usize).map(move |at| (at, (to - at).min(CHUNK_BYTES) as usize))
+    });
+    pieces.scan(0, |packed, (at, length)| {
+        let chunk = Chunk { at, length, packed: *packed };
+        *packed += length;
+        Some(chunk)
+    })
+}
+
+fn parts(target: &BlockIo, from_bytes: u64, to_bytes: u64) -> Result<Vec<[u64; 2]>, TargetError> {
+    if target.shape().kind == TargetKind::Device {
+        return Ok(vec![[from_bytes, to_bytes]]);
+    }
+    with_content(target.file(), from_bytes, to_bytes).map_err(|error| saving(target, "", &error))
+}
+
+fn saving(target: &BlockIo, what: &str, error: &io::Error) -> TargetError {
+    TargetError::Failed { name: target.shape().name.clone(), reason: format!("saving its content: {what}{error}") }
+}
+
+/// A file that nobody else may read: it holds what somebody else may have wanted to keep.
+fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emmc_units::{Instant, Nanos};
 
+use super::page_cache::{Dirty, EXPIRE, dirty_files};
 use super::ranges::Ranges;
-use super::{BLOCK_BYTES, Disk, EXPIRE, FileId, Filesystem, MountOptions, full};
+use super::{BLOCK_BYTES, Disk, FileId, Filesystem, MountOptions, full};
 use crate::stream::BenchError;
 
 /// Blocks of a group.
@@ -32,9 +33,7 @@ struct File {
     folder: u32,
     /// Where its blocks are, by the first block in the file: (on disk, count).
     extents: BTreeMap<u64, (u64, u64)>,
-    /// Blocks of the file that are only in the page cache.
-    dirty: Ranges,
-    dirtied: Instant,
+    dirty: Dirty,
 }
 
 /// The filesystem.
@@ -207,9 +206,7 @@ impl Ext4 {
         if now.since(self.committed_at) < self.commit_every() {
             return Ok(());
         }
-        let old = |file: &File| !file.dirty.is_empty() && now.since(file.dirtied) >= EXPIRE;
-        let expired: Vec<FileId> = self.files.iter().filter(|(_, file)| old(file)).map(|(id, _)| *id).collect();
-        for id in expired {
+        for id in dirty_files(&self.files, Some(now), |file| &file.dirty) {
             self.write_out(disk, id)?;
         }
         self.commit(disk)
@@ -234,13 +231,7 @@ impl Filesystem for Ext4 {
     }
 
     fn write(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError> {
-        let now = disk.now();
-        let entry = self.files.entry(file).or_default();
-        if entry.dirty.is_empty() {
-            entry.dirtied = now;
-        }
-        let (first, last) = (offset / BLOCK_BYTES, (offset + bytes).div_ceil(BLOCK_BYTES));
-        entry.dirty.insert(first, last - first);
+        self.files.entry(file).or_default().dirty.write(disk.now(), offset, bytes);
         self.tick(disk)
     }
 
@@ -287,8 +278,7 @@ impl Filesystem for Ext4 {
     }
 
     fn sync(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
-        let dirty = self.files.iter().filter(|(_, file)| !file.dirty.is_empty()).map(|(id, _)| *id);
-        for id in dirty.collect::<Vec<_>>() {
+        for id in dirty_files(&self.files, None, |file| &file.dirty) {
             self.write_out(disk, id)?;
         }
         self.commit(disk)?;

@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emmc_units::{Instant, Nanos};
 
+use super::page_cache::{Dirty, dirty_files};
 use super::ranges::Ranges;
-use super::{BLOCK_BYTES, Disk, EXPIRE, FileId, Filesystem, MountOptions, full};
+use super::{BLOCK_BYTES, Disk, FileId, Filesystem, MountOptions, full};
 use crate::stream::BenchError;
 
 /// Blocks of a segment.
@@ -33,8 +34,7 @@ struct File {
     blocks: BTreeMap<u64, u64>,
     /// Node blocks changed since they were last written.
     nodes: BTreeSet<u64>,
-    dirty: Ranges,
-    dirtied: Instant,
+    dirty: Dirty,
 }
 
 /// A log: the segment that is being filled, and how far.
@@ -288,9 +288,7 @@ impl F2fs {
         if now.since(self.checkpointed_at) < CHECKPOINT_EVERY {
             return Ok(());
         }
-        let old = |file: &File| !file.dirty.is_empty() && now.since(file.dirtied) >= EXPIRE;
-        let expired: Vec<FileId> = self.files.iter().filter(|(_, file)| old(file)).map(|(id, _)| *id).collect();
-        for id in expired {
+        for id in dirty_files(&self.files, Some(now), |file| &file.dirty) {
             self.write_dirty(disk, id)?;
         }
         self.checkpoint(disk)
@@ -312,13 +310,7 @@ impl Filesystem for F2fs {
     }
 
     fn write(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError> {
-        let now = disk.now();
-        let entry = self.files.entry(file).or_default();
-        if entry.dirty.is_empty() {
-            entry.dirtied = now;
-        }
-        let (first, last) = (offset / BLOCK_BYTES, (offset + bytes).div_ceil(BLOCK_BYTES));
-        entry.dirty.insert(first, last - first);
+        self.files.entry(file).or_default().dirty.write(disk.now(), offset, bytes);
         self.tick(disk)
     }
 
@@ -368,8 +360,7 @@ impl Filesystem for F2fs {
     }
 
     fn sync(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
-        let dirty = self.files.iter().filter(|(_, file)| !file.dirty.is_empty()).map(|(id, _)| *id);
-        for id in dirty.collect::<Vec<_>>() {
+        for id in dirty_files(&self.files, None, |file| &file.dirty) {
             self.write_dirty(disk, id)?;
         }
         self.checkpoint(disk)

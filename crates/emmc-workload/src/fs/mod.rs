@@ -7,20 +7,19 @@
 mod disk;
 mod ext4;
 mod f2fs;
+mod page_cache;
 mod ranges;
+mod tree;
 
 pub use disk::Disk;
 pub use ext4::Ext4;
 pub use f2fs::F2fs;
-
-use emmc_units::Nanos;
+pub use tree::ModelTree;
 
 use crate::stream::BenchError;
 
 /// Unit: bytes.
 pub const BLOCK_BYTES: u64 = 4096;
-/// Dirty data and metadata are written back after this long (`dirty_expire_centisecs`).
-const EXPIRE: Nanos = Nanos::from_secs(30);
 
 /// A file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

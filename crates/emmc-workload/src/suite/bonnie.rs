@@ -11,16 +11,20 @@
 //! | seeks | 8000 reads of 8 KiB anywhere by five processes; after one of ten the chunk is written back |
 //!
 //! `--size` is the file (256 MiB; bonnie++ itself takes twice the memory). Unlike bonnie++'s columns none is the page cache's speed. The number of seeks
-//! is from memory. Absent on purpose: the columns by character, which measure a processor, and creating, looking up
-//! and deleting files, which needs a filesystem.
+//! is from memory. Creating, looking up and deleting files needs a filesystem: in a folder it follows the rest. Absent on
+//! purpose: the columns by character, which measure a processor.
 
-use emmc_port::{BlockOp, TargetShape};
+mod real;
+
+use emmc_port::{BlockOp, TargetKind, TargetShape};
 use emmc_units::Nanos;
 
 use super::{Bench, Cost, Options, Suite, area, no_rows};
 use crate::grid::Grid;
 use crate::order::Order;
 use crate::stream::{BenchError, FlushAt, Limit, Mix, Stream};
+
+pub(super) use real::RealBonnie;
 
 const NAME: &str = "bonnie";
 const SIZE: u64 = 256 << 20;
@@ -92,6 +96,9 @@ impl Suite for Bonnie {
         let values = [kib(out.bytes(), out.time()), kib(to - from, rewrite), kib(read.bytes(), read.time()), found];
         grid.line(format!("{}M", (to - from) >> 20), &values);
         bench.grid(grid);
+        if bench.target.shape().kind != TargetKind::File {
+            bench.remark("files are created, looked up and deleted in a folder only");
+        }
         Ok(())
     }
 }

@@ -3,6 +3,10 @@
 //! Recorded: 121 MB read in 1800 requests of 49 KiB on average, 0.8 MB written. Assumed: files of 4 KiB to 512 KiB anywhere on
 //! the root filesystem, each read from its beginning in windows of at most 128 KiB. Of the real boot much is processor time,
 //! and services wait for each other: this is the card's share, with one reader.
+//!
+//! In a folder the files are real, and the kernel reads ahead in them as it does.
+
+mod real;
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Rng;
@@ -12,6 +16,8 @@ use crate::order::Order;
 use crate::result::Figure;
 use crate::stream::{BenchError, FlushAt, Stream};
 
+pub(super) use real::RealBoot;
+
 const NAME: &str = "boot";
 /// Source: iostat of four boots, 121 to 123 MB. Unit: bytes.
 const READ_BYTES: u64 = 121_217 << 10;
@@ -19,6 +25,7 @@ const READ_BYTES: u64 = 121_217 << 10;
 const WRITTEN_BYTES: u64 = 804 << 10;
 /// Assumed: what the root filesystem takes. Unit: bytes.
 const DISK_BYTES: u64 = 1 << 30;
+const DISK_BYTES_MIN: u64 = 64 << 20;
 /// Source: VM_MAX_READAHEAD of the kernel. Unit: bytes.
 const WINDOW_BYTES: u64 = 128 << 10;
 
@@ -36,7 +43,8 @@ impl Suite for Boot {
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
-        super::on_disk::cost(NAME, shape, options, DISK_BYTES, DISK_BYTES + WRITTEN_BYTES)
+        let size = options.size_bytes.unwrap_or(DISK_BYTES);
+        super::on_disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), size + WRITTEN_BYTES)
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

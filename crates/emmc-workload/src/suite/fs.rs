@@ -1,82 +1,97 @@
-//! ext4 against f2fs: the same work through a model of each, on the same card.
+//! ext4 against f2fs, and mount options against each other: the same work on each.
 //!
-//! For each filesystem, on a card of which the range was trimmed before: a large file written and read in order, written and
-//! read by chance in blocks of 4 KiB past the page cache, small files created with a sync each and deleted. With `--rows`
-//! `discard` or `commit=30` the mount option is added. Absent on purpose: what the processor spends, and real filesystems:
-//! on a directory the suites measure the one that is there.
+//! On a virtual card and on a file the filesystems are models, which make the requests of the real ones; what the processor
+//! spends is left out. On a block device they are the kernel's own: made, mounted, worked on and taken away. In a folder the
+//! filesystem that is there is measured alone.
+//!
+//! For each, on a range that was trimmed before: a large file written and read in order, written and read by chance in blocks
+//! of 4 KiB past the page cache, small files created with a sync each and deleted. `--rows` are mount options: `default`,
+//! `discard`, `nodiscard`, `commit=SECONDS`, several of them joined with `+`; each row is measured.
+
+mod real;
+mod steps;
 
 use emmc_port::{BlockOp, TargetShape};
-use emmc_units::{Nanos, Rng};
+
+pub(super) use real::RealFs;
 
 use super::{Bench, Cost, Options, Suite};
-use crate::fs::{BLOCK_BYTES, Disk, Ext4, F2fs, FileId, Filesystem, MountOptions};
-use crate::grid::Grid;
+use crate::fs::{Disk, Ext4, F2fs, Filesystem, ModelTree, MountOptions};
+use crate::grid::{Grid, GridLine};
 use crate::order::Order;
 use crate::stream::{BenchError, Stream};
+use steps::{Plan, STEPS};
 
 const NAME: &str = "fs";
 /// Unit: bytes.
 const DISK_BYTES: u64 = 2 << 30;
-const FILE_BYTES: u64 = 256 << 20;
-const RANDOM_BYTES: u64 = 64 << 20;
-const SMALL_FILES: u64 = 1000;
-const SMALL_BYTES: u64 = 16 << 10;
+/// What both filesystems can be made on and do the work. Unit: bytes.
+const DISK_BYTES_MIN: u64 = 128 << 20;
 
 /// The suite.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fs;
 
-/// A piece of work: its row, size of a request, requests, and how it is done.
-type Step = (&'static str, u64, u64, fn(&mut Work<'_, '_>) -> Result<(), BenchError>);
-
-/// A filesystem at work.
-struct Work<'a, 'd> {
-    disk: &'a mut Disk<'d>,
-    filesystem: Box<dyn Filesystem>,
-    file: FileId,
-    small: Vec<FileId>,
-    rng: Rng,
+/// A filesystem with its mount options: a column.
+#[derive(Clone, Debug)]
+struct Column {
+    fstype: &'static str,
+    /// As the kernel is told them.
+    options: String,
+    title: String,
 }
 
-const STEPS: [Step; 6] = [
-    ("write", 1 << 20, FILE_BYTES >> 20, |work| {
-        for part in 0..FILE_BYTES >> 20 {
-            work.filesystem.write(work.disk, work.file, part << 20, 1 << 20)?;
+/// The columns that the rows of `--rows` ask for.
+///
+/// Errors: a row that is no mount option.
+fn columns(options: &Options) -> Result<Vec<Column>, BenchError> {
+    let default = ["default".to_owned()];
+    let rows = if options.rows.is_empty() { &default[..] } else { &options.rows };
+    let mut columns = Vec::new();
+    for row in rows {
+        let words: Vec<&str> = row.split('+').filter(|word| *word != "default").collect();
+        for word in &words {
+            let is_commit = word.strip_prefix("commit=").is_some_and(|seconds| seconds.parse::<u32>().is_ok());
+            if !is_commit && !["discard", "nodiscard"].contains(word) {
+                let what = format!(
+                    "row {row:?}: expected mount options: default, discard, nodiscard, commit=SECONDS, or several joined with +"
+                );
+                return Err(BenchError::Misfit { suite: NAME, what });
+            }
         }
-        work.filesystem.fsync(work.disk, work.file)
-    }),
-    ("read", 1 << 20, FILE_BYTES >> 20, |work| {
-        (0..FILE_BYTES >> 20).try_for_each(|part| work.filesystem.read(work.disk, work.file, part << 20, 1 << 20))
-    }),
-    ("random write", BLOCK_BYTES, RANDOM_BYTES / BLOCK_BYTES, |work| {
-        for _ in 0..RANDOM_BYTES / BLOCK_BYTES {
-            let offset = work.rng.below(FILE_BYTES / BLOCK_BYTES) * BLOCK_BYTES;
-            work.filesystem.write_direct(work.disk, work.file, offset, BLOCK_BYTES)?;
+        for fstype in ["ext4", "f2fs"] {
+            let title = if rows.len() == 1 || words.is_empty() { fstype.into() } else { format!("{fstype} {row}") };
+            columns.push(Column { fstype, options: words.join(","), title });
         }
-        work.filesystem.fsync(work.disk, work.file)
-    }),
-    ("random read", BLOCK_BYTES, RANDOM_BYTES / BLOCK_BYTES, |work| {
-        (0..RANDOM_BYTES / BLOCK_BYTES).try_for_each(|_| {
-            let offset = work.rng.below(FILE_BYTES / BLOCK_BYTES) * BLOCK_BYTES;
-            work.filesystem.read(work.disk, work.file, offset, BLOCK_BYTES)
-        })
-    }),
-    ("create and sync", SMALL_BYTES, SMALL_FILES, |work| {
-        for _ in 0..SMALL_FILES {
-            let file = work.filesystem.create(work.disk, 1)?;
-            work.filesystem.write(work.disk, file, 0, SMALL_BYTES)?;
-            work.filesystem.fsync(work.disk, file)?;
-            work.small.push(file);
+    }
+    Ok(columns)
+}
+
+/// What every column came to: what is missing was not measured.
+fn table(columns: &[Column], speeds: &[Vec<f64>], plan: &Plan) -> Grid {
+    let is_pair = matches!(columns, [ext4, f2fs] if ext4.fstype != f2fs.fstype);
+    let mut titles: Vec<(&str, &str)> = columns.iter().map(|column| (column.title.as_str(), "MB/s")).collect();
+    if is_pair {
+        titles.push(("f2fs over ext4", ""));
+    }
+    let mut grid = Grid::new(NAME, "work", &titles, plan.told());
+    for (index, (row, ..)) in STEPS.iter().enumerate() {
+        let value = |column: usize| speeds.get(column).and_then(|speeds| speeds.get(index)).copied();
+        let mut values: Vec<Option<f64>> = (0..columns.len()).map(value).collect();
+        if is_pair {
+            values.push(value(0).zip(value(1)).map(|(ext4, f2fs)| f2fs / ext4));
         }
-        Ok(())
-    }),
-    ("delete", SMALL_BYTES, SMALL_FILES, |work| {
-        for file in std::mem::take(&mut work.small) {
-            work.filesystem.unlink(work.disk, file)?;
-        }
-        work.filesystem.sync(work.disk)
-    }),
-];
+        grid.lines.push(GridLine { row: (*row).into(), values });
+    }
+    grid
+}
+
+fn writes(options: &Options) -> Result<(), BenchError> {
+    if options.read_only {
+        return Err(BenchError::Misfit { suite: NAME, what: "it writes: nothing can be told without".into() });
+    }
+    Ok(())
+}
 
 impl Suite for Fs {
     fn name(&self) -> &'static str {
@@ -88,74 +103,47 @@ impl Suite for Fs {
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
-        if options.read_only {
-            let what = "it writes: nothing can be told without".into();
-            return Err(BenchError::Misfit { suite: NAME, what });
-        }
-        mount_options(options)?;
-        super::on_disk::cost(
-            NAME,
-            shape,
-            options,
-            DISK_BYTES,
-            2 * (FILE_BYTES + 2 * RANDOM_BYTES + 8 * SMALL_FILES * SMALL_BYTES),
-        )
+        writes(options)?;
+        let count = columns(options)?.len() as u64;
+        let written = count * Plan::of(options.size_bytes.unwrap_or(DISK_BYTES)).written_bytes();
+        super::on_disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), written)
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
-        let (from, seed, mount) = (bench.options.from_bytes, bench.options.seed, mount_options(bench.options)?);
-        let to = from + bench.options.size_bytes.unwrap_or(DISK_BYTES);
-        let mut times: Vec<Vec<Nanos>> = Vec::new();
-        for name in ["ext4", "f2fs"] {
+        let (from, seed, columns) = (bench.options.from_bytes, bench.options.seed, columns(bench.options)?);
+        let size = bench.options.size_bytes.unwrap_or(DISK_BYTES);
+        let (to, plan) = (from + size, Plan::of(size));
+        let mut speeds = vec![Vec::new(); columns.len()];
+        for (column, speeds) in columns.iter().zip(&mut speeds) {
             if bench.target.shape().can_trim {
-                bench
-                    .prepare("a trimmed range", &Stream::pass(BlockOp::Trim, Order::Sequential, from, to, to - from))?;
+                let trim = Stream::pass(BlockOp::Trim, Order::Sequential, from, to, to - from);
+                bench.prepare("a trimmed range", &trim)?;
             }
-            let found = bench.on_disk(from, to, |disk| run_steps(disk, name, mount, seed))?;
-            times.push(found);
+            bench.on_disk(from, to, |disk| {
+                disk.step(format!("mkfs.{}", column.fstype));
+                let filesystem = model(disk, column)?;
+                let mut tree = ModelTree::new(disk, filesystem);
+                steps::run(&mut tree, &column.title, plan, seed, speeds)?;
+                Ok(())
+            })?;
         }
-        let columns = [("ext4", "MB/s"), ("f2fs", "MB/s"), ("f2fs over ext4", "")];
-        let mut grid = Grid::new(NAME, "work", &columns, "MB a second; writes end with a sync");
-        for (index, (name, block, requests, _)) in STEPS.iter().enumerate() {
-            let speed = |time: Nanos| (block * requests) as f64 / 1e6 / time.as_secs_f64().max(1e-9);
-            let [ext4, f2fs] = [0, 1].map(|filesystem| speed(times[filesystem][index]));
-            grid.line(*name, &[ext4, f2fs, f2fs / ext4]);
-        }
-        bench.grid(grid);
+        bench.grid(table(&columns, &speeds, &plan));
         Ok(())
     }
 }
 
-fn run_steps(disk: &mut Disk<'_>, name: &str, mount: MountOptions, seed: u64) -> Result<Vec<Nanos>, BenchError> {
-    disk.step(format!("mkfs.{name}"));
-    let mut filesystem: Box<dyn Filesystem> = match name {
-        "f2fs" => Box::new(F2fs::make(disk, mount)?),
-        _ => Box::new(Ext4::make(disk, mount)?),
-    };
-    let file = filesystem.create(disk, 0)?;
-    let mut work = Work { disk, filesystem, file, small: Vec::new(), rng: Rng::new(seed) };
-    STEPS
-        .iter()
-        .map(|(row, _, _, step)| {
-            work.disk.step(format!("{name} {row}"));
-            let before = work.disk.now();
-            step(&mut work)?;
-            Ok(work.disk.now().since(before))
-        })
-        .collect()
-}
-
-fn mount_options(options: &Options) -> Result<MountOptions, BenchError> {
+fn model(disk: &mut Disk<'_>, column: &Column) -> Result<Box<dyn Filesystem>, BenchError> {
     let mut mount = MountOptions::default();
-    for row in &options.rows {
-        match (row.as_str(), row.strip_prefix("commit=").map(str::parse)) {
+    for word in column.options.split(',') {
+        match (word, word.strip_prefix("commit=").map(str::parse)) {
             ("discard", _) => mount.discard = true,
+            ("nodiscard", _) => mount.discard = false,
             (_, Some(Ok(seconds))) => mount.commit_s = seconds,
-            _ => {
-                let what = format!("row {row:?}: expected the mount option discard or commit=SECONDS");
-                return Err(BenchError::Misfit { suite: NAME, what });
-            }
+            _ => {}
         }
     }
-    Ok(mount)
+    Ok(match column.fstype {
+        "f2fs" => Box::new(F2fs::make(disk, mount)?),
+        _ => Box::new(Ext4::make(disk, mount)?),
+    })
 }

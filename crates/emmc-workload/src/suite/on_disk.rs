@@ -26,24 +26,30 @@ impl Bench<'_> {
     }
 }
 
-/// What a suite costs that takes `disk_bytes` of the target where nothing else is asked for, and writes so much.
+/// What a suite costs that needs so much of the target at least and takes so much where nothing else is asked for, and writes
+/// so much.
 ///
-/// Errors: the target has less room, or less than 64 MiB is asked for.
+/// Errors: the target has less room, or less than the least is asked for.
 pub(super) fn cost(
     suite: &'static str,
     shape: &TargetShape,
     options: &Options,
-    disk_bytes: u64,
+    (least_bytes, disk_bytes): (u64, u64),
     written_bytes: u64,
 ) -> Result<Cost, BenchError> {
     let (from_bytes, size) = (options.from_bytes, options.size_bytes.unwrap_or(disk_bytes));
     let to_bytes = from_bytes.saturating_add(size);
-    if to_bytes > shape.size_bytes || size < 64 << 20 {
+    let refused = |what: String| Err(BenchError::Misfit { suite, what });
+    if size < least_bytes {
+        return refused(format!("--size {size}: it needs {least_bytes} bytes at least"));
+    }
+    if to_bytes > shape.size_bytes {
+        let given = if options.size_bytes.is_some() { "--size asks for" } else { "it takes" };
         let what = format!(
-            "{size} bytes from byte {from_bytes} on; the target has {}, and 67108864 are needed at least",
-            shape.size_bytes
+            "{given} {size} bytes from byte {from_bytes} on; {} has {}; {least_bytes} is the least that can be asked for with --size",
+            shape.name, shape.size_bytes
         );
-        return Err(BenchError::Misfit { suite, what });
+        return refused(what);
     }
     Ok(Cost { written_bytes, read_bytes: written_bytes, from_bytes, to_bytes, steps: 0 })
 }

@@ -1,5 +1,6 @@
 //! The arguments of `bench`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -22,7 +23,7 @@ pub(crate) enum EngineArg {
 pub(crate) struct BenchArgs {
     /// A block device, a file, a folder (a file is made in it and removed), or a virtual card: sim:PROFILE, sim:PROFILE@PERCENT, sim:FOLDER
     #[arg(required_unless_present = "list")]
-    pub(crate) target: Option<String>,
+    pub(crate) target: Option<OsString>,
     /// The suite; --list tells them
     #[arg(long, default_value = "iozone", value_name = "NAME")]
     pub(crate) suite: String,

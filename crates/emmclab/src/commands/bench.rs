@@ -1,6 +1,7 @@
 //! `bench`: a suite on a target.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -15,6 +16,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 
 mod consent;
+mod files;
 mod place;
 mod progress;
 mod real;
@@ -33,9 +35,26 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> CommandResult {
     })?;
     // Who reads JSON gets nothing but the document or the error, unless there is somebody to be asked.
     let is_quiet = output.is_json() && !std::io::stdin().is_terminal();
-    let result = measure(suite, args, is_quiet)?;
+    let Measured { result, not_put_back } = measure(suite, args, is_quiet)?;
     output.print(SCHEMA, &result, emmc_report::present::bench)?;
-    Ok(if result.doubts.is_empty() { Exit::Good } else { Exit::Findings })
+    match not_put_back {
+        // What was measured is told all the same; what was lost counts for more.
+        Some(error) => Err(error),
+        None if result.doubts.is_empty() => Ok(Exit::Good),
+        None => Ok(Exit::Findings),
+    }
+}
+
+/// What was measured, and what of the target could not be put back as it was.
+struct Measured {
+    result: BenchResult,
+    not_put_back: Option<anyhow::Error>,
+}
+
+impl From<BenchResult> for Measured {
+    fn from(result: BenchResult) -> Self {
+        Self { result, not_put_back: None }
+    }
 }
 
 fn list(output: &mut Output) -> CommandResult {
@@ -45,18 +64,22 @@ fn list(output: &mut Output) -> CommandResult {
     Ok(Exit::Good)
 }
 
-fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<BenchResult> {
-    let name = args.target.as_deref().unwrap_or_default();
+fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<Measured> {
+    let path = args.target.as_deref().map(Path::new).unwrap_or(Path::new(""));
+    let name = path.display().to_string();
     let stop = Arc::new(AtomicBool::new(false));
-    let mut result = match name.strip_prefix("sim:") {
+    let mut measured = match name.strip_prefix("sim:") {
         #[cfg(feature = "sim")]
-        Some(profile) => simulated::bench(suite, profile, args, stop)?,
+        Some(profile) => simulated::bench(suite, &name, profile, args, stop)?.into(),
         #[cfg(not(feature = "sim"))]
         Some(_) => bail!("{name}: this build has no virtual cards (feature `sim`)"),
-        None => real::bench(suite, name, args, is_quiet, stop)?,
+        None => match files::Kind::of(suite, path) {
+            Some(kind) => files::bench(kind, suite, (path, &name), args, is_quiet, &stop)?,
+            None => real::bench(suite, (path, &name), args, is_quiet, &stop)?,
+        },
     };
-    conclude(&mut result);
-    Ok(result)
+    conclude(&mut measured.result);
+    Ok(measured)
 }
 
 /// What follows from what was measured.
@@ -86,6 +109,9 @@ fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What a suite is told about a target of so many bytes.
+///
+/// Errors: nothing is asked for; it begins behind the target's end.
 fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
     let bytes = |size: Option<Size>| size.map(|size| bytes_of(size, size_bytes));
     let options = Options {
@@ -100,6 +126,9 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
     };
     if options.queue_depth == Some(0) {
         bail!("--queue-depth: expected at least 1");
+    }
+    if options.from_bytes >= size_bytes && args.from.is_some() && size_bytes > 0 {
+        bail!("--from {}: the target has {size_bytes} bytes", options.from_bytes);
     }
     if options.size_bytes == Some(0) {
         bail!("--size: expected more than nothing");

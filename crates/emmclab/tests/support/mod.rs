@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod cards;
+pub(crate) mod loops;
 pub(crate) mod schema;
 pub(crate) mod shim;
 

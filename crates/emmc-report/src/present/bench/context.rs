@@ -93,6 +93,10 @@ fn machine_lines(context: &Context) -> Vec<KeyValue> {
         let value = format!("{} at {}", filesystem.fstype, filesystem.mount);
         lines.push(KeyValue::new("filesystem", value).note(filesystem.options.clone()));
     }
+    for made in &context.made_filesystems {
+        let size = Bytes(made.size_bytes).rounded();
+        lines.push(KeyValue::new("made", format!("{}, {size}", made.fstype)).note(made.options.clone()));
+    }
     if let Some(host) = &context.host {
         let governor =
             if host.governors.is_empty() { String::new() } else { format!(", {}", host.governors.join(", ")) };

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::Path;
 
 use emmc_linux::in_use::Occupied;
 use emmc_report::visible;
@@ -19,7 +18,8 @@ pub(super) struct Intent<'a> {
     pub(super) cost: Cost,
     pub(super) occupied: &'a Occupied,
     pub(super) context: &'a Context,
-    pub(super) path: &'a Path,
+    /// As the user called it.
+    pub(super) called: &'a str,
     pub(super) is_device: bool,
     /// Only the error is told, for who reads JSON.
     pub(super) is_quiet: bool,
@@ -29,16 +29,18 @@ impl Intent<'_> {
     /// What a person must know beforehand.
     fn told(&self, args: &BenchArgs) -> String {
         let Occupied { name, model, size_bytes, contents, .. } = self.occupied;
+        // Lines are told one by one: a name must not make lines of its own.
+        let (name, called) = (visible(name), visible(self.called));
         let Cost { from_bytes, to_bytes, written_bytes, read_bytes, .. } = self.cost;
-        let mut text = format!("{}: {}", self.path.display(), Bytes(*size_bytes).rounded());
+        let mut text = format!("{called}: {}", Bytes(*size_bytes).rounded());
         if let Some(model) = model {
-            let _ = write!(text, ", {model}");
+            let _ = write!(text, ", {}", visible(model));
         }
         let range = format!("bytes {from_bytes} to {to_bytes} of {name}");
         let fate = if args.save_restore { "is saved and put back" } else { "is lost" };
         let _ = write!(text, "\n  the content of {range} {fate}");
         for line in contents {
-            let _ = write!(text, "\n    {line}");
+            let _ = write!(text, "\n    {}", visible(line));
         }
         let (written, read) = (Bytes(written_bytes).rounded(), Bytes(read_bytes).rounded());
         let _ = write!(text, "\n  suite {}: writes up to {written}, reads up to {read}", self.suite.name());
@@ -66,7 +68,7 @@ impl Intent<'_> {
     ///
     /// Errors: [`Refused`] where it is in use, or was not clearly asked for.
     pub(super) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
-        let path = self.path.display();
+        let path = self.called;
         if !self.occupied.uses.is_empty() {
             return Err(Refused(format!("{path}: in use: {}", self.occupied.uses.join("; "))));
         }
@@ -99,7 +101,7 @@ impl Intent<'_> {
 
 fn typed(name: &str) -> String {
     // Where standard error is gone nobody reads the question.
-    let _ = write!(std::io::stderr(), "Type the device's name, {name}, to go on: ");
+    let _ = write!(std::io::stderr(), "Type the device's name, {}, to go on: ", visible(name));
     let mut line = String::new();
     // Nothing typed is no name.
     let _ = std::io::stdin().lock().read_line(&mut line);

@@ -1,10 +1,10 @@
-//! Where a real bench works: a device or file that is there, or a file that is made for it and removed.
+//! Where a real bench works: a device or file that is there, or a file that is made for it and gone afterwards.
 
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use emmc_linux::block_io::MadeFile;
 use emmc_port::{TargetKind, TargetShape};
 use emmc_units::{Bytes, Size};
 use emmc_workload::Suite;
@@ -17,54 +17,53 @@ const SPARE_BYTES: u64 = 8 << 20;
 
 /// A place with its path.
 pub(super) struct Place {
+    /// What is opened.
     pub(super) path: PathBuf,
-    /// Whether the file was made for this bench; it is removed in the end.
-    pub(super) is_made: bool,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if self.is_made {
-            // It may be gone already.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
+    /// The file that was made for this bench, and its folder.
+    pub(super) made: Option<(MadeFile, PathBuf)>,
 }
 
 impl Place {
     /// Finds the place that was named, or makes a file: in a folder, or of a size that was told.
     ///
-    /// Errors: nothing there and no size told; no room.
-    pub(super) fn find(name: &str, suite: &dyn Suite, args: &BenchArgs) -> anyhow::Result<Self> {
-        let path = Path::new(name);
+    /// Errors: nothing there and no size told; a link to nowhere; no room.
+    pub(super) fn find(path: &Path, name: &str, suite: &dyn Suite, args: &BenchArgs) -> anyhow::Result<Self> {
         match std::fs::metadata(path) {
-            Ok(found) if found.is_dir() => {
-                let file = path.join(format!(".emmclab-bench-{}", std::process::id()));
-                Self::make(&file, path, size_of_new(suite, args)?)
-            }
-            Ok(_) => Ok(Self { path: path.to_owned(), is_made: false }),
+            Ok(found) if found.is_dir() => Self::make(path, name, size_of_new(suite, args)?),
+            Ok(_) => Ok(Self { path: path.to_owned(), made: None }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if let Ok(target) = std::fs::read_link(path) {
+                    bail!("{name}: a symbolic link to {}, which is not there", target.display());
+                }
                 let told = args.size.is_some() && !path.starts_with("/dev");
                 ensure!(told, "{name}: no such device, file or folder; --size SIZE makes a file of that size");
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                Self::make(path, folder, size_of_new(suite, args)?)
+                Self::make(folder, name, size_of_new(suite, args)?)
             }
             Err(error) => Err(error).with_context(|| name.to_owned()),
         }
     }
 
-    fn make(path: &Path, folder: &Path, bytes: u64) -> anyhow::Result<Self> {
-        let failed = || path.display().to_string();
+    fn make(folder: &Path, name: &str, bytes: u64) -> anyhow::Result<Self> {
+        let failed = || name.to_owned();
         let available = emmc_linux::bench_context::available_bytes(folder).with_context(failed)?;
         let needed = bytes.saturating_add(SPARE_BYTES);
         if needed > available {
             let (bytes, available) = (Bytes(bytes).rounded(), Bytes(available).rounded());
             bail!("{}: no room for a file of {bytes}: {available} available", folder.display());
         }
-        let file: File = OpenOptions::new().write(true).create_new(true).open(path).with_context(failed)?;
-        let place = Self { path: path.to_owned(), is_made: true };
-        file.set_len(bytes).with_context(failed)?;
-        Ok(place)
+        let file = MadeFile::new(folder, bytes).with_context(failed)?;
+        Ok(Self { path: file.path().to_owned(), made: Some((file, folder.to_owned())) })
+    }
+
+    /// Whether the file was made for this bench; nothing of it stays.
+    pub(super) fn is_made(&self) -> bool {
+        self.made.is_some()
+    }
+
+    /// The folder of a file that was made.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.made.as_ref().map(|(_, folder)| folder.as_path())
     }
 }
 

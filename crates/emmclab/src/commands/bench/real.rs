@@ -15,7 +15,7 @@ use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream
 
 use super::consent::{Intent, say};
 use super::place::Place;
-use super::{options, run_suite};
+use super::{Measured, options, run_suite};
 use crate::cli::{BenchArgs, EngineArg};
 use crate::save::Refused;
 
@@ -29,56 +29,77 @@ const MEMORY_SHARE: u64 = 4;
 /// Runs a suite on a device, a file or in a folder.
 pub(super) fn bench(
     suite: &dyn Suite,
-    name: &str,
+    (path, name): (&Path, &str),
     args: &BenchArgs,
     is_quiet: bool,
-    stop: Arc<AtomicBool>,
-) -> anyhow::Result<BenchResult> {
-    let place = Place::find(name, suite, args)?;
-    let seen = looked_at(&place.path, name, suite, args, &stop)?;
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Measured> {
+    let place = Place::find(path, name, suite, args)?;
+    let seen = looked_at(&place.path, name, suite, args, stop)?;
     let size_bytes = seen.shape().size_bytes;
     let options = options(args, size_bytes)?;
     let mut cost = suite.cost(seen.shape(), &options)?;
-    let mut context = bench_context::context(&place.path, seen.is_direct()).with_context(|| name.to_owned())?;
+    let mut context =
+        bench_context::context(&place.path, place.folder(), seen.is_direct()).with_context(|| name.to_owned())?;
     let writes = cost.written_bytes > 0 || cost.to_bytes > cost.from_bytes;
     let mut target = seen;
     // Until what was saved is put back.
     let mut _reserved = None;
-    if writes || place.is_made {
-        if !place.is_made {
+    if writes || place.is_made() {
+        if !place.is_made() {
             let is_device = target.shape().kind == TargetKind::Device;
             let occupied = occupied(&place.path).with_context(|| name.to_owned())?;
-            let (occupied, context, path) = (&occupied, &context, &place.path);
-            Intent { suite, cost, occupied, context, path, is_device, is_quiet }.ask(args)?;
+            let (occupied, context) = (&occupied, &context);
+            Intent { suite, cost, occupied, context, called: name, is_device, is_quiet }.ask(args)?;
         }
         drop(target);
         _reserved = reserved(&place.path, name)?;
-        target = opened(&place.path, name, &opening(args, suite, true, &stop))?;
+        target = opened(&place.path, name, &opening(args, suite, true, stop))?;
         let told = std::mem::replace(&mut cost, suite.cost(target.shape(), &options)?);
         let is_more = cost.from_bytes < told.from_bytes || cost.to_bytes > told.to_bytes;
-        if is_more && !place.is_made {
+        if is_more && !place.is_made() {
             bail!("{name}: changed while it was asked about: nothing was written");
         }
     }
-    super::stop_by_signal(&stop)?;
-    let saved = if place.is_made { None } else { save(&target, &cost, args, is_quiet)? };
-    let filled_bytes = if place.is_made { fill(&mut target, &mut context)? } else { 0 };
+    super::stop_by_signal(stop)?;
+    let saved = if place.is_made() { None } else { save(&target, &cost, args, is_quiet)? };
+    let filled_bytes = if place.is_made() { fill(&mut target, &mut context)? } else { 0 };
     let meter = Meter::default();
-    let run = || run_suite(suite, &mut target, &options, Arc::clone(&stop));
+    let run = || run_suite(suite, &mut target, &options, Arc::clone(stop));
     let result = catch_unwind(AssertUnwindSafe(run));
     // Whatever came of it: what was saved is put back first.
     drop(target);
-    if let Some(saved) = saved {
-        put_back(saved, &place.path, name, args, suite)?;
-        context.notes.push(PUT_BACK.into());
+    let not_put_back = put_back(saved, &place.path, name, args, &mut context);
+    let (mut result, not_put_back) = both(result, not_put_back)?;
+    ended_by_signal(&mut result, stop);
+    bench_context::finish(&mut context, &meter, result.outcome.written_bytes + filled_bytes);
+    result.context = context;
+    Ok(Measured { result, not_put_back })
+}
+
+/// What was measured, with what could not be put back; where nothing was measured both are one error.
+pub(super) fn both<R>(
+    result: std::thread::Result<anyhow::Result<R>>,
+    not_put_back: Option<anyhow::Error>,
+) -> anyhow::Result<(R, Option<anyhow::Error>)> {
+    match (result, not_put_back) {
+        (Ok(Ok(result)), not_put_back) => Ok((result, not_put_back)),
+        (Ok(Err(error)), None) => Err(error),
+        (Ok(Err(error)), Some(lost)) => Err(anyhow::anyhow!("{lost:#}; before that: {error:#}")),
+        (Err(panic), lost) => {
+            if let Some(lost) = lost {
+                say(&format!("{lost:#}"));
+            }
+            resume_unwind(panic)
+        }
     }
-    let mut result = result.unwrap_or_else(|panic| resume_unwind(panic))?;
+}
+
+/// Names the signal where one ended the work.
+pub(super) fn ended_by_signal(result: &mut BenchResult, stop: &AtomicBool) {
     if stop.load(Ordering::Relaxed) && result.outcome.ended_early.is_some() {
         result.outcome.ended_early = Some("stopped by a signal".into());
     }
-    bench_context::finish(&mut context, &meter, result.outcome.written_bytes + filled_bytes);
-    result.context = context;
-    Ok(result)
 }
 
 fn opening(args: &BenchArgs, suite: &dyn Suite, write: bool, stop: &Arc<AtomicBool>) -> Opening {
@@ -108,7 +129,7 @@ fn looked_at(
     opened(path, name, &opening(args, suite, false, stop))
 }
 
-fn opened(path: &Path, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
+pub(super) fn opened(path: &Path, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
     match open(path, name, opening) {
         Ok(target) => Ok(target),
         Err(error @ OpenError::InUse { .. }) => Err(Refused(error.to_string()).into()),
@@ -128,11 +149,11 @@ fn reserved(path: &Path, name: &str) -> anyhow::Result<Option<std::fs::File>> {
     }
 }
 
-fn save(target: &BlockIo, cost: &Cost, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<Option<Saved>> {
+pub(super) fn save(target: &BlockIo, cost: &Cost, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<Option<Saved>> {
     if !args.save_restore || cost.to_bytes <= cost.from_bytes {
         return Ok(None);
     }
-    let bytes = cost.to_bytes - cost.from_bytes;
+    let bytes = Saved::bytes_of(target, cost.from_bytes, cost.to_bytes)?;
     if args.save_to.is_none() {
         let most = memory_bytes().map_or(u64::MAX, |memory| memory / MEMORY_SHARE);
         if bytes > most {
@@ -151,11 +172,32 @@ fn save(target: &BlockIo, cost: &Cost, args: &BenchArgs, is_quiet: bool) -> anyh
     Ok(Some(saved))
 }
 
-/// Once more opened, as the bench's own may have stopped for good.
-fn put_back(saved: Saved, path: &Path, name: &str, args: &BenchArgs, suite: &dyn Suite) -> anyhow::Result<()> {
-    let again = Opening { engine: EngineChoice::Pread, ..opening(args, suite, true, &Arc::default()) };
-    let target = opened(path, name, &again)?;
-    Ok(saved.put_back(&target)?)
+/// Puts back what was saved; a note says that it was, an error what could not be. The target is opened once more, as the
+/// bench's own may have stopped for good.
+pub(super) fn put_back(
+    saved: Option<Saved>,
+    path: &Path,
+    name: &str,
+    args: &BenchArgs,
+    context: &mut Context,
+) -> Option<anyhow::Error> {
+    let saved = saved?;
+    let again =
+        Opening { engine: EngineChoice::Pread, write: true, flush_all: false, seed: args.seed, stop: Arc::default() };
+    let done = match opened(path, name, &again) {
+        Ok(target) => saved.put_back(&target).map_err(anyhow::Error::from),
+        Err(error) => Err(error.context(saved.not_reached(name))),
+    };
+    match done {
+        Ok(()) => {
+            context.notes.push(PUT_BACK.into());
+            None
+        }
+        Err(error) => {
+            context.notes.push("what was on it was saved before and could not all be put back".into());
+            Some(error)
+        }
+    }
 }
 
 /// MemAvailable. Unit: bytes.

@@ -27,13 +27,13 @@ pub(super) struct How {
 /// Runs a suite on the card that `sim:` names.
 pub(super) fn bench(
     suite: &dyn Suite,
+    name: &str,
     profile: &str,
     args: &BenchArgs,
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
     let board = args.host.as_deref().map(board).transpose()?;
     let how = How { queueing: !args.no_queueing && board.is_none_or(Board::queues), board };
-    let name = args.target.as_deref().unwrap_or_default();
     measure(suite, name, profile, how, |size_bytes| options(args, size_bytes), stop)
 }
 

@@ -1,0 +1,72 @@
+//! A folder that is there, with one of its own in it for the files of a bench.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use emmc_port::{FilePlace, FilesystemError, NewFilesystem, TargetError, TreeWork};
+use emmc_units::Instant;
+use rustix::fs::{Mode, OFlags};
+use tempfile::TempDir;
+
+use super::Tree;
+use crate::block_io::clock::Clock;
+
+/// What names of the tree's own begin with.
+const PREFIX: &str = ".emmclab-bench-";
+
+/// A folder of a filesystem that is there.
+///
+/// Files are made in a new folder in it, which is removed in the end; `kill -9` leaves it.
+pub struct Folder {
+    name: String,
+    seed: u64,
+    clock: Clock,
+    stop: Arc<AtomicBool>,
+    own: TempDir,
+}
+
+impl Folder {
+    /// Makes the folder for the files.
+    ///
+    /// Errors: the kernel's.
+    pub fn new(folder: &Path, name: &str, seed: u64, stop: &Arc<AtomicBool>) -> io::Result<Self> {
+        let own = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)?;
+        Ok(Self { name: name.into(), seed, clock: Clock::default(), stop: Arc::clone(stop), own })
+    }
+
+    /// Removes everything that was made; dropping it does so too, without saying whether it went well.
+    ///
+    /// Errors: the kernel's.
+    pub fn remove(self) -> io::Result<()> {
+        self.own.close()
+    }
+}
+
+impl FilePlace for Folder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn now(&mut self) -> Instant {
+        self.clock.now()
+    }
+
+    fn with(&mut self, new: Option<NewFilesystem<'_>>, work: TreeWork<'_>) -> Result<(), FilesystemError> {
+        if new.is_some() {
+            return Err(FilesystemError::Missing { what: "filesystems are made on block devices".into() });
+        }
+        let failed = |error: io::Error| TargetError::Failed { name: self.name.clone(), reason: error.to_string() };
+        let root = open_folder(self.own.path()).map_err(failed)?;
+        let mut tree = Tree::new(root, &self.name, self.seed, self.clock, Arc::clone(&self.stop)).map_err(failed)?;
+        Ok(work(&mut tree)?)
+    }
+}
+
+/// Errors: the kernel's.
+pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}

@@ -1,0 +1,52 @@
+//! Filesystems made by the programs that make them everywhere.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use emmc_port::FilesystemError;
+
+/// Where these programs are, whatever a user's search path says.
+const FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin";
+/// What filesystems on eMMC are made of, also where they are small.
+const BLOCK_BYTES: &str = "4096";
+
+/// Makes a filesystem on the beginning of a device; nothing is trimmed, and all tables are written at once, so that the
+/// kernel does not write them while something is measured.
+///
+/// Errors: [`FilesystemError::Missing`] where there is no such program; what it says.
+pub(super) fn make(device: &Path, fstype: &str, size_bytes: u64, sector_bytes: u32) -> Result<(), Unmade> {
+    let program = format!("mkfs.{fstype}");
+    let mut command = Command::new(&program);
+    let path = std::env::var("PATH").map_or(FOLDERS.into(), |path| format!("{path}:{FOLDERS}"));
+    command.env("PATH", path).stdin(Stdio::null());
+    match fstype {
+        "f2fs" => {
+            let sectors = (size_bytes / u64::from(sector_bytes.max(512))).to_string();
+            command.args(["-q", "-f", "-t", "0"]).arg(device).arg(sectors);
+        }
+        _ => {
+            let more = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+            let kib = format!("{}k", size_bytes >> 10);
+            command.args(["-q", "-F", "-b", BLOCK_BYTES, "-E", more]).arg(device).arg(kib);
+        }
+    }
+    let output = match command.output() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Unmade::Missing(FilesystemError::Missing { what: format!("{program} is not installed") }));
+        }
+        output => output.map_err(|error| Unmade::Failed(format!("{program}: {error}")))?,
+    };
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stderr, output.stdout].map(|said| String::from_utf8_lossy(&said).into_owned());
+    let last = said.iter().flat_map(|said| said.lines().rev()).map(str::trim).find(|line| !line.is_empty());
+    Err(Unmade::Failed(format!("{program}: {}", last.map_or_else(|| output.status.to_string(), str::to_owned))))
+}
+
+/// Why there is no filesystem.
+pub(super) enum Unmade {
+    Missing(FilesystemError),
+    Failed(String),
+}

@@ -1,0 +1,305 @@
+//! Files of this machine as a tree that a bench works on, in real time.
+//!
+//! A [`Folder`] is a place in a filesystem that is there; a [`Scratch`] is a block device on which filesystems are made. Both
+//! are taken away again whatever came of the work: files are removed, filesystems unmounted. A mount is taken off its place as
+//! soon as the tree has hold of it: from then on it lives only as long as this process, even where that is killed. Absent on
+//! purpose: whether a device may be written over (`in_use`).
+
+mod folder;
+mod make;
+mod mount;
+mod scratch;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use emmc_port::{FileNumber, FileOp, FileTree, TargetError};
+use emmc_units::{Instant, Nanos};
+use memmap2::MmapMut;
+use rustix::fs::{Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, mkdirat, openat, renameat, statat, unlinkat};
+
+use crate::block_io::clock::Clock;
+use crate::block_io::data::{self, Stamp};
+use crate::ioctl;
+
+pub use folder::Folder;
+pub use scratch::Scratch;
+
+/// What is written and read at a time at most. Unit: bytes.
+const MEMORY_BYTES: usize = 1 << 20;
+/// Source: Linux `Documentation/admin-guide/sysctl/vm.rst`: page cache, directory entries and inodes.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+const DROP_ALL: &str = "3\n";
+/// How long an idle tree sleeps between two looks at whether to stop.
+const NAP: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Whether this process can be expected to mount filesystems: root, unless somebody has taken that away from it.
+pub fn may_mount() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A folder and the files that were made in it.
+pub(crate) struct Tree {
+    name: String,
+    root: OwnedFd,
+    folders: HashMap<u32, OwnedFd>,
+    files: HashMap<FileNumber, Entry>,
+    memory: MmapMut,
+    stamp: Stamp,
+    clock: Clock,
+    stop: Arc<AtomicBool>,
+}
+
+/// A file, open or not.
+struct Entry {
+    folder: u32,
+    name: String,
+    file: Option<File>,
+    direct: Option<File>,
+}
+
+impl Tree {
+    /// Errors: no memory.
+    pub(crate) fn new(root: OwnedFd, name: &str, seed: u64, clock: Clock, stop: Arc<AtomicBool>) -> io::Result<Self> {
+        Ok(Self {
+            name: name.into(),
+            root,
+            folders: HashMap::new(),
+            files: HashMap::new(),
+            memory: data::random(MEMORY_BYTES, seed)?,
+            stamp: Stamp::new(seed),
+            clock,
+            stop,
+        })
+    }
+
+    /// The folder of a number; 0 is the tree's own.
+    fn folder(&mut self, number: u32) -> io::Result<&OwnedFd> {
+        if number == 0 {
+            return Ok(&self.root);
+        }
+        if !self.folders.contains_key(&number) {
+            let name = format!("d{number}");
+            match mkdirat(&self.root, &name, Mode::RWXU) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let folder = openat(&self.root, &name, flags, Mode::empty())?;
+            self.folders.insert(number, folder);
+        }
+        self.folders.get(&number).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn create(&mut self, number: FileNumber, folder: u32, name: &str) -> io::Result<()> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = openat(self.folder(folder)?, name, flags, Mode::RUSR | Mode::WUSR)?;
+        let entry = Entry { folder, name: name.into(), file: Some(file.into()), direct: None };
+        self.files.insert(number, entry);
+        Ok(())
+    }
+
+    fn entry(&self, number: FileNumber) -> io::Result<&Entry> {
+        self.files.get(&number).ok_or_else(|| io::Error::other("was never created"))
+    }
+
+    /// Folder and name of a file.
+    fn place(&self, number: FileNumber) -> io::Result<(&OwnedFd, &str)> {
+        let entry = self.entry(number)?;
+        let folder = if entry.folder == 0 { Some(&self.root) } else { self.folders.get(&entry.folder) };
+        Ok((folder.ok_or_else(|| io::Error::other("its folder was never made"))?, &entry.name))
+    }
+
+    /// Has the file open; past the page cache where that is asked for and the filesystem knows a way.
+    fn opened(&mut self, number: FileNumber, direct: bool) -> io::Result<&File> {
+        let entry = self.entry(number)?;
+        let is_open = if direct { entry.direct.is_some() } else { entry.file.is_some() };
+        if !is_open {
+            let (folder, name) = self.place(number)?;
+            let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let file: File = match openat(folder, name, flags | OFlags::DIRECT, Mode::empty()) {
+                _ if !direct => openat(folder, name, flags, Mode::empty())?,
+                Err(rustix::io::Errno::INVAL) => openat(folder, name, flags, Mode::empty())?,
+                opened => opened?,
+            }
+            .into();
+            if let Some(entry) = self.files.get_mut(&number) {
+                *(if direct { &mut entry.direct } else { &mut entry.file }) = Some(file);
+            }
+        }
+        let entry = self.entry(number)?;
+        let file = if direct { &entry.direct } else { &entry.file };
+        file.as_ref().ok_or_else(|| io::Error::other("is not open"))
+    }
+
+    /// Reads or writes piece by piece; answers the bytes.
+    fn transfer(&mut self, number: FileNumber, range: [u64; 2], direct: bool, is_write: bool) -> io::Result<u64> {
+        let [from, bytes] = range;
+        // The memory is lent out while the file is looked up.
+        let mut memory = std::mem::replace(&mut self.memory, MmapMut::map_anon(1)?);
+        let mut stamp = self.stamp.clone();
+        let moved = self.opened(number, direct).and_then(|file| {
+            let mut at = 0;
+            while at < bytes {
+                let length = ((bytes - at) as usize).min(memory.len());
+                let part = &mut memory[..length];
+                if is_write {
+                    stamp.mark(part);
+                    file.write_all_at(part, from + at)?;
+                } else {
+                    file.read_exact_at(part, from + at)?;
+                }
+                at += length as u64;
+            }
+            Ok(at)
+        });
+        (self.memory, self.stamp) = (memory, stamp);
+        moved
+    }
+
+    /// The names in a folder, as it lists them, without folders.
+    fn listed(
+        &mut self,
+        folder: u32,
+        mut each: impl FnMut(&OwnedFd, &std::ffi::CStr) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let folder = self.folder(folder)?;
+        let mut count = 0;
+        for found in Dir::read_from(folder)? {
+            let found = found?;
+            let is_dots = matches!(found.file_name().to_bytes(), b"." | b"..");
+            if !is_dots && found.file_type() != FileType::Directory {
+                each(folder, found.file_name())?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    fn rename(&mut self, number: FileNumber, name: &str) -> io::Result<()> {
+        let (folder, old) = self.place(number)?;
+        renameat(folder, old, folder, name)?;
+        if let Some(entry) = self.files.get_mut(&number) {
+            entry.name = name.into();
+        }
+        Ok(())
+    }
+
+    fn unlink(&mut self, number: FileNumber) -> io::Result<()> {
+        let (folder, name) = self.place(number)?;
+        unlinkat(folder, name, AtFlags::empty())?;
+        self.files.remove(&number);
+        Ok(())
+    }
+
+    /// Everything is written and memory emptied, as far as this process may.
+    fn settle(&mut self) -> io::Result<u64> {
+        rustix::fs::syncfs(&self.root)?;
+        if std::fs::write(DROP_CACHES, DROP_ALL).is_ok() {
+            return Ok(1);
+        }
+        for number in self.files.keys().copied().collect::<Vec<_>>() {
+            let was_open = self.entry(number)?.file.is_some();
+            fadvise(self.opened(number, false)?, 0, None, Advice::DontNeed)?;
+            if let Some(entry) = self.files.get_mut(&number).filter(|_| !was_open) {
+                entry.file = None;
+            }
+        }
+        Ok(0)
+    }
+
+    fn done(&mut self, op: FileOp<'_>) -> io::Result<u64> {
+        match op {
+            FileOp::Create { file, folder, name } => self.create(file, folder, name)?,
+            FileOp::Write { file, offset_bytes, bytes, direct } => {
+                return self.transfer(file, [offset_bytes, bytes], direct, true);
+            }
+            FileOp::Read { file, offset_bytes, bytes, direct } => {
+                return self.transfer(file, [offset_bytes, bytes], direct, false);
+            }
+            FileOp::WriteBack(file) => ioctl::start_write_back(self.opened(file, false)?)?,
+            FileOp::Sync(file) => self.opened(file, false)?.sync_all()?,
+            FileOp::Close(file) => {
+                if let Some(entry) = self.files.get_mut(&file) {
+                    (entry.file, entry.direct) = (None, None);
+                }
+            }
+            FileOp::Rename { file, name } => self.rename(file, name)?,
+            FileOp::Stat(file) => {
+                let (folder, name) = self.place(file)?;
+                statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+            FileOp::Unlink(file) => self.unlink(file)?,
+            FileOp::StatFolder(folder) => {
+                return self.listed(folder, |folder, name| {
+                    statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                    Ok(())
+                });
+            }
+            FileOp::UnlinkFolder(folder) => {
+                let count = self.listed(folder, |folder, name| Ok(unlinkat(folder, name, AtFlags::empty())?))?;
+                self.files.retain(|_, entry| entry.folder != folder);
+                return Ok(count);
+            }
+            FileOp::SyncAll => rustix::fs::syncfs(&self.root)?,
+            FileOp::Settle => return self.settle(),
+        }
+        Ok(0)
+    }
+
+    fn failed(&self, reason: String) -> TargetError {
+        TargetError::Failed { name: self.name.clone(), reason }
+    }
+}
+
+impl FileTree for Tree {
+    fn now(&mut self) -> Instant {
+        self.clock.now()
+    }
+
+    fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
+        let until = self.clock.now() + time;
+        loop {
+            let left = until.since(self.clock.now());
+            if left == Nanos::ZERO || self.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            std::thread::sleep(NAP.min(std::time::Duration::from_nanos(left.0)));
+        }
+    }
+
+    fn call(&mut self, op: FileOp<'_>) -> Result<u64, TargetError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(self.failed("stopped".into()));
+        }
+        self.done(op).map_err(|error| self.failed(told(&op, &error)))
+    }
+}
+
+/// What could not be done, and why.
+fn told(op: &FileOp<'_>, error: &io::Error) -> String {
+    let what = match op {
+        FileOp::Create { name, .. } => format!("create {name}"),
+        FileOp::Write { file, offset_bytes, bytes, .. } => {
+            format!("write {bytes} bytes at byte {offset_bytes} of file {}", file.0)
+        }
+        FileOp::Read { file, offset_bytes, bytes, .. } => {
+            format!("read {bytes} bytes at byte {offset_bytes} of file {}", file.0)
+        }
+        FileOp::Rename { file, name } => format!("rename file {} to {name}", file.0),
+        FileOp::WriteBack(file) => format!("write file {} back", file.0),
+        FileOp::Sync(file) => format!("sync file {}", file.0),
+        FileOp::Close(file) => format!("close file {}", file.0),
+        FileOp::Stat(file) => format!("stat file {}", file.0),
+        FileOp::Unlink(file) => format!("delete file {}", file.0),
+        FileOp::StatFolder(_) => "list and stat a folder".into(),
+        FileOp::UnlinkFolder(_) => "empty a folder".into(),
+        FileOp::SyncAll | FileOp::Settle => "sync".into(),
+    };
+    format!("{what}: {error}")
+}

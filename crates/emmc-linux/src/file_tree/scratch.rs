@@ -1,0 +1,129 @@
+//! A block device on which filesystems are made, one after the other.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use emmc_port::{BlockOp, BlockRequest, BlockTarget, FilePlace, FilesystemError, NewFilesystem, TargetError, TreeWork};
+use emmc_units::Instant;
+use emmc_workload::context::FilesystemFacts;
+
+use super::Tree;
+use super::make::{Unmade, make};
+use super::mount::{Mounted, mount_alone};
+use crate::block_io::clock::Clock;
+use crate::block_io::{EngineChoice, Opening, open};
+
+/// The most that is trimmed at once. Unit: bytes.
+const TRIM_BYTES: u64 = 1 << 30;
+
+/// A device whose beginning may be written over; who makes one of these has made sure of it.
+pub struct Scratch {
+    path: PathBuf,
+    name: String,
+    size_bytes: u64,
+    seed: u64,
+    clock: Clock,
+    stop: Arc<AtomicBool>,
+    made: Vec<FilesystemFacts>,
+}
+
+impl Scratch {
+    /// Filesystems of this size at the beginning of the device.
+    pub fn new(path: &Path, name: &str, size_bytes: u64, seed: u64, stop: &Arc<AtomicBool>) -> Self {
+        Self {
+            path: path.into(),
+            name: name.into(),
+            size_bytes,
+            seed,
+            clock: Clock::default(),
+            stop: Arc::clone(stop),
+            made: Vec::new(),
+        }
+    }
+
+    /// The filesystems that were made, as they were mounted.
+    pub fn made(&self) -> &[FilesystemFacts] {
+        &self.made
+    }
+
+    fn failed(&self, reason: impl Into<String>) -> TargetError {
+        TargetError::Failed { name: self.name.clone(), reason: reason.into() }
+    }
+
+    /// Gives up what was there, as far as the device can; answers its sectors.
+    fn trim(&self) -> Result<u32, TargetError> {
+        let opening = Opening {
+            engine: EngineChoice::Pread,
+            write: true,
+            flush_all: false,
+            seed: self.seed,
+            stop: Arc::clone(&self.stop),
+        };
+        let mut target = open(&self.path, &self.name, &opening).map_err(|error| self.unnamed(&error.to_string()))?;
+        let end = if target.shape().can_trim { self.size_bytes } else { 0 };
+        for at in (0..end).step_by(TRIM_BYTES as usize) {
+            let bytes = TRIM_BYTES.min(self.size_bytes - at);
+            target.submit(BlockRequest { op: BlockOp::Trim, offset_bytes: at, bytes, through: false, tag: at })?;
+            target.wait()?;
+        }
+        Ok(target.shape().sector_bytes)
+    }
+
+    /// An error that begins with the target's name.
+    fn unnamed(&self, said: &str) -> TargetError {
+        self.failed(said.strip_prefix(&format!("{}: ", self.name)).unwrap_or(said))
+    }
+
+    fn mounted(&self, new: &NewFilesystem<'_>) -> Result<Mounted, FilesystemError> {
+        let sector_bytes = self.trim()?;
+        make(&self.path, new.fstype, self.size_bytes, sector_bytes).map_err(|unmade| match unmade {
+            Unmade::Missing(missing) => missing,
+            Unmade::Failed(said) => self.failed(said).into(),
+        })?;
+        mount_alone(&self.path, new.fstype, new.options).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENODEV) => FilesystemError::Missing { what: format!("the kernel has no {}", new.fstype) },
+            _ => {
+                let with = if new.options.is_empty() { String::new() } else { format!(" with {}", new.options) };
+                self.failed(format!("mounting {}{with}: {error}", new.fstype)).into()
+            }
+        })
+    }
+
+    /// Nobody has the device any more.
+    fn is_free(&self) -> Result<(), TargetError> {
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&self.path);
+        let told = |error: io::Error| self.failed(format!("after its filesystem was unmounted: {error}"));
+        opened.map(drop).map_err(told)
+    }
+}
+
+impl FilePlace for Scratch {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn now(&mut self) -> Instant {
+        self.clock.now()
+    }
+
+    fn with(&mut self, new: Option<NewFilesystem<'_>>, work: TreeWork<'_>) -> Result<(), FilesystemError> {
+        let Some(new) = new else {
+            return Err(FilesystemError::Missing { what: "a device has no files of its own".into() });
+        };
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(self.failed("stopped").into());
+        }
+        let Mounted { root, facts } = self.mounted(&new)?;
+        self.made.push(facts);
+        let tree = Tree::new(root, &self.name, self.seed, self.clock, Arc::clone(&self.stop));
+        // With the tree the last hold of the filesystem goes, and so does the filesystem.
+        let worked = tree.map_err(|error| self.failed(error.to_string())).and_then(|mut tree| work(&mut tree));
+        let freed = self.is_free();
+        worked?;
+        Ok(freed?)
+    }
+}

@@ -1,0 +1,195 @@
+//! Suites on files: in a folder, or on filesystems that are made for them.
+//!
+//! A suite that works on files is one of these beside, or instead of, its part on sectors ([`Suite`](crate::Suite)). What it
+//! does goes through a [`FileTree`], so that it is counted and can be stopped in one place. Absent on purpose: the tree itself
+//! (`emmc-linux`; models of ext4 and f2fs are in [`fs`](crate::fs)).
+
+use emmc_port::{FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TargetError, TreeWork};
+use emmc_units::{Instant, Nanos};
+
+use crate::grid::Grid;
+use crate::result::{Figure, Outcome};
+use crate::stream::BenchError;
+use crate::suite::{Cost, Options};
+use crate::watch::{Progress, Watch};
+
+/// Operations between two calls of the watcher.
+const WATCH_EVERY: u64 = 32;
+
+/// Where files are to be worked on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileShape {
+    /// What the user called it.
+    pub name: String,
+    /// Room: of a folder what is free, of a device everything. Unit: bytes.
+    pub room_bytes: u64,
+    /// Filesystems are made on it; otherwise it is a folder of one that is there.
+    pub is_device: bool,
+}
+
+/// A suite that works on files.
+pub trait FileSuite: Sync {
+    /// What it measures there, in a sentence.
+    fn about(&self) -> &'static str;
+
+    /// What it will do; the range is the part of a device that it takes, or the room that it needs in a folder.
+    ///
+    /// Errors: the place has less room than is needed; options that make no sense there.
+    fn cost(&self, shape: &FileShape, options: &Options) -> Result<Cost, BenchError>;
+
+    /// Measures.
+    ///
+    /// Errors: a tree that cannot go on, a watcher that stops it.
+    fn run(&self, bench: &mut FileBench<'_>) -> Result<(), BenchError>;
+}
+
+/// A suite under way on files.
+pub struct FileBench<'a> {
+    /// What is known of the place.
+    pub shape: FileShape,
+    /// What was asked for.
+    pub options: &'a Options,
+    place: &'a mut dyn FilePlace,
+    watch: &'a mut dyn Watch,
+    steps: u32,
+    outcome: Outcome,
+}
+
+impl<'a> FileBench<'a> {
+    /// Runs a suite; what was measured before it failed or was stopped is told ([`Outcome::ended_early`]).
+    ///
+    /// Errors: as [`FileSuite::cost`], and as [`FileSuite::run`] where nothing was measured.
+    pub fn run(
+        (name, suite): (&str, &dyn FileSuite),
+        shape: FileShape,
+        place: &'a mut dyn FilePlace,
+        options: &'a Options,
+        watch: &'a mut dyn Watch,
+    ) -> Result<Outcome, BenchError> {
+        suite.cost(&shape, options)?;
+        let began = place.now();
+        let outcome = Outcome { suite: name.into(), about: suite.about().into(), ..Outcome::default() };
+        let mut bench = Self { shape, options, place, watch, steps: 0, outcome };
+        let ended = suite.run(&mut bench);
+        let ended_at = bench.place.now();
+        let mut outcome = bench.outcome;
+        outcome.time_s = ended_at.since(began).as_secs_f64();
+        if let Err(error) = ended {
+            let has_any =
+                outcome.grids.iter().flat_map(|grid| &grid.lines).any(|line| line.values.iter().any(Option::is_some));
+            if outcome.figures.is_empty() && !has_any {
+                return Err(error);
+            }
+            outcome.ended_early = Some(error.to_string());
+        }
+        Ok(outcome)
+    }
+
+    /// Lets work be done on the tree that is there, or on a new filesystem.
+    ///
+    /// Errors: as [`FilePlace::with`]; a watcher that stops it.
+    pub fn on_tree(&mut self, new: Option<NewFilesystem<'_>>, work: TreeWork<'_>) -> Result<(), FilesystemError> {
+        let Self { place, watch, steps, outcome, shape, .. } = self;
+        place.with(new, &mut |tree| {
+            let mut counted =
+                Counted { tree, watch: &mut **watch, steps, outcome, name: &shape.name, step: String::new(), calls: 0 };
+            work(&mut counted)
+        })
+    }
+
+    /// Tells a table.
+    pub fn grid(&mut self, grid: Grid) {
+        self.outcome.grids.push(grid);
+    }
+
+    /// Tells a figure.
+    pub fn figure(&mut self, figure: Figure) {
+        self.outcome.figures.push(figure);
+    }
+
+    /// Says something of what was measured.
+    pub fn remark(&mut self, text: impl Into<String>) {
+        self.outcome.remarks.push(text.into());
+    }
+}
+
+/// As an error of the bench.
+pub(crate) fn of_files(error: FilesystemError, suite: &'static str) -> BenchError {
+    match error {
+        FilesystemError::Target(error) => error.into(),
+        FilesystemError::Missing { what } => BenchError::Misfit { suite, what },
+    }
+}
+
+/// What a suite in a folder needs at least and at most, and what is there.
+///
+/// Errors: less room than it takes; `--size` below the least; `--from`, which means nothing there.
+pub(crate) fn room(
+    suite: &'static str,
+    shape: &FileShape,
+    options: &Options,
+    (least_bytes, needed_bytes): (u64, u64),
+) -> Result<(), BenchError> {
+    let refused = |what: String| Err(BenchError::Misfit { suite, what });
+    if options.from_bytes > 0 {
+        let whole =
+            if shape.is_device { "a filesystem begins where its device does" } else { "a folder has no sectors" };
+        return refused(format!("--from {}: {whole}", options.from_bytes));
+    }
+    if let Some(asked) = options.size_bytes.filter(|asked| *asked < least_bytes) {
+        return refused(format!("--size {asked}: it needs {least_bytes} bytes at least"));
+    }
+    if needed_bytes > shape.room_bytes {
+        let (has, given) = if shape.is_device { ("has", "--size") } else { ("has room for", "it") };
+        return refused(format!(
+            "{given} needs {needed_bytes} bytes; {} {has} {}; {least_bytes} is the least that can be asked for with --size",
+            shape.name, shape.room_bytes
+        ));
+    }
+    Ok(())
+}
+
+/// A tree of which is counted what is done, and which its watcher can stop.
+struct Counted<'a> {
+    tree: &'a mut dyn FileTree,
+    watch: &'a mut dyn Watch,
+    outcome: &'a mut Outcome,
+    /// Steps so far.
+    steps: &'a mut u32,
+    name: &'a str,
+    step: String,
+    calls: u64,
+}
+
+impl FileTree for Counted<'_> {
+    fn now(&mut self) -> Instant {
+        self.tree.now()
+    }
+
+    fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
+        self.tree.idle(time)
+    }
+
+    fn call(&mut self, op: FileOp<'_>) -> Result<u64, TargetError> {
+        let answer = self.tree.call(op)?;
+        match op {
+            FileOp::Write { .. } => self.outcome.written_bytes += answer,
+            FileOp::Read { .. } => self.outcome.read_bytes += answer,
+            _ => {}
+        }
+        self.calls += 1;
+        if self.calls % WATCH_EVERY == 0 {
+            let progress = Progress { step: &self.step, number: *self.steps, steps: 0, done_share: 0.0 };
+            if !self.watch.progress(progress) {
+                return Err(TargetError::Failed { name: self.name.into(), reason: "stopped".into() });
+            }
+        }
+        Ok(answer)
+    }
+
+    fn step(&mut self, step: &str) {
+        *self.steps += 1;
+        self.step = step.into();
+        self.tree.step(step);
+    }
+}

@@ -1,0 +1,190 @@
+//! A bench on files: in a folder, or on filesystems that are made on a block device.
+
+use std::os::unix::fs::FileTypeExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, bail};
+use emmc_linux::bench_context::{self, Meter};
+use emmc_linux::block_io::{EngineChoice, Opening};
+use emmc_linux::file_tree::{Folder, Scratch, may_mount};
+use emmc_linux::in_use::occupied;
+use emmc_port::{BlockTarget, FilePlace, TargetKind};
+use emmc_workload::{BenchResult, Context, Cost, FileBench, FileShape, FileSuite, Options, Outcome, Suite, on_files};
+
+use super::consent::Intent;
+use super::{Measured, options, progress, real};
+use crate::cli::BenchArgs;
+use crate::save::Refused;
+
+/// How requests reach a tree of files.
+const ENGINE: &str = "files";
+
+/// What of a suite is done on files.
+pub(super) enum Kind {
+    /// On filesystems that are made on a device.
+    Made(&'static dyn FileSuite),
+    /// In a folder.
+    There(&'static dyn FileSuite),
+    /// In a folder, after its part on sectors on a file there.
+    After(&'static dyn FileSuite),
+}
+
+impl Kind {
+    /// Nothing where the suite knows no files, or the target is none for them.
+    pub(super) fn of(suite: &dyn Suite, path: &Path) -> Option<Self> {
+        let found = std::fs::metadata(path).ok()?;
+        let (files, is_second) = on_files(suite.name())?;
+        match (found.is_dir(), is_second) {
+            (true, false) => Some(Self::There(files)),
+            (true, true) => Some(Self::After(files)),
+            (false, _) if found.file_type().is_block_device() && suite.name() == "fs" => Some(Self::Made(files)),
+            (false, _) => None,
+        }
+    }
+}
+
+/// Runs a suite on files.
+pub(super) fn bench(
+    kind: Kind,
+    suite: &dyn Suite,
+    target: (&Path, &str),
+    args: &BenchArgs,
+    is_quiet: bool,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Measured> {
+    match kind {
+        Kind::Made(files) => on_device((suite, files), target, args, is_quiet, stop),
+        Kind::There(files) => Ok(in_folder((suite, files), target, args, stop)?.into()),
+        Kind::After(files) => {
+            let meter = Meter::default();
+            let mut measured = real::bench(suite, target, args, is_quiet, stop)?;
+            let result = &mut measured.result;
+            if result.outcome.ended_early.is_none() {
+                let written_bytes = result.context.wear.map_or(0, |wear| wear.written_bytes);
+                let more = in_folder((suite, files), target, args, stop)?;
+                bench_context::finish(&mut result.context, &meter, written_bytes + more.outcome.written_bytes);
+                join(&mut result.outcome, more.outcome);
+            }
+            Ok(measured)
+        }
+    }
+}
+
+/// Takes over what came of the second part of a suite.
+fn join(first: &mut Outcome, second: Outcome) {
+    first.time_s += second.time_s;
+    first.written_bytes += second.written_bytes;
+    first.read_bytes += second.read_bytes;
+    first.grids.extend(second.grids);
+    first.figures.extend(second.figures);
+    first.remarks.extend(second.remarks);
+    first.ended_early = second.ended_early;
+    first.about = format!("{}; {}", first.about, second.about);
+}
+
+fn in_folder(
+    (suite, files): (&dyn Suite, &dyn FileSuite),
+    (path, name): (&Path, &str),
+    args: &BenchArgs,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<BenchResult> {
+    let room_bytes = bench_context::available_bytes(path).with_context(|| name.to_owned())?;
+    let shape = FileShape { name: name.into(), room_bytes, is_device: false };
+    let options = options(args, room_bytes)?;
+    let cost = files.cost(&shape, &options)?;
+    let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
+    super::stop_by_signal(stop)?;
+    let mut folder = Folder::new(path, name, args.seed, stop).with_context(|| name.to_owned())?;
+    let meter = Meter::default();
+    let outcome = run((suite, files), shape, &mut folder, &options, stop);
+    let removed = folder.remove().with_context(|| format!("{name}: removing what was made"));
+    let outcome = outcome?;
+    removed?;
+    context.notes.push("the files were made for this, and removed after".into());
+    bench_context::finish(&mut context, &meter, outcome.written_bytes);
+    let mut result = told((name, TargetKind::File), cost, &options, outcome, context);
+    real::ended_by_signal(&mut result, stop);
+    Ok(result)
+}
+
+fn on_device(
+    (suite, files): (&dyn Suite, &dyn FileSuite),
+    (path, name): (&Path, &str),
+    args: &BenchArgs,
+    is_quiet: bool,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Measured> {
+    let opening = |write| Opening {
+        engine: EngineChoice::Pread,
+        write,
+        flush_all: false,
+        seed: args.seed,
+        stop: Arc::clone(stop),
+    };
+    let room_bytes = real::opened(path, name, &opening(false))?.shape().size_bytes;
+    let shape = FileShape { name: name.into(), room_bytes, is_device: true };
+    let options = options(args, room_bytes)?;
+    let cost = files.cost(&shape, &options)?;
+    if !may_mount() {
+        bail!("{name}: filesystems are made on it and mounted, which only root may; nothing was written");
+    }
+    let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
+    let occupied = occupied(path).with_context(|| name.to_owned())?;
+    Intent { suite, cost, occupied: &occupied, context: &context, called: name, is_device: true, is_quiet }
+        .ask(args)?;
+    super::stop_by_signal(stop)?;
+    // To this bench alone, or nobody has consented to what is there.
+    let target = real::opened(path, name, &opening(true))?;
+    if target.shape().size_bytes != room_bytes {
+        return Err(Refused(format!("{name}: changed while it was asked about: nothing was written")).into());
+    }
+    let saved = real::save(&target, &cost, args, is_quiet)?;
+    drop(target);
+    let mut scratch = Scratch::new(path, name, cost.to_bytes, args.seed, stop);
+    let meter = Meter::default();
+    let outcome = catch_unwind(AssertUnwindSafe(|| run((suite, files), shape, &mut scratch, &options, stop)));
+    let not_put_back = real::put_back(saved, path, name, args, &mut context);
+    let (outcome, not_put_back) = real::both(outcome, not_put_back)?;
+    context.made_filesystems = scratch.made().to_vec();
+    bench_context::finish(&mut context, &meter, outcome.written_bytes);
+    let mut result = told((name, TargetKind::Device), cost, &options, outcome, context);
+    result.size_bytes = room_bytes;
+    real::ended_by_signal(&mut result, stop);
+    Ok(Measured { result, not_put_back })
+}
+
+fn run(
+    (suite, files): (&dyn Suite, &dyn FileSuite),
+    shape: FileShape,
+    place: &mut dyn FilePlace,
+    options: &Options,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Outcome> {
+    let mut bar = progress::Bar::new(Arc::clone(stop));
+    let outcome = FileBench::run((suite.name(), files), shape, place, options, &mut bar);
+    bar.finish();
+    Ok(outcome?)
+}
+
+fn told(
+    (name, kind): (&str, TargetKind),
+    cost: Cost,
+    options: &Options,
+    outcome: Outcome,
+    context: Context,
+) -> BenchResult {
+    BenchResult {
+        target: name.into(),
+        target_kind: kind,
+        size_bytes: cost.to_bytes,
+        engine: ENGINE.into(),
+        seed: options.seed,
+        outcome,
+        context,
+        doubts: Vec::new(),
+        causes: Vec::new(),
+    }
+}

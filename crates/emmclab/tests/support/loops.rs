@@ -1,0 +1,65 @@
+//! Loop devices of a test's own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{is_root, scratch, skip};
+
+/// A loop device over a file.
+pub(crate) struct Loop {
+    pub(crate) path: String,
+    pub(crate) file: PathBuf,
+}
+
+impl Loop {
+    /// Over a new file of so many bytes, all of them a hole; nothing, said aloud, where that cannot be.
+    pub(crate) fn new(test: &str, bytes: u64) -> Option<Self> {
+        let file = scratch(test).join("image");
+        std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();
+        Self::over(&file)
+    }
+
+    /// Over a file that is there, which is removed in the end.
+    pub(crate) fn over(file: &Path) -> Option<Self> {
+        if !is_root() {
+            skip("not root: no loop device");
+            return None;
+        }
+        let attached = Command::new("losetup").args(["--find", "--show", "--partscan"]).arg(file).output();
+        match attached {
+            Ok(output) if output.status.success() => {
+                Some(Self { path: String::from_utf8(output.stdout).unwrap().trim().into(), file: file.into() })
+            }
+            _ => {
+                skip("no loop devices");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.path["/dev/".len()..]
+    }
+
+    /// Whether nobody has it: not mounted anywhere, not held.
+    pub(crate) fn is_free(&self) -> bool {
+        use std::os::unix::fs::OpenOptionsExt;
+        /// `O_EXCL`.
+        const ALONE: i32 = 0o200;
+        let mounted = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let is_mounted = mounted.lines().any(|line| line.starts_with(&format!("{} ", self.path)));
+        !is_mounted && std::fs::File::options().read(true).custom_flags(ALONE).open(&self.path).is_ok()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Whether a program is there and says that all went well.
+pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
+    Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
+}
