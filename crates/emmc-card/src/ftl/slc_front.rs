@@ -262,7 +262,7 @@ impl Ftl for SlcFront {
         if self.log.all.contains(&block) {
             return Some(self.log.valid_count(block));
         }
-        self.inner.valid_in(block)
+        self.inner.blocks().contains(&block).then(|| self.inner.valid_in(block)).flatten()
     }
 
     fn stats(&self) -> &FtlStats {
