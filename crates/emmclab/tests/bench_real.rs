@@ -4,7 +4,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use support::loops::{Loop, succeeds};
