@@ -1,7 +1,7 @@
 //! Runs the fuzz targets, with the real data as seeds.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
 
@@ -41,6 +41,31 @@ pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
         ensure!(status.success(), "fuzz target {target} found something: see fuzz/artifacts/{target}");
     }
     Ok(())
+}
+
+/// The targets being built while something else goes on; given up when dropped.
+pub(crate) struct Building(Child);
+
+impl Building {
+    /// Begins; none where [`run`] would skip.
+    pub(crate) fn start() -> anyhow::Result<Option<Self>> {
+        let Some(cargo) = cargo_fuzz(&metadata::workspace()?.root) else { return Ok(None) };
+        let child = cargo(&["build"]).stderr(Stdio::null()).spawn().context("cargo fuzz build")?;
+        Ok(Some(Self(child)))
+    }
+
+    /// Waits for its end; what went wrong is told when [`run`] builds what is not there.
+    pub(crate) fn wait(mut self) -> anyhow::Result<()> {
+        self.0.wait().map(drop).context("cargo fuzz build")
+    }
+}
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The folders of real data.

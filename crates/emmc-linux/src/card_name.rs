@@ -39,6 +39,11 @@ pub fn is_card_name(source: &str) -> bool {
     CardName::parse(source).is_some()
 }
 
+/// The block device of a card's whole user area, if `source` names a card of this machine: `/dev/mmcblk0` of `mmcblk0p1`.
+pub fn card_node(source: &str) -> Option<PathBuf> {
+    CardName::parse(source).map(|name| name.node)
+}
+
 /// `mmcblk0` of `mmcblk0`, `mmcblk0p1`, `mmcblk0boot0`, `mmcblk0gp1p2`, `mmcblk0rpmb`.
 ///
 /// Source: Linux `drivers/mmc/core/block.c`, `mmc_blk_alloc_req`; partitions by `bdevname`.

@@ -28,7 +28,7 @@ mod sysfs;
 mod sysroot;
 mod tree;
 
-pub use card_name::is_card_name;
+pub use card_name::{card_node, is_card_name};
 pub use ioctl::terminal_columns;
 pub use list::{CardList, ListedCard, list};
 pub use live::LiveCard;

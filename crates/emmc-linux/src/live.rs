@@ -24,6 +24,9 @@ const NODE: &str = "root or the group of the device (disk)";
 /// What Linux gives every eMMC as its address.
 const EMMC_RCA: u16 = 1;
 
+/// The byte of EXT_CSD that says whether the command queue is on.
+const CMDQ_MODE_EN: usize = 15;
+
 /// `/dev/mmcblkN`, by whatever name it was called.
 #[derive(Clone, Debug)]
 pub struct LiveCard {
@@ -119,7 +122,8 @@ impl RegisterSource for LiveCard {
 fn ask(device: &File, node: &Path, data: &mut CardData) {
     if data.kind != Some(CardKind::Sd) {
         match ioctl::read_block(device, BlockRead::SEND_EXT_CSD) {
-            Ok(block) => {
+            Ok(mut block) => {
+                queue_as_it_runs(&mut block, data);
                 data.ext_csd = Some(ExtCsd::from_bytes(block));
                 data.kind = Some(CardKind::Emmc);
             }
@@ -131,6 +135,21 @@ fn ask(device: &File, node: &Path, data: &mut CardData) {
         Some(Ok(status)) => data.status = Some(status),
         Some(Err(error)) => note(data, [missing("card status by CMD13", node, &error, RAWIO)]),
         None => note(data, ["card status by CMD13: the card's address is unknown".into()]),
+    }
+}
+
+/// Mends CMDQ_MODE_EN: Linux takes a card out of its command queue for each command that a program sends, so that what is read
+/// then says 0 of a card that works with its queue.
+///
+/// Source: Linux `drivers/mmc/core/block.c`, `mmc_blk_mq_issue_rq`, `MMC_DRV_OP_IOCTL`; `cmdq_en` is what the kernel knows.
+fn queue_as_it_runs(block: &mut [u8; BLOCK_BYTES], data: &mut CardData) {
+    let is_on = data.sysfs.get("cmdq_en").is_some_and(|text| text.trim() == "1");
+    if is_on && block[CMDQ_MODE_EN] == 0 {
+        block[CMDQ_MODE_EN] = 1;
+        note(
+            data,
+            ["CMDQ_MODE_EN is 1 as sysfs cmdq_en says: Linux switches the queue off while a program asks".into()],
+        );
     }
 }
 
@@ -161,6 +180,19 @@ fn pure_read((opcode, argument, bytes): (u8, u32, usize), is_sd: &dyn Fn() -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_queue_that_the_question_switched_off_is_told_as_it_runs() {
+        for (cmdq_en, read, told) in [("1\n", 0, 1), ("0\n", 0, 0), ("1\n", 1, 1), ("", 0, 0)] {
+            let mut data = CardData::new("mmcblk0", Format::Live);
+            data.sysfs.insert("cmdq_en".into(), cmdq_en.into());
+            let mut block = [0; BLOCK_BYTES];
+            block[CMDQ_MODE_EN] = read;
+            queue_as_it_runs(&mut block, &mut data);
+            assert_eq!(block[CMDQ_MODE_EN], told, "{cmdq_en:?}, {read}");
+            assert_eq!(data.origins[0].notes.len(), usize::from(read != told), "{cmdq_en:?}, {read}");
+        }
+    }
 
     #[test]
     fn only_reads_are_taken_for_reads() {

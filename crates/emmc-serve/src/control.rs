@@ -44,8 +44,7 @@ impl Control {
     /// Answers a line.
     fn answer(&self, line: &str) -> String {
         let answered = request::parse(line).and_then(|order| answer::carry_out(self, order));
-        let value = answered.unwrap_or_else(|error| serde_json::json!({ "error": error }));
-        value.to_string()
+        answered.map_or_else(|error| refusal(&error), |value| value.to_string())
     }
 }
 
@@ -103,18 +102,40 @@ impl Drop for ControlServer {
 fn serve(client: &UnixStream, control: &Control) -> std::io::Result<()> {
     let mut reader = BufReader::new(client);
     let mut writer = client;
-    let mut line = String::new();
+    let mut line = Vec::new();
     loop {
         line.clear();
-        if reader.by_ref().take(LINE_BYTES_MAX).read_line(&mut line)? == 0 {
+        if reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        if !line.ends_with('\n') && line.len() as u64 == LINE_BYTES_MAX {
-            writer.write_all(b"{\"error\":\"the line is longer than 65536 bytes\"}\n")?;
+        let answer = if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {
+            skip_line(&mut reader)?;
+            refusal(&format!("the line is longer than {LINE_BYTES_MAX} bytes"))
+        } else {
+            match std::str::from_utf8(&line) {
+                Ok(line) => control.answer(line),
+                Err(error) => refusal(&format!("not understood: byte {} is no UTF-8", error.valid_up_to())),
+            }
+        };
+        writer.write_all((answer + "\n").as_bytes())?;
+    }
+}
+
+fn refusal(why: &str) -> String {
+    serde_json::json!({ "error": why }).to_string()
+}
+
+/// Leaves out what is left of a line, however long, without keeping it.
+fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
+    loop {
+        let (length, ends) = match reader.fill_buf()? {
+            [] => return Ok(()),
+            bytes => bytes.iter().position(|byte| *byte == b'\n').map_or((bytes.len(), false), |at| (at + 1, true)),
+        };
+        reader.consume(length);
+        if ends {
             return Ok(());
         }
-        let answer = control.answer(&line) + "\n";
-        writer.write_all(answer.as_bytes())?;
     }
 }
 

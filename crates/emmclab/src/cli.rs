@@ -245,10 +245,14 @@ pub(crate) struct StudyArgs {
     /// Ask a live card for its vendor's report, if that needs nothing but reads
     #[arg(long)]
     pub(crate) vendor_health: bool,
-    /// How fast it is: a saved result of `bench --suite speed --json`; a virtual card is measured when none is given
+    /// What `bench --json` printed of the same card, any suite (may be repeated); a virtual card's speed is measured when none tells it
     #[cfg(feature = "bench")]
     #[arg(long, value_name = "FILE")]
-    pub(crate) bench: Option<PathBuf>,
+    pub(crate) bench: Vec<PathBuf>,
+    /// Measure how fast a live card reads: some seconds, nothing is written
+    #[cfg(feature = "bench")]
+    #[arg(long)]
+    pub(crate) measure: bool,
 }
 
 /// The documents that `--json` prints.

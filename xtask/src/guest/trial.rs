@@ -188,6 +188,9 @@ fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<(i3
     if let (Some(job), Some(emmclab)) = (words.strip_prefix("simulate "), aside.emmclab) {
         return simulate(emmclab, aside.profile, job, aside.folder);
     }
+    if let (Some(words), Some(emmclab)) = (words.strip_prefix("bench "), aside.emmclab) {
+        return bench(emmclab, aside.profile, words);
+    }
     let Some(words) = words.strip_prefix("ctl ") else {
         return Ok((0, host.asked(words, server)?));
     };
@@ -216,6 +219,15 @@ fn simulate(emmclab: &Emmclab, profile: &str, job: &str, folder: &Path) -> anyho
         format!("{} {} {took_us}\n", phase["kind"].as_str().unwrap_or("?"), phase["requests"])
     };
     Ok((0, phases.iter().map(line).collect()))
+}
+
+/// What `emmclab bench` says of a new card of the same profile in simulated time.
+fn bench(emmclab: &Emmclab, profile: &str, words: &str) -> anyhow::Result<(i32, String)> {
+    let target = format!("sim:{profile}");
+    let args: Vec<&str> = ["bench", &target].into_iter().chain(words.split(' ')).collect();
+    let output = emmclab.run(&args)?;
+    let text = [output.stdout, output.stderr].concat();
+    Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
 }
 
 fn dilation(pace: Pace) -> String {

@@ -1,10 +1,11 @@
 //! What a bench has measured.
 
 mod context;
-mod speed;
-
-pub use speed::with_speed;
 mod grids;
+mod speed;
+mod study;
+
+pub use study::with_benches;
 
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Measurement, Outcome, Pivot};
@@ -55,10 +56,13 @@ fn tables(outcome: &Outcome, document: &mut Document) {
 }
 
 fn figures(outcome: &Outcome, document: &mut Document) {
-    if outcome.figures.is_empty() {
-        return;
+    if !outcome.figures.is_empty() {
+        document.section("figures", "Figures").push(figure_rows(outcome));
     }
-    let rows: Vec<KeyValue> = outcome
+}
+
+fn figure_rows(outcome: &Outcome) -> Vec<KeyValue> {
+    outcome
         .figures
         .iter()
         .map(|figure| {
@@ -72,8 +76,7 @@ fn figures(outcome: &Outcome, document: &mut Document) {
             };
             KeyValue::new(figure.name.clone(), value).note(figure.note.clone())
         })
-        .collect();
-    document.section("figures", "Figures").push(rows);
+        .collect()
 }
 
 /// Rows and columns in the order in which they were measured.

@@ -21,7 +21,7 @@ use emmc_port::Origin;
 use emmc_regs::ext_csd::Anomaly;
 
 #[cfg(feature = "bench")]
-pub use bench::{bench, with_speed};
+pub use bench::{bench, with_benches};
 pub use capacity::capacity;
 #[cfg(feature = "bench")]
 pub use compare::{compared, imported};

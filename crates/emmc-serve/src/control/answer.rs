@@ -110,7 +110,7 @@ pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String
             .map_err(failed)?,
         Order::On => served.restore_power().map_err(failed)?,
         Order::Reset => served.hardware_reset().map_err(failed)?,
-        Order::Inject { fault } => control.faults.inject(fault),
+        Order::Inject { fault } => control.faults.inject(fault)?,
         Order::InjectHost { fault } => control.host_faults.inject(fault),
         Order::ClearFaults => {
             control.faults.clear();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::layer::{Fault, area_named};
+use crate::layer::Fault;
 use crate::sdhci::HostFault;
 
 /// An order, one a line.
@@ -60,12 +60,6 @@ pub(super) fn parse(line: &str) -> Result<Order, String> {
     match &order {
         Order::Cut { at_operation: Some(0), .. } => Err("at_operation: operations count from 1".into()),
         Order::Speed { dilation: Some(0), .. } => Err("dilation: expected at least 1".into()),
-        Order::Inject { fault } => match &fault.area {
-            Some(area) if area_named(area).is_none() => {
-                Err(format!("area: expected user, boot0, boot1 or gp1 to gp4, found {area:?}"))
-            }
-            _ => Ok(order),
-        },
         Order::InjectHost { fault } if fault.command.is_some_and(|command| command > 63) => {
             Err("command: expected 0 to 63".into())
         }

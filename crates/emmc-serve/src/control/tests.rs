@@ -109,13 +109,21 @@ fn what_makes_no_sense_is_answered_with_an_error_and_the_next_line_counts() {
         (r#"{"do":"cut","at_operation":0}"#, "count from 1"),
         (r#"{"do":"speed","dilation":0}"#, "at least 1"),
         (r#"{"do":"inject","fault":{"area":"rpmb"}}"#, "boot0"),
+        (r#"{"do":"inject","fault":{"area":"gp2"}}"#, "the card has no gp2"),
+        (r#"{"do":"inject","fault":{"from":4096,"to":4096}}"#, "no byte lies between"),
+        (r#"{"do":"inject","fault":{"area":"boot0","from":4294967296}}"#, "where the area ends"),
+        (r#"{"do":"inject","fault":{"times":0}}"#, "at least 1"),
         (r#"{"do":"inject-host"}"#, "missing field"),
         (r#"{"do":"inject-host","fault":{"error":"x"}}"#, "unknown variant"),
         (r#"{"do":"inject-host","fault":{"error":"status","command":64}}"#, "0 to 63"),
+        (&"x".repeat(200_000), "longer than 65536 bytes"),
         (r#"{"do":"reset"}"#, "ok"),
     ] {
         (&client).write_all(format!("{line}\n").as_bytes()).unwrap();
         let answer = lines.next().unwrap().unwrap();
         assert!(answer.contains(expected), "{line}: {answer}");
     }
+    (&client).write_all(b"{\"do\":\"\xff\"}\n{\"do\":\"on\"}\n").unwrap();
+    assert!(lines.next().unwrap().unwrap().contains("byte 7 is no UTF-8"));
+    assert!(lines.next().unwrap().unwrap().contains("ok"));
 }

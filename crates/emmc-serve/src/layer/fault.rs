@@ -9,7 +9,7 @@ use emmc_card::device::Area;
 use emmc_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, area_name, extent};
+use super::{Kind, area_name, area_named, extent};
 use crate::block::{Block, BlockError, Export, Mapped, Request};
 
 /// Which requests fail.
@@ -31,6 +31,22 @@ pub struct Fault {
 }
 
 impl Fault {
+    fn can_strike(&self, exports: &[Export]) -> Result<(), String> {
+        if let Some(area) = self.area.as_ref().filter(|area| area_named(area).is_none()) {
+            return Err(format!("area: expected user, boot0, boot1 or gp1 to gp4, found {area:?}"));
+        }
+        let is_meant = |export: &&Export| self.area.as_ref().is_none_or(|name| *name == export.name);
+        let Some(end) = exports.iter().filter(is_meant).map(|export| export.size_bytes).max() else {
+            return Err(format!("area: the card has no {}", self.area.as_deref().unwrap_or_default()));
+        };
+        match self.to {
+            _ if self.from >= end => Err(format!("from {}: expected less than {end}, where the area ends", self.from)),
+            Some(to) if to <= self.from => Err(format!("from {}, to {to}: no byte lies between them", self.from)),
+            _ if self.times == Some(0) => Err("times: expected at least 1".into()),
+            _ => Ok(()),
+        }
+    }
+
     fn concerns(&self, kind: Kind, area: Area, range: &Range<u64>) -> bool {
         let touches = self.from < range.end && self.to.is_none_or(|to| range.start < to);
         // A flush touches every byte there is.
@@ -71,9 +87,13 @@ impl Faults {
     }
 
     /// From now on these fail too.
-    pub fn inject(&self, fault: Fault) {
+    ///
+    /// Errors: why it could never strike.
+    pub fn inject(&self, fault: Fault) -> Result<(), String> {
+        fault.can_strike(&self.inner.exports())?;
         self.armed().push(fault);
         self.is_armed.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// None fails any more.

@@ -35,7 +35,7 @@ pub fn parse(text: &str, inner: Arc<dyn Block>) -> Result<Arc<dyn Block>, LayerE
         }
         "fault" => {
             let faults = Faults::new(inner);
-            faults.inject(fault(&pairs).map_err(failed)?);
+            fault(&pairs).and_then(|fault| faults.inject(fault)).map_err(failed)?;
             Ok(Arc::new(faults))
         }
         "log" => Ok(Arc::new(Log::new(inner, log(&pairs).map_err(failed)?))),

@@ -33,14 +33,14 @@ fn faults_strike_what_they_are_meant_for_as_often_as_told() {
     let faults = Faults::new(served());
     let fault =
         Fault { kind: Some(Kind::Write), from: 4096, to: Some(8192), after: 1, times: Some(2), ..Fault::default() };
-    faults.inject(fault);
+    faults.inject(fault).unwrap();
     assert!(read(&faults, 4096).is_ok() && write(&faults, 0).is_ok() && write(&faults, 8192).is_ok());
     assert!(write(&faults, 4096).is_ok(), "one passes");
     for _ in 0..2 {
         assert_eq!(write(&faults, 4096), Err(BlockError::Medium("injected error of a write".into())));
     }
     assert!(write(&faults, 4096).is_ok() && faults.list().is_empty());
-    faults.inject(Fault { area: Some("boot0".into()), ..Fault::default() });
+    faults.inject(Fault { area: Some("boot0".into()), ..Fault::default() }).unwrap();
     assert!(read(&faults, 0).is_ok());
     assert!(faults.submit(Area::Boot(0), Request::Flush).is_err());
     faults.clear();

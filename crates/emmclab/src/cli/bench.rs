@@ -19,7 +19,7 @@ pub(crate) enum EngineArg {
     Pread,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct BenchArgs {
     /// A block device, a file, a folder (a file is made in it and removed), or a virtual card: sim:PROFILE, sim:PROFILE@PERCENT, sim:FOLDER
     #[arg(required_unless_present = "list")]

@@ -99,6 +99,14 @@ pub(crate) fn speed_of_virtual(name: &str, profile: &str) -> anyhow::Result<Benc
     Ok(result)
 }
 
+/// How fast a block device reads; nothing is written.
+pub(crate) fn speed_of_device(node: &Path, is_quiet: bool) -> anyhow::Result<BenchResult> {
+    let suite = named("speed").context("there is no suite speed")?;
+    let target = Some(node.into());
+    let args = BenchArgs { target, suite: "speed".into(), read_only: true, seed: 1, ..BenchArgs::default() };
+    Ok(measure(suite, &args, is_quiet)?.result)
+}
+
 /// From here on Ctrl-C, SIGTERM and a terminal that goes away set `stop` instead of ending the process: what was measured until then is told, and
 /// what was saved is put back.
 fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {

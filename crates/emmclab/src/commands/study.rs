@@ -1,7 +1,5 @@
 //! `study`: everything about one card, in one report.
 
-#[cfg(feature = "bench")]
-use anyhow::{Context, bail, ensure};
 use emmc_analysis::finding::Severity;
 use emmc_analysis::study::{Study, StudyOptions, study};
 use emmc_port::CardData;
@@ -21,6 +19,9 @@ use crate::output::Output;
 use crate::save::deliver;
 use crate::source;
 
+#[cfg(feature = "bench")]
+mod speed;
+
 pub(crate) const SCHEMA: &str = "emmclab.study/1";
 
 /// What is studied when no card is given: a virtual card that has lived.
@@ -35,10 +36,14 @@ const EXAMPLE_NAME: &str = "samsung-klm-8g (a real 8 GB eMMC's dump that ships w
 
 pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     let card = card(args)?;
+    #[cfg(feature = "bench")]
+    let benches = speed::benches(args, &card, output.is_json())?;
     let study = StudyDocument {
         study: study(&card, &StudyOptions::default()),
         #[cfg(feature = "bench")]
-        speed: speed(args)?,
+        speed: benches.speed,
+        #[cfg(feature = "bench")]
+        benches: benches.others,
     };
     #[cfg(feature = "html")]
     if let Some(path) = &args.output {
@@ -61,47 +66,20 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
 pub(crate) struct StudyDocument {
     #[serde(flatten)]
     study: Study,
-    /// How fast it is and why, where it was measured: always of a virtual card, of any card from a saved result of `bench`.
+    /// How fast it is and why, where it was measured: always of a virtual card, else when asked for, or from a saved result of `bench`.
     #[cfg(feature = "bench")]
     #[serde(skip_serializing_if = "Option::is_none")]
     speed: Option<BenchResult>,
-}
-
-/// How fast the card is: as a saved result tells, or measured on a copy of a virtual card.
-#[cfg(feature = "bench")]
-fn speed(args: &StudyArgs) -> anyhow::Result<Option<BenchResult>> {
-    if let Some(path) = &args.bench {
-        let name = path.display();
-        let text = std::fs::read(path).with_context(|| format!("{name}: cannot read"))?;
-        let result = serde_json::from_slice(&text);
-        let result: BenchResult = result.with_context(|| format!("{name}: expected what bench --json printed"))?;
-        let suite = &result.outcome.suite;
-        ensure!(suite == "speed", "{name}: a result of suite {suite}; expected one of bench --suite speed");
-        let is_speed = |value: f64| (0.0..1e6).contains(&value);
-        let sound = |found: &emmc_workload::Measurement| is_speed(found.mb_per_s) && (0.0..1e9).contains(&found.iops);
-        let wrong = result.outcome.measurements.iter().find(|found| !sound(found));
-        if let Some(found) = wrong {
-            let (mb_per_s, iops) = (found.mb_per_s, found.iops);
-            bail!("{name}: {} {}: {mb_per_s} MB/s, {iops} IOPS; expected speeds of a card", found.row, found.column);
-        }
-        return Ok(Some(result));
-    }
-    #[cfg(feature = "sim")]
-    {
-        let name = args.source.as_deref().unwrap_or(WORN);
-        if let Some(profile) = name.strip_prefix("sim:") {
-            return super::bench::speed_of_virtual(name, profile).map(Some);
-        }
-    }
-    Ok(None)
+    /// What else was measured of it, as saved results of `bench` tell.
+    #[cfg(feature = "bench")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    benches: Vec<BenchResult>,
 }
 
 fn present(study: &StudyDocument) -> Document {
     let document = emmc_report::present::study(&study.study);
     #[cfg(feature = "bench")]
-    if let Some(speed) = &study.speed {
-        return emmc_report::present::with_speed(document, speed);
-    }
+    let document = emmc_report::present::with_benches(document, study.speed.as_ref(), &study.benches);
     document
 }
 

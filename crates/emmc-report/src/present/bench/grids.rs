@@ -4,7 +4,7 @@ use emmc_workload::{Grid, GridLine, Outcome};
 use serde_json::json;
 
 use super::number;
-use crate::{Align, Cell, Chart, Document, Table, Tone};
+use crate::{Align, Block, Cell, Chart, Document, Table, Tone};
 
 /// From how many rows on a table is a chart.
 const ROWS_MAX: usize = 64;
@@ -14,13 +14,13 @@ const TEXT_ROWS: usize = 16;
 /// A section for each.
 pub(super) fn grids(outcome: &Outcome, document: &mut Document) {
     for grid in &outcome.grids {
-        let section = document.section(anchor(&grid.name), grid.name.clone());
-        if grid.lines.len() > ROWS_MAX {
-            section.push(chart(grid));
-        } else {
-            section.push(table(grid).caption(grid.caption.clone()));
-        }
+        document.section(anchor(&grid.name), grid.name.clone()).push(block(grid, &grid.caption));
     }
+}
+
+/// A grid as a table under this caption, or as a chart.
+pub(super) fn block(grid: &Grid, caption: &str) -> Block {
+    if grid.lines.len() > ROWS_MAX { chart(grid).into() } else { table(grid).caption(caption).into() }
 }
 
 /// A name as an anchor: lower-case words joined by `-`.

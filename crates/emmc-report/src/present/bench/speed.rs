@@ -6,8 +6,8 @@ use emmc_workload::{BenchResult, Cause, Measurement};
 use super::number;
 use crate::{Align, BarItem, Bars, Cell, Document, Section, Table, Tone};
 
-/// A study with a section on speed, before the sources.
-pub fn with_speed(mut document: Document, result: &BenchResult) -> Document {
+/// The section on speed.
+pub(super) fn section(result: &BenchResult) -> Section {
     let mut section = Section::new("speed", "Speed");
     let bus = result.context.bus.as_ref();
     let large: Vec<&Measurement> = of_table(result, "speed, MB/s");
@@ -34,22 +34,22 @@ pub fn with_speed(mut document: Document, result: &BenchResult) -> Document {
     for doubt in &result.doubts {
         section.note(Tone::Warn, format!("{}: {}", doubt.what, doubt.evidence));
     }
+    section.note(Tone::Muted, measured_on(result));
+    section
+}
+
+/// On what a result was measured and what that took.
+pub(super) fn measured_on(result: &BenchResult) -> String {
     let outcome = &result.outcome;
-    section.note(
-        Tone::Muted,
-        format!(
-            "Measured on {} ({}) by the suite {}: {} written, {} read, {:.2} s.",
-            result.target,
-            result.engine,
-            outcome.suite,
-            Bytes(outcome.written_bytes).rounded(),
-            Bytes(outcome.read_bytes).rounded(),
-            outcome.time_s
-        ),
-    );
-    let place = document.sections.iter().position(|known| known.id == "capacity").unwrap_or(document.sections.len());
-    document.sections.insert(place, section);
-    document
+    format!(
+        "Measured on {} ({}) by the suite {}: {} written, {} read, {:.2} s.",
+        result.target,
+        result.engine,
+        outcome.suite,
+        Bytes(outcome.written_bytes).rounded(),
+        Bytes(outcome.read_bytes).rounded(),
+        outcome.time_s
+    )
 }
 
 /// What limits the speeds, as a section of a bench.
@@ -67,7 +67,7 @@ fn label(found: &Measurement) -> String {
     format!("{} {}", found.column, found.row)
 }
 
-fn item(label: String, to: f64, unit: &str, tone: Tone) -> BarItem {
+pub(super) fn item(label: String, to: f64, unit: &str, tone: Tone) -> BarItem {
     BarItem { label, from: 0.0, to, value: Some(format!("{} {unit}", number(to))), tone, note: None }
 }
 

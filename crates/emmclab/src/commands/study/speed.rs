@@ -1,0 +1,91 @@
+//! What `study` tells of a card's speed: saved results of `bench`, or what is measured when asked for.
+
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use emmc_port::CardData;
+use emmc_regs::cid::Cid;
+use emmc_workload::{BenchResult, Measurement};
+
+use crate::cli::StudyArgs;
+
+/// The suite that answers how fast a card is and why.
+const SPEED: &str = "speed";
+
+/// How fast the card is, and whatever else was measured of it.
+#[derive(Default)]
+pub(super) struct Benches {
+    pub(super) speed: Option<BenchResult>,
+    pub(super) others: Vec<BenchResult>,
+}
+
+/// As saved results tell; else measured: on a copy of a virtual card always, on a live card where that was asked for.
+pub(super) fn benches(args: &StudyArgs, card: &CardData, is_quiet: bool) -> anyhow::Result<Benches> {
+    let mut benches = Benches::default();
+    for path in &args.bench {
+        let result = read(path, card)?;
+        if result.outcome.suite != SPEED {
+            benches.others.push(result);
+        } else if benches.speed.replace(result).is_some() {
+            bail!("{}: a second result of bench --suite {SPEED}; `emmclab compare` compares two", path.display());
+        }
+    }
+    if args.measure {
+        ensure!(benches.speed.is_none(), "--measure: a result of bench --suite {SPEED} is given with --bench");
+        benches.speed = Some(measured(args, is_quiet)?);
+    } else if benches.speed.is_none() {
+        benches.speed = virtual_card(args)?;
+    }
+    Ok(benches)
+}
+
+fn measured(args: &StudyArgs, is_quiet: bool) -> anyhow::Result<BenchResult> {
+    if let Some(result) = virtual_card(args)? {
+        return Ok(result);
+    }
+    let source = args.source.as_deref().unwrap_or_default();
+    ensure!(args.more.sysroot.is_none(), "--measure reads a live card; --sysroot reads a copy of its data");
+    match emmc_linux::card_node(source) {
+        Some(node) => crate::commands::bench::speed_of_device(&node, is_quiet),
+        None => bail!("--measure reads a live card; {source:?} is a saved source (--bench adds a saved result)"),
+    }
+}
+
+#[cfg(feature = "sim")]
+fn virtual_card(args: &StudyArgs) -> anyhow::Result<Option<BenchResult>> {
+    let name = args.source.as_deref().unwrap_or(super::WORN);
+    let profile = name.strip_prefix("sim:");
+    profile.map(|profile| crate::commands::bench::speed_of_virtual(name, profile)).transpose()
+}
+
+#[cfg(not(feature = "sim"))]
+fn virtual_card(_args: &StudyArgs) -> anyhow::Result<Option<BenchResult>> {
+    Ok(None)
+}
+
+fn read(path: &Path, card: &CardData) -> anyhow::Result<BenchResult> {
+    let name = path.display();
+    let text = std::fs::read(path).with_context(|| format!("{name}: cannot read"))?;
+    let result = serde_json::from_slice(&text);
+    let result: BenchResult = result.with_context(|| format!("{name}: expected what bench --json printed"))?;
+    let is_speed = |value: f64| (0.0..1e6).contains(&value);
+    let sound = |found: &Measurement| is_speed(found.mb_per_s) && (0.0..1e9).contains(&found.iops);
+    if let Some(found) = result.outcome.measurements.iter().find(|found| !sound(found)) {
+        let (mb_per_s, iops) = (found.mb_per_s, found.iops);
+        bail!("{name}: {} {}: {mb_per_s} MB/s, {iops} IOPS; expected speeds of a card", found.row, found.column);
+    }
+    same_card(&name.to_string(), &result, card)?;
+    Ok(result)
+}
+
+/// Refuses a result of a card whose CID is another: two cards in one report would be neither.
+fn same_card(name: &str, result: &BenchResult, card: &CardData) -> anyhow::Result<()> {
+    let measured = result.context.card.as_ref().and_then(|facts| facts.cid.as_deref());
+    let (Some(measured), Some(studied)) = (measured, card.cid) else { return Ok(()) };
+    let of_result = Cid::parse_hex(measured).with_context(|| format!("{name}: context.card.cid"))?;
+    // The last byte is a checksum that some sources leave out.
+    let is_same = of_result.0[..15] == studied.0[..15];
+    let studied = studied.0.map(|byte| format!("{byte:02x}")).concat();
+    ensure!(is_same, "{name}: measured on a card whose CID is {measured}; the one that is studied has {studied}");
+    Ok(())
+}

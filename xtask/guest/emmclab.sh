@@ -1,0 +1,117 @@
+# emmclab itself on a card of a real kernel: what it reads, what it refuses, what it measures and puts back, and what it says of all that.
+# trial: --profile small.toml --controller cqe --no-delay
+# trial: --profile small.toml --controller no-cqe --no-delay
+. /guest/library.sh
+wait_card
+card=/dev/mmcblk0
+
+# Runs it; its exit code is one of these, or the script ends: emmclab CODES ARGUMENTS. What it said is in /tmp/said and /tmp/complained.
+emmclab() {
+    codes=$1
+    shift
+    /guest/emmclab "$@" >/tmp/said 2>/tmp/complained </dev/null
+    status=$?
+    case " $codes " in
+    *" $status "*) ;;
+    *) cat /tmp/said /tmp/complained; fail "emmclab $*: exit code $status, expected one of $codes" ;;
+    esac
+}
+
+says() {
+    grep -q -F -- "$1" /tmp/said || { cat /tmp/said; fail "emmclab does not say \"$1\""; }
+    echo "ok: emmclab says \"$1\""
+}
+
+complains() {
+    grep -q -F -- "$1" /tmp/complained || { cat /tmp/complained; fail "emmclab does not complain of \"$1\""; }
+    echo "ok: emmclab complains: $(grep -F -- "$1" /tmp/complained | head -n 1)"
+}
+
+# A JSON document's first value of that name.
+value() {
+    sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},*$/\1/p" /tmp/said | head -n 1
+}
+
+# What it reads is what the kernel reads.
+emmclab 0 list
+says ELTEST
+emmclab '0 1' show $card
+says EXT_CSD_REV
+emmclab 0 snapshot $card -o -
+expect 'CID of the snapshot' "$(value cid)" "$(attribute cid)"
+expect 'CSD of the snapshot' "$(value csd)" "$(attribute csd)"
+[ "$(value ext_csd)" = "$(cat /sys/kernel/debug/mmc0/mmc0:0001/ext_csd)" ] || { cat /tmp/said; fail 'EXT_CSD is not what the kernel reads'; }
+echo 'ok: EXT_CSD of the snapshot is what the kernel reads'
+cp /tmp/said /tmp/snapshot
+emmclab '0 1' health $card
+emmclab 0 diff /tmp/snapshot $card
+
+# On a slowed card, in real time, it says what it says of the simulated one.
+# The last two words of a table's row, written and read: row FILE NAME 1|0.
+row() {
+    grep -E "^ *$2 +[0-9.]+ +[0-9.]+$" "$1" | head -n 1 | awk "{ print \$(NF - $3) }"
+}
+if [ "$CONTROLLER" = no-cqe ]; then
+    ask bench '--suite speed --size 16MiB --no-queueing' >/tmp/simulated
+    # What else the machine does meanwhile only adds: figures that are off are taken again, twice.
+    for attempt in 1 2 3; do
+        set_dilation 100
+        emmclab '0 1' bench $card --suite speed --size 16MiB --destroy --yes-i-mean mmcblk0
+        set_dilation 0
+        wrong=0
+        for what in '512 KiB in order' '4 KiB by chance'; do
+            for column in 1 0; do
+                measured=$(row /tmp/said "$what" $column) simulated=$(row /tmp/simulated "$what" $column)
+                echo "$what, $column: $measured times 100, simulated $simulated"
+                awk "BEGIN { exit !($measured * 100 > 0.85 * $simulated && $measured * 100 < 1.15 * $simulated) }" ||
+                    wrong=$((wrong + 1))
+            done
+        done
+        [ $wrong != 0 ] || exit 0
+    done
+    cat /tmp/said /tmp/simulated
+    fail "$wrong figures are not what they should be"
+fi
+
+# What would destroy is refused: without being asked for, without the name, with a mounted filesystem.
+head -c 33554432 /dev/urandom >/tmp/data
+dd if=/tmp/data of=$card bs=1M oflag=direct conv=notrunc 2>/dev/null || fail 'writing'
+emmclab 4 bench $card --suite speed --size 32MiB
+complains --destroy
+emmclab 4 bench $card --suite speed --size 32MiB --destroy --yes-i-mean mmcblk1
+mkfs.ext4 -q -F ${card}boot0 2>/dev/null
+emmclab 4 bench ${card}boot0 --suite speed --destroy --yes-i-mean mmcblk0
+cmp -n 33554432 /tmp/data $card || fail 'something was written'
+
+# Measured, and put back.
+emmclab '0 1' bench $card --suite speed --size 32MiB --destroy --yes-i-mean mmcblk0 --save-restore --json
+expect 'CID of the result' "$(value cid)" "$(attribute cid)"
+expect 'queue of the result' "$(value queueing_on)" true
+expect 'bus of the result' "$(value mode)" 'mmc HS400 enhanced strobe'
+cp /tmp/said /tmp/speed.json
+cmp -n 33554432 /tmp/data $card || fail 'what was on the card is not put back'
+echo 'ok: 32 MiB are put back'
+
+# Trim reaches the card.
+emmclab '0 1' bench $card --suite trim --from 64MiB --size 64MiB --destroy --yes-i-mean mmcblk0 --json
+cp /tmp/said /tmp/trim.json
+cmp -n 33554432 /tmp/data $card || fail 'trim wrote outside of its area'
+
+# A study that measures, and writes nothing.
+emmclab '0 1' study $card --measure --bench /tmp/trim.json
+says 'Measured: trim'
+says '512 KiB in order'
+emmclab 2 study $card --measure --bench /tmp/speed.json
+cmp -n 33554432 /tmp/data $card || fail 'study wrote something'
+emmclab '0 1' study $card --bench /tmp/speed.json --bench /tmp/trim.json -o /out/report.html
+[ -s /out/report.html ] || fail 'no report'
+
+# A folder of a mounted filesystem; the device below it is refused then.
+mkfs.ext4 -q -F -E lazy_itable_init=0 $card || fail mkfs.ext4
+mount -t ext4 $card /mnt || fail mount
+emmclab 4 bench $card --suite speed --size 32MiB --destroy --yes-i-mean mmcblk0
+emmclab '0 1' bench /mnt --rows 128 --size 16MiB --json
+expect 'CID below the folder' "$(value cid)" "$(attribute cid)"
+expect 'filesystem of the folder' "$(value fstype)" ext4
+[ "$(ls -A /mnt)" = lost+found ] || fail "the folder holds $(ls -A /mnt)"
+umount /mnt || fail umount
