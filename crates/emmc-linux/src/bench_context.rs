@@ -103,6 +103,15 @@ pub fn finish(context: &mut Context, meter: &Meter, written_bytes: u64) {
     context.wear = disk.size_bytes.map(|size| Wear::of(written_bytes, size, None));
 }
 
+/// What was written to the disk below since the machine started, by whomever. Unit: bytes.
+///
+/// Source: Linux `Documentation/block/stat.rst`: the seventh number, in sectors of 512 bytes whatever the disk's own are.
+pub fn disk_written_bytes(context: &Context) -> Option<u64> {
+    let (tree, disk) = (Tree::live(), context.disk.as_ref()?);
+    let text = tree.attribute(&tree.block(&disk.name), "stat")?;
+    text.split_whitespace().nth(6)?.parse::<u64>().ok()?.checked_mul(512)
+}
+
 /// Adds what a card's registers and its host tell.
 pub fn of_card(data: &CardData, context: &mut Context) {
     context.bus = bus(data);

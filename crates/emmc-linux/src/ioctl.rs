@@ -192,6 +192,17 @@ pub(crate) fn start_write_back(file: &File) -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Gives the calling thread a copy of all mounts for itself; it keeps its own working folder from then on, too.
+///
+/// Errors: the kernel's; EPERM without CAP_SYS_ADMIN.
+#[cfg(feature = "bench")]
+pub(crate) fn own_mounts() -> io::Result<()> {
+    // SAFETY: no memory is passed. Mounts, root and working folder of this thread alone are no longer shared with the others;
+    // open files still are.
+    let result = unsafe { libc::unshare(libc::CLONE_NEWNS) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Columns of the terminal behind standard output, if it is one.
 pub fn terminal_columns() -> Option<usize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };

@@ -25,13 +25,25 @@ pub(crate) struct Mount {
 
 /// All mounts that the tree tells of: `/proc/self/mountinfo`, or `/proc/mounts` where a copy has only that.
 pub(crate) fn read(tree: &Tree) -> Vec<Mount> {
-    let lines = |name| tree.read_bytes(&tree.proc(name)).ok();
-    let parsed =
-        |text: &[u8], parse: fn(&[u8]) -> Option<Mount>| text.split(|byte| *byte == b'\n').filter_map(parse).collect();
-    match lines("self/mountinfo") {
-        Some(text) => parsed(&text, mountinfo),
-        None => parsed(&lines("mounts").unwrap_or_default(), mounts),
-    }
+    of_task(tree, "self").unwrap_or_else(|| {
+        let text = tree.read_bytes(&tree.proc("mounts")).unwrap_or_default();
+        lines(&text).filter_map(mounts).collect()
+    })
+}
+
+/// The mounts that the thread which asks sees: it may have some of its own.
+#[cfg(feature = "bench")]
+pub(crate) fn of_this_thread(tree: &Tree) -> Vec<Mount> {
+    of_task(tree, "thread-self").unwrap_or_default()
+}
+
+fn of_task(tree: &Tree, task: &str) -> Option<Vec<Mount>> {
+    let text = tree.read_bytes(&tree.proc(task).join("mountinfo")).ok()?;
+    Some(lines(&text).filter_map(mountinfo).collect())
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'\n')
 }
 
 /// The first mount of a block device; the others are views of the same filesystem.

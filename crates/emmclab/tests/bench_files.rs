@@ -74,11 +74,34 @@ fn filesystems_are_made_mounted_as_asked_and_measured() {
     } else {
         assert!(column(told, "f2fs").iter().all(|(_, value)| value.is_some()));
     }
+    // The journal and the tables are more than nothing, and what was written again is little.
+    let figures = document["figures"].as_array().unwrap();
+    let on_device =
+        figures.iter().find(|figure| figure["name"] == "written on the device").unwrap()["value"].as_f64().unwrap();
+    let in_files = document["written_bytes"].as_u64().unwrap() as f64 / f64::from(1 << 20);
+    assert!(on_device > in_files && on_device < 4.0 * in_files, "{on_device} MiB of {in_files} MiB");
     assert!(device.is_free());
     assert_eq!(names_in(&temporary), [""; 0]);
     let mut after = vec![0; behind.len()];
     image.read_exact_at(&mut after, MADE_BYTES).unwrap();
     assert!(after == behind, "something was written behind what was asked for");
+}
+
+#[test]
+fn what_was_on_the_device_is_put_back_behind_the_filesystems() {
+    let Some(device) = Loop::new("fs_restore", 128 << 20) else { return };
+    if !succeeds("mkfs.ext4", &["-q", "-L", "precious", &device.path]) {
+        return skip("no mkfs.ext4");
+    }
+    let before = std::fs::read(&device.file).unwrap();
+    let kept = scratch("fs_restore_kept").join("kept");
+    let mut command = command();
+    command.args(["bench", &device.path, "--suite", "fs", "--destroy", "--yes-i-mean", device.name(), "--json"]);
+    command.args(["--save-restore", "--save-to"]).arg(&kept);
+    let run = support::run(command);
+    assert!(run.code < 2, "{}", run.stderr);
+    assert!(column(grid(&run.json(), "fs"), "ext4").iter().all(|(_, value)| value.is_some()));
+    assert!(std::fs::read(&device.file).unwrap() == before && !kept.exists() && device.is_free());
 }
 
 /// Waits until the kernel has the device mounted with these options, and kills the bench then.
@@ -232,6 +255,8 @@ fn an_installation_renames_what_it_has_synced_and_leaves_nothing() {
 #[test]
 fn a_folders_own_filesystem_is_measured_alone() {
     let folder = scratch("fs_there");
+    let left = folder.join(".emmclab-bench-left");
+    std::fs::create_dir(&left).unwrap();
     let run = in_folder(&folder, "fs", "128MiB");
     assert!(run.code < 2, "{}", run.stderr);
     let document = run.json();
@@ -240,7 +265,10 @@ fn a_folders_own_filesystem_is_measured_alone() {
         found.len() == WORK.len() && found.iter().all(|(_, value)| value.is_some_and(|value| value > 0.0)),
         "{found:?}"
     );
-    assert_eq!(names_in(&folder), [""; 0]);
+    // What another one has left is told and left alone.
+    let notes = document["context"]["notes"].to_string();
+    assert!(notes.contains("emmclab-bench-left: left by a bench that was killed"), "{notes}");
+    assert_eq!(names_in(&folder), [".emmclab-bench-left"]);
     let row = emmclab(["bench", folder.to_str().unwrap(), "--suite", "fs", "--rows", "discard"]).exits(2);
     assert!(row.stderr.contains("mounted already"), "{}", row.stderr);
     let full = emmclab(["bench", folder.to_str().unwrap(), "--suite", "boot", "--size", "900TiB"]).exits(2);

@@ -1,14 +1,16 @@
 //! A folder that is there, with one of its own in it for the files of a bench.
 
+use std::fs::{DirEntry, File};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use emmc_port::{FilePlace, FilesystemError, NewFilesystem, TargetError, TreeWork};
 use emmc_units::Instant;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use tempfile::TempDir;
 
 use super::Tree;
@@ -26,6 +28,9 @@ pub struct Folder {
     clock: Clock,
     stop: Arc<AtomicBool>,
     own: TempDir,
+    /// As long as it is locked it is not left over.
+    _lock: File,
+    is_direct: bool,
 }
 
 impl Folder {
@@ -34,7 +39,29 @@ impl Folder {
     /// Errors: the kernel's.
     pub fn new(folder: &Path, name: &str, seed: u64, stop: &Arc<AtomicBool>) -> io::Result<Self> {
         let own = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)?;
-        Ok(Self { name: name.into(), seed, clock: Clock::default(), stop: Arc::clone(stop), own })
+        let lock = File::open(own.path())?;
+        // Where the filesystem knows no locks this one is taken for left over at worst, and only told of.
+        let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+        let stop = Arc::clone(stop);
+        Ok(Self { name: name.into(), seed, clock: Clock::default(), stop, own, _lock: lock, is_direct: true })
+    }
+
+    /// Folders of the kind that [`Folder::new`] makes, which nobody works in any more.
+    pub fn left_over(folder: &Path) -> Vec<PathBuf> {
+        let Ok(found) = std::fs::read_dir(folder) else { return Vec::new() };
+        let is_ours = |entry: &DirEntry| {
+            entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())
+                && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        };
+        let is_free = |path: &PathBuf| {
+            File::open(path).is_ok_and(|folder| flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok())
+        };
+        found.flatten().filter(is_ours).map(|entry| entry.path()).filter(is_free).collect()
+    }
+
+    /// Whether the filesystem knows a way past the page cache, as far as one was asked for.
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
     }
 
     /// Removes everything that was made; dropping it does so too, without saying whether it went well.
@@ -61,7 +88,9 @@ impl FilePlace for Folder {
         let failed = |error: io::Error| TargetError::Failed { name: self.name.clone(), reason: error.to_string() };
         let root = open_folder(self.own.path()).map_err(failed)?;
         let mut tree = Tree::new(root, &self.name, self.seed, self.clock, Arc::clone(&self.stop)).map_err(failed)?;
-        Ok(work(&mut tree)?)
+        let worked = work(&mut tree);
+        self.is_direct &= tree.is_direct();
+        Ok(worked?)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Files of this machine as a tree that a bench works on, in real time.
 //!
 //! A [`Folder`] is a place in a filesystem that is there; a [`Scratch`] is a block device on which filesystems are made. Both
-//! are taken away again whatever came of the work: files are removed, filesystems unmounted. A mount is taken off its place as
-//! soon as the tree has hold of it: from then on it lives only as long as this process, even where that is killed. Absent on
-//! purpose: whether a device may be written over (`in_use`).
+//! are taken away again whatever came of the work: files are removed, filesystems unmounted, these even where this process is
+//! killed. Absent on purpose: whether a device may be written over (`in_use`).
 
 mod folder;
 mod make;
@@ -22,6 +21,7 @@ use emmc_port::{FileNumber, FileOp, FileTree, TargetError};
 use emmc_units::{Instant, Nanos};
 use memmap2::MmapMut;
 use rustix::fs::{Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
 
 use crate::block_io::clock::Clock;
 use crate::block_io::data::{self, Stamp};
@@ -53,6 +53,8 @@ pub(crate) struct Tree {
     stamp: Stamp,
     clock: Clock,
     stop: Arc<AtomicBool>,
+    /// The filesystem knew a way past the page cache whenever it was asked for one.
+    is_direct: bool,
 }
 
 /// A file, open or not.
@@ -75,7 +77,12 @@ impl Tree {
             stamp: Stamp::new(seed),
             clock,
             stop,
+            is_direct: true,
         })
+    }
+
+    pub(crate) fn is_direct(&self) -> bool {
+        self.is_direct
     }
 
     /// The folder of a number; 0 is the tree's own.
@@ -86,7 +93,7 @@ impl Tree {
         if !self.folders.contains_key(&number) {
             let name = format!("d{number}");
             match mkdirat(&self.root, &name, Mode::RWXU) {
-                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
             let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -122,12 +129,15 @@ impl Tree {
         if !is_open {
             let (folder, name) = self.place(number)?;
             let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let file: File = match openat(folder, name, flags | OFlags::DIRECT, Mode::empty()) {
-                _ if !direct => openat(folder, name, flags, Mode::empty())?,
-                Err(rustix::io::Errno::INVAL) => openat(folder, name, flags, Mode::empty())?,
+            let opened =
+                if direct { openat(folder, name, flags | OFlags::DIRECT, Mode::empty()) } else { Err(Errno::INVAL) };
+            let has_no_way = direct && matches!(opened, Err(Errno::INVAL));
+            let file: File = match opened {
+                Err(Errno::INVAL) => openat(folder, name, flags, Mode::empty())?,
                 opened => opened?,
             }
             .into();
+            self.is_direct &= !has_no_way;
             if let Some(entry) = self.files.get_mut(&number) {
                 *(if direct { &mut entry.direct } else { &mut entry.file }) = Some(file);
             }

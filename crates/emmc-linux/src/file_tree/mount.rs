@@ -1,4 +1,8 @@
 //! A filesystem mounted for this process alone.
+//!
+//! A thread of its own takes a copy of all mounts (a mount namespace), mounts the filesystem there and takes hold of its root;
+//! then thread and copy are gone, and the filesystem is mounted as long as somebody holds something of it. Nobody else ever
+//! sees it, no folder is made for it, and wherever this process is killed nothing stays.
 
 use std::ffi::CString;
 use std::io;
@@ -6,11 +10,14 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use emmc_workload::context::FilesystemFacts;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
 
 use super::folder::open_folder;
 use crate::tree::Tree;
 use crate::{ioctl, mounts};
+
+/// Where the thread mounts it: a folder that every machine with block devices has, and that the thread does not need.
+const PLACE: &str = "/dev";
 
 /// A mount that is named nowhere: it is gone when the last file of it is closed.
 pub(super) struct Mounted {
@@ -19,35 +26,31 @@ pub(super) struct Mounted {
     pub(super) facts: FilesystemFacts,
 }
 
-/// A mount at its place; it is taken off whatever happens.
-struct AtPlace<'a>(&'a Path);
-
-impl Drop for AtPlace<'_> {
-    fn drop(&mut self) {
-        // Nothing else is there to be taken off; who holds the root keeps the filesystem.
-        let _ = unmount(self.0, UnmountFlags::DETACH);
-    }
-}
-
-/// Mounts a filesystem in a new folder, takes hold of it, and takes the mount off the folder and the folder away.
+/// Mounts a filesystem for who holds what this answers.
 ///
 /// Errors: the kernel's: ENODEV where it has no such filesystem, EPERM without CAP_SYS_ADMIN.
 pub(super) fn mount_alone(device: &Path, fstype: &str, options: &str) -> io::Result<Mounted> {
-    let place = tempfile::Builder::new().prefix("emmclab-mount-").tempdir()?;
-    let path = place.path().canonicalize()?;
     let options = (!options.is_empty()).then(|| CString::new(options)).transpose()?;
-    mount(device, &path, fstype, MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC, options.as_deref())?;
-    let mounted = AtPlace(&path);
-    let root = open_folder(&path)?;
-    let facts = facts(&path);
-    drop(mounted);
-    place.close()?;
-    Ok(Mounted { root, facts })
+    std::thread::scope(|scope| {
+        let mounting = scope.spawn(|| {
+            ioctl::own_mounts()?;
+            // What is mounted here is not to be mounted where this is a copy of.
+            mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+            let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
+            mount(device, PLACE, fstype, flags, options.as_deref())?;
+            let root = open_folder(PLACE.as_ref())?;
+            let facts = facts(PLACE.as_ref());
+            // Not left to the end of the copy, which comes a little after that of the thread.
+            unmount(PLACE, UnmountFlags::DETACH)?;
+            Ok(Mounted { root, facts })
+        });
+        mounting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
+/// What this thread's mounts tell of the last one at a place.
 fn facts(path: &Path) -> FilesystemFacts {
-    let tree = Tree::live();
-    let mounts = mounts::read(&tree);
+    let mounts = mounts::of_this_thread(&Tree::live());
     let Some(mount) = mounts::around(&mounts, path) else { return FilesystemFacts::default() };
     let space = ioctl::space(path).ok();
     FilesystemFacts {

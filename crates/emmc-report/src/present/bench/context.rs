@@ -95,7 +95,7 @@ fn machine_lines(context: &Context) -> Vec<KeyValue> {
     }
     for made in &context.made_filesystems {
         let size = Bytes(made.size_bytes).rounded();
-        lines.push(KeyValue::new("made", format!("{}, {size}", made.fstype)).note(made.options.clone()));
+        lines.push(KeyValue::new("made", format!("{}, {size}", made.fstype)).note(made.options.replace(',', ", ")));
     }
     if let Some(host) = &context.host {
         let governor =

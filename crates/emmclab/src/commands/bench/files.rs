@@ -12,7 +12,9 @@ use emmc_linux::block_io::{EngineChoice, Opening};
 use emmc_linux::file_tree::{Folder, Scratch, may_mount};
 use emmc_linux::in_use::occupied;
 use emmc_port::{BlockTarget, FilePlace, TargetKind};
-use emmc_workload::{BenchResult, Context, Cost, FileBench, FileShape, FileSuite, Options, Outcome, Suite, on_files};
+use emmc_workload::{
+    BenchResult, Context, Cost, Figure, FileBench, FileShape, FileSuite, Options, Outcome, Suite, on_files,
+};
 
 use super::consent::Intent;
 use super::{Measured, options, progress, real};
@@ -97,9 +99,19 @@ fn in_folder(
     let cost = files.cost(&shape, &options)?;
     let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
     super::stop_by_signal(stop)?;
+    for path in Folder::left_over(path) {
+        context.notes.push(format!("{}: left by a bench that was killed; it can be removed", path.display()));
+    }
     let mut folder = Folder::new(path, name, args.seed, stop).with_context(|| name.to_owned())?;
     let meter = Meter::default();
-    let outcome = run((suite, files), shape, &mut folder, &options, stop);
+    let before = bench_context::disk_written_bytes(&context);
+    let mut outcome = run((suite, files), shape, &mut folder, &options, stop);
+    if let Ok(outcome) = &mut outcome {
+        written_on_device(outcome, before, &context, "; what other programs wrote there meanwhile is among it");
+    }
+    if let Some(filesystem) = &mut context.filesystem {
+        filesystem.cached = !folder.is_direct();
+    }
     let removed = folder.remove().with_context(|| format!("{name}: removing what was made"));
     let outcome = outcome?;
     removed?;
@@ -145,15 +157,32 @@ fn on_device(
     drop(target);
     let mut scratch = Scratch::new(path, name, cost.to_bytes, args.seed, stop);
     let meter = Meter::default();
-    let outcome = catch_unwind(AssertUnwindSafe(|| run((suite, files), shape, &mut scratch, &options, stop)));
+    let before = bench_context::disk_written_bytes(&context);
+    let mut outcome = catch_unwind(AssertUnwindSafe(|| run((suite, files), shape, &mut scratch, &options, stop)));
+    let mut written_bytes = 0;
+    if let Ok(Ok(outcome)) = &mut outcome {
+        written_bytes = written_on_device(outcome, before, &context, "");
+    }
     let not_put_back = real::put_back(saved, path, name, args, &mut context);
     let (outcome, not_put_back) = real::both(outcome, not_put_back)?;
     context.made_filesystems = scratch.made().to_vec();
-    bench_context::finish(&mut context, &meter, outcome.written_bytes);
+    bench_context::finish(&mut context, &meter, written_bytes);
     let mut result = told((name, TargetKind::Device), cost, &options, outcome, context);
     result.size_bytes = room_bytes;
     real::ended_by_signal(&mut result, stop);
     Ok(Measured { result, not_put_back })
+}
+
+/// What the files came to on the device: journal, tables and whatever else their filesystem writes.
+fn written_on_device(outcome: &mut Outcome, before: Option<u64>, context: &Context, others: &str) -> u64 {
+    let now = bench_context::disk_written_bytes(context);
+    let Some(bytes) = now.zip(before).map(|(now, before)| now.saturating_sub(before)) else {
+        return outcome.written_bytes;
+    };
+    let times = bytes as f64 / outcome.written_bytes.max(1) as f64;
+    let note = format!("{times:.2} times what was written into files{others}");
+    outcome.figures.push(Figure::new("written on the device", bytes as f64 / f64::from(1 << 20), "MiB", note));
+    bytes
 }
 
 fn run(
