@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetShape};
+use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetShape};
 use emmc_units::{Instant, Nanos};
 
 use crate::board::Board;
@@ -144,6 +144,10 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
         let until = self.now + time;
         self.now = until.max(self.card.rest(self.now, until)?);
         Ok(())
+    }
+
+    fn fill(&self) -> Option<TargetFill> {
+        self.card.fill()
     }
 
     fn through_page_cache(&mut self, yes: bool) -> bool {

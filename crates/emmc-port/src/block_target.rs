@@ -86,6 +86,15 @@ pub struct TargetShape {
     pub engine: &'static str,
 }
 
+/// How full and how used a target is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TargetFill {
+    /// The share of its units that hold data in flash; the others were never written or were trimmed.
+    pub holds_share: f64,
+    /// The share of its good blocks that were erased at least once.
+    pub erased_share: f64,
+}
+
 /// Why a target cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
@@ -141,6 +150,11 @@ pub trait BlockTarget {
     ///
     /// Errors: the target cannot go on.
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError>;
+
+    /// How full and how used it is, where it knows that of itself; a real card does not tell.
+    fn fill(&self) -> Option<TargetFill> {
+        None
+    }
 
     /// Requests go through the host's page cache from now on, or past it, as at the beginning; answers whether the target has
     /// one that they can go through.

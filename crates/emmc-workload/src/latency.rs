@@ -4,6 +4,9 @@ use emmc_units::Nanos;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::cells::Cells;
+use crate::percentiles::PercentileIntervals;
+
 /// Longer latencies count as an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 /// From how long on a request is a stall. Unit: milliseconds.
@@ -17,6 +20,8 @@ pub struct Latencies {
     histogram: Histogram<u64>,
     sum_ns: u128,
     stalls: Stalls,
+    /// The order in which they came.
+    cells: Cells,
 }
 
 /// Requests that took long.
@@ -69,6 +74,9 @@ pub struct Latency {
     pub p999: f64,
     /// The longest.
     pub max: f64,
+    /// How sure the percentiles are.
+    #[serde(default)]
+    pub intervals: PercentileIntervals,
     /// All of them, so that results can be merged.
     pub histogram: Vec<Bucket>,
 }
@@ -86,7 +94,7 @@ pub struct Bucket {
 impl Default for Latencies {
     fn default() -> Self {
         let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
-        Self { histogram, sum_ns: 0, stalls: Stalls::default() }
+        Self { histogram, sum_ns: 0, stalls: Stalls::default(), cells: Cells::default() }
     }
 }
 
@@ -96,6 +104,7 @@ impl Latencies {
     pub fn record(&mut self, latency: Nanos, offset_bytes: u64, after_bytes: u64) {
         self.histogram.saturating_record(latency.0);
         self.sum_ns += u128::from(latency.0);
+        self.cells.record(latency.0);
         if latency.0 > STALLS_MS[0] * 1_000_000 {
             self.stalls.add(Stall { ms: latency.0 as f64 / 1e6, offset_bytes, after_bytes });
         }
@@ -111,14 +120,25 @@ impl Latencies {
         &self.stalls
     }
 
-    /// The ranks; nothing where nothing was counted.
-    pub fn latency(&self) -> Option<Latency> {
-        if self.is_empty() {
-            return None;
-        }
+    /// Goes on with what another has counted after it.
+    pub fn append(&mut self, other: Self) {
+        // Both have the same bounds: nothing can be left out.
+        self.histogram.add(&other.histogram).expect("the bounds are the same");
+        self.sum_ns += other.sum_ns;
+        self.stalls.join(&other.stalls);
+        self.cells.append(other.cells);
+    }
+
+    /// The ranks, and how sure they are by resampling from a seed; nothing where nothing was counted.
+    pub fn latency(&self, seed: u64) -> Option<Latency> {
+        let intervals = || PercentileIntervals::of(&self.histogram, &self.cells, seed);
+        (!self.is_empty()).then(|| self.ranks(intervals()))
+    }
+
+    fn ranks(&self, intervals: PercentileIntervals) -> Latency {
         let micros = |nanos: u64| nanos as f64 / 1e3;
         let at = |quantile| micros(self.histogram.value_at_quantile(quantile));
-        Some(Latency {
+        Latency {
             count: self.histogram.len(),
             mean: self.sum_ns as f64 / self.histogram.len() as f64 / 1e3,
             min: micros(self.histogram.min()),
@@ -128,12 +148,13 @@ impl Latencies {
             p99: at(0.99),
             p999: at(0.999),
             max: micros(self.histogram.max()),
+            intervals,
             histogram: self
                 .histogram
                 .iter_recorded()
                 .map(|value| Bucket { ns: value.value_iterated_to(), count: value.count_since_last_iteration() })
                 .collect(),
-        })
+        }
     }
 }
 
@@ -170,7 +191,10 @@ impl Latency {
             }
             latencies.sum_ns += (latency.mean * 1e3 * latency.count as f64) as u128;
         }
-        latencies.latency().unwrap_or_else(|| self.clone())
+        if latencies.is_empty() {
+            return self.clone();
+        }
+        latencies.ranks(PercentileIntervals::none("results taken together: their order is not known"))
     }
 }
 
@@ -185,7 +209,7 @@ mod tests {
             low.record(Nanos::from_micros(micros), 0, 0);
             high.record(Nanos::from_micros(5_000 + micros), 0, 0);
         }
-        let merged = low.latency().unwrap().merged(&high.latency().unwrap());
+        let merged = low.latency(1).unwrap().merged(&high.latency(1).unwrap());
         assert_eq!(merged.count, 10_000);
         for (found, expected) in
             [(merged.p50, 5e3), (merged.p99, 9.9e3), (merged.max, 1e4), (merged.mean, 5000.5), (merged.min, 1.0)]

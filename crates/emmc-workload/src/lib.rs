@@ -4,7 +4,9 @@
 //! in real time and against a virtual card in simulated time. Absent on purpose: system calls (`emmc-linux`), files, the
 //! virtual card itself (`emmc-card`), presentation (`emmc-report`).
 
+mod bootstrap;
 mod causes;
+mod cells;
 pub mod compare;
 pub mod context;
 mod files;
@@ -16,12 +18,15 @@ mod latency;
 mod marks;
 mod measurement;
 mod order;
+mod percentiles;
 mod plausible;
 pub mod reference;
 pub mod replay;
 mod result;
+mod state;
 mod stream;
 mod suite;
+mod warm_up;
 mod watch;
 
 pub use causes::{Cause, causes};
@@ -30,10 +35,12 @@ pub use files::{FileBench, FileShape, FileSuite};
 pub use grid::{Grid, GridColumn, GridLine};
 pub use interval::Interval;
 pub use latency::{Bucket, Latencies, Latency, Stall, Stalls};
-pub use measurement::{Measured, Measurement};
+pub use measurement::{Measured, Measurement, WarmUp};
 pub use order::{Order, Positions};
+pub use percentiles::PercentileIntervals;
 pub use plausible::{Doubt, doubts};
 pub use result::{BenchResult, Figure, Outcome, Pivot};
-pub use stream::{BenchError, FlushAt, Limit, Mix, Stream, drive, visit};
-pub use suite::{Bench, Cost, Options, Replay, Suite, named, on_files, suites};
+pub use state::{CardState, StateKind};
+pub use stream::{BenchError, FlushAt, Limit, Mix, Stream, drive};
+pub use suite::{Bench, Cost, Knob, Options, Replay, Suite, follows, named, on_files, suites};
 pub use watch::{Progress, Unwatched, Watch};

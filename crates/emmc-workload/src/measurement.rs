@@ -8,7 +8,9 @@ use crate::interval::Interval;
 use crate::latency::{Latencies, Latency, Stalls};
 use crate::marks::Marks;
 use crate::order::Order;
+use crate::state::CardState;
 use crate::stream::{Mix, Stream};
+use crate::warm_up::mser5;
 
 /// What came of a stream, as it was counted.
 #[derive(Clone, Debug)]
@@ -31,13 +33,17 @@ pub struct Measured {
     pub errors: u64,
     /// Time in flushes.
     pub flush: Nanos,
+    /// It was stopped before it was done.
+    pub ended_early: bool,
+    /// In what state the card was when it began.
+    pub(crate) state: CardState,
     /// Of reads, of writes, of trims, of flushes.
     latencies: [Latencies; 4],
     marks: Marks,
 }
 
 /// What came of a stream, as it is told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measurement {
     /// Which table of the suite it belongs to, if it belongs to one.
@@ -67,6 +73,9 @@ pub struct Measurement {
     /// Where the true speed is in 95 of 100 cases; nothing where there were too few requests to tell. Flushes at the end
     /// have no part in it. Unit: MB a second.
     pub mb_per_s_interval: Option<Interval>,
+    /// The warm-up at its beginning, and the speed behind it; absent where there was none, or too few requests to tell.
+    #[serde(default)]
+    pub warm_up: Option<WarmUp>,
     /// Requests a second.
     pub iops: f64,
     /// Requests that failed.
@@ -81,6 +90,29 @@ pub struct Measurement {
     pub flush_us: Option<Latency>,
     /// Requests that took long; absent where another tool has measured and does not say.
     pub stalls: Option<Stalls>,
+    /// In what state the card was when it began; absent where another tool has measured.
+    #[serde(default)]
+    pub state: Option<CardState>,
+    /// It was stopped before it was done: the figures are of what was done until then.
+    #[serde(default)]
+    pub ended_early: bool,
+}
+
+/// The warm-up of a run, as MSER-5 finds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WarmUp {
+    /// Requests that belong to it.
+    pub requests: u64,
+    /// How long it took. Unit: seconds.
+    pub time_s: f64,
+    /// Whether the run settled: behind the middle there was no more of it. Otherwise the speed still changed, or the run was
+    /// too short to tell.
+    pub is_settled: bool,
+    /// The speed behind it, without flushes. Unit: MB a second.
+    pub mb_per_s: f64,
+    /// Where that is in 95 of 100 cases. Unit: MB a second.
+    pub mb_per_s_interval: Option<Interval>,
 }
 
 impl Measured {
@@ -95,6 +127,8 @@ impl Measured {
             trimmed_bytes: 0,
             errors: 0,
             flush: Nanos::ZERO,
+            ended_early: false,
+            state: CardState::default(),
             latencies: Default::default(),
             marks: Marks::new(began),
         }
@@ -166,7 +200,8 @@ impl Measured {
     /// As it is told, at a place in a table.
     pub fn told(&self, table: &str, row: &str, column: &str) -> Measurement {
         let time = self.time();
-        let [read_us, write_us, trim_us, flush_us] = self.latencies.each_ref().map(Latencies::latency);
+        let [read_us, write_us, trim_us, flush_us] =
+            self.latencies.each_ref().map(|found| found.latency(self.stream.seed));
         Measurement {
             table: table.into(),
             row: row.into(),
@@ -181,6 +216,7 @@ impl Measured {
             flush_s: Some(self.flush.as_secs_f64()),
             mb_per_s: self.bytes_per_s() / 1e6,
             mb_per_s_interval: self.interval(),
+            warm_up: self.warm_up(),
             iops: per_s(self.requests as f64, time),
             errors: self.errors,
             read_us,
@@ -188,15 +224,30 @@ impl Measured {
             trim_us,
             flush_us,
             stalls: Some(self.stalls()),
+            state: Some(self.state.clone()),
+            ended_early: self.ended_early,
         }
     }
 
     /// Batches are of equal size, so what scatters is their time; its mean turned over is the speed.
     fn interval(&self) -> Option<Interval> {
         let (times, batch) = self.marks.batches();
-        let time = Interval::of_batches(&times).filter(|time| time.low > 0.0)?;
+        speed_of(&times, (batch * self.stream.block_bytes) as f64 / 1e6)
+    }
+
+    fn warm_up(&self) -> Option<WarmUp> {
+        let (times, batch) = self.marks.batches();
+        let cut = mser5(&times).filter(|cut| cut.values > 0)?;
+        let (before, behind) = times.split_at(cut.values);
         let megabytes = (batch * self.stream.block_bytes) as f64 / 1e6;
-        Some(Interval { low: megabytes / time.high, high: megabytes / time.low })
+        let time: f64 = behind.iter().sum();
+        Some(WarmUp {
+            requests: cut.values as u64 * batch,
+            time_s: before.iter().sum(),
+            is_settled: cut.is_settled,
+            mb_per_s: if time > 0.0 { megabytes * behind.len() as f64 / time } else { 0.0 },
+            mb_per_s_interval: speed_of(behind, megabytes),
+        })
     }
 
     fn stalls(&self) -> Stalls {
@@ -206,6 +257,12 @@ impl Measured {
         }
         all
     }
+}
+
+/// Of the speed of batches of equal size, from their times.
+fn speed_of(times: &[f64], megabytes: f64) -> Option<Interval> {
+    let time = Interval::of_batches(times).filter(|time| time.low > 0.0)?;
+    Some(Interval { low: megabytes / time.high, high: megabytes / time.low })
 }
 
 fn per_s(amount: f64, time: Nanos) -> f64 {

@@ -8,6 +8,7 @@ use crate::grid::Grid;
 use crate::interval::Interval;
 use crate::measurement::Measurement;
 use crate::plausible::Doubt;
+use crate::state::CardState;
 
 /// What came of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +37,12 @@ pub struct Outcome {
     pub figures: Vec<Figure>,
     /// What is to be known about them.
     pub remarks: Vec<String>,
+    /// In what state the card was before the first request.
+    #[serde(default)]
+    pub state_before: CardState,
+    /// And after the last.
+    #[serde(default)]
+    pub state_after: CardState,
     /// Why it did not come to its end: stopped, a device that went away; absent where it did.
     #[serde(default)]
     pub ended_early: Option<String>,
@@ -97,6 +104,23 @@ pub struct BenchResult {
     /// What limits its speeds, where that can be told.
     #[serde(default)]
     pub causes: Vec<Cause>,
+}
+
+impl BenchResult {
+    /// Makes the shares of states those of the whole disk, where the target is a part of it: of the rest nothing is known. To be
+    /// called once, when the context is known.
+    pub fn scale_states(&mut self) {
+        let disk = self.context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(self.size_bytes);
+        let share = self.size_bytes as f64 / disk.max(1) as f64;
+        if share >= 1.0 {
+            return;
+        }
+        let outcome = &mut self.outcome;
+        let of_cells = outcome.measurements.iter_mut().filter_map(|cell| cell.state.as_mut());
+        for state in of_cells.chain([&mut outcome.state_before, &mut outcome.state_after]) {
+            state.of_share = state.of_share.map(|of_share| of_share * share);
+        }
+    }
 }
 
 impl Figure {

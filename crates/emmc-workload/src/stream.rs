@@ -82,6 +82,16 @@ pub enum BenchError {
         /// What does not fit, with what was found and what is needed.
         what: String,
     },
+    /// The suite was told what it cannot follow.
+    #[error("suite {suite} cannot follow {option}; suites that can: {suites}")]
+    CannotFollow {
+        /// The suite.
+        suite: &'static str,
+        /// What it was told.
+        option: &'static str,
+        /// Those that can, in the order in which they are listed.
+        suites: String,
+    },
     /// Who watches has stopped it.
     #[error("stopped")]
     Stopped,
@@ -133,24 +143,35 @@ pub fn drive(
     step: Progress<'_>,
     watch: &mut dyn Watch,
 ) -> Result<Measured, BenchError> {
-    stream.check(target)?;
-    let blocks = (stream.to_bytes - stream.from_bytes) / stream.block_bytes;
-    let places = Places::Ordered(Positions::new(stream.order, blocks, stream.seed));
-    Ok(Driver::new(target, stream, places).finish(target, step, watch)?.measured)
+    let driven = driven(target, stream, None, step, watch)?;
+    driven.ended.map(|()| driven.measured)
 }
 
-/// Drives a target with a stream whose requests go to these offsets, one after the other; also answers how long each took,
-/// in the order in which they were done. The stream's order and its limit of bytes have no part in it. Offsets in bytes from
-/// the beginning of the target.
+/// What came of a stream, whole or up to where it ended.
+pub(crate) struct Driven {
+    pub(crate) measured: Measured,
+    /// How long each request took in the order in which they were done, where that was asked for.
+    pub(crate) times: Vec<Nanos>,
+    pub(crate) ended: Result<(), BenchError>,
+}
+
+/// Drives a target with a stream; with `offsets` its requests go there, one after the other, and how long each took is answered:
+/// then the stream's order and its limit of bytes have no part in it. Offsets in bytes from the beginning of the target.
 ///
-/// Errors: as [`drive`].
-pub fn visit(
+/// Errors: a stream or an offset that does not fit the target. What ends it later is in the answer.
+pub(crate) fn driven(
     target: &mut dyn BlockTarget,
     stream: &Stream,
-    offsets: &[u64],
+    offsets: Option<&[u64]>,
     step: Progress<'_>,
     watch: &mut dyn Watch,
-) -> Result<(Measured, Vec<Nanos>), BenchError> {
+) -> Result<Driven, BenchError> {
+    let Some(offsets) = offsets else {
+        stream.check(target)?;
+        let blocks = (stream.to_bytes - stream.from_bytes) / stream.block_bytes;
+        let places = Places::Ordered(Positions::new(stream.order, blocks, stream.seed));
+        return Ok(Driver::new(target, stream, places).finish(target, step, watch));
+    };
     let stream =
         &Stream { limit: Limit { bytes: offsets.len() as u64 * stream.block_bytes, ..stream.limit }, ..*stream };
     stream.check(target)?;
@@ -160,12 +181,11 @@ pub fn visit(
         return Err(BenchError::Misfit { suite: "stream", what });
     }
     if offsets.is_empty() {
-        return Ok((Measured::new(stream, target.now()), Vec::new()));
+        return Ok(Driven { measured: Measured::new(stream, target.now()), times: Vec::new(), ended: Ok(()) });
     }
     let mut driver = Driver::new(target, stream, Places::Listed(offsets.iter()));
     driver.times = Some(Vec::with_capacity(offsets.len()));
-    let Driver { measured, times, .. } = driver.finish(target, step, watch)?;
-    Ok((measured, times.unwrap_or_default()))
+    Ok(driver.finish(target, step, watch))
 }
 
 /// Where the requests go.
@@ -202,15 +222,25 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn finish(
-        mut self,
-        target: &mut dyn BlockTarget,
-        step: Progress<'_>,
-        watch: &mut dyn Watch,
-    ) -> Result<Self, BenchError> {
-        self.run(target, step, watch)?;
+    fn finish(mut self, target: &mut dyn BlockTarget, step: Progress<'_>, watch: &mut dyn Watch) -> Driven {
+        let ended = self.run(target, step, watch);
+        // What was handed over counts too, as far as the target still answers.
+        while ended.is_err() && self.outstanding > 0 {
+            let Ok(done) = target.wait() else { break };
+            self.note(&done);
+        }
         self.measured.ended = target.now();
-        Ok(self)
+        self.measured.ended_early = ended.is_err();
+        Driven { measured: self.measured, times: self.times.unwrap_or_default(), ended }
+    }
+
+    #[inline]
+    fn note(&mut self, done: &BlockDone) {
+        self.outstanding -= 1;
+        self.measured.note(done);
+        if let Some(times) = &mut self.times {
+            times.push(done.latency());
+        }
     }
 
     fn run(
@@ -226,11 +256,7 @@ impl<'a> Driver<'a> {
                 running = self.goes_on(target, step, watch)?;
             }
             let done = target.wait()?;
-            self.outstanding -= 1;
-            self.measured.note(&done);
-            if let Some(times) = &mut self.times {
-                times.push(done.latency());
-            }
+            self.note(&done);
             if let FlushAt::Every(requests) = self.stream.flush {
                 if self.measured.requests % requests.max(1) == 0 && self.outstanding == 0 {
                     self.flush(target)?;

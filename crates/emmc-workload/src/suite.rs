@@ -1,10 +1,12 @@
 //! The suites: what each measures, what it costs, and how it is run.
 
+mod area;
 mod bonnie;
 mod boot;
 mod class;
 mod dd;
 mod flashbench;
+mod follow;
 mod fs;
 mod hdparm;
 mod install;
@@ -18,7 +20,7 @@ mod trim;
 
 use std::sync::Arc;
 
-use emmc_port::{BlockOp, BlockTarget, TargetShape};
+use emmc_port::{BlockOp, BlockTarget, TargetKind, TargetShape};
 use emmc_units::{Instant, Nanos};
 
 use crate::files::FileSuite;
@@ -27,8 +29,11 @@ use crate::measurement::Measured;
 use crate::order::Order;
 use crate::replay::Trace;
 use crate::result::{Figure, Outcome, Pivot};
-use crate::stream::{BenchError, Stream, drive, visit};
+use crate::state::{CardState, StateKind};
+use crate::stream::{BenchError, Driven, Stream, driven};
 use crate::watch::{Progress, Watch};
+use area::area;
+pub use follow::{Knob, follows};
 
 /// The most that is trimmed at once. Unit: bytes.
 const TRIM_BYTES: u64 = 1 << 30;
@@ -40,6 +45,11 @@ pub trait Suite: Sync {
 
     /// What it measures, in a sentence.
     fn about(&self) -> &'static str;
+
+    /// What of the options it follows; the others are refused.
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size]
+    }
 
     /// What it will do to a target, before it does anything.
     ///
@@ -108,6 +118,8 @@ pub struct Bench<'a> {
     watch: &'a mut dyn Watch,
     steps: u32,
     number: u32,
+    /// The state that the suite has brought a share of the target into.
+    brought: Option<(StateKind, f64)>,
     outcome: Outcome,
 }
 
@@ -126,29 +138,58 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// What there is of a target behind the beginning of the area, or what was asked for of that. Unit: bytes.
+    fn room(&self, shape: &TargetShape) -> u64 {
+        shape.size_bytes.saturating_sub(self.from_bytes).min(self.size_bytes.unwrap_or(u64::MAX))
+    }
+}
+
 impl<'a> Bench<'a> {
     /// Runs a suite; what was measured before it failed or was stopped is told ([`Outcome::ended_early`]).
     ///
-    /// Errors: as [`Suite::cost`], and as [`Suite::run`] where nothing was measured.
+    /// Errors: an option that the suite cannot follow; as [`Suite::cost`], and as [`Suite::run`] where nothing was done.
     pub fn run(
         suite: &dyn Suite,
         target: &'a mut dyn BlockTarget,
         options: &'a Options,
         watch: &'a mut dyn Watch,
     ) -> Result<Outcome, BenchError> {
+        follows(suite, &follow::told(options))?;
         let cost = suite.cost(target.shape(), options)?;
         let began = target.now();
         let outcome = Outcome { suite: suite.name().into(), about: suite.about().into(), ..Outcome::default() };
-        let mut bench = Self { target, options, watch, steps: cost.steps, number: 0, outcome };
+        let mut bench = Self { target, options, watch, steps: cost.steps, number: 0, brought: None, outcome };
+        bench.outcome.state_before = bench.state();
         let ended = suite.run(&mut bench);
+        bench.outcome.state_after = bench.state();
         bench.outcome.time_s = bench.target.now().since(began).as_secs_f64();
         if let Err(error) = ended {
-            if bench.outcome.measurements.is_empty() && bench.outcome.figures.is_empty() {
+            let told = &bench.outcome;
+            let moved = told.written_bytes + told.read_bytes + told.trimmed_bytes;
+            let is_stopped = error == BenchError::Stopped && moved > 0;
+            if told.measurements.is_empty() && told.figures.is_empty() && !is_stopped {
                 return Err(error);
             }
             bench.outcome.ended_early = Some(error.to_string());
         }
         Ok(bench.outcome)
+    }
+
+    /// In what state the target is, as it knows itself or the suite has brought it about.
+    fn state(&self) -> CardState {
+        CardState::new(self.target.fill(), self.brought)
+    }
+
+    /// The suite has brought this part of the target into a state.
+    ///
+    /// Not of a file: what its blocks were before, and what lies beside them on the card, is not known.
+    fn brought_into(&mut self, kind: StateKind, from_bytes: u64, to_bytes: u64) {
+        if self.target.shape().kind == TargetKind::File {
+            return;
+        }
+        let share = (to_bytes - from_bytes) as f64 / self.target.shape().size_bytes.max(1) as f64;
+        self.brought = Some((kind, share));
     }
 
     /// The target's time.
@@ -158,29 +199,47 @@ impl<'a> Bench<'a> {
 
     /// Drives the target with a stream, of which nothing is told: preparation.
     ///
-    /// Errors: as [`drive`].
+    /// Errors: as [`drive`](crate::drive).
     pub fn prepare(&mut self, step: &str, stream: &Stream) -> Result<Measured, BenchError> {
-        self.number += 1;
-        let progress = Progress { step, number: self.number, steps: self.steps, done_share: 0.0 };
-        let measured = drive(self.target, stream, progress, self.watch)?;
-        self.count(&measured);
-        Ok(measured)
+        let Driven { measured, ended, .. } = self.driven(step, stream, None)?;
+        ended.map(|()| measured)
     }
 
-    /// Drives the target with requests at these offsets, of which nothing is told; answers how long each took.
+    /// Drives the target with requests at these offsets, of which nothing is told; answers how long each took. The stream's
+    /// order and its limit of bytes have no part in it.
     ///
-    /// Errors: as [`visit`].
+    /// Errors: as [`drive`](crate::drive); an offset outside the stream's range.
     pub fn visit(
         &mut self,
         step: &str,
         stream: &Stream,
         offsets: &[u64],
     ) -> Result<(Measured, Vec<Nanos>), BenchError> {
+        let Driven { measured, times, ended } = self.driven(step, stream, Some(offsets))?;
+        ended.map(|()| (measured, times))
+    }
+
+    /// The same, told at a place in a table, as far as it came.
+    ///
+    /// Errors: as [`Bench::visit`].
+    pub fn measure_at(
+        &mut self,
+        [table, row, column]: [&str; 3],
+        stream: &Stream,
+        offsets: &[u64],
+    ) -> Result<(Measured, Vec<Nanos>), BenchError> {
+        let state = self.state();
+        let mut driven = self.driven(&step(row, column), stream, Some(offsets))?;
+        self.tell(&mut driven, state, [table, row, column]);
+        driven.ended.map(|()| (driven.measured, driven.times))
+    }
+
+    fn driven(&mut self, step: &str, stream: &Stream, offsets: Option<&[u64]>) -> Result<Driven, BenchError> {
         self.number += 1;
         let progress = Progress { step, number: self.number, steps: self.steps, done_share: 0.0 };
-        let (measured, times) = visit(self.target, stream, offsets, progress, self.watch)?;
-        self.count(&measured);
-        Ok((measured, times))
+        let driven = driven(self.target, stream, offsets, progress, self.watch)?;
+        self.count(&driven.measured);
+        Ok(driven)
     }
 
     fn count(&mut self, measured: &Measured) {
@@ -189,14 +248,17 @@ impl<'a> Bench<'a> {
         self.outcome.trimmed_bytes += measured.trimmed_bytes;
     }
 
-    /// Tells what came of a stream, at a place in a table.
-    pub fn tell(&mut self, table: &str, row: &str, column: &str, measured: &Measured) {
-        self.outcome.measurements.push(measured.told(table, row, column));
+    /// Tells what came of a stream, at a place in a table; nothing where it ended before a single request was done.
+    fn tell(&mut self, driven: &mut Driven, state: CardState, [table, row, column]: [&str; 3]) {
+        driven.measured.state = state;
+        if driven.ended.is_ok() || driven.measured.requests > 0 {
+            self.outcome.measurements.push(driven.measured.told(table, row, column));
+        }
     }
 
     /// Trims a range in as large pieces as the kernel makes of a whole device: cards keep a record of each.
     ///
-    /// Errors: as [`drive`].
+    /// Errors: as [`drive`](crate::drive).
     fn trim(&mut self, step: &str, from_bytes: u64, to_bytes: u64) -> Result<(), BenchError> {
         let whole = from_bytes + (to_bytes - from_bytes) / TRIM_BYTES * TRIM_BYTES;
         for (from, to, bytes) in [(from_bytes, whole, TRIM_BYTES), (whole, to_bytes, to_bytes - whole)] {
@@ -207,13 +269,14 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Drives the target with a stream and tells what came of it at a place in a table.
+    /// Drives the target with a stream and tells what came of it at a place in a table, as far as it came.
     ///
-    /// Errors: as [`drive`].
+    /// Errors: as [`drive`](crate::drive).
     pub fn measure(&mut self, table: &str, row: &str, column: &str, stream: &Stream) -> Result<Measured, BenchError> {
-        let measured = self.prepare(&format!("{row} {column}"), stream)?;
-        self.tell(table, row, column, &measured);
-        Ok(measured)
+        let state = self.state();
+        let mut driven = self.driven(&step(row, column), stream, None)?;
+        self.tell(&mut driven, state, [table, row, column]);
+        driven.ended.map(|()| driven.measured)
     }
 
     /// How a table's measurements are laid out for people.
@@ -242,44 +305,15 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The part of a target that a suite works on: what was asked for, or everything from there on; whole multiples of `unit`.
-///
-/// Errors: less than one unit of room; more asked for than there is.
-fn area(suite: &'static str, shape: &TargetShape, options: &Options, unit: u64) -> Result<(u64, u64), BenchError> {
-    let (from, size, name, sector) = (options.from_bytes, shape.size_bytes, &shape.name, u64::from(shape.sector_bytes));
-    let room = size.saturating_sub(from);
-    let asked = options.size_bytes.unwrap_or(room);
-    let wanted = asked / unit * unit;
-    let what = if from >= size {
-        format!("--from {from}: {name} has {size} bytes")
-    } else if from % sector != 0 {
-        format!("--from {from}: expected a multiple of its sectors of {sector} bytes")
-    } else if wanted == 0 {
-        format!("it needs {unit} bytes at least; {asked} from byte {from} on were given, {name} has {size}")
-    } else if wanted > room {
-        format!("{wanted} bytes from byte {from} on do not fit: {name} has {size}")
-    } else {
-        return Ok((from, from + wanted));
-    };
-    Err(BenchError::Misfit { suite, what })
-}
-
 /// Streams that [`Bench::trim`] takes.
 fn trims(from_bytes: u64, to_bytes: u64) -> u32 {
     let size = to_bytes - from_bytes;
     u32::from(size >= TRIM_BYTES) + u32::from(size % TRIM_BYTES > 0)
 }
 
-/// Rows have no meaning for a suite.
-///
-/// Errors: rows were asked for.
-fn no_rows(suite: &'static str, options: &Options) -> Result<(), BenchError> {
-    match options.rows.first() {
-        None => Ok(()),
-        Some(row) => {
-            Err(BenchError::Misfit { suite, what: format!("row {row:?}: this suite has no rows to choose from") })
-        }
-    }
+/// What the watcher is told of a measurement.
+fn step(row: &str, column: &str) -> String {
+    format!("{row} {column}")
 }
 
 /// All suites, in the order in which they are listed.

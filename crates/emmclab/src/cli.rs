@@ -269,6 +269,8 @@ pub(crate) enum DocumentName {
     #[cfg(feature = "bench")]
     Bench,
     #[cfg(feature = "bench")]
+    Suites,
+    #[cfg(feature = "bench")]
     Compare,
     #[cfg(feature = "bench")]
     Import,

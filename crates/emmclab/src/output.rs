@@ -1,6 +1,7 @@
 //! Standard output and standard error: text or JSON, coloured or not.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 
 use anyhow::Context;
 use clap::ColorChoice;
@@ -40,6 +41,11 @@ impl Output {
     /// Whether JSON was asked for.
     pub(crate) fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Whether JSON is to be printed where another form would go too: then it is JSON alone.
+    pub(crate) fn is_json_to_stdout(&self, path: &Path) -> bool {
+        self.json && path == Path::new("-")
     }
 
     /// Prints `body` as JSON, or the document that `present` makes of it as text.

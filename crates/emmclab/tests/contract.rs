@@ -224,8 +224,16 @@ fn sim_documents() {
 fn bench_documents() {
     documents(
         "bench",
-        &[words("bench sim:generic-8g --rows 128 --size 8MiB"), words("bench sim:sandisk-20au --rows 16 --size 1MiB")],
+        &words_of(
+            "bench sim:generic-8g --rows 128 --size 8MiB
+            bench sim:sandisk-20au --rows 16 --size 1MiB
+            bench sim:generic-8g --suite speed --size 16MiB
+            bench sim:generic-8g --suite boot --size 160MiB
+            bench sim:generic-8g --suite tiotest --size 4MiB --host zynq-zed
+            bench sim:generic-8g --suite replay --trace {block_traces/fio_iolog_v3.log} --wrap",
+        ),
     );
+    documents("suites", &[words("bench --list")]);
 }
 
 #[cfg(feature = "bench")]

@@ -133,3 +133,13 @@ fn what_cannot_be_is_refused() {
         assert!(run.stderr.contains(says), "no {says:?} in {run:?}");
     }
 }
+
+/// Under `--json` standard output is one document of JSON, whatever else would go there.
+#[cfg(feature = "html")]
+#[test]
+fn json_to_standard_output_is_json() {
+    let plain = pipeline(&[&FIRST_ROW[..], &["--json"]].concat()).exits(0);
+    assert_eq!(pipeline(&[&FIRST_ROW[..], &["--json", "-o", "-"]].concat()).exits(0).stdout, plain.stdout);
+    let page = pipeline(&[&FIRST_ROW[..], &["-o", "-"]].concat()).exits(0);
+    assert!(page.stdout.starts_with("<!DOCTYPE html>"), "{:.100}", page.stdout);
+}

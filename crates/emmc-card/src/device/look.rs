@@ -2,7 +2,11 @@
 
 use super::storage::Storage;
 use super::{Area, Device};
+use emmc_port::TargetFill;
+
 use crate::ftl::FtlStats;
+use crate::nand::{BlockHealth, CellMode};
+use crate::profile::RegionRole;
 
 impl Device {
     /// Whether the unit of a sector holds data in flash; data that waits in the cache does not count.
@@ -38,6 +42,27 @@ impl Device {
             }
         }
         valid
+    }
+
+    /// How full and how used the user area is. Data that waits in the cache does not count; blocks of the SLC log and bad ones
+    /// have no part in how used it is.
+    pub fn fullness(&self) -> TargetFill {
+        let Storage { nand, regions, .. } = &self.storage;
+        let (mut units, mut mapped, mut blocks, mut erased) = (0u64, 0u64, 0u64, 0u64);
+        for region in
+            regions.iter().enumerate().filter(|(index, _)| self.storage.is_user(*index)).map(|(_, found)| found)
+        {
+            units += u64::from(region.ftl.units());
+            mapped += u64::from(region.ftl.mapped_units());
+            let mode = if region.role == RegionRole::Main { nand.geometry().native } else { CellMode::Slc };
+            let states = region.ftl.blocks().iter().map(|block| nand.block(*block));
+            for state in states.filter(|state| state.health == BlockHealth::Good && state.mode == mode) {
+                blocks += 1;
+                erased += u64::from(state.erase_count > 0);
+            }
+        }
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        TargetFill { holds_share: share(mapped, units), erased_share: share(erased, blocks) }
     }
 
     /// How urgent background work is, 0 to 3 (BKOPS_STATUS).

@@ -120,6 +120,11 @@ impl Storage {
         self.extents.iter().filter(|extent| extent.area == area).map(|extent| extent.sectors).sum()
     }
 
+    /// Whether the user area, or a part of it, lies in a region.
+    pub(crate) fn is_user(&self, region: usize) -> bool {
+        self.extents.iter().any(|extent| extent.area == Area::User && usize::from(extent.region) == region)
+    }
+
     /// The areas that exist, in order.
     pub(crate) fn areas(&self) -> Vec<Area> {
         let mut areas: Vec<Area> = self.extents.iter().map(|extent| extent.area).collect();

@@ -214,6 +214,9 @@ pub trait Ftl: std::fmt::Debug + Send {
     /// Blocks that it owns.
     fn blocks(&self) -> &[u32];
 
+    /// Units that hold data in flash or wait for their page to fill; a unit that two layers hold counts once.
+    fn mapped_units(&self) -> u32;
+
     /// Units of one of its blocks that hold valid data, for the map of blocks; `None` where it does not count them.
     fn valid_in(&self, _block: u32) -> Option<u32> {
         None

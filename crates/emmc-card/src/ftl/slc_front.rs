@@ -217,6 +217,10 @@ impl Ftl for SlcFront {
         self.log.holds(unit) || self.inner.is_mapped(unit)
     }
 
+    fn mapped_units(&self) -> u32 {
+        self.inner.mapped_units() + self.log.units_beside(|unit| self.inner.is_mapped(unit))
+    }
+
     fn background(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
         // A layer behind that is short of blocks would only stop the folding.
         let result = if self.idle_fold && self.log.has_full() && self.inner.urgency(nand) < 2 {

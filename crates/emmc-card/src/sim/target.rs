@@ -8,7 +8,9 @@ mod serve;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetKind, TargetShape};
+use emmc_port::{
+    BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind, TargetShape,
+};
 use emmc_regs::CardKind;
 use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
@@ -197,6 +199,10 @@ impl BlockTarget for SimTarget {
         Ok(BlockDone { request, submitted, done, error })
     }
 
+    fn fill(&self) -> Option<TargetFill> {
+        Some(self.device.fullness())
+    }
+
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
         let until = self.now + time;
         self.now = until.max(self.rest(self.now, until)?);
@@ -272,6 +278,31 @@ mod tests {
             target.now().since(before)
         };
         assert_eq!(took(4 << 20), took(512 << 10));
+    }
+
+    /// Counted unit by unit, over layers with a map, with a log before it, and with segments.
+    #[test]
+    fn how_full_it_is_is_exact() {
+        for name in ["generic-8g", "jetson-tx1-8g", "toshiba-7au"] {
+            let mut target = target(name, false);
+            let empty = target.fill().unwrap();
+            assert_eq!((empty.holds_share, empty.erased_share), (0.0, 0.0), "{name}");
+            let mut work = |op, from_mib: u64, mib: u64| {
+                for at in from_mib * 4..(from_mib + mib) * 4 {
+                    target.submit(request(op, at * (256 << 10), 256 << 10, at)).unwrap();
+                    target.wait().unwrap();
+                }
+                target.submit(request(BlockOp::Flush, 0, 0, 0)).unwrap();
+                target.wait().unwrap();
+            };
+            work(BlockOp::Write, 8, 64);
+            work(BlockOp::Write, 16, 8);
+            work(BlockOp::Trim, 20, 16);
+            let sectors = target.device.sectors(Area::User);
+            let held = (0..sectors).step_by(8).filter(|lba| target.device.is_mapped(Area::User, *lba)).count();
+            let counted = target.fill().unwrap().holds_share * (sectors / 8) as f64;
+            assert!(held > 0 && (counted - held as f64).abs() < 0.5, "{name}: {counted} of {held}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod context;
 mod grids;
 mod speed;
 mod study;
+mod sure;
 
 pub use study::with_benches;
 
@@ -24,6 +25,7 @@ pub fn bench(result: &BenchResult) -> Document {
             .note(format!("{:.2} times its size", outcome.written_bytes as f64 / result.size_bytes.max(1) as f64)),
         KeyValue::new("read", Bytes(outcome.read_bytes).rounded()),
         KeyValue::new("time", format!("{:.2} s", outcome.time_s)),
+        sure::state(result),
     ]);
     for remark in &outcome.remarks {
         section.note(Tone::Notice, remark.clone());
@@ -53,6 +55,7 @@ fn tables(outcome: &Outcome, document: &mut Document) {
     }
     grids::grids(outcome, document);
     figures(outcome, document);
+    sure::sure(outcome, document);
 }
 
 fn figures(outcome: &Outcome, document: &mut Document) {

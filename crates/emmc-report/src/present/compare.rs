@@ -62,7 +62,14 @@ fn table(rows: &[&Row], results: usize) -> Table {
         for cell in &row.cells {
             let called = cell.called.as_ref().map(|called| format!("there: {called}"));
             let evidence = cell.certainty.filter(|told| *told != Certainty::CannotTell).map(|_| cell.evidence.clone());
-            told.extend(called.into_iter().chain(evidence));
+            let apart = cell.percentiles.iter().filter(|found| found.certainty == Certainty::Differs);
+            let apart: Vec<String> = apart
+                .map(|found| {
+                    format!("{} {} to {} us", found.rank, bench::number(found.first_us), bench::number(found.us))
+                })
+                .collect();
+            let ranks = (!apart.is_empty()).then(|| format!("latencies differ: {}", apart.join(", ")));
+            told.extend(called.into_iter().chain(evidence).chain(ranks));
         }
         let ends = [Cell::from(told.join("; "))];
         table.row([Cell::from(row.what.as_str()), Cell::from(row.unit.as_str())].into_iter().chain(cells).chain(ends));

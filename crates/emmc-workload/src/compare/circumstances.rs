@@ -1,6 +1,52 @@
 //! What was different around results.
 
+use super::entries::Entry;
 use crate::import::SavedResult;
+use crate::state::CardState;
+
+/// Below this share of the target a state is not the card's.
+const MOST: f64 = 0.5;
+
+/// In what states the cards were on which a result and those before it have measured alike.
+#[derive(Default)]
+pub(super) struct States {
+    /// Figures measured in states that differ, and what the first of them is.
+    differ: (usize, String),
+    /// Figures of which a state is not known.
+    unknown: usize,
+}
+
+impl States {
+    pub(super) fn look_at(&mut self, ours: &Entry<'_>, theirs: Option<&Entry<'_>>) {
+        let Some(theirs) = theirs.filter(|theirs| theirs.base.is_some() && ours.base.is_some()) else { return };
+        let known = |state: &&CardState| !state.is_unknown() && state.of_share.is_none_or(|share| share >= MOST);
+        match (ours.state.filter(known), theirs.state.filter(known)) {
+            (Some(a), Some(b)) if a.differs_from(b) => {
+                if self.differ.0 == 0 {
+                    self.differ.1 = format!("{}: {} before, {} here", ours.what(), a.told(), b.told());
+                }
+                self.differ.0 += 1;
+            }
+            (Some(_), Some(_)) => {}
+            _ => self.unknown += 1,
+        }
+    }
+
+    pub(super) fn warnings(&self, name: &str) -> Vec<String> {
+        let figures = |count: usize| if count == 1 { "1 figure".into() } else { format!("{count} figures") };
+        let mut warnings = Vec::new();
+        if self.differ.0 > 0 {
+            let (count, example) = &self.differ;
+            let what = "the card's state differs from that of the results before";
+            warnings.push(format!("{name}: {what} for {}, e.g. {example}", figures(*count)));
+        }
+        if self.unknown > 0 {
+            let what = "in what state the card was (fresh, filled, aged, trimmed) is not known of both results";
+            warnings.push(format!("{name}: {what} for {}: that alone can make a difference", figures(self.unknown)));
+        }
+        warnings
+    }
+}
 
 /// What keeps results from being comparable: each against the first.
 pub(super) fn warnings(results: &[SavedResult]) -> Vec<String> {

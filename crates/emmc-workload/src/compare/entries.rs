@@ -4,6 +4,7 @@ use crate::import::SavedResult;
 use crate::interval::Interval;
 use crate::latency::Latency;
 use crate::measurement::Measurement;
+use crate::state::CardState;
 
 /// A figure of a result.
 pub(super) struct Entry<'a> {
@@ -13,6 +14,10 @@ pub(super) struct Entry<'a> {
     pub(super) unit: &'a str,
     pub(super) value: Option<f64>,
     pub(super) interval: Option<Interval>,
+    /// The same behind a warm-up, where there was one and the run settled.
+    pub(super) settled: Option<Interval>,
+    /// In what state the card was, where that is told.
+    pub(super) state: Option<&'a CardState>,
     /// Nothing where it is not of requests.
     pub(super) base: Option<Base>,
     /// How long its requests took, where all are of one kind.
@@ -54,6 +59,8 @@ pub(super) fn entries(result: &SavedResult) -> Vec<Entry<'_>> {
                 unit,
                 value: figure.value.map(|value| value * scale),
                 interval: figure.interval.map(scaled),
+                settled: None,
+                state: None,
                 base: None,
                 latency: None,
             }
@@ -69,6 +76,8 @@ pub(super) fn entries(result: &SavedResult) -> Vec<Entry<'_>> {
                         unit,
                         value: value.map(|value| value * scale),
                         interval: None,
+                        settled: None,
+                        state: None,
                         base: None,
                         latency: None,
                     }
@@ -93,6 +102,8 @@ fn of_measurement(cell: &Measurement) -> Entry<'_> {
         unit: "MB/s",
         value: Some(cell.mb_per_s),
         interval: cell.mb_per_s_interval,
+        settled: cell.warm_up.as_ref().filter(|found| found.is_settled).and_then(|found| found.mb_per_s_interval),
+        state: cell.state.as_ref(),
         base: Some(Base {
             op: cell.op.clone(),
             order: order(&cell.order),

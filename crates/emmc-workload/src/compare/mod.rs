@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::import::SavedResult;
 use crate::interval::Interval;
 use entries::{Entry, entries, same};
-pub use significance::{Certainty, RankTest, rank_test};
+pub use significance::{Certainty, ComparedPercentile, RankTest, rank_test};
 
 /// Results side by side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,12 +79,17 @@ pub struct Cell {
     pub certainty: Option<Certainty>,
     /// What that is told by.
     pub evidence: String,
+    /// The same of percentiles of latencies, where both results know how sure they are.
+    #[serde(default)]
+    pub percentiles: Vec<ComparedPercentile>,
 }
 
 /// Holds results against the first of them.
 pub fn compare(results: &[SavedResult]) -> Comparison {
     let mut lists: Vec<Vec<Entry<'_>>> = results.iter().map(entries).collect();
     let mut rows = Vec::new();
+    // Against the first of all that has a row.
+    let mut states: Vec<circumstances::States> = results.iter().map(|_| circumstances::States::default()).collect();
     let counts: Vec<usize> = lists.iter().map(Vec::len).collect();
     for first in 0..lists.len().saturating_sub(1) {
         let (before, rest) = lists.split_at_mut(first + 1);
@@ -96,6 +101,9 @@ pub fn compare(results: &[SavedResult]) -> Comparison {
             }
         }
         for (entry, others) in own.into_iter().zip(found) {
+            for (at, other) in others.iter().enumerate() {
+                states[first + 1 + at].look_at(&entry, other.as_ref());
+            }
             if others.iter().any(Option::is_some) {
                 rows.push(row(first, entry, others));
             }
@@ -113,6 +121,9 @@ pub fn compare(results: &[SavedResult]) -> Comparison {
     });
     let compared: Vec<Compared> = compared.collect();
     let mut warnings = circumstances::warnings(results);
+    for (result, states) in results.iter().zip(&states) {
+        warnings.extend(states.warnings(&result.name));
+    }
     if rows.is_empty() && results.len() > 1 {
         warnings.push("nothing in them was measured alike".into());
     }
@@ -140,6 +151,9 @@ fn row(first: usize, entry: Entry<'_>, others: Vec<Option<Entry<'_>>>) -> Row {
             cell.ratio = (base != 0.0).then_some(value / base);
             let (certainty, evidence) = significance::certainty(&entry, &other);
             (cell.certainty, cell.evidence) = (Some(certainty), evidence);
+            if let Some((ours, theirs)) = entry.latency.zip(other.latency) {
+                cell.percentiles = significance::percentiles(ours, theirs);
+            }
         }
         cells.push(cell);
     }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::entries::Entry;
-use crate::latency::Bucket;
+use crate::interval::Interval;
+use crate::latency::{Bucket, Latency};
 
 /// How likely chance may be at most for ranks to tell a difference.
 const CHANCE_MAX: f64 = 0.001;
@@ -69,14 +70,61 @@ pub fn rank_test(first: &[Bucket], second: &[Bucket]) -> Option<RankTest> {
     Some(RankTest { z, chance, second_larger: wins / (n * m) })
 }
 
+fn of_intervals(a: &Interval, b: &Interval) -> (Certainty, &'static str) {
+    match a.is_apart_from(b) {
+        true => (Certainty::Differs, "apart"),
+        false => (Certainty::NoDifferenceShown, "not apart"),
+    }
+}
+
+/// A percentile of how long the same requests took, in two results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ComparedPercentile {
+    /// `p50`, `p90`, `p95`, `p99` or `p99.9`.
+    pub rank: String,
+    /// In the first result, and where it is in 95 of 100 cases. Unit: microseconds.
+    pub first_us: f64,
+    /// Unit: microseconds.
+    pub first_interval: Interval,
+    /// In this one.
+    pub us: f64,
+    /// Unit: microseconds.
+    pub interval: Interval,
+    /// Whether they differ: their intervals have no value in common.
+    pub certainty: Certainty,
+}
+
+/// Every percentile of which both know how sure it is.
+pub(super) fn percentiles(first: &Latency, second: &Latency) -> Vec<ComparedPercentile> {
+    ranks(first)
+        .into_iter()
+        .zip(ranks(second))
+        .filter_map(|((rank, first_us, ours), (_, us, theirs))| {
+            let (first_interval, interval) = ours.zip(theirs)?;
+            let certainty = of_intervals(&first_interval, &interval).0;
+            Some(ComparedPercentile { rank: rank.into(), first_us, first_interval, us, interval, certainty })
+        })
+        .collect()
+}
+
+fn ranks(of: &Latency) -> [(&'static str, f64, Option<Interval>); 5] {
+    let sure = &of.intervals;
+    [
+        ("p50", of.p50, sure.p50),
+        ("p90", of.p90, sure.p90),
+        ("p95", of.p95, sure.p95),
+        ("p99", of.p99, sure.p99),
+        ("p99.9", of.p999, sure.p999),
+    ]
+}
+
 /// Of two figures of the same, and what tells it.
 pub(super) fn certainty(first: &Entry<'_>, second: &Entry<'_>) -> (Certainty, String) {
-    if let (Some(a), Some(b)) = (first.interval, second.interval) {
-        let (told, how) = match a.is_apart_from(&b) {
-            true => (Certainty::Differs, "apart"),
-            false => (Certainty::NoDifferenceShown, "not apart"),
-        };
-        return (told, format!("95 % intervals are {how}"));
+    let behind = first.settled.zip(second.settled).map(|both| (both, " behind the warm-up"));
+    if let Some(((a, b), of)) = behind.or(first.interval.zip(second.interval).map(|both| (both, ""))) {
+        let (told, how) = of_intervals(&a, &b);
+        return (told, format!("95 % intervals{of} are {how}"));
     }
     if let (Some(a), Some(b)) = (first.latency, second.latency) {
         if let Some(ranks) = rank_test(&a.histogram, &b.histogram) {

@@ -95,7 +95,7 @@ fn intervals_and_latencies_tell_what_they_can() {
     let latency = |micros: u64| {
         let mut latencies = Latencies::default();
         (0..100).for_each(|number| latencies.record(Nanos::from_micros(micros + number), 0, 0));
-        latencies.latency()
+        latencies.latency(1)
     };
     cell(&mut first, &|cell| cell.write_us = latency(100));
     for (micros, expected) in [(101, Certainty::NoDifferenceShown), (180, Certainty::Differs)] {
@@ -112,7 +112,9 @@ fn intervals_and_latencies_tell_what_they_can() {
 #[test]
 fn circumstances_that_differ_are_listed() {
     let [mut first, mut second] = [named("jetson-tx1"), named("jetson-tx1")];
-    assert_eq!(compare(&[first.clone(), second.clone()]).warnings, Vec::<String>::new());
+    let state = "ref:jetson-tx1: in what state the card was (fresh, filled, aged, trimmed) is not known of both results for 4 \
+                 figures: that alone can make a difference";
+    assert_eq!(compare(&[first.clone(), second.clone()]).warnings, [state]);
     first.engine = Some("io_uring".into());
     second.engine = Some("pread".into());
     second.name = "mine".into();
@@ -121,8 +123,68 @@ fn circumstances_that_differ_are_listed() {
     let expected = [
         "the engine differs: io_uring in ref:jetson-tx1, pread in mine",
         "the card's cache is known of one only of ref:jetson-tx1 and mine: on",
+        &state.replace("ref:jetson-tx1", "mine"),
     ];
     assert_eq!(told, expected);
     let nothing = compare(&[named("zynq"), named("colibri-t30-mlc")]);
     assert_eq!((nothing.rows.len(), nothing.warnings.len()), (0, 1));
+}
+
+#[test]
+fn states_that_differ_or_are_unknown_are_told() {
+    use crate::{CardState, StateKind};
+    let state = |kind, holds| CardState { kind, holds_share: Some(holds), of_share: Some(1.0), ..CardState::default() };
+    let told = |ours: Option<CardState>, theirs: Option<CardState>| {
+        let mut both = [named("colibri-t30-mlc"), named("colibri-t30-mlc")];
+        both[1].name = "mine".into();
+        for (result, state) in both.iter_mut().zip([ours, theirs]) {
+            let cells = result.outcomes.iter_mut().flat_map(|outcome| &mut outcome.measurements);
+            cells.for_each(|cell| cell.state = state.clone());
+        }
+        compare(&both).warnings
+    };
+    let [fresh, aged] = [state(StateKind::Fresh, 0.0), state(StateKind::Aged, 0.98)];
+    assert_eq!(told(Some(fresh.clone()), Some(fresh.clone())), Vec::<String>::new());
+    let differ = told(Some(fresh.clone()), Some(aged.clone()));
+    assert!(differ.len() == 1 && differ[0].starts_with("mine: the card's state differs"), "{differ:?}");
+    assert!(differ[0].ends_with("fresh, 0 % holds data before, aged, 98 % holds data here"), "{differ:?}");
+    // A state of a small part of the target is not the card's.
+    let part = CardState { of_share: Some(0.01), ..aged.clone() };
+    for unknown in [None, Some(CardState::default()), Some(part)] {
+        let told = told(unknown, Some(aged.clone()));
+        assert!(told.len() == 1 && told[0].contains("is not known of both"), "{told:?}");
+    }
+}
+
+/// Percentiles are told apart by their own intervals, and speeds behind a warm-up by those behind it.
+#[test]
+fn percentiles_and_settled_speeds_are_compared_where_both_know_how_sure_they_are() {
+    let mut both = [named("colibri-t30-mlc"), named("colibri-t30-mlc")];
+    let interval = |middle: f64| Some(Interval { low: middle * 0.99, high: middle * 1.01 });
+    for (result, speed) in both.iter_mut().zip([10.0, 12.0]) {
+        let cell = &mut result.outcomes[0].measurements[0];
+        cell.op = "write".into();
+        let mut rng = Rng::new(speed as u64);
+        let mut latencies = Latencies::default();
+        for number in 0..2000 {
+            let slow = number % 50 == 0 && speed > 11.0;
+            latencies.record(Nanos::from_micros(100 + rng.below(20) + if slow { 900 } else { 0 }), 0, 0);
+        }
+        cell.write_us = latencies.latency(1);
+        cell.mb_per_s_interval = Some(Interval { low: 5.0, high: 20.0 });
+        cell.warm_up = Some(crate::WarmUp {
+            requests: 100,
+            time_s: 1.0,
+            is_settled: true,
+            mb_per_s: speed,
+            mb_per_s_interval: interval(speed),
+        });
+    }
+    let told = compare(&both);
+    let cell = &told.rows[0].cells[1];
+    assert_eq!(cell.certainty, Some(Certainty::Differs), "{cell:?}");
+    assert_eq!(cell.evidence, "95 % intervals behind the warm-up are apart");
+    let ranks: Vec<_> = cell.percentiles.iter().map(|found| (found.rank.as_str(), found.certainty)).collect();
+    let (same, apart) = (Certainty::NoDifferenceShown, Certainty::Differs);
+    assert_eq!(ranks, [("p50", same), ("p90", same), ("p95", same), ("p99", apart)], "{:?}", cell.percentiles);
 }

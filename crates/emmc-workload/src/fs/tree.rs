@@ -104,6 +104,6 @@ fn of_target(error: BenchError) -> TargetError {
     match error {
         BenchError::Target(error) => error,
         BenchError::Misfit { suite, what } => TargetError::Failed { name: suite.into(), reason: what },
-        BenchError::Stopped => TargetError::Failed { name: "the bench".into(), reason: "stopped".into() },
+        other => TargetError::Failed { name: "the bench".into(), reason: other.to_string() },
     }
 }

@@ -10,6 +10,7 @@ use super::{ImportError, SavedResult, outcome, summed};
 use crate::context::DiskFacts;
 use crate::latency::{Bucket, Latency};
 use crate::measurement::Measurement;
+use crate::percentiles::PercentileIntervals;
 use crate::result::{Outcome, Pivot};
 
 const TABLE: &str = "fio";
@@ -156,16 +157,9 @@ fn direction(part: &Value, options: &Options<'_>, index: usize) -> Option<Measur
         requests: Some(requests as u64),
         bytes: Some(bytes as u64),
         time_s: Some(runtime_ms / 1e3),
-        flush_s: None,
         mb_per_s: rate / 1e6,
-        mb_per_s_interval: None,
         iops,
-        errors: 0,
-        read_us: None,
-        write_us: None,
-        trim_us: None,
-        flush_us: None,
-        stalls: None,
+        ..Measurement::default()
     })
 }
 
@@ -200,6 +194,7 @@ fn latency(part: &Value) -> Option<Latency> {
         p99: at("99.000000")?,
         p999: at("99.900000")?,
         max: figure("max")?,
+        intervals: PercentileIntervals::none("fio does not tell in which order its requests came"),
         histogram,
     })
 }

@@ -32,16 +32,9 @@ impl Rate<'_> {
             requests: self.bytes.map(|bytes| bytes.div_ceil(self.block_bytes)),
             bytes: self.bytes,
             time_s: self.bytes.map(|bytes| bytes as f64 / self.bytes_per_s),
-            flush_s: None,
             mb_per_s: self.bytes_per_s / 1e6,
-            mb_per_s_interval: None,
             iops: self.bytes_per_s / self.block_bytes as f64,
-            errors: 0,
-            read_us: None,
-            write_us: None,
-            trim_us: None,
-            flush_us: None,
-            stalls: None,
+            ..Measurement::default()
         })
     }
 }

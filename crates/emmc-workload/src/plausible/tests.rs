@@ -20,12 +20,8 @@ fn cell(mb_per_s: f64) -> Measurement {
         mb_per_s,
         mb_per_s_interval: Some(Interval { low: mb_per_s * 0.99, high: mb_per_s * 1.01 }),
         iops: 1000.0,
-        errors: 0,
-        read_us: None,
-        write_us: None,
-        trim_us: None,
-        flush_us: None,
         stalls: Some(Stalls::default()),
+        ..Measurement::default()
     }
 }
 

@@ -19,7 +19,7 @@ mod real;
 use emmc_port::{BlockOp, TargetKind, TargetShape};
 use emmc_units::Nanos;
 
-use super::{Bench, Cost, Options, Suite, area, no_rows};
+use super::{Bench, Cost, Options, Suite, area};
 use crate::grid::Grid;
 use crate::order::Order;
 use crate::stream::{BenchError, FlushAt, Limit, Mix, Stream};
@@ -42,10 +42,6 @@ const SEEK_TIME: Nanos = Nanos::from_secs(120);
 pub(super) struct Bonnie;
 
 fn plan(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
-    no_rows(NAME, options)?;
-    if options.read_only {
-        return Err(BenchError::Misfit { suite: NAME, what: "it writes: its reads are of what it wrote".into() });
-    }
     let size = options.size_bytes.unwrap_or_else(|| SIZE.min(shape.size_bytes.saturating_sub(options.from_bytes)));
     area(NAME, shape, &Options { size_bytes: Some(size), ..options.clone() }, PIECE)
 }

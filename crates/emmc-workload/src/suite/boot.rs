@@ -11,7 +11,7 @@ mod real;
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Rng;
 
-use super::{Bench, Cost, Options, Suite};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::order::Order;
 use crate::result::Figure;
 use crate::stream::{BenchError, FlushAt, Stream};
@@ -23,6 +23,8 @@ const NAME: &str = "boot";
 const READ_BYTES: u64 = 121_217 << 10;
 /// Source: the same, 0.8 MB. Unit: bytes.
 const WRITTEN_BYTES: u64 = 804 << 10;
+/// The last write may begin below that. Unit: bytes.
+const BLOCK: u64 = 4096;
 /// Assumed: what the root filesystem takes. Unit: bytes.
 const DISK_BYTES: u64 = 1 << 30;
 const DISK_BYTES_MIN: u64 = 64 << 20;
@@ -42,9 +44,13 @@ impl Suite for Boot {
         "the reads of a recorded boot: 121 MB in requests of about 49 KiB, and under 1 MB of writes"
     }
 
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::ReadOnly]
+    }
+
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
         let size = options.size_bytes.unwrap_or(DISK_BYTES);
-        super::on_disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), size + WRITTEN_BYTES)
+        super::on_disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), size + WRITTEN_BYTES + BLOCK)
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

@@ -14,7 +14,7 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
-use super::{Bench, Cost, Options, Suite, area};
+use super::{Bench, Cost, Knob, Options, Suite, area};
 use crate::order::Order;
 use crate::result::Pivot;
 use crate::stream::{BenchError, FlushAt, Limit, Stream};
@@ -73,6 +73,10 @@ impl Suite for Dd {
 
     fn about(&self) -> &'static str {
         "one file's worth in order, as dd with conv=fdatasync, oflag=direct, oflag=dsync and iflag=direct"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::Rows, Knob::ReadOnly]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {

@@ -15,7 +15,7 @@ use emmc_port::{BlockOp, TargetShape};
 
 pub(super) use real::RealFs;
 
-use super::{Bench, Cost, Options, Suite};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::fs::{Disk, Ext4, F2fs, Filesystem, ModelTree, MountOptions};
 use crate::grid::{Grid, GridLine};
 use crate::order::Order;
@@ -100,6 +100,10 @@ impl Suite for Fs {
 
     fn about(&self) -> &'static str {
         "ext4 against f2fs, modelled: large files in order and by chance, small files with a sync each, deletion"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::Rows]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {

@@ -9,7 +9,7 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
-use super::{Bench, Cost, Options, Suite, no_rows};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::order::Order;
 use crate::result::Pivot;
 use crate::stream::{BenchError, Limit, Stream};
@@ -26,7 +26,6 @@ pub(super) struct Hdparm;
 
 /// Where the reads end.
 fn end(shape: &TargetShape, options: &Options) -> Result<u64, BenchError> {
-    no_rows(NAME, options)?;
     let room = shape.size_bytes.saturating_sub(options.from_bytes);
     let bytes = options.size_bytes.unwrap_or(MOST).min(MOST).min(room) / BLOCK * BLOCK;
     match bytes {
@@ -42,6 +41,10 @@ impl Suite for Hdparm {
 
     fn about(&self) -> &'static str {
         "reads in order from the beginning for three seconds, as hdparm -t, with and without the page cache"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::ReadOnly]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {

@@ -7,7 +7,7 @@
 
 use emmc_port::{BlockOp, TargetShape};
 
-use super::{Bench, Cost, Options, Suite};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::order::Order;
 use crate::result::Pivot;
 use crate::stream::{BenchError, FlushAt, Stream};
@@ -46,6 +46,10 @@ impl Suite for Iozone {
 
     fn about(&self) -> &'static str {
         "a file written, rewritten, read, reread and gone through by chance, by record size, as iozone -e -I -i 0 -i 1 -i 2 does"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::Rows, Knob::ReadOnly]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {

@@ -7,7 +7,7 @@
 use emmc_port::{BlockOp, BlockRequest, TargetShape};
 use emmc_units::{Instant, Nanos};
 
-use super::{Bench, Cost, Options, Replay, Suite};
+use super::{Bench, Cost, Knob, Options, Replay, Suite};
 use crate::measurement::Measured;
 use crate::order::Order;
 use crate::replay::TraceRequest;
@@ -29,7 +29,6 @@ fn misfit<T>(what: String) -> Result<T, BenchError> {
 }
 
 fn asked(options: &Options) -> Result<&Replay, BenchError> {
-    super::no_rows(NAME, options)?;
     match &options.replay {
         Some(replay) => Ok(replay),
         None => misfit("no trace: --trace FILE names one".into()),
@@ -81,6 +80,10 @@ impl Suite for ReplaySuite {
         "recorded requests, made again: fio's iolog, blktrace, blkparse or MSR's CSV (--trace FILE)"
     }
 
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::ReadOnly, Knob::QueueDepth, Knob::Trace]
+    }
+
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
         let requests = fitted(shape, options)?;
         let of = |op| requests.iter().filter(move |request| request.op == op);
@@ -104,8 +107,13 @@ impl Suite for ReplaySuite {
             return misfit(format!("queue depth {depth}; {} takes 1 to {} requests", shape.name, shape.depth_max));
         }
         let left_out = trace.requests.len() - requests.len();
+        let state = bench.state();
         let mut run = Run::new(bench.now(), &requests, depth);
         let ended = run.all(bench, &requests, timed);
+        run.measured.iter_mut().for_each(|measured| {
+            measured.state = state.clone();
+            measured.ended_early = ended.is_err();
+        });
         run.tell(bench, timed);
         trace.notes.iter().for_each(|note| bench.remark(note.clone()));
         if left_out > 0 {
@@ -217,7 +225,7 @@ impl Run {
             bench.count(measured);
             let mut told = measured.told(NAME, name, if timed { "timed" } else { "as fast as it goes" });
             // Requests of several sizes make no batches of equal work.
-            told.mb_per_s_interval = None;
+            (told.mb_per_s_interval, told.warm_up) = (None, None);
             told.order = "recorded".into();
             bench.outcome.measurements.push(told);
         }

@@ -6,7 +6,7 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
-use super::{Bench, Cost, Options, Suite};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::order::Order;
 use crate::result::Pivot;
 use crate::stream::{BenchError, FlushAt, Limit, Stream};
@@ -43,10 +43,13 @@ impl Suite for Speed {
         "the short answer: 512 KiB in order, 4 KiB by chance, alone and 32 at once, read and written"
     }
 
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::ReadOnly]
+    }
+
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
-        super::no_rows(NAME, options)?;
         let (from_bytes, to_bytes) = range(shape, options)?;
-        let read_bytes = ROWS.iter().map(|row| row.4).sum();
+        let read_bytes = ROWS.iter().map(|row| row.4.min(to_bytes - from_bytes)).sum();
         Ok(match options.read_only {
             true => Cost { written_bytes: 0, read_bytes, from_bytes, to_bytes: from_bytes, steps: 3 },
             false => Cost { written_bytes: read_bytes, read_bytes, from_bytes, to_bytes, steps: 6 },

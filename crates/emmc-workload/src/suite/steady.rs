@@ -12,19 +12,17 @@
 
 use emmc_port::{BlockOp, TargetShape};
 
-use super::{Bench, Cost, Options, Suite, area, no_rows};
+use super::area::{beyond, whole};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::grid::{Grid, GridLine};
 use crate::interval::Interval;
-use crate::latency::Latency;
-use crate::measurement::Measured;
+use crate::latency::Latencies;
 use crate::order::Order;
 use crate::result::{Figure, Pivot};
+use crate::state::StateKind;
 use crate::stream::{BenchError, FlushAt, Limit, Mix, Stream};
 
 const NAME: &str = "steady";
-/// What the area is a multiple of. Unit: bytes.
-const UNIT: u64 = 4 << 20;
-const AREA_MIN: u64 = 16 << 20;
 const PRECONDITION_BLOCK: u64 = 128 << 10;
 const ROUNDS_MAX: usize = 25;
 const WINDOW: usize = 5;
@@ -83,25 +81,13 @@ struct Plan {
 
 impl Plan {
     fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
-        let misfit = |what: String| Err(BenchError::Misfit { suite: NAME, what });
-        no_rows(NAME, options)?;
-        if options.read_only {
-            return misfit("nothing can be told without writing".into());
-        }
-        let (from, to) = area(NAME, shape, options, UNIT)?;
+        let (from, to) = whole(NAME, shape, options)?;
         let size = to - from;
-        if size < AREA_MIN {
-            return misfit(format!("an area of {size} bytes: expected at least {AREA_MIN}"));
-        }
         let plan = Self { from, to, round: size / ROUNDS_OF_AREA, rounds: 0, depth: options.queue_depth.unwrap_or(1) };
-        let budget = options.write_budget_bytes.unwrap_or(BUDGET_AREAS * size);
         let before = 2 * size + plan.mixed();
-        let rounds = (budget.saturating_sub(before) / plan.round).min(ROUNDS_MAX as u64) as usize;
-        if rounds < WINDOW {
-            let least = before + WINDOW as u64 * plan.round;
-            return misfit(format!("a write budget of {budget} bytes: preconditioning and five rounds need {least}"));
-        }
-        Ok(Self { rounds, ..plan })
+        let least = (before + WINDOW as u64 * plan.round, "preconditioning and five rounds");
+        let left = beyond(NAME, options, BUDGET_AREAS * size, before, least)?;
+        Ok(Self { rounds: (left / plan.round).min(ROUNDS_MAX as u64) as usize, ..plan })
     }
 
     /// Bytes moved by each of the measurements at steady state.
@@ -125,6 +111,10 @@ impl Suite for Steady {
         "the steady state of random writes by SNIA's two rules, within a write budget"
     }
 
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::QueueDepth, Knob::WriteBudget]
+    }
+
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
         let plan = Plan::new(shape, options)?;
         Ok(Cost {
@@ -138,18 +128,11 @@ impl Suite for Steady {
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
         let plan = Plan::new(bench.target.shape(), bench.options)?;
-        precondition(bench, &plan)?;
         let mut rounds = Rounds::default();
-        for number in 1..=plan.rounds {
-            let seed = bench.options.seed.wrapping_add(number as u64);
-            let writes = plan.four_kib(Mix::Only(BlockOp::Write), plan.round, seed);
-            let measured = bench.measure("rounds", &number.to_string(), "4 KiB write", &writes)?;
-            rounds.add(&measured);
-            if rounds.evenness().is_some_and(|evenness| evenness.is_steady()) {
-                break;
-            }
-        }
-        rounds.tell(bench, &plan);
+        let ended = precondition(bench, &plan).and_then(|()| rounds.run(bench, &plan));
+        // Also where it was stopped: what the rounds came to until then.
+        rounds.tell(bench, &plan, ended.is_err());
+        ended?;
         at_steady_state(bench, &plan)
     }
 }
@@ -157,12 +140,14 @@ impl Suite for Steady {
 fn precondition(bench: &mut Bench<'_>, plan: &Plan) -> Result<(), BenchError> {
     if bench.target.shape().can_trim {
         bench.trim("purge: trim everything", plan.from, plan.to)?;
+        bench.brought_into(StateKind::Trimmed, plan.from, plan.to);
     } else {
         bench.remark("Not purged: the target cannot be trimmed.");
     }
     let fill = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, PRECONDITION_BLOCK);
     let limit = Limit { bytes: 2 * fill.limit.bytes, time: None };
     bench.prepare("precondition: twice in order", &Stream { limit, flush: FlushAt::End, ..fill })?;
+    bench.brought_into(StateKind::Filled, plan.from, plan.to);
     Ok(())
 }
 
@@ -186,57 +171,82 @@ struct Rounds {
     iops: Vec<f64>,
     /// Speeds of the batches and latencies of each round, for the window.
     batches: Vec<Vec<f64>>,
-    latencies: Vec<Latency>,
+    latencies: Vec<Latencies>,
 }
 
 impl Rounds {
-    fn add(&mut self, measured: &Measured) {
-        self.iops.push(measured.bytes_per_s() / 4096.0);
-        self.batches.push(measured.batch_speeds().into_iter().map(|speed| speed / 4096.0).collect());
-        self.latencies.extend(measured.latencies(BlockOp::Write).latency());
-    }
-
-    fn evenness(&self) -> Option<Evenness> {
-        Evenness::of(&self.iops)
-    }
-
-    fn tell(&self, bench: &mut Bench<'_>, plan: &Plan) {
-        bench.grid(self.grid());
-        let count = self.iops.len();
-        let window = count.saturating_sub(WINDOW)..count;
-        let steady = self.evenness().is_some_and(|evenness| evenness.is_steady());
-        let of = match steady {
-            true => format!("steady: rounds {} to {count}", window.start + 1),
-            false => format!("not steady: rounds {} to {count}, the last there were", window.start + 1),
-        };
-        let iops = self.iops[window.clone()].iter().sum::<f64>() / WINDOW as f64;
-        let interval = Interval::of_rates(&self.batches[window.clone()].concat());
-        let figure = Figure { interval, ..Figure::new("4 KiB writes", iops, "IOPS", of.clone()) };
-        bench.figure(figure);
-        if let Some(all) = self.latencies[window].iter().cloned().reduce(|left, right| left.merged(&right)) {
-            for (name, value) in [("p50", all.p50), ("p99", all.p99), ("p99.9", all.p999), ("longest", all.max)] {
-                bench.figure(Figure::new(format!("4 KiB writes, {name}"), value, "us", of.clone()));
+    /// Measures until both rules hold or the budget ends.
+    fn run(&mut self, bench: &mut Bench<'_>, plan: &Plan) -> Result<(), BenchError> {
+        for number in 1..=plan.rounds {
+            let seed = bench.options.seed.wrapping_add(number as u64);
+            let writes = plan.four_kib(Mix::Only(BlockOp::Write), plan.round, seed);
+            let measured = bench.measure("rounds", &number.to_string(), "4 KiB write", &writes)?;
+            bench.brought_into(StateKind::Aged, plan.from, plan.to);
+            self.iops.push(measured.bytes_per_s() / 4096.0);
+            self.batches.push(measured.batch_speeds().into_iter().map(|speed| speed / 4096.0).collect());
+            self.latencies.push(measured.latencies(BlockOp::Write).clone());
+            if self.is_steady() {
+                break;
             }
         }
-        let note = match steady {
+        Ok(())
+    }
+
+    fn is_steady(&self) -> bool {
+        Evenness::of(&self.iops).is_some_and(|evenness| evenness.is_steady())
+    }
+
+    fn tell(self, bench: &mut Bench<'_>, plan: &Plan, was_stopped: bool) {
+        let (count, is_steady) = (self.iops.len(), self.is_steady());
+        if count > 0 {
+            bench.grid(self.grid());
+        }
+        let note = match is_steady {
             true => "both rules hold over the last five".to_string(),
+            false if was_stopped => format!("it was ended after {count} whole rounds"),
             false if count == ROUNDS_MAX => format!("the rules did not hold over any five of {ROUNDS_MAX} rounds"),
             false => format!("the write budget ended after {count} rounds, before the rules held"),
         };
-        bench.figure(Figure::new("rounds to steady state", steady.then_some(count as f64), "", note.clone()));
-        if !steady {
+        if count > 0 {
+            self.figures(bench, is_steady);
+        }
+        bench.figure(Figure::new("rounds to steady state", is_steady.then_some(count as f64), "", note.clone()));
+        if !is_steady {
             bench.remark(format!("Not steady: {note}."));
         }
-        let size = bench.target.shape().size_bytes;
-        if plan.to - plan.from < size / 100 * 99 {
-            bench.remark(format!(
-                "Only {} of {} MiB are written to: the rest may be free to the card, which then writes faster than a full one.",
-                (plan.to - plan.from) >> 20,
-                size >> 20
-            ));
-        }
-        let times = (2 * (plan.to - plan.from) + count as u64 * plan.round) as f64 / (plan.to - plan.from) as f64;
+        let why = "are written to: the rest may be free to the card, which then writes faster than a full one";
+        bench.remark_rest((plan.from, plan.to), why);
+        let times = bench.outcome().written_bytes as f64 / (plan.to - plan.from) as f64;
         bench.remark(format!("The area was written {times:.2} times over to come here."));
+    }
+
+    /// Speed and percentiles over the last five rounds, each with its interval.
+    fn figures(self, bench: &mut Bench<'_>, is_steady: bool) {
+        let (first, count) = (self.iops.len().saturating_sub(WINDOW), self.iops.len());
+        let of = match is_steady {
+            true => format!("steady: rounds {} to {count}", first + 1),
+            false => format!("not steady: rounds {} to {count}, the last there were", first + 1),
+        };
+        let iops = self.iops[first..].iter().sum::<f64>() / (count - first) as f64;
+        let interval = Interval::of_rates(&self.batches[first..].concat());
+        bench.figure(Figure { interval, ..Figure::new("4 KiB writes", iops, "IOPS", of.clone()) });
+        let joined = self.latencies.into_iter().skip(first).reduce(|mut all, more| {
+            all.append(more);
+            all
+        });
+        let Some(all) = joined.and_then(|joined| joined.latency(bench.options.seed)) else { return };
+        let (sure, why_not) = (&all.intervals, all.intervals.why_not.clone().unwrap_or_default());
+        for (name, value, interval) in [
+            ("p50", all.p50, sure.p50),
+            ("p90", all.p90, sure.p90),
+            ("p95", all.p95, sure.p95),
+            ("p99", all.p99, sure.p99),
+            ("p99.9", all.p999, sure.p999),
+        ] {
+            let note = if interval.is_some() { of.clone() } else { format!("{of}; no interval: {why_not}") };
+            bench.figure(Figure { interval, ..Figure::new(format!("4 KiB writes, {name}"), value, "us", note) });
+        }
+        bench.figure(Figure::new("4 KiB writes, longest", all.max, "us", of));
     }
 
     fn grid(&self) -> Grid {

@@ -12,7 +12,7 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::{Nanos, Rng};
 
-use super::{Bench, Cost, Options, Suite, area};
+use super::{Bench, Cost, Knob, Options, Suite, area};
 use crate::grid::Grid;
 use crate::order::Order;
 use crate::result::Pivot;
@@ -48,9 +48,6 @@ struct Plan {
 impl Plan {
     fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
         let misfit = |what: String| Err(BenchError::Misfit { suite: NAME, what });
-        if options.read_only {
-            return misfit("it writes: its reads are of what it wrote".into());
-        }
         let block = match &options.rows[..] {
             [] => Some(4),
             [row] => row.parse().ok().filter(|kib: &u64| kib.is_power_of_two() && *kib <= 1024),
@@ -101,6 +98,10 @@ impl Suite for Tiotest {
         "four threads with a file each, in order and by chance, with latencies, as tiotest and tiotest -S"
     }
 
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::Rows, Knob::QueueDepth]
+    }
+
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
         let plan = Plan::new(shape, options)?;
         Ok(Cost {
@@ -137,8 +138,7 @@ impl Suite for Tiotest {
                 let flush = if op == BlockOp::Write { FlushAt::End } else { FlushAt::Never };
                 let through = sync && op == BlockOp::Write;
                 let stream = Stream { limit, flush, through, depth: plan.threads as u32, ..all };
-                let (measured, times) = bench.visit(&format!("{mode}: {phase}"), &stream, &offsets)?;
-                bench.tell(NAME, mode, phase, &measured);
+                let (_, times) = bench.measure_at([NAME, mode, phase], &stream, &offsets)?;
                 latencies.line(format!("{mode}: {phase}"), &told(&times));
             }
         }

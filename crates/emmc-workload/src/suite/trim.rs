@@ -16,18 +16,18 @@
 use emmc_port::{BlockOp, TargetKind, TargetShape};
 use emmc_units::Nanos;
 
-use super::{Bench, Cost, Options, Suite, area, no_rows};
+use super::area::{beyond, whole};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::order::Order;
 use crate::result::{Figure, Pivot};
+use crate::state::StateKind;
 use crate::stream::{BenchError, FlushAt, Limit, Stream};
 
 const NAME: &str = "trim";
 const SEQUENTIAL: &str = "sequential, 128 KiB";
 const RANDOM: &str = "by chance, 4 KiB";
-/// What the area is a multiple of. Unit: bytes.
+/// What the window is a multiple of. Unit: bytes.
 const UNIT: u64 = 4 << 20;
-/// The smallest area: below it the window is most of it.
-const AREA_MIN: u64 = 16 << 20;
 const FILL_BLOCK: u64 = 512 << 10;
 const AGE_SHARE: f64 = 0.2;
 const AGE_TIME: Nanos = Nanos::from_secs(7200);
@@ -63,28 +63,16 @@ struct Speeds {
 
 impl Plan {
     fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
-        let misfit = |what: String| Err(BenchError::Misfit { suite: NAME, what });
-        no_rows(NAME, options)?;
         if !shape.can_trim {
-            return misfit(format!("{} cannot be trimmed", shape.name));
+            return Err(BenchError::Misfit { suite: NAME, what: format!("{} cannot be trimmed", shape.name) });
         }
-        if options.read_only {
-            return misfit("nothing can be told without writing".into());
-        }
-        let (from, to) = area(NAME, shape, options, UNIT)?;
+        let (from, to) = whole(NAME, shape, options)?;
         let size = to - from;
-        if size < AREA_MIN {
-            return misfit(format!("an area of {size} bytes: expected at least {AREA_MIN}"));
-        }
         let window = (size / 64).clamp((size / 8).min(128 << 20), 256 << 20).next_multiple_of(UNIT);
         let mut plan = Self { from, to, window, random: window.min(64 << 20), age: 0 };
-        let wanted = (size as f64 * AGE_SHARE) as u64 / 4096 * 4096;
-        let least = plan.written() + wanted / 4;
-        let budget = options.write_budget_bytes.unwrap_or(u64::MAX);
-        if budget < least {
-            return misfit(format!("a write budget of {budget} bytes: filling and measuring need at least {least}"));
-        }
-        plan.age = wanted.min((budget - plan.written()) / 4096 * 4096);
+        let (must, wanted) = (plan.written(), (size as f64 * AGE_SHARE) as u64 / 4096 * 4096);
+        let left = beyond(NAME, options, u64::MAX, must, (must + wanted / 4, "filling and measuring"))?;
+        plan.age = wanted.min(left / 4096 * 4096);
         Ok(plan)
     }
 
@@ -100,6 +88,10 @@ impl Suite for Trim {
 
     fn about(&self) -> &'static str {
         "what trim is worth: fresh, filled, written over by chance, and trimmed again"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::WriteBudget]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
@@ -120,23 +112,45 @@ impl Suite for Trim {
             let caption = "each row is a state of the target; writes include the flush at their end".into();
             bench.table(Pivot { table: table.into(), rows: "state".into(), unit: unit.into(), caption });
         }
-        bench.trim("trim everything", plan.from, plan.to)?;
-        bench.target.idle(REST)?;
-        let fresh = measure(bench, &plan, "fresh", false)?;
-        let fill = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, FILL_BLOCK);
-        bench.prepare("fill", &Stream { flush: FlushAt::End, ..fill })?;
-        measure(bench, &plan, "filled", true)?;
-        let limit = Limit { bytes: plan.age, time: Some(AGE_TIME) };
-        let age = Stream { limit, order: Order::Random, seed: bench.options.seed, ..four_kib(BlockOp::Write, &plan) };
-        let aged_bytes = bench.prepare("age", &age)?.written_bytes;
-        let aged = measure(bench, &plan, "aged", true)?;
-        bench.trim("trim everything again", plan.from, plan.to)?;
-        bench.target.idle(REST)?;
-        let trimmed = measure(bench, &plan, "trimmed", false)?;
-        remarks(bench, &plan, aged_bytes);
-        verdict(bench, fresh, aged, trimmed);
-        Ok(())
+        let mut found = Found::default();
+        let ended = states(bench, &plan, &mut found);
+        // Also where it was stopped: what was measured until then.
+        remarks(bench, &plan, found.aged_bytes);
+        verdict(bench, &found, ended.is_ok());
+        ended
     }
+}
+
+/// Speeds in each state, as far as it was measured.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    fresh: Speeds,
+    aged: Speeds,
+    trimmed: Speeds,
+    /// What was written over; nothing where it did not come to that.
+    aged_bytes: Option<u64>,
+}
+
+/// Brings the area into one state after the other and measures it there.
+fn states(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
+    let (from, to) = (plan.from, plan.to);
+    bench.trim("trim everything", from, to)?;
+    bench.target.idle(REST)?;
+    bench.brought_into(StateKind::Trimmed, from, to);
+    measure(bench, plan, "fresh", false, &mut found.fresh)?;
+    let fill = Stream::pass(BlockOp::Write, Order::Sequential, from, to, FILL_BLOCK);
+    bench.prepare("fill", &Stream { flush: FlushAt::End, ..fill })?;
+    bench.brought_into(StateKind::Filled, from, to);
+    measure(bench, plan, "filled", true, &mut Speeds::default())?;
+    let limit = Limit { bytes: plan.age, time: Some(AGE_TIME) };
+    let age = Stream { limit, order: Order::Random, seed: bench.options.seed, ..four_kib(BlockOp::Write, plan) };
+    found.aged_bytes = Some(bench.prepare("age", &age)?.written_bytes);
+    bench.brought_into(StateKind::Aged, from, to);
+    measure(bench, plan, "aged", true, &mut found.aged)?;
+    bench.trim("trim everything again", from, to)?;
+    bench.target.idle(REST)?;
+    bench.brought_into(StateKind::Trimmed, from, to);
+    measure(bench, plan, "trimmed", false, &mut found.trimmed)
 }
 
 fn four_kib(op: BlockOp, plan: &Plan) -> Stream {
@@ -146,14 +160,19 @@ fn four_kib(op: BlockOp, plan: &Plan) -> Stream {
 }
 
 /// Measures a state; what is read is there already, or is written first.
-fn measure(bench: &mut Bench<'_>, plan: &Plan, state: &str, reads_first: bool) -> Result<Speeds, BenchError> {
+fn measure(
+    bench: &mut Bench<'_>,
+    plan: &Plan,
+    state: &str,
+    reads_first: bool,
+    speeds: &mut Speeds,
+) -> Result<(), BenchError> {
     let seed = bench.options.seed.wrapping_add(1);
     let window_to = plan.from + plan.window;
     let sequential = |op| Stream::pass(op, Order::Sequential, plan.from, window_to, 128 << 10);
     let write = Stream { flush: FlushAt::End, ..sequential(BlockOp::Write) };
     let reads = Stream { to_bytes: window_to, order: Order::Shuffled, seed, ..four_kib(BlockOp::Read, plan) };
     let writes = Stream { seed, ..four_kib(BlockOp::Write, plan) };
-    let mut speeds = Speeds::default();
     if !reads_first {
         speeds.sequential_write = bench.measure(SEQUENTIAL, state, "write", &write)?.bytes_per_s();
     }
@@ -163,29 +182,21 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, state: &str, reads_first: bool) -
         speeds.sequential_write = bench.measure(SEQUENTIAL, state, "write", &write)?.bytes_per_s();
     }
     speeds.random_write = bench.measure(RANDOM, state, "write", &writes)?.bytes_per_s();
-    Ok(speeds)
+    Ok(())
 }
 
-fn remarks(bench: &mut Bench<'_>, plan: &Plan, aged_bytes: u64) {
-    let shape = bench.target.shape().clone();
-    let kind = match shape.kind {
+fn remarks(bench: &mut Bench<'_>, plan: &Plan, aged_bytes: Option<u64>) {
+    let kind = match bench.target.shape().kind {
         TargetKind::Simulated => "the virtual card is sent DISCARD (CMD38 with argument 3)",
         TargetKind::Device => {
             "BLKDISCARD: the kernel sends DISCARD, TRIM or ERASE, the first of these that the card can"
         }
         TargetKind::File => "holes are punched into the file: what that does below is the file system's choice",
     };
-    let rest = shape.size_bytes - (plan.to - plan.from);
     bench.remark(format!("How it is trimmed: {kind}."));
-    if rest >= shape.size_bytes / 100 {
-        bench.remark(format!(
-            "Only {} of {} MiB were filled: the rest may be free to the card, which then bears overwriting better than a \
-             full one.",
-            (plan.to - plan.from) >> 20,
-            (plan.to - plan.from + rest) >> 20,
-        ));
-    }
-    if aged_bytes < plan.age {
+    let why = "were filled: the rest may be free to the card, which then bears overwriting better than a full one";
+    bench.remark_rest((plan.from, plan.to), why);
+    if let Some(aged_bytes) = aged_bytes.filter(|bytes| *bytes < plan.age) {
         bench.remark(format!(
             "Ageing ended after {} s with {} of {} MiB written over.",
             AGE_TIME.0 / 1_000_000_000,
@@ -200,7 +211,8 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0 && part > 0.0).then(|| part / whole)
 }
 
-fn verdict(bench: &mut Bench<'_>, fresh: Speeds, aged: Speeds, trimmed: Speeds) {
+fn verdict(bench: &mut Bench<'_>, found: &Found, is_whole: bool) {
+    let Found { fresh, aged, trimmed, .. } = *found;
     let figures = [
         ("4 KiB writes, aged", ratio(fresh.random_write, aged.random_write), "x slower", "than fresh"),
         ("4 KiB writes, trimmed", percent(trimmed.random_write, fresh.random_write), "%", "of fresh"),
@@ -212,7 +224,11 @@ fn verdict(bench: &mut Bench<'_>, fresh: Speeds, aged: Speeds, trimmed: Speeds) 
     for (name, value, unit, note) in figures {
         bench.figure(Figure::new(name, value, unit, note));
     }
-    bench.remark(words(fresh, aged, trimmed));
+    let words = match is_whole {
+        true => words(fresh, aged, trimmed),
+        false => "Verdict: cannot tell: it was ended before every state was measured.".into(),
+    };
+    bench.remark(words);
 }
 
 fn percent(part: f64, whole: f64) -> Option<f64> {

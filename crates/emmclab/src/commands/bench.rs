@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, bail};
 use emmc_port::BlockTarget;
 use emmc_units::{Bytes, Size};
-use emmc_workload::{Bench, BenchResult, Options, Replay, Suite, causes, doubts, named, suites};
+use emmc_workload::{Bench, BenchResult, Knob, Options, Replay, Suite, causes, doubts, follows, named, suites};
+use serde::Serialize;
 
 use crate::CommandResult;
-use crate::cli::BenchArgs;
+use crate::cli::{BenchArgs, EngineArg};
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -24,6 +25,27 @@ mod real;
 mod simulated;
 
 pub(crate) const SCHEMA: &str = "emmclab.bench/1";
+pub(crate) const LIST_SCHEMA: &str = "emmclab.suites/1";
+
+/// What `bench --list` tells.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct SuiteList {
+    /// Every suite.
+    suites: Vec<Listed>,
+}
+
+/// A suite.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Listed {
+    /// Its name, for `--suite`.
+    name: &'static str,
+    /// What it measures.
+    about: &'static str,
+    /// The options of the command line that it follows; it refuses the others of these.
+    follows: Vec<&'static str>,
+}
 
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> CommandResult {
     if args.list {
@@ -33,6 +55,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> CommandResult {
         let known: Vec<_> = suites().iter().map(|suite| suite.name()).collect();
         format!("--suite {:?}: expected one of {}", args.suite, known.join(", "))
     })?;
+    follows(suite, &told(args))?;
     // Who reads JSON gets nothing but the document or the error, unless there is somebody to be asked.
     let is_quiet = output.is_json() && !std::io::stdin().is_terminal();
     let Measured { result, not_put_back } = measure(suite, args, is_quiet)?;
@@ -58,15 +81,60 @@ impl From<BenchResult> for Measured {
 }
 
 fn list(output: &mut Output) -> CommandResult {
-    for suite in suites() {
-        output.line(&format!("{:<12} {}", suite.name(), suite.about()))?;
+    let listed = |suite: &&'static dyn Suite| Listed {
+        name: suite.name(),
+        about: suite.about(),
+        follows: suite.follows().iter().map(|knob| knob.option()).collect(),
+    };
+    let list = SuiteList { suites: suites().iter().map(listed).collect() };
+    if output.is_json() {
+        return output.print(LIST_SCHEMA, &list, |_| unreachable!("JSON was asked for")).map(|()| Exit::Good);
+    }
+    for Listed { name, about, follows } in list.suites {
+        output.line(&format!("{name:<20} {about}\n{:<20} follows {}", "", follows.join(" ")))?;
     }
     Ok(Exit::Good)
+}
+
+/// What the suite is told on the command line.
+fn told(args: &BenchArgs) -> Vec<Knob> {
+    let given = |knob: &Knob| match knob {
+        Knob::From => args.from.is_some(),
+        // A file that is made has a size whatever the suite.
+        Knob::Size => args.size.is_some(),
+        Knob::Rows => !args.rows.is_empty(),
+        Knob::ReadOnly => args.read_only,
+        Knob::QueueDepth => args.queue_depth.is_some(),
+        Knob::WriteBudget => args.write_budget.is_some(),
+        Knob::Trace => args.trace.is_some(),
+    };
+    Knob::ALL.into_iter().filter(given).collect()
+}
+
+/// Options that only one kind of target can follow.
+///
+/// Errors: the first that this target cannot.
+fn fits(name: &str, is_virtual: bool, args: &BenchArgs) -> anyhow::Result<()> {
+    // What --destroy and --yes-i-mean allow is no more than is needed.
+    let of_real = [("--engine", args.engine != EngineArg::Auto), ("--save-restore", args.save_restore)];
+    #[cfg(feature = "sim")]
+    let of_virtual = [("--host", args.host.is_some()), ("--no-queueing", args.no_queueing)];
+    #[cfg(not(feature = "sim"))]
+    let of_virtual: [(&str, bool); 0] = [];
+    let (wrong, who) = match is_virtual {
+        true => (&of_real[..], "block devices, files and folders"),
+        false => (&of_virtual[..], "virtual cards, sim:PROFILE and sim:FOLDER,"),
+    };
+    match wrong.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => bail!("{option}: only {who} can follow it, {name} cannot"),
+    }
 }
 
 fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<Measured> {
     let path = args.target.as_deref().map(Path::new).unwrap_or(Path::new(""));
     let name = path.display().to_string();
+    fits(&name, name.starts_with("sim:"), args)?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut measured = match name.strip_prefix("sim:") {
         #[cfg(feature = "sim")]
@@ -84,6 +152,7 @@ fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Resul
 
 /// What follows from what was measured.
 fn conclude(result: &mut BenchResult) {
+    result.scale_states();
     result.doubts = doubts(result);
     result.causes = causes(result);
 }

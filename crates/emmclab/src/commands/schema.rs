@@ -33,6 +33,8 @@ fn schema(document: DocumentName) -> Value {
         #[cfg(feature = "bench")]
         DocumentName::Bench => enveloped::<emmc_workload::BenchResult>(super::bench::SCHEMA),
         #[cfg(feature = "bench")]
+        DocumentName::Suites => enveloped::<super::bench::SuiteList>(super::bench::LIST_SCHEMA),
+        #[cfg(feature = "bench")]
         DocumentName::Compare => enveloped::<emmc_workload::compare::Comparison>(super::compare::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Import => enveloped::<emmc_workload::import::SavedResult>(super::compare::IMPORT_SCHEMA),

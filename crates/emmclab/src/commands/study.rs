@@ -46,7 +46,7 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
         benches: benches.others,
     };
     #[cfg(feature = "html")]
-    if let Some(path) = &args.output {
+    if let Some(path) = args.output.as_ref().filter(|path| !output.is_json_to_stdout(path)) {
         let page = html(&study);
         let saved = deliver(output, path, &page, args.force, &args.more.files(args.source.as_deref()))?;
         if saved && !output.is_json() {

@@ -287,6 +287,10 @@ impl Ftl for PageFtl {
         self.map.lookup(unit) != NO_UNIT
     }
 
+    fn mapped_units(&self) -> u32 {
+        self.map.mapped()
+    }
+
     fn background(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
         self.background_step(nand, now)
     }

@@ -127,6 +127,10 @@ impl Ftl for SegmentFtl {
         self.map.lookup(unit) != NO_UNIT
     }
 
+    fn mapped_units(&self) -> u32 {
+        self.map.mapped()
+    }
+
     fn background(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
         self.step(nand, now)
     }

@@ -79,6 +79,11 @@ impl Index {
         Some(physical)
     }
 
+    /// Every logical unit that it holds, in no order.
+    pub(super) fn units(&self) -> impl Iterator<Item = u32> {
+        self.places.iter().map(|(unit, _)| *unit).filter(|unit| *unit != NO_UNIT)
+    }
+
     /// Everything that it holds, by logical unit.
     pub(super) fn sorted(&self) -> Vec<(u32, u32)> {
         let mut all: Vec<_> = self.places.iter().copied().filter(|&(unit, _)| unit != NO_UNIT).collect();

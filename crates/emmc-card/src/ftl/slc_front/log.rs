@@ -145,6 +145,12 @@ impl Log {
         self.buffer.contains(&unit) || self.index.get(unit).is_some()
     }
 
+    /// How many of the units that it holds are not `elsewhere`.
+    pub(super) fn units_beside(&self, elsewhere: impl Fn(u32) -> bool) -> u32 {
+        let waiting = self.buffer.iter().copied().filter(|unit| self.index.get(*unit).is_none());
+        self.index.units().chain(waiting).filter(|unit| !elsewhere(*unit)).count() as u32
+    }
+
     pub(super) fn holds_any(&self, first: u32, count: u32) -> bool {
         if self.is_empty() {
             return false;

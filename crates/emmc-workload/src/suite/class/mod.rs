@@ -29,7 +29,7 @@ mod verdict;
 
 use emmc_port::TargetShape;
 
-use super::{Bench, Cost, Options, Suite, no_rows};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::stream::BenchError;
 
 const NAME: &str = "class";
@@ -56,7 +56,7 @@ struct Plan {
     seed: u64,
 }
 
-/// Everything measured. Unit: MB/s, ms, IOPS.
+/// Everything measured; 0 where it did not come to that. Unit: MB/s, ms, IOPS.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     pw: f64,
@@ -80,10 +80,6 @@ struct Found {
 impl Plan {
     fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
         let misfit = |what: String| Err(BenchError::Misfit { suite: NAME, what });
-        no_rows(NAME, options)?;
-        if options.read_only {
-            return misfit("nothing can be told without writing".into());
-        }
         let au = options.size_bytes.unwrap_or(4 * MIB);
         if !au.is_power_of_two() || !(2 * RU..=64 * MIB).contains(&au) {
             return misfit(format!("an allocation unit of {au} bytes: expected a power of two from 1 to 64 MiB"));
@@ -112,6 +108,10 @@ impl Suite for Class {
         "SD speed class and application class: what would be passed, and why not more"
     }
 
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::QueueDepth]
+    }
+
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
         let plan = Plan::new(shape, options)?;
         let area = plan.to - plan.from;
@@ -128,9 +128,10 @@ impl Suite for Class {
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
         let plan = Plan::new(bench.target.shape(), bench.options)?;
         let mut found = Found { depth: plan.depth, ..Found::default() };
-        speed::measure(bench, &plan, &mut found)?;
-        application::measure(bench, &plan, &mut found)?;
-        verdict::tell(bench, &found);
-        Ok(())
+        let ended =
+            speed::measure(bench, &plan, &mut found).and_then(|()| application::measure(bench, &plan, &mut found));
+        // Also where it was stopped: what was measured until then.
+        verdict::tell(bench, &found, ended.is_ok());
+        ended
     }
 }

@@ -8,6 +8,7 @@ use super::{AUS, Found, KIB, Plan, RU};
 use crate::grid::Grid;
 use crate::order::Order;
 use crate::result::Figure;
+use crate::state::StateKind;
 use crate::stream::{BenchError, FlushAt, Stream};
 
 /// AUs of each share of used RUs.
@@ -43,6 +44,7 @@ fn free_rus(plan: &Plan, used: u64) -> Vec<u64> {
 pub(super) fn measure(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let fill = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, RU);
     bench.prepare("fill", &Stream { flush: FlushAt::End, ..fill })?;
+    bench.brought_into(StateKind::Filled, plan.from, plan.to);
     write_aus(bench, plan, found)?;
     curve(bench, plan, found)?;
     fat_updates(bench, plan, found)?;
@@ -60,8 +62,7 @@ fn seconds(times: &[emmc_units::Nanos]) -> f64 {
 fn write_aus(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let rus = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, RU);
     let offsets: Vec<u64> = (plan.from..plan.to).step_by(RU as usize).collect();
-    let (measured, times) = bench.visit("Pw: whole AUs", &rus, &offsets)?;
-    bench.tell("speed class", "Pw", "RUs written in order", &measured);
+    let (_, times) = bench.measure_at(["speed class", "Pw", "RUs written in order"], &rus, &offsets)?;
     let slowest = times.chunks(plan.rus() as usize).map(seconds).fold(0.0, f64::max);
     found.pw = if slowest > 0.0 { plan.au as f64 / slowest / 1e6 } else { 0.0 };
     found.busy_ms = times.iter().map(|time| time.0 as f64 / 1e6).fold(0.0, f64::max);
@@ -71,6 +72,23 @@ fn write_aus(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<()
 /// P(u), and Pm from all of it.
 fn curve(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let mut points = vec![(0.0, plan.au as f64, plan.au as f64 / found.pw.max(1e-9) / 1e6)];
+    let ended = curve_points(bench, plan, found, &mut points);
+    if points.len() > 1 {
+        found.pm = moved_at(&points, found.pw * 1e6).map(|bytes_per_s| bytes_per_s / 1e6);
+        bench.grid(curve_grid(plan, found, &points));
+    }
+    ended
+}
+
+/// Used and free bytes of an AU, and the seconds that its free ones took.
+type Point = (f64, f64, f64);
+
+fn curve_points(
+    bench: &mut Bench<'_>,
+    plan: &Plan,
+    found: &mut Found,
+    points: &mut Vec<Point>,
+) -> Result<(), BenchError> {
     for used in 1..8 {
         let free = free_rus(plan, used);
         let first = plan.from + used * CURVE_AUS * plan.au;
@@ -82,22 +100,24 @@ fn curve(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), Be
         let free_bytes = free.len() as f64 * RU as f64;
         points.push((plan.au as f64 - free_bytes, free_bytes, seconds(&times) / CURVE_AUS as f64));
     }
-    found.pm = moved_at(&points, found.pw * 1e6).map(|bytes_per_s| bytes_per_s / 1e6);
+    Ok(())
+}
+
+fn curve_grid(plan: &Plan, found: &Found, points: &[Point]) -> Grid {
     let caption = "AUs of which a share holds data that stays; as Pw and Pm say: free / (free / Pw + used / Pm)";
     let columns = [("measured", "MB/s"), ("as Pw and Pm say", "MB/s")];
     let mut grid = Grid::new("performance curve", "used, %", &columns, caption);
-    for (used, free, time) in points {
+    for &(used, free, time) in points {
         let moving = found.pm.map_or(0.0, |pm| used / pm);
         let said = free / (free / found.pw + moving);
         grid.line(format!("{:.0}", used / plan.au as f64 * 100.0), &[free / time / 1e6, said]);
     }
-    bench.grid(grid);
-    Ok(())
+    grid
 }
 
 /// Bytes a second at which used bytes are moved, from (used, free, seconds) and the speed of writing; nothing where
 /// that takes no time.
-fn moved_at(points: &[(f64, f64, f64)], written_at: f64) -> Option<f64> {
+fn moved_at(points: &[Point], written_at: f64) -> Option<f64> {
     let (mut squares, mut products) = (0.0, 0.0);
     for (used, free, time) in points {
         squares += used * used;

@@ -70,16 +70,24 @@ fn application(found: &Found, class: &str) -> Faults {
     faults
 }
 
-pub(super) fn tell(bench: &mut Bench<'_>, found: &Found) {
-    bench.figure(Figure::new("Pw", found.pw, "MB/s", "the slowest AU"));
+/// Tells figures and classes; of a run that was stopped those figures that it came to, and no class.
+pub(super) fn tell(bench: &mut Bench<'_>, found: &Found, is_whole: bool) {
+    let measured = |value: f64| (is_whole || value > 0.0).then_some(value);
+    bench.figure(Figure::new("Pw", measured(found.pw), "MB/s", "the slowest AU"));
     let note = match found.pm {
         Some(_) => "moving what stays in an AU",
+        None if !is_whole => "it was ended before",
         None => "moving what stays in an AU took no time: whole units are mapped, nothing moves",
     };
     bench.figure(Figure::new("Pm", found.pm, "MB/s", note));
-    bench.figure(Figure::new("Pr", found.pr, "MB/s", "single RUs anywhere"));
-    bench.figure(Figure::new("busy, longest", found.busy_ms, "ms", "a write of 512 KiB, its transfer included"));
-    bench.figure(Figure::new("sustained", found.sustained, "MB/s", "512 KiB writes in order"));
+    bench.figure(Figure::new("Pr", measured(found.pr), "MB/s", "single RUs anywhere"));
+    let note = "a write of 512 KiB, its transfer included";
+    bench.figure(Figure::new("busy, longest", measured(found.busy_ms), "ms", note));
+    bench.figure(Figure::new("sustained", measured(found.sustained), "MB/s", "512 KiB writes in order"));
+    if !is_whole {
+        bench.remark("No class is told: it was ended before all of it was measured.");
+        return;
+    }
     let speeds = SPEED.map(|(class, pw, pm)| (class, speed(found, pw, pm)));
     let applications = ["A1", "A2"].map(|class| (class, application(found, class)));
     let mut passed = Vec::new();

@@ -12,7 +12,7 @@
 
 use emmc_port::{BlockOp, TargetShape};
 
-use super::super::{Bench, Cost, Options, Suite, area};
+use super::super::{Bench, Cost, Knob, Options, Suite, area};
 use super::{BLOCK, KIB, ROUNDS, label, numbers, requests};
 use crate::grid::Grid;
 use crate::stream::BenchError;
@@ -49,9 +49,6 @@ impl Plan {
         if !block.is_power_of_two() || block < 2 * u64::from(shape.sector_bytes) || block > 1 << 30 {
             let least = label(2 * u64::from(shape.sector_bytes));
             return Err(misfit(format!("a block of {block} bytes: expected a power of two from {least} on")));
-        }
-        if options.from_bytes > 0 {
-            return Err(misfit("boundaries are counted from the target's beginning: expected no other".into()));
         }
         let (from, to) = area(NAME, shape, options, u64::from(shape.sector_bytes))?;
         let spacing = (to - from - block) / PLACES;
@@ -101,6 +98,10 @@ impl Suite for Align {
 
     fn about(&self) -> &'static str {
         "what a request across a boundary of each size costs, read and written, as flashbench -a"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::Size, Knob::Rows, Knob::ReadOnly]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {

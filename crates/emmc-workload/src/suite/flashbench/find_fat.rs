@@ -9,9 +9,9 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
-use super::super::{Bench, Cost, Options, Suite};
+use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::places::scattered;
-use super::{BLOCK, for_at_most, halvings, label, numbers, refuse_read_only, requests, unit};
+use super::{BLOCK, for_at_most, halvings, label, numbers, requests, unit};
 use crate::result::Pivot;
 use crate::stream::BenchError;
 
@@ -25,7 +25,6 @@ pub(in super::super) struct FindFat;
 
 /// The allocation unit, and how many are looked at.
 fn plan(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
-    refuse_read_only(NAME, options)?;
     let (unit, rows) = (unit(NAME, options)?, numbers(NAME, options, "how many allocation units to look at")?);
     let units = rows.first().copied().unwrap_or(UNITS);
     let room = shape.size_bytes.saturating_sub(options.from_bytes) / unit;
@@ -43,6 +42,10 @@ impl Suite for FindFat {
 
     fn about(&self) -> &'static str {
         "which of the first allocation units bears small writes, as flashbench -f"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::Rows]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
@@ -76,9 +79,7 @@ impl Suite for FindFat {
                     let begin = from + number * unit;
                     let offsets: Vec<u64> = places.iter().map(|place| begin + place * block).collect();
                     let (row, column) = (label(block), format!("AU {number}"));
-                    let step = format!("{table}: {row}, {column}");
-                    let (measured, _) = bench.visit(&step, &for_at_most(writes, PASS_TIME), &offsets)?;
-                    bench.tell(table, &row, &column, &measured);
+                    bench.measure_at([table, &row, &column], &for_at_most(writes, PASS_TIME), &offsets)?;
                 }
             }
         }

@@ -8,7 +8,7 @@
 
 use emmc_port::{BlockOp, TargetShape};
 
-use super::super::{Bench, Cost, Options, Suite, no_rows};
+use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::{BLOCK, ROUNDS, label, requests};
 use crate::grid::Grid;
 use crate::result::Figure;
@@ -26,9 +26,8 @@ pub(in super::super) struct IntervalSuite;
 
 /// Sizes, smallest first.
 fn sizes(shape: &TargetShape, options: &Options) -> Result<Vec<u64>, BenchError> {
-    no_rows(NAME, options)?;
     let need = (ROUNDS as u64 - 1) * APART + LARGEST;
-    let room = shape.size_bytes.saturating_sub(options.from_bytes);
+    let room = options.room(shape);
     if room < need {
         let what = format!("{room} bytes from byte {} on: expected at least {need}", options.from_bytes);
         return Err(BenchError::Misfit { suite: NAME, what });
@@ -44,6 +43,10 @@ impl Suite for IntervalSuite {
 
     fn about(&self) -> &'static str {
         "how long reads take by their size: rate and access time, as flashbench -i"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::ReadOnly]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {

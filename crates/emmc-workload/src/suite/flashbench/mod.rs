@@ -68,13 +68,6 @@ fn numbers(suite: &'static str, options: &Options, what: &str) -> Result<Vec<u64
     options.rows.iter().map(number).collect()
 }
 
-fn refuse_read_only(suite: &'static str, options: &Options) -> Result<(), BenchError> {
-    match options.read_only {
-        true => Err(BenchError::Misfit { suite, what: "it writes; reads alone tell nothing here".into() }),
-        false => Ok(()),
-    }
-}
-
 /// A size as flashbench prints it, e.g. `4MiB`.
 fn label(bytes: u64) -> String {
     match bytes {

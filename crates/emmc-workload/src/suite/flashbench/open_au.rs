@@ -17,9 +17,9 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
-use super::super::{Bench, Cost, Options, Suite};
+use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::places::{PLACES_MAX, scattered};
-use super::{BLOCK, KIB, MIB, for_at_most, halvings, label, numbers, refuse_read_only, requests, unit};
+use super::{BLOCK, KIB, MIB, for_at_most, halvings, label, numbers, requests, unit};
 use crate::result::{Figure, Pivot};
 use crate::stream::BenchError;
 
@@ -51,7 +51,6 @@ struct Plan {
 
 impl Plan {
     fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
-        refuse_read_only(NAME, options)?;
         let (unit, counts) = (unit(NAME, options)?, numbers(NAME, options, "a number of allocation units")?);
         let from = if options.from_bytes == 0 { BEFORE.next_multiple_of(unit) } else { options.from_bytes };
         let room = shape.size_bytes.saturating_sub(from);
@@ -113,6 +112,10 @@ impl Suite for OpenAu {
         "how many allocation units can be written to at once, as flashbench -O, in order and by chance"
     }
 
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::Rows]
+    }
+
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
         let plan = Plan::new(shape, options)?;
         let (written_bytes, steps) = plan.passes();
@@ -141,7 +144,7 @@ impl Suite for OpenAu {
             for count in counts {
                 for block in halvings(plan.unit, BLOCK) {
                     let (row, column) = (label(block), units(count));
-                    pass(bench, &plan, count, block, random, Some((table, &row, &column)))?;
+                    pass(bench, &plan, count, block, random, Some([table, &row, &column]))?;
                 }
             }
         }
@@ -160,16 +163,17 @@ fn pass(
     count: u64,
     block: u64,
     random: bool,
-    told: Option<(&str, &str, &str)>,
+    told: Option<[&str; 3]>,
 ) -> Result<f64, BenchError> {
     let writes = requests(BlockOp::Write, bench.target.shape(), block, bench.options.seed);
     let how = if random { "random" } else { "linear" };
     let step = format!("{}, {how}, {}", units(count), label(block));
     let offsets = plan.offsets(count, block, random);
-    let (measured, _) = bench.visit(&step, &for_at_most(writes, PASS_TIME), &offsets)?;
-    if let Some((table, row, column)) = told {
-        bench.tell(table, row, column, &measured);
-    }
+    let writes = for_at_most(writes, PASS_TIME);
+    let (measured, _) = match told {
+        Some(place) => bench.measure_at(place, &writes, &offsets)?,
+        None => bench.visit(&step, &writes, &offsets)?,
+    };
     Ok(measured.bytes_per_s() / 1e6)
 }
 

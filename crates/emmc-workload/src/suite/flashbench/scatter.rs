@@ -7,7 +7,7 @@
 
 use emmc_port::{BlockOp, TargetShape};
 
-use super::super::{Bench, Cost, Options, Suite};
+use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::places::scattered;
 use super::{BLOCK, ROUNDS, numbers, requests};
 use crate::grid::Grid;
@@ -25,7 +25,7 @@ fn plan(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError
     let misfit = |what| Err(BenchError::Misfit { suite: NAME, what });
     let rows = numbers(NAME, options, "how many blocks of 16 KiB the places lie apart")?;
     let apart = rows.first().copied().unwrap_or(1).saturating_mul(BLOCK);
-    let room = shape.size_bytes.saturating_sub(options.from_bytes);
+    let room = options.room(shape);
     let fit = if room < BLOCK { 0 } else { (room - BLOCK) / apart + 1 };
     if rows.len() > 1 || fit < 2 {
         return misfit(format!("places {apart} bytes apart: {fit} fit; expected one distance and room for two places"));
@@ -40,6 +40,10 @@ impl Suite for Scatter {
 
     fn about(&self) -> &'static str {
         "how long reads take by where they go, as flashbench -s"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::Rows, Knob::ReadOnly]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {

@@ -19,7 +19,7 @@ const DRAWN: usize = 12;
 pub(crate) fn run(args: &SimPipelineArgs, output: &mut Output) -> CommandResult {
     let result = study(args)?;
     #[cfg(feature = "html")]
-    if let Some(path) = &args.output {
+    if let Some(path) = args.output.as_ref().filter(|path| !output.is_json_to_stdout(path)) {
         let options = emmc_report::HtmlOptions { generated_by: concat!("emmclab ", env!("CARGO_PKG_VERSION")).into() };
         let page = emmc_report::html(&emmc_report::present::pipeline(&result), &options);
         let saved = crate::save::deliver(output, path, &page, args.force, &[])?;

@@ -1,0 +1,126 @@
+//! How sure the figures of a bench are, and in what state the card was.
+
+use emmc_workload::{BenchResult, Interval, Latency, Measurement, Outcome};
+
+use super::number;
+use crate::{Align, Cell, Document, KeyValue, Table, Tone};
+
+/// Measurements of which each has its own row; of more the widest are told.
+const ROWS_MAX: usize = 24;
+/// A speed behind a warm-up that differs by less is not worth a line.
+const WARM_UP: f64 = 0.05;
+
+/// The card's state before and after.
+pub(super) fn state(result: &BenchResult) -> KeyValue {
+    let (before, after) = (result.outcome.state_before.told(), result.outcome.state_after.told());
+    let mut told = if before == after { "the same after".into() } else { format!("after: {after}") };
+    let filesystem = result.context.filesystem.as_ref().filter(|found| found.size_bytes > 0);
+    if let Some(found) = filesystem.filter(|_| result.outcome.state_before.is_unknown()) {
+        let free = found.available_bytes as f64 / found.size_bytes as f64 * 100.0;
+        told += &format!("; {free:.0} % of its filesystem is free, of which the card may not know");
+    }
+    KeyValue::new("card's state", before).note(told)
+}
+
+/// Intervals of speeds and percentiles, each measurement's state, and warm-ups.
+pub(super) fn sure(outcome: &Outcome, document: &mut Document) {
+    let told: Vec<&Measurement> = outcome.measurements.iter().filter(|cell| is_sure(cell)).collect();
+    if told.is_empty() {
+        return;
+    }
+    let section = document.section("sure", "How sure it is");
+    section.paragraph(
+        "What the true value is in 95 of 100 cases stands in parentheses; nothing where too few requests tell.",
+    );
+    match told.len() <= ROWS_MAX {
+        true => section.push(table(&told)),
+        false => section.push(widest(&told)),
+    };
+    for cell in told {
+        if let Some(warm_up) = &cell.warm_up {
+            if (warm_up.mb_per_s / cell.mb_per_s.max(1e-9) - 1.0).abs() > WARM_UP {
+                let line = match warm_up.is_settled {
+                    true => format!(
+                        "{}: {} MB/s once warm, behind the first {} requests ({:.2} s)",
+                        name(cell),
+                        number(warm_up.mb_per_s),
+                        warm_up.requests,
+                        warm_up.time_s
+                    ),
+                    false => {
+                        format!("{}: its speed still changed in the second half: a longer run would tell", name(cell))
+                    }
+                };
+                section.note(Tone::Notice, line);
+            }
+        }
+    }
+}
+
+fn is_sure(cell: &Measurement) -> bool {
+    cell.mb_per_s_interval.is_some() || latency(cell).is_some_and(|latency| latency.intervals.p50.is_some())
+}
+
+fn latency(cell: &Measurement) -> Option<&Latency> {
+    [&cell.read_us, &cell.write_us, &cell.trim_us].into_iter().find_map(Option::as_ref)
+}
+
+fn name(cell: &Measurement) -> String {
+    if cell.row.is_empty() { cell.column.clone() } else { format!("{} {}", cell.row, cell.column) }
+}
+
+/// A value and where it is.
+fn with(value: f64, interval: Option<Interval>) -> String {
+    match interval {
+        Some(found) => format!("{} ({} to {})", number(value), number(found.low), number(found.high)),
+        None => number(value),
+    }
+}
+
+fn table(cells: &[&Measurement]) -> Table {
+    let titles = ["what", "state before it", "speed, MB/s", "p50, us", "p99, us", "p99.9, us"];
+    let aligns = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
+    let mut table = Table::new(titles.into_iter().zip(aligns));
+    for cell in cells {
+        let state = cell.state.as_ref().map_or(String::new(), |state| state.told());
+        let ranks = match latency(cell) {
+            Some(found) => {
+                let sure = &found.intervals;
+                [with(found.p50, sure.p50), with(found.p99, sure.p99), with(found.p999, sure.p999)]
+            }
+            None => Default::default(),
+        };
+        let line = [name(cell), state, with(cell.mb_per_s, cell.mb_per_s_interval)];
+        table.row(line.into_iter().chain(ranks).map(Cell::from));
+    }
+    table
+}
+
+/// A value of a measurement, with its interval where it has one.
+type Sure = fn(&Measurement) -> Option<(f64, Option<Interval>)>;
+
+/// The widest interval of each kind, and the one in the middle.
+fn widest(cells: &[&Measurement]) -> Vec<KeyValue> {
+    let kinds: [(&str, Sure); 4] = [
+        ("speeds", |cell| Some((cell.mb_per_s, cell.mb_per_s_interval))),
+        ("p50", |cell| latency(cell).map(|found| (found.p50, found.intervals.p50))),
+        ("p99", |cell| latency(cell).map(|found| (found.p99, found.intervals.p99))),
+        ("p99.9", |cell| latency(cell).map(|found| (found.p999, found.intervals.p999))),
+    ];
+    let half = |sure: Sure, cell: &Measurement| {
+        let (value, interval) = sure(cell)?;
+        interval.map(|found| (found.high - found.low) / 2.0 / value.max(1e-9) * 100.0)
+    };
+    kinds
+        .into_iter()
+        .filter_map(|(kind, sure)| {
+            let mut widths: Vec<(f64, String)> =
+                cells.iter().filter_map(|cell| Some((half(sure, cell)?, name(cell)))).collect();
+            widths.sort_by(|left, right| left.0.total_cmp(&right.0));
+            let (most, at) = widths.last()?;
+            let value =
+                format!("+-{} % in the middle, +-{} % at most", number(widths[widths.len() / 2].0), number(*most));
+            Some(KeyValue::new(kind, value).note(format!("{} of {}; widest: {at}", widths.len(), cells.len())))
+        })
+        .collect()
+}

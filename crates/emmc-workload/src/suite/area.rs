@@ -1,0 +1,78 @@
+//! The part of a target that a suite works on, and what may be written there.
+
+use emmc_port::TargetShape;
+
+use super::{Bench, Options};
+use crate::stream::BenchError;
+
+/// What the area of a suite that takes all there is is a multiple of. Unit: bytes.
+const UNIT: u64 = 4 << 20;
+/// The smallest area of such a suite: below it what is measured is most of it.
+const WHOLE_MIN: u64 = 16 << 20;
+
+/// The part of a target that a suite works on: what was asked for, or everything from there on; whole multiples of `unit`.
+///
+/// Errors: less than one unit of room; more asked for than there is.
+pub(super) fn area(
+    suite: &'static str,
+    shape: &TargetShape,
+    options: &Options,
+    unit: u64,
+) -> Result<(u64, u64), BenchError> {
+    let (from, size, name, sector) = (options.from_bytes, shape.size_bytes, &shape.name, u64::from(shape.sector_bytes));
+    let room = size.saturating_sub(from);
+    let asked = options.size_bytes.unwrap_or(room);
+    let wanted = asked / unit * unit;
+    let what = if from >= size {
+        format!("--from {from}: {name} has {size} bytes")
+    } else if from % sector != 0 {
+        format!("--from {from}: expected a multiple of its sectors of {sector} bytes")
+    } else if wanted == 0 {
+        format!("it needs {unit} bytes at least; {asked} from byte {from} on were given, {name} has {size}")
+    } else if wanted > room {
+        format!("{wanted} bytes from byte {from} on do not fit: {name} has {size}")
+    } else {
+        return Ok((from, from + wanted));
+    };
+    Err(BenchError::Misfit { suite, what })
+}
+
+/// The same for a suite that brings all of it into a state.
+///
+/// Errors: as [`area`]; less than 16 MiB.
+pub(super) fn whole(suite: &'static str, shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
+    let (from, to) = area(suite, shape, options, UNIT)?;
+    if to - from < WHOLE_MIN {
+        let what = format!("an area of {} bytes: expected at least {WHOLE_MIN}", to - from);
+        return Err(BenchError::Misfit { suite, what });
+    }
+    Ok((from, to))
+}
+
+/// What may be written beside what must be: the rest of the budget, or of what is usual where none is given. Unit: bytes.
+///
+/// Errors: the budget is less than `least`, which is needed for `what`.
+pub(super) fn beyond(
+    suite: &'static str,
+    options: &Options,
+    usual: u64,
+    must: u64,
+    least: (u64, &str),
+) -> Result<u64, BenchError> {
+    let budget = options.write_budget_bytes.unwrap_or(usual);
+    if budget < least.0 {
+        let what = format!("a write budget of {budget} bytes: {} need at least {}", least.1, least.0);
+        return Err(BenchError::Misfit { suite, what });
+    }
+    Ok(budget - must)
+}
+
+impl Bench<'_> {
+    /// Says so where a good part of the target was left alone.
+    pub(super) fn remark_rest(&mut self, (from, to): (u64, u64), why: &str) {
+        let size = self.target.shape().size_bytes;
+        if size - (to - from) >= size / 100 {
+            self.remark(format!("Only {} of {} MiB {why}.", (to - from) >> 20, size >> 20));
+        }
+    }
+}

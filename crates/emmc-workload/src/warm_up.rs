@@ -1,0 +1,96 @@
+//! Where a run has settled: MSER-5 (White 1997; White, Cobb and Spratt 2000).
+//!
+//! Of means of five values each the first d are cut so that the rest's standard error is least. A cut behind the middle
+//! means that the run had not settled, or was too short to tell.
+
+/// Values of a mean.
+const FIVE: usize = 5;
+/// Fewest means that are looked at.
+const MEANS_MIN: usize = 10;
+
+/// What MSER-5 finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Values that belong to the warm-up; a multiple of five.
+    pub(crate) values: usize,
+    /// Whether the rest is longer than what was cut.
+    pub(crate) is_settled: bool,
+}
+
+/// Where a series has settled; nothing where it has fewer than fifty values.
+pub(crate) fn mser5(values: &[f64]) -> Option<Cut> {
+    let means: Vec<f64> = values.chunks_exact(FIVE).map(|five| five.iter().sum::<f64>() / FIVE as f64).collect();
+    let count = means.len();
+    if count < MEANS_MIN {
+        return None;
+    }
+    // From the end on, so that each cut adds one mean to the rest (Welford): the last five are no rest.
+    let (mut mean, mut squares, mut kept) = (0.0, 0.0, 0.0);
+    let mut best = (f64::INFINITY, 0);
+    for (cut, value) in means.iter().enumerate().rev() {
+        kept += 1.0;
+        let delta = value - mean;
+        mean += delta / kept;
+        squares += delta * (value - mean);
+        let error = squares / (kept * kept);
+        // The earliest of the best; means that are equal up to rounding are equal.
+        if count - cut >= FIVE && error <= best.0 * (1.0 + 1e-9) + mean * mean * 1e-24 {
+            best = (error.min(best.0), cut);
+        }
+    }
+    Some(Cut { values: best.1 * FIVE, is_settled: best.1 * 2 <= count })
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_units::Rng;
+
+    use super::*;
+
+    fn noise(count: usize, seed: u64) -> Vec<f64> {
+        let mut rng = Rng::new(seed);
+        (0..count).map(|_| rng.unit_f64() - 0.5).collect()
+    }
+
+    #[test]
+    fn what_is_even_is_not_cut() {
+        assert_eq!(mser5(&[3.7; 500]), Some(Cut { values: 0, is_settled: true }));
+        assert_eq!(mser5(&[1.0; 49]), None);
+    }
+
+    /// The definition, computed cut by cut.
+    #[test]
+    fn the_cut_is_where_the_definition_has_it() {
+        for seed in 0..20 {
+            let mut values = noise(400, seed);
+            (0..60).for_each(|at| values[at] += 5.0 * (-(at as f64) / 15.0).exp());
+            let means: Vec<f64> = values.chunks_exact(5).map(|five| five.iter().sum::<f64>() / 5.0).collect();
+            let error = |cut: usize| {
+                let rest = &means[cut..];
+                let mean = rest.iter().sum::<f64>() / rest.len() as f64;
+                rest.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (rest.len() as f64).powi(2)
+            };
+            let best = (0..=means.len() - 5).min_by(|a, b| error(*a).total_cmp(&error(*b))).unwrap();
+            assert_eq!(mser5(&values).unwrap().values, best * 5, "seed {seed}");
+        }
+    }
+
+    /// A step is cut off where it ends, and no more than a little of what is even behind it.
+    #[test]
+    fn a_known_transient_is_cut() {
+        for seed in 0..50 {
+            let mut values = noise(2000, seed);
+            values[..200].iter_mut().for_each(|value| *value += 10.0);
+            let cut = mser5(&values).unwrap();
+            assert!(cut.is_settled && (200..=300).contains(&cut.values), "seed {seed}: {cut:?}");
+        }
+    }
+
+    #[test]
+    fn what_changes_late_has_not_settled() {
+        let mut values = noise(1000, 1);
+        values[..700].iter_mut().for_each(|value| *value += 10.0);
+        let cut = mser5(&values).unwrap();
+        assert!(!cut.is_settled && cut.values >= 700, "{cut:?}");
+    }
+}
