@@ -1,6 +1,6 @@
 //! Boards that a virtual card can be put behind.
 
-use emmc_units::Bytes;
+use emmc_units::{Bytes, Nanos};
 
 use crate::page_cache::PageCache;
 use crate::platform::{PLATFORMS, Platform};
@@ -81,8 +81,24 @@ impl Board {
         Some([of(Operation::Read)?, of(Operation::Write)?])
     }
 
+    /// A read through the page cache, and a write that is on the card when it returns: where they were published as such.
+    pub(crate) fn sync_models(&self) -> Option<[HostModel; 2]> {
+        let of = |operation| {
+            let mut workloads = self.platform?.workloads.iter();
+            let found =
+                workloads.find(|workload| (workload.operation, workload.access) == (operation, Access::Sync))?;
+            Some(HostModel::of(found))
+        };
+        Some([of(Operation::Read)?, of(Operation::Write)?])
+    }
+
     /// Whether its controller hands the card more than one request at a time.
     pub fn queues(&self) -> bool {
         self.platform.is_none_or(|platform| platform.engine == crate::CqEngine::Hardware)
+    }
+
+    /// Between the end of a transfer and the start of the next where a core must start it; nothing where it was not published.
+    pub(crate) fn gap(&self) -> Nanos {
+        self.platform.map_or(Nanos::ZERO, |platform| platform.gap_completion + platform.gap_issue)
     }
 }

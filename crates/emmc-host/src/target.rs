@@ -1,31 +1,49 @@
 //! A virtual card behind a board: the target of a benchmark as a program on that board sees it.
 //!
-//! Past the page cache each request is pre on a core (one at a time: one queue thread for a card), the card's own time, and
-//! post on a core; through the page cache it is [`PageCache`]. Absent on purpose: the card (`SimulatedTarget`).
+//! | request | what happens |
+//! |---|---|
+//! | past the page cache | the program's own work and pre (one at a time: one queue thread for a card), the card's own time, post on another core |
+//! | a write behind what was written before | the file grows: size and orphan list on top |
+//! | a write that must be on the card (`through`) | where sync writes were published: data, then the commit of ext4's journal (system/host.rs) |
+//! | a read through the page cache | where sync reads were published: fetched in windows, not ahead |
+//! | anything through a page cache of which the size is known | [`PageCache`](crate::PageCache) |
+//!
+//! Without a queue engine in hardware a core starts each transfer: the next begins the board's gap after the last one's end.
+//! Absent on purpose: the card (`SimulatedTarget`); several programs over one journal: their syncs follow each other; writes
+//! through the page cache of a board of which only spans are known: they are as those past it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetShape};
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
 use crate::board::Board;
 use crate::page_cache::Pages;
-use crate::system::HostModel;
+use crate::system::{CardOp, CardRequest, Host, HostModel, Spent};
 
 /// A card behind a board.
 #[derive(Debug)]
 pub struct HostTarget<T> {
     card: T,
     shape: TargetShape,
-    /// Read and write.
+    /// Read and write past the page cache.
     models: Option<[HostModel; 2]>,
+    /// A reader through the page cache and a writer that waits for the card.
+    sync: Option<[(HostModel, Host); 2]>,
     pages: Option<Pages>,
     through_cache: bool,
     now: Instant,
-    /// When each core is free.
-    cores: Vec<Instant>,
+    /// When the cores beside the queue thread's are free; none: there is but one core.
+    others: Vec<Instant>,
     queue_thread: Instant,
+    /// Between two transfers; nothing where an engine in hardware starts them.
+    gap: Nanos,
+    /// When the card was done with the last transfer.
+    card_free: Instant,
+    /// The end of the file: what was written so far ends there. Unit: bytes.
+    file_end: u64,
+    spent: Spent,
     outstanding: BinaryHeap<Reverse<Outstanding>>,
     number: u64,
 }
@@ -54,19 +72,32 @@ impl PartialOrd for Outstanding {
 }
 
 impl<T: SimulatedTarget> HostTarget<T> {
-    /// A card behind a board, on which nothing is outstanding.
-    pub fn new(mut card: T, board: &Board) -> Self {
+    /// A card behind a board, on which nothing is outstanding; `queueing`: an engine in hardware hands it its queue.
+    pub fn new(mut card: T, board: &Board, queueing: bool) -> Self {
         let now = card.now();
+        let shape = card.shape().clone();
+        // The journal lies in the middle of the file system, as mke2fs puts it.
+        let journal = shape.size_bytes / 2 / SECTOR_BYTES;
+        let host = |mut model: HostModel| {
+            model.journal.first_lba = journal;
+            model.journal.sectors = model.journal.sectors.min(journal);
+            (model.clone(), Host::new(model))
+        };
         Self {
-            shape: card.shape().clone(),
             models: board.models(),
+            sync: board.sync_models().map(|models| models.map(host)),
             pages: board.page_cache.map(|cache| Pages::new(cache, now)),
             through_cache: false,
             now,
-            cores: vec![now; board.cores.max(1) as usize],
+            others: vec![now; board.cores.saturating_sub(1) as usize],
             queue_thread: now,
+            gap: if queueing { Nanos::ZERO } else { board.gap() },
+            card_free: now,
+            file_end: 0,
+            spent: Spent::default(),
             outstanding: BinaryHeap::new(),
             number: 0,
+            shape,
             card,
         }
     }
@@ -81,26 +112,102 @@ impl<T: SimulatedTarget> HostTarget<T> {
         self.card
     }
 
-    /// The core that is free first.
-    fn core(&mut self) -> &mut Instant {
-        let first = (0..self.cores.len()).min_by_key(|core| self.cores[*core]).unwrap_or(0);
-        &mut self.cores[first]
+    /// Where the time of requests went so far; of those in a page cache nothing is told.
+    pub fn spent(&self) -> Spent {
+        let hosts = self.sync.iter().flatten().map(|(_, host)| host.spent());
+        hosts.fold(self.spent, |sum, spent| sum.plus(&spent))
     }
 
-    fn direct(&mut self, request: &BlockRequest) -> Result<(Instant, Nanos, Option<String>), TargetError> {
-        let (pre, post) = match (&self.models, request.op) {
-            (Some([read, _]), BlockOp::Read) => (read.pre(request.bytes), read.post(request.bytes)),
-            (Some([_, write]), _) => (write.pre(request.bytes), write.post(request.bytes)),
-            (None, _) => (Nanos::ZERO, Nanos::ZERO),
-        };
-        let (now, thread) = (self.now, self.queue_thread);
-        let core = self.core();
-        let issued = now.max(*core).max(thread) + pre;
-        *core = issued;
-        self.queue_thread = issued;
-        let (ready, error) = self.card.serve(request, issued)?;
-        Ok((ready, post, error))
+    /// The core that is free first: one beside the queue thread's where there is one.
+    fn core(&mut self) -> &mut Instant {
+        self.others.iter_mut().min_by_key(|core| **core).unwrap_or(&mut self.queue_thread)
     }
+
+    fn direct(&mut self, request: &BlockRequest) -> Result<Outstanding, TargetError> {
+        let bytes = request.bytes;
+        let (between, pre, mut post) = match (&self.models, request.op) {
+            (Some([read, _]), BlockOp::Read) => (read.between(bytes), read.pre(bytes), read.post(bytes)),
+            (Some([_, write]), _) => (write.between(bytes), write.pre(bytes), write.post(bytes)),
+            (None, _) => (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO),
+        };
+        self.spent.program_ns += between.0;
+        self.spent.pre_ns += pre.0;
+        self.spent.post_ns += post.0;
+        let grown = self.grows(request);
+        self.spent.size_update_ns += grown.0;
+        post += grown;
+        let submitted = self.now + between;
+        self.queue_thread = submitted.max(self.queue_thread) + pre;
+        let started = self.queue_thread.max(self.card_free + self.gap);
+        let (ready, error) = self.card.serve(request, started)?;
+        self.spent.card_ns += ready.since(started).0;
+        self.card_free = if self.gap > Nanos::ZERO { ready } else { self.card_free };
+        Ok(Outstanding { ready, number: self.number, submitted, request: *request, post, error })
+    }
+
+    /// What it costs that the file grows.
+    fn grows(&mut self, request: &BlockRequest) -> Nanos {
+        let end = request.offset_bytes + request.bytes;
+        match (request.op, &self.models) {
+            (BlockOp::Trim, _) if end >= self.file_end => self.file_end = self.file_end.min(request.offset_bytes),
+            (BlockOp::Write, Some([_, write])) if end > self.file_end => {
+                self.file_end = end;
+                return write.size_update;
+            }
+            _ => {}
+        }
+        Nanos::ZERO
+    }
+
+    /// A call that goes through the kernel's file system: a sync write or a buffered read.
+    fn synced(&mut self, request: &BlockRequest) -> Result<Option<Outstanding>, TargetError> {
+        let which = match request.op {
+            BlockOp::Read if self.through_cache => 0,
+            BlockOp::Write if request.through => 1,
+            _ => return Ok(None),
+        };
+        let Some(hosts) = &mut self.sync else { return Ok(None) };
+        let (model, host) = &mut hosts[which];
+        let between = model.between(request.bytes);
+        // One call after the other: the next one of the program, or of another, finds the journal busy.
+        let begun = self.now.max(self.queue_thread);
+        let (card, mut failed, mut error) = (&mut self.card, None, None);
+        let mut ask = |asked: CardRequest| match card.serve(&block_request(&asked), asked.now) {
+            Ok((done, wrong)) => {
+                error = error.take().or(wrong);
+                done
+            }
+            Err(wrong) => {
+                failed = failed.take().or(Some(wrong));
+                asked.now
+            }
+        };
+        let (lba, sectors) = (request.offset_bytes / SECTOR_BYTES, request.bytes / SECTOR_BYTES);
+        // The program's own work comes before the call here, so that it is in no latency.
+        let submitted = begun + between;
+        let returned = match which {
+            0 => host.read(lba, sectors, submitted, &mut ask),
+            _ => host.write(lba, sectors, submitted, &mut ask),
+        };
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        let ready = submitted + Nanos(returned.since(submitted).0.saturating_sub(between.0));
+        self.queue_thread = ready;
+        self.file_end = self.file_end.max(if which == 1 { request.offset_bytes + request.bytes } else { 0 });
+        Ok(Some(Outstanding { ready, number: self.number, submitted, request: *request, post: Nanos::ZERO, error }))
+    }
+}
+
+/// What the kernel asks of the card, as the card is asked here.
+fn block_request(asked: &CardRequest) -> BlockRequest {
+    let op = match asked.op {
+        CardOp::Read => BlockOp::Read,
+        CardOp::Write | CardOp::WriteThrough => BlockOp::Write,
+        CardOp::Flush => BlockOp::Flush,
+    };
+    let (offset_bytes, bytes) = (asked.lba * SECTOR_BYTES, asked.sectors * SECTOR_BYTES);
+    BlockRequest { op, offset_bytes, bytes, through: asked.op == CardOp::WriteThrough, tag: 0 }
 }
 
 impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
@@ -114,13 +221,19 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
 
     fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError> {
         self.shape.check(&request)?;
-        let (ready, post, error) = match self.pages.as_mut().filter(|_| self.through_cache) {
-            Some(pages) => (pages.call(&request, self.now, &mut self.card)?, Nanos::ZERO, None),
-            None => self.direct(&request)?,
+        let outstanding = match self.pages.as_mut().filter(|_| self.through_cache) {
+            Some(pages) => {
+                let ready = pages.call(&request, self.now, &mut self.card)?;
+                let (submitted, number) = (self.now, self.number);
+                Outstanding { ready, number, submitted, request, post: Nanos::ZERO, error: None }
+            }
+            None => match self.synced(&request)? {
+                Some(outstanding) => outstanding,
+                None => self.direct(&request)?,
+            },
         };
-        let (submitted, number) = (self.now, self.number);
         self.number += 1;
-        self.outstanding.push(Reverse(Outstanding { ready, number, submitted, request, post, error }));
+        self.outstanding.push(Reverse(outstanding));
         Ok(())
     }
 
@@ -151,8 +264,9 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
     }
 
     fn through_page_cache(&mut self, yes: bool) -> bool {
-        self.through_cache = yes && self.pages.is_some();
-        self.pages.is_some()
+        let has_one = self.pages.is_some() || self.sync.is_some();
+        self.through_cache = yes && has_one;
+        has_one
     }
 }
 

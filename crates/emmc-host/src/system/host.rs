@@ -29,6 +29,28 @@ pub struct Spent {
     pub journal_commit_ns: u64,
 }
 
+impl Spent {
+    /// Both together.
+    pub fn plus(self, other: &Self) -> Self {
+        Self {
+            program_ns: self.program_ns + other.program_ns,
+            pre_ns: self.pre_ns + other.pre_ns,
+            card_ns: self.card_ns + other.card_ns,
+            post_ns: self.post_ns + other.post_ns,
+            size_update_ns: self.size_update_ns + other.size_update_ns,
+            journal_log_ns: self.journal_log_ns + other.journal_log_ns,
+            flush_ns: self.flush_ns + other.flush_ns,
+            journal_commit_ns: self.journal_commit_ns + other.journal_commit_ns,
+        }
+    }
+
+    /// Software's share of a request's three stages, (pre + post) / (pre + hw + post): 0 to 1; 0 where nothing was done.
+    pub fn overhead_share(&self) -> f64 {
+        let software = self.pre_ns + self.post_ns;
+        software as f64 / (software + self.card_ns).max(1) as f64
+    }
+}
+
 /// What was fetched, and when it is there. Unit: sectors.
 #[derive(Clone, Copy, Debug)]
 struct Window {

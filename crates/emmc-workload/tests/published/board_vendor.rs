@@ -35,7 +35,7 @@ fn card(profile: &str, switches: &[(u8, u8)]) -> (Device, Instant) {
 }
 
 fn behind(name: &str, (device, now): (Device, Instant)) -> HostTarget<SimTarget> {
-    let mut target = HostTarget::new(SimTarget::new(device, name, now, false), board(name).unwrap());
+    let mut target = HostTarget::new(SimTarget::new(device, name, now, false), board(name).unwrap(), false);
     assert!(target.through_page_cache(true));
     target
 }

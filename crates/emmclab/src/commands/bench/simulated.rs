@@ -54,9 +54,15 @@ pub(super) fn measure(
     let (mut result, target) = match how.board {
         None => (run_suite(suite, &mut target, &options, stop)?, target),
         Some(board) => {
-            let mut host = HostTarget::new(target, board);
+            let mut host = HostTarget::new(target, board, how.queueing);
             context.notes.push(format!("behind {}: {}", board.title, board.source));
-            (run_suite(suite, &mut host, &options, stop)?, host.into_card())
+            let result = run_suite(suite, &mut host, &options, stop)?;
+            let spent = host.spent();
+            if spent.pre_ns > 0 {
+                let share = spent.overhead_share() * 100.0;
+                context.notes.push(format!("software before and after the card: {share:.0} % of the requests' time"));
+            }
+            (result, host.into_card())
         }
     };
     let device = target.device();
