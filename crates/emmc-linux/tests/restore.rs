@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, open};
 use emmc_port::{BlockOp, BlockRequest, BlockTarget};
+use emmc_workload::{Progress, Unwatched, Watch};
 use rustix::fs::{SeekFrom, seek};
 
 const FILE_BYTES: u64 = 4 << 20;
@@ -70,14 +71,17 @@ fn content_is_put_back_from_memory_and_from_a_file() {
     let kept = scratch.path("kept");
     for place in [None, Some(kept.as_path())] {
         let mut target = opened(&file, true);
-        let saved = Saved::take(&target, 4096, FILE_BYTES - 8192, place).unwrap();
+        let saved = Saved::take(&target, [4096, FILE_BYTES - 8192], place, &mut Unwatched).unwrap();
         request(&mut target, BlockOp::Write, 4096, 1 << 20).unwrap();
         assert_ne!(std::fs::read(&file).unwrap(), before);
         if let Some(kept) = place {
-            assert!(Saved::take(&target, 0, 4096, place).is_err(), "a file that is there is not written over");
+            assert!(
+                Saved::take(&target, [0, 4096], place, &mut Unwatched).is_err(),
+                "a file that is there is not written over"
+            );
             assert!(kept.is_file());
         }
-        saved.put_back(&target).unwrap();
+        saved.put_back(&target, &mut Unwatched).unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), before);
     }
     assert!(!kept.exists());
@@ -95,11 +99,11 @@ fn a_files_holes_are_holes_again() {
     for place in [None, Some(kept.as_path())] {
         let mut target = opened(&file, true);
         assert_eq!(Saved::bytes_of(&target, 0, 16 << 20), Ok(3 * (128 << 10)));
-        let saved = Saved::take(&target, 0, 16 << 20, place).unwrap();
+        let saved = Saved::take(&target, [0, 16 << 20], place, &mut Unwatched).unwrap();
         request(&mut target, BlockOp::Write, 0, 16 << 20).unwrap();
         request(&mut target, BlockOp::Trim, 5 << 20, 1 << 20).unwrap();
         assert_ne!(map(&file), before);
-        saved.put_back(&target).unwrap();
+        saved.put_back(&target, &mut Unwatched).unwrap();
         assert_eq!(map(&file), before);
         assert!(std::fs::read(&file).unwrap() == content);
     }
@@ -149,13 +153,13 @@ fn a_sparse_file_on_a_full_filesystem_is_put_back() {
     let (before, content) = (map(&file), std::fs::read(&file).unwrap());
     fill(&small.path("filler"));
     let mut target = opened(&file, true);
-    let saved = Saved::take(&target, 0, 16 << 20, None).unwrap();
+    let saved = Saved::take(&target, [0, 16 << 20], None, &mut Unwatched).unwrap();
     // What has content is given up, and its room taken by what had none.
     request(&mut target, BlockOp::Trim, 0, 1 << 20).unwrap();
     request(&mut target, BlockOp::Write, 2 << 20, 64 << 10).unwrap();
     let full = (1..4).map(|piece| request(&mut target, BlockOp::Write, (2 << 20) + piece * (64 << 10), 64 << 10));
     assert!(full.last().unwrap().unwrap_err().contains("No space left"));
-    saved.put_back(&target).unwrap();
+    saved.put_back(&target, &mut Unwatched).unwrap();
     assert_eq!(map(&file), before);
     assert!(std::fs::read(&file).unwrap() == content);
 }
@@ -166,9 +170,37 @@ fn saving_that_fails_leaves_no_file() {
     let scratch = Scratch::new();
     let (file, _) = scratch.full();
     let target = opened(&file, true);
-    let error = Saved::take(&target, 0, FILE_BYTES, Some(&small.path("kept"))).err().unwrap().to_string();
+    let error =
+        Saved::take(&target, [0, FILE_BYTES], Some(&small.path("kept")), &mut Unwatched).err().unwrap().to_string();
     assert!(error.contains("saving its content") && error.contains("No space left"), "{error}");
     assert!(!small.path("kept").exists());
+}
+
+/// Stops when a share is done, of what says yes for so long.
+struct StopsAfter(f64, Vec<f64>);
+
+impl Watch for StopsAfter {
+    fn progress(&mut self, progress: Progress<'_>) -> bool {
+        self.1.push(progress.done_share);
+        progress.done_share < self.0
+    }
+}
+
+#[test]
+fn saving_can_be_stopped_and_putting_back_cannot() {
+    let scratch = Scratch::new();
+    let (file, before) = scratch.full();
+    let (kept, mut target) = (scratch.path("kept"), opened(&file, true));
+    let mut watch = StopsAfter(0.5, Vec::new());
+    let error = Saved::take(&target, [0, FILE_BYTES], Some(&kept), &mut watch).err().unwrap().to_string();
+    assert!(error.contains("saving its content: stopped") && !kept.exists(), "{error}");
+    assert_eq!(watch.1, [0.0, 0.25, 0.5]);
+    let saved = Saved::take(&target, [0, FILE_BYTES], None, &mut Unwatched).unwrap();
+    request(&mut target, BlockOp::Write, 0, FILE_BYTES).unwrap();
+    let mut watch = StopsAfter(0.0, Vec::new());
+    saved.put_back(&target, &mut watch).unwrap();
+    assert!(std::fs::read(&file).unwrap() == before);
+    assert_eq!(watch.1.len(), 8);
 }
 
 #[test]
@@ -177,12 +209,12 @@ fn what_can_be_put_back_is_and_the_rest_is_told() {
     let (file, before) = scratch.full();
     let kept = scratch.path("kept");
     let mut target = opened(&file, true);
-    let saved = Saved::take(&target, 0, FILE_BYTES, Some(&kept)).unwrap();
+    let saved = Saved::take(&target, [0, FILE_BYTES], Some(&kept), &mut Unwatched).unwrap();
     request(&mut target, BlockOp::Write, 0, FILE_BYTES).unwrap();
     // The last megabyte of the copy is gone.
     let damaged = File::options().write(true).open(&kept).unwrap();
     damaged.set_len(3 << 20).unwrap();
-    let error = saved.put_back(&target).unwrap_err().to_string();
+    let error = saved.put_back(&target, &mut Unwatched).unwrap_err().to_string();
     assert!(error.contains("bytes 3145728 to 4194304: ") && !error.contains("bytes 0"), "{error}");
     assert!(error.contains(&format!("the content is in {}", kept.display())) && kept.exists(), "{error}");
     let after = std::fs::read(&file).unwrap();
@@ -193,8 +225,8 @@ fn what_can_be_put_back_is_and_the_rest_is_told() {
 fn what_was_in_memory_is_written_down_where_it_cannot_be_put_back() {
     let scratch = Scratch::new();
     let (file, before) = scratch.full();
-    let saved = Saved::take(&opened(&file, true), 4096, FILE_BYTES, None).unwrap();
-    let error = saved.put_back(&opened(&file, false)).unwrap_err().to_string();
+    let saved = Saved::take(&opened(&file, true), [4096, FILE_BYTES], None, &mut Unwatched).unwrap();
+    let error = saved.put_back(&opened(&file, false), &mut Unwatched).unwrap_err().to_string();
     assert!(error.contains("bytes 4096 to 4194304: "), "{error}");
     let (_, rescued) = error.split_once("the content from byte 4096 on is in ").unwrap_or_else(|| panic!("{error}"));
     assert!(std::fs::read(rescued).unwrap() == before[4096..]);

@@ -51,6 +51,7 @@ pub struct FileBench<'a> {
     pub options: &'a Options,
     place: &'a mut dyn FilePlace,
     watch: &'a mut dyn Watch,
+    number: u32,
     steps: u32,
     outcome: Outcome,
 }
@@ -66,10 +67,10 @@ impl<'a> FileBench<'a> {
         options: &'a Options,
         watch: &'a mut dyn Watch,
     ) -> Result<Outcome, BenchError> {
-        suite.cost(&shape, options)?;
+        let cost = suite.cost(&shape, options)?;
         let began = place.now();
         let outcome = Outcome { suite: name.into(), about: suite.about().into(), ..Outcome::default() };
-        let mut bench = Self { shape, options, place, watch, steps: 0, outcome };
+        let mut bench = Self { shape, options, place, watch, number: 0, steps: cost.steps, outcome };
         let ended = suite.run(&mut bench);
         let ended_at = bench.place.now();
         let mut outcome = bench.outcome;
@@ -89,10 +90,18 @@ impl<'a> FileBench<'a> {
     ///
     /// Errors: as [`FilePlace::with`]; a watcher that stops it.
     pub fn on_tree(&mut self, new: Option<NewFilesystem<'_>>, work: TreeWork<'_>) -> Result<(), FilesystemError> {
-        let Self { place, watch, steps, outcome, shape, .. } = self;
+        let Self { place, watch, number, steps, outcome, shape, .. } = self;
         place.with(new, &mut |tree| {
-            let mut counted =
-                Counted { tree, watch: &mut **watch, steps, outcome, name: &shape.name, step: String::new(), calls: 0 };
+            let mut counted = Counted {
+                tree,
+                watch: &mut **watch,
+                number,
+                steps: *steps,
+                outcome,
+                name: &shape.name,
+                step: String::new(),
+                calls: 0,
+            };
             work(&mut counted)
         })
     }
@@ -155,7 +164,8 @@ struct Counted<'a> {
     watch: &'a mut dyn Watch,
     outcome: &'a mut Outcome,
     /// Steps so far.
-    steps: &'a mut u32,
+    number: &'a mut u32,
+    steps: u32,
     name: &'a str,
     step: String,
     calls: u64,
@@ -179,7 +189,7 @@ impl FileTree for Counted<'_> {
         }
         self.calls += 1;
         if self.calls % WATCH_EVERY == 0 {
-            let progress = Progress { step: &self.step, number: *self.steps, steps: 0, done_share: 0.0 };
+            let progress = Progress { step: &self.step, number: *self.number, steps: self.steps, done_share: 0.0 };
             if !self.watch.progress(progress) {
                 return Err(TargetError::Failed { name: self.name.into(), reason: "stopped".into() });
             }
@@ -188,7 +198,7 @@ impl FileTree for Counted<'_> {
     }
 
     fn step(&mut self, step: &str) {
-        *self.steps += 1;
+        *self.number += 1;
         self.step = step.into();
         self.tree.step(step);
     }

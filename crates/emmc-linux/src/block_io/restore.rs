@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use emmc_port::{BlockTarget, TargetError, TargetKind};
+use emmc_workload::{Progress, Watch};
 use memmap2::MmapMut;
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -49,16 +50,22 @@ impl Saved {
     /// Errors: the kernel's.
     pub fn bytes_of(target: &BlockIo, from_bytes: u64, to_bytes: u64) -> Result<u64, TargetError> {
         let parts = parts(target, from_bytes, to_bytes)?;
-        Ok(parts.iter().map(|[from, to]| to - from).sum())
+        Ok(total(&parts))
     }
 
     /// Reads a range of a target into memory, or into a new file, of which nothing is left where that fails.
     ///
-    /// Errors: something of it cannot be read; there is not so much memory or room; the file is there already.
-    pub fn take(target: &BlockIo, from_bytes: u64, to_bytes: u64, file: Option<&Path>) -> Result<Self, TargetError> {
+    /// Errors: something of it cannot be read; there is not so much memory or room; the file is there already; the watcher
+    /// stops it.
+    pub fn take(
+        target: &BlockIo,
+        [from_bytes, to_bytes]: [u64; 2],
+        file: Option<&Path>,
+        watch: &mut dyn Watch,
+    ) -> Result<Self, TargetError> {
         let failed = |what: &str, error: io::Error| saving(target, what, &error);
         let parts = parts(target, from_bytes, to_bytes)?;
-        let bytes: u64 = parts.iter().map(|[from, to]| to - from).sum();
+        let bytes = total(&parts);
         let kept = match file {
             None => Kept::Memory(data::zeros(bytes as usize).map_err(|error| failed("", error))?),
             Some(path) => Kept::File(
@@ -67,7 +74,7 @@ impl Saved {
             ),
         };
         let mut saved = Self { from_bytes, to_bytes, parts, kept };
-        if let Err(error) = saved.read(target) {
+        if let Err(error) = saved.read(target, watch) {
             if let Kept::File(_, path) = &saved.kept {
                 // It was made here and holds nothing that is not on the target still.
                 let _ = std::fs::remove_file(path);
@@ -77,14 +84,18 @@ impl Saved {
         Ok(saved)
     }
 
-    fn read(&mut self, target: &BlockIo) -> Result<(), TargetError> {
+    fn read(&mut self, target: &BlockIo, watch: &mut dyn Watch) -> Result<(), TargetError> {
         let failed = |what: &str, error: io::Error| saving(target, what, &error);
+        let bytes = total(&self.parts);
         let mut chunk = data::zeros(CHUNK_BYTES as usize).map_err(|error| failed("", error))?;
         for Chunk { at, length, packed } in chunks(&self.parts) {
             let part = &mut chunk[..length];
             target.file().read_exact_at(part, at).map_err(|error| failed(&format!("byte {at}: "), error))?;
             let put = self.kept.put(at - self.from_bytes, packed, part);
             put.map_err(|error| failed(&self.kept.told(), error))?;
+            if !watch.progress(progress("saving what is there", 1, packed, bytes)) {
+                return Err(failed("", io::Error::other("stopped")));
+            }
         }
         match &self.kept {
             Kept::File(file, _) => file.sync_all().map_err(|error| failed(&self.kept.told(), error)),
@@ -94,9 +105,10 @@ impl Saved {
 
     /// Punches the holes again, writes the content back, reads it again and compares; a file that held it is removed then.
     ///
-    /// Goes on where something cannot be put back. What was kept in memory is written into a file then.
+    /// Goes on where something cannot be put back, and whatever the watcher says. What was kept in memory is written into a
+    /// file then.
     /// Errors: every part that could not be put back or is not what was written, and where its content is.
-    pub fn put_back(self, target: &BlockIo) -> Result<(), TargetError> {
+    pub fn put_back(self, target: &BlockIo, watch: &mut dyn Watch) -> Result<(), TargetError> {
         let failed = |what: String| TargetError::Failed {
             name: target.shape().name.clone(),
             reason: format!("putting its content back: {what}"),
@@ -104,12 +116,14 @@ impl Saved {
         let memory = || data::zeros(CHUNK_BYTES as usize).map_err(|error| failed(error.to_string()));
         let (mut chunk, mut again) = (memory()?, memory()?);
         let mut lost = Lost::default();
+        let bytes = total(&self.parts);
         self.punch(target, &chunk, &mut lost);
         let file = target.file();
         for Chunk { at, length, packed } in chunks(&self.parts) {
             let part = &mut chunk[..length];
             let written = self.kept.get(at - self.from_bytes, packed, part).and_then(|()| file.write_all_at(part, at));
             lost.note([at, at + length as u64], written);
+            watch.progress(progress("putting back what was there", 1, packed, bytes));
         }
         lost.note([self.from_bytes, self.to_bytes], file.sync_all());
         for Chunk { at, length, packed } in chunks(&self.parts) {
@@ -120,6 +134,7 @@ impl Saved {
                 .and_then(|()| file.read_exact_at(found, at))
                 .and_then(|()| if part == found { Ok(()) } else { Err(io::Error::other("reads back differently")) });
             lost.note([at, at + length as u64], same);
+            watch.progress(progress("comparing what was put back", 2, packed, bytes));
         }
         if !lost.0.is_empty() {
             return Err(failed(format!("{}; {}", lost.told(), self.rescue())));
@@ -239,6 +254,17 @@ fn chunks(parts: &[[u64; 2]]) -> impl Iterator<Item = Chunk> {
         *packed += length;
         Some(chunk)
     })
+}
+
+/// Unit: bytes.
+fn total(parts: &[[u64; 2]]) -> u64 {
+    parts.iter().map(|[from, to]| to - from).sum()
+}
+
+/// Saving is one step, putting back two.
+fn progress(step: &str, number: u32, done: usize, bytes: u64) -> Progress<'_> {
+    let steps = if step.starts_with("saving") { 1 } else { 2 };
+    Progress { step, number, steps, done_share: done as f64 / bytes.max(1) as f64 }
 }
 
 fn parts(target: &BlockIo, from_bytes: u64, to_bytes: u64) -> Result<Vec<[u64; 2]>, TargetError> {

@@ -113,7 +113,9 @@ impl FileSuite for RealInstall {
             return Err(BenchError::Misfit { suite: NAME, what });
         }
         room(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES_MIN))?;
-        Ok(Cost { written_bytes: DISK_BYTES_MIN, to_bytes: DISK_BYTES_MIN, ..Cost::default() })
+        // The archives, the packages, the sync.
+        let steps = LXDE.packages + 2;
+        Ok(Cost { written_bytes: DISK_BYTES_MIN, to_bytes: DISK_BYTES_MIN, steps, ..Cost::default() })
     }
 
     fn run(&self, bench: &mut FileBench<'_>) -> Result<(), BenchError> {

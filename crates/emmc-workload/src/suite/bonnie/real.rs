@@ -45,7 +45,7 @@ impl FileSuite for RealBonnie {
         let options = Options { size_bytes: None, from_bytes: 0, ..options.clone() };
         let bytes = u64::from(FILES) * FILE_BYTES;
         room(NAME, shape, &options, (bytes, bytes))?;
-        Ok(Cost { written_bytes: 2 * bytes, to_bytes: bytes, ..Cost::default() })
+        Ok(Cost { written_bytes: 2 * bytes, to_bytes: bytes, steps: PHASES.len() as u32, ..Cost::default() })
     }
 
     fn run(&self, bench: &mut FileBench<'_>) -> Result<(), BenchError> {

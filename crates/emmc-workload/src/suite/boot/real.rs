@@ -44,6 +44,7 @@ impl FileSuite for RealBoot {
             written_bytes: size + WRITTEN_BYTES,
             read_bytes: READ_BYTES,
             to_bytes: room_bytes,
+            steps: 2,
             ..Cost::default()
         })
     }

@@ -28,7 +28,7 @@ impl FileSuite for RealFs {
 
     fn cost(&self, shape: &FileShape, options: &Options) -> Result<Cost, BenchError> {
         writes(options)?;
-        let columns = columns(options)?.len() as u64;
+        let columns = columns(options)?.len();
         let size = size_bytes(shape, options);
         let plan = Plan::of(size);
         if !shape.is_device {
@@ -44,12 +44,19 @@ impl FileSuite for RealFs {
                 written_bytes,
                 read_bytes: written_bytes,
                 to_bytes: plan.room_bytes(),
+                steps: steps::STEPS.len() as u32,
                 ..Cost::default()
             });
         }
         room(NAME, shape, options, (DISK_BYTES_MIN, size))?;
-        let written_bytes = columns * (plan.written_bytes() + size / 50);
-        Ok(Cost { written_bytes, read_bytes: written_bytes, to_bytes: size, ..Cost::default() })
+        let written_bytes = columns as u64 * (plan.written_bytes() + size / 50);
+        Ok(Cost {
+            written_bytes,
+            read_bytes: written_bytes,
+            to_bytes: size,
+            steps: (columns * steps::STEPS.len()) as u32,
+            ..Cost::default()
+        })
     }
 
     fn run(&self, bench: &mut FileBench<'_>) -> Result<(), BenchError> {

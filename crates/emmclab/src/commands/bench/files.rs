@@ -69,6 +69,9 @@ pub(super) fn bench(
                 let more = in_folder((suite, files), target, args, stop)?;
                 bench_context::finish(&mut result.context, &meter, written_bytes + more.outcome.written_bytes);
                 join(&mut result.outcome, more.outcome);
+                let notes = more.context.notes.into_iter();
+                let new: Vec<String> = notes.filter(|note| !result.context.notes.contains(note)).collect();
+                result.context.notes.extend(new);
             }
             Ok(measured)
         }
@@ -153,7 +156,7 @@ fn on_device(
     if target.shape().size_bytes != room_bytes {
         return Err(Refused(format!("{name}: changed while it was asked about: nothing was written")).into());
     }
-    let saved = real::save(&target, &cost, args, is_quiet)?;
+    let saved = real::save(&target, &cost, args, is_quiet, stop)?;
     drop(target);
     let mut scratch = Scratch::new(path, name, cost.to_bytes, args.seed, stop);
     let meter = Meter::default();
@@ -179,8 +182,11 @@ fn written_on_device(outcome: &mut Outcome, before: Option<u64>, context: &Conte
     let Some(bytes) = now.zip(before).map(|(now, before)| now.saturating_sub(before)) else {
         return outcome.written_bytes;
     };
-    let times = bytes as f64 / outcome.written_bytes.max(1) as f64;
-    let note = format!("{times:.2} times what was written into files{others}");
+    let what = match outcome.written_bytes {
+        0 => "journal, folders and inodes of empty files".into(),
+        in_files => format!("{:.2} times what was written into files", bytes as f64 / in_files as f64),
+    };
+    let note = format!("{what}{others}");
     outcome.figures.push(Figure::new("written on the device", bytes as f64 / f64::from(1 << 20), "MiB", note));
     bytes
 }

@@ -31,7 +31,7 @@ impl Bar {
 impl Watch for Bar {
     fn progress(&mut self, progress: Progress<'_>) -> bool {
         if self.bar.is_none() && self.begun.elapsed() > Duration::from_secs(1) {
-            self.bar = Some(new_bar());
+            self.bar = Some(new_bar(progress.steps > 0));
         }
         if let Some(bar) = &self.bar {
             let (number, steps) = (progress.number, progress.steps);
@@ -40,17 +40,21 @@ impl Watch for Bar {
                 bar.set_position((done.min(1.0) * 1000.0) as u64);
                 bar.set_message(format!("{number}/{steps} {}", progress.step));
             } else {
+                // How far it is nobody knows; that it goes on is seen.
                 bar.set_message(format!("{number} {}", progress.step));
+                bar.tick();
             }
         }
         !self.stop.load(Ordering::Relaxed)
     }
 }
 
-fn new_bar() -> ProgressBar {
+/// With how far it is and how long it will take where that can be told, else with how long it has taken.
+fn new_bar(has_end: bool) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(8));
+    let template = if has_end { "{bar:30} {percent:>3}%  {msg}  {eta} left" } else { "{spinner} {msg}  {elapsed}" };
     // The template is a constant that is known to be good.
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {msg}  {eta} left") {
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
     bar

@@ -11,10 +11,11 @@ use emmc_linux::block_io::{BlockIo, EngineChoice, OpenError, Opening, Saved, ope
 use emmc_linux::in_use::occupied;
 use emmc_port::{BlockOp, BlockTarget, TargetKind};
 use emmc_units::Bytes;
-use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream, Suite, Unwatched, drive};
+use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream, Suite, drive};
 
 use super::consent::{Intent, say};
 use super::place::Place;
+use super::progress::Bar;
 use super::{Measured, options, run_suite};
 use crate::cli::{BenchArgs, EngineArg};
 use crate::save::Refused;
@@ -62,8 +63,8 @@ pub(super) fn bench(
         }
     }
     super::stop_by_signal(stop)?;
-    let saved = if place.is_made() { None } else { save(&target, &cost, args, is_quiet)? };
-    let filled_bytes = if place.is_made() { fill(&mut target, &mut context)? } else { 0 };
+    let saved = if place.is_made() { None } else { save(&target, &cost, args, is_quiet, stop)? };
+    let filled_bytes = if place.is_made() { fill(&mut target, &mut context, stop)? } else { 0 };
     let meter = Meter::default();
     let run = || run_suite(suite, &mut target, &options, Arc::clone(stop));
     let result = catch_unwind(AssertUnwindSafe(run));
@@ -149,7 +150,13 @@ fn reserved(path: &Path, name: &str) -> anyhow::Result<Option<std::fs::File>> {
     }
 }
 
-pub(super) fn save(target: &BlockIo, cost: &Cost, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<Option<Saved>> {
+pub(super) fn save(
+    target: &BlockIo,
+    cost: &Cost,
+    args: &BenchArgs,
+    is_quiet: bool,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Option<Saved>> {
     if !args.save_restore || cost.to_bytes <= cost.from_bytes {
         return Ok(None);
     }
@@ -163,7 +170,10 @@ pub(super) fn save(target: &BlockIo, cost: &Cost, args: &BenchArgs, is_quiet: bo
             );
         }
     }
-    let saved = Saved::take(target, cost.from_bytes, cost.to_bytes, args.save_to.as_deref())?;
+    let mut bar = Bar::new(Arc::clone(stop));
+    let saved = Saved::take(target, [cost.from_bytes, cost.to_bytes], args.save_to.as_deref(), &mut bar);
+    bar.finish();
+    let saved = saved?;
     let place = args.save_to.as_ref().map_or("memory".into(), |path| path.display().to_string());
     if !is_quiet {
         let bytes = Bytes(bytes).rounded();
@@ -185,7 +195,12 @@ pub(super) fn put_back(
     let again =
         Opening { engine: EngineChoice::Pread, write: true, flush_all: false, seed: args.seed, stop: Arc::default() };
     let done = match opened(path, name, &again) {
-        Ok(target) => saved.put_back(&target).map_err(anyhow::Error::from),
+        Ok(target) => {
+            let mut bar = Bar::new(Arc::default());
+            let done = saved.put_back(&target, &mut bar);
+            bar.finish();
+            done.map_err(anyhow::Error::from)
+        }
         Err(error) => Err(error.context(saved.not_reached(name))),
     };
     match done {
@@ -208,18 +223,20 @@ fn memory_bytes() -> Option<u64> {
 }
 
 /// Fills a new file, so that reads of it reach the device.
-fn fill(target: &mut BlockIo, context: &mut Context) -> anyhow::Result<u64> {
+fn fill(target: &mut BlockIo, context: &mut Context, stop: &Arc<AtomicBool>) -> anyhow::Result<u64> {
     let size = target.shape().size_bytes;
-    let step = Progress { step: "a new file", number: 0, steps: 0, done_share: 0.0 };
+    let step = Progress { step: "a new file", number: 1, steps: 1, done_share: 0.0 };
+    let mut bar = Bar::new(Arc::clone(stop));
     for (from, to, block) in
         [(0, size / FILL_BYTES * FILL_BYTES, FILL_BYTES), (size / FILL_BYTES * FILL_BYTES, size, 0)]
     {
         if from < to {
             let block = if block == 0 { to - from } else { block };
             let pass = Stream::pass(BlockOp::Write, Order::Sequential, from, to, block);
-            drive(target, &Stream { flush: FlushAt::End, ..pass }, step, &mut Unwatched)?;
+            drive(target, &Stream { flush: FlushAt::End, ..pass }, step, &mut bar)?;
         }
     }
+    bar.finish();
     if let Some(filesystem) = &mut context.filesystem {
         filesystem.hole_bytes = 0;
     }
