@@ -10,6 +10,8 @@ use crate::result::BenchResult;
 
 /// A speed above the bus's by this much is no rounding.
 const ABOVE_BUS: f64 = 1.02;
+/// From this share of what the bus carries on, flash may have had no part in a read.
+const NEAR_BUS: f64 = 0.85;
 /// The fastest bus that eMMC has: HS400 on eight lines. Unit: 10^6 bytes a second.
 const EMMC_MB_PER_S_MAX: f64 = 400.0;
 /// Share of the time that this process computed, from which on it may be what was measured.
@@ -23,7 +25,7 @@ const CELLS_MAX: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Doubt {
-    /// `faster_than_bus`, `page_cache`, `holes`, `wraps`, `processor_bound`, `governor`, `queueing_off`, `cache_off`,
+    /// `faster_than_bus`, `page_cache`, `holes`, `state_unknown`, `wraps`, `processor_bound`, `governor`, `queueing_off`, `cache_off`,
     /// `few_requests`, `failed_requests`, `stopped`.
     pub code: String,
     /// What it means.
@@ -40,8 +42,20 @@ impl Doubt {
 
 /// Every reason to doubt a result.
 pub fn doubts(result: &BenchResult) -> Vec<Doubt> {
-    let rules =
-        [faster_than_bus, page_cache, holes, wraps, processor_bound, governor, queueing, cache, few, failed, stopped];
+    let rules = [
+        faster_than_bus,
+        page_cache,
+        holes,
+        state_unknown,
+        wraps,
+        processor_bound,
+        governor,
+        queueing,
+        cache,
+        few,
+        failed,
+        stopped,
+    ];
     rules.iter().filter_map(|rule| rule(result)).collect()
 }
 
@@ -98,6 +112,22 @@ fn holes(result: &BenchResult) -> Option<Doubt> {
     let holes = result.context.filesystem.as_ref()?.hole_bytes;
     let what = "parts of the file have no place on the device: reads of them do not reach it";
     (holes > 0).then(|| Doubt::new("holes", what, format!("{holes} of {} bytes", result.size_bytes)))
+}
+
+/// Reads as fast as the bus, of what the suite has not written, from a card of which the state is unknown: what was trimmed or
+/// never written is answered without flash.
+fn state_unknown(result: &BenchResult) -> Option<Doubt> {
+    let bus = result.context.bus.as_ref().filter(|_| is_real(result) && result.outcome.written_bytes == 0)?;
+    let rule = |cell: &Measurement| {
+        let is_known = cell.state.as_ref().is_some_and(|state| !state.is_unknown());
+        let near = bus.mb_per_s_max * NEAR_BUS..=bus.mb_per_s_max * ABOVE_BUS;
+        let is_fast = cell.op == "read" && near.contains(&cell.mb_per_s);
+        (is_fast && !is_known).then(|| format!("{:.0} MB/s", cell.mb_per_s))
+    };
+    let what =
+        "reads as fast as the bus, of what this suite has not written: a card answers so for what it holds no data of";
+    let evidence = format!("{}; the bus carries {:.0} MB/s", cells(result, rule)?, bus.mb_per_s_max);
+    Some(Doubt::new("state_unknown", what, evidence))
 }
 
 fn wraps(result: &BenchResult) -> Option<Doubt> {

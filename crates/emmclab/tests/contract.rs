@@ -240,10 +240,17 @@ fn bench_documents() {
 #[test]
 fn compare_documents() {
     let results = "{bench_results/fio_3.33_mixed.json} {bench_results/fio_3.33_mixed.json} ref:jetson-tx1";
-    documents(
-        "compare",
-        &[words("compare ref:colibri-t30-mlc ref:colibri-t30-pslc"), words(&format!("compare {results}"))],
-    );
+    let mut all = vec![words("compare ref:colibri-t30-mlc ref:colibri-t30-pslc"), words(&format!("compare {results}"))];
+    // Two of our own, whose percentiles are compared too.
+    if cfg!(feature = "sim") {
+        let folder = scratch("compare_documents");
+        let own = ["1", "2"].map(|seed| {
+            let run = emmclab(["bench", "sim:generic-8g", "--rows", "4", "--size", "4MiB", "--seed", seed, "--json"]);
+            save(&folder, &format!("{seed}.json"), run.exits(0).stdout)
+        });
+        all.push(["compare".to_owned()].into_iter().chain(own).collect());
+    }
+    documents("compare", &all);
 }
 
 #[cfg(feature = "bench")]

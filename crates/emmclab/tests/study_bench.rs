@@ -54,3 +54,18 @@ fn results_that_do_not_belong_to_the_card_are_refused() {
     refused(&[&dump, "--measure"], "is a saved source");
     refused(&[&dump, "--bench", &dump], "expected what bench --json printed");
 }
+
+/// Without a CID on both sides nobody can tell whose speed it is: a warning, never silence.
+#[test]
+fn a_result_of_a_card_that_may_be_another_is_a_warning() {
+    let result = emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout;
+    let speed = save(&scratch("study_bench_unknown"), "speed.json", &result);
+    let dump = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
+    let run = emmclab(["study", &dump, "--bench", &speed]);
+    let said = "it may have been measured on another card than the one that is studied";
+    assert!(run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{}", run.stdout);
+    let json = emmclab(["study", &dump, "--bench", &speed, "--json"]).json();
+    assert_eq!(json["speed"]["doubts"][0]["code"], "other_card");
+    let own = emmclab(["study", "sim:generic-8g", "--bench", &speed, "--json"]).json();
+    assert_eq!(own["speed"]["doubts"], serde_json::json!([]));
+}

@@ -54,8 +54,16 @@ fn an_ordinary_result_is_believed() {
     let host = HostFacts { governors: vec!["performance".into()], ..HostFacts::default() };
     let effort = Effort { time_s: 1.0, user_s: 0.1, system_s: 0.2 };
     let context = Context { bus: Some(bus), host: Some(host), effort: Some(effort), ..nothing() };
-    assert_eq!(codes(TargetKind::Device, cell(180.0), context.clone()), [""; 0]);
-    assert_eq!(codes(TargetKind::Device, cell(210.0), context), ["faster_than_bus"]);
+    assert_eq!(codes(TargetKind::Device, cell(150.0), context.clone()), [""; 0]);
+    assert_eq!(codes(TargetKind::Device, cell(210.0), context.clone()), ["faster_than_bus"]);
+    // What was trimmed reads as fast as the bus carries.
+    assert_eq!(codes(TargetKind::Device, cell(180.0), context.clone()), ["state_unknown"]);
+    let state = crate::CardState { kind: crate::StateKind::Filled, ..Default::default() };
+    let known = Measurement { state: Some(state), ..cell(180.0) };
+    assert_eq!(codes(TargetKind::Device, known, context.clone()), [""; 0]);
+    let mut written = result(TargetKind::Device, cell(180.0), context);
+    written.outcome.written_bytes = 1;
+    assert_eq!(doubts(&written), []);
 }
 
 #[test]

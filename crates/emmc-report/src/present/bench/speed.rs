@@ -3,7 +3,7 @@
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Cause, Measurement};
 
-use super::number;
+use super::{number, sure};
 use crate::{Align, BarItem, Bars, Cell, Document, Section, Table, Tone};
 
 /// The section on speed.
@@ -42,9 +42,10 @@ pub(super) fn section(result: &BenchResult) -> Section {
 pub(super) fn measured_on(result: &BenchResult) -> String {
     let outcome = &result.outcome;
     format!(
-        "Measured on {} ({}) by the suite {}: {} written, {} read, {:.2} s.",
+        "Measured on {} ({}; the card's state before: {}) by the suite {}: {} written, {} read, {:.2} s.",
         result.target,
         result.engine,
+        outcome.state_before.told(),
         outcome.suite,
         Bytes(outcome.written_bytes).rounded(),
         Bytes(outcome.read_bytes).rounded(),
@@ -84,11 +85,13 @@ fn latencies(found: &[&Measurement]) -> Table {
     for measurement in found {
         let latency = [&measurement.read_us, &measurement.write_us].into_iter().flatten().next();
         let Some(latency) = latency else { continue };
-        let cells = [latency.mean, latency.p50, latency.p99, latency.max].map(number);
+        let sure = &latency.intervals;
+        let [half, most] = [sure::with(latency.p50, sure.p50), sure::with(latency.p99, sure.p99)];
+        let cells = [number(latency.mean), half, most, number(latency.max)];
         let stalls = measurement.stalls.as_ref().map_or(String::new(), |stalls| stalls.over_100_ms.to_string());
         table.row(std::iter::once(label(measurement)).chain(cells).chain([stalls]).map(Cell::from));
     }
-    table.caption("How long each small request took, in microseconds")
+    table.caption("How long each small request took, in microseconds; in parentheses where it is in 95 of 100 cases")
 }
 
 fn cause_table(causes: &[Cause]) -> Table {

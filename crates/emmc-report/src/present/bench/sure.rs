@@ -70,7 +70,7 @@ fn name(cell: &Measurement) -> String {
 }
 
 /// A value and where it is.
-fn with(value: f64, interval: Option<Interval>) -> String {
+pub(super) fn with(value: f64, interval: Option<Interval>) -> String {
     match interval {
         Some(found) => format!("{} ({} to {})", number(value), number(found.low), number(found.high)),
         None => number(value),

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use emmc_port::CardData;
 use emmc_regs::cid::Cid;
-use emmc_workload::{BenchResult, Measurement};
+use emmc_workload::{BenchResult, Doubt, Measurement};
 
 use crate::cli::StudyArgs;
 
@@ -67,21 +67,30 @@ fn read(path: &Path, card: &CardData) -> anyhow::Result<BenchResult> {
     let name = path.display();
     let text = std::fs::read(path).with_context(|| format!("{name}: cannot read"))?;
     let result = serde_json::from_slice(&text);
-    let result: BenchResult = result.with_context(|| format!("{name}: expected what bench --json printed"))?;
+    let mut result: BenchResult = result.with_context(|| format!("{name}: expected what bench --json printed"))?;
     let is_speed = |value: f64| (0.0..1e6).contains(&value);
     let sound = |found: &Measurement| is_speed(found.mb_per_s) && (0.0..1e9).contains(&found.iops);
     if let Some(found) = result.outcome.measurements.iter().find(|found| !sound(found)) {
         let (mb_per_s, iops) = (found.mb_per_s, found.iops);
         bail!("{name}: {} {}: {mb_per_s} MB/s, {iops} IOPS; expected speeds of a card", found.row, found.column);
     }
-    same_card(&name.to_string(), &result, card)?;
+    same_card(&name.to_string(), &mut result, card)?;
     Ok(result)
 }
 
-/// Refuses a result of a card whose CID is another: two cards in one report would be neither.
-fn same_card(name: &str, result: &BenchResult, card: &CardData) -> anyhow::Result<()> {
-    let measured = result.context.card.as_ref().and_then(|facts| facts.cid.as_deref());
-    let (Some(measured), Some(studied)) = (measured, card.cid) else { return Ok(()) };
+/// Refuses a result of a card whose CID is another: two cards in one report would be neither. Where a CID is missing, that
+/// speaks against the result.
+fn same_card(name: &str, result: &mut BenchResult, card: &CardData) -> anyhow::Result<()> {
+    let measured = result.context.card.as_ref().and_then(|facts| facts.cid.clone());
+    let (Some(measured), Some(studied)) = (&measured, card.cid) else {
+        let missing = if measured.is_none() { format!("{name} holds no CID") } else { "the source has no CID".into() };
+        result.doubts.push(Doubt {
+            code: "other_card".into(),
+            what: "it may have been measured on another card than the one that is studied".into(),
+            evidence: missing,
+        });
+        return Ok(());
+    };
     let of_result = Cid::parse_hex(measured).with_context(|| format!("{name}: context.card.cid"))?;
     // The last byte is a checksum that some sources leave out.
     let is_same = of_result.0[..15] == studied.0[..15];
