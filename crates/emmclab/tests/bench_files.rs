@@ -271,6 +271,8 @@ fn a_folders_own_filesystem_is_measured_alone() {
     assert_eq!(names_in(&folder), [".emmclab-bench-left"]);
     let row = emmclab(["bench", folder.to_str().unwrap(), "--suite", "fs", "--rows", "discard"]).exits(2);
     assert!(row.stderr.contains("mounted already"), "{}", row.stderr);
+    let engine = emmclab(["bench", folder.to_str().unwrap(), "--suite", "fs", "--engine", "pread"]).exits(2);
+    assert!(engine.stderr.contains("works on files here"), "{}", engine.stderr);
     let full = emmclab(["bench", folder.to_str().unwrap(), "--suite", "boot", "--size", "900TiB"]).exits(2);
     assert!(full.stderr.contains("has room for"), "{}", full.stderr);
 }

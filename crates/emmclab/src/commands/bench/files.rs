@@ -18,7 +18,7 @@ use emmc_workload::{
 
 use super::consent::Intent;
 use super::{Measured, options, progress, real};
-use crate::cli::BenchArgs;
+use crate::cli::{BenchArgs, EngineArg};
 use crate::save::Refused;
 
 /// How requests reach a tree of files.
@@ -57,6 +57,9 @@ pub(super) fn bench(
     is_quiet: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Measured> {
+    if args.engine != EngineArg::Auto && !matches!(kind, Kind::After(_)) {
+        bail!("--engine: suite {} works on files here, through plain calls", suite.name());
+    }
     match kind {
         Kind::Made(files) => on_device((suite, files), target, args, is_quiet, stop),
         Kind::There(files) => Ok(in_folder((suite, files), target, args, stop)?.into()),
