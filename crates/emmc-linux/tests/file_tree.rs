@@ -112,6 +112,9 @@ fn a_made_filesystem_is_mounted_as_asked_and_gone_whatever_came_of_it() {
             assert!(!device.is_free());
             let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
             assert!(!mounts.contains(device.path.to_str().unwrap()), "its mount has no place");
+            let again = std::fs::File::open(&device.path).unwrap();
+            let locked = rustix::fs::flock(&again, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+            assert_eq!(locked, Err(rustix::io::Errno::WOULDBLOCK), "udev would look at it");
             if let Some(found) = device.options() {
                 assert!(
                     options.split(',').all(|option| option.is_empty() || found.iter().any(|told| told == option)),

@@ -9,6 +9,7 @@ use emmc_units::{Instant, Nanos};
 
 use crate::grid::Grid;
 use crate::result::{Figure, Outcome};
+use crate::state::{CardState, StateKind};
 use crate::stream::BenchError;
 use crate::suite::{Cost, Options};
 use crate::watch::{Progress, Watch};
@@ -25,6 +26,8 @@ pub struct FileShape {
     pub room_bytes: u64,
     /// Filesystems are made on it; otherwise it is a folder of one that is there.
     pub is_device: bool,
+    /// What is taken of a device is trimmed before a filesystem is made there.
+    pub is_trimmed: bool,
 }
 
 /// A suite that works on files.
@@ -69,7 +72,11 @@ impl<'a> FileBench<'a> {
     ) -> Result<Outcome, BenchError> {
         let cost = suite.cost(&shape, options)?;
         let began = place.now();
-        let outcome = Outcome { suite: name.into(), about: suite.about().into(), ..Outcome::default() };
+        let mut outcome = Outcome { suite: name.into(), about: suite.about().into(), ..Outcome::default() };
+        if shape.is_device && shape.is_trimmed {
+            let share = cost.to_bytes as f64 / shape.room_bytes.max(1) as f64;
+            outcome.state_before = CardState::new(None, Some((StateKind::Trimmed, share)));
+        }
         let mut bench = Self { shape, options, place, watch, number: 0, steps: cost.steps, outcome };
         let ended = suite.run(&mut bench);
         let ended_at = bench.place.now();

@@ -25,7 +25,7 @@ impl Models {
     }
 
     fn shape(&self, is_device: bool) -> FileShape {
-        FileShape { name: "models".into(), room_bytes: self.size_bytes, is_device }
+        FileShape { name: "models".into(), room_bytes: self.size_bytes, is_device, is_trimmed: is_device }
     }
 
     fn run(
@@ -106,6 +106,7 @@ fn every_set_of_options_is_a_column_of_each_filesystem() {
         assert!(column(&outcome, name).iter().all(Option::is_some), "{name}");
     }
     assert!(outcome.remarks.iter().any(|remark| remark.contains("f2fs knows no commit=")), "{:?}", outcome.remarks);
+    assert_eq!((outcome.state_before.kind.word(), outcome.state_before.of_share), ("trimmed", Some(1.0)));
     let bad = Options { rows: vec!["noatime".into()], ..Options::default() };
     let error = models.run("fs", true, &bad, &mut Unwatched).unwrap_err().to_string();
     assert!(error.contains("\"noatime\": expected mount options"), "{error}");

@@ -152,10 +152,13 @@ impl Tree {
         let [from, bytes] = range;
         // The memory is lent out while the file is looked up.
         let mut memory = std::mem::replace(&mut self.memory, MmapMut::map_anon(1)?);
-        let mut stamp = self.stamp.clone();
+        let (mut stamp, stop) = (self.stamp.clone(), Arc::clone(&self.stop));
         let moved = self.opened(number, direct).and_then(|file| {
             let mut at = 0;
             while at < bytes {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(io::Error::other("stopped"));
+                }
                 let length = ((bytes - at) as usize).min(memory.len());
                 let part = &mut memory[..length];
                 if is_write {

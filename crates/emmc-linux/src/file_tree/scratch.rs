@@ -1,8 +1,8 @@
 //! A block device on which filesystems are made, one after the other.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use emmc_port::{BlockOp, BlockRequest, BlockTarget, FilePlace, FilesystemError, NewFilesystem, TargetError, TreeWork};
 use emmc_units::Instant;
 use emmc_workload::context::FilesystemFacts;
+use rustix::fs::{FlockOperation, flock};
 
 use super::Tree;
 use super::make::{Unmade, make};
@@ -29,6 +30,8 @@ pub struct Scratch {
     clock: Clock,
     stop: Arc<AtomicBool>,
     made: Vec<FilesystemFacts>,
+    /// Keeps udev from looking at what is made, and rules from mounting it.
+    _lock: Option<File>,
 }
 
 impl Scratch {
@@ -42,6 +45,7 @@ impl Scratch {
             clock: Clock::default(),
             stop: Arc::clone(stop),
             made: Vec::new(),
+            _lock: locked(path),
         }
     }
 
@@ -96,9 +100,24 @@ impl Scratch {
     /// Nobody has the device any more.
     fn is_free(&self) -> Result<(), TargetError> {
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&self.path);
-        let told = |error: io::Error| self.failed(format!("after its filesystem was unmounted: {error}"));
+        let told = |error: io::Error| {
+            let what = "after its filesystem was unmounted it cannot be had: has somebody else mounted it meanwhile?";
+            self.failed(format!("{what} {error}"))
+        };
         opened.map(drop).map_err(told)
     }
+}
+
+/// The lock that programs which write to a whole disk take; nothing where it cannot be had, as it is a courtesy only.
+///
+/// Source: systemd, "Locking Block Device Access": an exclusive BSD lock on the whole disk, also for a partition.
+fn locked(device: &Path) -> Option<File> {
+    let number = std::fs::metadata(device).ok()?.rdev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let folder = Path::new("/sys/dev/block").join(format!("{major}:{minor}")).canonicalize().ok()?;
+    let disk = if folder.join("partition").exists() { folder.parent()? } else { &folder };
+    let file = File::open(Path::new("/dev").join(disk.file_name()?)).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok().map(|()| file)
 }
 
 impl FilePlace for Scratch {

@@ -100,7 +100,7 @@ fn in_folder(
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
     let room_bytes = bench_context::available_bytes(path).with_context(|| name.to_owned())?;
-    let shape = FileShape { name: name.into(), room_bytes, is_device: false };
+    let shape = FileShape { name: name.into(), room_bytes, is_device: false, is_trimmed: false };
     let options = options(args, room_bytes)?;
     let cost = files.cost(&shape, &options)?;
     let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
@@ -142,8 +142,9 @@ fn on_device(
         seed: args.seed,
         stop: Arc::clone(stop),
     };
-    let room_bytes = real::opened(path, name, &opening(false))?.shape().size_bytes;
-    let shape = FileShape { name: name.into(), room_bytes, is_device: true };
+    let seen = real::opened(path, name, &opening(false))?.shape().clone();
+    let room_bytes = seen.size_bytes;
+    let shape = FileShape { name: name.into(), room_bytes, is_device: true, is_trimmed: seen.can_trim };
     let options = options(args, room_bytes)?;
     let cost = files.cost(&shape, &options)?;
     if !may_mount() {
