@@ -263,8 +263,8 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
         self.card.fill()
     }
 
-    fn through_page_cache(&mut self, yes: bool) -> bool {
-        let has_one = self.pages.is_some() || self.sync.is_some();
+    fn through_page_cache(&mut self, op: BlockOp, yes: bool) -> bool {
+        let has_one = self.pages.is_some() || op == BlockOp::Read && self.sync.is_some();
         self.through_cache = yes && has_one;
         has_one
     }

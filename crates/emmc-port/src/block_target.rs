@@ -156,9 +156,9 @@ pub trait BlockTarget {
         None
     }
 
-    /// Requests go through the host's page cache from now on, or past it, as at the beginning; answers whether the target has
-    /// one that they can go through.
-    fn through_page_cache(&mut self, _yes: bool) -> bool {
+    /// Requests of this kind go through the host's page cache from now on, or past it, as at the beginning; answers whether the
+    /// target has one that they can go through. Where it takes requests of every kind, all of them change.
+    fn through_page_cache(&mut self, _op: BlockOp, _yes: bool) -> bool {
         false
     }
 }

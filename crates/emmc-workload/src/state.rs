@@ -12,6 +12,8 @@ const FILLED: f64 = 0.5;
 const USED: f64 = 0.5;
 /// Blocks that were erased: above this share a filled card was written over. Filling alone erases next to none.
 const WRITTEN_OVER: f64 = 0.15;
+/// A state of a smaller share of the target is not the target's, where that tells itself.
+pub(crate) const MOST: f64 = 0.5;
 /// Shares further apart than this are told to differ.
 const APART: f64 = 0.1;
 
@@ -77,9 +79,10 @@ impl StateKind {
 impl CardState {
     /// As a target tells it, with what the suite has brought about, on a share of the target.
     ///
-    /// What a suite did names the state better than shares do; but to trim what was never used leaves it fresh.
+    /// What a suite did to most of it names the state better than shares do; but to trim what was never used leaves it fresh.
     pub(crate) fn new(fill: Option<TargetFill>, brought: Option<(StateKind, f64)>) -> Self {
         let told = fill.as_ref().map(StateKind::of);
+        let brought = brought.filter(|(_, share)| told.is_none() || *share >= MOST);
         let (kind, of_share, source) = match (told, brought) {
             (Some(StateKind::Fresh), Some((StateKind::Trimmed, _))) => (StateKind::Fresh, 1.0, "card"),
             (_, Some((kind, share))) => (kind, share, "suite"),
@@ -150,6 +153,8 @@ mod tests {
             (fill(0.0, 0.0), Some((Trimmed, 1.0)), Fresh),
             (fill(0.0, 0.9), Some((Trimmed, 1.0)), Trimmed),
             (fill(1.0, 0.9), Some((Filled, 1.0)), Filled),
+            (fill(0.01, 0.0), Some((Filled, 0.01)), Fresh),
+            (None, Some((Filled, 0.01)), Filled),
         ] {
             assert_eq!(CardState::new(fill, brought).kind, expected, "{fill:?} {brought:?}");
         }

@@ -20,7 +20,7 @@ mod trim;
 
 use std::sync::Arc;
 
-use emmc_port::{BlockOp, BlockTarget, TargetKind, TargetShape};
+use emmc_port::{BlockOp, BlockRequest, BlockTarget, TargetKind, TargetShape};
 use emmc_units::{Instant, Nanos};
 
 use crate::files::FileSuite;
@@ -277,6 +277,15 @@ impl<'a> Bench<'a> {
         let mut driven = self.driven(&step(row, column), stream, None)?;
         self.tell(&mut driven, state, [table, row, column]);
         driven.ended.map(|()| driven.measured)
+    }
+
+    /// Brings everything to where a power cut leaves it; its time is nobody's.
+    ///
+    /// Errors: the target cannot go on.
+    pub fn sync(&mut self) -> Result<(), BenchError> {
+        self.target.submit(BlockRequest { op: BlockOp::Flush, offset_bytes: 0, bytes: 0, through: false, tag: 0 })?;
+        self.target.wait()?;
+        Ok(())
     }
 
     /// How a table's measurements are laid out for people.

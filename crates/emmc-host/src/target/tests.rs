@@ -170,7 +170,7 @@ fn writes_fill_memory_first_and_a_sync_waits_for_all() {
     let mut board = *board("colibri-t30").unwrap();
     board.page_cache = Some(PageCache { dirty: Bytes(8 << 20), cached: Bytes(256 << 20), copy_bytes_per_s: 1e12 });
     let mut target = HostTarget::new(Card::new(), &board, false);
-    assert!(target.through_page_cache(true));
+    assert!(target.through_page_cache(BlockOp::Write, true));
     let writes: Nanos =
         (0..1024u64).map(|n| one(&mut target, BlockOp::Write, n * 65536, 65536)).fold(Nanos::ZERO, |a, b| a + b);
     // 64 MiB, of which 8 are left in memory; the flusher makes requests of 512 KiB.
@@ -194,7 +194,7 @@ fn writes_fill_memory_first_and_a_sync_waits_for_all() {
 #[test]
 fn written_twice_in_memory_is_written_once() {
     let mut target = HostTarget::new(Card::new(), board("colibri-imx6s").unwrap(), false);
-    target.through_page_cache(true);
+    target.through_page_cache(BlockOp::Write, true);
     for _ in 0..10 {
         one(&mut target, BlockOp::Write, 4096, 8192);
         one(&mut target, BlockOp::Write, 8192, 8192);

@@ -2,10 +2,7 @@
 
 use super::entries::Entry;
 use crate::import::SavedResult;
-use crate::state::CardState;
-
-/// Below this share of the target a state is not the card's.
-const MOST: f64 = 0.5;
+use crate::state::{CardState, MOST};
 
 /// In what states the cards were on which a result and those before it have measured alike.
 #[derive(Default)]

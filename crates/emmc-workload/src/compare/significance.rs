@@ -97,26 +97,16 @@ pub struct ComparedPercentile {
 
 /// Every percentile of which both know how sure it is.
 pub(super) fn percentiles(first: &Latency, second: &Latency) -> Vec<ComparedPercentile> {
-    ranks(first)
+    first
+        .percentiles()
         .into_iter()
-        .zip(ranks(second))
+        .zip(second.percentiles())
         .filter_map(|((rank, first_us, ours), (_, us, theirs))| {
             let (first_interval, interval) = ours.zip(theirs)?;
             let certainty = of_intervals(&first_interval, &interval).0;
             Some(ComparedPercentile { rank: rank.into(), first_us, first_interval, us, interval, certainty })
         })
         .collect()
-}
-
-fn ranks(of: &Latency) -> [(&'static str, f64, Option<Interval>); 5] {
-    let sure = &of.intervals;
-    [
-        ("p50", of.p50, sure.p50),
-        ("p90", of.p90, sure.p90),
-        ("p95", of.p95, sure.p95),
-        ("p99", of.p99, sure.p99),
-        ("p99.9", of.p999, sure.p999),
-    ]
 }
 
 /// Of two figures of the same, and what tells it.

@@ -7,6 +7,9 @@
 //! | `oflag=dsync` | one block at a time, each in flash before the next (FUA) |
 //! | `iflag=direct` | the same blocks read, one at a time |
 //!
+//! On a target with a page cache of its own (a board that a virtual card is put behind) `conv=fdatasync` are the blocks through
+//! it, and beside it stands `plain`: the same without the flush, so that what is left in memory was not written.
+//!
 //! Rows (`--rows`) are block sizes in KiB: 4, 128 and 1024 where none are given; `--size` is how much, 256 MiB where
 //! it is not given. Mended: data do not compress (dd's zeros do), and a column takes no longer than 60 s: then the
 //! rate is that of what was done. Absent on purpose: the time that the page cache and its copying take (`emmc-host`).
@@ -105,8 +108,14 @@ impl Suite for Dd {
             let row = kib.to_string();
             let block = kib << 10;
             if !bench.options.read_only {
-                let back = plan.stream(BlockOp::Write, WRITTEN_BACK);
-                bench.measure(NAME, &row, "conv=fdatasync", &Stream { depth, flush: FlushAt::End, ..back })?;
+                if bench.target.through_page_cache(BlockOp::Write, true) {
+                    let ended = through_cache(bench, &row, &plan.stream(BlockOp::Write, block));
+                    bench.target.through_page_cache(BlockOp::Write, false);
+                    ended?;
+                } else {
+                    let back = plan.stream(BlockOp::Write, WRITTEN_BACK);
+                    bench.measure(NAME, &row, "conv=fdatasync", &Stream { depth, flush: FlushAt::End, ..back })?;
+                }
                 let direct = plan.stream(BlockOp::Write, block);
                 bench.measure(NAME, &row, "oflag=direct", &direct)?;
                 bench.measure(NAME, &row, "oflag=dsync", &Stream { through: true, ..direct })?;
@@ -115,4 +124,12 @@ impl Suite for Dd {
         }
         Ok(())
     }
+}
+
+/// Blocks through the target's own page cache, which is empty before and after.
+fn through_cache(bench: &mut Bench<'_>, row: &str, blocks: &Stream) -> Result<(), BenchError> {
+    bench.measure(NAME, row, "plain", blocks)?;
+    bench.sync()?;
+    bench.measure(NAME, row, "conv=fdatasync", &Stream { flush: FlushAt::End, ..*blocks })?;
+    Ok(())
 }

@@ -235,14 +235,8 @@ impl Rounds {
             all
         });
         let Some(all) = joined.and_then(|joined| joined.latency(bench.options.seed)) else { return };
-        let (sure, why_not) = (&all.intervals, all.intervals.why_not.clone().unwrap_or_default());
-        for (name, value, interval) in [
-            ("p50", all.p50, sure.p50),
-            ("p90", all.p90, sure.p90),
-            ("p95", all.p95, sure.p95),
-            ("p99", all.p99, sure.p99),
-            ("p99.9", all.p999, sure.p999),
-        ] {
+        let why_not = all.intervals.why_not.clone().unwrap_or_default();
+        for (name, value, interval) in all.percentiles() {
             let note = if interval.is_some() { of.clone() } else { format!("{of}; no interval: {why_not}") };
             bench.figure(Figure { interval, ..Figure::new(format!("4 KiB writes, {name}"), value, "us", note) });
         }

@@ -11,6 +11,7 @@ use emmc_card::sim::SimTarget;
 use emmc_host::{HostTarget, board};
 use emmc_port::{BlockOp, BlockRequest, BlockTarget};
 use emmc_units::{Instant, Nanos};
+use emmc_workload::{Bench, Options, Outcome, Unwatched, named};
 
 const FILE: u64 = 256 << 20;
 
@@ -36,7 +37,7 @@ fn card(profile: &str, switches: &[(u8, u8)]) -> (Device, Instant) {
 
 fn behind(name: &str, (device, now): (Device, Instant)) -> HostTarget<SimTarget> {
     let mut target = HostTarget::new(SimTarget::new(device, name, now, false), board(name).unwrap(), false);
-    assert!(target.through_page_cache(true));
+    assert!(target.through_page_cache(BlockOp::Write, true));
     target
 }
 
@@ -137,4 +138,30 @@ fn write_reliability_of_an_imx6s_makes_no_difference_to_large_writes() {
         });
         compare("hdparm -t, MiB/s", megabytes as f64 / seconds, hdparm, 10.0);
     }
+}
+
+/// The same by the suites, as `bench sim:PROFILE --host BOARD` runs them.
+#[test]
+fn the_suites_find_it_behind_the_boards() {
+    let behind = |profile: &str, name: &str| {
+        let (device, now) = card(profile, &[]);
+        HostTarget::new(SimTarget::new(device, name, now, false), board(name).unwrap(), false)
+    };
+    let told = |suite: &str, target: &mut dyn BlockTarget, rows: &[&str]| {
+        let rows = rows.iter().map(|row| row.to_string()).collect();
+        let options = Options { size_bytes: Some(FILE), rows, ..Options::default() };
+        Bench::run(named(suite).unwrap(), target, &options, &mut Unwatched).unwrap()
+    };
+    let speed = |outcome: &Outcome, row: &str, column: &str| {
+        let found = outcome.measurements.iter().find(|found| found.row == row && found.column == column);
+        found.unwrap_or_else(|| panic!("{row} {column}")).mb_per_s
+    };
+    let t30 = told("dd", &mut behind("colibri-t30-4g", "colibri-t30"), &["4"]);
+    compare("colibri-t30: dd conv=fdatasync, MB/s", speed(&t30, "4", "conv=fdatasync"), 9.3, 10.0);
+    let mut imx6s = behind("colibri-imx6s-4g", "colibri-imx6s");
+    let dd = told("dd", &mut imx6s, &["4"]);
+    compare("colibri-imx6s: dd, MB/s", speed(&dd, "4", "plain"), FILE as f64 / 1e6 / 24.712, 10.0);
+    assert!(speed(&dd, "4", "conv=fdatasync") < 0.95 * speed(&dd, "4", "plain"), "what is left in memory counts");
+    let hdparm = told("hdparm", &mut imx6s, &[]);
+    compare("colibri-imx6s: hdparm -t, MiB/s", speed(&hdparm, "buffered", "read") * 1e6 / 1_048_576.0, 79.52, 10.0);
 }

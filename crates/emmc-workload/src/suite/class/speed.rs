@@ -59,13 +59,17 @@ fn seconds(times: &[emmc_units::Nanos]) -> f64 {
     times.iter().map(|time| time.as_secs_f64()).sum()
 }
 
+fn longest_ms(times: &[emmc_units::Nanos]) -> f64 {
+    times.iter().map(|time| time.0 as f64 / 1e6).fold(0.0, f64::max)
+}
+
 fn write_aus(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let rus = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, RU);
     let offsets: Vec<u64> = (plan.from..plan.to).step_by(RU as usize).collect();
     let (_, times) = bench.measure_at(["speed class", "Pw", "RUs written in order"], &rus, &offsets)?;
     let slowest = times.chunks(plan.rus() as usize).map(seconds).fold(0.0, f64::max);
     found.pw = if slowest > 0.0 { plan.au as f64 / slowest / 1e6 } else { 0.0 };
-    found.busy_ms = times.iter().map(|time| time.0 as f64 / 1e6).fold(0.0, f64::max);
+    found.busy_ms = longest_ms(&times);
     Ok(())
 }
 
@@ -96,7 +100,7 @@ fn curve_points(
         let offsets: Vec<u64> = (0..CURVE_AUS).flat_map(of_au).collect();
         let rus = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, RU);
         let (_, times) = bench.visit(&format!("P({used}/8 used)"), &rus, &offsets)?;
-        found.busy_ms = times.iter().map(|time| time.0 as f64 / 1e6).fold(found.busy_ms, f64::max);
+        found.busy_ms = longest_ms(&times).max(found.busy_ms);
         let free_bytes = free.len() as f64 * RU as f64;
         points.push((plan.au as f64 - free_bytes, free_bytes, seconds(&times) / CURVE_AUS as f64));
     }
@@ -134,7 +138,7 @@ fn fat_updates(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<
         let au = plan.from + (1 + number) * plan.au;
         let rus: Vec<u64> = (au..au + plan.au).step_by(RU as usize).collect();
         let (_, times) = bench.visit("FAT updates", &whole(RU), &rus)?;
-        found.busy_ms = times.iter().map(|time| time.0 as f64 / 1e6).fold(found.busy_ms, f64::max);
+        found.busy_ms = longest_ms(&times).max(found.busy_ms);
         let (_, directory) = bench.visit("FAT updates", &whole(plan.sector), &[plan.from])?;
         let (_, fats) = bench.visit("FAT updates", &whole(FAT), &[plan.from + RU, plan.from + RU + FAT])?;
         updates.push((seconds(&directory) + seconds(&fats)) * 1e3);
@@ -146,7 +150,7 @@ fn fat_updates(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<
     let reads = Stream { mix: crate::stream::Mix::Only(BlockOp::Read), ..whole(4 * KIB) };
     let offsets: Vec<u64> = (0..READS).map(|number| plan.from + RU + number % 4 * 4 * KIB).collect();
     let (_, times) = bench.visit("FAT reads", &reads, &offsets)?;
-    found.fat_read_ms = times.iter().map(|time| time.0 as f64 / 1e6).fold(0.0, f64::max);
+    found.fat_read_ms = longest_ms(&times);
     let note = "a directory sector and two FATs of 16 KiB behind each AU; from memory";
     bench.figure(Figure::new("T_FW, largest mean of eight", found.fat_mean_ms, "ms", note));
     bench.figure(Figure::new("T_FW, longest", found.fat_longest_ms, "ms", note));
