@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, open};
-use emmc_port::{BlockOp, BlockRequest, BlockTarget};
+use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget};
 use emmc_units::{Instant, Nanos};
 
 const FILE_BYTES: u64 = 4 << 20;
@@ -80,6 +80,50 @@ fn every_request_comes_back_once_and_writes_are_never_the_same() {
         let content = std::fs::read(&file.0).unwrap();
         let pages: HashSet<&[u8]> = content.chunks(4096).collect();
         assert_eq!(pages.len(), content.len() / 4096, "{}", target.shape().engine);
+    });
+}
+
+/// How many of these requests were under way at once.
+fn most_at_once(done: &[BlockDone]) -> usize {
+    let under_way = |at: Instant| done.iter().filter(|other| other.submitted <= at && at < other.done).count();
+    done.iter().map(|one| under_way(one.submitted)).max().unwrap_or(0)
+}
+
+#[test]
+fn requests_that_are_lined_up_begin_in_turn_and_those_left_at_the_end_never_do() {
+    let file = Scratch::full("lined-up");
+    with_engines(&file.0, true, |mut target| {
+        let engine = target.shape().engine;
+        let pages = target.shape().size_bytes / 4096;
+        for depth in [2u32, 5, 3] {
+            let ahead = target.line_up(depth, 4096);
+            assert_eq!(ahead > 0, engine == "pread", "{engine}");
+            let (mut handed, mut back) = (0, Vec::new());
+            loop {
+                while handed - (back.len() as u64) < u64::from(depth + ahead) {
+                    target.submit(request(BlockOp::Write, handed % pages * 4096, 4096, handed)).unwrap();
+                    handed += 1;
+                }
+                if back.len() == 2000 {
+                    break;
+                }
+                back.push(target.wait().unwrap());
+            }
+            let dropped = u64::from(target.line_up(0, 0));
+            assert!(dropped <= u64::from(ahead) && (ahead == 0 || dropped > 0), "{dropped} of {ahead}");
+            while (back.len() as u64) < handed - dropped {
+                back.push(target.wait().unwrap());
+            }
+            assert!(target.wait().is_err(), "nothing is outstanding");
+            // A request counts from before its call until after it; the ring's from its submission to when it is seen.
+            assert!(
+                engine != "pread" || (2..=depth as usize).contains(&most_at_once(&back)),
+                "{}",
+                most_at_once(&back)
+            );
+            let tags: HashSet<u64> = back.iter().map(|done| done.request.tag).collect();
+            assert_eq!((tags.len(), tags.iter().max()), (back.len(), Some(&(handed - dropped - 1))), "{engine}");
+        }
     });
 }
 

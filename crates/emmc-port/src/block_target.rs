@@ -141,6 +141,15 @@ pub trait BlockTarget {
     /// Errors: a request outside the target or not of whole sectors; more outstanding than [`TargetShape::depth_max`].
     fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError>;
 
+    /// How many requests of so many bytes the target likes to have at hand beside the `depth` that are to be under way from now
+    /// on: it begins them itself as others end, and their time begins then. 0 where that gains nothing, and everything that is
+    /// handed over begins at once.
+    ///
+    /// Depth 0 puts an end to it: what has not begun never will, and the answer is how many that were.
+    fn line_up(&mut self, _depth: u32, _request_bytes: u64) -> u32 {
+        0
+    }
+
     /// Waits for the next request that is done; of those outstanding, the one that is done first.
     ///
     /// Errors: nothing is outstanding; the target cannot go on.

@@ -9,6 +9,8 @@ use crate::watch::{Progress, Watch};
 
 /// Requests between two looks at whether to go on.
 const WATCH_EVERY: u64 = 256;
+/// Requests between two looks at the clock, where the target has so many at hand that one more or less does not count.
+const CLOCK_EVERY: u64 = 16;
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// What the requests of a stream do.
@@ -204,6 +206,8 @@ struct Driver<'a> {
     handed_bytes: u64,
     handed: u64,
     outstanding: u32,
+    /// Requests that the target has at hand beside those under way.
+    ahead: u32,
     /// How long each request took, where that is wanted.
     times: Option<Vec<Nanos>>,
 }
@@ -218,12 +222,17 @@ impl<'a> Driver<'a> {
             handed_bytes: 0,
             handed: 0,
             outstanding: 0,
+            ahead: 0,
             times: None,
         }
     }
 
     fn finish(mut self, target: &mut dyn BlockTarget, step: Progress<'_>, watch: &mut dyn Watch) -> Driven {
         let ended = self.run(target, step, watch);
+        if ended.is_err() && self.ahead > 0 {
+            // What has not begun need not be waited for.
+            self.outstanding -= target.line_up(0, 0);
+        }
         // What was handed over counts too, as far as the target still answers.
         while ended.is_err() && self.outstanding > 0 {
             let Ok(done) = target.wait() else { break };
@@ -250,10 +259,19 @@ impl<'a> Driver<'a> {
         watch: &mut dyn Watch,
     ) -> Result<(), BenchError> {
         let mut running = true;
+        // A flush in between waits until nothing is under way, nor waits for its turn.
+        let lines_up = self.stream.depth > 1 && !matches!(self.stream.flush, FlushAt::Every(_));
+        self.ahead = if lines_up { target.line_up(self.stream.depth, self.stream.block_bytes) } else { 0 };
         while running || self.outstanding > 0 {
-            while running && self.outstanding < self.stream.depth {
+            while running && self.outstanding < self.stream.depth + self.ahead {
                 self.hand_over(target)?;
                 running = self.goes_on(target, step, watch)?;
+            }
+            if !running && self.ahead > 0 && self.has_more() {
+                // The time is over.
+                self.outstanding -= target.line_up(0, 0);
+                self.ahead = 0;
+                continue;
             }
             let done = target.wait()?;
             self.note(&done);
@@ -262,6 +280,9 @@ impl<'a> Driver<'a> {
                     self.flush(target)?;
                 }
             }
+        }
+        if self.ahead > 0 {
+            target.line_up(0, 0);
         }
         match self.stream.flush {
             FlushAt::Never => Ok(()),
@@ -310,8 +331,14 @@ impl<'a> Driver<'a> {
                 return Err(BenchError::Stopped);
             }
         }
-        let over = limit.time.is_some_and(|time| target.now().since(self.measured.began) >= time);
-        Ok(!over && self.handed_bytes.saturating_add(self.stream.block_bytes) <= limit.bytes)
+        let looks = self.ahead == 0 || self.handed % CLOCK_EVERY == 0;
+        let over = looks && limit.time.is_some_and(|time| target.now().since(self.measured.began) >= time);
+        Ok(!over && self.has_more())
+    }
+
+    /// Whether the limit of bytes allows another request.
+    fn has_more(&self) -> bool {
+        self.handed_bytes.saturating_add(self.stream.block_bytes) <= self.stream.limit.bytes
     }
 
     fn flush(&mut self, target: &mut dyn BlockTarget) -> Result<(), BenchError> {

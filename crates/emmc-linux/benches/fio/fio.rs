@@ -1,29 +1,65 @@
 //! A round of fio's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use emmc_units::Nanos;
+use emmc_workload::{Latencies, Latency};
 use serde_json::Value;
 
 use crate::{Case, Round};
+
+/// How its percentiles are called.
+const PERCENTILES: [&str; 3] = ["50.000000", "99.000000", "99.900000"];
+
+/// What it drops of a thread's processor time, on average: half a millisecond of each of two. Unit: milliseconds.
+///
+/// Source: `mtime_since_tv` in its stat.c.
+const DROPPED_MS: f64 = 1.0;
+
+/// Its histogram has 64 buckets between a number and its double (FIO_IO_U_PLAT_BITS); a percentile is the middle of one.
+pub(crate) const RESOLUTION: f64 = 1.0 / 64.0;
 
 pub(crate) fn version() -> String {
     let output = Command::new("fio").arg("--version").output();
     output.map_or_else(|error| error.to_string(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// `psync` has no depth: as many threads as requests, which is what our own `pread` engine does too.
+/// A round, and nothing beside it.
 pub(crate) fn round(device: &Path, case: Case, time: Duration) -> Round {
+    run(device, case, time, &[])
+}
+
+/// A round that writes down how long each request took: fio's percentiles, and the same requests in a histogram of ours.
+pub(crate) fn logged(device: &Path, case: Case, time: Duration, folder: &Path) -> (Round, Latency) {
+    let prefix = folder.join(format!("emmclab-fio-{}", std::process::id()));
+    let round = run(device, case, time, &[format!("--write_lat_log={}", prefix.display()), "--per_job_logs=0".into()]);
+    let log = |kind: &str| PathBuf::from(format!("{}_{kind}.log", prefix.display()));
+    let text = std::fs::read_to_string(log("lat")).expect("fio has written its log");
+    for kind in ["lat", "slat", "clat"] {
+        let _ = std::fs::remove_file(log(kind));
+    }
+    let mut latencies = Latencies::default();
+    for line in text.lines() {
+        // Milliseconds since the start, nanoseconds, direction, bytes, place, priority.
+        let nanos = line.split(',').nth(1).and_then(|nanos| nanos.trim().parse().ok());
+        latencies.record(Nanos(nanos.unwrap_or_else(|| panic!("fio's log: {line:?}"))), 0, 0);
+    }
+    (round, latencies.latency(1).expect("requests were made"))
+}
+
+/// `psync` has no depth: as many threads as requests, which is what our own `pread` engine does too.
+fn run(device: &Path, case: Case, time: Duration, more: &[String]) -> Round {
     let (engine, depth, jobs) = match case.engine {
         "pread" => ("psync", 1, case.depth),
         engine => (engine, case.depth, 1),
     };
     let output = Command::new("fio")
         .args(["--name=round", "--direct=1", "--randrepeat=0", "--time_based", "--thread"])
-        .args(["--norandommap", "--output-format=json", "--percentile_list=50:99"])
-        // From the hand-over on, as ours.
-        .args(["--lat_percentiles=1", "--clat_percentiles=0"])
+        .args(["--norandommap", "--output-format=json", "--percentile_list=50:99:99.9"])
+        // From the hand-over on, as ours; of all threads together.
+        .args(["--lat_percentiles=1", "--clat_percentiles=0", "--group_reporting"])
         .arg(format!("--filename={}", device.display()))
         .arg(format!("--ioengine={engine}"))
         .arg(format!("--iodepth={depth}"))
@@ -31,21 +67,20 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration) -> Round {
         .arg(format!("--bs={}", case.block_bytes))
         .arg(format!("--rw={}", if case.write { "randwrite" } else { "randread" }))
         .arg(format!("--runtime={}ms", time.as_millis()))
+        .args(more)
         .output()
         .expect("fio ran before");
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("fio: {error}: {}", String::from_utf8_lossy(&output.stderr)));
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
-    let threads = report["jobs"].as_array().map_or(&[][..], Vec::as_slice);
-    let side = |job: &Value| job[if case.write { "write" } else { "read" }].clone();
-    let iops: f64 = threads.iter().map(|job| number(&side(job)["iops"])).sum();
-    // Percent of a processor over each thread's time.
-    let percent: f64 = threads.iter().map(|job| number(&job["usr_cpu"]) + number(&job["sys_cpu"])).sum();
-    // Of several threads, the one in the middle.
-    let percentile = |name: &str| {
-        let of = |job| number(&side(job)["lat_ns"]["percentile"][name]) / 1e3;
-        crate::quantile(threads.iter().map(of).collect(), 0.5)
-    };
-    let cpu_us = percent / 100.0 * 1e6 / iops;
-    Round { iops, cpu_us, p50_us: percentile("50.000000"), p99_us: percentile("99.000000") }
+    let job = &report["jobs"][0];
+    let side = &job[if case.write { "write" } else { "read" }];
+    // Percent of a processor, the mean of its threads. Of each thread's two times it drops what is not a whole millisecond.
+    let percent = number(&job["usr_cpu"]) + number(&job["sys_cpu"]);
+    let cpu_ms = (percent / 100.0 * number(&side["runtime"]) + DROPPED_MS) * f64::from(jobs);
+    Round {
+        iops: number(&side["iops"]),
+        cpu_us: cpu_ms * 1e3 / number(&side["total_ios"]),
+        percentiles_us: PERCENTILES.map(|name| number(&side["lat_ns"]["percentile"][name]) / 1e3),
+    }
 }

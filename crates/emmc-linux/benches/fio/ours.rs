@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use emmc_linux::bench_context::Meter;
-use emmc_linux::block_io::{EngineChoice, Opening, open};
+use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, open};
 use emmc_port::{BlockOp, BlockTarget};
 use emmc_units::Nanos;
-use emmc_workload::{Limit, Order, Progress, Stream, Unwatched, drive};
+use emmc_workload::{Limit, Measured, Order, Progress, Stream, Unwatched, drive};
 
 use crate::{Case, Round};
 
@@ -18,19 +18,29 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Rou
     let mut target = open(device, "loop", &opening).expect("the loop device is ours");
     let op = if case.write { BlockOp::Write } else { BlockOp::Read };
     let size = target.shape().size_bytes;
-    let limit = Limit { bytes: u64::MAX, time: Some(Nanos(time.as_nanos() as u64)) };
     let pass = Stream::pass(op, Order::Random, 0, size, case.block_bytes);
-    let stream = Stream { depth: case.depth, limit, seed, ..pass };
-    let step = Progress { step: "", number: 1, steps: 1, done_share: 0.0 };
+    let stream = |limit| Stream { depth: case.depth, limit, seed, ..pass };
+    // Threads and memory are there before the time begins, as fio's are.
+    let few = u64::from(case.depth) * case.block_bytes;
+    run(&mut target, &stream(Limit { bytes: few, time: None }));
     let (meter, own) = (Meter::default(), thread_time());
-    let measured = drive(&mut target, &stream, step, &mut Unwatched).expect("the loop device works");
+    let timed = Limit { bytes: u64::MAX, time: Some(Nanos(time.as_nanos() as u64)) };
+    let measured = run(&mut target, &stream(timed));
     let effort = meter.effort();
-    let told = measured.told("", "", "");
-    let latency = if case.write { told.write_us } else { told.read_us }.expect("requests were made");
     // fio counts its own threads and not the kernel's that work for io_uring.
     let cpu_s = if engine == EngineChoice::Pread { effort.user_s + effort.system_s } else { thread_time() - own };
-    let cpu_us = cpu_s * 1e6 / told.requests.unwrap_or(1).max(1) as f64;
-    Round { iops: told.iops, cpu_us, p50_us: latency.p50, p99_us: latency.p99 }
+    let told = measured.told("", "", "");
+    let latency = if case.write { told.write_us } else { told.read_us }.expect("requests were made");
+    Round {
+        iops: told.iops,
+        cpu_us: cpu_s * 1e6 / measured.requests.max(1) as f64,
+        percentiles_us: [latency.p50, latency.p99, latency.p999],
+    }
+}
+
+fn run(target: &mut BlockIo, stream: &Stream) -> Measured {
+    let step = Progress { step: "", number: 1, steps: 1, done_share: 0.0 };
+    drive(target, stream, step, &mut Unwatched).expect("the loop device works")
 }
 
 /// Processor time of this thread. Unit: seconds.

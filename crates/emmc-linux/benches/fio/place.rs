@@ -39,6 +39,11 @@ impl Device {
         Ok(Self { path, file })
     }
 
+    /// In memory, for files that a round leaves.
+    pub(crate) fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new("/dev/shm"))
+    }
+
     /// The file behind the device.
     pub(crate) fn file(&self) -> &Path {
         &self.file

@@ -1,12 +1,12 @@
 //! Several requests at once with plain calls: as many threads as there are requests.
 //!
-//! For kernels without io_uring and for places that forbid it. Each request costs two hand-overs between threads more
-//! than with io_uring; its latency is that of the call alone.
+//! For kernels without io_uring and for places that forbid it. A request's latency is that of the call alone. Whoever hands
+//! requests over may line more up than are to be under way ([`Crew::line_up`]): a thread that is done then takes the next one
+//! itself, and the two sides wake each other once in many requests. Without, every request costs two hand-overs.
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use emmc_port::BlockRequest;
@@ -20,33 +20,82 @@ pub(super) struct Crew {
     files: Files,
     clock: Clock,
     seed: u64,
-    orders: Arc<Orders>,
-    sender: Sender<Answer>,
-    done: Receiver<Answer>,
+    table: Arc<Table>,
     threads: Vec<JoinHandle<()>>,
+    /// Done, and not asked for yet; the next one last.
+    done: Vec<Answer>,
     outstanding: usize,
+    /// Most requests that are to be under way.
+    most: usize,
+    is_lined_up: bool,
+}
+
+/// Where the two sides meet.
+#[derive(Default)]
+struct Table {
+    state: Mutex<State>,
+    /// There is something to do.
+    orders: Condvar,
+    /// There is something done.
+    answers: Condvar,
 }
 
 #[derive(Default)]
-struct Orders {
-    queue: Mutex<Queue>,
-    news: Condvar,
-}
-
-#[derive(Default)]
-struct Queue {
+struct State {
     requests: VecDeque<BlockRequest>,
+    answers: Vec<Answer>,
+    under_way: usize,
+    most: usize,
+    /// Threads that wait for something to do.
+    idle: usize,
+    /// Answers are told when no more requests than these wait; nothing: at once.
+    tell_at: Option<usize>,
+    is_asked: bool,
     over: bool,
 }
 
 impl Crew {
     pub(super) fn new(files: Files, clock: Clock, seed: u64) -> Self {
-        let (sender, done) = channel();
-        Self { files, clock, seed, orders: Arc::default(), sender, done, threads: Vec::new(), outstanding: 0 }
+        let crew = Self {
+            files,
+            clock,
+            seed,
+            table: Arc::default(),
+            threads: Vec::new(),
+            done: Vec::new(),
+            outstanding: 0,
+            most: usize::MAX,
+            is_lined_up: false,
+        };
+        crew.table.lock().most = usize::MAX;
+        crew
     }
 
     pub(super) fn outstanding(&self) -> usize {
         self.outstanding
+    }
+
+    /// Whether more than what is handed over now can wait: there are answers left to be looked at, and work for the threads.
+    pub(super) fn can_wait(&self) -> bool {
+        self.is_lined_up && !self.done.is_empty()
+    }
+
+    /// At most `depth` requests are under way from now on, and about `ahead` more, at least one, wait for their turn.
+    pub(super) fn line_up(&mut self, depth: usize, ahead: usize) {
+        (self.most, self.is_lined_up) = (depth, true);
+        let mut state = self.table.lock();
+        (state.most, state.tell_at) = (depth, Some(ahead / 2));
+    }
+
+    /// What waits for its turn is given up, and what is handed over from now on begins at once. Answers how many were given up.
+    pub(super) fn dismiss(&mut self) -> usize {
+        (self.most, self.is_lined_up) = (usize::MAX, false);
+        let mut state = self.table.lock();
+        (state.most, state.tell_at) = (usize::MAX, None);
+        let dropped = state.requests.len();
+        state.requests.clear();
+        self.outstanding -= dropped;
+        dropped
     }
 
     /// Hands requests over.
@@ -54,16 +103,14 @@ impl Crew {
     /// Errors: no more threads or memory.
     pub(super) fn hand_over(&mut self, requests: &mut Vec<BlockRequest>) -> io::Result<()> {
         self.outstanding += requests.len();
-        while self.threads.len() < self.outstanding {
+        while self.threads.len() < self.outstanding.min(self.most) {
             self.hire(requests)?;
         }
-        let one = requests.len() == 1;
-        self.orders.queue.lock().unwrap_or_else(|poison| poison.into_inner()).requests.extend(requests.drain(..));
-        if one {
-            self.orders.news.notify_one()
-        } else {
-            self.orders.news.notify_all()
-        }
+        let mut state = self.table.lock();
+        state.requests.extend(requests.drain(..));
+        let wanted = state.requests.len().min(state.most.saturating_sub(state.under_way)).min(state.idle);
+        drop(state);
+        (0..wanted).for_each(|_| self.table.orders.notify_one());
         Ok(())
     }
 
@@ -71,50 +118,83 @@ impl Crew {
         let number = self.threads.len() as u64;
         let bytes = requests.iter().map(|request| request.bytes).max().unwrap_or_default().min(1 << 20);
         let calls = Calls::new(self.files.clone(), bytes as usize, self.seed.wrapping_add(number + 1))?;
-        let (orders, sender, clock) = (Arc::clone(&self.orders), self.sender.clone(), self.clock);
+        let (table, clock) = (Arc::clone(&self.table), self.clock);
         let thread = std::thread::Builder::new().name(format!("io-{number}"));
-        self.threads.push(thread.stack_size(128 << 10).spawn(move || work(&orders, calls, clock, &sender))?);
+        self.threads.push(thread.stack_size(128 << 10).spawn(move || table.work(calls, clock))?);
         Ok(())
     }
 
-    /// The next one that is done.
+    /// The next one that is done. Something is outstanding.
     pub(super) fn next(&mut self) -> Option<Answer> {
-        let done = self.done.recv().ok()?;
+        if self.done.is_empty() {
+            let mut state = self.table.lock();
+            while !state.tells() {
+                state.is_asked = true;
+                state = self.table.answers.wait(state).unwrap_or_else(|poison| poison.into_inner());
+            }
+            state.is_asked = false;
+            std::mem::swap(&mut self.done, &mut state.answers);
+            drop(state);
+            self.done.reverse();
+        }
         self.outstanding -= 1;
-        Some(done)
+        self.done.pop()
     }
 }
 
-fn work(orders: &Orders, mut calls: Calls, clock: Clock, sender: &Sender<Answer>) {
-    while let Some(request) = orders.take() {
-        let room = calls.make_room(&request);
-        let submitted = clock.now();
-        let result = room.and_then(|()| calls.call(&request));
-        // Who does not wait for it any more does not need it.
-        let _ = sender.send(Answer { request, submitted, done: clock.now(), result });
+impl State {
+    /// Whether answers are to be looked at.
+    fn tells(&self) -> bool {
+        !self.answers.is_empty() && self.tell_at.is_none_or(|waiting| self.requests.len() <= waiting)
     }
 }
 
-impl Orders {
-    /// The next request; nothing when there will be no more.
-    fn take(&self) -> Option<BlockRequest> {
-        let mut queue = self.queue.lock().unwrap_or_else(|poison| poison.into_inner());
-        loop {
-            if queue.over {
-                return None;
+impl Table {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// A thread's life: takes requests until there will be no more.
+    fn work(&self, mut calls: Calls, clock: Clock) {
+        let mut state = self.lock();
+        let mut tells = false;
+        while !state.over {
+            let next = if state.under_way < state.most { state.requests.pop_front() } else { None };
+            let Some(request) = next else {
+                if std::mem::take(&mut tells) {
+                    drop(state);
+                    self.answers.notify_one();
+                    state = self.lock();
+                    continue;
+                }
+                state.idle += 1;
+                state = self.orders.wait(state).unwrap_or_else(|poison| poison.into_inner());
+                state.idle -= 1;
+                continue;
+            };
+            state.under_way += 1;
+            drop(state);
+            if std::mem::take(&mut tells) {
+                // Not while everybody else waits for the table.
+                self.answers.notify_one();
             }
-            if let Some(request) = queue.requests.pop_front() {
-                return Some(request);
-            }
-            queue = self.news.wait(queue).unwrap_or_else(|poison| poison.into_inner());
+            let room = calls.make_room(&request);
+            let submitted = clock.now();
+            let result = room.and_then(|()| calls.call(&request));
+            let done = clock.now();
+            state = self.lock();
+            state.under_way -= 1;
+            state.answers.push(Answer { request, submitted, done, result });
+            tells = state.is_asked && state.tells();
+            state.is_asked &= !tells;
         }
     }
 }
 
 impl Drop for Crew {
     fn drop(&mut self) {
-        self.orders.queue.lock().unwrap_or_else(|poison| poison.into_inner()).over = true;
-        self.orders.news.notify_all();
+        self.table.lock().over = true;
+        self.table.orders.notify_all();
         for thread in self.threads.drain(..) {
             // A thread that has panicked has said so.
             let _ = thread.join();

@@ -38,6 +38,10 @@ use uring::Uring;
 const DEPTH_MAX: u32 = 256;
 /// Most that one request may read or write; the kernel cuts off a little below twice of it. Unit: bytes.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
+/// Requests that wait for a thread beside those under way, at most.
+const AHEAD: u32 = 128;
+/// What these may ask for together. Unit: bytes.
+const AHEAD_BYTES: u64 = 8 << 20;
 /// How long an idle target sleeps between two looks at whether to stop.
 const NAP: std::time::Duration = std::time::Duration::from_millis(100);
 
@@ -138,12 +142,14 @@ impl BlockIo {
                     let request = waiting.remove(0);
                     return self.call(request);
                 }
-                let mut requests = std::mem::take(waiting);
-                let handed = self.crew().map_or(Ok(()), |crew| crew.hand_over(&mut requests));
-                handed.map_err(|error| self.broken(format!("threads: {error}")))?;
-                // The list's memory is used again.
-                if let Engine::Pread { waiting, .. } = &mut self.engine {
-                    *waiting = requests;
+                if !crew.as_ref().is_some_and(Crew::can_wait) {
+                    let mut requests = std::mem::take(waiting);
+                    let handed = self.crew().map_or(Ok(()), |crew| crew.hand_over(&mut requests));
+                    handed.map_err(|error| self.broken(format!("threads: {error}")))?;
+                    // The list's memory is used again.
+                    if let Engine::Pread { waiting, .. } = &mut self.engine {
+                        *waiting = requests;
+                    }
                 }
                 let answer = self.crew().and_then(Crew::next);
                 answer.ok_or_else(|| self.broken("threads: ended".into()))
@@ -181,6 +187,23 @@ impl BlockTarget for BlockIo {
                 Ok(())
             }
         }
+    }
+
+    /// Threads take the next request themselves; the ring is told of many with one call as it is.
+    fn line_up(&mut self, depth: u32, request_bytes: u64) -> u32 {
+        let Engine::Pread { waiting, crew } = &mut self.engine else { return 0 };
+        if depth == 0 {
+            let dropped = waiting.len() + crew.as_mut().map_or(0, Crew::dismiss);
+            waiting.clear();
+            return dropped as u32;
+        }
+        let fitting = (AHEAD_BYTES / request_bytes.max(1)).min(u64::from(AHEAD)) as u32;
+        let ahead = if depth < 2 { 0 } else { fitting.min(DEPTH_MAX.saturating_sub(depth)) };
+        if ahead > 0 {
+            let crew = crew.get_or_insert_with(|| Crew::new(self.files.clone(), self.clock, 1));
+            crew.line_up(depth as usize, ahead as usize);
+        }
+        ahead
     }
 
     #[inline]
