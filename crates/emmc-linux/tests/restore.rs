@@ -2,7 +2,7 @@
 #![cfg(feature = "bench")]
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -107,6 +107,28 @@ fn a_files_holes_are_holes_again() {
         assert_eq!(map(&file), before);
         assert!(std::fs::read(&file).unwrap() == content);
     }
+}
+
+#[test]
+fn a_file_keeps_the_room_that_was_allocated_to_it() {
+    let scratch = Scratch::new();
+    let path = scratch.path("allocated");
+    let file = File::create(&path).unwrap();
+    if rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 16 << 20).is_err() {
+        return eprintln!("SKIPPED: the filesystem allocates nothing beforehand");
+    }
+    file.write_all_at(&[7; 8192], 1 << 20).unwrap();
+    file.sync_all().unwrap();
+    let (before, blocks) = (map(&path), file.metadata().unwrap().blocks());
+    let mut target = opened(&path, true);
+    let saved = Saved::take(&target, [0, 16 << 20], None, &mut Unwatched).unwrap();
+    request(&mut target, BlockOp::Write, 0, 4 << 20).unwrap();
+    request(&mut target, BlockOp::Trim, 8 << 20, 4 << 20).unwrap();
+    assert!(file.metadata().unwrap().blocks() < blocks);
+    saved.put_back(&target, &mut Unwatched).unwrap();
+    assert_eq!((map(&path), file.metadata().unwrap().blocks()), (before, blocks));
+    let after = std::fs::read(&path).unwrap();
+    assert!((0..).zip(&after).all(|(at, byte)| *byte == if (1 << 20..(1 << 20) + 8192).contains(&at) { 7 } else { 0 }));
 }
 
 /// A small filesystem of a test's own.

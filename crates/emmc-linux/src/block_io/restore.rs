@@ -1,14 +1,15 @@
 //! Puts back what a bench has written over.
 //!
 //! The content is read before the first write, into memory or a file, and written back and compared afterwards. A file's holes
-//! become holes again, first of all: a file that has more holes than its filesystem has room needs them to be put back. What
-//! was allocated to a file and never written to is a hole afterwards. What a card did not hold before (trimmed) it holds
+//! become holes again, first of all: a file that has more holes than its filesystem has room needs them to be put back. A file
+//! to which all its room was allocated before (`fallocate`) keeps that room; where it was only a part, what was never written
+//! to is a hole afterwards. What a card did not hold before (trimmed) it holds
 //! afterwards as zeros. A process that is killed (`kill -9`, power) puts nothing back; with a file the content can still be
 //! written back by hand.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use emmc_port::{BlockTarget, TargetError, TargetKind};
@@ -30,6 +31,8 @@ pub struct Saved {
     to_bytes: u64,
     /// The parts that have content.
     parts: Vec<[u64; 2]>,
+    /// What has no content has room all the same.
+    is_allocated: bool,
     kept: Kept,
 }
 
@@ -73,7 +76,9 @@ impl Saved {
                 path.to_owned(),
             ),
         };
-        let mut saved = Self { from_bytes, to_bytes, parts, kept };
+        let found = target.file().metadata().map_err(|error| failed("", error))?;
+        let is_allocated = found.blocks().saturating_mul(512) >= found.len();
+        let mut saved = Self { from_bytes, to_bytes, parts, is_allocated, kept };
         if let Err(error) = saved.read(target, watch) {
             if let Kept::File(_, path) = &saved.kept {
                 // It was made here and holds nothing that is not on the target still.
@@ -153,7 +158,8 @@ impl Saved {
 
     /// What had no content has none again; where the filesystem cannot do that it becomes zeros.
     fn punch(&self, target: &BlockIo, zeros: &[u8], lost: &mut Lost) {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let kind = if self.is_allocated { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
+        let flags = kind | FallocateFlags::KEEP_SIZE;
         for [from, to] in without_content(&self.parts, self.from_bytes, self.to_bytes) {
             if fallocate(target.file(), flags, from, to - from).is_ok() {
                 continue;

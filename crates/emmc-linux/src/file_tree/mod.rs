@@ -49,7 +49,8 @@ pub(crate) struct Tree {
     root: OwnedFd,
     folders: HashMap<u32, OwnedFd>,
     files: HashMap<FileNumber, Entry>,
-    memory: MmapMut,
+    /// Lent out while it is read into or written from.
+    memory: Option<MmapMut>,
     stamp: Stamp,
     clock: Clock,
     stop: Arc<AtomicBool>,
@@ -73,7 +74,7 @@ impl Tree {
             root,
             folders: HashMap::new(),
             files: HashMap::new(),
-            memory: data::random(MEMORY_BYTES, seed)?,
+            memory: Some(data::random(MEMORY_BYTES, seed)?),
             stamp: Stamp::new(seed),
             clock,
             stop,
@@ -150,8 +151,7 @@ impl Tree {
     /// Reads or writes piece by piece; answers the bytes.
     fn transfer(&mut self, number: FileNumber, range: [u64; 2], direct: bool, is_write: bool) -> io::Result<u64> {
         let [from, bytes] = range;
-        // The memory is lent out while the file is looked up.
-        let mut memory = std::mem::replace(&mut self.memory, MmapMut::map_anon(1)?);
+        let mut memory = self.memory.take().ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let (mut stamp, stop) = (self.stamp.clone(), Arc::clone(&self.stop));
         let moved = self.opened(number, direct).and_then(|file| {
             let mut at = 0;
@@ -171,7 +171,7 @@ impl Tree {
             }
             Ok(at)
         });
-        (self.memory, self.stamp) = (memory, stamp);
+        (self.memory, self.stamp) = (Some(memory), stamp);
         moved
     }
 
