@@ -1,7 +1,6 @@
 //! Standard output and standard error: text or JSON, coloured or not.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 
 use anyhow::Context;
 use clap::ColorChoice;
@@ -44,8 +43,9 @@ impl Output {
     }
 
     /// Whether JSON is to be printed where another form would go too: then it is JSON alone.
-    pub(crate) fn is_json_to_stdout(&self, path: &Path) -> bool {
-        self.json && path == Path::new("-")
+    #[cfg(feature = "html")]
+    pub(crate) fn is_json_to_stdout(&self, path: &std::path::Path) -> bool {
+        self.json && path == std::path::Path::new("-")
     }
 
     /// Prints `body` as JSON, or the document that `present` makes of it as text.

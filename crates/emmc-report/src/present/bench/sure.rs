@@ -29,16 +29,16 @@ pub(super) fn sure(outcome: &Outcome, document: &mut Document) {
         return;
     }
     let section = document.section("sure", "How sure it is");
-    section.paragraph(
-        "What the true value is in 95 of 100 cases stands in parentheses; nothing where too few requests tell.",
-    );
+    let text = "Where the true value is in 95 of 100 cases stands in parentheses; nothing where too few requests tell. Speeds are \
+                those without the flush at the end, which comes but once.";
+    section.paragraph(text);
     match told.len() <= ROWS_MAX {
         true => section.push(table(&told)),
         false => section.push(widest(&told)),
     };
     for cell in told {
         if let Some(warm_up) = &cell.warm_up {
-            if (warm_up.mb_per_s / cell.mb_per_s.max(1e-9) - 1.0).abs() > WARM_UP {
+            if (warm_up.mb_per_s / unflushed(cell).max(1e-9) - 1.0).abs() > WARM_UP {
                 let line = match warm_up.is_settled {
                     true => format!(
                         "{}: {} MB/s once warm, behind the first {} requests ({:.2} s)",
@@ -69,6 +69,12 @@ fn name(cell: &Measurement) -> String {
     if cell.row.is_empty() { cell.column.clone() } else { format!("{} {}", cell.row, cell.column) }
 }
 
+/// The speed without flushes, as its interval is. Unit: MB a second.
+fn unflushed(cell: &Measurement) -> f64 {
+    let times = cell.time_s.zip(cell.flush_s).map(|(time, flush)| (time, time - flush));
+    times.filter(|(_, rest)| *rest > 0.0).map_or(cell.mb_per_s, |(time, rest)| cell.mb_per_s * time / rest)
+}
+
 /// A value and where it is.
 pub(super) fn with(value: f64, interval: Option<Interval>) -> String {
     match interval {
@@ -81,7 +87,9 @@ fn table(cells: &[&Measurement]) -> Table {
     let titles = ["what", "state before it", "speed, MB/s", "p50, us", "p99, us", "p99.9, us"];
     let aligns = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
     let mut table = Table::new(titles.into_iter().zip(aligns));
+    let twice = |cell: &Measurement| cells.iter().filter(|other| name(other) == name(cell)).count() > 1;
     for cell in cells {
+        let what = if twice(cell) { format!("{}: {}", cell.table, name(cell)) } else { name(cell) };
         let state = cell.state.as_ref().map_or(String::new(), |state| state.told());
         let ranks = match latency(cell) {
             Some(found) => {
@@ -90,7 +98,7 @@ fn table(cells: &[&Measurement]) -> Table {
             }
             None => Default::default(),
         };
-        let line = [name(cell), state, with(cell.mb_per_s, cell.mb_per_s_interval)];
+        let line = [what, state, with(unflushed(cell), cell.mb_per_s_interval)];
         table.row(line.into_iter().chain(ranks).map(Cell::from));
     }
     table
@@ -102,7 +110,7 @@ type Sure = fn(&Measurement) -> Option<(f64, Option<Interval>)>;
 /// The widest interval of each kind, and the one in the middle.
 fn widest(cells: &[&Measurement]) -> Vec<KeyValue> {
     let kinds: [(&str, Sure); 4] = [
-        ("speeds", |cell| Some((cell.mb_per_s, cell.mb_per_s_interval))),
+        ("speeds", |cell| Some((unflushed(cell), cell.mb_per_s_interval))),
         ("p50", |cell| latency(cell).map(|found| (found.p50, found.intervals.p50))),
         ("p99", |cell| latency(cell).map(|found| (found.p99, found.intervals.p99))),
         ("p99.9", |cell| latency(cell).map(|found| (found.p999, found.intervals.p999))),

@@ -34,7 +34,12 @@ pub(super) fn bench(
 ) -> anyhow::Result<BenchResult> {
     let board = args.host.as_deref().map(board).transpose()?;
     let how = How { queueing: !args.no_queueing && board.is_none_or(Board::queues), board };
-    measure(suite, name, profile, how, |size_bytes| options(args, size_bytes), stop)
+    // From when the card is there on, so that Ctrl-C while it is aged ends the process at once.
+    let told = |size_bytes| {
+        super::stop_by_signal(&stop)?;
+        options(args, size_bytes)
+    };
+    measure(suite, name, profile, how, told, Arc::clone(&stop))
 }
 
 /// Runs a suite on a virtual card.
