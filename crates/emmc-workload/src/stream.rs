@@ -94,6 +94,12 @@ pub enum BenchError {
         /// Those that can, in the order in which they are listed.
         suites: String,
     },
+    /// What may be written is written, and it was not enough.
+    #[error("{suite}: the write budget ended before there was an answer")]
+    Budget {
+        /// The suite.
+        suite: &'static str,
+    },
     /// Who watches has stopped it.
     #[error("stopped")]
     Stopped,

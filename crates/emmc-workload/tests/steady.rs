@@ -98,4 +98,6 @@ fn a_budget_that_ends_before_says_so() {
     );
     let rounds = outcome.figures.iter().find(|figure| figure.name == "rounds to steady state").unwrap();
     assert_eq!(rounds.value, None);
+    let why = "steady: the write budget ended before there was an answer";
+    assert_eq!(outcome.ended_early.as_deref(), Some(why));
 }

@@ -130,10 +130,15 @@ impl Suite for Steady {
         let plan = Plan::new(bench.target.shape(), bench.options)?;
         let mut rounds = Rounds::default();
         let ended = precondition(bench, &plan).and_then(|()| rounds.run(bench, &plan));
+        let is_short = !rounds.is_steady() && plan.rounds < ROUNDS_MAX;
         // Also where it was stopped: what the rounds came to until then.
         rounds.tell(bench, &plan, ended.is_err());
         ended?;
-        at_steady_state(bench, &plan)
+        at_steady_state(bench, &plan)?;
+        match is_short {
+            true => Err(BenchError::Budget { suite: NAME }),
+            false => Ok(()),
+        }
     }
 }
 
