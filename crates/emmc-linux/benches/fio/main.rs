@@ -6,11 +6,13 @@
 //! the time of a round is fio's and ours alike.
 //!
 //! `--memory` measures on the file itself, without the loop device's threads: what the two programs cost, and little else.
+//! `--awake` keeps the processors from sleeping, which on an idle machine scatters less.
 //!
 //! fio's `psync` has no depth: it gets as many threads as requests are outstanding with ours; where these are many, rounds are longer,
 //! because fio tells a thread's time in milliseconds. Whether the two histograms tell the
 //! same is shown with the same requests: fio logs every one of a round, and the log is counted with ours.
 
+mod awake;
 mod fio;
 mod ours;
 mod place;
@@ -72,6 +74,8 @@ fn main() {
     };
     let memory = std::env::args().any(|arg| arg == "--memory");
     let path = if memory { device.file() } else { device.path() };
+    let awake = std::env::args().any(|arg| arg == "--awake").then(awake::Awake::new).transpose();
+    let _awake = awake.unwrap_or_else(|why| panic!("--awake: {why}"));
     println!("Load {}.", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
     println!(
         "{}, {rounds} rounds of {} ms each (four times as long with 32 threads), in turn: medians; of ratios, ours to fio's, with their 95 % interval.",
