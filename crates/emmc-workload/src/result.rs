@@ -129,3 +129,40 @@ impl Figure {
         Self { name: name.into(), value: value.into(), unit: unit.into(), interval: None, note: note.into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::DiskFacts;
+    use crate::state::StateKind;
+
+    /// Of a partition only: what lies beside it on the disk is not known.
+    #[test]
+    fn a_state_of_a_partition_is_one_of_a_part_of_the_disk() {
+        let state = CardState { kind: StateKind::Trimmed, of_share: Some(1.0), ..CardState::default() };
+        let cell = Measurement { state: Some(state.clone()), ..Measurement::default() };
+        let outcome = Outcome {
+            state_before: CardState::default(),
+            state_after: state,
+            measurements: vec![cell],
+            ..Outcome::default()
+        };
+        let disk = DiskFacts { size_bytes: Some(4 << 30), ..DiskFacts::default() };
+        let mut result = BenchResult {
+            target: "/dev/mmcblk0p2".into(),
+            target_kind: emmc_port::TargetKind::Device,
+            size_bytes: 1 << 30,
+            engine: "pread".into(),
+            seed: 1,
+            outcome,
+            context: Context { disk: Some(disk), ..Context::default() },
+            doubts: Vec::new(),
+            causes: Vec::new(),
+        };
+        result.scale_states();
+        let outcome = &result.outcome;
+        assert_eq!((outcome.state_before.of_share, outcome.state_after.of_share), (None, Some(0.25)));
+        assert_eq!(outcome.measurements[0].state.as_ref().unwrap().of_share, Some(0.25));
+        assert_eq!(outcome.state_after.told(), "trimmed, told of 25 % of the disk");
+    }
+}

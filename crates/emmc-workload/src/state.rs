@@ -48,7 +48,7 @@ pub struct CardState {
     pub trimmed_share: Option<f64>,
     /// The share of its blocks that were erased at least once, 0 to 1.
     pub erased_share: Option<f64>,
-    /// The share of the target that this is told of, 0 to 1; the rest of it is unknown.
+    /// The share of the disk that this is told of, 0 to 1; of the rest nothing is known.
     pub of_share: Option<f64>,
     /// What it is known from: `card`, `suite` (what the suite itself did), or nothing.
     pub source: Option<String>,
@@ -126,7 +126,7 @@ impl CardState {
             text += &format!(", {} % holds data", percent(share));
         }
         if let Some(share) = self.of_share.filter(|share| *share < 0.995) {
-            text += &format!(", told of {} % of the target", percent(share));
+            text += &format!(", told of {} % of the disk", percent(share));
         }
         text
     }
@@ -168,6 +168,6 @@ mod tests {
         assert!(fresh.differs_from(&half));
         assert_eq!(aged.told(), "aged, 99 % holds data");
         let part = CardState::new(None, Some((StateKind::Trimmed, 0.25)));
-        assert_eq!(part.told(), "trimmed, told of 25 % of the target");
+        assert_eq!(part.told(), "trimmed, told of 25 % of the disk");
     }
 }

@@ -37,6 +37,25 @@ pub(super) fn area(
     Err(BenchError::Misfit { suite, what })
 }
 
+/// The same where a suite has a usual size of its own.
+///
+/// Errors: as [`area`].
+pub(super) fn sized(
+    suite: &'static str,
+    shape: &TargetShape,
+    options: &Options,
+    usual: u64,
+    unit: u64,
+) -> Result<(u64, u64), BenchError> {
+    let size_bytes = Some(options.size_bytes.unwrap_or(usual));
+    area(suite, shape, &Options { size_bytes, ..options.clone() }, unit)
+}
+
+/// A row as a block size in KiB: a power of two up to `most`. Unit: bytes.
+pub(super) fn block_bytes(row: &str, most_kib: u64) -> Option<u64> {
+    row.parse().ok().filter(|kib: &u64| kib.is_power_of_two() && *kib <= most_kib).map(|kib| kib << 10)
+}
+
 /// The same for a suite that brings all of it into a state.
 ///
 /// Errors: as [`area`]; less than 16 MiB.

@@ -19,7 +19,8 @@ mod real;
 use emmc_port::{BlockOp, TargetKind, TargetShape};
 use emmc_units::Nanos;
 
-use super::{Bench, Cost, Options, Suite, area};
+use super::area::sized;
+use super::{Bench, Cost, Options, Suite};
 use crate::grid::Grid;
 use crate::order::Order;
 use crate::stream::{BenchError, FlushAt, Limit, Mix, Stream};
@@ -42,8 +43,7 @@ const SEEK_TIME: Nanos = Nanos::from_secs(120);
 pub(super) struct Bonnie;
 
 fn plan(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
-    let size = options.size_bytes.unwrap_or_else(|| SIZE.min(shape.size_bytes.saturating_sub(options.from_bytes)));
-    area(NAME, shape, &Options { size_bytes: Some(size), ..options.clone() }, PIECE)
+    sized(NAME, shape, options, SIZE.min(options.room(shape)), PIECE)
 }
 
 impl Suite for Bonnie {

@@ -17,7 +17,8 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
-use super::{Bench, Cost, Knob, Options, Suite, area};
+use super::area::{block_bytes, sized};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::order::Order;
 use crate::result::Pivot;
 use crate::stream::{BenchError, FlushAt, Limit, Stream};
@@ -44,13 +45,11 @@ struct Plan {
 
 impl Plan {
     fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
-        let size = options.size_bytes.unwrap_or_else(|| SIZE.min(shape.size_bytes.saturating_sub(options.from_bytes)));
-        let (from, to) = area(NAME, shape, &Options { size_bytes: Some(size), ..options.clone() }, UNIT)?;
+        let (from, to) = sized(NAME, shape, options, SIZE.min(options.room(shape)), UNIT)?;
         let mut blocks_kib = Vec::new();
         for row in &options.rows {
-            let fits = |kib: &u64| kib.is_power_of_two() && *kib <= 16384 && kib << 10 <= to - from;
-            match row.parse().ok().filter(fits) {
-                Some(kib) => blocks_kib.push(kib),
+            match block_bytes(row, 16384).filter(|bytes| *bytes <= to - from) {
+                Some(bytes) => blocks_kib.push(bytes >> 10),
                 None => {
                     let what = format!("row {row:?}: expected a block size in KiB, a power of two up to 16384");
                     return Err(BenchError::Misfit { suite: NAME, what });

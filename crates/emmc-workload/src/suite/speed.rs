@@ -6,6 +6,7 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
+use super::area::sized;
 use super::{Bench, Cost, Knob, Options, Suite};
 use crate::order::Order;
 use crate::result::Pivot;
@@ -95,6 +96,6 @@ impl Suite for Speed {
 
 /// A quarter of the target, or less where it is large.
 fn range(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
-    let size = options.size_bytes.unwrap_or(RANGE_BYTES.min(shape.size_bytes / 4));
-    super::area(NAME, shape, &Options { size_bytes: Some(size), ..options.clone() }, LARGE)
+    let usual = RANGE_BYTES.min(shape.size_bytes / 4);
+    sized(NAME, shape, options, usual, LARGE)
 }

@@ -12,7 +12,8 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::{Nanos, Rng};
 
-use super::{Bench, Cost, Knob, Options, Suite, area};
+use super::area::{block_bytes, sized};
+use super::{Bench, Cost, Knob, Options, Suite};
 use crate::grid::Grid;
 use crate::order::Order;
 use crate::result::Pivot;
@@ -49,11 +50,11 @@ impl Plan {
     fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
         let misfit = |what: String| Err(BenchError::Misfit { suite: NAME, what });
         let block = match &options.rows[..] {
-            [] => Some(4),
-            [row] => row.parse().ok().filter(|kib: &u64| kib.is_power_of_two() && *kib <= 1024),
+            [] => Some(4096),
+            [row] => block_bytes(row, 1024),
             _ => None,
         };
-        let Some(block) = block.map(|kib| kib << 10) else {
+        let Some(block) = block else {
             return misfit(format!(
                 "rows {:?}: expected one block size in KiB, a power of two up to 1024",
                 options.rows
@@ -64,8 +65,7 @@ impl Plan {
             return misfit(format!("{threads} threads; {} takes 1 to {}", shape.name, shape.depth_max));
         }
         let threads = u64::from(threads);
-        let all = options.size_bytes.unwrap_or(threads * FILE);
-        let (from, to) = area(NAME, shape, &Options { size_bytes: Some(all), ..options.clone() }, threads * block)?;
+        let (from, to) = sized(NAME, shape, options, threads * FILE, threads * block)?;
         Ok(Self { from, threads, file: (to - from) / threads, block, seed: options.seed })
     }
 
