@@ -162,6 +162,16 @@ fn the_suites_find_it_behind_the_boards() {
     let dd = told("dd", &mut imx6s, &["4"]);
     compare("colibri-imx6s: dd, MB/s", speed(&dd, "4", "plain"), FILE as f64 / 1e6 / 24.712, 10.0);
     assert!(speed(&dd, "4", "conv=fdatasync") < 0.95 * speed(&dd, "4", "plain"), "what is left in memory counts");
+    for (profile, name, published) in [
+        ("colibri-t30-4g", "colibri-t30", [12_856.0, 9_825.0, 395_316.0]),
+        ("colibri-imx6s-4g", "colibri-imx6s", [10_722.0, 8_770.0, 80_853.0]),
+    ] {
+        let bonnie = told("bonnie", &mut behind(profile, name), &[]);
+        for (column, published) in ["block out", "rewrite", "block in"].into_iter().zip(published) {
+            let found = bonnie.grids[0].value("256M", column).unwrap();
+            compare(&format!("{name}: bonnie++ {column}, KiB/s"), found, published, 10.0);
+        }
+    }
     let hdparm = told("hdparm", &mut imx6s, &[]);
     compare("colibri-imx6s: hdparm -t, MiB/s", speed(&hdparm, "buffered", "read") * 1e6 / 1_048_576.0, 79.52, 10.0);
 }
