@@ -1,9 +1,8 @@
 //! The pipeline as a discrete-event model: no period, no bound, only who waits for whom.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Agenda, Instant, Nanos};
 
 use crate::Pipeline;
 
@@ -50,9 +49,7 @@ struct Model<'a> {
     pipeline: &'a Pipeline,
     requests: u64,
     now: Instant,
-    /// By time, then in the order in which they were made: the same run every time.
-    events: BinaryHeap<Reverse<(Instant, u64, Event, u64)>>,
-    made: u64,
+    events: Agenda<(Event, u64)>,
     cores_free: u32,
     lock_free: bool,
     device_free: bool,
@@ -76,8 +73,7 @@ impl Pipeline {
             pipeline: self,
             requests,
             now: Instant::START,
-            events: BinaryHeap::new(),
-            made: 0,
+            events: Agenda::new(),
             cores_free: self.cores,
             lock_free: true,
             device_free: true,
@@ -101,12 +97,12 @@ impl Model<'_> {
         while self.through < self.requests {
             self.dispatch();
             // A request that is not through has an event ahead: a core, the lock or the card is never free for nothing.
-            let Some(Reverse((at, _, event, request))) = self.events.pop() else { return };
+            let Some((at, (event, request))) = self.events.pop() else { return };
             self.now = at;
             self.handle(event, request);
             // What happens at one instant has happened before anybody chooses.
-            while self.events.peek().is_some_and(|Reverse((at, ..))| *at == self.now) {
-                if let Some(Reverse((_, _, event, request))) = self.events.pop() {
+            while self.events.next_at() == Some(self.now) {
+                if let Some((_, (event, request))) = self.events.pop() {
                     self.handle(event, request);
                 }
             }
@@ -162,8 +158,7 @@ impl Model<'_> {
     }
 
     fn after(&mut self, time: Nanos, event: Event, request: u64) {
-        self.made += 1;
-        self.events.push(Reverse((self.now + time, self.made, event, request)));
+        self.events.push(self.now + time, (event, request));
     }
 
     fn handle(&mut self, event: Event, request: u64) {

@@ -12,11 +12,8 @@
 //! Absent on purpose: the card (`SimulatedTarget`); several programs over one journal: their syncs follow each other; writes
 //! through the page cache of a board of which only spans are known: they are as those past it.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetShape};
-use emmc_units::{Instant, Nanos, SECTOR_BYTES};
+use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 
 use crate::board::Board;
 use crate::page_cache::Pages;
@@ -44,31 +41,16 @@ pub struct HostTarget<T> {
     /// The end of the file: what was written so far ends there. Unit: bytes.
     file_end: u64,
     spent: Spent,
-    outstanding: BinaryHeap<Reverse<Outstanding>>,
-    number: u64,
+    /// By when the card is done with each, or the call returns.
+    outstanding: Agenda<Outstanding>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Outstanding {
-    /// When the card is done with it, or the call returns.
-    ready: Instant,
-    number: u64,
     submitted: Instant,
     request: BlockRequest,
     post: Nanos,
     error: Option<String>,
-}
-
-impl Ord for Outstanding {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.ready, self.number).cmp(&(other.ready, other.number))
-    }
-}
-
-impl PartialOrd for Outstanding {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl<T: SimulatedTarget> HostTarget<T> {
@@ -95,8 +77,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
             card_free: now,
             file_end: 0,
             spent: Spent::default(),
-            outstanding: BinaryHeap::new(),
-            number: 0,
+            outstanding: Agenda::new(),
             shape,
             card,
         }
@@ -123,7 +104,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
         self.others.iter_mut().min_by_key(|core| **core).unwrap_or(&mut self.queue_thread)
     }
 
-    fn direct(&mut self, request: &BlockRequest) -> Result<Outstanding, TargetError> {
+    fn direct(&mut self, request: &BlockRequest) -> Result<(Instant, Outstanding), TargetError> {
         let bytes = request.bytes;
         let (between, pre, mut post) = match (&self.models, request.op) {
             (Some([read, _]), BlockOp::Read) => (read.between(bytes), read.pre(bytes), read.post(bytes)),
@@ -142,7 +123,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
         let (ready, error) = self.card.serve(request, started)?;
         self.spent.card_ns += ready.since(started).0;
         self.card_free = if self.gap > Nanos::ZERO { ready } else { self.card_free };
-        Ok(Outstanding { ready, number: self.number, submitted, request: *request, post, error })
+        Ok((ready, Outstanding { submitted, request: *request, post, error }))
     }
 
     /// What it costs that the file grows.
@@ -160,7 +141,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
     }
 
     /// A call that goes through the kernel's file system: a sync write or a buffered read.
-    fn synced(&mut self, request: &BlockRequest) -> Result<Option<Outstanding>, TargetError> {
+    fn synced(&mut self, request: &BlockRequest) -> Result<Option<(Instant, Outstanding)>, TargetError> {
         let which = match request.op {
             BlockOp::Read if self.through_cache => 0,
             BlockOp::Write if request.through => 1,
@@ -195,7 +176,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
         let ready = submitted + Nanos(returned.since(submitted).0.saturating_sub(between.0));
         self.queue_thread = ready;
         self.file_end = self.file_end.max(if which == 1 { request.offset_bytes + request.bytes } else { 0 });
-        Ok(Some(Outstanding { ready, number: self.number, submitted, request: *request, post: Nanos::ZERO, error }))
+        Ok(Some((ready, Outstanding { submitted, request: *request, post: Nanos::ZERO, error })))
     }
 }
 
@@ -221,27 +202,24 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
 
     fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError> {
         self.shape.check(&request)?;
-        let outstanding = match self.pages.as_mut().filter(|_| self.through_cache) {
+        let (ready, outstanding) = match self.pages.as_mut().filter(|_| self.through_cache) {
             Some(pages) => {
                 let ready = pages.call(&request, self.now, &mut self.card)?;
-                let (submitted, number) = (self.now, self.number);
-                Outstanding { ready, number, submitted, request, post: Nanos::ZERO, error: None }
+                (ready, Outstanding { submitted: self.now, request, post: Nanos::ZERO, error: None })
             }
             None => match self.synced(&request)? {
                 Some(outstanding) => outstanding,
                 None => self.direct(&request)?,
             },
         };
-        self.number += 1;
-        self.outstanding.push(Reverse(outstanding));
+        self.outstanding.push(ready, outstanding);
         Ok(())
     }
 
     fn wait(&mut self) -> Result<BlockDone, TargetError> {
-        let Some(Reverse(first)) = self.outstanding.pop() else {
+        let Some((ready, Outstanding { submitted, request, post, error })) = self.outstanding.pop() else {
             return Err(TargetError::Failed { name: self.shape.name.clone(), reason: "nothing is outstanding".into() });
         };
-        let Outstanding { ready, submitted, request, post, error, .. } = first;
         let done = if post == Nanos::ZERO {
             ready
         } else {

@@ -1,10 +1,12 @@
-//! Quantities that cannot be mixed up: bytes, 512-byte sectors, sizes as a person writes them, simulated time; and chance that a seed repeats.
+//! Quantities that cannot be mixed up: bytes, 512-byte sectors, sizes as a person writes them, simulated time and what is to happen in it; and chance that a seed repeats.
 
+mod agenda;
 mod bytes;
 mod chance;
 mod size;
 mod time;
 
+pub use agenda::Agenda;
 pub use bytes::{Bytes, SECTOR_BYTES, Sectors};
 pub use chance::{Rng, Scramble};
 pub use size::{Size, SizeError};

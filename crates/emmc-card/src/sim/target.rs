@@ -12,7 +12,7 @@ use emmc_port::{
     BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind, TargetShape,
 };
 use emmc_regs::CardKind;
-use emmc_units::{Instant, Nanos, SECTOR_BYTES};
+use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 
 use crate::device::{Area, Device, StorageError, WriteFlags};
 use crate::ftl::{FtlError, TrimKind};
@@ -37,31 +37,15 @@ pub struct SimTarget {
     /// When the card's slots become free, for those that are taken.
     taken: BinaryHeap<Reverse<Instant>>,
     /// Requests outstanding, the one done first on top.
-    outstanding: BinaryHeap<Reverse<Outstanding>>,
-    /// How often something was handed over: breaks ties in the order of submission.
-    handed_over: u64,
+    outstanding: Agenda<Outstanding>,
     payload: Vec<u8>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Outstanding {
-    done: Instant,
-    number: u64,
     submitted: Instant,
     request: BlockRequest,
     error: Option<String>,
-}
-
-impl Ord for Outstanding {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.done, self.number).cmp(&(other.done, other.number))
-    }
-}
-
-impl PartialOrd for Outstanding {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl SimTarget {
@@ -83,8 +67,8 @@ impl SimTarget {
             engine: "simulated",
         };
         let slots = if queueing { usize::from(device.profile().controller.queue_depth).max(1) } else { 1 };
-        let (taken, outstanding) = (BinaryHeap::new(), BinaryHeap::new());
-        Self { device, shape, now, slots, taken, outstanding, handed_over: 0, payload: Vec::new() }
+        let (taken, outstanding) = (BinaryHeap::new(), Agenda::new());
+        Self { device, shape, now, slots, taken, outstanding, payload: Vec::new() }
     }
 
     /// Whether more than one request is in the card at once.
@@ -184,17 +168,14 @@ impl BlockTarget for SimTarget {
         let (submitted, start) = (self.now, self.start());
         let (done, error) = self.outcome(&request, start)?;
         self.taken.push(Reverse(done));
-        let number = self.handed_over;
-        self.handed_over += 1;
-        self.outstanding.push(Reverse(Outstanding { done, number, submitted, request, error }));
+        self.outstanding.push(done, Outstanding { submitted, request, error });
         Ok(())
     }
 
     fn wait(&mut self) -> Result<BlockDone, TargetError> {
-        let Some(Reverse(first)) = self.outstanding.pop() else {
+        let Some((done, Outstanding { submitted, request, error })) = self.outstanding.pop() else {
             return Err(self.failed("nothing is outstanding"));
         };
-        let Outstanding { done, submitted, request, error, .. } = first;
         self.now = self.now.max(done);
         Ok(BlockDone { request, submitted, done, error })
     }
