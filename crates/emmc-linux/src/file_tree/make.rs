@@ -1,10 +1,11 @@
 //! Filesystems made by the programs that make them everywhere.
 
 use std::io;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use emmc_port::FilesystemError;
+
+use crate::block_io::Held;
 
 /// Where these programs are, whatever a user's search path says.
 const FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin";
@@ -15,8 +16,8 @@ const BLOCK_BYTES: &str = "4096";
 /// kernel does not write them while something is measured.
 ///
 /// Errors: [`FilesystemError::Missing`] where there is no such program; what it says.
-pub(super) fn make(device: &Path, fstype: &str, size_bytes: u64, sector_bytes: u32) -> Result<(), Unmade> {
-    let program = format!("mkfs.{fstype}");
+pub(super) fn make(held: &Held, fstype: &str, size_bytes: u64, sector_bytes: u32) -> Result<(), Unmade> {
+    let (program, device) = (format!("mkfs.{fstype}"), held.path_for_others());
     let mut command = Command::new(&program);
     let path = std::env::var("PATH").map_or(FOLDERS.into(), |path| format!("{path}:{FOLDERS}"));
     command.env("PATH", path).stdin(Stdio::null());
@@ -42,7 +43,9 @@ pub(super) fn make(device: &Path, fstype: &str, size_bytes: u64, sector_bytes: u
     }
     let said = [output.stderr, output.stdout].map(|said| String::from_utf8_lossy(&said).into_owned());
     let last = said.iter().flat_map(|said| said.lines().rev()).map(str::trim).find(|line| !line.is_empty());
-    Err(Unmade::Failed(format!("{program}: {}", last.map_or_else(|| output.status.to_string(), str::to_owned))))
+    let last = last.map_or_else(|| output.status.to_string(), str::to_owned);
+    let last = last.replace(&device.display().to_string(), &held.called().display().to_string());
+    Err(Unmade::Failed(format!("{program}: {last}")))
 }
 
 /// Why there is no filesystem.

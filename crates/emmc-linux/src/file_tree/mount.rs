@@ -13,6 +13,7 @@ use emmc_workload::context::FilesystemFacts;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
 
 use super::folder::open_folder;
+use crate::block_io::Held;
 use crate::tree::Tree;
 use crate::{ioctl, mounts};
 
@@ -29,7 +30,7 @@ pub(super) struct Mounted {
 /// Mounts a filesystem for who holds what this answers.
 ///
 /// Errors: the kernel's: ENODEV where it has no such filesystem, EPERM without CAP_SYS_ADMIN.
-pub(super) fn mount_alone(device: &Path, fstype: &str, options: &str) -> io::Result<Mounted> {
+pub(super) fn mount_alone(held: &Held, fstype: &str, options: &str) -> io::Result<Mounted> {
     let options = (!options.is_empty()).then(|| CString::new(options)).transpose()?;
     std::thread::scope(|scope| {
         let mounting = scope.spawn(|| {
@@ -37,9 +38,10 @@ pub(super) fn mount_alone(device: &Path, fstype: &str, options: &str) -> io::Res
             // What is mounted here is not to be mounted where this is a copy of.
             mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
             let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
-            mount(device, PLACE, fstype, flags, options.as_deref())?;
+            mount(held.path(), PLACE, fstype, flags, options.as_deref())?;
             let root = open_folder(PLACE.as_ref())?;
-            let facts = facts(PLACE.as_ref());
+            let mount = held.called().display().to_string();
+            let facts = FilesystemFacts { mount, ..facts(PLACE.as_ref()) };
             // Not left to the end of the copy, which comes a little after that of the thread.
             unmount(PLACE, UnmountFlags::DETACH)?;
             Ok(Mounted { root, facts })
@@ -55,7 +57,6 @@ fn facts(path: &Path) -> FilesystemFacts {
     let space = ioctl::space(path).ok();
     FilesystemFacts {
         fstype: mount.fstype.clone(),
-        mount: mount.source.clone(),
         options: mount.options.clone(),
         size_bytes: space.map_or(0, |space| space.total.0),
         available_bytes: space.map_or(0, |space| space.available.0),

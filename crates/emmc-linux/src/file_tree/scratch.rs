@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,14 +16,15 @@ use super::Tree;
 use super::make::{Unmade, make};
 use super::mount::{Mounted, mount_alone};
 use crate::block_io::clock::Clock;
-use crate::block_io::{EngineChoice, Opening, open};
+use crate::block_io::{EngineChoice, Held, Opening};
 
 /// The most that is trimmed at once. Unit: bytes.
 const TRIM_BYTES: u64 = 1 << 30;
 
 /// A device whose beginning may be written over; who makes one of these has made sure of it.
-pub struct Scratch {
-    path: PathBuf,
+pub struct Scratch<'a> {
+    /// The same device for every filesystem, whatever its name leads to by then.
+    held: &'a Held,
     name: String,
     size_bytes: u64,
     seed: u64,
@@ -34,18 +35,18 @@ pub struct Scratch {
     _lock: Option<File>,
 }
 
-impl Scratch {
+impl<'a> Scratch<'a> {
     /// Filesystems of this size at the beginning of the device.
-    pub fn new(path: &Path, name: &str, size_bytes: u64, seed: u64, stop: &Arc<AtomicBool>) -> Self {
+    pub fn new(held: &'a Held, name: &str, size_bytes: u64, seed: u64, stop: &Arc<AtomicBool>) -> Self {
         Self {
-            path: path.into(),
+            held,
             name: name.into(),
             size_bytes,
             seed,
             clock: Clock::default(),
             stop: Arc::clone(stop),
             made: Vec::new(),
-            _lock: locked(path),
+            _lock: locked(held.path()),
         }
     }
 
@@ -67,7 +68,7 @@ impl Scratch {
             seed: self.seed,
             stop: Arc::clone(&self.stop),
         };
-        let mut target = open(&self.path, &self.name, &opening).map_err(|error| self.unnamed(&error.to_string()))?;
+        let mut target = self.held.open(&self.name, &opening).map_err(|error| self.unnamed(&error.to_string()))?;
         let end = if target.shape().can_trim { self.size_bytes } else { 0 };
         for at in (0..end).step_by(TRIM_BYTES as usize) {
             let bytes = TRIM_BYTES.min(self.size_bytes - at);
@@ -84,11 +85,13 @@ impl Scratch {
 
     fn mounted(&self, new: &NewFilesystem<'_>) -> Result<Mounted, FilesystemError> {
         let sector_bytes = self.trim()?;
-        make(&self.path, new.fstype, self.size_bytes, sector_bytes).map_err(|unmade| match unmade {
+        self.is_same()?;
+        make(self.held, new.fstype, self.size_bytes, sector_bytes).map_err(|unmade| match unmade {
             Unmade::Missing(missing) => missing,
             Unmade::Failed(said) => self.failed(said).into(),
         })?;
-        mount_alone(&self.path, new.fstype, new.options).map_err(|error| match error.raw_os_error() {
+        self.is_same()?;
+        mount_alone(self.held, new.fstype, new.options).map_err(|error| match error.raw_os_error() {
             Some(libc::ENODEV) => FilesystemError::Missing { what: format!("the kernel has no {}", new.fstype) },
             _ => {
                 let with = if new.options.is_empty() { String::new() } else { format!(" with {}", new.options) };
@@ -97,9 +100,14 @@ impl Scratch {
         })
     }
 
+    /// Looked at before everything that writes.
+    fn is_same(&self) -> Result<(), TargetError> {
+        self.held.check().map_err(|error| self.failed(error.to_string()))
+    }
+
     /// Nobody has the device any more.
     fn is_free(&self) -> Result<(), TargetError> {
-        let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&self.path);
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(self.held.path());
         let told = |error: io::Error| {
             let what = "after its filesystem was unmounted it cannot be had: has somebody else mounted it meanwhile?";
             self.failed(format!("{what} {error}"))
@@ -120,7 +128,7 @@ fn locked(device: &Path) -> Option<File> {
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok().map(|()| file)
 }
 
-impl FilePlace for Scratch {
+impl FilePlace for Scratch<'_> {
     fn name(&self) -> &str {
         &self.name
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
-use emmc_linux::block_io::{EngineChoice, Opening};
+use emmc_linux::block_io::{EngineChoice, Held, Opening};
 use emmc_linux::file_tree::{Folder, Scratch, may_mount};
 use emmc_linux::in_use::occupied;
 use emmc_port::{BlockTarget, FilePlace, TargetKind};
@@ -17,6 +17,7 @@ use emmc_workload::{
 };
 
 use super::consent::Intent;
+use super::place;
 use super::{Measured, options, progress, real};
 use crate::cli::{BenchArgs, EngineArg};
 use crate::save::Refused;
@@ -142,7 +143,11 @@ fn on_device(
         seed: args.seed,
         stop: Arc::clone(stop),
     };
-    let seen = real::opened(path, name, &opening(false))?.shape().clone();
+    // From here on by its name no more, which may lead elsewhere by then.
+    let held = Held::new(path).with_context(|| name.to_owned())?.with_context(|| format!("{name}: no block device"))?;
+    let opened = |opening: &Opening| place::told(held.open(name, opening));
+    let path = held.path();
+    let seen = opened(&opening(false))?.shape().clone();
     let room_bytes = seen.size_bytes;
     let shape = FileShape { name: name.into(), room_bytes, is_device: true, is_trimmed: seen.can_trim };
     let options = options(args, room_bytes)?;
@@ -156,13 +161,13 @@ fn on_device(
         .ask(args)?;
     super::stop_by_signal(stop)?;
     // To this bench alone, or nobody has consented to what is there.
-    let target = real::opened(path, name, &opening(true))?;
+    let target = opened(&opening(true))?;
     if target.shape().size_bytes != room_bytes {
         return Err(Refused(format!("{name}: changed while it was asked about: nothing was written")).into());
     }
     let saved = real::save(&target, &cost, args, is_quiet, stop)?;
     drop(target);
-    let mut scratch = Scratch::new(path, name, cost.to_bytes, args.seed, stop);
+    let mut scratch = Scratch::new(&held, name, cost.to_bytes, args.seed, stop);
     let meter = Meter::default();
     let before = bench_context::disk_written_bytes(&context);
     let mut outcome = catch_unwind(AssertUnwindSafe(|| run((suite, files), shape, &mut scratch, &options, stop)));
@@ -170,7 +175,7 @@ fn on_device(
     if let Ok(Ok(outcome)) = &mut outcome {
         written_bytes = written_on_device(outcome, before, &context, "");
     }
-    let not_put_back = real::put_back(saved, path, name, args, &mut context);
+    let not_put_back = real::put_back(saved, opened, name, args, &mut context);
     let (outcome, not_put_back) = real::both(outcome, not_put_back)?;
     context.made_filesystems = scratch.made().to_vec();
     bench_context::finish(&mut context, &meter, written_bytes);

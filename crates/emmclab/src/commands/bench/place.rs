@@ -4,21 +4,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use emmc_linux::block_io::MadeFile;
+use emmc_linux::block_io::{BlockIo, Held, MadeFile, OpenError, Opening, open};
 use emmc_port::{TargetKind, TargetShape};
 use emmc_units::{Bytes, Size};
 use emmc_workload::Suite;
 
 use super::options;
 use crate::cli::BenchArgs;
+use crate::save::Refused;
 
 /// Room that is left on a filesystem beside the file.
 const SPARE_BYTES: u64 = 8 << 20;
 
 /// A place with its path.
 pub(super) struct Place {
-    /// What is opened.
+    /// What is opened: of what is there never its name, which may lead elsewhere by then.
     pub(super) path: PathBuf,
+    /// What is there, where it is a device or a file.
+    held: Option<Held>,
     /// The file that was made for this bench, and its folder.
     pub(super) made: Option<(MadeFile, PathBuf)>,
 }
@@ -30,7 +33,7 @@ impl Place {
     pub(super) fn find(path: &Path, name: &str, suite: &dyn Suite, args: &BenchArgs) -> anyhow::Result<Self> {
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => Self::make(path, name, size_of_new(suite, args)?),
-            Ok(_) => Ok(Self { path: path.to_owned(), made: None }),
+            Ok(_) => Self::there(path).with_context(|| name.to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Ok(target) = std::fs::read_link(path) {
                     bail!("{name}: a symbolic link to {}, which is not there", target.display());
@@ -44,6 +47,20 @@ impl Place {
         }
     }
 
+    fn there(path: &Path) -> io::Result<Self> {
+        let held = Held::new(path)?;
+        let path = held.as_ref().map_or(path, Held::path).to_owned();
+        Ok(Self { path, held, made: None })
+    }
+
+    /// Opens it as a target: the same one every time.
+    pub(super) fn opened(&self, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
+        told(match &self.held {
+            Some(held) => held.open(name, opening),
+            None => open(&self.path, name, opening),
+        })
+    }
+
     fn make(folder: &Path, name: &str, bytes: u64) -> anyhow::Result<Self> {
         let failed = || name.to_owned();
         let available = emmc_linux::bench_context::available_bytes(folder).with_context(failed)?;
@@ -53,7 +70,7 @@ impl Place {
             bail!("{}: no room for a file of {bytes}: {available} available", folder.display());
         }
         let file = MadeFile::new(folder, bytes).with_context(failed)?;
-        Ok(Self { path: file.path().to_owned(), made: Some((file, folder.to_owned())) })
+        Ok(Self { path: file.path().to_owned(), held: None, made: Some((file, folder.to_owned())) })
     }
 
     /// Whether the file was made for this bench; nothing of it stays.
@@ -64,6 +81,15 @@ impl Place {
     /// The folder of a file that was made.
     pub(super) fn folder(&self) -> Option<&Path> {
         self.made.as_ref().map(|(_, folder)| folder.as_path())
+    }
+}
+
+/// A target that was opened; what somebody else has is refused.
+pub(super) fn told<T>(opened: Result<T, OpenError>) -> anyhow::Result<T> {
+    match opened {
+        Ok(target) => Ok(target),
+        Err(error @ OpenError::InUse { .. }) => Err(Refused(error.to_string()).into()),
+        Err(OpenError::Target(error)) => Err(error.into()),
     }
 }
 

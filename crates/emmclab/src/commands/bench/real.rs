@@ -7,18 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
-use emmc_linux::block_io::{BlockIo, EngineChoice, OpenError, Opening, Saved, open, reserve};
+use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, reserve};
 use emmc_linux::in_use::occupied;
 use emmc_port::{BlockOp, BlockTarget, TargetKind};
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream, Suite, drive};
 
 use super::consent::{Intent, say};
-use super::place::Place;
+use super::place::{Place, told};
 use super::progress::Bar;
 use super::{Measured, options, run_suite};
 use crate::cli::{BenchArgs, EngineArg};
-use crate::save::Refused;
 
 /// What a new file is filled with at a time. Unit: bytes.
 const FILL_BYTES: u64 = 1 << 20;
@@ -36,7 +35,7 @@ pub(super) fn bench(
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Measured> {
     let place = Place::find(path, name, suite, args)?;
-    let seen = looked_at(&place.path, name, suite, args, stop)?;
+    let seen = looked_at(&place, name, suite, args, stop)?;
     let size_bytes = seen.shape().size_bytes;
     let options = options(args, size_bytes)?;
     let mut cost = suite.cost(seen.shape(), &options)?;
@@ -55,9 +54,9 @@ pub(super) fn bench(
         }
         drop(target);
         _reserved = reserved(&place.path, name)?;
-        target = opened(&place.path, name, &opening(args, suite, true, stop))?;
-        let told = std::mem::replace(&mut cost, suite.cost(target.shape(), &options)?);
-        let is_more = cost.from_bytes < told.from_bytes || cost.to_bytes > told.to_bytes;
+        target = place.opened(name, &opening(args, suite, true, stop))?;
+        let asked = std::mem::replace(&mut cost, suite.cost(target.shape(), &options)?);
+        let is_more = cost.from_bytes < asked.from_bytes || cost.to_bytes > asked.to_bytes;
         if is_more && !place.is_made() {
             bail!("{name}: changed while it was asked about: nothing was written");
         }
@@ -70,7 +69,7 @@ pub(super) fn bench(
     let result = catch_unwind(AssertUnwindSafe(run));
     // Whatever came of it: what was saved is put back first.
     drop(target);
-    let not_put_back = put_back(saved, &place.path, name, args, &mut context);
+    let not_put_back = put_back(saved, |again| place.opened(name, again), name, args, &mut context);
     let (mut result, not_put_back) = both(result, not_put_back)?;
     ended_by_signal(&mut result, stop);
     bench_context::finish(&mut context, &meter, result.outcome.written_bytes + filled_bytes);
@@ -116,26 +115,18 @@ fn opening(args: &BenchArgs, suite: &dyn Suite, write: bool, stop: &Arc<AtomicBo
 /// Opens a target to see what it is. A device is not opened for writing before that was consented to; a file must be, to be
 /// asked whether it can have holes.
 fn looked_at(
-    path: &Path,
+    place: &Place,
     name: &str,
     suite: &dyn Suite,
     args: &BenchArgs,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<BlockIo> {
-    if !args.read_only && path.is_file() {
-        if let Ok(target) = opened(path, name, &opening(args, suite, true, stop)) {
+    if !args.read_only && place.path.is_file() {
+        if let Ok(target) = place.opened(name, &opening(args, suite, true, stop)) {
             return Ok(target);
         }
     }
-    opened(path, name, &opening(args, suite, false, stop))
-}
-
-pub(super) fn opened(path: &Path, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
-    match open(path, name, opening) {
-        Ok(target) => Ok(target),
-        Err(error @ OpenError::InUse { .. }) => Err(Refused(error.to_string()).into()),
-        Err(OpenError::Target(error)) => Err(error.into()),
-    }
+    place.opened(name, &opening(args, suite, false, stop))
 }
 
 /// A file that is to be written, to this bench alone; a device is opened exclusively.
@@ -143,11 +134,7 @@ fn reserved(path: &Path, name: &str) -> anyhow::Result<Option<std::fs::File>> {
     if !path.is_file() {
         return Ok(None);
     }
-    match reserve(path, name) {
-        Ok(file) => Ok(Some(file)),
-        Err(error @ OpenError::InUse { .. }) => Err(Refused(error.to_string()).into()),
-        Err(OpenError::Target(error)) => Err(error.into()),
-    }
+    told(reserve(path, name)).map(Some)
 }
 
 pub(super) fn save(
@@ -186,7 +173,7 @@ pub(super) fn save(
 /// bench's own may have stopped for good.
 pub(super) fn put_back(
     saved: Option<Saved>,
-    path: &Path,
+    opened: impl Fn(&Opening) -> anyhow::Result<BlockIo>,
     name: &str,
     args: &BenchArgs,
     context: &mut Context,
@@ -194,7 +181,7 @@ pub(super) fn put_back(
     let saved = saved?;
     let again =
         Opening { engine: EngineChoice::Pread, write: true, flush_all: false, seed: args.seed, stop: Arc::default() };
-    let done = match opened(path, name, &again) {
+    let done = match opened(&again) {
         Ok(target) => {
             let mut bar = Bar::new(Arc::default());
             let done = saved.put_back(&target, &mut bar);

@@ -1,0 +1,170 @@
+//! A device or a file that stays the same one, whatever becomes of the name by which it was found.
+//!
+//! A bench opens its target several times: to look at it, to write, to put back what was saved. A name can lead to something
+//! else by then (a file renamed, a link moved, another card in the slot), and what is written then hits what nobody consented
+//! to. So it is opened once, kept open, and opened again by the number of that file only. A device that was taken out and came
+//! back, or another one under its number, the kernel tells by a sequence number.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use emmc_port::TargetError;
+
+use super::{BlockIo, OpenError, Opening, open};
+
+/// A block device or a regular file, kept open for reading.
+#[derive(Debug)]
+pub struct Held {
+    file: File,
+    /// By which it is opened again.
+    path: PathBuf,
+    /// By which programs that are started open it.
+    path_for_others: PathBuf,
+    /// Where it was.
+    called: PathBuf,
+    identity: Identity,
+}
+
+/// What one device or file differs in from every other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Identity {
+    File {
+        dev: u64,
+        ino: u64,
+    },
+    Device {
+        rdev: u64,
+        /// Counts every appearance of a disk, and every change of its medium.
+        ///
+        /// Source: Linux `Documentation/ABI/stable/sysfs-block`, `diskseq`; kernels before 5.15 do not tell.
+        sequence: Option<u64>,
+    },
+}
+
+impl Identity {
+    /// Nothing for what is neither a block device nor a regular file.
+    fn of(found: &Metadata) -> Option<Self> {
+        if found.file_type().is_block_device() {
+            return Some(Self::Device { rdev: found.rdev(), sequence: sequence(found.rdev()) });
+        }
+        found.is_file().then(|| Self::File { dev: found.dev(), ino: found.ino() })
+    }
+}
+
+fn sequence(rdev: u64) -> Option<u64> {
+    let folder = format!("/sys/dev/block/{}:{}", rustix::fs::major(rdev), rustix::fs::minor(rdev));
+    // A partition's is its disk's.
+    ["diskseq", "../diskseq"].iter().find_map(|name| {
+        let text = std::fs::read_to_string(format!("{folder}/{name}")).ok()?;
+        text.trim().parse().ok()
+    })
+}
+
+impl Held {
+    /// Takes hold of what is at a path; nothing where that is neither a block device nor a regular file.
+    ///
+    /// Errors: the kernel's.
+    pub fn new(path: &Path) -> io::Result<Option<Self>> {
+        let Some(identity) = Identity::of(&std::fs::metadata(path)?) else { return Ok(None) };
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        if Identity::of(&file.metadata()?) != Some(identity) {
+            return Err(changed());
+        }
+        let number = file.as_raw_fd();
+        let by_number = PathBuf::from(format!("/proc/self/fd/{number}"));
+        let for_others = PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id()));
+        // Without /proc its name has to do, and is looked at before and after.
+        let path_or = |by_number: PathBuf| if by_number.exists() { by_number } else { path.to_owned() };
+        let called = path.canonicalize()?;
+        Ok(Some(Self { file, path: path_or(by_number), path_for_others: path_or(for_others), called, identity }))
+    }
+
+    /// By which it can be opened, in this process, as long as it is held.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// By which a program that this one starts can open it.
+    pub(crate) fn path_for_others(&self) -> &Path {
+        &self.path_for_others
+    }
+
+    /// Where it was when it was taken hold of: for people, not to be opened.
+    pub(crate) fn called(&self) -> &Path {
+        &self.called
+    }
+
+    /// Whether it is there still, and the same.
+    ///
+    /// Errors: it is not; the kernel's.
+    pub fn check(&self) -> io::Result<()> {
+        let own = Identity::of(&self.file.metadata()?);
+        let by_path = Identity::of(&std::fs::metadata(&self.path)?);
+        if own == Some(self.identity) && by_path == Some(self.identity) { Ok(()) } else { Err(changed()) }
+    }
+
+    /// Opens it as a target.
+    ///
+    /// Errors: as [`open`]; it is no longer what was taken hold of.
+    pub fn open(&self, name: &str, opening: &Opening) -> Result<BlockIo, OpenError> {
+        let failed = |error: io::Error| TargetError::Failed { name: name.into(), reason: error.to_string() };
+        self.check().map_err(failed)?;
+        let target = open(&self.path, name, opening)?;
+        let opened = target.file().metadata().map_err(failed)?;
+        if Identity::of(&opened) != Some(self.identity) {
+            return Err(failed(changed()).into());
+        }
+        Ok(target)
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("it is not the same device or file any more; nothing is written to it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block_io::EngineChoice;
+
+    fn opening(write: bool) -> Opening {
+        Opening { engine: EngineChoice::Pread, write, flush_all: false, seed: 1, stop: Default::default() }
+    }
+
+    #[test]
+    fn it_is_opened_again_whatever_became_of_its_name() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        std::fs::write(&a, [1; 8192]).unwrap();
+        let held = Held::new(&a).unwrap().unwrap();
+        std::fs::rename(&a, &b).unwrap();
+        std::fs::write(&a, [2; 4096]).unwrap();
+        let target = held.open("it", &opening(true)).unwrap();
+        assert_eq!(target.file().metadata().unwrap().ino(), std::fs::metadata(&b).unwrap().ino());
+        // Where only the name leads to it, that it leads elsewhere is seen.
+        let by_name = Held { path: a, ..held };
+        let told = by_name.open("it", &opening(true)).err().unwrap().to_string();
+        assert!(told.starts_with("it: it is not the same"), "{told}");
+        assert!(Held::new(folder.path()).unwrap().is_none() && Held::new(Path::new("/dev/null")).unwrap().is_none());
+    }
+
+    #[test]
+    fn another_appearance_of_a_device_is_another_device() {
+        let Ok(mut disks) = std::fs::read_dir("/sys/block") else { return eprintln!("SKIPPED: no /sys") };
+        let found = disks.find_map(|disk| {
+            let node = Path::new("/dev").join(disk.ok()?.file_name());
+            Held::new(&node).ok()?.filter(|held| matches!(held.identity, Identity::Device { sequence: Some(_), .. }))
+        });
+        let Some(mut held) = found else { return eprintln!("SKIPPED: no block device that may be read and tells") };
+        held.check().unwrap();
+        if let Identity::Device { sequence: Some(number), .. } = &mut held.identity {
+            *number += 1;
+        }
+        assert!(held.check().is_err());
+        let told = held.open("it", &opening(false)).err().unwrap().to_string();
+        assert!(told.contains("not the same device"), "{told}");
+    }
+}
