@@ -137,6 +137,9 @@ pub(crate) fn of_files(error: FilesystemError, suite: &'static str) -> BenchErro
     }
 }
 
+/// What filesystems are made of: whole sectors of any device. Unit: bytes.
+const BLOCK: u64 = 4096;
+
 /// What a suite in a folder needs at least and at most, and what is there.
 ///
 /// Errors: less room than it takes; `--size` below the least; `--from`, which means nothing there.
@@ -152,11 +155,17 @@ pub(crate) fn room(
             if shape.is_device { "a filesystem begins where its device does" } else { "a folder has no sectors" };
         return refused(format!("--from {}: {whole}", options.from_bytes));
     }
+    if let Some(asked) =
+        options.size_bytes.filter(|asked| shape.is_device && *asked != shape.room_bytes && asked % BLOCK != 0)
+    {
+        return refused(format!("--size {asked}: expected a multiple of {BLOCK} bytes"));
+    }
     if let Some(asked) = options.size_bytes.filter(|asked| *asked < least_bytes) {
         return refused(format!("--size {asked}: it needs {least_bytes} bytes at least"));
     }
     if needed_bytes > shape.room_bytes {
-        let (has, given) = if shape.is_device { ("has", "--size") } else { ("has room for", "it") };
+        let has = if shape.is_device { "has" } else { "has room for" };
+        let given = if options.size_bytes.is_some() { "--size" } else { "it" };
         return refused(format!(
             "{given} needs {needed_bytes} bytes; {} {has} {}; {least_bytes} is the least that can be asked for with --size",
             shape.name, shape.room_bytes

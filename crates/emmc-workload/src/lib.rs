@@ -23,6 +23,7 @@ mod plausible;
 pub mod reference;
 pub mod replay;
 mod result;
+mod sound;
 mod state;
 mod stream;
 mod suite;

@@ -3,6 +3,8 @@
 mod cli;
 mod commands;
 mod exit;
+#[cfg(feature = "bench")]
+mod input;
 mod output;
 mod save;
 mod source;

@@ -20,7 +20,9 @@ impl SourceArgs {
 impl MoreArgs {
     /// The files that the card's data comes from, with the source if one is named.
     pub(crate) fn files<'a>(&'a self, source: Option<&'a str>) -> Vec<&'a Path> {
-        source.map(Path::new).into_iter().chain(self.with.iter().map(|path| path.as_path())).collect()
+        let replies = self.vendor_reply.iter().filter_map(|reply| reply.splitn(3, ':').nth(2)).map(Path::new);
+        let with = self.with.iter().map(|path| path.as_path());
+        source.map(Path::new).into_iter().chain(with).chain(replies).collect()
     }
 }
 

@@ -61,3 +61,44 @@ fn the_list_says_what_each_suite_follows() {
         assert_eq!(follows.contains(&"--write-budget"), is_steady || suite["name"] == "trim", "{suite}");
     }
 }
+
+/// A part of a sector cannot be asked for: said before anything is done, with the option's name.
+#[test]
+fn places_and_sizes_are_whole_sectors() {
+    for (args, says) in [
+        ("fs --size 134217729B", "--size 134217729: expected a multiple of its sectors of 512 bytes"),
+        ("fs --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
+        ("dd --size 16777217B", "--size 16777217: expected a multiple of its sectors of 512 bytes"),
+        ("iozone --size 134217729B", "--size 134217729: expected a multiple of its sectors of 512 bytes"),
+        ("hdparm --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
+        ("flashbench-open-au --from 513B", "--from 513: expected a multiple of its sectors of 512 bytes"),
+        ("trim --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
+    ] {
+        let run = emmclab(format!("bench sim:generic-8g --suite {args}").split(' ')).exits(2);
+        assert!(run.stderr.contains(says) && run.stdout.is_empty(), "{args}: {}", run.stderr);
+    }
+}
+
+/// However little is asked for, the least is the same.
+#[test]
+fn a_suite_has_one_least_size() {
+    for suite in ["trim", "steady"] {
+        for size in ["512B", "4MiB", "8MiB"] {
+            let run = emmclab(["bench", "sim:generic-8g", "--suite", suite, "--size", size]).exits(2);
+            assert!(run.stderr.contains("it needs 16777216 bytes at least"), "{suite} {size}: {}", run.stderr);
+        }
+    }
+    // What is there is told, not a part of it that nobody asked for.
+    let small = scratch("bench_options_small").join("small");
+    std::fs::write(&small, [1; 512]).unwrap();
+    let run = emmclab(["bench", &small.display().to_string(), "--suite", "speed", "--read-only"]).exits(2);
+    assert!(run.stderr.contains("524288 bytes from byte 0 on do not fit") && run.stderr.contains("has 512"), "{run:?}");
+}
+
+#[test]
+fn a_list_is_all_that_is_asked_for() {
+    for args in ["bench --list sim:generic-8g", "bench --list --suite fs", "bench --list --rows 4"] {
+        let run = emmclab(args.split(' ')).exits(2);
+        assert!(run.stderr.contains("--list") && run.stdout.is_empty(), "{args}: {}", run.stderr);
+    }
+}

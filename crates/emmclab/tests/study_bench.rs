@@ -69,3 +69,86 @@ fn a_result_of_a_card_that_may_be_another_is_a_warning() {
     let own = emmclab(["study", "sim:generic-8g", "--bench", &speed, "--json"]).json();
     assert_eq!(own["speed"]["doubts"], serde_json::json!([]));
 }
+
+/// The page in the place of what was measured for hours: refused, whatever name it goes by.
+#[test]
+#[cfg(feature = "html")]
+fn a_saved_result_is_not_written_over() {
+    let folder = scratch("study_bench_over");
+    let text = emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout;
+    let speed = save(&folder, "speed.json", &text);
+    let link = folder.join("link.html").display().to_string();
+    std::os::unix::fs::symlink(&speed, &link).unwrap();
+    for output in [&speed, &link] {
+        let args = ["study", "sim:generic-8g", "--bench", &speed, "-o", output, "--force"];
+        let refused = emmclab(args).exits(4);
+        assert!(refused.stderr.contains("is the source itself"), "{}", refused.stderr);
+        assert_eq!(std::fs::read_to_string(&speed).unwrap(), text, "{output}");
+    }
+}
+
+/// A result of ours with one value of it changed.
+fn changed(text: &str, place: &str, to: Value) -> String {
+    let mut value: Value = serde_json::from_str(text).unwrap();
+    *value.pointer_mut(place).unwrap_or_else(|| panic!("{place}")) = to;
+    value.to_string()
+}
+
+#[test]
+fn results_that_contradict_themselves_are_refused_by_whoever_reads_them() {
+    let folder = scratch("study_bench_unsound");
+    let text = emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout;
+    let good = save(&folder, "good.json", &text);
+    emmclab(["import", &good]).exits(0);
+    let found: Value = serde_json::from_str(&text).unwrap();
+    let at = |place: &str| found.pointer(place).and_then(Value::as_f64).unwrap_or_else(|| panic!("{place}"));
+    let cell = "/measurements/1";
+    let interval = serde_json::json!({"low": 2.0, "high": 1.0});
+    for (place, to, says) in [
+        ("/state_before/holds_share", 7.into(), "state_before: holds_share 7; expected a share of 0 to 1"),
+        ("/measurements/1/state/of_share", (-0.5).into(), "of_share -0.5; expected a share"),
+        ("/measurements/1/mb_per_s", (-1.0).into(), "expected speeds that a card may have"),
+        ("/measurements/1/mb_per_s", (at(&format!("{cell}/mb_per_s")) * 1.2).into(), "bytes in"),
+        ("/measurements/1/iops", (at(&format!("{cell}/iops")) * 0.8).into(), "requests in"),
+        ("/measurements/1/mb_per_s_interval", interval, "expected its lower end first"),
+        ("/measurements/1/read_us/p50", 1e9.into(), "that ascend"),
+        ("/measurements/1/read_us/count", 1.into(), "requests in its histogram; expected as many as its count, 1"),
+        ("/schema", "emmclab.bench/2".into(), "it is a document of the schema \"emmclab.bench/2\""),
+        ("/schema", Value::Null, ""),
+    ] {
+        let bad = save(&folder, "bad.json", changed(&text, place, to));
+        let readers: [&[&str]; 3] =
+            [&["study", "sim:generic-8g", "--bench", &bad], &["compare", &good, &bad], &["import", &bad]];
+        for args in readers {
+            let refused = emmclab(args).exits(2);
+            assert!(refused.stderr.contains(&bad) && refused.stderr.contains(says), "{place}: {}", refused.stderr);
+            assert_eq!((refused.stdout.as_str(), refused.stderr.lines().count()), ("", 1), "{place} {args:?}");
+        }
+    }
+}
+
+/// A device may have no end, and a pipe neither.
+#[test]
+fn what_has_no_end_is_not_read_to_it() {
+    let folder = scratch("study_bench_endless");
+    let result = save(
+        &folder,
+        "speed.json",
+        emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout,
+    );
+    let endless = "/dev/zero";
+    let readers: [&[&str]; 4] = [
+        &["study", "sim:generic-8g", "--bench", endless],
+        &["compare", &result, endless],
+        &["import", endless],
+        &["bench", "sim:generic-8g", "--suite", "replay", "--trace", endless],
+    ];
+    for args in readers {
+        let refused = emmclab(args).exits(2);
+        assert!(refused.stderr.contains("/dev/zero: expected a file or a pipe"), "{args:?}: {}", refused.stderr);
+    }
+    let large = folder.join("large.json");
+    std::fs::File::create(&large).unwrap().set_len((64 << 20) + 1).unwrap();
+    let refused = emmclab(["import", &large.display().to_string()]).exits(2);
+    assert!(refused.stderr.contains("expected at most 67108864 bytes, found more"), "{}", refused.stderr);
+}

@@ -41,6 +41,7 @@ impl Fault {
         };
         match self.to {
             _ if self.from >= end => Err(format!("from {}: expected less than {end}, where the area ends", self.from)),
+            Some(to) if to > end => Err(format!("to {to}: expected at most {end}, where the area ends")),
             Some(to) if to <= self.from => Err(format!("from {}, to {to}: no byte lies between them", self.from)),
             _ if self.times == Some(0) => Err("times: expected at least 1".into()),
             _ => Ok(()),

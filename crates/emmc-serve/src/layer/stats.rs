@@ -29,25 +29,23 @@ pub struct Counts {
     pub latency_us: Summary,
 }
 
-/// A distribution in a few numbers.
+/// A distribution in a few numbers; none where nothing was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// The median.
-    pub p50: f64,
+    pub p50: Option<f64>,
     /// The 99th percentile.
-    pub p99: f64,
+    pub p99: Option<f64>,
     /// The longest.
-    pub max: f64,
+    pub max: Option<f64>,
 }
 
 impl Summary {
     /// Of nanoseconds, in microseconds.
     pub fn of(histogram: &Histogram<u64>) -> Self {
-        let micros = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
-        if histogram.is_empty() {
-            return Self::default();
-        }
-        Self { p50: micros(0.5), p99: micros(0.99), max: histogram.max() as f64 / 1000.0 }
+        let micros = |nanos: u64| (!histogram.is_empty()).then_some(nanos as f64 / 1000.0);
+        let at = |quantile: f64| micros(histogram.value_at_quantile(quantile));
+        Self { p50: at(0.5), p99: at(0.99), max: micros(histogram.max()) }
     }
 }
 

@@ -47,6 +47,18 @@ fn faults_strike_what_they_are_meant_for_as_often_as_told() {
     assert!(faults.submit(Area::Boot(0), Request::Flush).is_ok());
 }
 
+/// A range that ends behind its area is a mistake in a number.
+#[test]
+fn a_fault_beyond_its_area_is_refused() {
+    let faults = Faults::new(served());
+    let end = faults.exports().iter().find(|export| export.name == "boot0").unwrap().size_bytes;
+    let of_boot = |to: u64| Fault { area: Some("boot0".into()), to: Some(to), ..Fault::default() };
+    let refused = faults.inject(of_boot(end + 1)).unwrap_err();
+    assert_eq!(refused, format!("to {}: expected at most {end}, where the area ends", end + 1));
+    assert!(faults.list().is_empty());
+    faults.inject(of_boot(end)).unwrap();
+}
+
 #[test]
 fn what_was_asked_is_counted() {
     let served = served();
@@ -58,7 +70,9 @@ fn what_was_asked_is_counted() {
     let (writes, reads) = (stats.of(Kind::Write), stats.of(Kind::Read));
     assert_eq!((writes.requests, writes.bytes, writes.errors), (2, 8192, 0));
     assert_eq!((reads.requests, reads.bytes, reads.errors), (1, 0, 1));
-    assert!(writes.latency_us.p50 > 100.0 && writes.latency_us.max >= writes.latency_us.p50, "{writes:?}");
+    assert!(writes.latency_us.p50 > Some(100.0) && writes.latency_us.max >= writes.latency_us.p50, "{writes:?}");
+    // Nothing was answered: there is no median of it.
+    assert_eq!((reads.latency_us.p50, reads.latency_us.p99, reads.latency_us.max), (None, None, None));
 }
 
 /// Whatever is asked is done at the same instant.

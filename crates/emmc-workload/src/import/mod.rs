@@ -18,6 +18,7 @@ mod tests;
 
 use emmc_port::TargetKind;
 pub(crate) use iozone::measurements as iozone_measurements;
+pub use own::bench_result;
 #[cfg(test)]
 pub(crate) use rate::published_rate;
 use serde::{Deserialize, Serialize};
@@ -128,19 +129,13 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<SavedResult, ImportError> {
     sound(result)
 }
 
-/// Speeds that a card may have.
+/// What does not contradict itself.
 ///
-/// Errors: one that is negative, or beyond anything: 10^12 bytes a second, 10^12 requests.
+/// Errors: the first figure that cannot be.
 fn sound(result: SavedResult) -> Result<SavedResult, ImportError> {
-    let is_sound = |value: f64, most: f64| (0.0..most).contains(&value);
-    let mut cells = result.outcomes.iter().flat_map(|outcome| &outcome.measurements);
-    match cells.find(|cell| !is_sound(cell.mb_per_s, 1e6) || !is_sound(cell.iops, 1e12)) {
-        None => Ok(result),
-        Some(cell) => Err(ImportError::Unknown {
-            reason: format!("{} {}: {} MB/s, {} requests/s", cell.row, cell.column, cell.mb_per_s, cell.iops),
-            name: result.name,
-            expected: "speeds that a card may have".into(),
-        }),
+    match crate::sound::outcomes(&result.outcomes) {
+        Ok(()) => Ok(result),
+        Err(unsound) => Err(unsound.of(&result.name)),
     }
 }
 

@@ -4,6 +4,10 @@ use serde_json::Value;
 
 use super::{ImportError, SavedResult};
 use crate::result::BenchResult;
+use crate::sound;
+
+const BENCH: &str = "emmclab.bench/1";
+const IMPORT: &str = "emmclab.import/1";
 
 /// The document, if the text is one of ours.
 pub(super) fn value(text: &str) -> Option<Value> {
@@ -11,30 +15,55 @@ pub(super) fn value(text: &str) -> Option<Value> {
     value.get("schema")?.as_str()?.starts_with("emmclab.").then_some(value)
 }
 
+/// What `emmclab bench --json` printed.
+///
+/// Errors: no document of the schema emmclab.bench/1; one that contradicts itself.
+pub fn bench_result(name: &str, bytes: &[u8]) -> Result<BenchResult, ImportError> {
+    let none = || no_bench(name, "it is no document of emmclab".into());
+    bench(name, value(&String::from_utf8_lossy(bytes)).ok_or_else(none)?)
+}
+
+fn no_bench(name: &str, reason: String) -> ImportError {
+    let expected = format!("what bench --json printed, a document of the schema {BENCH}");
+    ImportError::Unknown { name: name.into(), reason, expected }
+}
+
+fn bench(name: &str, value: Value) -> Result<BenchResult, ImportError> {
+    let schema = schema(&value);
+    if schema != BENCH {
+        return Err(no_bench(name, format!("it is a document of the schema {schema:?}")));
+    }
+    let result: BenchResult = serde_json::from_value(value).map_err(|error| no_bench(name, error.to_string()))?;
+    sound::result(&result).map_err(|unsound| unsound.of(name))?;
+    Ok(result)
+}
+
+fn schema(value: &Value) -> String {
+    value.get("schema").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
 pub(super) fn read(name: &str, value: Value) -> Result<SavedResult, ImportError> {
     let unknown = |reason: String| ImportError::Unknown {
         name: name.into(),
         reason,
-        expected: "a document of the schema emmclab.bench/1 or emmclab.import/1".into(),
+        expected: format!("a document of the schema {BENCH} or {IMPORT}"),
     };
-    let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default().to_owned();
-    match schema.as_str() {
-        "emmclab.bench/1" => {
-            let bench: BenchResult = serde_json::from_value(value).map_err(|error| unknown(error.to_string()))?;
-            Ok(SavedResult {
-                name: name.into(),
-                target: Some(bench.target),
-                target_kind: Some(bench.target_kind),
-                engine: Some(bench.engine),
-                outcomes: vec![bench.outcome],
-                context: bench.context,
-                doubts: bench.doubts,
-            })
-        }
-        "emmclab.import/1" => {
-            let saved: SavedResult = serde_json::from_value(value).map_err(|error| unknown(error.to_string()))?;
-            Ok(SavedResult { name: name.into(), ..saved })
-        }
-        other => Err(unknown(format!("it is a document of the schema {other:?}"))),
+    let schema = schema(&value);
+    if schema == BENCH {
+        let bench = bench(name, value)?;
+        return Ok(SavedResult {
+            name: name.into(),
+            target: Some(bench.target),
+            target_kind: Some(bench.target_kind),
+            engine: Some(bench.engine),
+            outcomes: vec![bench.outcome],
+            context: bench.context,
+            doubts: bench.doubts,
+        });
     }
+    if schema != IMPORT {
+        return Err(unknown(format!("it is a document of the schema {schema:?}")));
+    }
+    let saved: SavedResult = serde_json::from_value(value).map_err(|error| unknown(error.to_string()))?;
+    Ok(SavedResult { name: name.into(), ..saved })
 }

@@ -19,22 +19,49 @@ pub(super) fn area(
     options: &Options,
     unit: u64,
 ) -> Result<(u64, u64), BenchError> {
-    let (from, size, name, sector) = (options.from_bytes, shape.size_bytes, &shape.name, u64::from(shape.sector_bytes));
+    at_least(suite, shape, options, unit, unit)
+}
+
+/// The same with more than one unit as the least.
+///
+/// Errors: as [`area`].
+fn at_least(
+    suite: &'static str,
+    shape: &TargetShape,
+    options: &Options,
+    unit: u64,
+    least: u64,
+) -> Result<(u64, u64), BenchError> {
+    aligned(suite, shape, options)?;
+    let (from, size, name) = (options.from_bytes, shape.size_bytes, &shape.name);
     let room = size.saturating_sub(from);
     let asked = options.size_bytes.unwrap_or(room);
     let wanted = asked / unit * unit;
     let what = if from >= size {
         format!("--from {from}: {name} has {size} bytes")
-    } else if from % sector != 0 {
-        format!("--from {from}: expected a multiple of its sectors of {sector} bytes")
-    } else if wanted == 0 {
-        format!("it needs {unit} bytes at least; {asked} from byte {from} on were given, {name} has {size}")
+    } else if wanted < least {
+        format!("it needs {least} bytes at least; {asked} from byte {from} on were given, {name} has {size}")
     } else if wanted > room {
         format!("{wanted} bytes from byte {from} on do not fit: {name} has {size}")
     } else {
         return Ok((from, from + wanted));
     };
     Err(BenchError::Misfit { suite, what })
+}
+
+/// Whether the place and the size that were asked for are whole sectors.
+///
+/// Errors: the option that is not.
+pub(super) fn aligned(suite: &'static str, shape: &TargetShape, options: &Options) -> Result<(), BenchError> {
+    let sector = u64::from(shape.sector_bytes).max(1);
+    let given = [("--from", options.from_bytes), ("--size", options.size_bytes.unwrap_or(0))];
+    match given.into_iter().find(|(_, bytes)| bytes % sector != 0) {
+        None => Ok(()),
+        Some((option, bytes)) => {
+            let what = format!("{option} {bytes}: expected a multiple of its sectors of {sector} bytes");
+            Err(BenchError::Misfit { suite, what })
+        }
+    }
 }
 
 /// The same where a suite has a usual size of its own.
@@ -47,7 +74,7 @@ pub(super) fn sized(
     usual: u64,
     unit: u64,
 ) -> Result<(u64, u64), BenchError> {
-    let size_bytes = Some(options.size_bytes.unwrap_or(usual));
+    let size_bytes = Some(options.size_bytes.unwrap_or(usual.max(unit)));
     area(suite, shape, &Options { size_bytes, ..options.clone() }, unit)
 }
 
@@ -60,12 +87,7 @@ pub(super) fn block_bytes(row: &str, most_kib: u64) -> Option<u64> {
 ///
 /// Errors: as [`area`]; less than 16 MiB.
 pub(super) fn whole(suite: &'static str, shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
-    let (from, to) = area(suite, shape, options, UNIT)?;
-    if to - from < WHOLE_MIN {
-        let what = format!("an area of {} bytes: expected at least {WHOLE_MIN}", to - from);
-        return Err(BenchError::Misfit { suite, what });
-    }
-    Ok((from, to))
+    at_least(suite, shape, options, UNIT, WHOLE_MIN)
 }
 
 /// What may be written beside what must be: the rest of the budget, or of what is usual where none is given. Unit: bytes.

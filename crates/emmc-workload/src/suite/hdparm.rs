@@ -26,6 +26,7 @@ pub(super) struct Hdparm;
 
 /// Where the reads end.
 fn end(shape: &TargetShape, options: &Options) -> Result<u64, BenchError> {
+    super::area::aligned(NAME, shape, options)?;
     let room = shape.size_bytes.saturating_sub(options.from_bytes);
     let bytes = options.size_bytes.unwrap_or(MOST).min(MOST).min(room) / BLOCK * BLOCK;
     match bytes {

@@ -53,6 +53,7 @@ impl Suite for Iozone {
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        super::area::aligned(TABLE, shape, options)?;
         let (file, from_bytes) = (file_bytes(options), options.from_bytes);
         let to_bytes = from_bytes.saturating_add(file);
         if to_bytes > shape.size_bytes || file == 0 {

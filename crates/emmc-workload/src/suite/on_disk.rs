@@ -40,6 +40,7 @@ pub(super) fn cost(
     let (from_bytes, size) = (options.from_bytes, options.size_bytes.unwrap_or(disk_bytes));
     let to_bytes = from_bytes.saturating_add(size);
     let refused = |what: String| Err(BenchError::Misfit { suite, what });
+    super::area::aligned(suite, shape, options)?;
     if size < least_bytes {
         return refused(format!("--size {size}: it needs {least_bytes} bytes at least"));
     }

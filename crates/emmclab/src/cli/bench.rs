@@ -28,7 +28,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value = "iozone", value_name = "NAME")]
     pub(crate) suite: String,
     /// List the suites
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["target", "suite", "rows"])]
     pub(crate) list: bool,
     /// Where on the target the measured area begins
     #[arg(long, value_name = "SIZE")]

@@ -27,6 +27,9 @@ mod simulated;
 pub(crate) const SCHEMA: &str = "emmclab.bench/1";
 pub(crate) const LIST_SCHEMA: &str = "emmclab.suites/1";
 
+/// The largest trace that is read: it is held in memory.
+const TRACE_BYTES_MAX: u64 = 1 << 30;
+
 /// What `bench --list` tells.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -217,7 +220,7 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
 fn replay(args: &BenchArgs) -> anyhow::Result<Option<Replay>> {
     let Some(path) = &args.trace else { return Ok(None) };
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).with_context(|| name.clone())?;
+    let bytes = crate::input::read(path, TRACE_BYTES_MAX)?;
     let trace = Arc::new(emmc_workload::replay::read(&name, &bytes)?);
     Ok(Some(Replay { trace, timed: args.timed, wrap: args.wrap }))
 }

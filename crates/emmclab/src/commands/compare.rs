@@ -1,8 +1,8 @@
 //! `compare` and `import`: results of ours and of other tools, side by side or alone.
 
-use std::io::Read;
+use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use emmc_workload::compare::{Certainty, compare};
 use emmc_workload::import::{RESULT_BYTES_MAX, SavedResult, read};
 use emmc_workload::reference::{PREFIX, Reference, reference, references};
@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::CommandResult;
 use crate::cli::{CompareArgs, ImportArgs};
 use crate::exit::Exit;
+use crate::input;
 use crate::output::Output;
 
 pub(crate) const SCHEMA: &str = "emmclab.compare/1";
@@ -70,16 +71,11 @@ fn open(name: &str) -> anyhow::Result<SavedResult> {
         let found = reference(published).map(Reference::result);
         return found.with_context(|| format!("{name}: no such published result; compare --list names them"));
     }
-    let mut bytes = Vec::new();
-    let most = RESULT_BYTES_MAX as u64 + 1;
-    let size = match name {
-        "-" => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
-        path => match std::fs::metadata(path) {
-            Ok(data) if data.is_dir() => bail!("{name}: is a folder; expected a saved result"),
-            _ => std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
-        },
+    let most = RESULT_BYTES_MAX as u64;
+    let bytes = match name {
+        "-" => input::limited("standard input", std::io::stdin().lock(), most)?,
+        path => input::read(Path::new(path), most)?,
     };
-    size.with_context(|| name.to_owned())?;
     let name = if name == "-" { "standard input" } else { name };
     Ok(read(name, &bytes)?)
 }

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     #[cfg(feature = "html")]
     if let Some(path) = args.output.as_ref().filter(|path| !output.is_json_to_stdout(path)) {
         let page = html(&study);
-        let saved = deliver(output, path, &page, args.force, &args.more.files(args.source.as_deref()))?;
+        let saved = deliver(output, path, &page, args.force, &inputs(args))?;
         if saved && !output.is_json() {
             output.said(&format!("{}: written", path.display()))?;
         }
@@ -81,6 +81,16 @@ fn present(study: &StudyDocument) -> Document {
     #[cfg(feature = "bench")]
     let document = emmc_report::present::with_benches(document, study.speed.as_ref(), &study.benches);
     document
+}
+
+/// Every file that is read: none of them may be written over.
+#[cfg(feature = "html")]
+fn inputs(args: &StudyArgs) -> Vec<&std::path::Path> {
+    #[cfg_attr(not(feature = "bench"), allow(unused_mut))]
+    let mut files = args.more.files(args.source.as_deref());
+    #[cfg(feature = "bench")]
+    files.extend(args.bench.iter().map(|path| path.as_path()));
+    files
 }
 
 fn card(args: &StudyArgs) -> anyhow::Result<CardData> {

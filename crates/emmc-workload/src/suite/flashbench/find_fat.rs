@@ -9,6 +9,7 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
+use super::super::area::aligned;
 use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::places::scattered;
 use super::{BLOCK, for_at_most, halvings, label, numbers, requests, unit};
@@ -25,6 +26,7 @@ pub(in super::super) struct FindFat;
 
 /// The allocation unit, and how many are looked at.
 fn plan(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
+    aligned(NAME, shape, options)?;
     let (unit, rows) = (unit(NAME, options)?, numbers(NAME, options, "how many allocation units to look at")?);
     let units = rows.first().copied().unwrap_or(UNITS);
     let room = shape.size_bytes.saturating_sub(options.from_bytes) / unit;

@@ -8,6 +8,7 @@
 
 use emmc_port::{BlockOp, TargetShape};
 
+use super::super::area::aligned;
 use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::{BLOCK, ROUNDS, label, requests};
 use crate::grid::Grid;
@@ -26,6 +27,7 @@ pub(in super::super) struct IntervalSuite;
 
 /// Sizes, smallest first.
 fn sizes(shape: &TargetShape, options: &Options) -> Result<Vec<u64>, BenchError> {
+    aligned(NAME, shape, options)?;
     let need = (ROUNDS as u64 - 1) * APART + LARGEST;
     let room = options.room(shape);
     if room < need {

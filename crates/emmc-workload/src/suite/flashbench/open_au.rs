@@ -17,6 +17,7 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
+use super::super::area::aligned;
 use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::places::{PLACES_MAX, scattered};
 use super::{BLOCK, KIB, MIB, for_at_most, halvings, label, numbers, requests, unit};
@@ -51,6 +52,7 @@ struct Plan {
 
 impl Plan {
     fn new(shape: &TargetShape, options: &Options) -> Result<Self, BenchError> {
+        aligned(NAME, shape, options)?;
         let (unit, counts) = (unit(NAME, options)?, numbers(NAME, options, "a number of allocation units")?);
         let from = if options.from_bytes == 0 { BEFORE.next_multiple_of(unit) } else { options.from_bytes };
         let room = shape.size_bytes.saturating_sub(from);

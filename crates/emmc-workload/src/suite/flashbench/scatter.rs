@@ -7,6 +7,7 @@
 
 use emmc_port::{BlockOp, TargetShape};
 
+use super::super::area::aligned;
 use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::places::scattered;
 use super::{BLOCK, ROUNDS, numbers, requests};
@@ -22,6 +23,7 @@ pub(in super::super) struct Scatter;
 
 /// How many places, and how far apart.
 fn plan(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
+    aligned(NAME, shape, options)?;
     let misfit = |what| Err(BenchError::Misfit { suite: NAME, what });
     let rows = numbers(NAME, options, "how many blocks of 16 KiB the places lie apart")?;
     let apart = rows.first().copied().unwrap_or(1).saturating_mul(BLOCK);

@@ -16,6 +16,9 @@ use crate::output::Output;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-ctl/1";
 
+/// Figures of times, which are absent where nothing was answered.
+const FIGURES: [&str; 3] = [" p50", " p99", " max"];
+
 /// What `sim ctl --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -95,6 +98,10 @@ fn flatten(place: &str, value: &Value, lines: &mut Vec<KeyValue>) {
             }
         }
         Value::Array(values) => lines.push(KeyValue::new(place.replace('_', " "), format!("{} of them", values.len()))),
+        // A figure that nothing was counted for; other things that are absent are no line.
+        Value::Null if FIGURES.iter().any(|name| place.ends_with(name)) => {
+            lines.push(KeyValue::new(place.replace('_', " "), "-"));
+        }
         Value::Null => {}
         Value::String(text) => lines.push(KeyValue::new(place.replace('_', " "), text.as_str())),
         other => lines.push(KeyValue::new(place.replace('_', " "), other.to_string())),

@@ -5,9 +5,11 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use emmc_port::CardData;
 use emmc_regs::cid::Cid;
-use emmc_workload::{BenchResult, Doubt, Measurement};
+use emmc_workload::import::{RESULT_BYTES_MAX, bench_result};
+use emmc_workload::{BenchResult, Doubt};
 
 use crate::cli::StudyArgs;
+use crate::input;
 
 /// The suite that answers how fast a card is and why.
 const SPEED: &str = "speed";
@@ -64,17 +66,10 @@ fn virtual_card(_args: &StudyArgs) -> anyhow::Result<Option<BenchResult>> {
 }
 
 fn read(path: &Path, card: &CardData) -> anyhow::Result<BenchResult> {
-    let name = path.display();
-    let text = std::fs::read(path).with_context(|| format!("{name}: cannot read"))?;
-    let result = serde_json::from_slice(&text);
-    let mut result: BenchResult = result.with_context(|| format!("{name}: expected what bench --json printed"))?;
-    let is_speed = |value: f64| (0.0..1e6).contains(&value);
-    let sound = |found: &Measurement| is_speed(found.mb_per_s) && (0.0..1e9).contains(&found.iops);
-    if let Some(found) = result.outcome.measurements.iter().find(|found| !sound(found)) {
-        let (mb_per_s, iops) = (found.mb_per_s, found.iops);
-        bail!("{name}: {} {}: {mb_per_s} MB/s, {iops} IOPS; expected speeds of a card", found.row, found.column);
-    }
-    same_card(&name.to_string(), &mut result, card)?;
+    let name = path.display().to_string();
+    let text = input::read(path, RESULT_BYTES_MAX as u64)?;
+    let mut result = bench_result(&name, &text)?;
+    same_card(&name, &mut result, card)?;
     Ok(result)
 }
 
