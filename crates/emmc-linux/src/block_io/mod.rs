@@ -31,7 +31,7 @@ use clock::Clock;
 use crew::Crew;
 pub use held::Held;
 pub use made::MadeFile;
-pub use open::{EngineChoice, OpenError, Opening, open, reserve};
+pub use open::{EngineChoice, OpenError, Opening, open, reserve, writable_bytes};
 use outcome::Answer;
 pub use restore::Saved;
 use uring::Uring;

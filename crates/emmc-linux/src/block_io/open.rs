@@ -129,6 +129,11 @@ pub fn reserve(path: &Path, name: &str) -> Result<File, OpenError> {
     }
 }
 
+/// How far into a file this process may write (`ulimit -f`), where that is limited. Unit: bytes.
+pub fn writable_bytes() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Fsize).current
+}
+
 fn engine(file: &File, opening: &Opening) -> io::Result<(Engine, &'static str)> {
     let plain = || (Engine::Pread { waiting: Vec::new(), crew: None }, "pread");
     if opening.engine == EngineChoice::Pread {

@@ -12,6 +12,24 @@ const FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 /// What filesystems on eMMC are made of, also where they are small.
 const BLOCK_BYTES: &str = "4096";
 
+fn search_path() -> String {
+    std::env::var("PATH").map_or(FOLDERS.into(), |path| format!("{path}:{FOLDERS}"))
+}
+
+/// Looks for the program that makes a filesystem, before anything is written.
+///
+/// Errors: [`FilesystemError::Missing`] where there is none.
+pub(super) fn programs(fstype: &str) -> Result<(), FilesystemError> {
+    let program = format!("mkfs.{fstype}");
+    let path = search_path();
+    let is_there = std::env::split_paths(&path).any(|folder| folder.join(&program).is_file());
+    if is_there { Ok(()) } else { Err(missing(&program)) }
+}
+
+fn missing(program: &str) -> FilesystemError {
+    FilesystemError::Missing { what: format!("{program} is not installed") }
+}
+
 /// Makes a filesystem on the beginning of a device; nothing is trimmed, and all tables are written at once, so that the
 /// kernel does not write them while something is measured.
 ///
@@ -19,8 +37,7 @@ const BLOCK_BYTES: &str = "4096";
 pub(super) fn make(held: &Held, fstype: &str, size_bytes: u64, sector_bytes: u32) -> Result<(), Unmade> {
     let (program, device) = (format!("mkfs.{fstype}"), held.path_for_others());
     let mut command = Command::new(&program);
-    let path = std::env::var("PATH").map_or(FOLDERS.into(), |path| format!("{path}:{FOLDERS}"));
-    command.env("PATH", path).stdin(Stdio::null());
+    command.env("PATH", search_path()).stdin(Stdio::null());
     match fstype {
         "f2fs" => {
             let sectors = (size_bytes / u64::from(sector_bytes.max(512))).to_string();
@@ -33,9 +50,7 @@ pub(super) fn make(held: &Held, fstype: &str, size_bytes: u64, sector_bytes: u32
         }
     }
     let output = match command.output() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Unmade::Missing(FilesystemError::Missing { what: format!("{program} is not installed") }));
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Unmade::Missing(missing(&program))),
         output => output.map_err(|error| Unmade::Failed(format!("{program}: {error}")))?,
     };
     if output.status.success() {

@@ -19,6 +19,8 @@ use crate::{ioctl, mounts};
 
 /// Where the thread mounts it: a folder that every machine with block devices has, and that the thread does not need.
 const PLACE: &str = "/dev";
+/// A path at which nothing can be: what it would be in is no folder.
+const NO_DEVICE: &str = "/proc/self/status/none";
 
 /// A mount that is named nowhere: it is gone when the last file of it is closed.
 pub(super) struct Mounted {
@@ -48,6 +50,27 @@ pub(super) fn mount_alone(held: &Held, fstype: &str, options: &str) -> io::Resul
         });
         mounting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// Whether this process may mount a filesystem and the kernel has it; nothing is mounted, and no device is touched.
+///
+/// Errors: the kernel's: ENODEV where it has no such filesystem, EPERM where this process may not.
+pub(super) fn probe(fstype: &str) -> io::Result<()> {
+    // The filesystem and the right to mount it are looked for before the device, and none is there.
+    let tried: io::Result<()> = std::thread::scope(|scope| {
+        let trying = scope.spawn(|| {
+            ioctl::own_mounts()?;
+            mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+            Ok(mount(NO_DEVICE, PLACE, fstype, MountFlags::RDONLY, None)?)
+        });
+        trying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    match tried {
+        Err(error) if [libc::ENOENT, libc::ENOTBLK, libc::ENOTDIR].contains(&error.raw_os_error().unwrap_or(0)) => {
+            Ok(())
+        }
+        tried => tried,
+    }
 }
 
 /// What this thread's mounts tell of the last one at a place.

@@ -13,8 +13,8 @@ use emmc_workload::context::FilesystemFacts;
 use rustix::fs::{FlockOperation, flock};
 
 use super::Tree;
-use super::make::{Unmade, make};
-use super::mount::{Mounted, mount_alone};
+use super::make::{Unmade, make, programs};
+use super::mount::{Mounted, mount_alone, probe};
 use crate::block_io::clock::Clock;
 use crate::block_io::{EngineChoice, Held, Opening};
 
@@ -84,6 +84,9 @@ impl<'a> Scratch<'a> {
     }
 
     fn mounted(&self, new: &NewFilesystem<'_>) -> Result<Mounted, FilesystemError> {
+        // All that can be known beforehand, before anything is given up.
+        probe(new.fstype).map_err(|error| self.unmounted(new, &error))?;
+        programs(new.fstype)?;
         let sector_bytes = self.trim()?;
         self.is_same()?;
         make(self.held, new.fstype, self.size_bytes, sector_bytes).map_err(|unmade| match unmade {
@@ -91,13 +94,15 @@ impl<'a> Scratch<'a> {
             Unmade::Failed(said) => self.failed(said).into(),
         })?;
         self.is_same()?;
-        mount_alone(self.held, new.fstype, new.options).map_err(|error| match error.raw_os_error() {
-            Some(libc::ENODEV) => FilesystemError::Missing { what: format!("the kernel has no {}", new.fstype) },
-            _ => {
-                let with = if new.options.is_empty() { String::new() } else { format!(" with {}", new.options) };
-                self.failed(format!("mounting {}{with}: {error}", new.fstype)).into()
-            }
-        })
+        mount_alone(self.held, new.fstype, new.options).map_err(|error| self.unmounted(new, &error))
+    }
+
+    fn unmounted(&self, new: &NewFilesystem<'_>, error: &io::Error) -> FilesystemError {
+        if error.raw_os_error() == Some(libc::ENODEV) {
+            return FilesystemError::Missing { what: format!("the kernel has no {}", new.fstype) };
+        }
+        let with = if new.options.is_empty() { String::new() } else { format!(" with {}", new.options) };
+        self.failed(format!("mounting {}{with}: {error}", new.fstype)).into()
     }
 
     /// Looked at before everything that writes.

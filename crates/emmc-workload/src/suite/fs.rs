@@ -11,6 +11,8 @@
 mod real;
 mod steps;
 
+use std::collections::BTreeSet;
+
 use emmc_port::{BlockOp, TargetShape};
 
 pub(super) use real::RealFs;
@@ -27,6 +29,8 @@ const NAME: &str = "fs";
 const DISK_BYTES: u64 = 2 << 30;
 /// What both filesystems can be made on and do the work. Unit: bytes.
 const DISK_BYTES_MIN: u64 = 128 << 20;
+/// The longest `commit=`: the kernel refuses what it cannot count, after the filesystem was made. Unit: seconds.
+const COMMIT_S_MAX: u32 = 86_400;
 
 /// The suite.
 #[derive(Clone, Copy, Debug)]
@@ -47,14 +51,20 @@ struct Column {
 fn columns(options: &Options) -> Result<Vec<Column>, BenchError> {
     let default = ["default".to_owned()];
     let rows = if options.rows.is_empty() { &default[..] } else { &options.rows };
-    let mut columns = Vec::new();
+    let (mut columns, mut seen) = (Vec::new(), BTreeSet::new());
     for row in rows {
         let words: Vec<&str> = row.split('+').filter(|word| *word != "default").collect();
+        if !seen.insert(BTreeSet::from_iter(words.clone())) {
+            let what = format!("row {row:?}: the same options are there already; expected each once");
+            return Err(BenchError::Misfit { suite: NAME, what });
+        }
         for word in &words {
-            let is_commit = word.strip_prefix("commit=").is_some_and(|seconds| seconds.parse::<u32>().is_ok());
+            let is_commit = word
+                .strip_prefix("commit=")
+                .is_some_and(|seconds| seconds.parse().is_ok_and(|seconds: u32| seconds <= COMMIT_S_MAX));
             if !is_commit && !["discard", "nodiscard"].contains(word) {
                 let what = format!(
-                    "row {row:?}: expected mount options: default, discard, nodiscard, commit=SECONDS, or several joined with +"
+                    "row {row:?}: expected mount options: default, discard, nodiscard, commit=SECONDS (up to {COMMIT_S_MAX}), or several joined with +"
                 );
                 return Err(BenchError::Misfit { suite: NAME, what });
             }

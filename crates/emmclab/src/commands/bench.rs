@@ -21,6 +21,7 @@ mod files;
 mod place;
 mod progress;
 mod real;
+mod signals;
 #[cfg(feature = "sim")]
 mod simulated;
 
@@ -144,10 +145,13 @@ fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Resul
         Some(profile) => simulated::bench(suite, &name, profile, args, stop)?.into(),
         #[cfg(not(feature = "sim"))]
         Some(_) => bail!("{name}: this build has no virtual cards (feature `sim`)"),
-        None => match files::Kind::of(suite, path) {
-            Some(kind) => files::bench(kind, suite, (path, &name), args, is_quiet, &stop)?,
-            None => real::bench(suite, (path, &name), args, is_quiet, &stop)?,
-        },
+        None => {
+            signals::outlive_file_limits()?;
+            match files::Kind::of(suite, path) {
+                Some(kind) => files::bench(kind, suite, (path, &name), args, is_quiet, &stop)?,
+                None => real::bench(suite, (path, &name), args, is_quiet, &stop)?,
+            }
+        }
     };
     conclude(&mut measured.result);
     Ok(measured)
@@ -177,16 +181,6 @@ pub(crate) fn speed_of_device(node: &Path, is_quiet: bool) -> anyhow::Result<Ben
     let target = Some(node.into());
     let args = BenchArgs { target, suite: "speed".into(), read_only: true, seed: 1, ..BenchArgs::default() };
     Ok(measure(suite, &args, is_quiet)?.result)
-}
-
-/// From here on Ctrl-C, SIGTERM and a terminal that goes away set `stop` instead of ending the process: what was measured until then is told, and
-/// what was saved is put back.
-fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(stop)).context("signals")?;
-    }
-    Ok(())
 }
 
 /// What a suite is told about a target of so many bytes.

@@ -18,6 +18,7 @@ use emmc_workload::{
 
 use super::consent::Intent;
 use super::place;
+use super::signals::stop_by_signal;
 use super::{Measured, options, progress, real};
 use crate::cli::{BenchArgs, EngineArg};
 use crate::save::Refused;
@@ -61,6 +62,9 @@ pub(super) fn bench(
     if args.engine != EngineArg::Auto && !matches!(kind, Kind::After(_)) {
         bail!("--engine: suite {} works on files here, through plain calls", suite.name());
     }
+    if !matches!(kind, Kind::Made(_)) {
+        real::nothing_to_save(target.1, args)?;
+    }
     match kind {
         Kind::Made(files) => on_device((suite, files), target, args, is_quiet, stop),
         Kind::There(files) => Ok(in_folder((suite, files), target, args, stop)?.into()),
@@ -70,7 +74,15 @@ pub(super) fn bench(
             let result = &mut measured.result;
             if result.outcome.ended_early.is_none() {
                 let written_bytes = result.context.wear.map_or(0, |wear| wear.written_bytes);
-                let more = in_folder((suite, files), target, args, stop)?;
+                let more = match in_folder((suite, files), target, args, stop) {
+                    Ok(more) => more,
+                    Err(error) => {
+                        // What was measured until then is told all the same.
+                        result.outcome.ended_early = Some(format!("before anything was measured on files: {error:#}"));
+                        real::ended_by_signal(result, stop);
+                        return Ok(measured);
+                    }
+                };
                 bench_context::finish(&mut result.context, &meter, written_bytes + more.outcome.written_bytes);
                 join(&mut result.outcome, more.outcome);
                 let notes = more.context.notes.into_iter();
@@ -105,7 +117,7 @@ fn in_folder(
     let options = options(args, room_bytes)?;
     let cost = files.cost(&shape, &options)?;
     let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
-    super::stop_by_signal(stop)?;
+    stop_by_signal(stop)?;
     for path in Folder::left_over(path) {
         context.notes.push(format!("{}: left by a bench that was killed; it can be removed", path.display()));
     }
@@ -159,7 +171,7 @@ fn on_device(
     let occupied = occupied(path).with_context(|| name.to_owned())?;
     Intent { suite, cost, occupied: &occupied, context: &context, called: name, is_device: true, is_quiet }
         .ask(args)?;
-    super::stop_by_signal(stop)?;
+    stop_by_signal(stop)?;
     // To this bench alone, or nobody has consented to what is there.
     let target = opened(&opening(true))?;
     if target.shape().size_bytes != room_bytes {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
-use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, reserve};
+use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, reserve, writable_bytes};
 use emmc_linux::in_use::occupied;
 use emmc_port::{BlockOp, BlockTarget, TargetKind};
 use emmc_units::Bytes;
@@ -16,6 +16,7 @@ use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream
 use super::consent::{Intent, say};
 use super::place::{Place, told};
 use super::progress::Bar;
+use super::signals::stop_by_signal;
 use super::{Measured, options, run_suite};
 use crate::cli::{BenchArgs, EngineArg};
 
@@ -35,6 +36,9 @@ pub(super) fn bench(
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Measured> {
     let place = Place::find(path, name, suite, args)?;
+    if place.is_made() {
+        nothing_to_save(name, args)?;
+    }
     let seen = looked_at(&place, name, suite, args, stop)?;
     let size_bytes = seen.shape().size_bytes;
     let options = options(args, size_bytes)?;
@@ -52,6 +56,13 @@ pub(super) fn bench(
             let (occupied, context) = (&occupied, &context);
             Intent { suite, cost, occupied, context, called: name, is_device, is_quiet }.ask(args)?;
         }
+        if let Some(most) = writable_bytes().filter(|most| place.path.is_file() && *most < cost.to_bytes) {
+            // What was put over its content might not be let be put back.
+            bail!(
+                "{name}: bytes up to {} are to be written, `ulimit -f` allows {most}: nothing was written",
+                cost.to_bytes
+            );
+        }
         drop(target);
         _reserved = reserved(&place.path, name)?;
         target = place.opened(name, &opening(args, suite, true, stop))?;
@@ -61,7 +72,7 @@ pub(super) fn bench(
             bail!("{name}: changed while it was asked about: nothing was written");
         }
     }
-    super::stop_by_signal(stop)?;
+    stop_by_signal(stop)?;
     let saved = if place.is_made() { None } else { save(&target, &cost, args, is_quiet, stop)? };
     let filled_bytes = if place.is_made() { fill(&mut target, &mut context, stop)? } else { 0 };
     let meter = Meter::default();
@@ -75,6 +86,16 @@ pub(super) fn bench(
     bench_context::finish(&mut context, &meter, result.outcome.written_bytes + filled_bytes);
     result.context = context;
     Ok(Measured { result, not_put_back })
+}
+
+/// Where nothing that was there is written over.
+///
+/// Errors: it was asked for all the same.
+pub(super) fn nothing_to_save(name: &str, args: &BenchArgs) -> anyhow::Result<()> {
+    if args.save_restore {
+        bail!("--save-restore: {name}: new files are made, nothing that is there is written over");
+    }
+    Ok(())
 }
 
 /// What was measured, with what could not be put back; where nothing was measured both are one error.

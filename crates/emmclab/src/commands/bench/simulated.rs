@@ -36,7 +36,7 @@ pub(super) fn bench(
     let how = How { queueing: !args.no_queueing && board.is_none_or(Board::queues), board };
     // From when the card is there on, so that Ctrl-C while it is aged ends the process at once.
     let told = |size_bytes| {
-        super::stop_by_signal(&stop)?;
+        super::signals::stop_by_signal(&stop)?;
         options(args, size_bytes)
     };
     measure(suite, name, profile, how, told, Arc::clone(&stop))
