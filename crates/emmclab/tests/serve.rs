@@ -93,6 +93,15 @@ fn orders_are_carried_out_and_a_stop_keeps_everything() {
     assert_eq!(client.read(4096, 512), (0, vec![7; 512]));
     let stats = emmclab(["sim", "ctl", &name, "stats", "--json"]).exits(0).json();
     assert_eq!(stats["requests"]["write"]["bytes"], 8192);
+    // No trim was made: there is no median of none.
+    assert!(stats["requests"]["write"]["latency_us"]["p50"].is_number(), "{stats}");
+    assert!(
+        stats["requests"]["trim"]["latency_us"].as_object().unwrap().values().all(|time| time.is_null()),
+        "{stats}"
+    );
+    let text = emmclab(["sim", "ctl", &name, "stats"]).exits(0);
+    let line = text.stdout.lines().find(|line| line.contains("trim latency us p50")).map(str::trim_end);
+    assert!(line.is_some_and(|line| line.ends_with(" -")), "{}", text.stdout);
     // While it is served others may look at it, and none work on it.
     emmclab(["sim", "info", &name]).exits(0);
     let second = emmclab(["serve", &name, "--nbd", "0"]).exits(2);
