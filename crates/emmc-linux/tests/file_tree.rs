@@ -141,6 +141,11 @@ fn a_made_filesystem_is_mounted_as_asked_and_gone_whatever_came_of_it() {
     let refused = place.with(Some(bad), &mut |_| Ok(())).unwrap_err().to_string();
     assert!(refused.starts_with("it: mounting ext4 with commit=never: ") && device.is_free(), "{refused}");
     let unknown = NewFilesystem { fstype: "nosuchfs", options: "" };
+    let before = std::fs::read(&device.path).unwrap();
     let missing = place.with(Some(unknown), &mut |_| Ok(())).unwrap_err();
-    assert_eq!(missing, FilesystemError::Missing { what: "mkfs.nosuchfs is not installed".into() });
+    assert_eq!(missing, FilesystemError::Missing { what: "the kernel has no nosuchfs".into() });
+    // The kernel has this one, and there is no program that makes it.
+    let unmade = NewFilesystem { fstype: "proc", options: "" };
+    assert!(place.with(Some(unmade), &mut |_| Ok(())).is_err());
+    assert!(std::fs::read(&device.path).unwrap() == before, "nothing was trimmed or written");
 }
