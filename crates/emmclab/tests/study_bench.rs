@@ -85,6 +85,10 @@ fn a_saved_result_is_not_written_over() {
         assert!(refused.stderr.contains("is the source itself"), "{}", refused.stderr);
         assert_eq!(std::fs::read_to_string(&speed).unwrap(), text, "{output}");
     }
+    let (dump, reply) =
+        (testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex"), save(&folder, "reply", [0; 512]));
+    emmclab(["study", &dump, "--vendor-reply", &format!("micron:0x11:{reply}"), "-o", &reply, "--force"]).exits(4);
+    assert_eq!(std::fs::read(&reply).unwrap(), [0; 512]);
 }
 
 /// A result of ours with one value of it changed.
