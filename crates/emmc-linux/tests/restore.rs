@@ -248,6 +248,9 @@ fn what_was_in_memory_is_written_down_where_it_cannot_be_put_back() {
     let scratch = Scratch::new();
     let (file, before) = scratch.full();
     let saved = Saved::take(&opened(&file, true), [4096, FILE_BYTES], None, &mut Unwatched).unwrap();
+    let unharmed = Saved::take(&opened(&file, true), [0, FILE_BYTES], None, &mut Unwatched).unwrap();
+    assert_eq!(unharmed.put_back(&opened(&file, false), &mut Unwatched), Ok(()), "it is all there");
+    std::fs::write(&file, vec![0; FILE_BYTES as usize]).unwrap();
     let error = saved.put_back(&opened(&file, false), &mut Unwatched).unwrap_err().to_string();
     assert!(error.contains("bytes 4096 to 4194304: "), "{error}");
     let (_, rescued) = error.split_once("the content from byte 4096 on is in ").unwrap_or_else(|| panic!("{error}"));
