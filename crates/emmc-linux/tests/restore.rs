@@ -126,7 +126,10 @@ fn a_file_keeps_the_room_that_was_allocated_to_it() {
     request(&mut target, BlockOp::Trim, 8 << 20, 4 << 20).unwrap();
     assert!(file.metadata().unwrap().blocks() < blocks);
     saved.put_back(&target, &mut Unwatched).unwrap();
-    assert_eq!((map(&path), file.metadata().unwrap().blocks()), (before, blocks));
+    assert_eq!(map(&path), before);
+    // A filesystem may need a block or two more to say where the pieces are.
+    let after = file.metadata().unwrap().blocks();
+    assert!((blocks..=blocks + 64).contains(&after), "{after} sectors, {blocks} before");
     let after = std::fs::read(&path).unwrap();
     assert!((0..).zip(&after).all(|(at, byte)| *byte == if (1 << 20..(1 << 20) + 8192).contains(&at) { 7 } else { 0 }));
 }
