@@ -1,8 +1,12 @@
 //! The clock of a real target: CLOCK_MONOTONIC.
 
-use std::time::Instant as Real;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant as Real};
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
+
+/// How long an idle target sleeps between two looks at whether to stop.
+const NAP: Duration = Duration::from_millis(100);
 
 /// Time since the target was opened.
 #[derive(Clone, Copy, Debug)]
@@ -19,5 +23,17 @@ impl Clock {
     pub(crate) fn now(self) -> Instant {
         let time = self.0.elapsed();
         Instant(time.as_secs() * 1_000_000_000 + u64::from(time.subsec_nanos()))
+    }
+
+    /// Lets time pass; less where it is told to stop.
+    pub(crate) fn idle(self, time: Nanos, stop: &AtomicBool) {
+        let until = self.now() + time;
+        loop {
+            let left = until.since(self.now());
+            if left == Nanos::ZERO || stop.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::sleep(NAP.min(Duration::from_nanos(left.0)));
+        }
     }
 }

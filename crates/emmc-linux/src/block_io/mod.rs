@@ -44,8 +44,6 @@ const REQUEST_BYTES_MAX: u64 = 1 << 30;
 const AHEAD: u32 = 128;
 /// What these may ask for together. Unit: bytes.
 const AHEAD_BYTES: u64 = 8 << 20;
-/// How long an idle target sleeps between two looks at whether to stop.
-const NAP: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// A block device or a file under measurement.
 pub struct BlockIo {
@@ -215,13 +213,7 @@ impl BlockTarget for BlockIo {
     }
 
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
-        let until = self.clock.now() + time;
-        loop {
-            let left = until.since(self.clock.now());
-            if left == Nanos::ZERO || self.stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            std::thread::sleep(NAP.min(std::time::Duration::from_nanos(left.0)));
-        }
+        self.clock.idle(time, &self.stop);
+        Ok(())
     }
 }

@@ -35,8 +35,6 @@ const MEMORY_BYTES: usize = 1 << 20;
 /// Source: Linux `Documentation/admin-guide/sysctl/vm.rst`: page cache, directory entries and inodes.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 const DROP_ALL: &str = "3\n";
-/// How long an idle tree sleeps between two looks at whether to stop.
-const NAP: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Whether this process may mount filesystems that are on block devices: it is tried, with no device.
 pub fn may_mount() -> bool {
@@ -277,14 +275,8 @@ impl FileTree for Tree {
     }
 
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
-        let until = self.clock.now() + time;
-        loop {
-            let left = until.since(self.clock.now());
-            if left == Nanos::ZERO || self.stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            std::thread::sleep(NAP.min(std::time::Duration::from_nanos(left.0)));
-        }
+        self.clock.idle(time, &self.stop);
+        Ok(())
     }
 
     fn call(&mut self, op: FileOp<'_>) -> Result<u64, TargetError> {
