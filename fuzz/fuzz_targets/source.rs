@@ -2,7 +2,7 @@
 //! Any bytes as a source, and everything that is computed from what they turn out to be.
 
 use emmc_analysis::registers::{Registers, compare};
-use emmc_analysis::{study, vendor};
+use emmc_analysis::{maker_health, study};
 use emmc_port::{Snapshot, saved};
 use libfuzzer_sys::fuzz_target;
 
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let shown = Registers::new(&card, true);
     drop(serde_json::to_string(&shown).expect("registers serialise"));
     assert!(compare(&card, &card).differences.is_empty());
-    vendor::from_card(&card).iter().for_each(|report| drop(serde_json::to_string(report)));
+    maker_health::from_card(&card).iter().for_each(|report| drop(serde_json::to_string(report)));
     let study = study::study(&card, &study::StudyOptions::default());
     drop(serde_json::to_string(&study).expect("a study serialises"));
     let again = serde_json::to_string(&Snapshot::from(&card)).expect("a snapshot serialises");

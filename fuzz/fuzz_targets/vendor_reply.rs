@@ -1,7 +1,7 @@
 #![no_main]
 //! Any bytes as every family's reply, asked for or recognised.
 
-use emmc_analysis::vendor::{Family, decode_reply};
+use emmc_analysis::maker_health::{Family, decode_reply};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: (u8, Option<u32>, &[u8])| {

@@ -1,7 +1,7 @@
 #![no_main]
 //! Any bytes as the output of emmcparm and of sdmon.
 
-use emmc_analysis::vendor::{parse_emmcparm, parse_sdmon};
+use emmc_analysis::maker_health::{parse_emmcparm, parse_sdmon};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -8,8 +8,8 @@ pub mod finding;
 pub mod health;
 pub mod hwpart;
 mod inferred;
+pub mod maker_health;
 pub mod registers;
 pub mod study;
-pub mod vendor;
 
 pub use finding::{Finding, Severity};

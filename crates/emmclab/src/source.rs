@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
-use emmc_analysis::vendor;
+use emmc_analysis::maker_health;
 use emmc_port::saved::{SOURCE_BYTES_MAX, SavedSource};
 use emmc_port::{CardData, RegisterSource, SavedReport, SourceError, VendorFormat};
 
@@ -167,7 +167,7 @@ pub(crate) fn add_live_vendor(card: &mut CardData, source: &str, more: &MoreArgs
         return Ok(());
     };
     let manufacturer_id = cid.decode(kind, None).manufacturer_id;
-    let steps = vendor::allowed_reads(kind, manufacturer_id);
+    let steps = maker_health::allowed_reads(kind, manufacturer_id);
     if steps.is_empty() {
         note(
             card,

@@ -2,7 +2,7 @@
 #![cfg(feature = "sim")]
 
 use emmc_analysis::Severity;
-use emmc_analysis::vendor::{Area, Family, VendorHealth, allowed_reads, consistency, decode_reply};
+use emmc_analysis::maker_health::{Area, Family, VendorHealth, allowed_reads, consistency, decode_reply};
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::Keep;

@@ -182,7 +182,7 @@ mod tests {
     fn files_of_tests_are_found_by_who_declares_them() {
         let declares = "#[cfg(test)]\nmod totality;\nmod model;\n";
         for (path, expected) in [
-            ("crates/emmc-analysis/src/vendor/mod.rs", "crates/emmc-analysis/src/vendor/totality"),
+            ("crates/emmc-analysis/src/maker_health/mod.rs", "crates/emmc-analysis/src/maker_health/totality"),
             ("crates/emmc-analysis/src/lib.rs", "crates/emmc-analysis/src/totality"),
             ("crates/emmc-analysis/src/health.rs", "crates/emmc-analysis/src/health/totality"),
         ] {
@@ -192,7 +192,7 @@ mod tests {
             }
         }
         let placed = "#[cfg(test)]\n#[path = \"sdmon_tests.rs\"]\nmod tests;\n";
-        assert_eq!(test_files("src/vendor/sdmon.rs", placed), ["src/vendor/sdmon_tests"]);
+        assert_eq!(test_files("src/maker_health/sdmon.rs", placed), ["src/maker_health/sdmon_tests"]);
         assert_eq!(check("crates/emmc-port/src/x.rs", "#[cfg(test)]\nmod a;\nuse std::fs;\n").len(), 1);
     }
 

@@ -14,7 +14,7 @@ use super::host_link::LinkErrorKind;
 use super::reading::LifeReading;
 use super::{Health, HealthOptions, WearKind, health};
 use crate::finding::Severity;
-use crate::vendor::Confidence;
+use crate::maker_health::Confidence;
 
 /// The state that a monitoring system knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -31,7 +31,7 @@ use self::reading::Area;
 pub use self::reading::{Absent, LifeReading, ReadFrom, Reading};
 pub use self::vendor_wear::{VendorWear, WearKind};
 use crate::finding::Severity;
-use crate::vendor::{self, VendorHealth};
+use crate::maker_health::{self, VendorHealth};
 
 /// From how much used life on a card needs attention.
 ///
@@ -131,7 +131,7 @@ pub struct CannotTell {
 
 /// Judges a card's health.
 pub fn health(card: &CardData, options: &HealthOptions) -> Health {
-    health_with(card, &vendor::sorted(card).0, options)
+    health_with(card, &maker_health::sorted(card).0, options)
 }
 
 /// Judges a card's health by its registers and by its vendor reports, which are decoded already.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::HealthOptions;
 use super::reading::life_severity;
 use crate::finding::Severity;
-use crate::vendor::{Confidence, Reading, VendorHealth};
+use crate::maker_health::{Confidence, Reading, VendorHealth};
 
 /// PRE_EOL_INFO's own marks: a warning at 80 % of the spare blocks, urgent at 90 %.
 const SPARE_WARN_PERCENT: f64 = 80.0;
@@ -108,7 +108,7 @@ fn worse(a: VendorWear, b: VendorWear) -> VendorWear {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::Value;
+    use crate::maker_health::Value;
 
     fn reading(name: &'static str, value: i64, confidence: Confidence) -> Reading {
         Reading { name, value: Value::Integer(value), unit: Some("percent"), source: "reply".into(), confidence }

@@ -17,7 +17,7 @@ use crate::capacity::{self, Capacity};
 use crate::finding::Finding;
 use crate::health::{self, Health, HealthOptions};
 use crate::hwpart::{self, HwPartOptions};
-use crate::vendor::{self, Refusal, VendorHealth};
+use crate::maker_health::{self, Refusal, VendorHealth};
 
 /// What a study may be told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +56,7 @@ pub struct Study {
 pub fn study(card: &CardData, options: &StudyOptions) -> Study {
     let capacity = capacity::capacity(card);
     let anomalies = card.ext_csd.as_ref().map(|csd| csd.decode().1).unwrap_or_default();
-    let (vendor, vendor_refused) = vendor::sorted(card);
+    let (vendor, vendor_refused) = maker_health::sorted(card);
     let health = health::health_with(card, &vendor, &options.health);
     let findings = findings::findings(
         card,

@@ -1,6 +1,6 @@
 //! Vendor health as sections: one for each report, and one for what was refused.
 
-use emmc_analysis::vendor::{AreaWear, BlockWear, Reading, Refusal, VendorHealth};
+use emmc_analysis::maker_health::{AreaWear, BlockWear, Reading, Refusal, VendorHealth};
 use emmc_analysis::{Finding, Severity};
 
 use crate::{Align, Cell, Chart, Document, KeyValue, Section, Table, Tone};
@@ -143,7 +143,7 @@ fn implausible(report: &VendorHealth, section: &mut Section) {
 
 #[cfg(test)]
 mod tests {
-    use emmc_analysis::vendor::{Confidence, Value};
+    use emmc_analysis::maker_health::{Confidence, Value};
 
     use super::*;
     use crate::Block;

@@ -6,7 +6,7 @@ use emmc_analysis::health::{
     Endurance, Forecast, ForecastOptions, Health, HealthOptions, HistoryPoint, endurance, forecast, health_with,
     parse_history,
 };
-use emmc_analysis::vendor::{self, Refusal, VendorHealth};
+use emmc_analysis::maker_health::{self, Refusal, VendorHealth};
 use emmc_port::{CardData, Origin};
 use emmc_report::Document;
 use emmc_report::present::{HealthParts, health_sections, sources, vendor_sections};
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &HealthArgs, output: &mut Output) -> CommandResult {
         source::add_live_vendor(&mut card, &args.source.source, &args.source.more)?;
     }
     let forecast = forecast_from(args, &card)?;
-    let (vendor, vendor_refused) = vendor::sorted(&card);
+    let (vendor, vendor_refused) = maker_health::sorted(&card);
     let document = HealthDocument {
         sources: card.origins.clone(),
         health: health_with(&card, &vendor, &HealthOptions::default()),

@@ -22,7 +22,7 @@ use crate::capacity::Capacity;
 use crate::finding::{self, Finding};
 use crate::health::{Health, HealthOptions};
 use crate::inferred;
-use crate::vendor::{Refusal, VendorHealth};
+use crate::maker_health::{Refusal, VendorHealth};
 
 /// What the rules look at.
 struct Facts<'a> {

@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::finding::{Finding, Severity};
 use crate::health::{HealthOptions, VendorWear, WearKind};
-use crate::vendor::{Reading, Refusal, VendorHealth, consistency};
+use crate::maker_health::{Reading, Refusal, VendorHealth, consistency};
 
 pub(super) fn find(
     facts: &Facts<'_>,
@@ -48,7 +48,7 @@ fn refusal(refusal: &Refusal) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::{Confidence, Value};
+    use crate::maker_health::{Confidence, Value};
 
     fn reading(name: &'static str, value: i64, confidence: Confidence) -> Reading {
         Reading { name, value: Value::Integer(value), unit: Some("percent"), source: "reply".into(), confidence }

@@ -105,7 +105,7 @@ mod tests {
     use emmc_regs::ext_csd::ExtCsd;
 
     use super::*;
-    use crate::vendor::Area;
+    use crate::maker_health::Area;
 
     const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn every_allowed_read_of_an_emmc_is_decoded_by_its_maker() {
         for manufacturer_id in 0..=u8::MAX {
-            for step in crate::vendor::allowed_reads(CardKind::Emmc, manufacturer_id) {
+            for step in crate::maker_health::allowed_reads(CardKind::Emmc, manufacturer_id) {
                 let mut content = vec![0u8; step.bytes];
                 // A start that alone would look like a NAND chip's ID, and figures where every layout has some.
                 (content[0], content[26], content[274]) = (0x01, 7, 9);

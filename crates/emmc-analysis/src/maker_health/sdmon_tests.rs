@@ -1,7 +1,7 @@
 //! Real output of sdmon, good and bad: from testdata, and excerpts of what users published with their questions.
 
 use super::*;
-use crate::vendor::{Area, Confidence};
+use crate::maker_health::{Area, Confidence};
 
 fn real(part: &str) -> Vec<Result<VendorHealth, Refusal>> {
     let path = format!("{}/../../testdata/sdmon/{part}", env!("CARGO_MANIFEST_DIR"));

@@ -87,9 +87,9 @@ fn add_new<T: PartialEq>(ours: &mut Vec<T>, theirs: Vec<T>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::vendor::{Area, Cell, Family, decode_reply};
+    use crate::maker_health::{Area, Cell, Family, decode_reply};
 
-    fn micron(argument: u32, words: &[(usize, u16)]) -> crate::vendor::VendorHealth {
+    fn micron(argument: u32, words: &[(usize, u16)]) -> crate::maker_health::VendorHealth {
         let mut reply = [0u8; 512];
         for &(at, word) in words {
             reply[at..at + 2].copy_from_slice(&word.to_be_bytes());

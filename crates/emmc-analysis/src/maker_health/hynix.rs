@@ -70,7 +70,7 @@ pub(super) fn decode_new(reply: &[u8], argument: Option<u32>) -> Result<VendorHe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::decode_reply;
+    use crate::maker_health::decode_reply;
 
     #[test]
     fn the_older_report() {

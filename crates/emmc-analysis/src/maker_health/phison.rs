@@ -97,7 +97,7 @@ pub(super) fn decode_biwin(reply: &[u8], argument: Option<u32>) -> Result<Vendor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::decode_reply;
+    use crate::maker_health::decode_reply;
 
     #[test]
     fn both_byte_orders_of_one_report() {

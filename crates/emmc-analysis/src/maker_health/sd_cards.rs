@@ -120,7 +120,7 @@ pub(super) fn no_flash_id(found: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::{Value, decode_reply};
+    use crate::maker_health::{Value, decode_reply};
 
     fn two_step() -> [u8; 512] {
         let mut reply = [0u8; 512];

@@ -213,7 +213,7 @@ pub(super) fn decode_sd(reply: &[u8], argument: Option<u32>) -> Result<VendorHea
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::decode_reply;
+    use crate::maker_health::decode_reply;
 
     fn words(values: &[(usize, u16)]) -> [u8; 512] {
         let mut reply = [0u8; 512];

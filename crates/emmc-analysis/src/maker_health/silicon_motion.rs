@@ -107,7 +107,7 @@ pub(super) fn decode_transcend(reply: &[u8], argument: Option<u32>) -> Result<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::decode_reply;
+    use crate::maker_health::decode_reply;
 
     #[test]
     fn the_report_of_a_transcend_460t_does_not_name_its_maker() {

@@ -140,7 +140,7 @@ pub(super) fn decode_hosin(reply: &[u8], argument: Option<u32>) -> Result<Vendor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::decode_reply;
+    use crate::maker_health::decode_reply;
 
     fn report<const N: usize>(words: &[(usize, u32)]) -> [u8; N] {
         let mut reply = [0u8; N];

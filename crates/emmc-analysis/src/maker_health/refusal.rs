@@ -149,7 +149,7 @@ mod tests {
             text.unwrap().split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
         assert_eq!(reply.len(), 80);
         for family in Family::all().map(Some).chain([None]) {
-            assert_eq!(crate::vendor::decode_reply(family, Some(1), &reply), Err(Refusal::Mbr));
+            assert_eq!(crate::maker_health::decode_reply(family, Some(1), &reply), Err(Refusal::Mbr));
         }
         let mut marked = [0u8; 512];
         marked[510..].copy_from_slice(&[0x55, 0xaa]);

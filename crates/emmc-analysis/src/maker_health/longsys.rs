@@ -87,7 +87,7 @@ pub(super) fn decode_sd(reply: &[u8], argument: Option<u32>) -> Result<VendorHea
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::{Value, decode_reply};
+    use crate::maker_health::{Value, decode_reply};
 
     #[test]
     fn an_sd_report() {

@@ -123,7 +123,7 @@ pub(super) fn decode_sd(family: Family, reply: &[u8], argument: Option<u32>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::decode_reply;
+    use crate::maker_health::decode_reply;
 
     fn report(words: &[(usize, u32)]) -> [u8; 512] {
         let mut reply = [0u8; 512];

@@ -1,4 +1,4 @@
-//! Vendor health: what makers report beyond the standard's three bytes, behind one model.
+//! Health as makers report it beyond the standard's three bytes, behind one model.
 //!
 //! Nothing here is standardised, and most layouts are known from drivers and tools alone. So every reading names its
 //! source and how sure it is; a reply that is no report is refused with the reason; a value that cannot be is named and

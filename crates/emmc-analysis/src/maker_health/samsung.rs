@@ -107,7 +107,7 @@ pub(super) fn decode_vsm(reply: &[u8], argument: Option<u32>) -> Result<VendorHe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::decode_reply;
+    use crate::maker_health::decode_reply;
 
     fn report(words: &[(usize, u32)]) -> [u8; 512] {
         let mut reply = [0u8; 512];

@@ -125,7 +125,7 @@ mod tests {
     use emmc_regs::ext_csd::PreEol;
 
     use super::*;
-    use crate::vendor::{Family, decode_reply, parse_emmcparm};
+    use crate::maker_health::{Family, decode_reply, parse_emmcparm};
 
     const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 

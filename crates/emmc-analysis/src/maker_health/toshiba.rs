@@ -60,7 +60,7 @@ pub(super) fn decode(reply: &[u8], argument: Option<u32>) -> Result<VendorHealth
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::decode_reply;
+    use crate::maker_health::decode_reply;
 
     #[test]
     fn erases_as_published_with_a_real_reply() {
