@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
 use emmc_units::Instant;
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ fn small() -> &'static (Profile, Vec<u8>) {
         (profile.areas.wp_group_bytes, profile.areas.enhanced_groups_max) = (1 << 20, 2);
         (profile.areas.boot_bytes, profile.areas.rpmb_bytes) = (128 << 10, 128 << 10);
         (profile.nand.pages_per_block, profile.nand.over_provisioning) = (16, 0.5);
-        let card = Card::new(profile.clone(), DeviceOptions { keep: Keep::Orders, seed: 1 }).expect("a card");
+        let card = Card::new(profile.clone(), DeviceOptions { keep: StoredContent::Orders, seed: 1 }).expect("a card");
         let image = card.to_image(Instant::START);
         (profile, image)
     })

@@ -4,7 +4,7 @@
 //! processor where the kernel tells it, so that a busy machine counts less.
 
 use emmc_card::device::{Device, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::{Job, Run};
 use emmc_units::Instant;
@@ -29,7 +29,7 @@ fn seconds(since: std::time::Instant) -> f64 {
 
 /// Brings the card into the state, then times the last phase.
 fn time(name: &str, profile: Profile, before: &str, timed: &str) {
-    let device = Device::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).unwrap();
+    let device = Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
     let job = |phases: &str| Job::from_json(&format!("{{\"phases\": [{phases}]}}"), &mut |_| Err("no".into())).unwrap();
     let (device, result) = Run::new(device, job(before), Instant::START).unwrap().complete().unwrap();
     let run = Run::new(device, job(timed), result.now).unwrap();

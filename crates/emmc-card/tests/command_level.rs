@@ -2,13 +2,13 @@
 
 use emmc_card::card::{Card, DataStatus};
 use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
 use emmc_regs::command::Response;
 use emmc_regs::r1::State;
 use emmc_units::{Instant, Nanos};
 
-const OPTIONS: DeviceOptions = DeviceOptions { keep: Keep::Nothing, seed: 1 };
+const OPTIONS: DeviceOptions = DeviceOptions { keep: StoredContent::Nothing, seed: 1 };
 
 fn profile() -> Profile {
     shipped::named("generic-8g").expect("a shipped profile")

@@ -2,7 +2,7 @@
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions, WriteFlags};
-use emmc_card::nand::{CellMode, Keep};
+use emmc_card::nand::{CellMode, StoredContent};
 use emmc_card::profile::shipped;
 use emmc_units::{Instant, Nanos};
 
@@ -21,7 +21,7 @@ struct Board {
 impl Board {
     fn new(name: &str, bus_width: u8) -> Self {
         let profile = shipped::named(name).unwrap();
-        let card = Card::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).unwrap();
+        let card = Card::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
         let mut board = Self { card, now: Instant::START, bus_width };
         board.identify();
         board

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use emmc_card::ftl::{self, Durability, Ftl, FtlError, RegionSpec, TrimKind};
-use emmc_card::nand::{CellMode, Geometry, Keep, Nand};
+use emmc_card::nand::{CellMode, Geometry, Nand, StoredContent};
 use emmc_card::profile::{
     FtlConfig, GcPolicy, Mapping, MappingCache, NandConfig, Segment, SegmentOrder, SlcCache, WearLevelling, shipped,
 };
@@ -83,7 +83,7 @@ fn rigs(flash: &NandConfig) -> impl Iterator<Item = Rig> + '_ {
         let config = config();
         let blocks = 40;
         let geometry = Geometry::new(flash, blocks, UNIT as u32);
-        let mut nand = Nand::new(flash, geometry, seed).keeping(Keep::Data);
+        let mut nand = Nand::new(flash, geometry, seed).keeping(StoredContent::Data);
         let slc_blocks = config.slc_cache.map_or(0, |cache| cache.blocks);
         let (mode, units) = (CellMode::Mlc, 11 * geometry.units_in(CellMode::Mlc) - 3);
         let spec = RegionSpec { blocks: (0..blocks).collect(), mode, units, spares: 6, slc_blocks, seed };

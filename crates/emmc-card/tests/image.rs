@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions, WriteFlags};
 use emmc_card::ftl::TrimKind;
-use emmc_card::nand::{Keep, Payload};
+use emmc_card::nand::{Payload, StoredContent};
 use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::Rng;
 use emmc_units::{Instant, Nanos};
@@ -73,7 +73,7 @@ struct Rig {
 impl Rig {
     fn new(name: &str) -> Self {
         let profile = profile(name);
-        let card = Card::new(profile.clone(), DeviceOptions { keep: Keep::Data, seed: 1 }).unwrap();
+        let card = Card::new(profile.clone(), DeviceOptions { keep: StoredContent::Data, seed: 1 }).unwrap();
         let sectors = card.device().sectors(Area::User) as usize;
         let payload = Shared::default();
         let image = card.to_image(Instant::START);

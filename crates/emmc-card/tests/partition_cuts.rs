@@ -2,7 +2,7 @@
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::fault::FaultPlan;
 use emmc_regs::command::Response;
@@ -28,7 +28,7 @@ fn identify(card: &mut Card, mut now: Instant) -> Instant {
 
 /// A card with data everywhere and two enhanced groups committed, without power.
 fn committed() -> (Card, Instant) {
-    let mut card = Card::new(profile(), DeviceOptions { keep: Keep::Data, seed: 3 }).unwrap();
+    let mut card = Card::new(profile(), DeviceOptions { keep: StoredContent::Data, seed: 3 }).unwrap();
     let mut now = identify(&mut card, Instant::START + Nanos::from_secs(1));
     let sectors = card.device().sectors(Area::User);
     let block = [0xd7; 512 * 256];

@@ -4,7 +4,7 @@
 //! thread, O_DIRECT, a file of 100 MiB, requests of at most 512 KiB), hdparm and dd of a board vendor, spans of a white paper.
 
 use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
-use emmc_card::nand::{CellMode, Keep};
+use emmc_card::nand::{CellMode, StoredContent};
 use emmc_card::profile::{Layout, Partitioning, RegionRole, shipped};
 use emmc_units::{Instant, Nanos};
 
@@ -46,7 +46,7 @@ struct Bench {
 impl Bench {
     fn new(name: &str, host: Host) -> Self {
         let profile = shipped::named(name).unwrap();
-        let device = Device::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).unwrap();
+        let device = Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
         let first_lba = device.sectors(Area::User) / 2 / 8192 * 8192;
         let mut bench = Self { device, now: Instant::START, first_lba, gap: Nanos::ZERO };
         bench.request(SequentialWrite, 512 * KIB, FILE_BYTES / (512 * KIB));

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use emmc_card::device::{Device, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_card::sim::job::Job;
 use emmc_card::sim::run::{PhaseResult, Run};
@@ -14,7 +14,7 @@ use crate::table::Side;
 /// A factory-new card.
 pub(crate) fn device(profile: &str) -> anyhow::Result<Device> {
     let profile = shipped::named(profile)?;
-    Ok(Device::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 })?)
+    Ok(Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 })?)
 }
 
 /// Runs the job; answers what came of it, and the job for the other side.

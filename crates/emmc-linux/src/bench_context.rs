@@ -11,7 +11,7 @@ use emmc_port::{CardData, RegisterSource};
 use emmc_regs::CardKind;
 use emmc_workload::context::{BusFacts, CardFacts, Context, DiskFacts, Effort, FilesystemFacts, HostFacts, Life, Wear};
 
-use crate::live::LiveCard;
+use crate::live_card::LiveCard;
 use crate::tree::Tree;
 use crate::{card_name, ioctl, mounts};
 

@@ -3,7 +3,7 @@
 //! Everything is read: CMD8, CMD13 and, where asked for, CMD56 by ioctl; attributes from sysfs; the host's side from
 //! debugfs; what is mounted from /proc. Whatever cannot be read becomes a note and costs nothing else.
 //! With feature `bench` block devices and files are also the targets of a bench, which writes to them: `block_io`, after
-//! `in_use` was asked. Absent on purpose: any command that changes a card's configuration, and any meaning of what was read
+//! `usage` was asked. Absent on purpose: any command that changes a card's configuration, and any meaning of what was read
 //! (`emmc-analysis`). `unsafe` code is in `ioctl`, `block_io::uring` and `block_io::discard` only.
 
 #[cfg(feature = "bench")]
@@ -16,20 +16,20 @@ mod debugfs;
 #[cfg(feature = "bench")]
 pub mod file_tree;
 mod gather;
-#[cfg(feature = "bench")]
-pub mod in_use;
 mod ioctl;
 mod list;
-mod live;
+mod live_card;
 mod mounts;
 #[cfg(feature = "bench")]
 mod signature;
 mod sysfs;
 mod sysroot;
 mod tree;
+#[cfg(feature = "bench")]
+pub mod usage;
 
 pub use card_name::{card_node, is_card_name};
 pub use ioctl::terminal_columns;
 pub use list::{CardList, ListedCard, list};
-pub use live::LiveCard;
+pub use live_card::LiveCard;
 pub use sysroot::SysRoot;

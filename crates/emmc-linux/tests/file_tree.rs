@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use emmc_linux::block_io::Held;
+use emmc_linux::block_io::TargetHandle;
 use emmc_linux::file_tree::{Folder, Scratch};
 use emmc_port::{FileNumber, FileOp, FilePlace, FilesystemError, NewFilesystem, TargetError};
 
@@ -104,7 +104,7 @@ impl Drop for Loop {
 #[test]
 fn a_made_filesystem_is_mounted_as_asked_and_gone_whatever_came_of_it() {
     let Some(device) = Loop::new(64 << 20) else { return };
-    let held = Held::new(&device.path).unwrap().unwrap();
+    let held = TargetHandle::new(&device.path).unwrap().unwrap();
     let mut place = Scratch::new(&held, "it", 48 << 20, 1, &Arc::default());
     for (options, is_error) in [("", false), ("discard,commit=30", false), ("commit=7", true)] {
         let new = NewFilesystem { fstype: "ext4", options };

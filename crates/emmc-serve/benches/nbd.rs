@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_serve::block::Block;
 use emmc_serve::nbd::{self, Listen};
@@ -89,7 +89,7 @@ fn kept(folder: &Path) -> Served {
     std::fs::create_dir_all(folder).expect("a folder for the card");
     let (text, profile) = (shipped::text("generic-8g"), shipped::named("generic-8g"));
     let (text, profile) = (text.expect("a shipped profile"), profile.expect("a good profile"));
-    let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 }).expect("a card");
+    let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).expect("a card");
     Store::create(folder, text, &card, Instant::START).expect("a card in a folder");
     Served::open(folder, OPTIONS).expect("the card that was made")
 }

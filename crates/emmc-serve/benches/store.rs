@@ -8,7 +8,7 @@ use std::time::Instant as Wall;
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_serve::block::{Block, Request};
 use emmc_serve::served::{Served, ServedOptions};
@@ -28,7 +28,7 @@ fn cpu_seconds() -> f64 {
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = DeviceOptions { keep: Keep::Orders, seed: 1 };
+    let options = DeviceOptions { keep: StoredContent::Orders, seed: 1 };
     let mut card = Card::new(shipped::named(PROFILE).expect("it is shipped"), options).expect("a card");
     card.power_off(Instant::START);
     let text = shipped::text(PROFILE).expect("it is shipped");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_serve::sdhci::HostFaults;
 use emmc_serve::served::{Served, ServedOptions};
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let profile = shipped::named(profile)?;
-    let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 })?;
+    let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 })?;
     let served = Arc::new(Served::new(card, Instant::START, timing));
     let server = serve(served, HostFaults::default(), Path::new(socket), options)?;
     std::io::stdin().read_to_end(&mut Vec::new())?;

@@ -2,12 +2,12 @@
 
 mod agenda;
 mod bytes;
-mod chance;
+mod random;
 mod size;
 mod time;
 
 pub use agenda::Agenda;
 pub use bytes::{Bytes, SECTOR_BYTES, Sectors};
-pub use chance::{Rng, Scramble};
+pub use random::{Rng, Scramble};
 pub use size::{Size, SizeError};
 pub use time::{Instant, Nanos};

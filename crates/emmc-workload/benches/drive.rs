@@ -6,7 +6,7 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use emmc_card::device::{Device, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_card::sim::SimTarget;
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetKind, TargetShape};
@@ -65,7 +65,8 @@ fn nothing() -> Nothing {
 
 fn card() -> SimTarget {
     let profile = shipped::named("friendlyelec-emmc-8g").expect("the profile is shipped");
-    let device = Device::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).expect("the profile is good");
+    let device =
+        Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).expect("the profile is good");
     SimTarget::new(device, "sim:bench", Instant::START, true)
 }
 

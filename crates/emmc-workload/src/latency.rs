@@ -4,7 +4,7 @@ use emmc_units::Nanos;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::Cells;
+use crate::batches::Batches;
 use crate::interval::Interval;
 use crate::percentiles::PercentileIntervals;
 
@@ -22,7 +22,7 @@ pub struct Latencies {
     sum_ns: u128,
     stalls: Stalls,
     /// The order in which they came.
-    cells: Cells,
+    cells: Batches,
 }
 
 /// Requests that took long.
@@ -95,7 +95,7 @@ pub struct Bucket {
 impl Default for Latencies {
     fn default() -> Self {
         let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
-        Self { histogram, sum_ns: 0, stalls: Stalls::default(), cells: Cells::default() }
+        Self { histogram, sum_ns: 0, stalls: Stalls::default(), cells: Batches::default() }
     }
 }
 

@@ -4,11 +4,13 @@
 //! in real time and against a virtual card in simulated time. Absent on purpose: system calls (`emmc-linux`), files, the
 //! virtual card itself (`emmc-card`), presentation (`emmc-report`).
 
+mod batches;
 mod bootstrap;
 mod causes;
-mod cells;
 pub mod compare;
+mod consistency;
 pub mod context;
+mod doubts;
 mod files;
 pub mod fs;
 mod grid;
@@ -19,11 +21,9 @@ mod marks;
 mod measurement;
 mod order;
 mod percentiles;
-mod plausible;
 pub mod reference;
 pub mod replay;
 mod result;
-mod sound;
 mod state;
 mod stream;
 mod suite;
@@ -32,6 +32,7 @@ mod watch;
 
 pub use causes::{Cause, causes};
 pub use context::Context;
+pub use doubts::{Doubt, doubts};
 pub use files::{FileBench, FileShape, FileSuite};
 pub use grid::{Grid, GridColumn, GridLine};
 pub use interval::Interval;
@@ -39,7 +40,6 @@ pub use latency::{Bucket, Latencies, Latency, Stall, Stalls};
 pub use measurement::{Measured, Measurement, WarmUp};
 pub use order::{Order, Positions};
 pub use percentiles::PercentileIntervals;
-pub use plausible::{Doubt, doubts};
 pub use result::{BenchResult, Figure, Outcome, Pivot};
 pub use state::{CardState, StateKind};
 pub use stream::{BenchError, FlushAt, Limit, Mix, Stream, drive};

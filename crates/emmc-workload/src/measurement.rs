@@ -198,7 +198,7 @@ impl Measured {
     }
 
     /// As it is told, at a place in a table.
-    pub fn told(&self, table: &str, row: &str, column: &str) -> Measurement {
+    pub fn to_measurement(&self, table: &str, row: &str, column: &str) -> Measurement {
         let time = self.time();
         let [read_us, write_us, trim_us, flush_us] =
             self.latencies.each_ref().map(|found| found.latency(self.stream.seed));

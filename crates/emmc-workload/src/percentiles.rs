@@ -3,8 +3,8 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::batches::Batches;
 use crate::bootstrap::{CELLS_MIN, mean_range};
-use crate::cells::Cells;
 use crate::interval::Interval;
 
 /// Fewest requests beyond a percentile that tell where it is.
@@ -38,7 +38,7 @@ impl PercentileIntervals {
     }
 
     /// Of latencies in a histogram, of which cells keep the order.
-    pub(crate) fn of(histogram: &Histogram<u64>, cells: &Cells, seed: u64) -> Self {
+    pub(crate) fn of(histogram: &Histogram<u64>, cells: &Batches, seed: u64) -> Self {
         let (count, requests) = (cells.size().0, histogram.len());
         if count < CELLS_MIN {
             return Self::none(format!("{requests} requests; at least {CELLS_MIN} are needed"));
@@ -57,7 +57,7 @@ impl PercentileIntervals {
     }
 }
 
-fn one(histogram: &Histogram<u64>, cells: &Cells, rank: f64, seed: u64) -> Result<Interval, String> {
+fn one(histogram: &Histogram<u64>, cells: &Batches, rank: f64, seed: u64) -> Result<Interval, String> {
     let requests = histogram.len();
     let needed = BEYOND_MIN / (1.0 - rank);
     if (requests as f64) < needed - 0.5 {

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::causes::Cause;
 use crate::context::Context;
+use crate::doubts::Doubt;
 use crate::grid::Grid;
 use crate::interval::Interval;
 use crate::measurement::Measurement;
-use crate::plausible::Doubt;
 use crate::state::CardState;
 
 /// What came of a suite.
@@ -163,6 +163,6 @@ mod tests {
         let outcome = &result.outcome;
         assert_eq!((outcome.state_before.of_share, outcome.state_after.of_share), (None, Some(0.25)));
         assert_eq!(outcome.measurements[0].state.as_ref().unwrap().of_share, Some(0.25));
-        assert_eq!(outcome.state_after.told(), "trimmed, told of 25 % of the disk");
+        assert_eq!(outcome.state_after.describe(), "trimmed, told of 25 % of the disk");
     }
 }

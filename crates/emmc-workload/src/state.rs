@@ -115,7 +115,7 @@ impl CardState {
     }
 
     /// For people, e.g. `aged, 98 % holds data`.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let percent = |share: f64| match share * 100.0 {
             0.0 => "0".to_owned(),
             p if p < 1.0 => format!("{p:.2}"),
@@ -166,8 +166,8 @@ mod tests {
         assert!(fresh.differs_from(&aged) && !fresh.differs_from(&unknown) && !fresh.differs_from(&fresh));
         let half = CardState { holds_share: Some(0.4), ..fresh.clone() };
         assert!(fresh.differs_from(&half));
-        assert_eq!(aged.told(), "aged, 99 % holds data");
+        assert_eq!(aged.describe(), "aged, 99 % holds data");
         let part = CardState::new(None, Some((StateKind::Trimmed, 0.25)));
-        assert_eq!(part.told(), "trimmed, told of 25 % of the disk");
+        assert_eq!(part.describe(), "trimmed, told of 25 % of the disk");
     }
 }

@@ -5,13 +5,13 @@ mod bonnie;
 mod boot;
 mod class;
 mod dd;
+mod disk;
 mod flashbench;
-mod follow;
 mod fs;
 mod hdparm;
 mod install;
 mod iozone;
-mod on_disk;
+mod knobs;
 mod replay;
 pub(crate) mod speed;
 mod steady;
@@ -33,7 +33,7 @@ use crate::state::{CardState, StateKind};
 use crate::stream::{BenchError, Driven, Stream, driven};
 use crate::watch::{Progress, Watch};
 use area::area;
-pub use follow::{Knob, follows};
+pub use knobs::{Knob, follows};
 
 /// The most that is trimmed at once. Unit: bytes.
 const TRIM_BYTES: u64 = 1 << 30;
@@ -155,7 +155,7 @@ impl<'a> Bench<'a> {
         options: &'a Options,
         watch: &'a mut dyn Watch,
     ) -> Result<Outcome, BenchError> {
-        follows(suite, &follow::told(options))?;
+        follows(suite, &knobs::given(options))?;
         let cost = suite.cost(target.shape(), options)?;
         let began = target.now();
         let outcome = Outcome { suite: suite.name().into(), about: suite.about().into(), ..Outcome::default() };
@@ -252,7 +252,7 @@ impl<'a> Bench<'a> {
     fn tell(&mut self, driven: &mut Driven, state: CardState, [table, row, column]: [&str; 3]) {
         driven.measured.state = state;
         if driven.ended.is_ok() || driven.measured.requests > 0 {
-            self.outcome.measurements.push(driven.measured.told(table, row, column));
+            self.outcome.measurements.push(driven.measured.to_measurement(table, row, column));
         }
     }
 

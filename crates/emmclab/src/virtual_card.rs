@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
 use emmc_serve::store::{Purpose, STATE_FILE, Store};
 use emmc_units::Instant;
@@ -46,7 +46,7 @@ impl NamedProfile {
     }
 
     /// A new card of it, aged as asked.
-    pub(crate) fn make(&self, keep: Keep, seed: u64) -> anyhow::Result<Powered> {
+    pub(crate) fn make(&self, keep: StoredContent, seed: u64) -> anyhow::Result<Powered> {
         let mut card = Card::new(self.profile.clone(), DeviceOptions { keep, seed })?;
         let mut now = Instant::START;
         if self.age > 0.0 {
@@ -72,7 +72,7 @@ pub(crate) fn is_folder(name: &str) -> bool {
 
 impl crate::cli::SimCardArgs {
     /// The card that was named, to be looked at; a new one remembers what `keep` says.
-    pub(crate) fn look(&self, keep: Keep, seed: u64) -> anyhow::Result<Powered> {
+    pub(crate) fn look(&self, keep: StoredContent, seed: u64) -> anyhow::Result<Powered> {
         match (&self.card, &self.profile) {
             (Some(folder), _) => Powered::look(folder),
             (None, Some(profile)) => NamedProfile::open(profile)?.make(keep, seed),
@@ -81,7 +81,7 @@ impl crate::cli::SimCardArgs {
     }
 
     /// The same, to be worked on: a card in a folder is ours until it is stored.
-    pub(crate) fn open(&self, keep: Keep, seed: u64) -> anyhow::Result<Powered> {
+    pub(crate) fn open(&self, keep: StoredContent, seed: u64) -> anyhow::Result<Powered> {
         match &self.card {
             Some(folder) => Powered::open(folder),
             None => self.look(keep, seed),
@@ -92,7 +92,11 @@ impl crate::cli::SimCardArgs {
 impl Powered {
     /// What `sim:` names: a card's folder, or a profile of which a new card is made.
     pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
-        if is_folder(name) { Self::look(Path::new(name)) } else { NamedProfile::open(name)?.make(Keep::Nothing, 1) }
+        if is_folder(name) {
+            Self::look(Path::new(name))
+        } else {
+            NamedProfile::open(name)?.make(StoredContent::Nothing, 1)
+        }
     }
 
     /// Switches a kept card on, of which nothing is written.

@@ -5,7 +5,7 @@ use emmc_analysis::Severity;
 use emmc_analysis::maker_health::{Area, Family, VendorHealth, allowed_reads, consistency, decode_reply};
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
 use emmc_regs::CardKind;
 use emmc_regs::command::Response;
@@ -23,7 +23,7 @@ fn profile() -> Profile {
 
 /// A card in `tran`, `share` of whose life is used up.
 fn card(profile: Profile, share: f64) -> (Card, Instant) {
-    let mut card = Card::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 7 }).unwrap();
+    let mut card = Card::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 7 }).unwrap();
     // A card may wear out on the way; then it can still be read.
     let aged = card.device_mut().age(share, Instant::START + Nanos::from_secs(1));
     let mut now = aged.unwrap_or(Instant::START + Nanos::from_secs(100_000));

@@ -2,7 +2,7 @@
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{BusMode, GcPolicy, Mapping, Profile, SdIdentity, Segment, SegmentOrder, shipped};
 use emmc_card::sim::fault::FaultPlan;
 use emmc_regs::CardKind;
@@ -75,7 +75,7 @@ fn profile(input: &mut Unstructured) -> Result<Profile> {
 impl Host {
     pub fn new(input: &mut Unstructured) -> Result<Self> {
         let profile = profile(input)?;
-        let keep = [Keep::Data, Keep::Orders, Keep::Nothing][usize::from(input.arbitrary::<u8>()? % 3)];
+        let keep = [StoredContent::Data, StoredContent::Orders, StoredContent::Nothing][usize::from(input.arbitrary::<u8>()? % 3)];
         let (kind, sectors) = (profile.kind, (profile.areas.user_bytes / 512) as u32);
         let made = Card::new(profile, DeviceOptions { keep, seed: 1 });
         let mut card = made.unwrap_or_else(|error| panic!("the profile is good: {error}"));
@@ -291,7 +291,7 @@ impl Host {
                     self.power_cycle();
                 }
             }
-            3 | 4 if self.card.device().nand().keep() == Keep::Nothing => {}
+            3 | 4 if self.card.device().nand().keep() == StoredContent::Nothing => {}
             3 | 4 => {
                 let nand = self.card.device_mut().nand_mut();
                 let step = nand.steps() + 1 + u64::from(input.arbitrary::<u8>()?);

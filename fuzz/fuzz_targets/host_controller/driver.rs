@@ -2,7 +2,7 @@
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_serve::pci::{Function, Identity};
 use emmc_serve::sdhci::{FlatMemory, GuestMemory};
@@ -30,7 +30,7 @@ impl Driver {
         (profile.areas.boot_bytes, profile.areas.rpmb_bytes) = (128 << 10, 128 << 10);
         (profile.nand.pages_per_block, profile.nand.over_provisioning) = (256, 0.1);
         (profile.nand.spare_blocks, profile.nand.factory_bad_blocks) = (8, 2);
-        let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 }).expect("a card");
+        let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).expect("a card");
         let identity = match identity % 4 {
             0 => Identity::Generic,
             1 => Identity::Gl9763eWithoutQueue,

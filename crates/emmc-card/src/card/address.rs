@@ -11,7 +11,7 @@ const NATIVE_SECTORS: u64 = 8;
 impl Card {
     /// Whether addresses count bytes: parts of at most 2 GiB.
     pub(super) fn counts_bytes(&self) -> bool {
-        Ocr(self.device.kept().ocr).access_mode(self.kind) == Some(AccessMode::Byte)
+        Ocr(self.device.stored_registers().ocr).access_mode(self.kind) == Some(AccessMode::Byte)
     }
 
     /// Whether the card works with native sectors of 4 KiB (DATA_SECTOR_SIZE).

@@ -5,7 +5,7 @@ use emmc_regs::command::{AppCommand, Command, Response, SdCommand};
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
-use super::legal::{Phase, concerns, is_legal};
+use super::legality::{Phase, concerns, is_legal};
 use super::{Area, Card, DataPhase, Reply, interrupt, queue, sd};
 
 /// Classes that a part has only if its CSD says so. Parts answer CMD55 and CMD56 without listing class 8.
@@ -105,7 +105,7 @@ impl Card {
         match command {
             C::BootInitiation => self.can_boot(),
             C::StopTransmission { hpi: true, .. } if self.phase == Phase::In(State::Prg) => {
-                interrupt::is_interrupt(&self.device.kept().ext_csd, command)
+                interrupt::is_interrupt(&self.device.stored_registers().ext_csd, command)
             }
             C::SetWriteProt { .. } | C::ClrWriteProt { .. } | C::SendWriteProt { .. } | C::SendWriteProtType { .. } => {
                 self.has_groups()
@@ -151,12 +151,12 @@ impl Card {
             Command::SetRelativeAddr { rca } => self.set_relative_addr(rca),
             Command::SelectCard { rca } => self.select_card(rca),
             Command::SendCsd { .. } => Reply::with(Response::R2(self.csd().bytes)),
-            Command::SendCid { .. } => Reply::with(Response::R2(self.device.kept().cid)),
+            Command::SendCid { .. } => Reply::with(Response::R2(self.device.stored_registers().cid)),
             Command::GoInactiveState { .. } => self.go_inactive(),
             Command::SendStatus { sqs: true, .. } if self.is_queueing() => self.queue_status(now),
             Command::SendStatus { hpi, .. } => {
                 let reply = self.answer();
-                if hpi && interrupt::is_interrupt(&self.device.kept().ext_csd, command) {
+                if hpi && interrupt::is_interrupt(&self.device.stored_registers().ext_csd, command) {
                     self.interrupt(now);
                 }
                 reply

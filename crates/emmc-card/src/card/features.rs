@@ -2,7 +2,7 @@
 //!
 //! Each feature's rules are in a file of its own and know nothing of the card; here they meet: access class (`access`),
 //! then the feature's rule, then its effect.
-//! Absent on purpose: the commands of features (`class6`, `queue`, `streams`, ...).
+//! Absent on purpose: the commands of features (`write_protect_groups`, `queue`, `streams`, ...).
 
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_regs::r1::State;
@@ -13,7 +13,7 @@ use super::background::Background;
 use super::ffu::Firmware;
 use super::image::FeatureState;
 use super::interrupt::Busy;
-use super::legal::Phase;
+use super::legality::Phase;
 use super::packed::Packed;
 use super::partition::{self, Refused};
 use super::power_notify::PowerLog;
@@ -140,7 +140,7 @@ impl Card {
 
     /// The feature's own rule.
     fn check_feature(&self, index: u8, old: u8, new: u8) -> Result<(), Refused> {
-        let ext_csd = &self.device.kept().ext_csd;
+        let ext_csd = &self.device.stored_registers().ext_csd;
         match index {
             CMDQ_MODE_EN => queue::check_mode(ext_csd, new & 1 == 1, None),
             ffu::MODE_OPERATION_CODES | ffu::MODE_CONFIG => ffu::check(ext_csd, index, new),
@@ -169,7 +169,7 @@ impl Card {
 
     /// The flash must be able to hold what is about to be committed.
     fn check_layout(&self, completed: u8) -> Result<(), Refused> {
-        let mut ext_csd = self.device.kept().ext_csd;
+        let mut ext_csd = self.device.stored_registers().ext_csd;
         ext_csd[usize::from(PARTITION_SETTING_COMPLETED)] = completed;
         let Some(wanted) = partition::committed(&ext_csd) else { return Ok(()) };
         Layout::new(self.device.profile(), &wanted, 0).map(|_| ()).map_err(|_| Refused)
@@ -234,7 +234,7 @@ impl Card {
 
     /// Power goes: what a feature held in memory is gone.
     pub(super) fn features_power_off(&mut self) {
-        self.features.power.power_off(&self.device.kept().ext_csd);
+        self.features.power.power_off(&self.device.stored_registers().ext_csd);
         self.features.firmware.power_off();
         self.features.background.stop();
     }
@@ -288,7 +288,7 @@ impl Card {
         let rests = matches!(self.phase, Phase::In(State::Stby | State::Tran | State::Prg | State::Dis));
         if self.is_emmc() && rests && self.transfer.is_none() && self.features.queue.is_empty() {
             let from = now.max(self.busy_until);
-            self.features.background.idle(&self.device.kept().ext_csd, from);
+            self.features.background.idle(&self.device.stored_registers().ext_csd, from);
         }
     }
 

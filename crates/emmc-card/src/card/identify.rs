@@ -6,7 +6,7 @@ use emmc_regs::ocr::Ocr;
 use emmc_regs::r1::State;
 use emmc_units::Instant;
 
-use super::legal::Phase;
+use super::legality::Phase;
 use super::{Card, Reply};
 
 /// All supply windows of an OCR.
@@ -30,7 +30,7 @@ impl Card {
 
     /// CMD1: without a window it only asks; with one that the card cannot take, the card goes away.
     pub(super) fn send_op_cond(&mut self, host: Ocr, now: Instant) -> Reply {
-        let own = Ocr(self.device.kept().ocr);
+        let own = Ocr(self.device.stored_registers().ocr);
         let is_query = host.0 & WINDOWS == 0;
         if !is_query && host.0 & own.0 & WINDOWS == 0 {
             self.phase = Phase::Inactive;
@@ -48,7 +48,7 @@ impl Card {
     /// CMD2: there is no other card on the bus, so this one is identified.
     pub(super) fn all_send_cid(&mut self) -> Reply {
         self.phase = Phase::In(State::Ident);
-        Reply::with(Response::R2(self.device.kept().cid))
+        Reply::with(Response::R2(self.device.stored_registers().cid))
     }
 
     /// CMD3: the host gives the card its address.
@@ -96,6 +96,6 @@ impl Card {
 
     /// The CSD.
     pub(super) fn csd(&self) -> Csd {
-        Csd::new(self.kind, self.device.kept().csd)
+        Csd::new(self.kind, self.device.stored_registers().csd)
     }
 }

@@ -10,7 +10,7 @@ use emmc_units::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::Card;
-use super::legal::Phase;
+use super::legality::Phase;
 use crate::device::{Area, Device, DeviceImage, DeviceOptions, DeviceState, ImageError};
 use crate::nand::Payload;
 use crate::profile::Profile;
@@ -170,7 +170,7 @@ impl Card {
             device: self.device.to_state(),
             burnt: self.rules.burnt().to_vec(),
             password: self.lock.password().to_vec(),
-            protected: self.features.protect.kept().collect(),
+            protected: self.features.protect.stored_registers().collect(),
             features: self.features.to_state(),
             addresses: self.sd.addresses,
         }

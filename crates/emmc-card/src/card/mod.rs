@@ -2,7 +2,7 @@
 //!
 //! [`Card`] is driven from outside: `handle_*` takes what the host does at an instant, `poll_*` tells what the card does
 //! then. What a command stores or reads comes down to [`Device`]; the rules above it are here, one file each:
-//! `legal` in which state which command is legal, `dispatch` from command to what it does, `access` who may write which
+//! `legality` in which state which command is legal, `dispatch` from command to what it does, `access` who may write which
 //! bit of EXT_CSD, `switch` what such a write does, the rest a feature each.
 //! Absent on purpose: electrical signalling, SPI mode, streams (CMD11, CMD20) and I/O mode (CMD39, CMD40), which no eMMC
 //! part has; and time of its own: the host says what time it is.
@@ -13,9 +13,8 @@ mod background;
 mod boot;
 mod bus_mode;
 mod cache_control;
-mod class6;
 mod context;
-mod direct;
+mod direct_access;
 mod dispatch;
 mod erase;
 mod exception;
@@ -24,16 +23,16 @@ mod ffu;
 mod identify;
 mod image;
 mod interrupt;
-mod legal;
+mod legality;
 mod lock;
 mod packed;
 mod partition;
 mod power;
 mod power_notify;
 mod production;
-mod program;
 mod queue;
 mod read;
+mod register_programming;
 mod reply;
 mod rpmb;
 mod sd;
@@ -45,6 +44,7 @@ mod transfer;
 mod vendor;
 mod write;
 mod write_protect;
+mod write_protect_groups;
 
 use emmc_regs::CardKind;
 use emmc_regs::command::SetBlockCount;
@@ -60,7 +60,7 @@ use bus_mode::Interface;
 use erase::EraseSequence;
 use features::Features;
 use image::CardState;
-use legal::Phase;
+use legality::Phase;
 use lock::Lock;
 use sd::SdState;
 use status::Status;
@@ -193,7 +193,7 @@ impl Card {
 
     /// A byte of EXT_CSD as it is kept.
     fn ext_csd_byte(&self, index: usize) -> u8 {
-        self.device.kept().ext_csd[index]
+        self.device.stored_registers().ext_csd[index]
     }
 
     /// The area that reads and writes go to: PARTITION_CONFIG's access bits.

@@ -5,7 +5,7 @@ use emmc_units::{Instant, Nanos};
 
 use super::access::Reset;
 use super::bus_mode::Interface;
-use super::legal::Phase;
+use super::legality::Phase;
 use super::transfer::Transfer;
 use super::{Card, EraseSequence, boot};
 use crate::device::StorageError;
@@ -81,8 +81,9 @@ impl Card {
         self.transfer = None::<Transfer>;
         self.test_pattern.clear();
         // A card that has booted may stay as it did so, until power goes.
-        let stays =
-            reset == Reset::Software && self.features.boot.has_run && boot::keeps_bus(&self.device.kept().ext_csd);
+        let stays = reset == Reset::Software
+            && self.features.boot.has_run
+            && boot::keeps_bus(&self.device.stored_registers().ext_csd);
         if !stays {
             self.interface = Interface::default();
         }

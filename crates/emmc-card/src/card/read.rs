@@ -8,7 +8,7 @@ use emmc_regs::command::{DataDirection, SetBlockCount};
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
-use super::legal::Phase;
+use super::legality::Phase;
 use super::transfer::Transfer;
 use super::{Area, Card, DataBlock, DataPhase, Reply};
 use crate::device::StorageError;

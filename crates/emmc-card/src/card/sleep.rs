@@ -9,7 +9,7 @@ use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_regs::r1::State;
 use emmc_units::{Instant, Nanos};
 
-use super::legal::Phase;
+use super::legality::Phase;
 use super::{Card, Reply};
 
 const S_A_TIMEOUT: usize = 217;
@@ -35,7 +35,9 @@ impl Card {
     /// CMD5.
     pub(super) fn sleep_awake(&mut self, sleep: bool, now: Instant) -> Reply {
         let Phase::In(state) = self.phase else { return Reply::SILENT };
-        let Some((next, done)) = switch(&self.device.kept().ext_csd, state, sleep, now) else { return self.illegal() };
+        let Some((next, done)) = switch(&self.device.stored_registers().ext_csd, state, sleep, now) else {
+            return self.illegal();
+        };
         let r1 = self.r1();
         self.phase = Phase::In(next);
         Self::answer_busy(r1, done)

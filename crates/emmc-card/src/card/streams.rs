@@ -6,7 +6,7 @@ use emmc_units::Instant;
 
 use super::bus_mode::Interface;
 use super::interrupt::Busy;
-use super::legal::Phase;
+use super::legality::Phase;
 use super::packed::{self, Packed};
 use super::read::{ReadRequest, blocks_of};
 use super::rpmb::RpmbStore;
@@ -58,7 +58,7 @@ impl RpmbStore for RpmbArea<'_> {
 impl Card {
     /// CMD25 to something that is no area of sectors; absent: it is an ordinary write.
     pub(super) fn write_stream(&mut self, address: u32, count: SetBlockCount, now: Instant) -> Option<Reply> {
-        let ext_csd = &self.device.kept().ext_csd;
+        let ext_csd = &self.device.stored_registers().ext_csd;
         let purpose = if self.area() == Area::Rpmb {
             Purpose::Rpmb { reliable: count.reliable_write }
         } else if ffu::is_downloading(ext_csd) && address == ffu::address(ext_csd) {
@@ -140,7 +140,8 @@ impl Card {
     /// A packed transfer: a header of a read, or header and data of a write.
     fn use_packed(&mut self, bytes: &[u8], now: Instant) -> Instant {
         let header_bytes = if self.has_native_sectors() { 4096 } else { 512 };
-        let parsed = bytes.get(..header_bytes).and_then(|header| Packed::parse(&self.device.kept().ext_csd, header));
+        let parsed =
+            bytes.get(..header_bytes).and_then(|header| Packed::parse(&self.device.stored_registers().ext_csd, header));
         let data = bytes.get(header_bytes..).unwrap_or_default();
         let Some(packed) = parsed else {
             self.fail_packed(None);
@@ -253,8 +254,8 @@ impl Card {
 
     /// CMD0 with 0xFFFFFFFA: the boot area goes to the host.
     pub(super) fn boot(&mut self, now: Instant) -> Reply {
-        let Some((area, sectors)) = boot::source(&self.device.kept().ext_csd) else { return Reply::SILENT };
-        let ext_csd = self.device.kept().ext_csd;
+        let Some((area, sectors)) = boot::source(&self.device.stored_registers().ext_csd) else { return Reply::SILENT };
+        let ext_csd = self.device.stored_registers().ext_csd;
         self.interface = Interface::of_boot(boot::bus(&ext_csd));
         self.apply_interface();
         let begin = now.max(self.initialized_at);
@@ -269,6 +270,6 @@ impl Card {
 
     /// Whether the card can be asked to boot now.
     pub(super) fn can_boot(&self) -> bool {
-        self.phase == Phase::PreIdle && boot::source(&self.device.kept().ext_csd).is_some()
+        self.phase == Phase::PreIdle && boot::source(&self.device.stored_registers().ext_csd).is_some()
     }
 }

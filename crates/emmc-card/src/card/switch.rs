@@ -108,8 +108,9 @@ impl Card {
 
     /// PARTITION_CONFIG: the accessed area must exist; the boot configuration may be protected.
     fn switch_partition(&mut self, old: u8, new: u8, now: Instant) -> Result<Instant, SwitchError> {
-        boot::check_partition_config(&self.device.kept().ext_csd, new)?;
-        let queue_allows = queue::check_mode(&self.device.kept().ext_csd, self.is_queueing(), Some(new)).is_ok();
+        boot::check_partition_config(&self.device.stored_registers().ext_csd, new)?;
+        let queue_allows =
+            queue::check_mode(&self.device.stored_registers().ext_csd, self.is_queueing(), Some(new)).is_ok();
         if self.device.sectors(accessed(new)) == 0 || !queue_allows {
             return Err(SwitchError);
         }

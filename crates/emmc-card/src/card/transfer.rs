@@ -4,7 +4,7 @@ use emmc_regs::command::DataDirection;
 use emmc_regs::r1::State;
 use emmc_units::Instant;
 
-use super::legal::Phase;
+use super::legality::Phase;
 use super::read::ReadTransfer;
 use super::write::WriteTransfer;
 use super::{Card, DataBlock, DataPhase, DataStatus, Reply};

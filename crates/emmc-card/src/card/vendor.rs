@@ -24,7 +24,7 @@ const MICRON: [u8; 2] = [0x13, 0xfe];
 
 /// The report of a card that was never asked for it by command: arguments and replies; none where the part has none.
 pub fn vendor_replies(device: &Device) -> Vec<(u32, [u8; REPORT_BYTES])> {
-    if !MICRON.contains(&device.kept().cid[0]) || device.profile().kind != emmc_regs::CardKind::Emmc {
+    if !MICRON.contains(&device.stored_registers().cid[0]) || device.profile().kind != emmc_regs::CardKind::Emmc {
         return Vec::new();
     }
     let log = PowerLog::default();
@@ -34,7 +34,7 @@ pub fn vendor_replies(device: &Device) -> Vec<(u32, [u8; REPORT_BYTES])> {
 /// What CMD56 with this argument answers.
 pub(crate) fn report(device: &Device, power: &PowerLog, argument: u32) -> [u8; REPORT_BYTES] {
     let mut reply = Reply([0; REPORT_BYTES]);
-    if !MICRON.contains(&device.kept().cid[0]) {
+    if !MICRON.contains(&device.stored_registers().cid[0]) {
         return reply.0;
     }
     let health = device.health();
@@ -57,7 +57,7 @@ pub(crate) fn report(device: &Device, power: &PowerLog, argument: u32) -> [u8; R
 
 fn firmware(device: &Device) -> [u8; 8] {
     let mut version = [0; 8];
-    version.copy_from_slice(&device.kept().ext_csd[254..262]);
+    version.copy_from_slice(&device.stored_registers().ext_csd[254..262]);
     version
 }
 
@@ -138,7 +138,7 @@ mod tests {
     fn device(manufacturer_id: u8) -> Device {
         let mut profile = shipped::named("generic-8g").unwrap();
         profile.identity.manufacturer_id = manufacturer_id;
-        Device::new(profile, DeviceOptions { keep: crate::nand::Keep::Nothing, seed: 1 }).unwrap()
+        Device::new(profile, DeviceOptions { keep: crate::nand::StoredContent::Nothing, seed: 1 }).unwrap()
     }
 
     fn be16(reply: &[u8], at: usize) -> u32 {

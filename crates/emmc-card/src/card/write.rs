@@ -8,7 +8,7 @@ use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
 use super::interrupt::Busy;
-use super::legal::Phase;
+use super::legality::Phase;
 use super::read::blocks_of;
 use super::transfer::Transfer;
 use super::{Area, Card, DataPhase, DataStatus, Reply};

@@ -7,7 +7,7 @@ use emmc_units::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::{Device, DeviceError};
-use crate::nand::{BytesAre, Keep, NandImage, Payload};
+use crate::nand::{BytesAre, NandImage, Payload, StoredContent};
 use crate::profile::{Layout, LayoutError, Partitioning};
 
 /// Why bytes are no image of a card.
@@ -51,11 +51,11 @@ impl DeviceImage {
     /// How much a device must keep that is to become this; `has_payload`: the bytes of the host are kept by the edge.
     ///
     /// Errors: they are, and are not given.
-    pub(crate) fn keep(&self, has_payload: bool) -> Result<Keep, ImageError> {
+    pub(crate) fn keep(&self, has_payload: bool) -> Result<StoredContent, ImageError> {
         match self.nand.bytes_are() {
-            _ if has_payload => Ok(Keep::Data),
-            BytesAre::NotKept => Ok(Keep::Orders),
-            BytesAre::Here => Ok(Keep::Data),
+            _ if has_payload => Ok(StoredContent::Data),
+            BytesAre::NotKept => Ok(StoredContent::Orders),
+            BytesAre::Here => Ok(StoredContent::Data),
             BytesAre::Outside => Err(ImageError::Contents),
         }
     }

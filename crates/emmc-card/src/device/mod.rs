@@ -10,7 +10,7 @@ mod cache;
 mod damage;
 mod health;
 mod image;
-mod look;
+mod inspection;
 mod op;
 mod path;
 mod source;
@@ -25,7 +25,7 @@ pub(crate) use image::{DeviceImage, DeviceState};
 pub use op::{Area, HostDone, StorageError, WriteFlags};
 
 use crate::ftl::{Durability, FtlError, TrimKind};
-use crate::nand::{Geometry, Keep, Nand};
+use crate::nand::{Geometry, Nand, StoredContent};
 use crate::profile::{Layout, LayoutError, Partitioning, Profile, RegisterImage};
 use path::{Path, WriteRequest};
 use storage::Storage;
@@ -34,7 +34,7 @@ use storage::Storage;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceOptions {
     /// What the flash remembers: nothing but whereabouts, orders for recovery by scanning, or content too.
-    pub keep: Keep,
+    pub keep: StoredContent,
     /// For everything that differs from one specimen to the next.
     pub seed: u64,
 }
@@ -125,7 +125,7 @@ impl Device {
     }
 
     /// The registers as they are kept.
-    pub(crate) fn kept(&self) -> &RegisterImage {
+    pub(crate) fn stored_registers(&self) -> &RegisterImage {
         &self.registers
     }
 

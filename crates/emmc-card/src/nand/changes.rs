@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::image::WholeBlock;
-use super::kept::{Kept, PageState, page_index};
+use super::page_store::{PageState, PageStore, page_index};
 use super::payload::Content;
 use super::{CellMode, Geometry, NO_UNIT, Nand};
 
@@ -112,7 +112,7 @@ impl Changes {
     }
 }
 
-impl Kept {
+impl PageStore {
     /// Puts a page on record that was just programmed.
     pub(super) fn log_program(&mut self, geometry: &Geometry, block: u32, page: u32, units: &[u32]) {
         let Some(mut changes) = self.changes.take() else { return };
@@ -128,14 +128,14 @@ impl Kept {
 impl Nand {
     /// From now on what changes is put on record, to be taken by [`Nand::take_changes`]. For flash that keeps orders.
     pub(crate) fn log_changes(&mut self) {
-        if let Some(kept) = self.kept.as_deref_mut() {
-            kept.changes = Some(Changes::default());
+        if let Some(store) = self.store.as_deref_mut() {
+            store.changes = Some(Changes::default());
         }
     }
 
     /// Appends what has changed since the last time to `out`; `false`: nothing has.
     pub(crate) fn take_changes(&mut self, out: &mut Vec<u8>) -> bool {
-        let Some(changes) = self.kept.as_deref_mut().and_then(|kept| kept.changes.as_mut()) else { return false };
+        let Some(changes) = self.store.as_deref_mut().and_then(|store| store.changes.as_mut()) else { return false };
         if changes.is_empty() {
             return false;
         }
@@ -154,7 +154,7 @@ impl Nand {
 
     /// What was taken is on record: what it released may be used again.
     pub(crate) fn changes_are_kept(&mut self) {
-        if let Some(slots) = self.kept.as_deref_mut().and_then(|kept| kept.slots.as_mut()) {
+        if let Some(slots) = self.store.as_deref_mut().and_then(|store| store.slots.as_mut()) {
             slots.recorded();
         }
     }
@@ -163,18 +163,18 @@ impl Nand {
     ///
     /// Errors: why they cannot be kept.
     pub(crate) fn settle_payload(&mut self) -> Result<(), String> {
-        let slots = self.kept.as_deref_mut().and_then(|kept| kept.slots.as_mut());
+        let slots = self.store.as_deref_mut().and_then(|store| store.slots.as_mut());
         slots.map_or(Ok(()), |slots| slots.settle())
     }
 
     /// Slots of the payload below which all that are in use lie.
     pub(crate) fn payload_end(&self) -> u32 {
-        self.kept.as_deref().and_then(|kept| kept.slots.as_ref()).map_or(0, |slots| slots.end())
+        self.store.as_deref().and_then(|store| store.slots.as_ref()).map_or(0, |slots| slots.end())
     }
 
     /// Gives back what the payload does not need.
     pub(crate) fn tidy_payload(&mut self) {
-        if let Some(slots) = self.kept.as_deref_mut().and_then(|kept| kept.slots.as_mut()) {
+        if let Some(slots) = self.store.as_deref_mut().and_then(|store| store.slots.as_mut()) {
             slots.tidy();
         }
     }
@@ -184,7 +184,7 @@ impl Nand {
         let mut rest = Rest(bytes);
         let tag = rest.byte()?;
         if tag == SESSION {
-            self.kept.as_deref_mut()?.next_order = rest.long()?;
+            self.store.as_deref_mut()?.next_order = rest.long()?;
             return Some(rest.0);
         }
         let block = rest.number()?;
@@ -198,7 +198,7 @@ impl Nand {
                 let (page, order, length) = (rest.number()?, rest.long()?, rest.number()?);
                 let record = rest.take(length as usize)?;
                 self.replay_page(block, page, order)?;
-                self.kept.as_deref_mut()?.records.insert((block, page), record.into());
+                self.store.as_deref_mut()?.records.insert((block, page), record.into());
             }
             ERASE => {
                 self.wipe(block)?;
@@ -206,7 +206,7 @@ impl Nand {
                 self.counters.erases += 1;
                 self.steps += 1;
             }
-            STAMP => self.kept.as_deref_mut()?.stamps[index] = rest.number()?,
+            STAMP => self.store.as_deref_mut()?.stamps[index] = rest.number()?,
             MODE => {
                 let (mode, native) = (mode(rest.byte()?)?, self.geometry.native);
                 let fits = mode == native || mode == native.single_bit();
@@ -217,7 +217,7 @@ impl Nand {
             }
             FORGET => {
                 let (first, count) = (rest.number()?, rest.number()?);
-                let contents = self.kept.as_deref_mut()?.contents[index].as_mut();
+                let contents = self.store.as_deref_mut()?.contents[index].as_mut();
                 let end = first.checked_add(count)?;
                 if let Some(contents) = contents {
                     contents.get_mut(first as usize..end as usize)?.fill(Content::NONE);
@@ -244,11 +244,11 @@ impl Nand {
         for index in 0..count as usize {
             self.spare[first + index] = rest.number()?;
         }
-        let kept = self.kept.as_deref_mut()?;
+        let store = self.store.as_deref_mut()?;
         for index in 0..count as usize {
             let content = Content(rest.number()?);
             if content != Content::NONE {
-                kept.put_unit(&self.geometry, block, page, index, content);
+                store.put_unit(&self.geometry, block, page, index, content);
             }
         }
         Some(())
@@ -256,12 +256,12 @@ impl Nand {
 
     /// A page is programmed; what with comes after.
     fn replay_page(&mut self, block: u32, page: u32, order: u64) -> Option<()> {
-        let (geometry, kept) = (self.geometry, self.kept.as_deref_mut()?);
+        let (geometry, store) = (self.geometry, self.store.as_deref_mut()?);
         if page >= geometry.pages_in(self.blocks[block as usize].mode) {
             return None;
         }
         let index = page_index(&geometry, block, page);
-        (kept.states[index], kept.orders[index], kept.next_order) = (PageState::Good, order, order.checked_add(1)?);
+        (store.states[index], store.orders[index], store.next_order) = (PageState::Good, order, order.checked_add(1)?);
         self.blocks[block as usize].next_page = page + 1;
         self.counters.page_programs += 1;
         self.counters.unit_programs += u64::from(geometry.units_per_page);
@@ -275,7 +275,7 @@ impl Nand {
         let units = geometry.first_unit(block, 0) as usize..geometry.first_unit(block + 1, 0) as usize;
         self.spare[units].fill(NO_UNIT);
         self.blocks[block as usize].next_page = 0;
-        self.kept.as_deref_mut()?.wipe_block(&geometry, block);
+        self.store.as_deref_mut()?.wipe_block(&geometry, block);
         Some(())
     }
 }

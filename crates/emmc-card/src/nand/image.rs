@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::kept::{Kept, NO_STAMP, PageState, page_index};
+use super::page_store::{NO_STAMP, PageState, PageStore, page_index};
 use super::payload::{Content, Payload, Slots};
-use super::{Block, BlockHealth, CellMode, Counters, Keep, NO_UNIT, Nand};
+use super::{Block, BlockHealth, CellMode, Counters, NO_UNIT, Nand, StoredContent};
 use crate::sim::Rng;
 
 /// Flash without its configuration.
@@ -19,7 +19,7 @@ pub(crate) struct NandImage {
     timing: Rng,
     power: Rng,
     next_program_failure: u64,
-    kept: Option<KeptImage>,
+    store: Option<PageStoreImage>,
 }
 
 /// Where the host's bytes are.
@@ -53,7 +53,7 @@ pub(super) struct WholeBlock {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct KeptImage {
+struct PageStoreImage {
     bytes: BytesAre,
     next_order: u64,
     /// Contents that have a slot, and the bytes in it; none where the edge keeps the slots.
@@ -63,7 +63,7 @@ struct KeptImage {
 impl NandImage {
     /// Where the host's bytes are.
     pub(crate) fn bytes_are(&self) -> BytesAre {
-        self.kept.as_ref().map_or(BytesAre::NotKept, |kept| kept.bytes)
+        self.store.as_ref().map_or(BytesAre::NotKept, |store| store.bytes)
     }
 }
 
@@ -78,7 +78,7 @@ impl Nand {
             timing: self.timing.rng().clone(),
             power: self.power.rng().clone(),
             next_program_failure: self.failing.next_program,
-            kept: self.kept.as_deref().map(Kept::to_image),
+            store: self.store.as_deref().map(PageStore::to_image),
         }
     }
 
@@ -88,21 +88,21 @@ impl Nand {
         if image.blocks.len() != self.blocks.len() {
             return false;
         }
-        self.kept = match (&image.kept, self.keep()) {
-            (None, _) | (_, Keep::Nothing) => None,
-            (Some(_), keep) => Some(Box::new(Kept::new(&self.geometry, keep))),
+        self.store = match (&image.store, self.keep()) {
+            (None, _) | (_, StoredContent::Nothing) => None,
+            (Some(_), keep) => Some(Box::new(PageStore::new(&self.geometry, keep))),
         };
         self.spare.fill(NO_UNIT);
         let mut fits = (0..).zip(&image.blocks).all(|(number, block)| self.set_block(number, block));
-        if let (Some(kept), Some(image)) = (self.kept.as_deref_mut(), image.kept) {
-            kept.next_order = image.next_order;
-            if let Some(slots) = &mut kept.slots {
+        if let (Some(store), Some(image)) = (self.store.as_deref_mut(), image.store) {
+            store.next_order = image.next_order;
+            if let Some(slots) = &mut store.slots {
                 for (content, bytes) in image.payload {
                     fits &= slots.put_at(Content(content), &bytes, slots_max(&self.geometry));
                 }
             }
         }
-        self.wary = self.kept.is_some();
+        self.wary = self.store.is_some();
         (self.counters, self.steps) = (image.counters, image.steps);
         self.failing.set_rng(image.failing);
         self.failing.next_program = image.next_program_failure;
@@ -127,12 +127,12 @@ impl Nand {
     /// said to be.
     pub(crate) fn restored(&mut self, payload: Option<Box<dyn Payload>>) -> bool {
         let unit_bytes = self.geometry.unit_bytes;
-        let Some(kept) = self.kept.as_deref_mut() else { return true };
+        let Some(store) = self.store.as_deref_mut() else { return true };
         if let Some(payload) = payload {
-            kept.slots = Some(Slots::outside(unit_bytes, payload));
+            store.slots = Some(Slots::outside(unit_bytes, payload));
         }
-        let contents = kept.contents.iter().flatten().flat_map(|contents| contents.iter().copied());
-        let slots = kept.slots.as_mut();
+        let contents = store.contents.iter().flatten().flat_map(|contents| contents.iter().copied());
+        let slots = store.slots.as_mut();
         slots.is_none_or(|slots| slots.set_used(contents, slots_max(&self.geometry)))
     }
 
@@ -153,23 +153,23 @@ impl Nand {
             contents: Vec::new(),
             records: Vec::new(),
         };
-        let Some(kept) = self.kept.as_deref() else { return whole };
+        let Some(store) = self.store.as_deref() else { return whole };
         let pages = page_index(&self.geometry, number, 0)..page_index(&self.geometry, number, block.next_page);
-        whole.stamp = kept.stamps[number as usize];
-        whole.unsound = kept.unsound[number as usize];
-        whole.states = kept.states[pages.clone()].iter().map(|state| *state as u8).collect();
+        whole.stamp = store.stamps[number as usize];
+        whole.unsound = store.unsound[number as usize];
+        whole.states = store.states[pages.clone()].iter().map(|state| *state as u8).collect();
         let mut before = 0;
-        whole.orders = kept.orders[pages]
+        whole.orders = store.orders[pages]
             .iter()
             .map(|&order| {
                 let more = order.wrapping_sub(std::mem::replace(&mut before, order));
                 more as i64
             })
             .collect();
-        if let Some(contents) = &kept.contents[number as usize] {
+        if let Some(contents) = &store.contents[number as usize] {
             whole.contents = contents[..whole.spare.len()].iter().map(|content| content.0).collect();
         }
-        let records = kept.records.range((number, 0)..(number + 1, 0));
+        let records = store.records.range((number, 0)..(number + 1, 0));
         whole.records = records.map(|(&(_, page), record)| (page, record.to_vec())).collect();
         whole
     }
@@ -179,7 +179,7 @@ impl Nand {
         let geometry = self.geometry;
         let is_mode = whole.mode == geometry.native || whole.mode == geometry.native.single_bit();
         let units = (whole.next_page as usize).saturating_mul(geometry.units_per_page as usize);
-        let has_states = self.kept.is_none() || whole.states.len() == whole.next_page as usize;
+        let has_states = self.store.is_none() || whole.states.len() == whole.next_page as usize;
         if !is_mode
             || whole.next_page > geometry.pages_in(whole.mode)
             || whole.spare.len() != units
@@ -200,8 +200,8 @@ impl Nand {
         };
         let WholeBlock { erase_count, endurance, mode, next_page, .. } = *whole;
         self.blocks[number as usize] = Block { erase_count, endurance, next_page, mode, health };
-        if let Some(kept) = self.kept.as_deref_mut() {
-            kept.set_block(&geometry, number, whole);
+        if let Some(store) = self.store.as_deref_mut() {
+            store.set_block(&geometry, number, whole);
         }
         true
     }
@@ -212,8 +212,8 @@ fn slots_max(geometry: &super::Geometry) -> u64 {
     2 * u64::from(geometry.blocks) * u64::from(geometry.units_per_block())
 }
 
-impl Kept {
-    fn to_image(&self) -> KeptImage {
+impl PageStore {
+    fn to_image(&self) -> PageStoreImage {
         let slots = self.slots.as_ref().filter(|slots| !slots.is_outside());
         let used = self.contents.iter().flatten().flat_map(|contents| contents.iter());
         let bytes = |content: &Content| {
@@ -225,7 +225,7 @@ impl Kept {
             Some(slots) if slots.is_outside() => BytesAre::Outside,
             Some(_) => BytesAre::Here,
         };
-        KeptImage { bytes: bytes_are, next_order: self.next_order, payload: used.filter_map(bytes).collect() }
+        PageStoreImage { bytes: bytes_are, next_order: self.next_order, payload: used.filter_map(bytes).collect() }
     }
 
     fn set_block(&mut self, geometry: &super::Geometry, number: u32, whole: &WholeBlock) {

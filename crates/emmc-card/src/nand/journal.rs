@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use emmc_units::Instant;
 
-use super::kept::{Contents, PageState};
+use super::page_store::{Contents, PageState};
 use super::payload::Content;
 use super::{Block, Geometry};
 
@@ -67,7 +67,7 @@ impl BlockImage {
     }
 }
 
-impl super::kept::Kept {
+impl super::page_store::PageStore {
     pub(super) fn note(&mut self, geometry: &Geometry, entry: Entry) {
         if self.journal.len() == ENTRIES_MAX {
             let oldest = self.journal.pop_front();

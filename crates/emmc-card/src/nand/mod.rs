@@ -13,8 +13,8 @@ mod failures;
 mod geometry;
 mod image;
 mod journal;
-mod kept;
 mod ops;
+mod page_store;
 mod payload;
 mod power;
 mod preset;
@@ -32,12 +32,12 @@ pub use geometry::Geometry;
 pub(crate) use image::{BytesAre, NandImage};
 pub use payload::Payload;
 pub use scan::{FoundBlock, FoundPage, PageScan, Soundness, Survey, session_of};
-pub use state::{Block, BlockHealth, Counters, Keep, NO_UNIT, NandError};
+pub use state::{Block, BlockHealth, Counters, NO_UNIT, NandError, StoredContent};
 
 use crate::profile::NandConfig;
 use crate::sim::Rng;
 use failures::Failing;
-use kept::Kept;
+use page_store::PageStore;
 use power::Power;
 use timing::Timing;
 
@@ -57,7 +57,7 @@ pub struct Nand {
     wary: bool,
     failing: Failing,
     power: Power,
-    kept: Option<Box<Kept>>,
+    store: Option<Box<PageStore>>,
 }
 
 impl Nand {
@@ -78,40 +78,40 @@ impl Nand {
             wary: false,
             failing,
             power: Power::new(rng.next_u64()),
-            kept: None,
+            store: None,
         };
         nand.set_alarm();
         nand
     }
 
     /// The same flash, remembering more. For new flash only.
-    pub fn keeping(mut self, keep: Keep) -> Self {
+    pub fn keeping(mut self, keep: StoredContent) -> Self {
         if self.steps != 0 {
             self.violation("keeping, after the first program");
         }
-        self.kept = (keep != Keep::Nothing).then(|| Box::new(Kept::new(&self.geometry, keep)));
-        self.wary = self.kept.is_some();
+        self.store = (keep != StoredContent::Nothing).then(|| Box::new(PageStore::new(&self.geometry, keep)));
+        self.wary = self.store.is_some();
         self
     }
 
     /// What it remembers.
-    pub fn keep(&self) -> Keep {
-        match &self.kept {
-            None => Keep::Nothing,
-            Some(kept) if kept.keeps_data() => Keep::Data,
-            Some(_) => Keep::Orders,
+    pub fn keep(&self) -> StoredContent {
+        match &self.store {
+            None => StoredContent::Nothing,
+            Some(store) if store.keeps_data() => StoredContent::Data,
+            Some(_) => StoredContent::Orders,
         }
     }
 
     /// Whether it has the host's bytes.
     pub fn keeps_data(&self) -> bool {
-        self.keep() == Keep::Data
+        self.keep() == StoredContent::Data
     }
 
     /// Whether a layer can rebuild its map by scanning ([`Survey`]); if not, it keeps its memory over a power cycle and
     /// only spends the time.
     pub fn keeps_orders(&self) -> bool {
-        self.kept.is_some()
+        self.store.is_some()
     }
 
     /// Its shape.
@@ -177,23 +177,23 @@ impl Nand {
     /// The bytes of a physical unit. A caller that wants them as the host would must [`Nand::read`] the page too, which
     /// takes the time and may fail. `None` where no data are kept, the page cannot be read, or nothing was programmed.
     pub fn unit_data(&self, unit: u32) -> Option<&[u8]> {
-        self.kept.as_ref()?.unit_data(&self.geometry, unit)
+        self.store.as_ref()?.unit_data(&self.geometry, unit)
     }
 
     /// The record of a page that [`Nand::program_record`] made. `None` where it cannot be read, or none is kept.
     pub fn record(&self, block: u32, page: u32) -> Option<&[u8]> {
-        self.kept.as_ref()?.record(&self.geometry, block, page)
+        self.store.as_ref()?.record(&self.geometry, block, page)
     }
 
     /// The stamp of a block; `None` when none of its pages can be read, none was set, or none is kept.
     pub fn stamp(&self, block: u32) -> Option<u32> {
-        self.kept.as_ref()?.stamp(&self.geometry, block)
+        self.store.as_ref()?.stamp(&self.geometry, block)
     }
 
     /// The order number of a page: rises with each program over the whole flash, and over power cycles. `None` when the
     /// page cannot be read or is erased, or none is kept.
     pub fn order(&self, block: u32, page: u32) -> Option<u64> {
-        self.kept.as_ref()?.order(&self.geometry, block, page)
+        self.store.as_ref()?.order(&self.geometry, block, page)
     }
 
     /// When nothing is under way any more.

@@ -3,7 +3,7 @@
 use emmc_units::Instant;
 
 use super::journal::{BlockImage, Entry, What};
-use super::kept::PageState;
+use super::page_store::PageState;
 use super::timing::Clockwork;
 use super::{Block, BlockHealth, CellMode, NO_UNIT, Nand, NandError};
 
@@ -38,8 +38,8 @@ impl Nand {
         if !self.power.is_on() {
             return Err(NandError::PowerLost);
         }
-        let torn = |kept: &super::Kept| kept.state(&self.geometry, block, page) == PageState::Torn;
-        if self.kept.as_deref().is_some_and(torn) {
+        let torn = |store: &super::PageStore| store.state(&self.geometry, block, page) == PageState::Torn;
+        if self.store.as_deref().is_some_and(torn) {
             return Err(NandError::Uncorrectable { block, page });
         }
         Ok(())
@@ -117,7 +117,7 @@ impl Nand {
         self.counters.unit_programs += units.len() as u64;
         self.steps += 1;
         let (start, done) = self.timing.program(&self.geometry, state.mode, block, page, now);
-        if self.kept.is_some() {
+        if self.store.is_some() {
             self.keep_program(block, page, units, content, (start, done));
         }
         if self.steps >= self.alarm {
@@ -129,23 +129,23 @@ impl Nand {
     #[inline(never)]
     fn keep_program(&mut self, block: u32, page: u32, units: &[u32], content: Content<'_>, span: (Instant, Instant)) {
         let geometry = self.geometry;
-        let Some(kept) = self.kept.as_deref_mut() else { return };
-        let unsound = kept.unsound[block as usize];
-        kept.program(&geometry, block, page);
+        let Some(store) = self.store.as_deref_mut() else { return };
+        let unsound = store.unsound[block as usize];
+        store.program(&geometry, block, page);
         let mut unread = false;
         match content {
-            Content::Bytes(data) if kept.keeps_data() => kept.put_page(&geometry, block, page, units, data),
+            Content::Bytes(data) if store.keeps_data() => store.put_page(&geometry, block, page, units, data),
             Content::Copies(from) => {
                 for (index, &from) in from.iter().enumerate().filter(|&(_, &from)| from != NO_UNIT) {
-                    unread |= !kept.reads(&geometry, geometry.block_of(from), geometry.page_of(from));
-                    kept.put_copy(&geometry, block, page, index, from);
+                    unread |= !store.reads(&geometry, geometry.block_of(from), geometry.page_of(from));
+                    store.put_copy(&geometry, block, page, index, from);
                 }
             }
-            Content::Record(record) => drop(kept.records.insert((block, page), record.into())),
+            Content::Record(record) => drop(store.records.insert((block, page), record.into())),
             Content::Bytes(_) | Content::Nothing => {}
         }
-        kept.log_program(&geometry, block, page, units);
-        kept.note(&geometry, Entry { start: span.0, done: span.1, block, what: What::Program { page } });
+        store.log_program(&geometry, block, page, units);
+        store.note(&geometry, Entry { start: span.0, done: span.1, block, what: What::Program { page } });
         if unsound {
             self.violation("program into a block that must be erased first");
         }
@@ -165,8 +165,8 @@ impl Nand {
         self.set_alarm();
         self.counters.program_failures += 1;
         self.clear_spare(block, page);
-        if let Some(kept) = &mut self.kept {
-            kept.set_state(&self.geometry, block, page, PageState::Torn);
+        if let Some(store) = &mut self.store {
+            store.set_state(&self.geometry, block, page, PageState::Torn);
         }
         self.changed(block);
         Err(NandError::ProgramFailed { block })
@@ -189,12 +189,12 @@ impl Nand {
             return self.fail_erase(block, before, (start, done));
         }
         self.counters.erases += 1;
-        if let Some(kept) = &mut self.kept {
+        if let Some(store) = &mut self.store {
             let units = self.geometry.first_unit(block, 0) as usize..self.geometry.first_unit(block + 1, 0) as usize;
             let mut image = Box::new(BlockImage::new(before, self.spare[units.clone()].to_vec()));
-            kept.erase(&self.geometry, block, &mut image);
-            kept.note(&self.geometry, Entry { start, done, block, what: What::Erase(image) });
-            kept.changes.iter_mut().for_each(|changes| changes.erase(block, before.erase_count + 1));
+            store.erase(&self.geometry, block, &mut image);
+            store.note(&self.geometry, Entry { start, done, block, what: What::Erase(image) });
+            store.changes.iter_mut().for_each(|changes| changes.erase(block, before.erase_count + 1));
             self.spare[units].fill(NO_UNIT);
         }
         let state = &mut self.blocks[block as usize];
@@ -212,14 +212,14 @@ impl Nand {
         self.counters.erase_failures += 1;
         self.blocks[block as usize].health = BlockHealth::GrownBad;
         let units = self.geometry.first_unit(block, 0) as usize..self.geometry.first_unit(block + 1, 0) as usize;
-        if let Some(kept) = &mut self.kept {
+        if let Some(store) = &mut self.store {
             let mut image = Box::new(BlockImage::new(before, self.spare[units.clone()].to_vec()));
-            kept.erase(&self.geometry, block, &mut image);
+            store.erase(&self.geometry, block, &mut image);
             for page in 0..before.next_page {
-                kept.set_state(&self.geometry, block, page, PageState::Torn);
+                store.set_state(&self.geometry, block, page, PageState::Torn);
             }
             let entry = Entry { start: span.0, done: span.1, block, what: What::FailedErase(image) };
-            kept.note(&self.geometry, entry);
+            store.note(&self.geometry, entry);
         }
         self.spare[units].fill(NO_UNIT);
         self.changed(block);
@@ -235,7 +235,7 @@ impl Nand {
             self.violation("set_mode");
         }
         self.blocks[block as usize].mode = mode;
-        if let Some(changes) = self.kept.as_deref_mut().and_then(|kept| kept.changes.as_mut()) {
+        if let Some(changes) = self.store.as_deref_mut().and_then(|store| store.changes.as_mut()) {
             changes.mode(block, mode);
         }
     }
@@ -246,9 +246,9 @@ impl Nand {
         if self.block(block).next_page != 0 {
             self.violation("set_stamp");
         }
-        if let Some(kept) = &mut self.kept {
-            kept.stamps[block as usize] = stamp;
-            kept.changes.iter_mut().for_each(|changes| changes.stamp(block, stamp));
+        if let Some(store) = &mut self.store {
+            store.stamps[block as usize] = stamp;
+            store.changes.iter_mut().for_each(|changes| changes.stamp(block, stamp));
         }
     }
 
@@ -256,8 +256,8 @@ impl Nand {
     /// `at`: a cut that comes before finds the block as it was.
     pub fn mark_bad(&mut self, block: u32, at: Instant) {
         let before = std::mem::replace(&mut self.blocks[block as usize].health, BlockHealth::GrownBad);
-        if let Some(kept) = self.kept.as_deref_mut().filter(|_| before == BlockHealth::Good) {
-            kept.note(&self.geometry, Entry { start: at, done: at, block, what: What::Retire });
+        if let Some(store) = self.store.as_deref_mut().filter(|_| before == BlockHealth::Good) {
+            store.note(&self.geometry, Entry { start: at, done: at, block, what: What::Retire });
         }
         self.changed(block);
     }
@@ -265,27 +265,27 @@ impl Nand {
     /// The bytes of physical units need not be kept from `at` on, for newer ones are in flash that stay: what lies there reads
     /// as zeros then, if it has the order number that is told. A cut that comes before leaves them as they were.
     pub(crate) fn forget(&mut self, units: impl Iterator<Item = (u32, u64)>, at: Instant) {
-        let Some(kept) = self.kept.as_deref_mut().filter(|kept| kept.keeps_data()) else { return };
+        let Some(store) = self.store.as_deref_mut().filter(|store| store.keeps_data()) else { return };
         let geometry = self.geometry;
         let known = units.filter_map(|(unit, order)| {
-            let (content, of_page) = kept.content(&geometry, unit);
+            let (content, of_page) = store.content(&geometry, unit);
             (of_page == order && content.slot().is_some()).then_some((unit, content))
         });
         let units: Vec<_> = known.collect();
         if !units.is_empty() {
-            kept.note(&geometry, Entry { start: at, done: at, block: NO_BLOCK, what: What::Forget(units) });
+            store.note(&geometry, Entry { start: at, done: at, block: NO_BLOCK, what: What::Forget(units) });
         }
     }
 
     /// The order number of a physical unit's page; 0 where none is kept.
     pub(crate) fn order_of(&self, unit: u32) -> u64 {
-        let order = |kept: &super::Kept| kept.orders[(unit / self.geometry.units_per_page) as usize];
-        self.kept.as_deref().map_or(0, order)
+        let order = |store: &super::PageStore| store.orders[(unit / self.geometry.units_per_page) as usize];
+        self.store.as_deref().map_or(0, order)
     }
 
     /// A block is not what the log of changes says; all of it is to be put on record.
     pub(super) fn changed(&mut self, block: u32) {
-        if let Some(changes) = self.kept.as_deref_mut().and_then(|kept| kept.changes.as_mut()) {
+        if let Some(changes) = self.store.as_deref_mut().and_then(|store| store.changes.as_mut()) {
             changes.block(block);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A slot is written once and then only read, until it is released. Where slots outlive the process, one that is on record
 //! is not taken again before its release is on record too, so that the bytes of what was recorded last are always there.
-//! Absent on purpose: which unit has which slot (`kept`), and any file.
+//! Absent on purpose: which unit has which slot (`page_store`), and any file.
 
 use std::fmt::Debug;
 use std::ops::Range;

@@ -3,7 +3,7 @@
 use emmc_units::{Instant, Nanos};
 
 use super::journal::{BlockImage, What};
-use super::kept::{NO_STAMP, PageState, SESSION_SHIFT};
+use super::page_store::{NO_STAMP, PageState, SESSION_SHIFT};
 use super::{BlockHealth, Nand, NandError};
 use crate::sim::Rng;
 use crate::sim::fault::FaultPlan;
@@ -41,7 +41,7 @@ impl Nand {
     /// Power will go at a step. A plan that was armed before is dropped; one that is armed while power is off is for when
     /// it is back.
     pub fn arm(&mut self, plan: FaultPlan) {
-        if self.kept.is_none() {
+        if self.store.is_none() {
             self.violation("a power cut is armed and no order numbers are kept");
         }
         self.power.plan = Some(plan);
@@ -61,15 +61,15 @@ impl Nand {
 
     /// The host's clock has come to `now`: no cut comes before it, so what was done by then need not be remembered.
     pub fn passed(&mut self, now: Instant) {
-        if let Some(kept) = &mut self.kept {
-            kept.forget_done(&self.geometry, now);
+        if let Some(store) = &mut self.store {
+            store.forget_done(&self.geometry, now);
         }
     }
 
     /// What the last cut damaged though it was done, because it shares word lines with what was interrupted: block and
     /// logical unit. For checks; no controller knows it.
     pub fn damaged_pairs(&self) -> &[(u32, u32)] {
-        self.kept.as_ref().map_or(&[], |kept| &kept.damaged_pairs)
+        self.store.as_ref().map_or(&[], |store| &store.damaged_pairs)
     }
 
     /// Power goes at `now`: what is still under way is interrupted.
@@ -86,19 +86,19 @@ impl Nand {
         let mut rng = Rng::new(self.power.rng.next_u64());
         self.power.off_at = None;
         self.weaken(|| rng.below(2) == 0);
-        if let Some(kept) = self.kept.as_deref_mut() {
-            kept.forget_all(&self.geometry);
+        if let Some(store) = self.store.as_deref_mut() {
+            store.forget_all(&self.geometry);
             // A stamp that no page has taken to flash was in memory.
-            for (stamp, block) in kept.stamps.iter_mut().zip(&self.blocks) {
+            for (stamp, block) in store.stamps.iter_mut().zip(&self.blocks) {
                 if block.next_page == 0 {
                     *stamp = NO_STAMP;
                 }
             }
-            kept.next_order = ((kept.next_order >> SESSION_SHIFT) + 1) << SESSION_SHIFT;
-            let next_order = kept.next_order;
-            kept.changes.iter_mut().for_each(|changes| changes.session(next_order));
+            store.next_order = ((store.next_order >> SESSION_SHIFT) + 1) << SESSION_SHIFT;
+            let next_order = store.next_order;
+            store.changes.iter_mut().for_each(|changes| changes.session(next_order));
         }
-        self.wary = self.kept.is_some();
+        self.wary = self.store.is_some();
         self.set_alarm();
     }
 
@@ -109,8 +109,8 @@ impl Nand {
 
     /// A page stops reading, as one does whose cells lost their charge. For checks of what lies above.
     pub fn spoil(&mut self, block: u32, page: u32) {
-        if let Some(kept) = self.kept.as_deref_mut() {
-            kept.set_state(&self.geometry, block, page, PageState::Torn);
+        if let Some(store) = self.store.as_deref_mut() {
+            store.set_state(&self.geometry, block, page, PageState::Torn);
             self.wary = true;
             self.changed(block);
         }
@@ -118,9 +118,9 @@ impl Nand {
 
     fn weaken(&mut self, mut fails: impl FnMut() -> bool) {
         let geometry = self.geometry;
-        let Some(kept) = self.kept.as_deref_mut() else { return };
+        let Some(store) = self.store.as_deref_mut() else { return };
         let mut torn = Vec::new();
-        for (index, state) in kept.states.iter_mut().enumerate() {
+        for (index, state) in store.states.iter_mut().enumerate() {
             if *state == PageState::Unstable && fails() {
                 *state = PageState::Torn;
                 torn.push(index as u32);
@@ -158,12 +158,12 @@ impl Nand {
         self.power.plan = None;
         self.wary = true;
         self.timing.stop(at);
-        let Some(kept) = self.kept.as_deref_mut() else { return };
-        kept.damaged_pairs.clear();
+        let Some(store) = self.store.as_deref_mut() else { return };
+        store.damaged_pairs.clear();
         let mut touched = Vec::new();
         let (under_way, done): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut kept.journal).into_iter().partition(|entry| entry.done > at);
-        done.into_iter().for_each(|entry| kept.settle(&self.geometry, entry));
+            std::mem::take(&mut store.journal).into_iter().partition(|entry| entry.done > at);
+        done.into_iter().for_each(|entry| store.settle(&self.geometry, entry));
         for entry in under_way.into_iter().rev() {
             let begun = entry.start < at;
             if !matches!(entry.what, What::Forget(_)) {
@@ -198,7 +198,7 @@ impl Nand {
             let odds = rng.below(4);
             if other != page && odds != 3 {
                 let pairs = self.page_units(block, other).iter().map(|&unit| (block, unit)).collect::<Vec<_>>();
-                self.kept.iter_mut().for_each(|kept| kept.damaged_pairs.extend(&pairs));
+                self.store.iter_mut().for_each(|store| store.damaged_pairs.extend(&pairs));
             }
             match odds {
                 0 => self.damage(block, other, PageState::Unstable),
@@ -210,9 +210,9 @@ impl Nand {
 
     fn damage(&mut self, block: u32, page: u32, state: PageState) {
         let geometry = self.geometry;
-        let Some(kept) = self.kept.as_deref_mut() else { return };
-        if kept.reads(&geometry, block, page) {
-            kept.set_state(&geometry, block, page, state);
+        let Some(store) = self.store.as_deref_mut() else { return };
+        if store.reads(&geometry, block, page) {
+            store.set_state(&geometry, block, page, state);
             if state == PageState::Torn {
                 self.clear_spare(block, page);
             }
@@ -222,9 +222,9 @@ impl Nand {
     /// A program that had not begun.
     fn undo_program(&mut self, block: u32, page: u32) {
         let geometry = self.geometry;
-        let Some(kept) = self.kept.as_deref_mut() else { return };
-        kept.wipe_page(&geometry, block, page);
-        let programmed = |page: &u32| kept.state(&geometry, block, *page) != PageState::Erased;
+        let Some(store) = self.store.as_deref_mut() else { return };
+        store.wipe_page(&geometry, block, page);
+        let programmed = |page: &u32| store.state(&geometry, block, *page) != PageState::Erased;
         let end = self.blocks[block as usize].next_page;
         self.blocks[block as usize].next_page = (0..end).rev().find(programmed).map_or(0, |last| last + 1);
         self.clear_spare(block, page);
@@ -238,8 +238,8 @@ impl Nand {
         let first = geometry.first_unit(block, 0) as usize;
         self.spare[first..first + image.spare.len()].copy_from_slice(&image.spare);
         self.blocks[block as usize] = image.block;
-        if let Some(kept) = self.kept.as_deref_mut() {
-            kept.restore(&geometry, block, image);
+        if let Some(store) = self.store.as_deref_mut() {
+            store.restore(&geometry, block, image);
         }
         if let Some(rng) = interrupted {
             self.half_erase(block, rng);
@@ -259,12 +259,12 @@ impl Nand {
                 1 => PageState::Erased,
                 _ => PageState::Torn,
             };
-            let Some(kept) = self.kept.as_deref_mut() else { return };
-            kept.unsound[block as usize] = true;
+            let Some(store) = self.store.as_deref_mut() else { return };
+            store.unsound[block as usize] = true;
             match state {
-                PageState::Erased => kept.wipe_page(&geometry, block, page),
-                PageState::Unstable if !kept.reads(&geometry, block, page) => continue,
-                state => kept.set_state(&geometry, block, page, state),
+                PageState::Erased => store.wipe_page(&geometry, block, page),
+                PageState::Unstable if !store.reads(&geometry, block, page) => continue,
+                state => store.set_state(&geometry, block, page, state),
             }
             if state != PageState::Unstable {
                 self.clear_spare(block, page);
@@ -275,9 +275,9 @@ impl Nand {
     /// A block with a torn page, or an erased one below a programmed one, takes no more programs.
     fn find_damage(&mut self, block: u32) {
         let (geometry, end) = (self.geometry, self.block(block).next_page);
-        let Some(kept) = self.kept.as_deref_mut() else { return };
-        if (0..end).any(|page| !kept.reads(&geometry, block, page)) {
-            kept.unsound[block as usize] = true;
+        let Some(store) = self.store.as_deref_mut() else { return };
+        if (0..end).any(|page| !store.reads(&geometry, block, page)) {
+            store.unsound[block as usize] = true;
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use emmc_units::Instant;
 
-use super::kept::{PageState, SESSION_SHIFT};
+use super::page_store::{PageState, SESSION_SHIFT};
 use super::timing::Clockwork;
 use super::{BlockHealth, Nand, NandError};
 
@@ -104,11 +104,11 @@ impl Nand {
 
     /// What a page looks like, for one that has paid for the look.
     pub(crate) fn look(&self, block: u32, page: u32) -> PageScan {
-        let Some(kept) = &self.kept else {
+        let Some(store) = &self.store else {
             let programmed = page < self.block(block).next_page;
             return if programmed { PageScan::Valid { order: 0 } } else { PageScan::Erased };
         };
-        match kept.state(&self.geometry, block, page) {
+        match store.state(&self.geometry, block, page) {
             PageState::Erased => PageScan::Erased,
             PageState::Torn => PageScan::Torn,
             PageState::Good | PageState::Unstable => {

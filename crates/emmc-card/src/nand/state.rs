@@ -83,7 +83,7 @@ pub struct Counters {
 
 /// How much the flash remembers of what was programmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Keep {
+pub enum StoredContent {
     /// Which logical unit lies where: plain simulation. Power cuts damage nothing, and recovery has nothing to scan.
     #[default]
     Nothing,

@@ -1,7 +1,7 @@
 //! Drives a card: random numbers, workloads, power cuts, and the checks beside them.
 
 pub mod fault;
-mod inside;
+mod internals;
 pub mod job;
 mod pattern;
 pub mod run;
@@ -11,7 +11,7 @@ pub mod trace;
 
 pub use emmc_units::Rng;
 
-pub use inside::{AreaSize, Inside};
+pub use internals::{AreaSize, Internals};
 pub use job::{Job, JobError};
 pub use run::{BlockMap, Ended, Percentiles, PhaseResult, Progress, Run, RunError, RunResult, Series, WearBin};
 pub use target::SimTarget;

@@ -2,14 +2,14 @@
 //!
 //! A block is a request's worth of the range, counted from 0. Absent on purpose: sectors and areas (`run`).
 
-mod in_use;
+mod trim_mix;
 mod zipf;
 
 use emmc_units::Scramble;
 
 use super::Rng;
 use super::job::Pattern;
-pub(super) use in_use::InUse;
+pub(super) use trim_mix::BlocksInUse;
 use zipf::Zipf;
 
 /// One more than the largest number that a draw can be.
@@ -27,7 +27,7 @@ pub(super) enum Blocks {
     /// By popularity.
     Zipf(Zipf, Option<Scramble>),
     /// Writes anywhere and trims of what is in use.
-    Mixed(Box<InUse>),
+    Mixed(Box<BlocksInUse>),
 }
 
 /// What becomes of a block.
@@ -52,7 +52,7 @@ impl Blocks {
             Pattern::Zipf { s, scrambled } => {
                 Self::Zipf(Zipf::new(blocks, s), scrambled.then(|| Scramble::new(blocks, rng.next_u64())))
             }
-            Pattern::Mixed { trim_share } => Self::Mixed(Box::new(InUse::new(blocks, trim_share))),
+            Pattern::Mixed { trim_share } => Self::Mixed(Box::new(BlocksInUse::new(blocks, trim_share))),
         }
     }
 

@@ -195,12 +195,12 @@ impl BlockTarget for SimTarget {
 mod tests {
     use super::*;
     use crate::device::DeviceOptions;
-    use crate::nand::Keep;
+    use crate::nand::StoredContent;
     use crate::profile::shipped;
 
     fn target(profile: &str, queueing: bool) -> SimTarget {
         let profile = shipped::named(profile).unwrap();
-        let device = Device::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).unwrap();
+        let device = Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
         SimTarget::new(device, "sim:test", Instant::START, queueing)
     }
 

@@ -3,22 +3,23 @@
 //!
 //! A *case* is one number, from which everything is drawn: what is tortured, the workload, the cuts. [`torture`] runs one;
 //! a violation names the case that shows it again. The fault model is [`super::fault`]; what must hold after a cut is
-//! told by the oracles, one file each: `acknowledged`, `flushed`, `trimmed`, `unacknowledged`. Beside them the subject audits
+//! told by the oracles, one file each: `acknowledged_writes`, `flushed_writes`, `trimmed_ranges`,
+//! `unacknowledged_writes`. Beside them the subject audits
 //! itself, and the flash counts breaches of its contract.
 //! Absent on purpose: time limits and parallel runs (the caller's), and the command level above the device.
 
-mod acknowledged;
+mod acknowledged_writes;
 mod card;
 mod content;
 mod drive;
-mod flushed;
+mod flushed_writes;
 mod history;
 mod rigs;
 mod subject;
 #[cfg(test)]
 mod tests;
-mod trimmed;
-mod unacknowledged;
+mod trimmed_ranges;
+mod unacknowledged_writes;
 mod workload;
 
 use drive::{Drive, Ended};

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::Profile;
 
 use run::Session;
@@ -19,13 +19,13 @@ use step::{Line, Step};
 ///
 /// Errors: the line, and what was expected and found there.
 pub(crate) fn run(profiles: &Path, text: &str, through_images: bool) -> Result<(), String> {
-    let (mut profile, mut keep) = ("sector".to_owned(), Keep::Data);
+    let (mut profile, mut keep) = ("sector".to_owned(), StoredContent::Data);
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or_default().trim();
         match line.strip_prefix("profile ") {
             Some(name) => profile = name.trim().to_owned(),
-            None if line == "no data" => keep = Keep::Nothing,
+            None if line == "no data" => keep = StoredContent::Nothing,
             None if line.is_empty() => {}
             None => {
                 let step = Step::parse(line).map_err(|fault| format!("{number}: {fault}"))?;
@@ -39,7 +39,7 @@ pub(crate) fn run(profiles: &Path, text: &str, through_images: bool) -> Result<(
     let card = Card::new(profile, DeviceOptions { keep, seed: 1 }).map_err(|error| format!("1: {error}"))?;
     let mut session = Session::new(card);
     // Plain simulation remembers nothing that could be kept.
-    session.through_images = through_images && keep != Keep::Nothing;
+    session.through_images = through_images && keep != StoredContent::Nothing;
     session.play(&lines)?;
     session.card.device().audit().map_err(|fault| format!("end: audit: {fault}"))
 }

@@ -3,7 +3,7 @@
 
 use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
 use emmc_card::ftl::TrimKind;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, SegmentOrder};
 use emmc_card::sim::Rng;
 use emmc_units::Instant;
@@ -47,7 +47,7 @@ fn work(device: &mut Device, seed: u64) -> Vec<Instant> {
 #[track_caller]
 fn same(name: &str, change: impl Fn(&mut Profile)) {
     let part = |keep| Device::new(small(name, &change), DeviceOptions { keep, seed: 5 }).unwrap();
-    let (mut plain, mut kept) = (part(Keep::Nothing), part(Keep::Orders));
+    let (mut plain, mut kept) = (part(StoredContent::Nothing), part(StoredContent::Orders));
     let found = work(&mut plain, 3);
     let expected = work(&mut kept, 3);
     assert_eq!(found.iter().zip(&expected).position(|(found, expected)| found != expected), None, "{name}: times");

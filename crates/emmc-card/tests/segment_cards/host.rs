@@ -1,7 +1,7 @@
 //! The host of the runs: one thread, one request at a time, as Linux cuts them.
 
 use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::Profile;
 use emmc_units::{Instant, Nanos};
 
@@ -26,7 +26,7 @@ impl Host {
     }
 
     pub(crate) fn with(profile: Profile) -> Self {
-        let device = Device::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).unwrap();
+        let device = Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
         Self { device, now: Instant::START, many_requests: Nanos::ZERO }
     }
 

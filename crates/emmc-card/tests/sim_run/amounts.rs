@@ -5,7 +5,7 @@ use emmc_card::sim::run::{HostRequest, requests};
 use emmc_card::sim::trace::TraceOp;
 
 use crate::{MIB, device, job, run_on, small};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 
 #[test]
 fn amounts_are_exact() {
@@ -88,7 +88,7 @@ fn time_is_kept() {
 fn the_requests_of_a_job_are_told_without_running_it() {
     let text = r#"{"seed": 3, "phases": [{"kind": "sequential", "amount": "12KiB"}, {"kind": "idle", "seconds": 1},
         {"kind": "random", "amount": "1MiB", "read_share": 0.5}]}"#;
-    let (job, card) = (job(text), device(small(), Keep::Nothing));
+    let (job, card) = (job(text), device(small(), StoredContent::Nothing));
     let mut told = Vec::new();
     requests(&card, &job, &mut |request| told.push(request)).unwrap();
     let first = |lba| HostRequest { phase: 0, op: TraceOp::Write, lba, sectors: 8 };

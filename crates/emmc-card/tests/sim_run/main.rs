@@ -7,7 +7,7 @@ mod speed;
 mod wear;
 
 use emmc_card::device::{Device, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::job::Job;
 use emmc_card::sim::run::{Run, RunResult};
@@ -34,7 +34,7 @@ fn small() -> Profile {
     profile
 }
 
-fn device(profile: Profile, keep: Keep) -> Device {
+fn device(profile: Profile, keep: StoredContent) -> Device {
     Device::new(profile, DeviceOptions { keep, seed: 1 }).unwrap()
 }
 
@@ -44,7 +44,7 @@ fn job(text: &str) -> Job {
 
 /// Runs a job on a new card; the card's own invariants hold at the end.
 fn run_on(profile: Profile, phases: &str) -> (Device, RunResult) {
-    run_more(device(profile, Keep::Nothing), phases, Instant::START)
+    run_more(device(profile, StoredContent::Nothing), phases, Instant::START)
 }
 
 fn run_more(device: Device, phases: &str, now: Instant) -> (Device, RunResult) {
@@ -66,7 +66,7 @@ const MANY: &str = r#"{"kind": "fill"}, {"kind": "random", "amount": "1x", "queu
 fn the_same_seed_gives_the_same_bytes() {
     let bytes = |seed: u64, step: u64| {
         let job = job(&format!("{{\"seed\": {seed}, \"phases\": [{MANY}]}}"));
-        let mut run = Run::new(device(small(), Keep::Nothing), job, Instant::START).unwrap();
+        let mut run = Run::new(device(small(), StoredContent::Nothing), job, Instant::START).unwrap();
         let mut done = (0, 0.0);
         loop {
             let progress = run.step(step).unwrap();
@@ -90,7 +90,7 @@ fn the_same_seed_gives_the_same_bytes() {
 #[test]
 fn every_phase_runs_on_a_card_that_keeps_data_too() {
     let phases = MANY.replace("\"power_cycle\"", "\"power_cycle\", \"notify\": false");
-    let (_, result) = run_more(device(small(), Keep::Data), &phases, Instant::START);
+    let (_, result) = run_more(device(small(), StoredContent::Data), &phases, Instant::START);
     assert_eq!(result.phases.len(), 11);
     let kinds: Vec<&str> = result.phases.iter().map(|phase| phase.kind).collect();
     assert_eq!(kinds[..5], ["fill", "random", "hot_cold", "zipf", "mixed"]);
@@ -123,7 +123,7 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
         ),
     ] {
         let job = job(&format!("{{\"phases\": [{{\"kind\": \"flush\"}}, {phase}]}}"));
-        let error = Run::new(device(small(), Keep::Nothing), job, Instant::START).unwrap_err();
+        let error = Run::new(device(small(), StoredContent::Nothing), job, Instant::START).unwrap_err();
         assert_eq!(error.to_string(), format!("job: {rule}"), "{phase}");
     }
 }

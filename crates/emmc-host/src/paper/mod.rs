@@ -5,18 +5,18 @@
 //!
 //! Source: Micron, *Linux Storage System Analysis for e.MMC With Command Queuing*; as data in testdata/cq_tables/cq_tables.json.
 
-mod cells;
 mod inconsistencies;
-mod measured;
+mod measurements;
 mod overheads;
 mod queueing;
+mod tables;
 
-pub use cells::{Figure, TableCell, Verdict};
 pub use inconsistencies::Inconsistency;
-pub use measured::{MeasuredSpeed, PerRecord};
+pub use measurements::{MeasuredSpeed, PerRecord};
 pub use overheads::{OverheadShare, OverheadVerdict};
 pub use queueing::QueueGain;
 use serde::Serialize;
+pub use tables::{Figure, TableCell, Verdict};
 
 /// Everything that the paper prints and the model computes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,9 +40,9 @@ pub struct Reproduction {
 pub fn reproduce() -> Reproduction {
     Reproduction {
         source: "Micron, Linux Storage System Analysis for e.MMC With Command Queuing (white paper), Tables 1 to 3",
-        cells: cells::cells(),
+        cells: tables::cells(),
         overheads: overheads::overheads(),
-        measured: measured::measured(),
+        measured: measurements::measured(),
         queue_gains: queueing::queue_gains(),
         inconsistencies: inconsistencies::INCONSISTENCIES.to_vec(),
     }

@@ -29,7 +29,7 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Rou
     let effort = meter.effort();
     // fio counts its own threads and not the kernel's that work for io_uring.
     let cpu_s = if engine == EngineChoice::Pread { effort.user_s + effort.system_s } else { thread_time() - own };
-    let told = measured.told("", "", "");
+    let told = measured.to_measurement("", "", "");
     let latency = if case.write { told.write_us } else { told.read_us }.expect("requests were made");
     Round {
         iops: told.iops,

@@ -2,7 +2,7 @@
 //!
 //! Requests go through io_uring, or through plain calls where there is none; a request that is alone and a trim go through
 //! plain calls always where that is what was asked for. `now` is CLOCK_MONOTONIC. A request's time begins when it is given
-//! to the kernel and ends when its answer is seen. Absent on purpose: whether the target may be written (`in_use`), and
+//! to the kernel and ends when its answer is seen. Absent on purpose: whether the target may be written (`usage`), and
 //! content: what is written is random and never the same twice, what is read is not looked at.
 
 mod calls;
@@ -10,12 +10,12 @@ pub(crate) mod clock;
 mod crew;
 pub(crate) mod data;
 mod discard;
-mod held;
-mod made;
 mod open;
 mod outcome;
 mod ranges;
 mod restore;
+mod scratch_file;
+mod target_handle;
 mod uring;
 
 use std::collections::VecDeque;
@@ -29,11 +29,11 @@ use emmc_units::{Instant, Nanos};
 use calls::{Calls, Files};
 use clock::Clock;
 use crew::Crew;
-pub use held::Held;
-pub use made::MadeFile;
 pub use open::{EngineChoice, OpenError, Opening, open, reserve, writable_bytes};
 use outcome::Answer;
 pub use restore::Saved;
+pub use scratch_file::ScratchFile;
+pub use target_handle::TargetHandle;
 use uring::Uring;
 
 /// Most requests that may be outstanding.

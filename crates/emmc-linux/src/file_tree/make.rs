@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use emmc_port::FilesystemError;
 
-use crate::block_io::Held;
+use crate::block_io::TargetHandle;
 
 /// Where these programs are, whatever a user's search path says.
 const FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin";
@@ -34,7 +34,7 @@ fn missing(program: &str) -> FilesystemError {
 /// kernel does not write them while something is measured.
 ///
 /// Errors: [`FilesystemError::Missing`] where there is no such program; what it says.
-pub(super) fn make(held: &Held, fstype: &str, size_bytes: u64, sector_bytes: u32) -> Result<(), Unmade> {
+pub(super) fn make(held: &TargetHandle, fstype: &str, size_bytes: u64, sector_bytes: u32) -> Result<(), Unmade> {
     let (program, device) = (format!("mkfs.{fstype}"), held.path_for_others());
     let mut command = Command::new(&program);
     command.env("PATH", search_path()).stdin(Stdio::null());

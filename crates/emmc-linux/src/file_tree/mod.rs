@@ -2,7 +2,7 @@
 //!
 //! A [`Folder`] is a place in a filesystem that is there; a [`Scratch`] is a block device on which filesystems are made. Both
 //! are taken away again whatever came of the work: files are removed, filesystems unmounted, these even where this process is
-//! killed. Absent on purpose: whether a device may be written over (`in_use`).
+//! killed. Absent on purpose: whether a device may be written over (`usage`).
 
 mod folder;
 mod make;

@@ -13,7 +13,7 @@ use emmc_workload::context::FilesystemFacts;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
 
 use super::folder::open_folder;
-use crate::block_io::Held;
+use crate::block_io::TargetHandle;
 use crate::tree::Tree;
 use crate::{ioctl, mounts};
 
@@ -32,7 +32,7 @@ pub(super) struct Mounted {
 /// Mounts a filesystem for who holds what this answers.
 ///
 /// Errors: the kernel's: ENODEV where it has no such filesystem, EPERM without CAP_SYS_ADMIN.
-pub(super) fn mount_alone(held: &Held, fstype: &str, options: &str) -> io::Result<Mounted> {
+pub(super) fn mount_alone(held: &TargetHandle, fstype: &str, options: &str) -> io::Result<Mounted> {
     let options = (!options.is_empty()).then(|| CString::new(options)).transpose()?;
     std::thread::scope(|scope| {
         let mounting = scope.spawn(|| {

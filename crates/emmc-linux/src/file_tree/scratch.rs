@@ -16,7 +16,7 @@ use super::Tree;
 use super::make::{Unmade, make, programs};
 use super::mount::{Mounted, mount_alone, probe};
 use crate::block_io::clock::Clock;
-use crate::block_io::{EngineChoice, Held, Opening};
+use crate::block_io::{EngineChoice, Opening, TargetHandle};
 
 /// The most that is trimmed at once. Unit: bytes.
 const TRIM_BYTES: u64 = 1 << 30;
@@ -24,7 +24,7 @@ const TRIM_BYTES: u64 = 1 << 30;
 /// A device whose beginning may be written over; who makes one of these has made sure of it.
 pub struct Scratch<'a> {
     /// The same device for every filesystem, whatever its name leads to by then.
-    held: &'a Held,
+    held: &'a TargetHandle,
     name: String,
     size_bytes: u64,
     seed: u64,
@@ -37,7 +37,7 @@ pub struct Scratch<'a> {
 
 impl<'a> Scratch<'a> {
     /// Filesystems of this size at the beginning of the device.
-    pub fn new(held: &'a Held, name: &str, size_bytes: u64, seed: u64, stop: &Arc<AtomicBool>) -> Self {
+    pub fn new(held: &'a TargetHandle, name: &str, size_bytes: u64, seed: u64, stop: &Arc<AtomicBool>) -> Self {
         Self {
             held,
             name: name.into(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emmc_card::card::Card;
 use emmc_card::device::{Area, Device};
 use emmc_card::nand::BlockHealth;
-use emmc_card::sim::Inside;
+use emmc_card::sim::Internals;
 use emmc_card::sim::fault::FaultPlan;
 use emmc_units::Instant;
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub struct ServedState {
     /// The same for commands of a host.
     pub host_faults: Vec<HostFault>,
     /// All that can be seen of its inside.
-    pub inside: Inside,
+    pub inside: Internals,
 }
 
 /// An allocation unit that is being written.
@@ -173,7 +173,7 @@ fn state(card: &mut Card, now: Instant) -> ServedState {
         rpmb_counter,
         faults: Vec::new(),
         host_faults: Vec::new(),
-        inside: Inside::of(device, now.since(Instant::START).as_secs_f64()),
+        inside: Internals::of(device, now.since(Instant::START).as_secs_f64()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_units::Instant;
 use serde_json::Value;
@@ -24,7 +24,7 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let options = DeviceOptions { keep: Keep::Data, seed: 1 };
+        let options = DeviceOptions { keep: StoredContent::Data, seed: 1 };
         let card = Card::new(shipped::named("generic-8g").unwrap(), options).unwrap();
         let timing = ServedOptions { delays: false, dilation: 1 };
         let served = Arc::new(Served::new(card, Instant::START, timing));

@@ -11,7 +11,7 @@ use fuser::{
     ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
-use super::later::Later;
+use super::reply_timer::ReplyTimer;
 use super::volume::{Done, Volume};
 use crate::block::Block;
 
@@ -27,7 +27,7 @@ const FIRST: u64 = 2;
 pub(super) struct Files {
     pub(super) block: Arc<dyn Block>,
     pub(super) volumes: Vec<Volume>,
-    pub(super) later: Arc<Later>,
+    pub(super) timer: Arc<ReplyTimer>,
     pub(super) mounted: SystemTime,
     pub(super) owner: (u32, u32),
 }
@@ -76,7 +76,7 @@ impl Files {
             Ok((value, None)) => reply(Ok(value)),
             Ok((value, Some(due))) => {
                 let block = Arc::clone(&self.block);
-                self.later.at(due.wall, move || {
+                self.timer.at(due.wall, move || {
                     reply(Ok(value));
                     block.answered(due.at);
                 });

@@ -1,11 +1,11 @@
 //! FUSE: a folder with a file for each of a card's areas, and loop devices on top.
 //!
-//! `files` is what the kernel asks, `volume` an area with any offset and length, `later` replies when the card would have
+//! `files` is what the kernel asks, `volume` an area with any offset and length, `reply_timer` replies when the card would have
 //! been done. A loop device makes a real block device of a file: `crate::loop_device`. User page: docs/serve-fuse.md.
 //! Absent on purpose: the kernel's page cache (every request reaches the card), RPMB, areas that come and go while mounted.
 
 mod files;
-mod later;
+mod reply_timer;
 mod volume;
 
 use std::io;
@@ -18,7 +18,7 @@ use fuser::{BackgroundSession, Config, MountOption};
 use rustix::mount::UnmountFlags;
 
 use self::files::Files;
-use self::later::Later;
+use self::reply_timer::ReplyTimer;
 use self::volume::Volume;
 use crate::block::{Block, Export};
 use crate::loop_device::{self, LoopDevice};
@@ -61,7 +61,7 @@ pub struct Mounted {
     /// What the folder's files are on: ours to unmount.
     device: u64,
     /// Lives longer than the session, which replies through it.
-    _later: Arc<Later>,
+    _timer: Arc<ReplyTimer>,
 }
 
 /// Mounts a card's areas as files in a folder. What a killed server left there is cleared away first.
@@ -72,11 +72,11 @@ pub fn mount(block: Arc<dyn Block>, folder: &Path) -> Result<Mounted, FuseError>
     clear_left_over(folder).map_err(failed)?;
     let folder = folder.canonicalize().map_err(failed)?;
     let failed = |source| FuseError::Mount { folder: folder.clone(), source };
-    let later = Arc::new(Later::start().map_err(failed)?);
+    let timer = Arc::new(ReplyTimer::start().map_err(failed)?);
     let exports = block.exports();
     let volumes = exports.iter().map(|export| Volume::new(Arc::clone(&block), export.clone())).collect();
     let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let files = Files { block, volumes, later: Arc::clone(&later), mounted: SystemTime::now(), owner };
+    let files = Files { block, volumes, timer: Arc::clone(&timer), mounted: SystemTime::now(), owner };
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("emmclab".into()),
@@ -89,7 +89,7 @@ pub fn mount(block: Arc<dyn Block>, folder: &Path) -> Result<Mounted, FuseError>
     config.n_threads = Some(THREADS);
     let session = fuser::spawn_mount(files, &folder, &config).map_err(failed)?;
     let device = std::fs::metadata(&folder).map_err(failed)?.dev();
-    Ok(Mounted { folder, exports, loops: Vec::new(), session: Some(session), device, _later: later })
+    Ok(Mounted { folder, exports, loops: Vec::new(), session: Some(session), device, _timer: timer })
 }
 
 impl Mounted {

@@ -6,7 +6,7 @@ use std::time::Instant as Wall;
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_units::Instant;
 
@@ -15,7 +15,7 @@ use crate::block::{Block, BlockError, Export, Mapped, Request};
 use crate::served::{Served, ServedOptions};
 
 fn served() -> Arc<Served> {
-    let options = DeviceOptions { keep: Keep::Data, seed: 1 };
+    let options = DeviceOptions { keep: StoredContent::Data, seed: 1 };
     let card = Card::new(shipped::named("generic-8g").unwrap(), options).unwrap();
     Arc::new(Served::new(card, Instant::START, ServedOptions { delays: false, dilation: 1 }))
 }

@@ -2,7 +2,7 @@
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_units::{Instant, Nanos};
 
@@ -37,7 +37,7 @@ impl Rig {
     /// A function that masters the bus, with clock and power on and all interrupts enabled; the card as after power-up.
     pub(crate) fn new(identity: Identity) -> Self {
         let profile = shipped::named("generic-8g").unwrap();
-        let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 }).unwrap();
+        let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).unwrap();
         let memory = FlatMemory::new(MEMORY_BYTES);
         let mut rig = Self { function: Function::new(identity), card, memory, now: Instant(1_000_000_000) };
         rig.set_up();

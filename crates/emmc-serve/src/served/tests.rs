@@ -5,7 +5,7 @@ use std::time::Instant as Wall;
 use emmc_card::card::Card;
 use emmc_card::device::Area;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_units::Instant;
 
@@ -15,7 +15,7 @@ use crate::store::Store;
 
 fn served(delays: bool) -> Served {
     let profile = shipped::named("generic-8g").unwrap();
-    let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 }).unwrap();
+    let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).unwrap();
     Served::new(card, Instant::START, ServedOptions { delays, dilation: 1 })
 }
 
@@ -102,7 +102,7 @@ fn zeros_that_went_through_are_there_after_a_power_cut() {
 /// A folder with a new card in it.
 fn folder(profile: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let options = DeviceOptions { keep: Keep::Orders, seed: 1 };
+    let options = DeviceOptions { keep: StoredContent::Orders, seed: 1 };
     let mut card = Card::new(shipped::named(profile).unwrap(), options).unwrap();
     card.power_off(Instant::START);
     Store::create(folder.path(), shipped::text(profile).unwrap(), &card, Instant::START).unwrap();

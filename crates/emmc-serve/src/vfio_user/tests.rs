@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_units::Instant;
 use rustix::event::{EventfdFlags, eventfd};
@@ -25,7 +25,7 @@ use crate::served::{Served, ServedOptions};
 
 fn served() -> Arc<Served> {
     let profile = shipped::named("generic-8g").unwrap();
-    let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 }).unwrap();
+    let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).unwrap();
     Arc::new(Served::new(card, Instant::START, ServedOptions { delays: false, dilation: 1 }))
 }
 

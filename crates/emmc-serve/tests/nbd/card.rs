@@ -5,7 +5,7 @@ use std::time::Instant as Wall;
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_serve::nbd::wire::{self, Command};
 use emmc_serve::served::{Served, ServedOptions};
@@ -16,7 +16,7 @@ use crate::client::{Client, Reply, server};
 #[test]
 fn a_card_answers_in_its_own_time() {
     let profile = shipped::named("generic-8g").unwrap();
-    let card = Card::new(profile, DeviceOptions { keep: Keep::Data, seed: 1 }).unwrap();
+    let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).unwrap();
     let served = Arc::new(Served::new(card, Instant::START, ServedOptions { delays: true, dilation: 1 }));
     let (server, path, _folder) = server("card", served.clone());
     let mut client = Client::structured(&path, "user");

@@ -20,7 +20,7 @@ impl States {
         match (ours.state.filter(known), theirs.state.filter(known)) {
             (Some(a), Some(b)) if a.differs_from(b) => {
                 if self.differ.0 == 0 {
-                    self.differ.1 = format!("{}: {} before, {} here", ours.what(), a.told(), b.told());
+                    self.differ.1 = format!("{}: {} before, {} here", ours.what(), a.describe(), b.describe());
                 }
                 self.differ.0 += 1;
             }

@@ -7,24 +7,24 @@
 
 mod bonnie;
 mod dd;
+mod emmclab;
 mod fio;
 mod flashbench;
 mod hdparm;
 mod iozone;
-mod own;
 mod rate;
 #[cfg(test)]
 mod tests;
 
 use emmc_port::TargetKind;
+pub use emmclab::bench_result;
 pub(crate) use iozone::measurements as iozone_measurements;
-pub use own::bench_result;
 #[cfg(test)]
 pub(crate) use rate::published_rate;
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
-use crate::plausible::Doubt;
+use crate::doubts::Doubt;
 use crate::result::Outcome;
 
 /// What is recognised, for who is told that a file is not.
@@ -107,8 +107,8 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<SavedResult, ImportError> {
     // flashbench cuts units in the middle of a character.
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
-    if let Some(value) = own::value(text) {
-        return sound(own::read(name, value)?);
+    if let Some(value) = emmclab::value(text) {
+        return sound(emmclab::read(name, value)?);
     }
     if text.contains("\"fio version\"") {
         return sound(fio::read(name, text)?);
@@ -133,9 +133,9 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<SavedResult, ImportError> {
 ///
 /// Errors: the first figure that cannot be.
 fn sound(result: SavedResult) -> Result<SavedResult, ImportError> {
-    match crate::sound::outcomes(&result.outcomes) {
+    match crate::consistency::outcomes(&result.outcomes) {
         Ok(()) => Ok(result),
-        Err(unsound) => Err(unsound.of(&result.name)),
+        Err(inconsistency) => Err(inconsistency.of(&result.name)),
     }
 }
 

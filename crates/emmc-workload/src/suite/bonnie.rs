@@ -17,7 +17,7 @@
 //! speed. The number of seeks is from memory. Creating, looking up and deleting files needs a filesystem: in a folder it follows the rest. Absent on
 //! purpose: the columns by character, which measure a processor.
 
-mod real;
+mod real_files;
 
 use emmc_port::{BlockOp, TargetKind, TargetShape};
 use emmc_units::Nanos;
@@ -29,7 +29,7 @@ use crate::measurement::Measured;
 use crate::order::Order;
 use crate::stream::{BenchError, FlushAt, Limit, Mix, Stream};
 
-pub(super) use real::RealBonnie;
+pub(super) use real_files::RealBonnie;
 
 const NAME: &str = "bonnie";
 const SIZE: u64 = 256 << 20;

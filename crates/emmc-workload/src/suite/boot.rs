@@ -6,7 +6,7 @@
 //!
 //! In a folder the files are real, and the kernel reads ahead in them as it does.
 
-mod real;
+mod real_files;
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Rng;
@@ -16,7 +16,7 @@ use crate::order::Order;
 use crate::result::Figure;
 use crate::stream::{BenchError, FlushAt, Stream};
 
-pub(super) use real::RealBoot;
+pub(super) use real_files::RealBoot;
 
 const NAME: &str = "boot";
 /// Source: iostat of four boots, 121 to 123 MB. Unit: bytes.
@@ -50,7 +50,7 @@ impl Suite for Boot {
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
         let size = options.size_bytes.unwrap_or(DISK_BYTES);
-        super::on_disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), size + WRITTEN_BYTES + BLOCK)
+        super::disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), size + WRITTEN_BYTES + BLOCK)
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

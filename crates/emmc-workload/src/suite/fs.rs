@@ -8,14 +8,14 @@
 //! of 4 KiB past the page cache, small files created with a sync each and deleted. `--rows` are mount options: `default`,
 //! `discard`, `nodiscard`, `commit=SECONDS`, several of them joined with `+`; each row is measured.
 
-mod real;
+mod real_files;
 mod steps;
 
 use std::collections::BTreeSet;
 
 use emmc_port::{BlockOp, TargetShape};
 
-pub(super) use real::RealFs;
+pub(super) use real_files::RealFs;
 
 use super::{Bench, Cost, Knob, Options, Suite};
 use crate::fs::{Disk, Ext4, F2fs, Filesystem, ModelTree, MountOptions};
@@ -120,7 +120,7 @@ impl Suite for Fs {
         writes(options)?;
         let count = columns(options)?.len() as u64;
         let written = count * Plan::of(options.size_bytes.unwrap_or(DISK_BYTES)).written_bytes();
-        super::on_disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), written)
+        super::disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), written)
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

@@ -82,7 +82,7 @@ impl Suite for Install {
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
         writes(options)?;
-        super::on_disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), WRITTEN_BYTES)
+        super::disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), WRITTEN_BYTES)
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {

@@ -223,7 +223,7 @@ impl Run {
                 continue;
             }
             bench.count(measured);
-            let mut told = measured.told(NAME, name, if timed { "timed" } else { "as fast as it goes" });
+            let mut told = measured.to_measurement(NAME, name, if timed { "timed" } else { "as fast as it goes" });
             // Requests of several sizes make no batches of equal work.
             (told.mb_per_s_interval, told.warm_up) = (None, None);
             told.order = "recorded".into();

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use emmc_card::device::{Device, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::SimTarget;
 use emmc_port::BlockTarget;
@@ -14,8 +14,8 @@ use emmc_workload::{Bench, Options, Outcome, Unwatched, named};
 pub(crate) fn card(profile: &str, change: impl FnOnce(&mut Profile)) -> SimTarget {
     let mut made = shipped::named(profile).expect("the profile is shipped");
     change(&mut made);
-    let device =
-        Device::new(made, DeviceOptions { keep: Keep::Nothing, seed: 1 }).expect("the profile keeps the rules");
+    let device = Device::new(made, DeviceOptions { keep: StoredContent::Nothing, seed: 1 })
+        .expect("the profile keeps the rules");
     SimTarget::new(device, &format!("sim:{profile}"), Instant::START, true)
 }
 

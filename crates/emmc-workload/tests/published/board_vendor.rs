@@ -5,7 +5,7 @@
 
 use emmc_card::card::Card;
 use emmc_card::device::{Device, DeviceOptions};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_card::sim::SimTarget;
 use emmc_host::{HostTarget, board};
@@ -18,7 +18,7 @@ const FILE: u64 = 256 << 20;
 /// A card of a profile, its registers set as `switches` say and made final by a power cycle, as U-Boot does.
 fn card(profile: &str, switches: &[(u8, u8)]) -> (Device, Instant) {
     let profile = shipped::named(profile).unwrap();
-    let mut card = Card::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).unwrap();
+    let mut card = Card::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
     let mut now = Instant::START;
     let mut send = |card: &mut Card, index: u8, argument: u32| {
         card.handle_command(index, argument, now);

@@ -16,12 +16,12 @@ const DISCARD: Nanos = Nanos::from_micros(50);
 impl Card {
     /// Whether queue mode is on.
     pub(in crate::card) fn is_queueing(&self) -> bool {
-        self.is_emmc() && is_enabled(&self.device.kept().ext_csd)
+        self.is_emmc() && is_enabled(&self.device.stored_registers().ext_csd)
     }
 
     /// CMD44.
     pub(in crate::card) fn queue_params(&mut self, params: QueuedTaskParams) -> Reply {
-        let ext_csd = &self.device.kept().ext_csd;
+        let ext_csd = &self.device.stored_registers().ext_csd;
         match self.features.queue.announce(ext_csd, params) {
             Ok(()) => self.answer(),
             Err(_) => self.illegal(),

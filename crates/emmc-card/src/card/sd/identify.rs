@@ -5,7 +5,7 @@ use emmc_regs::ocr::Ocr;
 use emmc_regs::r1::State;
 use emmc_units::Instant;
 
-use crate::card::legal::Phase;
+use crate::card::legality::Phase;
 use crate::card::{Card, Reply};
 
 /// The window of CMD8 that SD cards take: 2.7 V to 3.6 V.
@@ -27,7 +27,7 @@ impl Card {
     ///
     /// A card of high capacity is never ready for a host that does not know of it.
     pub(super) fn sd_send_op_cond(&mut self, host: Ocr, now: Instant) -> Reply {
-        let own = Ocr(self.device.kept().ocr);
+        let own = Ocr(self.device.stored_registers().ocr);
         // Whether the card takes 1.8 V, and how it is addressed, is told only when it is ready.
         let busy = Ocr(own.0 & WINDOWS);
         if host.0 & WINDOWS == 0 {

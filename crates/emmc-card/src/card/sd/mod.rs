@@ -8,7 +8,7 @@
 //! Source: SD physical layer simplified specification 7.10.
 
 mod identify;
-mod legal;
+mod legality;
 mod registers;
 mod switch_func;
 
@@ -20,7 +20,7 @@ use emmc_units::Instant;
 use super::{Card, Reply};
 use crate::ftl::TrimKind;
 
-pub(crate) use legal::is_legal;
+pub(crate) use legality::is_legal;
 use switch_func::Functions;
 
 /// What an SD card remembers besides what it shares with eMMC.
@@ -53,7 +53,7 @@ impl Card {
     /// Whether what the card announces lets a command pass.
     pub(super) fn sd_allows(&self, command: SdCommand) -> bool {
         match command {
-            SdCommand::SetBlockCount { .. } => bits(&self.device.kept().scr, 33, 33) == 1,
+            SdCommand::SetBlockCount { .. } => bits(&self.device.stored_registers().scr, 33, 33) == 1,
             SdCommand::SendTuningBlock => self.takes_sd_tuning(),
             _ => true,
         }
@@ -89,7 +89,7 @@ impl Card {
             AppCommand::SdSendOpCond { ocr } => self.sd_send_op_cond(ocr, now),
             AppCommand::SetBusWidth { code } => self.set_bus_width(code),
             AppCommand::SdStatus => self.send_sd_status(now),
-            AppCommand::SendScr => self.send_register(self.device.kept().scr.to_vec(), now),
+            AppCommand::SendScr => self.send_register(self.device.stored_registers().scr.to_vec(), now),
             AppCommand::SendNumWrBlocks => self.send_register(self.sd.well_written.to_be_bytes().to_vec(), now),
             // Hints: how much will be written, and a pull-up that is not simulated.
             AppCommand::SetWrBlkEraseCount { .. } | AppCommand::SetClrCardDetect { .. } => self.answer(),
@@ -112,7 +112,7 @@ impl Card {
     /// CMD38: the sectors from CMD32 to CMD33, or the whole user area.
     fn erase_blocks(&mut self, erase: SdErase, now: Instant) -> Reply {
         let range = self.erase.take_range();
-        let ssr = &self.device.kept().ssr;
+        let ssr = &self.device.stored_registers().ssr;
         let (discards, erases_all) = (bits(ssr, 313, 313) == 1, bits(ssr, 312, 312) == 1);
         let area = self.area();
         let (first, last) = match (erase, range) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::nand::Keep;
+use crate::nand::StoredContent;
 use crate::profile::shipped;
 use crate::sim::Rng;
 use crate::sim::fault::FaultPlan;
@@ -10,7 +10,7 @@ fn flash(blocks: u32) -> Nand {
     (config.pages_per_block, config.factory_bad_blocks, config.native.time_spread) = (16, 0, 0.0);
     let slc = config.slc.as_mut().unwrap();
     slc.time_spread = 0.0;
-    Nand::new(&config, Geometry::new(&config, blocks, 4096), 1).keeping(Keep::Orders)
+    Nand::new(&config, Geometry::new(&config, blocks, 4096), 1).keeping(StoredContent::Orders)
 }
 
 fn cache(nand: &mut Nand, pages: u32, units: u32) -> MappingCache {

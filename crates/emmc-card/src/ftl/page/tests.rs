@@ -1,5 +1,5 @@
 use super::*;
-use crate::nand::{CellMode, Counters, Keep};
+use crate::nand::{CellMode, Counters, StoredContent};
 use crate::profile::{CellConfig, Failures, Mapping, NandConfig, WearLevelling};
 use crate::sim::Rng;
 
@@ -61,7 +61,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    pub(super) fn new(flash: &NandConfig, config: &FtlConfig, blocks: u32, units: u32, keep: Keep) -> Self {
+    pub(super) fn new(flash: &NandConfig, config: &FtlConfig, blocks: u32, units: u32, keep: StoredContent) -> Self {
         let mut nand = Nand::new(flash, Geometry::new(flash, blocks, config.unit_bytes), 7).keeping(keep);
         let spec = RegionSpec {
             blocks: (0..blocks).collect(),
@@ -105,7 +105,7 @@ impl Bench {
 
 /// 64 units a block, 40 blocks: 34 full of data, 2 for the log.
 fn plain(config: &FtlConfig) -> Bench {
-    Bench::new(&flash(CellMode::Slc), config, 40, 34 * 64, Keep::Nothing)
+    Bench::new(&flash(CellMode::Slc), config, 40, 34 * 64, StoredContent::Nothing)
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn durable_writes_pad_their_last_page_only() {
 
 #[test]
 fn reliable_writes_fill_the_word_lines_that_hold_data() {
-    let mut bench = Bench::new(&flash(CellMode::Mlc), &config(), 40, 1000, Keep::Nothing);
+    let mut bench = Bench::new(&flash(CellMode::Mlc), &config(), 40, 1000, StoredContent::Nothing);
     bench.write(0, 1, Durability::Reliable).unwrap();
     // Page 0 shares its word line with page 2 (two lanes).
     assert_eq!((bench.counters().page_programs, bench.ftl.stats().padding_units), (3, 11));
@@ -169,7 +169,7 @@ fn every_policy_keeps_every_unit_under_random_writes() {
         for (separate_gc, hot_cold) in [(false, false), (true, false), (true, true)] {
             let config = FtlConfig { gc, separate_gc, hot_cold, ..config() };
             // 32 blocks of data, 2 of the log, 3 frontiers, and one more than are kept free.
-            let mut bench = Bench::new(&flash(CellMode::Slc), &config, 40, 32 * 64, Keep::Nothing);
+            let mut bench = Bench::new(&flash(CellMode::Slc), &config, 40, 32 * 64, StoredContent::Nothing);
             bench.fill();
             for _ in 0..50 {
                 bench.overwrite(200).unwrap();

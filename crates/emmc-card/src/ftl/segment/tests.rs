@@ -6,7 +6,7 @@ use emmc_units::Instant;
 
 use super::SegmentFtl;
 use crate::ftl::{Durability, Ftl, FtlError, RegionSpec, TrimKind};
-use crate::nand::{CellMode, Geometry, Keep, Nand};
+use crate::nand::{CellMode, Geometry, Nand, StoredContent};
 use crate::profile::{CellConfig, Failures, FtlConfig, Mapping, NandConfig, Segment, SegmentOrder, WearLevelling};
 use crate::sim::Rng;
 use crate::sim::fault::FaultPlan;
@@ -74,7 +74,7 @@ impl Bench {
         let segment = config.segment.unwrap();
         let blocks = AUS + segment.open_aus + segment.random_logs + 2 + 2 + nand.spare_blocks;
         let geometry = Geometry::new(nand, blocks, UNIT);
-        let mut flash = Nand::new(nand, geometry, seed).keeping(Keep::Data);
+        let mut flash = Nand::new(nand, geometry, seed).keeping(StoredContent::Data);
         let spec = RegionSpec {
             blocks: (0..blocks).collect(),
             mode: nand.cell,

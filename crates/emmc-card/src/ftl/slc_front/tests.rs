@@ -1,7 +1,7 @@
 use super::*;
 use crate::ftl::RegionSpec;
 use crate::ftl::page::PageFtl;
-use crate::nand::{Geometry, Keep};
+use crate::nand::{Geometry, StoredContent};
 use crate::profile::{NandConfig, shipped};
 use crate::sim::Rng;
 use crate::sim::fault::FaultPlan;
@@ -29,7 +29,7 @@ fn rig(flash: &NandConfig, log_blocks: u32, bypass_units: u32) -> Rig {
     let cache = SlcCache { blocks: 2 + log_blocks, low_blocks: 1, bypass_bytes, idle_fold: true };
     let blocks: Vec<u32> = (0..cache.blocks + 24).collect();
     let geometry = Geometry::new(flash, blocks.len() as u32, UNIT as u32);
-    let mut nand = Nand::new(flash, geometry, 1).keeping(Keep::Data);
+    let mut nand = Nand::new(flash, geometry, 1).keeping(StoredContent::Data);
     let (log, rest) = blocks.split_at(cache.blocks as usize);
     let mode = geometry.native;
     let spec = RegionSpec { blocks: rest.to_vec(), mode, units: UNITS, spares: 10, slc_blocks: 0, seed: 1 };

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::nand::{CellMode, Geometry, Keep, NO_UNIT};
+use crate::nand::{CellMode, Geometry, NO_UNIT, StoredContent};
 use crate::profile::{CellConfig, Failures, NandConfig};
 use crate::sim::Rng;
 use crate::sim::fault::FaultPlan;
@@ -40,7 +40,7 @@ fn config(endurance: u32, failures: Failures) -> NandConfig {
     }
 }
 
-fn flash(endurance: u32, failures: Failures, keep: Keep) -> Nand {
+fn flash(endurance: u32, failures: Failures, keep: StoredContent) -> Nand {
     let config = config(endurance, failures);
     Nand::new(&config, Geometry::new(&config, 8, 16), 7).keeping(keep)
 }
@@ -116,7 +116,7 @@ fn run(layer: &mut Layer, rng: &mut Rng, rounds: u32) -> Result<(), (FtlError, V
 /// Cuts at a step, then again while recovering, until it comes through; whatever was acknowledged must hold, and what
 /// was under way must have happened to each unit whole or not at all.
 fn cut_at(step: u64, seed: u64) -> bool {
-    let mut layer = Layer::new(flash(1000, Failures::default(), Keep::Orders));
+    let mut layer = Layer::new(flash(1000, Failures::default(), StoredContent::Orders));
     let mut rng = Rng::new(seed);
     let base = layer.nand.steps();
     layer.nand.arm(FaultPlan { step: base + step, seed: seed ^ step });
@@ -168,7 +168,7 @@ fn a_cut_at_any_step_loses_no_acknowledged_trim() {
 
 #[test]
 fn the_checkpoint_carries_trims_over() {
-    let mut layer = Layer::new(flash(1000, Failures::default(), Keep::Orders));
+    let mut layer = Layer::new(flash(1000, Failures::default(), StoredContent::Orders));
     for unit in 0..UNITS {
         layer.pages[unit as usize] = 1;
     }
@@ -183,7 +183,7 @@ fn the_checkpoint_carries_trims_over() {
 
 #[test]
 fn plain_simulation_costs_the_same() {
-    let [kept, plain] = [Keep::Orders, Keep::Nothing].map(|keep| {
+    let [kept, plain] = [StoredContent::Orders, StoredContent::Nothing].map(|keep| {
         let mut layer = Layer::new(flash(1000, Failures::default(), keep));
         for unit in 0..100 {
             layer.trim(unit, 1).unwrap();
@@ -196,7 +196,7 @@ fn plain_simulation_costs_the_same() {
 #[test]
 fn failures_are_survived_until_no_block_is_left() {
     let failures = Failures { program_ppb: 10_000_000, erase_ppm: 0 };
-    let mut layer = Layer::new(flash(40, failures, Keep::Orders));
+    let mut layer = Layer::new(flash(40, failures, StoredContent::Orders));
     let mut trims = 0;
     while layer.trim(trims % UNITS, 1).is_ok() {
         trims += 1;

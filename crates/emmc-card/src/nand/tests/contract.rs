@@ -4,7 +4,7 @@ const START: Instant = Instant::START;
 
 /// Breaks the contract once, on new flash of which block 1 is bad and block 2 has two pages.
 fn breach(act: impl FnOnce(&mut Nand)) -> Nand {
-    let mut nand = flash(Keep::Data);
+    let mut nand = flash(StoredContent::Data);
     nand.mark_bad(1, Instant::START);
     fill(&mut nand, 2, 2, START);
     act(&mut nand);
@@ -43,14 +43,14 @@ breaches! {
 #[test]
 #[cfg_attr(debug_assertions, should_panic(expected = "the contract of the flash is broken"))]
 fn a_cut_needs_order_numbers() {
-    let mut nand = flash(Keep::Nothing);
+    let mut nand = flash(StoredContent::Nothing);
     nand.arm(crate::sim::fault::FaultPlan { step: 1, seed: 1 });
     assert_eq!(nand.counters().violations, 1);
 }
 
 #[test]
 fn what_is_programmed_is_found_again() {
-    let mut nand = flash(Keep::Data);
+    let mut nand = flash(StoredContent::Data);
     nand.set_stamp(3, 42);
     assert_eq!(nand.stamp(3), None);
     let bytes: Vec<u8> = (0..1000u32).map(|at| (at % 251) as u8).collect();
@@ -88,13 +88,13 @@ fn keeping_nothing_costs_nothing_and_changes_no_time() {
         }
         (now, *nand.counters(), nand.unit_data(0).is_some())
     };
-    assert_eq!(run(Keep::Nothing), run(Keep::Data));
-    assert_eq!(run(Keep::Orders), run(Keep::Data));
+    assert_eq!(run(StoredContent::Nothing), run(StoredContent::Data));
+    assert_eq!(run(StoredContent::Orders), run(StoredContent::Data));
 }
 
 #[test]
 fn word_lines_pair_pages_a_row_apart() {
-    let geometry = *flash(Keep::Nothing).geometry();
+    let geometry = *flash(StoredContent::Nothing).geometry();
     assert_eq!(geometry.word_line(CellMode::Mlc, 1).collect::<Vec<_>>(), [1, 5]);
     assert_eq!(geometry.word_line(CellMode::Mlc, 14).collect::<Vec<_>>(), [10, 14]);
     assert_eq!(geometry.word_line(CellMode::Tlc, 14).collect::<Vec<_>>(), [14, 18, 22]);
@@ -113,7 +113,7 @@ fn records_of_what_this_flash_cannot_do_are_refused() {
     let mode = |code: CellMode| [record(5, &[0]), vec![code as u8]].concat();
     let program = |page: u32| record(1, &[0, page, 7, 0, 2, 10, 11, 1, 1]);
     let forget = |first: u32, count: u32| record(8, &[0, first, count]);
-    let taken = |records: &[Vec<u8>]| flash(Keep::Data).replay_all(&records.concat());
+    let taken = |records: &[Vec<u8>]| flash(StoredContent::Data).replay_all(&records.concat());
     assert!(taken(&[mode(CellMode::Pslc), program(0), forget(0, 1), forget(3, 0)]));
     assert!(!taken(&[mode(CellMode::Tlc)]));
     assert!(!taken(&[mode(CellMode::Slc)]));

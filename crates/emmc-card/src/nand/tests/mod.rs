@@ -48,11 +48,11 @@ fn config() -> NandConfig {
     }
 }
 
-fn flash_of(config: &NandConfig, keep: Keep) -> Nand {
+fn flash_of(config: &NandConfig, keep: StoredContent) -> Nand {
     Nand::new(config, Geometry::new(config, 12, 500), 5).keeping(keep)
 }
 
-fn flash(keep: Keep) -> Nand {
+fn flash(keep: StoredContent) -> Nand {
     flash_of(&config(), keep)
 }
 

@@ -1,15 +1,15 @@
 use super::*;
-use crate::nand::kept::PageState;
+use crate::nand::page_store::PageState;
 use crate::sim::fault::FaultPlan;
 
 const START: Instant = Instant::START;
 
 fn state(nand: &Nand, block: u32, page: u32) -> PageState {
-    nand.kept.as_ref().unwrap().state(&nand.geometry, block, page)
+    nand.store.as_ref().unwrap().state(&nand.geometry, block, page)
 }
 
 fn cut_program(page: u32, seed: u64) -> Nand {
-    let mut nand = flash(Keep::Data);
+    let mut nand = flash(StoredContent::Data);
     let now = fill(&mut nand, 0, page, START);
     nand.arm(FaultPlan { step: nand.steps() + 1, seed });
     let units = [10 * page, 10 * page + 1];
@@ -28,7 +28,7 @@ fn nothing_works_while_power_is_off() {
     nand.power_on(at);
     nand.read(0, 0, 500, at).unwrap();
     nand.program(1, 0, &[1, 2], None, at).unwrap();
-    let mut plain = flash(Keep::Nothing);
+    let mut plain = flash(StoredContent::Nothing);
     plain.power_off(START);
     assert_eq!(plain.erase(1, START), Err(NandError::PowerLost));
     assert_eq!(plain.read(1, 0, 0, START), Err(NandError::PowerLost));
@@ -45,7 +45,7 @@ fn an_interrupted_program_ends_in_one_of_four_ways() {
         assert_eq!(nand.block(0).next_page, if page == PageState::Erased { 5 } else { 6 });
         let interrupted = matches!(page, PageState::Torn | PageState::Unstable);
         let torn = [page, state(&nand, 0, 1)].contains(&PageState::Torn);
-        assert_eq!(nand.kept.as_ref().unwrap().unsound[0], torn);
+        assert_eq!(nand.store.as_ref().unwrap().unsound[0], torn);
         if interrupted {
             lower[state(&nand, 0, 1) as usize] += 1;
         }
@@ -62,7 +62,7 @@ fn an_interrupted_program_ends_in_one_of_four_ways() {
 #[test]
 fn one_bit_a_cell_has_no_pairs() {
     for seed in 0..50 {
-        let mut nand = flash(Keep::Orders);
+        let mut nand = flash(StoredContent::Orders);
         nand.set_mode(0, CellMode::Pslc);
         let now = fill(&mut nand, 0, 5, START);
         nand.arm(FaultPlan { step: nand.steps() + 1, seed });
@@ -75,7 +75,7 @@ fn one_bit_a_cell_has_no_pairs() {
 fn an_interrupted_erase_is_found_and_must_be_done_again() {
     let mut whole = 0;
     for seed in 0..100 {
-        let mut nand = flash(Keep::Data);
+        let mut nand = flash(StoredContent::Data);
         let now = fill(&mut nand, 0, 32, START);
         nand.arm(FaultPlan { step: nand.steps() + 1, seed });
         assert_eq!(nand.erase(0, now), Err(NandError::PowerLost));
@@ -108,7 +108,7 @@ fn an_interrupted_erase_is_found_and_must_be_done_again() {
 #[test]
 fn an_interrupted_erase_of_an_erased_block_is_found_too() {
     let found = (0..20).filter(|&seed| {
-        let mut nand = flash(Keep::Orders);
+        let mut nand = flash(StoredContent::Orders);
         nand.arm(FaultPlan { step: 1, seed });
         nand.erase(0, START).unwrap_err();
         nand.power_on(us(9000));
@@ -119,7 +119,7 @@ fn an_interrupted_erase_of_an_erased_block_is_found_too() {
 
 #[test]
 fn what_was_under_way_on_another_die_is_interrupted_and_what_waited_is_taken_back() {
-    let mut nand = flash(Keep::Data);
+    let mut nand = flash(StoredContent::Data);
     let mut done = Vec::new();
     for page in 0..6 {
         done.push(nand.program(0, page, &[page, page], None, START).unwrap());
@@ -144,7 +144,7 @@ fn what_was_under_way_on_another_die_is_interrupted_and_what_waited_is_taken_bac
 
 #[test]
 fn an_erase_that_had_not_begun_and_what_followed_it_are_taken_back() {
-    let mut nand = flash(Keep::Data);
+    let mut nand = flash(StoredContent::Data);
     nand.set_stamp(0, 9);
     let settled = fill(&mut nand, 0, 32, START);
     nand.passed(settled);
@@ -164,7 +164,7 @@ fn an_erase_that_had_not_begun_and_what_followed_it_are_taken_back() {
 
 #[test]
 fn order_numbers_go_on_and_sessions_are_told_apart() {
-    let mut nand = flash(Keep::Orders);
+    let mut nand = flash(StoredContent::Orders);
     let mut orders = Vec::new();
     let mut now = START;
     for page in 0..4 {
@@ -182,7 +182,7 @@ fn order_numbers_go_on_and_sessions_are_told_apart() {
 
 #[test]
 fn only_the_last_row_of_each_die_is_doubtful() {
-    let mut nand = flash(Keep::Orders);
+    let mut nand = flash(StoredContent::Orders);
     let now = fill(&mut nand, 0, 32, START);
     let now = fill(&mut nand, 1, 9, now);
     nand.power_off(now);
@@ -211,7 +211,7 @@ fn same_seed_same_damage() {
 
 #[test]
 fn a_stamp_that_no_page_carries_is_lost() {
-    let mut nand = flash(Keep::Orders);
+    let mut nand = flash(StoredContent::Orders);
     nand.set_stamp(0, 7);
     nand.set_stamp(1, 8);
     let now = fill(&mut nand, 1, 1, START);
@@ -226,7 +226,7 @@ fn a_stamp_that_no_page_carries_is_lost() {
 #[test]
 fn a_mark_that_a_cut_comes_before_is_taken_back() {
     for (cut, health) in [(99, BlockHealth::Good), (100, BlockHealth::GrownBad)] {
-        let mut nand = flash(Keep::Data);
+        let mut nand = flash(StoredContent::Data);
         nand.mark_bad(3, us(100));
         assert_eq!(nand.block(3).health, BlockHealth::GrownBad);
         nand.power_off(us(cut));
@@ -239,7 +239,7 @@ fn an_erase_that_fails_after_the_cut_has_not_been() {
     let mut config = config();
     config.failures.erase_ppm = 1_000_000;
     for late in [false, true] {
-        let mut nand = flash_of(&config, Keep::Data);
+        let mut nand = flash_of(&config, StoredContent::Data);
         let now = fill(&mut nand, 0, 3, START);
         assert_eq!(nand.erase(0, now), Err(NandError::EraseFailed { block: 0 }));
         assert_eq!((nand.block(0).health, nand.counters().erase_failures), (BlockHealth::GrownBad, 1));
@@ -260,7 +260,7 @@ fn an_erase_that_fails_after_the_cut_has_not_been() {
 #[test]
 fn bytes_are_given_up_when_no_cut_can_want_them_and_only_those_that_were_meant() {
     let later = us(1_000_000);
-    let mut nand = flash(Keep::Data);
+    let mut nand = flash(StoredContent::Data);
     let done = fill(&mut nand, 0, 4, START);
     let orders = [0, 1, 2].map(|unit| nand.order_of(unit));
     nand.forget([(0, orders[0]), (1, orders[1]), (2, orders[2] + 1)].into_iter(), later);

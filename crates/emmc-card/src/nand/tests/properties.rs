@@ -23,7 +23,7 @@ fn run(seed: u64) {
     let mut config = config();
     config.native.endurance = 1_000_000;
     config.native.time_spread = 0.1;
-    let mut nand = flash_of(&config, Keep::Data);
+    let mut nand = flash_of(&config, StoredContent::Data);
     let mut model = Model { pages: vec![Vec::new(); 12], erases: 0 };
     let (mut now, mut tag) = (Instant::START, 0u8);
     for _ in 0..30 {
@@ -33,7 +33,7 @@ fn run(seed: u64) {
             let block = rng.below(12) as u32;
             let wear = nand.block(block).erase_count;
             let page = nand.block(block).next_page;
-            let erase = page == 32 || nand.kept.as_ref().unwrap().unsound[block as usize] || rng.below(40) == 0;
+            let erase = page == 32 || nand.store.as_ref().unwrap().unsound[block as usize] || rng.below(40) == 0;
             nand.passed(now);
             let (what, answer) = if erase {
                 model.pages[block as usize].clear();

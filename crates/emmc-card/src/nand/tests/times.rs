@@ -10,12 +10,12 @@ fn program(nand: &mut Nand, block: u32, now: Instant) -> Instant {
 fn without(change: impl FnOnce(&mut NandConfig)) -> Nand {
     let mut config = config();
     change(&mut config);
-    flash_of(&config, Keep::Nothing)
+    flash_of(&config, StoredContent::Nothing)
 }
 
 #[test]
 fn planes_of_a_die_program_together() {
-    let mut nand = flash(Keep::Nothing);
+    let mut nand = flash(StoredContent::Nothing);
     // Pages 0 and 1 are planes of die 0: 10 us each to send, one program.
     assert_eq!(program(&mut nand, 0, START), us(510));
     assert_eq!(program(&mut nand, 0, START), us(520));
@@ -29,10 +29,10 @@ fn planes_of_a_die_program_together() {
 
 #[test]
 fn planes_do_not_join_what_was_issued_earlier_or_lies_elsewhere() {
-    let mut nand = flash(Keep::Nothing);
+    let mut nand = flash(StoredContent::Nothing);
     assert_eq!(program(&mut nand, 0, START), us(510));
     assert_eq!(program(&mut nand, 0, us(1)), us(1010));
-    let mut nand = flash(Keep::Nothing);
+    let mut nand = flash(StoredContent::Nothing);
     assert_eq!(program(&mut nand, 0, START), us(510));
     assert_eq!(program(&mut nand, 1, START), us(1010));
     let mut nand = without(|config| config.multi_plane = false);
@@ -60,7 +60,7 @@ fn channels_carry_at_the_same_time() {
 
 #[test]
 fn a_read_senses_then_sends_and_waits_for_its_die() {
-    let mut nand = flash(Keep::Nothing);
+    let mut nand = flash(StoredContent::Nothing);
     assert_eq!(nand.read(0, 0, 1000, START), Ok(us(60)));
     assert_eq!(nand.read(0, 1, 500, START), Ok(us(60 + 50 + 5)));
     // The other die senses meanwhile and waits for the bus alone.
@@ -71,7 +71,7 @@ fn a_read_senses_then_sends_and_waits_for_its_die() {
 
 #[test]
 fn an_erase_takes_every_die_and_waits_for_all() {
-    let mut nand = flash(Keep::Nothing);
+    let mut nand = flash(StoredContent::Nothing);
     program(&mut nand, 0, START);
     assert_eq!(nand.erase(1, START), Ok(us(510 + 3000)));
     assert_eq!(nand.read(0, 2, 0, START), Ok(us(3510 + 50)));

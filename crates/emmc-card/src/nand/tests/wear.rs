@@ -25,7 +25,7 @@ fn endurance_strays_above_the_rating_only() {
 
 #[test]
 fn a_block_bears_its_endurance_and_then_goes_bad() {
-    let mut nand = flash(Keep::Data);
+    let mut nand = flash(StoredContent::Data);
     for _ in 0..20 {
         fill(&mut nand, 4, 3, Instant::START);
         nand.erase(4, Instant::START).unwrap();
@@ -57,7 +57,7 @@ fn programs_and_erases_fail_as_often_as_told() {
     let mut config = config();
     config.failures = Failures { program_ppb: 2_000_000, erase_ppm: 10_000 };
     config.native.endurance = 1_000_000;
-    let flash = |seed| Nand::new(&config, Geometry::new(&config, 12, 500), seed).keeping(Keep::Orders);
+    let flash = |seed| Nand::new(&config, Geometry::new(&config, 12, 500), seed).keeping(StoredContent::Orders);
     let mut nand = flash(0);
     let (mut programs, mut erases, mut block) = (0u32, 0u32, 0);
     while programs < 100_000 {

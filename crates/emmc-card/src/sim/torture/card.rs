@@ -6,7 +6,7 @@ use emmc_units::Instant;
 use super::subject::Subject;
 use crate::device::{Area, Device, DeviceOptions, StorageError, WriteFlags};
 use crate::ftl::{Durability, FtlError, TrimKind};
-use crate::nand::{Keep, Nand};
+use crate::nand::{Nand, StoredContent};
 use crate::profile::{Failures, Partitioning, Profile, shipped};
 use crate::sim::Rng;
 
@@ -41,7 +41,7 @@ impl Card {
         }
         let groups = u64::from(profile.areas.enhanced_groups_max);
         let seed = rng.next_u64();
-        let options = DeviceOptions { keep: Keep::Data, seed };
+        let options = DeviceOptions { keep: StoredContent::Data, seed };
         let mut device = Device::new(profile, options).map_err(|error| error.to_string())?;
         let enhanced = if groups > 0 && rng.below(3) == 0 { 1 + rng.below(groups) } else { 0 };
         if enhanced > 0 {

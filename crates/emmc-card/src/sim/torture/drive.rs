@@ -287,10 +287,10 @@ impl Drive {
 type Oracle = fn(&History, &Seen, Cut) -> Result<(), String>;
 
 const ORACLES: [(&str, Oracle); 4] = [
-    ("unacknowledged", unacknowledged::check),
-    ("acknowledged", acknowledged::check),
-    ("flushed", flushed::check),
-    ("trimmed", trimmed::check),
+    ("unacknowledged", unacknowledged_writes::check),
+    ("acknowledged", acknowledged_writes::check),
+    ("flushed", flushed_writes::check),
+    ("trimmed", trimmed_ranges::check),
 ];
 
 /// The last deeds of a unit, for people.

@@ -5,7 +5,7 @@ use super::card::Card;
 use super::subject::{Layer, Subject};
 use crate::ftl::mapping_cache::MappingCache as MappingPages;
 use crate::ftl::{self, RegionSpec};
-use crate::nand::{CellMode, Geometry, Keep, Nand};
+use crate::nand::{CellMode, Geometry, Nand, StoredContent};
 use crate::profile::{
     CellConfig, Failures, FtlConfig, GcPolicy, Mapping, MappingCache, NandConfig, Segment, SegmentOrder, SlcCache,
     TRIM_LOG_BLOCKS, WearLevelling,
@@ -64,7 +64,7 @@ fn layer(rng: &mut Rng) -> Layer {
         geometry.units_per_page,
         nand.pages_per_block
     );
-    let mut nand = Nand::new(&nand, geometry, rng.next_u64()).keeping(Keep::Data);
+    let mut nand = Nand::new(&nand, geometry, rng.next_u64()).keeping(StoredContent::Data);
     let ftl = ftl::build(&config, &spec, &mut nand);
     Layer { name, nand, ftl }
 }

@@ -45,7 +45,7 @@ pub(super) fn measured_on(result: &BenchResult) -> String {
         "Measured on {} ({}; the card's state before: {}) by the suite {}: {} written, {} read, {:.2} s.",
         result.target,
         result.engine,
-        outcome.state_before.told(),
+        outcome.state_before.describe(),
         outcome.suite,
         Bytes(outcome.written_bytes).rounded(),
         Bytes(outcome.read_bytes).rounded(),

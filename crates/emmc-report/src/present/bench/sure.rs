@@ -12,7 +12,7 @@ const WARM_UP: f64 = 0.05;
 
 /// The card's state before and after.
 pub(super) fn state(result: &BenchResult) -> KeyValue {
-    let (before, after) = (result.outcome.state_before.told(), result.outcome.state_after.told());
+    let (before, after) = (result.outcome.state_before.describe(), result.outcome.state_after.describe());
     let mut told = if before == after { "the same after".into() } else { format!("after: {after}") };
     let filesystem = result.context.filesystem.as_ref().filter(|found| found.size_bytes > 0);
     if let Some(found) = filesystem.filter(|_| result.outcome.state_before.is_unknown()) {
@@ -90,7 +90,7 @@ fn table(cells: &[&Measurement]) -> Table {
     let twice = |cell: &Measurement| cells.iter().filter(|other| name(other) == name(cell)).count() > 1;
     for cell in cells {
         let what = if twice(cell) { format!("{}: {}", cell.table, name(cell)) } else { name(cell) };
-        let state = cell.state.as_ref().map_or(String::new(), |state| state.told());
+        let state = cell.state.as_ref().map_or(String::new(), |state| state.describe());
         let ranks = match latency(cell) {
             Some(found) => {
                 let sure = &found.intervals;

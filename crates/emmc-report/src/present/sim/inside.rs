@@ -2,14 +2,14 @@
 
 use emmc_card::ftl::FtlStats;
 use emmc_card::nand::Counters;
-use emmc_card::sim::Inside;
+use emmc_card::sim::Internals;
 use emmc_units::{Bytes, SECTOR_BYTES};
 
 use super::{charts, count, duration};
 use crate::{Align, Cell, Document, KeyValue, Table, Tone};
 
 /// The report of a card's inside.
-pub fn inside(inside: &Inside) -> Document {
+pub fn inside(inside: &Internals) -> Document {
     let mut document = Document::new(format!("Virtual card {}", inside.profile));
     document.subtitle = Some(inside.description.clone());
     let section = document.section("card", "Card");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead, IsTerminal, Write};
 
-use emmc_linux::in_use::Occupied;
+use emmc_linux::usage::Occupied;
 use emmc_report::visible;
 use emmc_units::Bytes;
 use emmc_workload::context::{Context, Wear};

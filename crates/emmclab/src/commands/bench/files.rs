@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
-use emmc_linux::block_io::{EngineChoice, Held, Opening};
+use emmc_linux::block_io::{EngineChoice, Opening, TargetHandle};
 use emmc_linux::file_tree::{Folder, Scratch, may_mount};
-use emmc_linux::in_use::occupied;
+use emmc_linux::usage::occupied;
 use emmc_port::{BlockTarget, FilePlace, TargetKind};
 use emmc_workload::{
     BenchResult, Context, Cost, Figure, FileBench, FileShape, FileSuite, Options, Outcome, Suite, on_files,
@@ -156,7 +156,9 @@ fn on_device(
         stop: Arc::clone(stop),
     };
     // From here on by its name no more, which may lead elsewhere by then.
-    let held = Held::new(path).with_context(|| name.to_owned())?.with_context(|| format!("{name}: no block device"))?;
+    let held = TargetHandle::new(path)
+        .with_context(|| name.to_owned())?
+        .with_context(|| format!("{name}: no block device"))?;
     let opened = |opening: &Opening| place::told(held.open(name, opening));
     let path = held.path();
     let seen = opened(&opening(false))?.shape().clone();

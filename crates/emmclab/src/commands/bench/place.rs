@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use emmc_linux::block_io::{BlockIo, Held, MadeFile, OpenError, Opening, open};
+use emmc_linux::block_io::{BlockIo, OpenError, Opening, ScratchFile, TargetHandle, open};
 use emmc_port::{TargetKind, TargetShape};
 use emmc_units::{Bytes, Size};
 use emmc_workload::Suite;
@@ -21,9 +21,9 @@ pub(super) struct Place {
     /// What is opened: of what is there never its name, which may lead elsewhere by then.
     pub(super) path: PathBuf,
     /// What is there, where it is a device or a file.
-    held: Option<Held>,
+    held: Option<TargetHandle>,
     /// The file that was made for this bench, and its folder.
-    pub(super) made: Option<(MadeFile, PathBuf)>,
+    pub(super) made: Option<(ScratchFile, PathBuf)>,
 }
 
 impl Place {
@@ -48,8 +48,8 @@ impl Place {
     }
 
     fn there(path: &Path) -> io::Result<Self> {
-        let held = Held::new(path)?;
-        let path = held.as_ref().map_or(path, Held::path).to_owned();
+        let held = TargetHandle::new(path)?;
+        let path = held.as_ref().map_or(path, TargetHandle::path).to_owned();
         Ok(Self { path, held, made: None })
     }
 
@@ -69,7 +69,7 @@ impl Place {
             let (bytes, available) = (Bytes(bytes).rounded(), Bytes(available).rounded());
             bail!("{}: no room for a file of {bytes}: {available} available", folder.display());
         }
-        let file = MadeFile::new(folder, bytes).with_context(failed)?;
+        let file = ScratchFile::new(folder, bytes).with_context(failed)?;
         Ok(Self { path: file.path().to_owned(), held: None, made: Some((file, folder.to_owned())) })
     }
 

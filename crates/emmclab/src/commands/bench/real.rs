@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
 use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, reserve, writable_bytes};
-use emmc_linux::in_use::occupied;
+use emmc_linux::usage::occupied;
 use emmc_port::{BlockOp, BlockTarget, TargetKind};
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream, Suite, drive};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use emmc_card::nand::Keep;
+use emmc_card::nand::StoredContent;
 use emmc_report::{Document, KeyValue};
 use emmc_units::Bytes;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub(crate) struct Created {
 
 pub(crate) fn run(args: &SimCreateArgs, output: &mut Output) -> CommandResult {
     let named = NamedProfile::open(&args.profile)?;
-    let card = named.make(Keep::Orders, args.seed)?;
+    let card = named.make(StoredContent::Orders, args.seed)?;
     let created = Created {
         folder: args.folder.display().to_string(),
         profile: named.profile.name.clone(),

@@ -1,7 +1,7 @@
 //! `sim info`: a virtual card from inside.
 
-use emmc_card::nand::Keep;
-use emmc_card::sim::Inside;
+use emmc_card::nand::StoredContent;
+use emmc_card::sim::Internals;
 use emmc_units::Instant;
 
 use crate::CommandResult;
@@ -12,8 +12,8 @@ use crate::output::Output;
 pub(crate) const SCHEMA: &str = "emmclab.sim-info/1";
 
 pub(crate) fn run(args: &SimInfoArgs, output: &mut Output) -> CommandResult {
-    let card = args.card.look(Keep::Nothing, 1)?;
-    let inside = Inside::of(card.card.device(), card.now.since(Instant::START).as_secs_f64());
+    let card = args.card.look(StoredContent::Nothing, 1)?;
+    let inside = Internals::of(card.card.device(), card.now.since(Instant::START).as_secs_f64());
     output.print(SCHEMA, &inside, emmc_report::present::inside)?;
     Ok(Exit::Good)
 }

@@ -26,7 +26,7 @@ fn bytes(version: u32) -> Vec<u8> {
 
 impl Power {
     fn new(cell: CellMode, config: &FtlConfig) -> Self {
-        let bench = Bench::new(&flash(cell), config, 18, 9 * 64, Keep::Data);
+        let bench = Bench::new(&flash(cell), config, 18, 9 * 64, StoredContent::Data);
         Self { bench, allowed: BTreeMap::new(), version: 0 }
     }
 

@@ -7,7 +7,7 @@ fn a_failed_program_moves_on_and_retires_its_block() {
     let mut flash = flash(CellMode::Slc);
     flash.spare_blocks = 6;
     flash.failures.program_ppb = 1_500_000;
-    let mut bench = Bench::new(&flash, &config(), 46, 34 * 64, Keep::Data);
+    let mut bench = Bench::new(&flash, &config(), 46, 34 * 64, StoredContent::Data);
     let bytes = |unit: u32, round: u32| vec![(unit % 251) as u8 ^ round as u8; 512];
     let mut shadow = vec![0; bench.ftl.units() as usize];
     let mut rounds = 0;
@@ -39,7 +39,7 @@ fn worn_out_means_no_writes_and_all_reads() {
     let mut flash = flash(CellMode::Slc);
     flash.native.endurance = 20;
     flash.spare_blocks = 2;
-    let mut bench = Bench::new(&flash, &config(), 42, 34 * 64, Keep::Nothing);
+    let mut bench = Bench::new(&flash, &config(), 42, 34 * 64, StoredContent::Nothing);
     bench.fill();
     let error = (0..1000).find_map(|_| bench.overwrite(100).err());
     assert_eq!(error, Some(FtlError::WornOut));
@@ -58,7 +58,7 @@ fn worn_out_means_no_writes_and_all_reads() {
 fn factory_bad_blocks_are_replaced_from_the_spares() {
     let mut flash = flash(CellMode::Slc);
     (flash.spare_blocks, flash.factory_bad_blocks) = (4, 3);
-    let mut bench = Bench::new(&flash, &config(), 44, 34 * 64, Keep::Nothing);
+    let mut bench = Bench::new(&flash, &config(), 44, 34 * 64, StoredContent::Nothing);
     let (left, first) = bench.ftl.spares();
     assert!(left == first && (1..=4).contains(&left), "{left}");
     bench.fill();

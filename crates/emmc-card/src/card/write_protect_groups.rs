@@ -31,7 +31,7 @@ impl Card {
         let (area, group) = (self.area(), self.wp_group_sectors());
         let first = sector - sector % group;
         if protects {
-            let ext_csd = &self.device.kept().ext_csd;
+            let ext_csd = &self.device.stored_registers().ext_csd;
             self.features.protect.set(ext_csd, area, first, group);
         } else if !self.features.protect.clear(area, first, group) {
             return self.refuse(R1::WP_VIOLATION);
@@ -75,7 +75,7 @@ impl Card {
 
     /// Whether a whole area cannot be written, whatever the sector.
     pub(super) fn is_area_protected(&self, area: Area) -> bool {
-        let image = self.device.kept();
+        let image = self.device.stored_registers();
         match area {
             // RPMB has rules of its own.
             Area::Rpmb => false,

@@ -2,7 +2,7 @@
 //!
 //! Absent on purpose: the access itself, which is the device's ([`crate::device::Device`]).
 
-use super::legal::Phase;
+use super::legality::Phase;
 use super::{Area, Card};
 use crate::device::{Bus, Device};
 
@@ -47,19 +47,21 @@ mod tests {
 
     use super::*;
     use crate::device::DeviceOptions;
-    use crate::nand::Keep;
+    use crate::nand::StoredContent;
     use crate::profile::{BusMode, shipped};
 
     #[test]
     fn past_the_commands_the_bus_is_the_profiles_until_a_host_begins() {
         let profile = shipped::named("generic-8g").expect("it is shipped");
         let mode = profile.controller.bus();
-        let mut card = Card::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).expect("it is a card");
+        let mut card =
+            Card::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).expect("it is a card");
         assert_eq!(card.direct().bus().mode(), mode);
         assert_ne!(mode, BusMode::Legacy1);
         assert_eq!(card.into_parts().0.bus().mode(), mode);
         let profile = shipped::named("generic-8g").expect("it is shipped");
-        let mut card = Card::new(profile, DeviceOptions { keep: Keep::Nothing, seed: 1 }).expect("it is a card");
+        let mut card =
+            Card::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).expect("it is a card");
         card.handle_command(0, 0, Instant(1_000_000_000));
         card.handle_command(1, 0x40ff_8080, Instant(1_001_000_000));
         assert_eq!(card.direct().bus().mode(), BusMode::Legacy1);

@@ -8,7 +8,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// The blocks in use, so that one of them can be drawn evenly.
 #[derive(Clone, Debug)]
-pub(crate) struct InUse {
+pub(crate) struct BlocksInUse {
     blocks: Vec<u32>,
     /// Where each block is in that list.
     places: Vec<u32>,
@@ -16,7 +16,7 @@ pub(crate) struct InUse {
     threshold: u64,
 }
 
-impl InUse {
+impl BlocksInUse {
     /// Nothing is in use yet.
     pub(crate) fn new(blocks: u64, trim_share: f64) -> Self {
         let threshold = (trim_share * TWO_TO_64) as u64;
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn only_what_is_in_use_is_trimmed_and_the_share_settles() {
         let (blocks, q) = (10_000, 0.2);
-        let mut in_use = InUse::new(blocks, q);
+        let mut in_use = BlocksInUse::new(blocks, q);
         let mut held = vec![false; blocks as usize];
         let mut rng = Rng::new(8);
         let (mut trims, mut sum) = (0u64, 0u64);

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{ImportError, SavedResult};
+use crate::consistency;
 use crate::result::BenchResult;
-use crate::sound;
 
 const BENCH: &str = "emmclab.bench/1";
 const IMPORT: &str = "emmclab.import/1";
@@ -34,7 +34,7 @@ fn bench(name: &str, value: Value) -> Result<BenchResult, ImportError> {
         return Err(no_bench(name, format!("it is a document of the schema {schema:?}")));
     }
     let result: BenchResult = serde_json::from_value(value).map_err(|error| no_bench(name, error.to_string()))?;
-    sound::result(&result).map_err(|unsound| unsound.of(name))?;
+    consistency::result(&result).map_err(|inconsistency| inconsistency.of(name))?;
     Ok(result)
 }
 

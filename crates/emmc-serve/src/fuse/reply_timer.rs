@@ -12,7 +12,7 @@ type Act = Box<dyn FnOnce() + Send>;
 
 /// A thread and what it has to do. Dropped, it does the rest at once and ends.
 #[derive(Debug)]
-pub(super) struct Later {
+pub(super) struct ReplyTimer {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
 }
@@ -37,7 +37,7 @@ struct Entry {
     act: Act,
 }
 
-impl Later {
+impl ReplyTimer {
     pub(super) fn start() -> io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let its_own = Arc::clone(&queue);
@@ -51,7 +51,7 @@ impl Later {
     }
 }
 
-impl Drop for Later {
+impl Drop for ReplyTimer {
     fn drop(&mut self) {
         self.queue.lock().ended = true;
         self.queue.changed.notify_one();
@@ -139,19 +139,19 @@ mod tests {
 
     #[test]
     fn everything_is_done_in_its_order_and_the_rest_at_the_end() {
-        let later = Later::start().unwrap();
+        let timer = ReplyTimer::start().unwrap();
         let (done, order) = mpsc::channel();
         let now = Wall::now();
         for (name, millis) in [("c", 5), ("a", 1), ("b", 3), ("never", 3_600_000)] {
             let done = done.clone();
             let due = now + Duration::from_millis(millis);
-            later.at(due, move || done.send((name, Wall::now() >= due)).unwrap());
+            timer.at(due, move || done.send((name, Wall::now() >= due)).unwrap());
         }
         let at_once = done.clone();
-        later.at(now, move || at_once.send(("now", true)).unwrap());
+        timer.at(now, move || at_once.send(("now", true)).unwrap());
         let three: Vec<_> = order.iter().take(4).collect();
         assert_eq!(three, [("now", true), ("a", true), ("b", true), ("c", true)]);
-        drop(later);
+        drop(timer);
         assert_eq!(order.recv(), Ok(("never", false)));
     }
 }

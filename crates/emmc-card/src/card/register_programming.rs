@@ -44,7 +44,7 @@ impl Card {
 
     /// Takes a CSD of which only writable bits differ, one-time bits only from 0 to 1.
     pub(super) fn store_csd(&mut self, bytes: &[u8], now: Instant) -> Instant {
-        let old = self.device.kept().csd;
+        let old = self.device.stored_registers().csd;
         let Ok(wanted) = <[u8; 16]>::try_from(bytes) else { return now };
         if !matches!(Crc::of(&wanted), Crc::Matches) {
             self.status.raise(R1::CID_CSD_OVERWRITE);

@@ -17,7 +17,7 @@ use super::{BlockIo, OpenError, Opening, open};
 
 /// A block device or a regular file, kept open for reading.
 #[derive(Debug)]
-pub struct Held {
+pub struct TargetHandle {
     file: File,
     /// By which it is opened again.
     path: PathBuf,
@@ -63,7 +63,7 @@ fn sequence(rdev: u64) -> Option<u64> {
     })
 }
 
-impl Held {
+impl TargetHandle {
     /// Takes hold of what is at a path; nothing where that is neither a block device nor a regular file.
     ///
     /// Errors: the kernel's.
@@ -139,16 +139,19 @@ mod tests {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
         std::fs::write(&a, [1; 8192]).unwrap();
-        let held = Held::new(&a).unwrap().unwrap();
+        let held = TargetHandle::new(&a).unwrap().unwrap();
         std::fs::rename(&a, &b).unwrap();
         std::fs::write(&a, [2; 4096]).unwrap();
         let target = held.open("it", &opening(true)).unwrap();
         assert_eq!(target.file().metadata().unwrap().ino(), std::fs::metadata(&b).unwrap().ino());
         // Where only the name leads to it, that it leads elsewhere is seen.
-        let by_name = Held { path: a, ..held };
+        let by_name = TargetHandle { path: a, ..held };
         let told = by_name.open("it", &opening(true)).err().unwrap().to_string();
         assert!(told.starts_with("it: it is not the same"), "{told}");
-        assert!(Held::new(folder.path()).unwrap().is_none() && Held::new(Path::new("/dev/null")).unwrap().is_none());
+        assert!(
+            TargetHandle::new(folder.path()).unwrap().is_none()
+                && TargetHandle::new(Path::new("/dev/null")).unwrap().is_none()
+        );
     }
 
     #[test]
@@ -156,7 +159,9 @@ mod tests {
         let Ok(mut disks) = std::fs::read_dir("/sys/block") else { return eprintln!("SKIPPED: no /sys") };
         let found = disks.find_map(|disk| {
             let node = Path::new("/dev").join(disk.ok()?.file_name());
-            Held::new(&node).ok()?.filter(|held| matches!(held.identity, Identity::Device { sequence: Some(_), .. }))
+            TargetHandle::new(&node)
+                .ok()?
+                .filter(|held| matches!(held.identity, Identity::Device { sequence: Some(_), .. }))
         });
         let Some(mut held) = found else { return eprintln!("SKIPPED: no block device that may be read and tells") };
         held.check().unwrap();

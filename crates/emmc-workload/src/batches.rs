@@ -1,14 +1,14 @@
 //! Latencies in the order in which they came: a bounded number of equal cells over a run of any length, each a histogram.
 //!
-//! Requests one after the other hang together, so what they tell is less than their number says. Cells keep enough of the
+//! Requests one after the other hang together, so what they tell is less than their number says. Batches keep enough of the
 //! order to see that, in a memory that does not grow.
 
-/// Cells are joined in pairs when there are so many.
+/// Batches are joined in pairs when there are so many.
 const CELLS_MAX: usize = 256;
 
 /// Equal numbers of requests one after the other, each with how often each latency occurred.
 #[derive(Clone, Debug)]
-pub(crate) struct Cells {
+pub(crate) struct Batches {
     /// Requests of a cell.
     each: usize,
     /// What the next cell has so far.
@@ -24,13 +24,13 @@ pub(crate) fn code(nanos: u64) -> u32 {
     (shift << 11) + (nanos >> shift) as u32
 }
 
-impl Default for Cells {
+impl Default for Batches {
     fn default() -> Self {
         Self { each: 1, open: Vec::new(), cells: Vec::new() }
     }
 }
 
-impl Cells {
+impl Batches {
     /// Counts a request.
     #[inline]
     pub(crate) fn record(&mut self, nanos: u64) {
@@ -120,14 +120,14 @@ mod tests {
 
     #[test]
     fn cells_stay_few_and_keep_the_order() {
-        let mut cells = Cells::default();
+        let mut cells = Batches::default();
         (0..100_000u64).for_each(|number| cells.record(number));
         let (count, each) = cells.size();
         assert!((128..256).contains(&count) && count * each <= 100_000 && (count + 1) * each > 100_000);
         let shares = cells.shares_up_to(49_999);
         assert!(shares[..count / 3].iter().all(|share| *share == 1.0));
         assert!(shares[count * 2 / 3..].iter().all(|share| *share == 0.0));
-        let mut more = Cells::default();
+        let mut more = Batches::default();
         (0..300u64).for_each(|number| more.record(number));
         cells.append(more);
         assert!(cells.size().0 < 256 && cells.size().1 == each);

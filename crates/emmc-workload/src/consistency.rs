@@ -23,14 +23,14 @@ const ABOVE_INTERVAL: f64 = 0.25;
 
 /// What cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unsound {
+pub(crate) struct Inconsistency {
     /// Which measurement or figure.
     place: String,
     found: String,
     expected: String,
 }
 
-impl Unsound {
+impl Inconsistency {
     /// As an error of a file.
     pub(crate) fn of(self, name: &str) -> ImportError {
         let reason = match self.place.is_empty() {
@@ -41,17 +41,17 @@ impl Unsound {
     }
 }
 
-type Found = Result<(), Unsound>;
+type Found = Result<(), Inconsistency>;
 
 fn unless(holds: bool, found: impl FnOnce() -> String, expected: impl Into<String>) -> Found {
     if holds {
         return Ok(());
     }
-    Err(Unsound { place: String::new(), found: found(), expected: expected.into() })
+    Err(Inconsistency { place: String::new(), found: found(), expected: expected.into() })
 }
 
 fn at(place: impl FnOnce() -> String, found: Found) -> Found {
-    found.map_err(|unsound| Unsound { place: place(), ..unsound })
+    found.map_err(|inconsistency| Inconsistency { place: place(), ..inconsistency })
 }
 
 /// A result of ours: also that its speeds are its bytes over its times.

@@ -66,6 +66,6 @@ pub fn follows(suite: &dyn Suite, told: &[Knob]) -> Result<(), BenchError> {
 }
 
 /// What options tell.
-pub(super) fn told(options: &Options) -> Vec<Knob> {
+pub(super) fn given(options: &Options) -> Vec<Knob> {
     Knob::ALL.into_iter().filter(|knob| knob.is_in(options)).collect()
 }

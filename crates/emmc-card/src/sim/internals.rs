@@ -22,7 +22,7 @@ pub struct AreaSize {
 /// What a card is, inside.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Inside {
+pub struct Internals {
     /// The profile's name.
     pub profile: String,
     /// What it says of itself.
@@ -63,7 +63,7 @@ pub struct Inside {
     pub block_map: BlockMap,
 }
 
-impl Inside {
+impl Internals {
     /// Looks inside a card.
     pub fn of(device: &Device, simulated_s: f64) -> Self {
         let (profile, geometry, health) = (device.profile(), device.nand().geometry(), device.health());

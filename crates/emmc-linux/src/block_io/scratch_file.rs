@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A new file in a folder, without a name there as far as the filesystem and the kernel can do that.
 #[derive(Debug)]
-pub struct MadeFile {
+pub struct ScratchFile {
     /// By which it is opened again.
     path: PathBuf,
     has_name: bool,
@@ -16,7 +16,7 @@ pub struct MadeFile {
     _held: File,
 }
 
-impl MadeFile {
+impl ScratchFile {
     /// Makes a file of so many bytes, all of them a hole.
     ///
     /// Errors: the kernel's.
@@ -53,7 +53,7 @@ impl MadeFile {
     }
 }
 
-impl Drop for MadeFile {
+impl Drop for ScratchFile {
     fn drop(&mut self) {
         if self.has_name {
             // It may be gone already.
@@ -69,13 +69,13 @@ mod tests {
     #[test]
     fn it_can_be_opened_and_is_seen_by_nobody() {
         let folder = tempfile::tempdir().unwrap();
-        let made = MadeFile::new(folder.path(), 8192).unwrap();
+        let made = ScratchFile::new(folder.path(), 8192).unwrap();
         let again = OpenOptions::new().write(true).open(made.path()).unwrap();
         assert_eq!(again.metadata().unwrap().len(), 8192);
         let names = || std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(names(), usize::from(made.has_name));
         drop(made);
         assert_eq!(names(), 0);
-        assert!(MadeFile::new(&folder.path().join("nothing"), 1).is_err());
+        assert!(ScratchFile::new(&folder.path().join("nothing"), 1).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::changes::Changes;
 use super::journal::{BlockImage, Entry};
 use super::payload::{Content, Slots};
-use super::{Geometry, Keep};
+use super::{Geometry, StoredContent};
 
 /// Bits of an order number that count programs inside one session; those above count sessions.
 pub(super) const SESSION_SHIFT: u32 = 40;
@@ -31,7 +31,7 @@ pub(super) type Contents = Box<[Content]>;
 
 /// Memory of the flash for recovery and for data.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct PageStore {
     pub(super) orders: Vec<u64>,
     pub(super) states: Vec<PageState>,
     pub(super) stamps: Vec<u32>,
@@ -50,8 +50,8 @@ pub(super) struct Kept {
     pub(super) changes: Option<Changes>,
 }
 
-impl Kept {
-    pub(super) fn new(geometry: &Geometry, keep: Keep) -> Self {
+impl PageStore {
+    pub(super) fn new(geometry: &Geometry, keep: StoredContent) -> Self {
         let blocks = geometry.blocks as usize;
         let pages = blocks * geometry.pages_per_block as usize;
         Self {
@@ -60,7 +60,7 @@ impl Kept {
             stamps: vec![NO_STAMP; blocks],
             unsound: vec![false; blocks],
             contents: vec![None; blocks],
-            slots: (keep == Keep::Data).then(|| Slots::in_memory(geometry.unit_bytes)),
+            slots: (keep == StoredContent::Data).then(|| Slots::in_memory(geometry.unit_bytes)),
             records: BTreeMap::new(),
             journal: VecDeque::new(),
             next_order: 1,

@@ -46,9 +46,9 @@ mod tests {
         let discarded = history(TrimKind::Discard);
         for seen in [Seen::Stamp(0), Seen::Stamp(1), Seen::Stamp(2)] {
             assert!(check(&discarded, &seen, cut(10)).is_ok());
-            assert!(super::super::acknowledged::check(&discarded, &seen, cut(10)).is_ok());
+            assert!(super::super::acknowledged_writes::check(&discarded, &seen, cut(10)).is_ok());
         }
-        assert!(super::super::acknowledged::check(&discarded, &Seen::Stamp(3), cut(10)).is_err());
+        assert!(super::super::acknowledged_writes::check(&discarded, &Seen::Stamp(3), cut(10)).is_err());
     }
 
     #[test]
