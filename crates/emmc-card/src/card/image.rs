@@ -170,7 +170,7 @@ impl Card {
             device: self.device.to_state(),
             burnt: self.rules.burnt().to_vec(),
             password: self.lock.password().to_vec(),
-            protected: self.features.protect.stored_registers().collect(),
+            protected: self.features.protect.kept().collect(),
             features: self.features.to_state(),
             addresses: self.sd.addresses,
         }

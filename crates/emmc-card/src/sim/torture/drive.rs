@@ -8,7 +8,7 @@ use super::content::{self, Seen};
 use super::history::{Cut, Deed, History};
 use super::subject::Subject;
 use super::workload::{Op, Workload};
-use super::{FaultPlan, acknowledged, flushed, trimmed, unacknowledged};
+use super::{FaultPlan, acknowledged_writes, flushed_writes, trimmed_ranges, unacknowledged_writes};
 use crate::ftl::{Durability, FtlError, TrimKind};
 use crate::sim::Rng;
 
