@@ -180,7 +180,40 @@ pub(super) const fn bit(hi: u8, lo: u8, name: &'static str, note: &'static str, 
     Bits { hi, lo, name, note, access }
 }
 
+/// Where a byte is: its number, or the field that begins there.
+pub trait Offset: Copy {
+    /// The byte's number, 0 to 511.
+    fn offset(self) -> u16;
+}
+
+impl Offset for u16 {
+    fn offset(self) -> u16 {
+        self
+    }
+}
+
+impl Offset for &Field {
+    fn offset(self) -> u16 {
+        self.offset
+    }
+}
+
 impl Field {
+    /// The numbers of its bytes.
+    pub const fn bytes(&self) -> std::ops::Range<u16> {
+        self.offset..self.offset + self.width
+    }
+
+    /// Where it is in an array of the register's bytes.
+    pub const fn range(&self) -> std::ops::Range<usize> {
+        self.offset as usize..self.offset as usize + self.width as usize
+    }
+
+    /// Its first byte in an array of the register's bytes.
+    pub const fn index(&self) -> usize {
+        self.offset as usize
+    }
+
     pub(super) const fn unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self

@@ -7,6 +7,7 @@
 mod anomaly;
 mod device_info;
 mod field;
+pub mod reg;
 mod row;
 mod table_low;
 mod table_modes;
@@ -16,7 +17,7 @@ use std::fmt;
 
 pub use anomaly::Anomaly;
 pub use device_info::{BootConfig, DeviceInfo, HwPartition, LifeTime, PreEol, bus_modes, mmc_version, rst_n_name};
-pub use field::{Access, Bits, Danger, Field, Unit};
+pub use field::{Access, Bits, Danger, Field, Offset, Unit};
 pub use row::Row;
 
 /// Bytes in the register.
@@ -95,19 +96,19 @@ impl ExtCsd {
     }
 
     /// Byte `offset`, if all of it is known.
-    pub fn byte(&self, offset: u16) -> Option<u8> {
-        let index = usize::from(offset);
+    pub fn byte(&self, offset: impl Offset) -> Option<u8> {
+        let index = usize::from(offset.offset());
         (*self.known.get(index)? == 0xff).then(|| self.bytes[index])
     }
 
     /// Bits `mask` of byte `offset`, if all of them are known.
-    pub fn bits(&self, offset: u16, mask: u8) -> Option<u8> {
-        let index = usize::from(offset);
+    pub fn bits(&self, offset: impl Offset, mask: u8) -> Option<u8> {
+        let index = usize::from(offset.offset());
         (*self.known.get(index)? & mask == mask).then(|| self.bytes[index] & mask)
     }
 
     /// Whether bit `bit` of byte `offset` is set, if it is known.
-    pub fn bit(&self, offset: u16, bit: u8) -> Option<bool> {
+    pub fn bit(&self, offset: impl Offset, bit: u8) -> Option<bool> {
         let mask = 1u8.checked_shl(u32::from(bit))?;
         self.bits(offset, mask).map(|value| value != 0)
     }
@@ -133,9 +134,14 @@ impl ExtCsd {
         }
     }
 
+    /// Writes the number in a field of at most eight bytes and marks it known.
+    pub fn set_raw(&mut self, field: &Field, value: u64) {
+        self.set_uint(field.offset, field.width, value);
+    }
+
     /// Writes bits `mask` of byte `offset` and marks them known; a byte past the register's end is dropped.
-    pub fn set_bits(&mut self, offset: u16, mask: u8, value: u8) {
-        let index = usize::from(offset);
+    pub fn set_bits(&mut self, offset: impl Offset, mask: u8, value: u8) {
+        let index = usize::from(offset.offset());
         if let (Some(byte), Some(known)) = (self.bytes.get_mut(index), self.known.get_mut(index)) {
             *byte = *byte & !mask | value & mask;
             *known |= mask;
