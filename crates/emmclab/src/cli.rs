@@ -230,8 +230,11 @@ pub(crate) struct HwpartArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct StudyArgs {
-    /// Device, saved file, - for standard input, or sim:PROFILE; without it, a worn virtual card
+    /// Device, saved file, - for standard input, or sim:PROFILE; without it, what is piped in, else the only card of this machine
     pub(crate) source: Option<String>,
+    /// Study a virtual card that has used up 62 % of its life, as a demonstration
+    #[arg(long, conflicts_with_all = ["source", "with", "vendor_reply", "sysroot", "vendor_health"])]
+    pub(crate) demo: bool,
     #[command(flatten)]
     pub(crate) more: MoreArgs,
     /// Write one self-contained HTML file; - for standard output

@@ -187,7 +187,7 @@ fn plan_hwpart_documents() {
 #[test]
 fn study_documents() {
     let mut all = words_of(
-        "study
+        "study --demo
         study --sysroot {sysfs/board} mmcblk0
         study --sysroot {sysfs/board} mmcblk1
         study {ids/samsung-bjnb4r-32g/cid}

@@ -96,7 +96,7 @@ fn the_same_study_makes_the_same_file() {
     let folder = scratch("same");
     let file = |name: &str| {
         let page = folder.join(name);
-        emmclab(["study", "-o", page.to_str().unwrap()]).exits(0);
+        emmclab(["study", "--demo", "-o", page.to_str().unwrap()]).exits(0);
         std::fs::read(page).unwrap()
     };
     assert_eq!(file("a.html"), file("b.html"));
@@ -105,7 +105,7 @@ fn the_same_study_makes_the_same_file() {
 #[test]
 fn under_json_the_document_is_printed_too() {
     let page = scratch("json").join("report.html");
-    let document = emmclab(["study", "--json", "-o", page.to_str().unwrap()]).exits(0).json();
+    let document = emmclab(["study", "--demo", "--json", "-o", page.to_str().unwrap()]).exits(0).json();
     assert_eq!(document["schema"], "emmclab.study/1");
     assert!(std::fs::read_to_string(page).unwrap().starts_with("<!DOCTYPE html>"));
 }

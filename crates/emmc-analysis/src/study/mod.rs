@@ -7,7 +7,7 @@ mod configuration;
 mod findings;
 mod identity;
 
-use emmc_port::{CardData, Origin};
+use emmc_port::{CardData, Format, Origin};
 use emmc_regs::ext_csd::Anomaly;
 use serde::Serialize;
 
@@ -50,6 +50,15 @@ pub struct Study {
     pub vendor_refused: Vec<Refusal>,
     /// Registers that hold what the standard does not allow.
     pub anomalies: Vec<Anomaly>,
+}
+
+impl Study {
+    /// Whether the card is a virtual one: no user's card.
+    pub fn is_virtual(&self) -> bool {
+        // A snapshot says in a note what it was taken from.
+        let taken_from_one = |note: &String| note.starts_with("taken from sim:");
+        self.sources.iter().any(|origin| origin.format == Format::Virtual || origin.notes.iter().any(taken_from_one))
+    }
 }
 
 /// Studies a card.

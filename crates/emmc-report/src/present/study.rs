@@ -40,7 +40,8 @@ fn title(study: &Study) -> String {
     let user = study.capacity.areas.iter().find(|area| area.name == AreaName::User);
     let size = user.and_then(|area| area.size.bytes).map(|bytes| bytes.rounded());
     let parts: Vec<String> = [maker, name, kind, size].into_iter().flatten().collect();
-    if parts.is_empty() { "A card".into() } else { parts.join(" ") }
+    let card = if parts.is_empty() { "A card".into() } else { parts.join(" ") };
+    if study.is_virtual() { format!("VIRTUAL CARD: {card}") } else { card }
 }
 
 fn identity(identity: &Identity, document: &mut Document) {

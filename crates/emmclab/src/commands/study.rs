@@ -2,10 +2,6 @@
 
 use emmc_analysis::finding::Severity;
 use emmc_analysis::study::{Study, StudyOptions, study};
-use emmc_port::CardData;
-#[cfg(not(feature = "sim"))]
-use emmc_port::{RegisterSource, saved::SavedSource};
-
 use emmc_report::Document;
 #[cfg(feature = "bench")]
 use emmc_workload::BenchResult;
@@ -17,29 +13,19 @@ use crate::exit::Exit;
 use crate::output::Output;
 #[cfg(feature = "html")]
 use crate::save::deliver;
-use crate::source;
 
 #[cfg(feature = "bench")]
 mod speed;
+mod subject;
 
 pub(crate) const SCHEMA: &str = "emmclab.study/1";
 
-/// What is studied when no card is given: a virtual card that has lived.
-#[cfg(feature = "sim")]
-const WORN: &str = "sim:generic-8g@62%";
-
-/// A real part's EXT_CSD, as its owner published it: the same where there are no virtual cards.
-#[cfg(not(feature = "sim"))]
-const EXAMPLE: &[u8] = include_bytes!("../../../../testdata/ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
-#[cfg(not(feature = "sim"))]
-const EXAMPLE_NAME: &str = "samsung-klm-8g (a real 8 GB eMMC's dump that ships with emmclab)";
-
 pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
-    let card = card(args)?;
+    let subject = subject::subject(args, output)?;
     #[cfg(feature = "bench")]
-    let benches = speed::benches(args, &card, output.is_json())?;
+    let benches = speed::benches(args, &subject, output.is_json())?;
     let study = StudyDocument {
-        study: study(&card, &StudyOptions::default()),
+        study: study(&subject.card, &StudyOptions::default()),
         #[cfg(feature = "bench")]
         speed: benches.speed,
         #[cfg(feature = "bench")]
@@ -91,30 +77,6 @@ fn inputs(args: &StudyArgs) -> Vec<&std::path::Path> {
     #[cfg(feature = "bench")]
     files.extend(args.bench.iter().map(|path| path.as_path()));
     files
-}
-
-fn card(args: &StudyArgs) -> anyhow::Result<CardData> {
-    let Some(name) = &args.source else {
-        anyhow::ensure!(!args.vendor_health, "--vendor-health asks a live card: name one");
-        let mut card = example()?;
-        source::add(&mut card, &args.more)?;
-        return Ok(card);
-    };
-    let mut card = source::open_with(name, &args.more)?;
-    if args.vendor_health {
-        source::add_live_vendor(&mut card, name, &args.more)?;
-    }
-    Ok(card)
-}
-
-#[cfg(feature = "sim")]
-fn example() -> anyhow::Result<CardData> {
-    source::open_one(WORN, None)
-}
-
-#[cfg(not(feature = "sim"))]
-fn example() -> anyhow::Result<CardData> {
-    Ok(SavedSource::new(EXAMPLE_NAME, EXAMPLE.to_vec()).read()?)
 }
 
 #[cfg(feature = "html")]

@@ -8,6 +8,7 @@ use emmc_regs::cid::Cid;
 use emmc_workload::import::{RESULT_BYTES_MAX, bench_result};
 use emmc_workload::{BenchResult, Doubt};
 
+use super::subject::Subject;
 use crate::cli::StudyArgs;
 use crate::input;
 
@@ -22,10 +23,10 @@ pub(super) struct Benches {
 }
 
 /// As saved results tell; else measured: on a copy of a virtual card always, on a live card where that was asked for.
-pub(super) fn benches(args: &StudyArgs, card: &CardData, is_quiet: bool) -> anyhow::Result<Benches> {
+pub(super) fn benches(args: &StudyArgs, subject: &Subject, is_quiet: bool) -> anyhow::Result<Benches> {
     let mut benches = Benches::default();
     for path in &args.bench {
-        let result = read(path, card)?;
+        let result = read(path, &subject.card)?;
         if result.outcome.suite != SPEED {
             benches.others.push(result);
         } else if benches.speed.replace(result).is_some() {
@@ -34,18 +35,17 @@ pub(super) fn benches(args: &StudyArgs, card: &CardData, is_quiet: bool) -> anyh
     }
     if args.measure {
         ensure!(benches.speed.is_none(), "--measure: a result of bench --suite {SPEED} is given with --bench");
-        benches.speed = Some(measured(args, is_quiet)?);
+        benches.speed = Some(measured(args, &subject.name, is_quiet)?);
     } else if benches.speed.is_none() {
-        benches.speed = virtual_card(args)?;
+        benches.speed = virtual_card(&subject.name)?;
     }
     Ok(benches)
 }
 
-fn measured(args: &StudyArgs, is_quiet: bool) -> anyhow::Result<BenchResult> {
-    if let Some(result) = virtual_card(args)? {
+fn measured(args: &StudyArgs, source: &str, is_quiet: bool) -> anyhow::Result<BenchResult> {
+    if let Some(result) = virtual_card(source)? {
         return Ok(result);
     }
-    let source = args.source.as_deref().unwrap_or_default();
     ensure!(args.more.sysroot.is_none(), "--measure reads a live card; --sysroot reads a copy of its data");
     match emmc_linux::card_node(source) {
         Some(node) => crate::commands::bench::speed_of_device(&node, is_quiet),
@@ -54,14 +54,13 @@ fn measured(args: &StudyArgs, is_quiet: bool) -> anyhow::Result<BenchResult> {
 }
 
 #[cfg(feature = "sim")]
-fn virtual_card(args: &StudyArgs) -> anyhow::Result<Option<BenchResult>> {
-    let name = args.source.as_deref().unwrap_or(super::WORN);
+fn virtual_card(name: &str) -> anyhow::Result<Option<BenchResult>> {
     let profile = name.strip_prefix("sim:");
     profile.map(|profile| crate::commands::bench::speed_of_virtual(name, profile)).transpose()
 }
 
 #[cfg(not(feature = "sim"))]
-fn virtual_card(_args: &StudyArgs) -> anyhow::Result<Option<BenchResult>> {
+fn virtual_card(_name: &str) -> anyhow::Result<Option<BenchResult>> {
     Ok(None)
 }
 
