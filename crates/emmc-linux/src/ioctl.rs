@@ -14,6 +14,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use emmc_units::Bytes;
+// A signed int in musl, an unsigned long in glibc: the cast keeps the bits.
+use libc::Ioctl;
 #[cfg(not(target_env = "gnu"))]
 use libc::statvfs;
 // On 32 bits the other one gives up on large filesystems.
@@ -133,8 +135,8 @@ impl MmcIocCmd {
     /// `data_ptr` must point to `blksz * blocks` bytes that the kernel may write to.
     unsafe fn send(&mut self, device: &File) -> io::Result<()> {
         // SAFETY: the request number names a structure of this layout (asserted above), which lives until the call
-        // returns; the caller vouches for the address inside. The cast fits both C libraries' types of request.
-        let result = unsafe { libc::ioctl(device.as_raw_fd(), MMC_IOC_CMD as _, std::ptr::from_mut(self)) };
+        // returns; the caller vouches for the address inside.
+        let result = unsafe { libc::ioctl(device.as_raw_fd(), MMC_IOC_CMD as Ioctl, std::ptr::from_mut(self)) };
         if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }

@@ -10,12 +10,12 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use libc::c_ulong;
+use libc::{Ioctl, c_ulong};
 
 // Source: linux/loop.h.
-const CLR_FD: c_ulong = 0x4c01;
-const CONFIGURE: c_ulong = 0x4c0a;
-const GET_FREE: c_ulong = 0x4c82;
+const CLR_FD: Ioctl = 0x4c01;
+const CONFIGURE: Ioctl = 0x4c0a;
+const GET_FREE: Ioctl = 0x4c82;
 const READ_ONLY: u32 = 1;
 const PARTSCAN: u32 = 8;
 const DIRECT_IO: u32 = 16;
@@ -134,7 +134,7 @@ fn config(backing: &File, file: &Path, read_only: bool) -> [u8; CONFIG_BYTES] {
     config
 }
 
-fn ioctl(file: &File, request: c_ulong, argument: c_ulong) -> io::Result<i32> {
+fn ioctl(file: &File, request: Ioctl, argument: c_ulong) -> io::Result<i32> {
     // SAFETY: these requests take a number or nothing; the kernel touches no memory of this process.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), request, argument) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

@@ -13,7 +13,7 @@ use super::calls::Files;
 /// `_IO(0x12, 119)`.
 ///
 /// Source: Linux `include/uapi/linux/fs.h`. MIPS, PowerPC and SPARC lay the direction out otherwise.
-const BLKDISCARD: u32 = if cfg!(any(
+const BLKDISCARD: libc::Ioctl = if cfg!(any(
     target_arch = "mips",
     target_arch = "mips64",
     target_arch = "powerpc",
@@ -39,6 +39,6 @@ pub(super) fn discard(files: &Files, offset_bytes: u64, bytes: u64) -> io::Resul
 fn blkdiscard(file: &File, range: [u64; 2]) -> io::Result<()> {
     // SAFETY: the request reads two numbers of 64 bits, which `range` holds until the call returns; the device was opened
     // for writing by who has made sure that it may be written.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD, range.as_ptr()) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

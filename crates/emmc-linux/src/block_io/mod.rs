@@ -16,6 +16,16 @@ mod ranges;
 mod restore;
 mod scratch_file;
 mod target_handle;
+#[cfg_attr(
+    not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64",
+        target_arch = "loongarch64",
+        target_arch = "powerpc64"
+    )),
+    path = "no_uring.rs"
+)]
 mod uring;
 
 use std::collections::VecDeque;
