@@ -4,6 +4,7 @@
 //! Absent on purpose: reading anything, writing anything, and layout on screen.
 
 pub mod capacity;
+pub mod comparison;
 pub mod finding;
 pub mod health;
 pub mod hwpart;

@@ -1,13 +1,14 @@
-//! Every known register of a card as one list of rows, and the difference between two such lists.
+//! Every known register of a card as one list of rows.
+//!
+//! Absent on purpose: the difference between two such lists (`comparison`).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use emmc_port::{CardData, Format, Origin};
-use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;
-use emmc_regs::ext_csd::{Access, Anomaly, ExtCsd, Row, field_at};
+use emmc_regs::ext_csd::{Anomaly, ExtCsd, Row};
 use emmc_regs::row::{FieldValue, RegisterField};
+use emmc_regs::{CardKind, Persistence};
 use emmc_regs::{csd::Csd, ocr::Ocr, r1::R1, scr::Scr, ssr::Ssr};
 use serde::Serialize;
 
@@ -38,6 +39,9 @@ pub struct RegisterRow {
     /// What it is, where the name does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub what: Option<&'static str>,
+    /// How long a value lasts, of a register other than EXT_CSD, where each bit has its own.
+    #[serde(skip)]
+    pub persistence: Option<Persistence>,
 }
 
 impl RegisterRow {
@@ -81,6 +85,7 @@ impl From<Row> for RegisterRow {
             access: Some(row.field.access_text()),
             danger: row.field.danger.map(|danger| danger.as_str()),
             what: (!row.field.what.is_empty()).then_some(row.field.what),
+            persistence: None,
         }
     }
 }
@@ -98,6 +103,7 @@ impl From<RegisterField> for RegisterRow {
             access: None,
             danger: None,
             what: None,
+            persistence: Some(field.persistence),
         }
     }
 }
@@ -173,88 +179,4 @@ pub fn is_known_name(name: &str) -> bool {
         card.ext_csd = Some(ExtCsd::from_bytes([0; 512]));
         rows(&card, false).iter().any(|row| row.is_named(name))
     })
-}
-
-/// A field that two sources tell differently.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Difference {
-    /// The register.
-    pub register: &'static str,
-    /// The standard's name.
-    pub name: Cow<'static, str>,
-    /// First byte in EXT_CSD, lowest bit elsewhere.
-    pub offset: u16,
-    /// The number in A; absent where A does not know it.
-    pub raw_a: Option<u64>,
-    /// The number in B; absent where B does not know it.
-    pub raw_b: Option<u64>,
-    /// What it means in A.
-    pub value_a: Option<String>,
-    /// What it means in B.
-    pub value_b: Option<String>,
-    /// Whether the field is cleared by a power cycle, so that a difference says nothing of the configuration.
-    pub volatile: bool,
-    /// Whether the field can never be changed back.
-    pub one_time: bool,
-}
-
-/// The comparison of two sources, field by field.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Comparison {
-    /// Fields that both know.
-    pub compared: usize,
-    /// Fields that both know with different values.
-    pub differences: Vec<Difference>,
-    /// Fields that only A knows.
-    pub only_a: Vec<Difference>,
-    /// Fields that only B knows.
-    pub only_b: Vec<Difference>,
-}
-
-/// Compares two sources field by field, reserved bytes included.
-pub fn compare(a: &CardData, b: &CardData) -> Comparison {
-    let (rows_a, rows_b) = (rows(a, true), rows(b, true));
-    let (map_a, map_b) = (by_place(&rows_a), by_place(&rows_b));
-    let mut comparison = Comparison { compared: 0, differences: Vec::new(), only_a: Vec::new(), only_b: Vec::new() };
-    for row in &rows_a {
-        match map_b.get(&place(row)) {
-            None => comparison.only_a.push(difference(Some(row), None)),
-            Some(other) => {
-                comparison.compared += 1;
-                if other.raw != row.raw || other.value != row.value {
-                    comparison.differences.push(difference(Some(row), Some(other)));
-                }
-            }
-        }
-    }
-    let only_b = rows_b.iter().filter(|row| !map_a.contains_key(&place(row)));
-    comparison.only_b.extend(only_b.map(|row| difference(None, Some(row))));
-    comparison
-}
-
-fn place(row: &RegisterRow) -> (&'static str, u16, &str) {
-    (row.register, row.offset, &row.name)
-}
-
-fn by_place(rows: &[RegisterRow]) -> BTreeMap<(&'static str, u16, &str), &RegisterRow> {
-    rows.iter().map(|row| (place(row), row)).collect()
-}
-
-fn difference(a: Option<&RegisterRow>, b: Option<&RegisterRow>) -> Difference {
-    let either = a.or(b);
-    let field = either.filter(|row| row.register == "EXT_CSD").and_then(|row| field_at(row.offset));
-    let has = |access: &[Access]| field.is_some_and(|field| field.access.iter().any(|found| access.contains(found)));
-    Difference {
-        register: either.map_or("", |row| row.register),
-        name: either.map_or(Cow::Borrowed(""), |row| row.name.clone()),
-        offset: either.map_or(0, |row| row.offset),
-        raw_a: a.map(|row| row.raw),
-        raw_b: b.map(|row| row.raw),
-        value_a: a.map(RegisterRow::value_text),
-        value_b: b.map(RegisterRow::value_text),
-        volatile: has(&[Access::RWEp, Access::WEp, Access::RWCp]),
-        one_time: has(&[Access::W1]),
-    }
 }

@@ -1,3 +1,4 @@
+use crate::Persistence;
 use crate::bits::bits;
 use crate::row::{FieldValue, RegisterField};
 
@@ -13,6 +14,16 @@ pub(crate) struct BitField {
     pub(crate) unit: &'static str,
     /// How the bits are read.
     pub(crate) meaning: Meaning,
+    /// How long a value lasts.
+    pub(crate) persistence: Persistence,
+}
+
+impl BitField {
+    /// The same field with a value that lasts otherwise than over power cycles.
+    pub(crate) const fn persists(mut self, persistence: Persistence) -> Self {
+        self.persistence = persistence;
+        self
+    }
 }
 
 /// How the bits of a field become a value.
@@ -27,7 +38,7 @@ pub(crate) enum Meaning {
 
 /// A field that is just a number.
 pub(crate) const fn number(name: &'static str, hi: u16, lo: u16, unit: &'static str) -> BitField {
-    BitField { name, hi, lo, unit, meaning: Meaning::Number }
+    BitField { name, hi, lo, unit, meaning: Meaning::Number, persistence: Persistence::Kept }
 }
 
 /// A field with a meaning of its own.
@@ -38,12 +49,12 @@ pub(crate) const fn of(
     unit: &'static str,
     value: fn(u64) -> FieldValue,
 ) -> BitField {
-    BitField { name, hi, lo, unit, meaning: Meaning::Of(value) }
+    BitField { name, hi, lo, unit, meaning: Meaning::Of(value), persistence: Persistence::Kept }
 }
 
 /// A field whose meaning hangs on other fields.
 pub(crate) const fn within(name: &'static str, hi: u16, lo: u16, value: fn(&[u8]) -> FieldValue) -> BitField {
-    BitField { name, hi, lo, unit: "", meaning: Meaning::Within(value) }
+    BitField { name, hi, lo, unit: "", meaning: Meaning::Within(value), persistence: Persistence::Kept }
 }
 
 /// The rows of a register, in the order of its table.
@@ -66,6 +77,7 @@ fn row(register: &'static str, bytes: &[u8], field: &BitField) -> RegisterField 
         raw,
         value,
         unit: field.unit,
+        persistence: field.persistence,
     }
 }
 

@@ -16,6 +16,7 @@ mod hex;
 mod layout;
 pub mod manufacturer;
 pub mod ocr;
+mod persistence;
 pub mod r1;
 pub mod row;
 pub mod scr;
@@ -23,3 +24,4 @@ pub mod ssr;
 
 pub use card_kind::CardKind;
 pub use error::Error;
+pub use persistence::Persistence;

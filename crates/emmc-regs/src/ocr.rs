@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::CardKind;
+use crate::Persistence::NotSpecified;
 use crate::layout::{self, BitField, of};
 use crate::row::{FieldValue, RegisterField};
 
@@ -87,7 +88,7 @@ impl fmt::Display for Ocr {
 
 /// Source: JESD84-B51 clause 7.1; Linux `include/linux/mmc/host.h` for the windows.
 const EMMC: [BitField; 5] = [
-    of("BUSY", 31, 31, "", power_up),
+    of("BUSY", 31, 31, "", power_up).persists(NotSpecified),
     of("ACCESS_MODE", 30, 29, "", |raw| match raw {
         0 => "byte".into(),
         2 => "sector".into(),
@@ -100,11 +101,11 @@ const EMMC: [BitField; 5] = [
 
 /// Source: SD physical layer simplified specification, clause 5.1.
 const SD: [BitField; 7] = [
-    of("BUSY", 31, 31, "", power_up),
+    of("BUSY", 31, 31, "", power_up).persists(NotSpecified),
     of("CCS", 30, 30, "", |raw| if raw == 1 { "sector".into() } else { "byte".into() }),
     of("UHS_II", 29, 29, "", yes_no),
     of("CO2T", 27, 27, "", yes_no),
-    of("S18A", 24, 24, "", yes_no),
+    of("S18A", 24, 24, "", yes_no).persists(NotSpecified),
     of("VDD_27_36", 23, 15, "", |raw| FieldValue::flags(raw, &HIGH_WINDOWS)),
     of("LOW_VOLTAGE", 7, 7, "", yes_no),
 ];

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use crate::CardKind;
 use crate::row::{FieldValue, RegisterField};
+use crate::{CardKind, Persistence};
 
 /// The card status, as R1 and R1b carry it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -286,6 +286,7 @@ impl R1 {
             raw,
             value,
             unit: "",
+            persistence: Persistence::NotSpecified,
         };
         let flag = |bit: &StatusBit| {
             let raw = u64::from(self.0 & bit.mask() != 0);

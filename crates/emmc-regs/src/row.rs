@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::Persistence;
+
 /// What a field's bits mean.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -100,6 +102,9 @@ pub struct RegisterField {
     pub value: FieldValue,
     /// The unit of `value`: `B`, `Hz`, `ns`, ..., empty when it has none.
     pub unit: &'static str,
+    /// How long a value lasts.
+    #[serde(skip)]
+    pub persistence: Persistence,
 }
 
 #[cfg(test)]

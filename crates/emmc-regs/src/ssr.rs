@@ -2,6 +2,7 @@
 //!
 //! Absent on purpose: the 39 bytes that belong to the maker (`manufacturer_bytes` hands them on unread).
 
+use crate::Persistence::{NotSpecified, UntilReset};
 use crate::bits::bits;
 use crate::error::Error;
 use crate::hex;
@@ -101,8 +102,9 @@ const FIELDS: [BitField; 19] = [
         0 => FieldValue::Number(1),
         2 => FieldValue::Number(4),
         _ => FieldValue::Undefined,
-    }),
-    number("SECURED_MODE", 509, 509, ""),
+    })
+    .persists(UntilReset),
+    number("SECURED_MODE", 509, 509, "").persists(UntilReset),
     of("SD_CARD_TYPE", 495, 480, "", |raw| match raw {
         0 => "regular".into(),
         1 => "SD ROM".into(),
@@ -120,7 +122,7 @@ const FIELDS: [BitField; 19] = [
     of("UHS_AU_SIZE", 395, 392, "KiB", |raw| uhs_au_size_kib(raw).into()),
     number("VIDEO_SPEED_CLASS", 391, 384, "MB/s"),
     of("VSC_AU_SIZE", 377, 368, "MiB", not_zero),
-    of("SUS_ADDR", 367, 346, "KiB", |raw| FieldValue::Number(raw * 512)),
+    of("SUS_ADDR", 367, 346, "KiB", |raw| FieldValue::Number(raw * 512)).persists(NotSpecified),
     of("APP_PERF_CLASS", 339, 336, "", |raw| match raw {
         0 => "none".into(),
         1 => "A1".into(),

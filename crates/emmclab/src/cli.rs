@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Save all that a source tells about a card
     Snapshot(SnapshotArgs),
-    /// Compare two sources field by field
+    /// Compare two sources field by field and bit by bit
     Diff(DiffArgs),
     /// Tell how worn a card is and how long it will last
     Health(HealthArgs),
@@ -154,7 +154,7 @@ pub(crate) struct DiffArgs {
     pub(crate) a: String,
     /// Device or saved file
     pub(crate) b: String,
-    /// Leave out fields that a power cycle clears
+    /// Show only the bits that a power cycle keeps
     #[arg(long)]
     pub(crate) persistent: bool,
 }

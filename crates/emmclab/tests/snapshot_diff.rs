@@ -226,7 +226,10 @@ fn raw_bytes_and_text_differ_in_what_the_host_set_at_run_time() {
     assert_eq!(rows, expected);
     assert!(differences.iter().all(|row| row["volatile"] == true));
     assert!(document["compared"].as_u64().unwrap() > 150, "{}", document["compared"]);
-    emmclab(["diff", &testdata(RAW), &testdata(TEXT), "--persistent"]).exits(0).says(&["No difference in"]);
+    emmclab(["diff", &testdata(RAW), &testdata(TEXT), "--persistent"]).exits(0).says(&[
+        "No persistent difference in",
+        "Left out: 4 fields differ in bits that a power cycle clears: CACHE_CTRL",
+    ]);
 }
 
 #[test]
@@ -266,4 +269,46 @@ fn partitioning_is_seen_as_one_time_differences() {
         ("SEC_COUNT", false),
     ];
     assert_eq!(rows, expected);
+}
+
+#[test]
+fn persistent_differences_are_judged_by_bit() {
+    let folder = scratch("by_bit");
+    let before = save(&folder, "before.bin", s0j56());
+    let flipped = |byte: usize, mask: u8| {
+        let mut after = s0j56();
+        after[byte] ^= mask;
+        save(&folder, "after.bin", after)
+    };
+    for (byte, mask, name, persistence) in [
+        (173, 0x04, "BOOT_WP", "one-time"),
+        (171, 0x10, "USER_WP", "one-time"),
+        (178, 0x10, "BOOT_CONFIG_PROT", "one-time"),
+        (179, 0x08, "PARTITION_CONFIG", "kept"),
+        (163, 0x02, "BKOPS_EN", "kept"),
+    ] {
+        let run = emmclab(["diff", "--persistent", "--json", &before, &flipped(byte, mask)]).exits(1).json();
+        let one = &run["differences"][0];
+        assert_eq!((one["name"].as_str(), one["persistence"].as_str()), (Some(name), Some(persistence)));
+    }
+    for (byte, mask, why) in [
+        (
+            246,
+            0x01,
+            "Left out: 1 field differs in bits of which the standard does not say how long they last: BKOPS_STATUS.",
+        ),
+        (54, 0x01, "how long they last: EXCEPTION_EVENTS_STATUS."),
+        (64, 0x01, "how long they last: VENDOR_SPECIFIC_FIELD[64]."),
+        (179, 0x01, "Left out: 1 field differs in bits that a power cycle clears: PARTITION_CONFIG."),
+    ] {
+        let after = flipped(byte, mask);
+        emmclab(["diff", "--persistent", &before, &after]).exits(0).says(&["No persistent difference", why]);
+        emmclab(["diff", &before, &after]).exits(1);
+    }
+    let both = flipped(179, 0x09);
+    let split = "PARTITION_CONFIG.BOOT_PARTITION_ENABLE";
+    emmclab(["diff", &before, &both]).exits(1).says(&[split, "PARTITION_CONFIG.PARTITION_ACCESS"]);
+    let persistent = emmclab(["diff", "--persistent", &before, &both]).exits(1).says(&[split]);
+    assert!(!persistent.stdout.contains("PARTITION_ACCESS"), "{}", persistent.stdout);
+    emmclab(["diff", &before, &flipped(163, 0x02)]).exits(1).says(&["AUTO_EN", "over power cycles"]);
 }

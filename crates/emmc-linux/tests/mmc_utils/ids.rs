@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;
 use emmc_regs::csd::Csd;
 use emmc_regs::date::ManufactureDate;
 use emmc_regs::row::{FieldValue, RegisterField};
 use emmc_regs::scr::Scr;
+use emmc_regs::{CardKind, Persistence};
 
 use crate::shim::{scratch, testdata};
 use crate::{Bytes, Mistake, Outcome, mmc_is_there};
@@ -122,6 +122,7 @@ fn capacity(csd: &Csd) -> RegisterField {
         raw: 0,
         value: bytes.into(),
         unit: "B",
+        persistence: Persistence::Kept,
     }
 }
 

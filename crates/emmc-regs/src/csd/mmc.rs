@@ -1,4 +1,5 @@
 use super::scale;
+use crate::Persistence::*;
 use crate::cid::crc_value;
 use crate::layout::{BitField, number, of, within};
 use crate::row::FieldValue;
@@ -33,11 +34,11 @@ pub(super) const FIELDS: [BitField; 33] = [
     of("WRITE_BL_LEN", 25, 22, "B", |raw| scale::mmc_block_bytes(raw).into()),
     number("WRITE_BL_PARTIAL", 21, 21, ""),
     number("CONTENT_PROT_APP", 16, 16, ""),
-    number("FILE_FORMAT_GRP", 15, 15, ""),
-    number("COPY", 14, 14, ""),
-    number("PERM_WRITE_PROTECT", 13, 13, ""),
+    number("FILE_FORMAT_GRP", 15, 15, "").persists(OneTime),
+    number("COPY", 14, 14, "").persists(OneTime),
+    number("PERM_WRITE_PROTECT", 13, 13, "").persists(OneTime),
     number("TMP_WRITE_PROTECT", 12, 12, ""),
-    within("FILE_FORMAT", 11, 10, scale::file_format_value),
+    within("FILE_FORMAT", 11, 10, scale::file_format_value).persists(OneTime),
     of("ECC", 9, 8, "", ecc),
     within("CRC", 7, 1, crc_value),
 ];

@@ -1,4 +1,5 @@
 use super::scale;
+use crate::Persistence::*;
 use crate::cid::crc_value;
 use crate::layout::{BitField, number, of, within};
 use crate::row::FieldValue;
@@ -11,7 +12,9 @@ const STRUCTURE: BitField = of("CSD_STRUCTURE", 127, 126, "", |raw| match raw {
 });
 const TAAC: BitField = of("TAAC", 119, 112, "ns", scale::taac_value);
 const NSAC: BitField = of("NSAC", 111, 104, "clocks", |raw| FieldValue::Number(raw * 100));
-const TRAN_SPEED: BitField = of("TRAN_SPEED", 103, 96, "Hz", |raw| scale::sd_tran_speed_hz(raw).into());
+// It follows the bus mode.
+const TRAN_SPEED: BitField =
+    of("TRAN_SPEED", 103, 96, "Hz", |raw| scale::sd_tran_speed_hz(raw).into()).persists(NotSpecified);
 const CCC: BitField = of("CCC", 95, 84, "", |raw| FieldValue::flags(raw, &CLASSES));
 const READ_BL_LEN: BitField = of("READ_BL_LEN", 83, 80, "B", |raw| scale::sd_block_bytes(raw).into());
 const READ_BL_PARTIAL: BitField = number("READ_BL_PARTIAL", 79, 79, "");
@@ -25,12 +28,12 @@ const WP_GRP_ENABLE: BitField = number("WP_GRP_ENABLE", 31, 31, "");
 const R2W_FACTOR: BitField = of("R2W_FACTOR", 28, 26, "x", |raw| (raw <= 5).then_some(1 << raw).into());
 const WRITE_BL_LEN: BitField = of("WRITE_BL_LEN", 25, 22, "B", |raw| scale::sd_block_bytes(raw).into());
 const WRITE_BL_PARTIAL: BitField = number("WRITE_BL_PARTIAL", 21, 21, "");
-const FILE_FORMAT_GRP: BitField = number("FILE_FORMAT_GRP", 15, 15, "");
-const COPY: BitField = number("COPY", 14, 14, "");
-const PERM_WRITE_PROTECT: BitField = number("PERM_WRITE_PROTECT", 13, 13, "");
+const FILE_FORMAT_GRP: BitField = number("FILE_FORMAT_GRP", 15, 15, "").persists(OneTime);
+const COPY: BitField = number("COPY", 14, 14, "").persists(OneTime);
+const PERM_WRITE_PROTECT: BitField = number("PERM_WRITE_PROTECT", 13, 13, "").persists(OneTime);
 const TMP_WRITE_PROTECT: BitField = number("TMP_WRITE_PROTECT", 12, 12, "");
-const FILE_FORMAT: BitField = within("FILE_FORMAT", 11, 10, scale::file_format_value);
-const WP_UPC: BitField = number("WP_UPC", 9, 9, "");
+const FILE_FORMAT: BitField = within("FILE_FORMAT", 11, 10, scale::file_format_value).persists(OneTime);
+const WP_UPC: BitField = number("WP_UPC", 9, 9, "").persists(UntilPowerCycle);
 const CRC: BitField = within("CRC", 7, 1, crc_value);
 
 /// CSD version 1.0, SDSC.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Persistence;
+
 /// How a register may be written, as JESD84 abbreviates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -35,6 +37,19 @@ impl Access {
             Self::WEp => "W/E_P",
             Self::Reserved => "-",
             Self::Vendor => "vendor",
+        }
+    }
+}
+
+impl From<Access> for Persistence {
+    fn from(access: Access) -> Self {
+        match access {
+            Access::W1 => Self::OneTime,
+            // What a host cannot write is a property of the part; the fields that report a state say so themselves.
+            Access::R | Access::RWE => Self::Kept,
+            Access::RWCp => Self::UntilPowerCycle,
+            Access::RWEp | Access::WEp => Self::UntilReset,
+            Access::Reserved | Access::Vendor => Self::NotSpecified,
         }
     }
 }
@@ -116,6 +131,8 @@ pub struct Bits {
     pub note: &'static str,
     /// Access type, where it differs from the field's.
     pub access: Option<Access>,
+    /// How long a value lasts and the source of that, where it does not follow from the access type.
+    pub persistence: Option<(Persistence, &'static str)>,
 }
 
 impl Bits {
@@ -123,6 +140,11 @@ impl Bits {
     pub const fn mask(&self) -> u64 {
         let width = (self.hi - self.lo + 1) as u32;
         (u64::MAX >> (64 - width)) << self.lo
+    }
+
+    pub(super) const fn persists(mut self, persistence: Persistence, source: &'static str) -> Self {
+        self.persistence = Some((persistence, source));
+        self
     }
 }
 
@@ -147,6 +169,8 @@ pub struct Field {
     pub values: &'static [(u64, &'static str)],
     /// What a careless write would do.
     pub danger: Option<Danger>,
+    /// How long a value lasts and the source of that, where it does not follow from the access type.
+    pub persistence: Option<(Persistence, &'static str)>,
     /// What it is, where the name does not say it.
     pub what: &'static str,
     /// Where offset, width and meaning were checked.
@@ -171,13 +195,14 @@ pub(super) const fn field(
         bits: &[],
         values: &[],
         danger: None,
+        persistence: None,
         what,
         source: "",
     }
 }
 
 pub(super) const fn bit(hi: u8, lo: u8, name: &'static str, note: &'static str, access: Option<Access>) -> Bits {
-    Bits { hi, lo, name, note, access }
+    Bits { hi, lo, name, note, access, persistence: None }
 }
 
 /// Where a byte is: its number, or the field that begins there.
@@ -234,6 +259,11 @@ impl Field {
         self
     }
 
+    pub(super) const fn persists(mut self, persistence: Persistence, source: &'static str) -> Self {
+        self.persistence = Some((persistence, source));
+        self
+    }
+
     pub(super) const fn source(mut self, source: &'static str) -> Self {
         self.source = source;
         self
@@ -252,6 +282,35 @@ impl Field {
     /// The access types as the standard writes them: `R/W & R/W/E`.
     pub fn access_text(&self) -> String {
         self.access.iter().map(|access| access.as_str()).collect::<Vec<_>>().join(" & ")
+    }
+
+    /// The groups of named bits of byte `index` inside the field, as masks over that byte.
+    pub fn bits_of_byte(&self, index: u16) -> impl Iterator<Item = (u8, &'static Bits)> + use<> {
+        // Elements of an array have the same bits each.
+        let shift = if self.is_array() { 0 } else { 8 * u32::from(index) };
+        let byte_mask = move |bits: &Bits| bits.mask().checked_shr(shift).unwrap_or(0) as u8;
+        self.bits.iter().map(move |bits| (byte_mask(bits), bits)).filter(|(mask, _)| *mask != 0)
+    }
+
+    /// Access type of bit `bit` of byte `index` inside the field; a bit without a name in a field of named bits is reserved.
+    pub fn access_of_bit(&self, index: u16, bit: u8) -> Access {
+        let access = self.access[0];
+        match self.bits_of_byte(index).find(|(mask, _)| mask >> bit & 1 == 1) {
+            Some((_, bits)) => bits.access.unwrap_or(access),
+            None if self.bits.is_empty() => access,
+            None => Access::Reserved,
+        }
+    }
+
+    /// How long a value of bit `bit` of byte `index` inside the field lasts.
+    pub fn persistence_of_bit(&self, index: u16, bit: u8) -> Persistence {
+        let access = self.access_of_bit(index, bit);
+        let named = self.bits_of_byte(index).find(|(mask, _)| mask >> bit & 1 == 1);
+        let stated = named.and_then(|(_, bits)| bits.persistence).or(self.persistence);
+        match (access, stated) {
+            (Access::Reserved, _) | (_, None) => access.into(),
+            (_, Some((persistence, _))) => persistence,
+        }
     }
 
     /// Bits of byte `index` inside the field that are programmable only once.

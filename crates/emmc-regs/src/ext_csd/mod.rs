@@ -7,6 +7,8 @@
 mod anomaly;
 mod device_info;
 mod field;
+#[cfg(test)]
+mod persistence_tests;
 pub mod reg;
 mod row;
 mod table_low;

@@ -2,6 +2,7 @@
 
 use super::field::Access::*;
 use super::field::{Danger, Field, Unit, bit, field};
+use crate::Persistence::*;
 
 pub(super) const TABLE: [Field; 48] = [
     field("RESERVED", 128, 2, &[Reserved], 0, ""),
@@ -25,26 +26,32 @@ pub(super) const TABLE: [Field; 48] = [
     field("ENH_START_ADDR", 136, 4, &[W1], 5, "start of enhanced user area; must be WP-group aligned")
         .unit(Unit::StartAddress)
         .danger(Danger::OneTime)
+        .persists(OneTimeOnceCommitted, "JESD84-B51 6.2.4: lost with power until PARTITION_SETTING_COMPLETED is set")
         .source("U-Boot EXT_CSD_ENH_START_ADDR, mmc-utils EXT_CSD_ENH_START_ADDR"),
     field("ENH_SIZE_MULT", 140, 3, &[W1], 5, "size of enhanced user area")
         .unit(Unit::WpGroups)
         .danger(Danger::OneTime)
+        .persists(OneTimeOnceCommitted, "JESD84-B51 6.2.4: lost with power until PARTITION_SETTING_COMPLETED is set")
         .source("U-Boot EXT_CSD_ENH_SIZE_MULT, mmc-utils EXT_CSD_ENH_SIZE_MULT"),
     field("GP_SIZE_MULT_1", 143, 3, &[W1], 5, "size of general purpose partition 1")
         .unit(Unit::WpGroups)
         .danger(Danger::OneTime)
+        .persists(OneTimeOnceCommitted, "JESD84-B51 6.2.4: lost with power until PARTITION_SETTING_COMPLETED is set")
         .source("Linux EXT_CSD_GP_SIZE_MULT, U-Boot EXT_CSD_GP_SIZE_MULT, mmc-utils EXT_CSD_GP_SIZE_MULT_1"),
     field("GP_SIZE_MULT_2", 146, 3, &[W1], 5, "size of general purpose partition 2")
         .unit(Unit::WpGroups)
         .danger(Danger::OneTime)
+        .persists(OneTimeOnceCommitted, "JESD84-B51 6.2.4: lost with power until PARTITION_SETTING_COMPLETED is set")
         .source("mmc-utils EXT_CSD_GP_SIZE_MULT_2"),
     field("GP_SIZE_MULT_3", 149, 3, &[W1], 5, "size of general purpose partition 3")
         .unit(Unit::WpGroups)
         .danger(Danger::OneTime)
+        .persists(OneTimeOnceCommitted, "JESD84-B51 6.2.4: lost with power until PARTITION_SETTING_COMPLETED is set")
         .source("mmc-utils EXT_CSD_GP_SIZE_MULT_3"),
     field("GP_SIZE_MULT_4", 152, 3, &[W1], 5, "size of general purpose partition 4")
         .unit(Unit::WpGroups)
         .danger(Danger::OneTime)
+        .persists(OneTimeOnceCommitted, "JESD84-B51 6.2.4: lost with power until PARTITION_SETTING_COMPLETED is set")
         .source("mmc-utils EXT_CSD_GP_SIZE_MULT_4"),
     field("PARTITION_SETTING_COMPLETED", 155, 1, &[W1], 5, "commits the partitioning registers; irreversible")
         .bits(&[bit(0, 0, "PARTITION_SETTING_COMPLETED", "", None)])
@@ -53,6 +60,7 @@ pub(super) const TABLE: [Field; 48] = [
     field("PARTITIONS_ATTRIBUTE", 156, 1, &[W1], 5, "enhanced attribute")
         .bits(&[bit(0, 0, "ENH_USR", "", None), bit(1, 1, "ENH_1", "", None), bit(2, 2, "ENH_2", "", None), bit(3, 3, "ENH_3", "", None), bit(4, 4, "ENH_4", "", None)])
         .danger(Danger::OneTime)
+        .persists(OneTimeOnceCommitted, "JESD84-B51 6.2.4: lost with power until PARTITION_SETTING_COMPLETED is set")
         .source("Linux EXT_CSD_PARTITION_ATTRIBUTE, U-Boot EXT_CSD_PARTITIONS_ATTRIBUTE, mmc-utils EXT_CSD_PARTITIONS_ATTRIBUTE"),
     field("MAX_ENH_SIZE_MULT", 157, 3, &[R], 5, "upper bound for sum of enhanced user area + enhanced GPs")
         .unit(Unit::WpGroups)
@@ -84,6 +92,7 @@ pub(super) const TABLE: [Field; 48] = [
     field("WR_REL_SET", 167, 1, &[W1], 5, "write reliability per area: data protected if power fails")
         .bits(&[bit(0, 0, "WR_DATA_REL_USR", "", None), bit(1, 1, "WR_DATA_REL_1", "", None), bit(2, 2, "WR_DATA_REL_2", "", None), bit(3, 3, "WR_DATA_REL_3", "", None), bit(4, 4, "WR_DATA_REL_4", "", None)])
         .danger(Danger::OneTime)
+        .persists(OneTimeOnceCommitted, "JESD84-B51 6.2.4: lost with power until PARTITION_SETTING_COMPLETED is set")
         .source("U-Boot EXT_CSD_WR_REL_SET, mmc-utils EXT_CSD_WR_REL_SET"),
     field("RPMB_SIZE_MULT", 168, 1, &[R], 5, "RPMB size")
         .unit(Unit::Linear(131_072, "B"))
@@ -104,6 +113,7 @@ pub(super) const TABLE: [Field; 48] = [
         .source("Linux EXT_CSD_BOOT_WP, mmc-utils EXT_CSD_BOOT_WP"),
     field("BOOT_WP_STATUS", 174, 1, &[R], 6, "")
         .bits(&[bit(1, 0, "B_AREA_1_WP", "(0 none, 1 power-on, 2 permanent)", None), bit(3, 2, "B_AREA_2_WP", "", None)])
+        .persists(NotSpecified, "JESD84-B51 7.4: a state: 1 lasts until the next power cycle, 2 for ever")
         .source("mmc-utils EXT_CSD_BOOT_WP_STATUS"),
     field("ERASE_GROUP_DEF", 175, 1, &[RWEp], 3, "use high-capacity erase and WP groups")
         .bits(&[bit(0, 0, "ENABLE", "", None)])

@@ -2,6 +2,7 @@
 
 use super::field::Access::*;
 use super::field::{Field, Unit, bit, field};
+use crate::Persistence::*;
 
 pub(super) const TABLE: [Field; 85] = [
     field("EXT_CSD_REV", 192, 1, &[R], 0, "")
@@ -60,7 +61,7 @@ pub(super) const TABLE: [Field; 85] = [
         .unit(Unit::Linear(300, "kB/s"))
         .source("mmc-utils extcsd read"),
     field("SECURE_WP_INFO", 211, 1, &[R], 8, "")
-        .bits(&[bit(0, 0, "SECURE_WP_SUPPORT", "", None), bit(1, 1, "SECURE_WP_EN_STATUS", "", None)])
+        .bits(&[bit(0, 0, "SECURE_WP_SUPPORT", "", None), bit(1, 1, "SECURE_WP_EN_STATUS", "", None).persists(NotSpecified, "JESD84-B51 7.4: a state, set through the RPMB")])
         .source("mmc-utils EXT_CSD_SECURE_WP_INFO"),
     field("SEC_COUNT", 212, 4, &[R], 2, "user area size in 512-byte sectors, also with 4 KiB native sectors")
         .unit(Unit::Linear(1, "sectors"))
@@ -147,10 +148,12 @@ pub(super) const TABLE: [Field; 85] = [
         .source("mmc-utils extcsd read"),
     field("CORRECTLY_PRG_SECTORS_NUM", 242, 4, &[R], 5, "correctly programmed sectors of last interrupted (HPI) write")
         .unit(Unit::Linear(1, "sectors"))
+        .persists(NotSpecified, "JESD84-B51 7.4: a state, of the last interrupted write")
         .source("barebox mmc_extcsd"),
     field("BKOPS_STATUS", 246, 1, &[R], 5, "")
         .bits(&[bit(1, 0, "OUTSTANDING", "", None)])
         .values(&[(0, "none"), (1, "outstanding, non critical"), (2, "performance impacted"), (3, "critical")])
+        .persists(NotSpecified, "JESD84-B51 7.4: a state, which changes as the card works")
         .source("Linux EXT_CSD_BKOPS_STATUS"),
     field("POWER_OFF_LONG_TIME", 247, 1, &[R], 6, "")
         .unit(Unit::Linear(10, "ms"))
@@ -190,9 +193,11 @@ pub(super) const TABLE: [Field; 85] = [
         .values(&[(0, "not defined"), (11, "exceeded maximum estimated life")])
         .source("Linux EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_B, mmc-utils EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_B"),
     field("VENDOR_PROPRIETARY_HEALTH_REPORT", 270, 32, &[R], 7, "vendor format")
+        .persists(NotSpecified, "JESD84-B51 7.4: the vendor's")
         .source("barebox mmc_extcsd"),
     field("NUMBER_OF_FW_SECTORS_CORRECTLY_PROGRAMMED", 302, 4, &[R], 7, "FFU progress")
         .unit(Unit::Linear(1, "sectors"))
+        .persists(NotSpecified, "JESD84-B51 7.4: a state, of the firmware update under way")
         .source("mmc-utils EXT_CSD_NUM_OF_FW_SEC_PROG"),
     field("RESERVED", 306, 1, &[Reserved], 0, ""),
     field("CMDQ_DEPTH", 307, 1, &[R], 8, "")
@@ -252,6 +257,7 @@ pub(super) const TABLE: [Field; 85] = [
         .source("mmc-utils EXT_CSD_S_CMD_SET"),
     field("EXT_SECURITY_ERR", 505, 1, &[R], 6, "")
         .bits(&[bit(0, 0, "SEC_INVALID_COMMAND_PARAMETERS", "", None), bit(1, 1, "ACCESS_DENIED", "", None)])
+        .persists(NotSpecified, "JESD84-B51 7.4: a state, of the last extended security command")
         .source("barebox mmc_extcsd"),
     field("RESERVED", 506, 6, &[Reserved], 0, ""),
 ];

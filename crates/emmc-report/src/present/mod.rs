@@ -7,6 +7,7 @@ mod bench;
 mod capacity;
 #[cfg(feature = "bench")]
 mod compare;
+mod comparison;
 mod health;
 #[cfg(feature = "sim")]
 mod pipeline;
@@ -25,11 +26,12 @@ pub use bench::{bench, with_benches};
 pub use capacity::capacity;
 #[cfg(feature = "bench")]
 pub use compare::{compared, imported};
+pub use comparison::comparison;
 pub use health::{HealthParts, health_sections};
 #[cfg(feature = "sim")]
 pub use pipeline::pipeline;
 pub use plan::hwpart_plan;
-pub use registers::{comparison, field, registers};
+pub use registers::{field, registers};
 #[cfg(feature = "sim")]
 pub use sim::{inside, sim_run};
 pub use study::study;

@@ -1,6 +1,6 @@
-//! Registers and their comparison as documents.
+//! Registers as documents.
 
-use emmc_analysis::registers::{Comparison, Difference, RegisterRow, Registers};
+use emmc_analysis::registers::{RegisterRow, Registers};
 
 use super::{anomaly_table, sources, sources_line};
 use crate::{Align, Block, Cell, Document, KeyValue, Table, Tone};
@@ -59,33 +59,6 @@ pub fn field(shown: &Registers) -> Document {
     document
 }
 
-/// Two sources, field by field.
-pub fn comparison(comparison: &Comparison) -> Document {
-    let mut document = Document::new("Comparison");
-    let section = document.section("differences", "Differences");
-    match comparison.differences.len() {
-        0 => section.paragraph(format!("No difference in {} fields that both sources know.", comparison.compared)),
-        count => section.paragraph(format!("{count} of {} fields that both sources know differ.", comparison.compared)),
-    };
-    if !comparison.differences.is_empty() {
-        section.push(differences(&comparison.differences));
-    }
-    for (id, title, only) in
-        [("only-a", "Only A knows", &comparison.only_a), ("only-b", "Only B knows", &comparison.only_b)]
-    {
-        let named: Vec<String> = only.iter().map(|one| format!("{}.{}", one.register, one.name)).collect();
-        let is_plain = |name: &&String| !name.contains('[') && !name.ends_with("RESERVED");
-        let list: Vec<&str> = named.iter().filter(is_plain).map(String::as_str).collect();
-        let arrays = named.len() - list.len();
-        if !named.is_empty() {
-            let more =
-                if arrays > 0 { format!(", and {arrays} vendor, context or reserved bytes") } else { String::new() };
-            document.section(id, title).paragraph(format!("{}{more}.", list.join(", ")));
-        }
-    }
-    document
-}
-
 fn anomalies(shown: &Registers, document: &mut Document) {
     if !shown.anomalies.is_empty() {
         document.section("anomalies", "Anomalies").push(anomaly_table(&shown.anomalies));
@@ -117,35 +90,6 @@ fn table(rows: &[&RegisterRow]) -> Block {
         table.row(cells);
     }
     table.into()
-}
-
-fn differences(list: &[Difference]) -> Table {
-    let mut table = Table::new([
-        ("register", Align::Left),
-        ("field", Align::Left),
-        ("A", Align::Left),
-        ("B", Align::Left),
-        ("kept", Align::Left),
-    ]);
-    for one in list {
-        let kept = match (one.one_time, one.volatile) {
-            (true, _) => Cell::new("for ever (one-time)", Tone::Warn),
-            (false, true) => Cell::new("until the next power cycle", Tone::Muted),
-            (false, false) => Cell::new("over power cycles", Tone::Plain),
-        };
-        let side = |raw: Option<u64>, value: &Option<String>| match (raw, value) {
-            (Some(raw), Some(value)) => format!("{raw:#04x}  {value}"),
-            _ => "unknown".to_owned(),
-        };
-        table.row([
-            Cell::from(format!("{}[{}]", one.register, one.offset)),
-            Cell::from(one.name.as_ref()),
-            Cell::from(side(one.raw_a, &one.value_a)),
-            Cell::from(side(one.raw_b, &one.value_b)),
-            kept,
-        ]);
-    }
-    table
 }
 
 fn place(row: &RegisterRow) -> String {

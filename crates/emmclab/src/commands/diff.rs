@@ -1,6 +1,6 @@
-//! `diff`: two sources, field by field.
+//! `diff`: two sources, field by field and bit by bit.
 
-use emmc_analysis::registers;
+use emmc_analysis::comparison::compare;
 
 use crate::CommandResult;
 use crate::cli::DiffArgs;
@@ -13,10 +13,8 @@ pub(crate) const SCHEMA: &str = "emmclab.diff/1";
 pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> CommandResult {
     anyhow::ensure!(args.a != "-" || args.b != "-", "standard input can be only one of the two sources");
     let (a, b) = (source::open_one(&args.a, None)?, source::open_one(&args.b, None)?);
-    let mut comparison = registers::compare(&a, &b);
-    if args.persistent {
-        comparison.differences.retain(|difference| !difference.volatile);
-    }
+    let comparison = compare(&a, &b);
+    let comparison = if args.persistent { comparison.persistent() } else { comparison };
     let differs = !comparison.differences.is_empty();
     output.print(SCHEMA, &comparison, emmc_report::present::comparison)?;
     Ok(match (differs, comparison.compared) {

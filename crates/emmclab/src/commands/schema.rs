@@ -1,8 +1,9 @@
 //! `schema`: JSON Schemas, made from the types that are serialised.
 
+use emmc_analysis::comparison::Comparison;
 use emmc_analysis::health::CheckResult;
 use emmc_analysis::hwpart::HwPartPlan;
-use emmc_analysis::registers::{Comparison, Registers};
+use emmc_analysis::registers::Registers;
 use emmc_port::Snapshot;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
