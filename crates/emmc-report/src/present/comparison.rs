@@ -97,7 +97,7 @@ fn kept(persistence: Persistence) -> Cell {
         Persistence::OneTimeOnceCommitted => Cell::new("forever once committed", Tone::Warn),
         Persistence::Kept => Cell::new("over power cycles", Tone::Plain),
         Persistence::UntilPowerCycle => Cell::new("until a power cycle", Tone::Muted),
-        Persistence::UntilReset => Cell::new("until a reset or power cycle", Tone::Muted),
+        Persistence::UntilReset => Cell::new("until a reset", Tone::Muted),
         Persistence::NotSpecified => Cell::new("not specified", Tone::Muted),
     }
 }
