@@ -83,8 +83,8 @@ pub(crate) fn ext_csd(attributes: &BTreeMap<String, String>) -> Option<ExtCsd> {
     if let Some(sectors) = byte("rel_sectors", 3) {
         ext_csd.set_uint(222, 1, sectors);
     }
-    if let Some(info) = byte("pre_eol_info", 7) {
-        ext_csd.set_uint(267, 1, info);
+    if let Some(info) = attributes.get("pre_eol_info").and_then(|text| whole_byte(text)).filter(|_| rev_known(7)) {
+        ext_csd.set_uint(267, 1, u64::from(info));
     }
     if let Some([a, b]) = life_time(attributes).filter(|_| rev_known(7)) {
         ext_csd.set_uint(268, 1, u64::from(a));
@@ -110,11 +110,18 @@ pub(crate) fn ext_csd(attributes: &BTreeMap<String, String>) -> Option<ExtCsd> {
 
 /// DEVICE_LIFE_TIME_EST_TYP_A and B: `0x01 0x02`.
 pub(crate) fn life_time(attributes: &BTreeMap<String, String>) -> Option<[u8; 2]> {
-    let mut numbers = attributes.get("life_time")?.split_whitespace().map(|text| u8::try_from(hex(text)?).ok());
+    let mut numbers = attributes.get("life_time")?.split_whitespace().map(whole_byte);
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(Some(a)), Some(Some(b)), None) => Some([a, b]),
         _ => None,
     }
+}
+
+/// A byte in the two digits that the kernel prints: fewer are what is left of a value that was cut.
+fn whole_byte(text: &str) -> Option<u8> {
+    let text = text.trim();
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u8::try_from(hex(text)?).ok().filter(|_| digits.len() == 2)
 }
 
 /// A hexadecimal number with or without `0x`: kernels differ in that, not in the base.

@@ -216,7 +216,8 @@ fn notes(card: &CardData, health: &Health) -> Vec<String> {
     for (reading, attribute, word) in
         [(wear[0], "life_time", 0), (wear[1], "life_time", 1), (wear[2], "pre_eol_info", 0)]
     {
-        let cached = reading::sysfs_byte(card, attribute, word).map(u16::from);
+        let cached = reading::health_attribute(card, attribute).flatten().and_then(|bytes| bytes.get(word).copied());
+        let cached = cached.map(u16::from);
         if let (Some(ReadFrom::ExtCsd), Some(raw), Some(cached)) = (reading.read_from, reading.raw, cached) {
             if raw != cached {
                 notes.push(format!(
@@ -240,5 +241,7 @@ fn notes(card: &CardData, health: &Health) -> Vec<String> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_damage;
 #[cfg(test)]
 mod tests_vendor;

@@ -2,7 +2,7 @@
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
-use emmc_regs::ext_csd::{LifeTime, PreEol};
+use emmc_regs::ext_csd::{Field, LifeTime, PreEol};
 use serde::Serialize;
 
 use super::HealthOptions;
@@ -18,6 +18,11 @@ const EVENTS_REV: u8 = 6;
 ///
 /// Unit: percent of estimated life. Assumed: early enough to order spares; the standard gives no such mark.
 const NOTICE_PERCENT: f64 = 70.0;
+
+/// From so many impossible fields on an EXT_CSD is taken for damaged, and nothing of it is believed about health.
+///
+/// Of the real registers in testdata none has more than one; one that lost a byte before the health registers has three or more.
+const IMPOSSIBLE_FIELDS_MIN: usize = 3;
 
 /// What a value was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,6 +52,17 @@ pub enum Absent {
     SdCard,
     /// The source does not hold the register; the card may.
     NotInSource,
+    /// The source holds it in a form that nothing prints: cut or changed on its way.
+    Damaged,
+    /// The EXT_CSD around it holds values that no part can have: a shifted or mixed copy, or no register at all.
+    Implausible,
+}
+
+impl Absent {
+    /// Whether another copy of the same card could tell the value: until then nobody knows how bad it is.
+    pub(crate) const fn is_lost(self) -> bool {
+        matches!(self, Self::NotInSource | Self::Damaged | Self::Implausible)
+    }
 }
 
 /// One register: its value and meaning, or why there is none.
@@ -220,20 +236,54 @@ fn absent_text(register: &str, absent: Absent, raw: Option<u16>) -> String {
         (Absent::NotSupported, _) => "not supported by the part".into(),
         (Absent::SdCard, _) => "SD cards have no such register".into(),
         (Absent::NotInSource, _) => "not in this source".into(),
+        (Absent::Damaged, _) => "unknown: its digits in this source are damaged; read the card again".into(),
+        (Absent::Implausible, _) => {
+            "unknown: EXT_CSD holds values that no part can have; the copy is damaged, read the card again".into()
+        }
     }
 }
 
 /// A health byte from EXT_CSD, or from the sysfs attribute's word where EXT_CSD does not have it.
 fn health_byte(card: &CardData, offset: u16, attribute: &str, word: usize) -> Found {
-    ext_csd_byte(card, offset, HEALTH_REV).or_else(|absent| match (absent, sysfs_byte(card, attribute, word)) {
-        (Absent::NotInSource, Some(raw)) => Ok((raw, ReadFrom::Sysfs)),
+    ext_csd_byte(card, offset, HEALTH_REV).or_else(|absent| match (absent, health_attribute(card, attribute)) {
+        (Absent::NotInSource, Some(bytes)) => {
+            bytes.and_then(|bytes| bytes.get(word).copied()).map(|raw| (raw, ReadFrom::Sysfs)).ok_or(Absent::Damaged)
+        }
         (absent, _) => Err(absent),
     })
+}
+
+/// The bytes of `life_time` or `pre_eol_info`, or `None` inside where the text is not what any kernel prints.
+///
+/// Source: Linux drivers/mmc/core/mmc.c prints `0x%02x 0x%02x` and `0x%02x`; before 4.18 `%02x` for `pre_eol_info`.
+pub(crate) fn health_attribute(card: &CardData, attribute: &str) -> Option<Option<Vec<u8>>> {
+    let text = card.sysfs.get(attribute)?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let byte = |word: &&str| {
+        let digits = match word.strip_prefix("0x") {
+            Some(digits) => digits,
+            None if attribute == "pre_eol_info" => word,
+            None => return None,
+        };
+        let whole = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(digits, 16).ok().filter(|_| whole)
+    };
+    let expected = if attribute == "life_time" { 2 } else { 1 };
+    Some(words.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|bytes| bytes.len() == expected))
+}
+
+/// The fields of EXT_CSD that hold what no part can, where they are too many for one that was copied faithfully.
+pub(crate) fn impossible_fields(card: &CardData) -> Option<Vec<&'static Field>> {
+    let fields = card.ext_csd.as_ref()?.impossible_fields();
+    (fields.len() >= IMPOSSIBLE_FIELDS_MIN).then_some(fields)
 }
 
 fn ext_csd_byte(card: &CardData, offset: u16, since_rev: u8) -> Found {
     if card.kind == Some(CardKind::Sd) {
         return Err(Absent::SdCard);
+    }
+    if impossible_fields(card).is_some() {
+        return Err(Absent::Implausible);
     }
     if rev(card).map_or_else(|| stated_older(card, since_rev), |rev| rev < since_rev) {
         return Err(Absent::PartTooOld);

@@ -23,8 +23,20 @@ pub(super) fn verdict(card: &CardData, health: &Health) -> Verdict {
     parts.extend(concerns.iter().map(|(_, text)| (*text).to_owned()));
     // Without any word on wear a good link must not make the card good.
     let worn = known_wear(health).unwrap_or(Severity::Unknown);
-    let severity = concerns.iter().map(|(severity, _)| *severity).chain([worn]).min();
-    Verdict { severity: severity.unwrap_or(Severity::Unknown), sentence: parts.join("; ") }
+    let worst = concerns.iter().map(|(severity, _)| *severity).chain([worn]).min().unwrap_or(Severity::Unknown);
+    // The worst register may be the one that is lost: what is left can alarm, and never calm.
+    let calm = worst > Severity::Warning;
+    let severity =
+        if calm && (worn == Severity::Unknown || !lost(health).is_empty()) { Severity::Unknown } else { worst };
+    Verdict { severity, sentence: parts.join("; ") }
+}
+
+/// The wear registers that another copy of the card would tell, where this one tells of some others.
+fn lost(health: &Health) -> Vec<&Reading> {
+    let registers = registers(health);
+    let some_known = registers.iter().any(|reading| reading.is_known());
+    let lost = |reading: &&Reading| some_known && reading.absent.is_some_and(Absent::is_lost);
+    registers.into_iter().filter(lost).collect()
 }
 
 fn registers(health: &Health) -> [&Reading; 3] {
@@ -62,6 +74,13 @@ fn wear_parts(card: &CardData, health: &Health) -> Vec<String> {
         parts.push(consumed.unwrap_or_else(|| format!("reserved blocks {}", health.pre_eol.text)));
     } else {
         parts.extend(undefined(health.pre_eol.register, &health.pre_eol));
+    }
+    let lost = lost(health);
+    if !lost.is_empty() {
+        let names: Vec<&str> = lost.iter().map(|reading| reading.register).collect();
+        let why =
+            if lost.iter().any(|reading| reading.absent == Some(Absent::Damaged)) { "damaged" } else { "missing" };
+        parts.push(format!("{} {why} in this source: save all of EXT_CSD", names.join(", ")));
     }
     parts.extend(health.vendor_wear.iter().filter(|wear| is_worth_saying(wear, health)).map(VendorWear::sentence));
     parts.retain(|part| !part.is_empty());
@@ -103,6 +122,10 @@ fn why_unknown(card: &CardData, health: &Health) -> &'static str {
         (Some(CardKind::Sd), _) => "wear cannot be told: SD cards have no standard health register",
         (_, Some(Absent::PartTooOld)) => "wear cannot be told: the part is older than eMMC 5.0 (EXT_CSD_REV < 7)",
         (_, Some(Absent::NotInSource)) => "wear cannot be told: this source has no health registers",
+        (_, Some(Absent::Damaged)) => "wear cannot be told: the health values of this source are damaged",
+        (_, Some(Absent::Implausible)) => {
+            "wear cannot be told: EXT_CSD holds values that no part can have; the copy is damaged"
+        }
         _ => "wear cannot be told: the part leaves its health registers undefined",
     }
 }

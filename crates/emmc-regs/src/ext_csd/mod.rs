@@ -9,6 +9,7 @@ mod device_info;
 mod field;
 #[cfg(test)]
 mod persistence_tests;
+mod plausibility;
 pub mod reg;
 mod row;
 mod table_low;
