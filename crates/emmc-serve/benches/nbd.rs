@@ -5,7 +5,7 @@
 //! folder. No delays; the range that is used was filled before. A card keeps what was overwritten until it erases it: each
 //! sequential run is one GiB, so that this stays within bounds.
 
-#[path = "../tests/nbd/memory.rs"]
+#[path = "../tests/it/memory.rs"]
 mod memory;
 
 use std::io::{BufRead, BufReader, ErrorKind};

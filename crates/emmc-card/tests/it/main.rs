@@ -1,0 +1,15 @@
+//! The integration tests of `emmc-card`, one module per topic, linked once.
+
+mod command_level;
+mod enhanced;
+mod ftl_contract;
+mod harness;
+mod image;
+mod models;
+mod partition_cuts;
+mod profiles;
+mod scripts;
+mod segment_cards;
+mod sim_run;
+mod slc_cache;
+mod write_amplification;

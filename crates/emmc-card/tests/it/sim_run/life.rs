@@ -1,0 +1,51 @@
+//! A whole life, to the end.
+
+use emmc_card::device::{Area, StorageError, WriteFlags};
+use emmc_card::ftl::FtlError;
+use emmc_card::sim::run::Ended;
+use emmc_units::Instant;
+
+use crate::sim_run::{run_more, run_on, small};
+
+fn mortal() -> emmc_card::profile::Profile {
+    let mut profile = small();
+    profile.nand.native.endurance = 30;
+    profile.nand.native.endurance_spread = 0.1;
+    profile
+}
+
+#[test]
+fn a_card_is_written_until_it_is_worn_out_and_then_only_reads() {
+    let (mut device, result) =
+        run_on(mortal(), r#"{"kind": "fill"}, {"kind": "random", "amount": "until worn out"}, {"kind": "flush"}"#);
+    assert_eq!(result.ended, Ended::WornOut);
+    assert_eq!(result.phases.len(), 2, "what comes after the end is not run");
+    // The spares go first: the worst blocks die at the rating, when the mean is not quite there.
+    assert!([Some(10), Some(11)].contains(&result.registers.life_time_b), "{:?}", result.registers);
+    assert_eq!(result.registers.pre_eol_info, Some(3));
+    assert_eq!(result.health.spares_left, 0);
+    assert!(result.health.grown_bad > 0);
+    let mean = result.health.multi_bit.mean();
+    assert!((27.0..36.0).contains(&mean), "{mean}");
+    assert!(device.is_worn_out());
+    let now = result.now;
+    let refused = device.write(Area::User, 0, 8, WriteFlags::default(), None, now).unwrap_err();
+    assert_eq!(refused, StorageError::Ftl(FtlError::WornOut));
+    assert!(device.read(Area::User, 0, 8, None, now).is_ok());
+    // Reading goes on, in a run too.
+    let (_, result) = run_more(device, r#"{"kind": "random_read", "amount": "1MiB"}, {"kind": "fill"}"#, now);
+    assert_eq!((result.phases[0].host_read_bytes, result.ended), (1 << 20, Ended::WornOut));
+    assert_eq!(result.host_written_bytes, 0);
+}
+
+#[test]
+fn a_run_on_a_card_with_a_past_counts_its_own_work_only() {
+    let (device, first) = run_on(small(), r#"{"kind": "fill"}, {"kind": "random", "amount": "2x"}"#);
+    let (_, second) = run_more(device, r#"{"kind": "random", "amount": "1x"}"#, first.now);
+    assert_eq!(second.host_writes, 16384);
+    assert!(second.nand_programs < first.nand_programs);
+    assert!(second.nand.unit_programs == first.nand.unit_programs + second.nand_programs);
+    assert!(second.now > first.now && first.now > Instant::START);
+    let seconds = second.now.since(first.now).as_secs_f64();
+    assert!((second.simulated_s - seconds).abs() < 1e-9);
+}

@@ -1,0 +1,85 @@
+//! What changes speed: the cache, the queue, idle time, trim.
+
+use crate::sim_run::{run_on, small};
+use emmc_card::sim::run::{PhaseResult, RunResult};
+
+fn last(result: &RunResult) -> &PhaseResult {
+    result.phases.last().unwrap()
+}
+
+#[test]
+fn the_cache_hides_programs() {
+    let phases = |cache| {
+        format!(
+            r#"{{"kind": "fill"}}, {{"kind": "random", "amount": "1MiB", "range": ["0%", "50%"], "cache": {cache}}}"#
+        )
+    };
+    let (_, with) = run_on(small(), &phases(true));
+    let (_, without) = run_on(small(), &phases(false));
+    let (with, without) = (last(&with), last(&without));
+    assert!(with.latency_us.all.p50 * 3.0 < without.latency_us.all.p50, "{with:?}\n{without:?}");
+    // Without it a write takes as long as its page: 500 or 1300 us, and what comes before.
+    assert!((580.0..1500.0).contains(&without.latency_us.all.p50), "{without:?}");
+}
+
+#[test]
+fn a_queue_makes_reads_of_several_dies_overlap() {
+    let mut profile = small();
+    profile.nand.dies = 4;
+    profile.nand.planes = 1;
+    profile.controller.read_overhead_us = 0.0;
+    let reads = |profile, depth| {
+        let phases = format!(
+            r#"{{"kind": "fill"}}, {{"kind": "flush"}}, {{"kind": "random_read", "amount": "16MiB", "queue_depth": {depth}}}"#
+        );
+        let (_, result) = run_on(profile, &phases);
+        last(&result).clone()
+    };
+    let (one, eight) = (reads(profile.clone(), 1), reads(profile.clone(), 8));
+    let gain = eight.requests_per_s / one.requests_per_s;
+    assert!((2.0..4.01).contains(&gain), "{gain}");
+    assert!(eight.latency_us.all.p50 > one.latency_us.all.p50);
+    // Without a command queue the requests wait at the host instead, and nothing is gained.
+    profile.controller.queue_depth = 0;
+    let none = reads(profile, 8);
+    assert!((0.98..1.02).contains(&(none.requests_per_s / one.requests_per_s)), "{}", none.requests_per_s);
+    assert!(none.latency_us.all.p50 > 7.5 * one.latency_us.all.p50);
+}
+
+#[test]
+fn idle_time_restores_speed() {
+    let mut profile = small();
+    profile.ftl.gc_high_blocks = 24;
+    let phases = |background| {
+        format!(
+            r#"{{"kind": "fill"}}, {{"kind": "random", "amount": "3x"}},
+               {{"kind": "idle", "seconds": 60, "background": {background}}}, {{"kind": "random", "amount": "4MiB"}}"#
+        )
+    };
+    let (_, with) = run_on(profile.clone(), &phases(true));
+    let (_, without) = run_on(profile, &phases(false));
+    let gain = last(&with).mb_per_s / last(&without).mb_per_s;
+    assert!(gain > 1.5, "{gain}");
+    assert!(last(&with).stalls < last(&without).stalls);
+    assert_eq!(last(&with).copied_units, 0, "the blocks that idle time has freed are enough for 4 MiB");
+}
+
+#[test]
+fn trim_restores_speed() {
+    let phases = |trim: &str| {
+        format!(
+            r#"{{"kind": "fill"}}, {{"kind": "random", "amount": "3x"}}, {trim}
+               {{"kind": "random", "amount": "32MiB", "range": ["0%", "50%"]}}"#
+        )
+    };
+    let (_, with) = run_on(small(), &phases(r#"{"kind": "trim", "range": ["50%", "100%"]},"#));
+    let (_, without) = run_on(small(), &phases(""));
+    let (with, without) = (last(&with), last(&without));
+    assert!(with.mb_per_s > 1.5 * without.mb_per_s, "{} against {}", with.mb_per_s, without.mb_per_s);
+    assert!(with.write_amplification.unwrap() < without.write_amplification.unwrap() - 0.5);
+    // A card that ignores trims gains nothing by it.
+    let mut deaf = small();
+    deaf.ftl.trim_frees = false;
+    let (_, deaf) = run_on(deaf, &phases(r#"{"kind": "trim", "range": ["50%", "100%"]},"#));
+    assert!(last(&deaf).mb_per_s < 1.15 * without.mb_per_s);
+}

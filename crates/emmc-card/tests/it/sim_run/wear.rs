@@ -1,0 +1,102 @@
+//! Programs, erases and registers against arithmetic.
+
+use crate::sim_run::{run_on, small};
+use emmc_card::nand::{BlockHealth, CellMode};
+
+#[test]
+fn programs_are_what_the_host_wrote_and_what_the_card_copied_and_padded() {
+    for cache in [false, true] {
+        // With a flush, so that nothing waits.
+        let random = format!("{{\"kind\": \"random\", \"amount\": \"6x\", \"cache\": {cache}}}");
+        let (_, result) = run_on(small(), &format!("{{\"kind\": \"fill\"}}, {random}, {{\"kind\": \"flush\"}}"));
+        let ftl = result.ftl;
+        // Copies may wait for their stripe of eight units to fill: the flash still has where they came from.
+        let waiting = ftl.host_units + ftl.copied_units + ftl.padding_units - result.nand_programs;
+        assert!(waiting < 8, "cache {cache}: {waiting}");
+        assert_eq!(result.write_amplification, Some(result.nand_programs as f64 / result.host_writes as f64));
+        assert_eq!(result.phases.iter().map(|phase| phase.copied_units).sum::<u64>(), ftl.copied_units);
+        let wa = result.phases[1].write_amplification.unwrap();
+        if cache {
+            // Units that were written again while they waited reach the layer once.
+            assert!(ftl.host_units < result.host_writes && ftl.host_units > result.host_writes * 98 / 100);
+            // rho is 0.8 and a little more, for the blocks that are kept free: 2.64 and a little more.
+            assert!((2.5..3.4).contains(&wa), "{wa}");
+        } else {
+            // A write that must be in flash at once cannot wait for its page to fill: three units of four are padding.
+            assert_eq!(ftl.host_units, result.host_writes);
+            assert!(ftl.padding_units > 2 * result.host_writes && wa > 8.0, "{ftl:?}");
+        }
+    }
+}
+
+#[test]
+fn erases_are_the_programs_over_the_size_of_a_block() {
+    let (device, result) = run_on(small(), r#"{"kind": "fill"}, {"kind": "random", "amount": "10x"}"#);
+    let nand = device.nand();
+    let good = || nand.blocks().iter().zip(0u32..).filter(|(block, _)| block.health == BlockHealth::Good);
+    // What has been programmed since its block was last erased, block by block, and the rest in whole blocks.
+    let units_per_page = u64::from(nand.geometry().units_per_page);
+    let since: u64 = good().map(|(block, _)| u64::from(block.next_page) * units_per_page).sum();
+    let counted: u64 = good().map(|(block, _)| u64::from(block.erase_count)).sum();
+    assert_eq!(counted, result.erases);
+    let whole_blocks = (result.nand_programs - since) / u64::from(nand.geometry().units_per_block());
+    assert!(result.erases > 1000, "{}", result.erases);
+    // Every block of the main region was full when it was erased; only log blocks of the trim log may not have been.
+    assert!(
+        whole_blocks <= result.erases && result.erases <= whole_blocks + 2,
+        "{} against {whole_blocks}",
+        result.erases
+    );
+    assert_eq!(result.wear.histogram.iter().map(|bin| bin.blocks).sum::<u32>(), result.health.all.blocks);
+    assert_eq!((result.wear.min, result.wear.max), (result.health.all.min, result.health.all.max));
+}
+
+#[test]
+fn life_time_steps_at_the_volumes_that_the_arithmetic_says() {
+    let mut profile = small();
+    profile.nand.native.endurance = 50;
+    let share_of = |device: &emmc_card::device::Device| device.health().used_multi_bit.unwrap();
+    // Rewriting in order copies nothing, so mean erases = bytes written over the bytes of all blocks in turn.
+    let mut passes_at_step = Vec::new();
+    for passes in 1..=40u32 {
+        let phases = format!("{{\"kind\": \"sequential\", \"amount\": \"{passes}x\", \"block\": \"512KiB\"}}");
+        let (device, result) = run_on(profile.clone(), &phases);
+        let band = (share_of(&device) * 10.0) as u8 + 1;
+        assert_eq!(result.registers.life_time_b, Some(band.min(11)), "{passes} passes");
+        let programmed = result.nand_programs as f64 / result.host_writes as f64;
+        assert!((0.99..1.02).contains(&programmed), "{programmed}");
+        let blocks = f64::from(result.health.multi_bit.blocks);
+        let expected = (result.nand_programs as f64 / 128.0 - blocks).max(0.0) / blocks / 50.0;
+        assert!((share_of(&device) - expected).abs() < 0.022, "{passes}: {} against {expected}", share_of(&device));
+        if passes_at_step.len() + 1 < usize::from(band) {
+            passes_at_step.push(passes);
+        }
+    }
+    // A tenth of 50 erases of all blocks is so many passes over the user area, and the first filling is free.
+    assert!(passes_at_step.len() >= 4, "{passes_at_step:?}");
+    let gaps: Vec<u32> = passes_at_step.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| (5..=8).contains(gap)), "{passes_at_step:?}");
+}
+
+#[test]
+fn levelling_keeps_the_spread_small() {
+    let spread = |dynamic: bool, static_gap: u32| {
+        let mut profile = small();
+        profile.ftl.wear.dynamic = dynamic;
+        profile.ftl.wear.static_gap = static_gap;
+        // Nine tenths of the card are written once and then never again.
+        let phases = r#"{"kind": "fill"}, {"kind": "random", "amount": "100x", "range": ["0%", "10%"]}"#;
+        let (device, result) = run_on(profile, phases);
+        let multi_bit = device.nand().blocks().iter().filter(|block| block.mode == CellMode::Mlc);
+        let mut counts: Vec<u32> = multi_bit.map(|block| block.erase_count).collect();
+        counts.sort_unstable();
+        // Spare blocks and the log of trims are not in turn.
+        let in_turn = &counts[result.health.spares as usize + 2..];
+        let (least, most) = (in_turn[0], in_turn[in_turn.len() - 1]);
+        (least, most, result.ftl.wear_moves)
+    };
+    let (least, most, moves) = spread(true, 20);
+    assert!(most - least <= 30 && moves > 50, "{least} to {most}, {moves} moves");
+    let (least, most, moves) = spread(true, 0);
+    assert!(least <= 2 && most > 200 && moves == 0, "{least} to {most}, {moves} moves");
+}

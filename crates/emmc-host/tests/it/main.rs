@@ -1,0 +1,4 @@
+//! The integration tests of `emmc-host`, one module per topic, linked once.
+
+mod closed_forms;
+mod tables;

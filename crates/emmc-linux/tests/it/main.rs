@@ -1,0 +1,11 @@
+//! The integration tests of `emmc-linux`, one module per topic, linked once.
+
+#[cfg(feature = "bench")]
+mod block_io;
+#[cfg(feature = "bench")]
+mod file_tree;
+mod live_card;
+mod mmc_utils;
+#[cfg(feature = "bench")]
+mod restore;
+mod shim;

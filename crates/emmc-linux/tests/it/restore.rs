@@ -1,0 +1,261 @@
+//! What was on a file or device is put back: content, holes, and what is told where that cannot be.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, open};
+use emmc_port::{BlockOp, BlockRequest, BlockTarget};
+use emmc_workload::{Progress, Unwatched, Watch};
+use rustix::fs::{SeekFrom, seek};
+
+const FILE_BYTES: u64 = 4 << 20;
+
+/// A folder of a test's own, gone afterwards.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A file without holes.
+    fn full(&self) -> (PathBuf, Vec<u8>) {
+        let content: Vec<u8> = (0..FILE_BYTES).map(|at| (at >> 9) as u8 ^ at as u8).collect();
+        std::fs::write(self.path("file"), &content).unwrap();
+        (self.path("file"), content)
+    }
+}
+
+fn opened(file: &Path, write: bool) -> BlockIo {
+    let opening = Opening { engine: EngineChoice::Pread, write, flush_all: false, seed: 7, stop: Arc::default() };
+    open(file, "file", &opening).unwrap()
+}
+
+fn request(target: &mut BlockIo, op: BlockOp, offset_bytes: u64, bytes: u64) -> Result<(), String> {
+    let request = BlockRequest { op, offset_bytes, bytes, through: false, tag: 0 };
+    target.submit(request).and_then(|()| target.wait()).map(drop).map_err(|error| error.to_string())
+}
+
+/// Beginnings and ends of what has content, as the filesystem tells them.
+fn map(path: &Path) -> Vec<[u64; 2]> {
+    let (file, mut at, mut found) = (File::open(path).unwrap(), 0, Vec::new());
+    while let Ok(begin) = seek(&file, SeekFrom::Data(at)) {
+        at = seek(&file, SeekFrom::Hole(begin)).unwrap();
+        found.push([begin, at]);
+    }
+    found
+}
+
+/// A file of 16 MiB with three pieces of content.
+fn sparse(path: &Path) {
+    let file = File::create(path).unwrap();
+    file.set_len(16 << 20).unwrap();
+    for (number, at) in [0, 5 << 20, (11 << 20) + 4096].into_iter().enumerate() {
+        file.write_all_at(&vec![number as u8 + 1; 128 << 10], at).unwrap();
+    }
+    file.sync_all().unwrap();
+}
+
+#[test]
+fn content_is_put_back_from_memory_and_from_a_file() {
+    let scratch = Scratch::new();
+    let (file, before) = scratch.full();
+    let kept = scratch.path("kept");
+    for place in [None, Some(kept.as_path())] {
+        let mut target = opened(&file, true);
+        let saved = Saved::take(&target, [4096, FILE_BYTES - 8192], place, &mut Unwatched).unwrap();
+        request(&mut target, BlockOp::Write, 4096, 1 << 20).unwrap();
+        assert_ne!(std::fs::read(&file).unwrap(), before);
+        if let Some(kept) = place {
+            assert!(
+                Saved::take(&target, [0, 4096], place, &mut Unwatched).is_err(),
+                "a file that is there is not written over"
+            );
+            assert!(kept.is_file());
+        }
+        saved.put_back(&target, &mut Unwatched).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), before);
+    }
+    assert!(!kept.exists());
+}
+
+#[test]
+fn a_files_holes_are_holes_again() {
+    let scratch = Scratch::new();
+    let (file, kept) = (scratch.path("sparse"), scratch.path("kept"));
+    sparse(&file);
+    let (before, content) = (map(&file), std::fs::read(&file).unwrap());
+    if before.len() < 3 {
+        return eprintln!("SKIPPED: the filesystem knows no holes");
+    }
+    for place in [None, Some(kept.as_path())] {
+        let mut target = opened(&file, true);
+        assert_eq!(Saved::bytes_of(&target, 0, 16 << 20), Ok(3 * (128 << 10)));
+        let saved = Saved::take(&target, [0, 16 << 20], place, &mut Unwatched).unwrap();
+        request(&mut target, BlockOp::Write, 0, 16 << 20).unwrap();
+        request(&mut target, BlockOp::Trim, 5 << 20, 1 << 20).unwrap();
+        assert_ne!(map(&file), before);
+        saved.put_back(&target, &mut Unwatched).unwrap();
+        assert_eq!(map(&file), before);
+        assert!(std::fs::read(&file).unwrap() == content);
+    }
+}
+
+#[test]
+fn a_file_keeps_the_room_that_was_allocated_to_it() {
+    let scratch = Scratch::new();
+    let path = scratch.path("allocated");
+    let file = File::create(&path).unwrap();
+    if rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 16 << 20).is_err() {
+        return eprintln!("SKIPPED: the filesystem allocates nothing beforehand");
+    }
+    file.write_all_at(&[7; 8192], 1 << 20).unwrap();
+    file.sync_all().unwrap();
+    let (before, blocks) = (map(&path), file.metadata().unwrap().blocks());
+    let mut target = opened(&path, true);
+    let saved = Saved::take(&target, [0, 16 << 20], None, &mut Unwatched).unwrap();
+    request(&mut target, BlockOp::Write, 0, 4 << 20).unwrap();
+    request(&mut target, BlockOp::Trim, 8 << 20, 4 << 20).unwrap();
+    assert!(file.metadata().unwrap().blocks() < blocks);
+    saved.put_back(&target, &mut Unwatched).unwrap();
+    assert_eq!(map(&path), before);
+    // A filesystem may need a block or two more to say where the pieces are.
+    let after = file.metadata().unwrap().blocks();
+    assert!((blocks..=blocks + 64).contains(&after), "{after} sectors, {blocks} before");
+    let after = std::fs::read(&path).unwrap();
+    assert!((0..).zip(&after).all(|(at, byte)| *byte == if (1 << 20..(1 << 20) + 8192).contains(&at) { 7 } else { 0 }));
+}
+
+/// A small filesystem of a test's own.
+struct Small(Scratch);
+
+impl Small {
+    fn new(bytes: u64) -> Option<Self> {
+        let scratch = Scratch::new();
+        std::fs::create_dir(scratch.path("small")).unwrap();
+        let (options, point) = (format!("size={bytes}"), scratch.path("small"));
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&point).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: mounting needs root");
+            return None;
+        }
+        Some(Self(scratch))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path("small").join(name)
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        assert!(Command::new("umount").arg(self.0.path("small")).status().unwrap().success());
+    }
+}
+
+/// Writes until there is no room.
+fn fill(path: &Path) {
+    let file = File::create(path).unwrap();
+    let mut at = 0;
+    while let Ok(written @ 1..) = file.write_at(&[9; 4096], at) {
+        at += written as u64;
+    }
+}
+
+#[test]
+fn a_sparse_file_on_a_full_filesystem_is_put_back() {
+    let Some(small) = Small::new(2 << 20) else { return };
+    let file = small.path("sparse");
+    sparse(&file);
+    let (before, content) = (map(&file), std::fs::read(&file).unwrap());
+    fill(&small.path("filler"));
+    let mut target = opened(&file, true);
+    let saved = Saved::take(&target, [0, 16 << 20], None, &mut Unwatched).unwrap();
+    // What has content is given up, and its room taken by what had none.
+    request(&mut target, BlockOp::Trim, 0, 1 << 20).unwrap();
+    request(&mut target, BlockOp::Write, 2 << 20, 64 << 10).unwrap();
+    let full = (1..4).map(|piece| request(&mut target, BlockOp::Write, (2 << 20) + piece * (64 << 10), 64 << 10));
+    assert!(full.last().unwrap().unwrap_err().contains("No space left"));
+    saved.put_back(&target, &mut Unwatched).unwrap();
+    assert_eq!(map(&file), before);
+    assert!(std::fs::read(&file).unwrap() == content);
+}
+
+#[test]
+fn saving_that_fails_leaves_no_file() {
+    let Some(small) = Small::new(1 << 20) else { return };
+    let scratch = Scratch::new();
+    let (file, _) = scratch.full();
+    let target = opened(&file, true);
+    let error =
+        Saved::take(&target, [0, FILE_BYTES], Some(&small.path("kept")), &mut Unwatched).err().unwrap().to_string();
+    assert!(error.contains("saving its content") && error.contains("No space left"), "{error}");
+    assert!(!small.path("kept").exists());
+}
+
+/// Stops when a share is done, of what says yes for so long.
+struct StopsAfter(f64, Vec<f64>);
+
+impl Watch for StopsAfter {
+    fn progress(&mut self, progress: Progress<'_>) -> bool {
+        self.1.push(progress.done_share);
+        progress.done_share < self.0
+    }
+}
+
+#[test]
+fn saving_can_be_stopped_and_putting_back_cannot() {
+    let scratch = Scratch::new();
+    let (file, before) = scratch.full();
+    let (kept, mut target) = (scratch.path("kept"), opened(&file, true));
+    let mut watch = StopsAfter(0.5, Vec::new());
+    let error = Saved::take(&target, [0, FILE_BYTES], Some(&kept), &mut watch).err().unwrap().to_string();
+    assert!(error.contains("saving its content: stopped") && !kept.exists(), "{error}");
+    assert_eq!(watch.1, [0.0, 0.25, 0.5]);
+    let saved = Saved::take(&target, [0, FILE_BYTES], None, &mut Unwatched).unwrap();
+    request(&mut target, BlockOp::Write, 0, FILE_BYTES).unwrap();
+    let mut watch = StopsAfter(0.0, Vec::new());
+    saved.put_back(&target, &mut watch).unwrap();
+    assert!(std::fs::read(&file).unwrap() == before);
+    assert_eq!(watch.1.len(), 8);
+}
+
+#[test]
+fn what_can_be_put_back_is_and_the_rest_is_told() {
+    let scratch = Scratch::new();
+    let (file, before) = scratch.full();
+    let kept = scratch.path("kept");
+    let mut target = opened(&file, true);
+    let saved = Saved::take(&target, [0, FILE_BYTES], Some(&kept), &mut Unwatched).unwrap();
+    request(&mut target, BlockOp::Write, 0, FILE_BYTES).unwrap();
+    // The last megabyte of the copy is gone.
+    let damaged = File::options().write(true).open(&kept).unwrap();
+    damaged.set_len(3 << 20).unwrap();
+    let error = saved.put_back(&target, &mut Unwatched).unwrap_err().to_string();
+    assert!(error.contains("bytes 3145728 to 4194304: ") && !error.contains("bytes 0"), "{error}");
+    assert!(error.contains(&format!("the content is in {}", kept.display())) && kept.exists(), "{error}");
+    let after = std::fs::read(&file).unwrap();
+    assert!(after[..3 << 20] == before[..3 << 20] && after[3 << 20..] != before[3 << 20..]);
+}
+
+#[test]
+fn what_was_in_memory_is_written_down_where_it_cannot_be_put_back() {
+    let scratch = Scratch::new();
+    let (file, before) = scratch.full();
+    let saved = Saved::take(&opened(&file, true), [4096, FILE_BYTES], None, &mut Unwatched).unwrap();
+    let unharmed = Saved::take(&opened(&file, true), [0, FILE_BYTES], None, &mut Unwatched).unwrap();
+    assert_eq!(unharmed.put_back(&opened(&file, false), &mut Unwatched), Ok(()), "it is all there");
+    std::fs::write(&file, vec![0; FILE_BYTES as usize]).unwrap();
+    let error = saved.put_back(&opened(&file, false), &mut Unwatched).unwrap_err().to_string();
+    assert!(error.contains("bytes 4096 to 4194304: "), "{error}");
+    let (_, rescued) = error.split_once("the content from byte 4096 on is in ").unwrap_or_else(|| panic!("{error}"));
+    assert!(std::fs::read(rescued).unwrap() == before[4096..]);
+    std::fs::remove_file(rescued).unwrap();
+}

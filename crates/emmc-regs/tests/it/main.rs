@@ -1,0 +1,3 @@
+//! The integration tests of `emmc-regs`, one module per topic, linked once.
+
+mod real_dumps;

@@ -1,0 +1,76 @@
+//! Sockets and servers that come and go.
+
+use std::net::TcpStream;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use emmc_serve::nbd::{self, Listen};
+
+use crate::memory::Memory;
+use crate::nbd::client::{Client, Folder, server};
+
+#[test]
+fn a_socket_is_removed_at_the_end_and_only_ours() {
+    let (server, path, _folder) = server("removed", Memory::new(1 << 20).shared());
+    assert!(path.exists());
+    server.stop();
+    assert!(!path.exists());
+
+    let server = nbd::serve(Memory::new(1 << 20).shared(), &Listen::Unix(path.clone())).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let _theirs = UnixListener::bind(&path).unwrap();
+    server.stop();
+    assert!(path.exists(), "somebody else's socket is left alone");
+}
+
+#[test]
+fn a_killed_servers_socket_is_replaced_and_nothing_else() {
+    let folder = Folder::new("left-over");
+    let path = folder.path("nbd");
+    drop(UnixListener::bind(&path).unwrap());
+    let listen = Listen::Unix(path.clone());
+    let server = nbd::serve(Memory::new(1 << 20).shared(), &listen).unwrap();
+    let error = nbd::serve(Memory::new(1 << 20).shared(), &listen).unwrap_err().to_string();
+    assert!(error.contains("in use") && error.contains("left-over"), "{error}");
+    Client::simple(&path, "user");
+    server.stop();
+    std::fs::write(&path, "a file").unwrap();
+    nbd::serve(Memory::new(1 << 20).shared(), &listen).unwrap_err();
+    assert_eq!(std::fs::read(&path).unwrap(), b"a file");
+}
+
+#[test]
+fn tcp_on_a_port_of_the_systems_choice() {
+    let server = nbd::serve(Memory::new(1 << 20).shared(), &Listen::parse("127.0.0.1:0").unwrap()).unwrap();
+    let Listen::Tcp(address) = *server.local() else { panic!("{:?}", server.local()) };
+    let stream = TcpStream::connect(address).unwrap();
+    assert!(address.ip().is_loopback() && address.port() != 0);
+    assert_eq!(server.local().uri("boot0"), format!("nbd://{address}/boot0"));
+    server.stop();
+    drop(stream);
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn stopping_cuts_off_who_only_sits_there() {
+    let (server, path, _folder) = server("sits", Memory::new(1 << 20).shared());
+    let mut haggling = Client::greeted(&path);
+    let mut chosen = Client::simple(&path, "user");
+    let _silent = UnixStream::connect(&path).unwrap();
+    server.stop();
+    assert!(haggling.is_dropped());
+    assert!(chosen.is_dropped());
+}
+
+#[test]
+fn addresses() {
+    let unix = |path: &str| Ok(Listen::Unix(path.into()));
+    assert_eq!(Listen::parse("/run/card.nbd"), unix("/run/card.nbd"));
+    assert_eq!(Listen::parse("./nbd"), unix("./nbd"));
+    assert_eq!(Listen::parse("unix:nbd"), unix("nbd"));
+    for text in ["10809", ":10809", "127.0.0.1:10809"] {
+        assert_eq!(Listen::parse(text), Ok(Listen::Tcp(([127, 0, 0, 1], 10809).into())));
+    }
+    for text in ["", "unix:", "nonsense", "70000", "127.0.0.1"] {
+        assert!(Listen::parse(text).is_err(), "{text}");
+    }
+}

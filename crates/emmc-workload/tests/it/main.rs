@@ -1,0 +1,15 @@
+//! The integration tests of `emmc-workload`, one module per topic, linked once.
+
+mod cards;
+mod class;
+mod classics;
+mod contract;
+mod files;
+mod flashbench;
+mod iozone;
+mod published;
+mod replay;
+mod steady;
+mod stopped;
+mod trim;
+mod white_paper;

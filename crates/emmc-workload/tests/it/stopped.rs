@@ -1,0 +1,139 @@
+//! Suites that are stopped tell what they have measured; what a suite cannot follow is refused.
+
+use crate::cards::{card, shrunk};
+use emmc_port::BlockTarget;
+use emmc_workload::{Bench, BenchError, Knob, Options, Outcome, Progress, StateKind, Watch, named, suites};
+
+/// Stops a bench at its n-th look.
+struct After(u32);
+
+impl Watch for After {
+    fn progress(&mut self, _: Progress<'_>) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+}
+
+fn stopped(suite: &str, looks: u32, size_mib: Option<u64>) -> Result<Outcome, BenchError> {
+    let mut target = card("odroid-64g", |profile| shrunk(profile, 8));
+    let options = Options { size_bytes: size_mib.map(|mib| mib << 20), ..Options::default() };
+    Bench::run(named(suite).unwrap(), &mut target, &options, &mut After(looks))
+}
+
+/// At whatever place it is stopped: the measurements until then, marked, and what was written.
+#[test]
+fn what_was_measured_until_then_is_told() {
+    for (suite, size_mib) in [("steady", Some(64)), ("trim", Some(64)), ("class", None)] {
+        let whole = {
+            let mut target = card("odroid-64g", |profile| shrunk(profile, 8));
+            let options = Options { size_bytes: size_mib.map(|mib| mib << 20), ..Options::default() };
+            Bench::run(named(suite).unwrap(), &mut target, &options, &mut emmc_workload::Unwatched).unwrap()
+        };
+        let (mut cut, mut before) = (0, 0);
+        for looks in [2, 5, 10, 20, 40, 80, 160, 320] {
+            let outcome = stopped(suite, looks, size_mib).unwrap();
+            if outcome.ended_early.is_none() {
+                assert_eq!(outcome.measurements.len(), whole.measurements.len());
+                continue;
+            }
+            cut += 1;
+            assert_eq!(outcome.ended_early.as_deref(), Some("stopped"));
+            assert!(outcome.trimmed_bytes > 0 || outcome.written_bytes > 0);
+            assert!(outcome.written_bytes < whole.written_bytes, "{suite} {looks}");
+            // Every measurement but the last is whole; the last may have been cut short, which it says.
+            assert!(outcome.measurements.len() >= before, "{suite} {looks}");
+            before = outcome.measurements.len();
+            for (told, whole) in outcome.measurements.iter().zip(&whole.measurements) {
+                assert_eq!((&told.row, &told.column), (&whole.row, &whole.column));
+                if told.ended_early {
+                    assert!(told.requests <= whole.requests, "{suite} {looks}: {} {}", told.row, told.column);
+                } else {
+                    assert_eq!(told, whole);
+                }
+            }
+            let early = outcome.measurements.iter().filter(|told| told.ended_early).count();
+            assert!(early <= 1 && outcome.measurements.iter().rev().skip(1).all(|told| !told.ended_early));
+            assert!(!outcome.figures.is_empty() && !outcome.remarks.is_empty(), "{suite} {looks}");
+        }
+        assert!(cut >= 3 && before >= 2, "{suite}: stopped {cut} times, with up to {before} measurements");
+    }
+}
+
+/// Rounds that were done are told with speed, percentiles and their intervals.
+#[test]
+fn a_stopped_steady_tells_its_rounds() {
+    let mut most = 0;
+    for looks in (10..200).step_by(10) {
+        let outcome = stopped("steady", looks, Some(64)).unwrap();
+        let rounds = outcome.measurements.iter().filter(|told| told.table == "rounds" && !told.ended_early).count();
+        if outcome.ended_early.is_none() || rounds == 0 {
+            continue;
+        }
+        most = most.max(rounds);
+        assert_eq!(outcome.grids[0].lines.len(), rounds);
+        let speed = outcome.figures.iter().find(|figure| figure.name == "4 KiB writes").unwrap();
+        assert!(speed.value.is_some_and(|iops| iops > 0.0));
+        let p50 = outcome.figures.iter().find(|figure| figure.name == "4 KiB writes, p50").unwrap();
+        let interval = p50.interval.unwrap();
+        assert!(interval.low <= p50.value.unwrap() && p50.value.unwrap() <= interval.high);
+    }
+    assert!(most >= 2, "{most} rounds at most");
+}
+
+#[test]
+fn states_are_those_that_the_suite_brought_about() {
+    let mut target = card("odroid-64g", |profile| shrunk(profile, 8));
+    let run = |target: &mut dyn BlockTarget| {
+        Bench::run(named("trim").unwrap(), target, &Options::default(), &mut emmc_workload::Unwatched).unwrap()
+    };
+    let first = run(&mut target);
+    let of = |outcome: &Outcome, row: &str| {
+        let told = outcome.measurements.iter().find(|told| told.row == row).unwrap();
+        told.state.clone().unwrap()
+    };
+    assert_eq!((first.state_before.kind, first.state_before.holds_share), (StateKind::Fresh, Some(0.0)));
+    for (row, kind, holds) in [
+        ("fresh", StateKind::Fresh, 0.0),
+        ("filled", StateKind::Filled, 1.0),
+        ("aged", StateKind::Aged, 1.0),
+        ("trimmed", StateKind::Trimmed, 0.0),
+    ] {
+        let state = of(&first, row);
+        assert_eq!(state.kind, kind, "{row}: {state:?}");
+        assert!((state.holds_share.unwrap() - holds).abs() < 0.01, "{row}: {state:?}");
+        assert_eq!(state.trimmed_share, state.holds_share.map(|share| 1.0 - share));
+    }
+    // Once used it is not fresh again.
+    assert_eq!(of(&run(&mut target), "fresh").kind, StateKind::Trimmed);
+}
+
+#[test]
+fn what_a_suite_cannot_follow_is_refused_before_anything_is_done() {
+    let mut refused = 0;
+    for suite in suites() {
+        for knob in Knob::ALL.into_iter().filter(|knob| !suite.follows().contains(knob)) {
+            let mut options = Options::default();
+            match knob {
+                Knob::From => options.from_bytes = 4096,
+                Knob::Size => options.size_bytes = Some(64 << 20),
+                Knob::Rows => options.rows.push("4".into()),
+                Knob::ReadOnly => options.read_only = true,
+                Knob::QueueDepth => options.queue_depth = Some(2),
+                Knob::WriteBudget => options.write_budget_bytes = Some(1 << 30),
+                Knob::Trace => continue,
+            }
+            let mut target = card("generic-8g", |_| ());
+            let error = Bench::run(*suite, &mut target, &options, &mut emmc_workload::Unwatched).unwrap_err();
+            let start = format!("suite {} cannot follow {}; suites that can: ", suite.name(), knob.option());
+            assert!(error.to_string().starts_with(&start) && error.to_string().len() > start.len() + 2, "{error}");
+            assert_eq!(target.device().stats().host_units, 0);
+            refused += 1;
+        }
+    }
+    assert!(refused > 40, "{refused}");
+    let options = Options { queue_depth: Some(2), ..Options::default() };
+    let error =
+        Bench::run(named("dd").unwrap(), &mut card("generic-8g", |_| ()), &options, &mut emmc_workload::Unwatched);
+    let expected = "suite dd cannot follow --queue-depth; suites that can: tiotest, class, steady, replay";
+    assert_eq!(error.unwrap_err().to_string(), expected);
+}

@@ -1,0 +1,155 @@
+//! How `bench` ends where somebody or something ends it, and what it refuses before anything is lost.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
+
+use crate::support::loops::{Loop, succeeds};
+use crate::support::{command, emmclab, names_in, save, scratch, skip};
+
+fn content(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at >> 12) as u8 ^ (at as u8).wrapping_mul(41)).collect()
+}
+
+/// A bench started by a shell that does something before.
+fn after(before: &str, args: &[&str]) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{before}; exec \"$@\""), "sh"]).arg(command().get_program()).args(args);
+    shell.env("LC_ALL", "C.UTF-8").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    shell
+}
+
+/// Sends a signal as soon as the content is saved; answers the exit code and what was told.
+fn signalled(before: &str, file: &str, size: &str, signal: &str) -> (Option<i32>, String) {
+    let args = ["bench", file, "--size", size, "--rows", "4", "--destroy", "--save-restore"];
+    let mut child = after(before, &args).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("saved in memory")));
+    assert!(succeeds("kill", &[signal, &child.id().to_string()]));
+    let told: Vec<String> = lines.collect();
+    (child.wait().unwrap().code(), told.join("\n"))
+}
+
+#[test]
+fn whatever_signal_ends_it_the_content_is_put_back() {
+    let folder = scratch("signals");
+    let before = content(48 << 20);
+    let file = save(&folder, "file", &before);
+    for signal in ["-QUIT", "-ALRM", "-USR1", "-USR2", "-XCPU", "-VTALRM", "-PROF", "-HUP"] {
+        let (code, told) = signalled(":", &file, "48MiB", signal);
+        assert!(code == Some(1) || code == Some(2) && told.contains("stopped"), "{signal}: {code:?} {told}");
+        assert!(std::fs::read(&file).unwrap() == before, "{signal}");
+    }
+}
+
+#[test]
+fn what_it_was_started_to_ignore_it_ignores() {
+    let folder = scratch("ignored");
+    let before = content(8 << 20);
+    let file = save(&folder, "file", &before);
+    for signal in ["HUP", "INT", "QUIT"] {
+        let (code, told) = signalled(&format!("trap '' {signal}"), &file, "8MiB", &format!("-{signal}"));
+        assert!(code.is_some_and(|code| code < 2) && !told.contains("stopped"), "{signal}: {code:?} {told}");
+    }
+    assert!(std::fs::read(&file).unwrap() == before);
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_like_any_other() {
+    let folder = scratch("limited");
+    let before = content(16 << 20);
+    let file = save(&folder, "file", &before);
+    let args = ["bench", &file, "--size", "16MiB", "--rows", "64", "--destroy", "--save-restore"];
+    let run = after("ulimit -f 8192", &args).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.code().is_some() && told.contains("`ulimit -f` allows 4194304"), "{:?} {told}", run.status);
+    assert!(std::fs::read(&file).unwrap() == before);
+    for suite in ["install", "bonnie", "iozone"] {
+        let inside = scratch("limited_folder");
+        let args = ["bench", inside.to_str().unwrap(), "--suite", suite, "--size", "128MiB"];
+        let run = after("ulimit -f 4", &args).output().unwrap();
+        assert!(run.status.code().is_some(), "{suite}: {:?}", run.status);
+        assert_eq!(names_in(&inside), [""; 0], "{suite}");
+    }
+}
+
+#[test]
+fn filesystems_that_cannot_be_mounted_are_not_made() {
+    let Some(device) = Loop::new("unmountable", 160 << 20) else { return };
+    let image = content(1 << 20);
+    std::fs::write(&device.path, &image).unwrap();
+    let args = ["bench", &device.path, "--suite", "fs", "--size", "128MiB", "--destroy", "--yes-i-mean", device.name()];
+    let begins = || std::fs::read(&device.path).unwrap()[..1 << 20] == image;
+    for without in [&["setpriv", "--bounding-set", "-sys_admin"][..], &["unshare", "-Ur"]] {
+        if !succeeds(without[0], &[&without[1..], &["true"]].concat()) {
+            skip(&format!("{without:?} is not to be had"));
+            continue;
+        }
+        let program = command().get_program().to_owned();
+        let run = Command::new(without[0]).args(&without[1..]).arg(program).args(args).output().unwrap();
+        let told = String::from_utf8_lossy(&run.stderr);
+        assert!(!run.status.success() && begins(), "{without:?}: {told}");
+        assert!(told.contains("nothing was written") || told.contains("Permission denied"), "{without:?}: {told}");
+    }
+    for rows in ["commit=4294967295", "commit=86401", "default,default", "discard+commit=5,commit=5+discard"] {
+        let run = emmclab(args.iter().chain(&["--rows", rows])).exits(2);
+        assert!(begins() && run.stderr.contains("expected"), "{rows}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_kernel_without_a_filesystem_gets_none_made() {
+    let Some(device) = Loop::new("no_f2fs", 160 << 20) else { return };
+    let args = ["bench", &device.path, "--suite", "fs", "--size", "128MiB", "--destroy", "--yes-i-mean", device.name()];
+    let run = emmclab(args.iter().chain(&["--json"]));
+    if !run.stdout.contains("the kernel has no f2fs") {
+        return skip("this kernel has f2fs, or no ext4 can be made");
+    }
+    // Behind ext4, whose magic number stays where it was, nothing was begun.
+    let begin = &std::fs::read(&device.path).unwrap()[..4096];
+    assert_eq!(begin[1024 + 56..1024 + 58], [0x53, 0xef], "the ext4 that was measured is what is there");
+}
+
+#[test]
+fn what_was_measured_on_a_file_is_told_where_the_files_fail() {
+    let folder = scratch("half");
+    // Its first part needs no name in the folder, its second does: in one that is removed there can be none.
+    let args = ["bench", folder.to_str().unwrap(), "--suite", "bonnie", "--size", "64MiB"];
+    let mut child = command().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let open_files = format!("/proc/{}/fd", child.id());
+    let is_made = || {
+        let found = std::fs::read_dir(&open_files).unwrap();
+        let mut files = found.filter_map(|entry| Some(entry.ok()?.path()));
+        // Something is in it: all that is looked at before has been.
+        files.any(|file| {
+            std::fs::read_link(&file).is_ok_and(|link| link.starts_with(&folder))
+                && file.metadata().is_ok_and(|found| found.blocks() > 0)
+        })
+    };
+    while !is_made() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its file was filled");
+        std::thread::yield_now();
+    }
+    if std::fs::remove_dir(&folder).is_err() {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        return skip("files here have names");
+    }
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("before anything was measured on files"), "{told} {output:?}");
+    assert!(output.status.code() == Some(1) && told.contains("bonnie"), "{:?} {told}", output.status);
+}
+
+#[test]
+fn in_a_folder_there_is_nothing_to_be_saved() {
+    let folder = scratch("nothing_saved");
+    let name = folder.to_str().unwrap();
+    let new = folder.join("new").display().to_string();
+    for target in [&[name][..], &[name, "--suite", "fs"], &[name, "--suite", "bonnie"], &[&new]] {
+        let args = ["bench", "--size", "16MiB", "--save-restore", "--destroy"];
+        let run = emmclab(args.iter().chain(target)).exits(2);
+        assert!(run.stderr.contains("--save-restore: ") && run.stderr.lines().count() == 1, "{}", run.stderr);
+    }
+    assert_eq!(names_in(&folder), [""; 0]);
+}

@@ -1,0 +1,140 @@
+//! What `bench` leaves behind where something goes wrong, and how it tells of names that are no plain text.
+
+use crate::support;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::loops::{Loop, succeeds};
+use crate::support::{command, emmclab, names_in, save, scratch, skip};
+
+fn content(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at >> 12) as u8 ^ (at as u8).wrapping_mul(31)).collect()
+}
+
+#[test]
+fn a_killed_bench_leaves_nothing_in_a_folder() {
+    let folder = scratch("killed");
+    let args = ["bench", folder.to_str().unwrap(), "--size", "64MiB", "--rows", "4"];
+    let mut child = command().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let open_files = format!("/proc/{}/fd", child.id());
+    let is_made = || {
+        let found = std::fs::read_dir(&open_files).unwrap();
+        found.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()).any(|link| link.starts_with(&folder))
+    };
+    while !is_made() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its file was made");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(names_in(&folder), [""; 0]);
+}
+
+#[test]
+fn what_was_measured_is_told_where_the_content_cannot_be_put_back() {
+    let folder = scratch("not_put_back");
+    let before = content(48 << 20);
+    let (file, kept) = (save(&folder, "file", &before), folder.join("kept"));
+    let size = ["--size", "48MiB", "--rows", "64", "--destroy"];
+    let args = ["bench", &file].into_iter().chain(size).chain(["--save-restore", "--save-to", kept.to_str().unwrap()]);
+    let mut child = command().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("saved in")));
+    // While it is measured somebody cuts off the copy.
+    std::fs::File::options().write(true).open(&kept).unwrap().set_len(32 << 20).unwrap();
+    let mut told = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    let errors: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(2), "{errors:?}");
+    assert!(told.contains("iozone") && told.contains("could not all be put back"), "{told}");
+    let error = errors.last().unwrap();
+    assert!(error.contains("bytes 33554432 to 50331648: ") && error.contains("the content is in"), "{error}");
+    assert!(std::fs::read(&file).unwrap()[..32 << 20] == before[..32 << 20]);
+}
+
+#[test]
+fn a_sparse_file_is_as_sparse_afterwards() {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    let folder = scratch("sparse");
+    let path = folder.join("file");
+    let file = std::fs::File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
+    file.set_len(8 << 20).unwrap();
+    file.write_all_at(&content(1 << 20), 3 << 20).unwrap();
+    file.sync_all().unwrap();
+    let (before, blocks) = (std::fs::read(&path).unwrap(), file.metadata().unwrap().blocks());
+    let args = ["bench", path.to_str().unwrap(), "--rows", "64", "--size", "8MiB", "--destroy", "--save-restore"];
+    let run = emmclab(args);
+    assert!(run.code < 2 && run.stderr.contains("1.0 MiB saved in memory"), "{}", run.stderr);
+    assert!(std::fs::read(&path).unwrap() == before);
+    assert_eq!(file.metadata().unwrap().blocks(), blocks);
+}
+
+#[test]
+fn a_name_that_is_no_plain_text_is_written_out() {
+    let folder = scratch("odd_name");
+    let path = folder.join(OsStr::from_bytes(b"a\xff\nemmclab: it is safe\x1b[2J"));
+    let before = content(1 << 20);
+    std::fs::write(&path, &before).unwrap();
+    let run = |more: &[&str]| {
+        let mut command = command();
+        command.args(["bench", "--rows", "64", "--size", "1MiB"]).arg(&path).args(more);
+        support::run(command)
+    };
+    for refused in [run(&[]).exits(4), run(&["--destroy", "--yes-i-mean", "another"]).exits(4)] {
+        assert!(!refused.stderr.contains('\x1b'), "{}", refused.stderr);
+        assert!(refused.stderr.lines().all(|line| line.starts_with("emmclab: ")), "{}", refused.stderr);
+        assert!(!refused.stderr.lines().any(|line| line.starts_with("emmclab: it is safe")), "{}", refused.stderr);
+        assert!(refused.stderr.contains("\\nemmclab: it is safe"), "{}", refused.stderr);
+    }
+    assert!(std::fs::read(&path).unwrap() == before);
+    let written = run(&["--destroy", "--save-restore"]);
+    assert!(written.code < 2 && !written.stdout.contains('\x1b'), "{}", written.stderr);
+    assert!(std::fs::read(&path).unwrap() == before);
+
+    let Some(device) = Loop::over(&path) else { return };
+    let refused = run(&["--destroy"]).exits(4);
+    assert!(refused.stderr.contains(&format!("is the file behind {}", device.name())), "{}", refused.stderr);
+}
+
+#[test]
+fn a_mount_whose_name_is_no_plain_text_is_found() {
+    let Some(device) = Loop::new("odd_mount", 16 << 20) else { return };
+    let outer = scratch("odd_mount_point");
+    let point = outer.join(OsStr::from_bytes(b"a\xfe b\n"));
+    std::fs::create_dir(&point).unwrap();
+    let mount =
+        |program: &str, args: &[&OsStr]| Command::new(program).args(args).status().is_ok_and(|status| status.success());
+    if !succeeds("mkfs.ext4", &["-q", &device.path]) || !mount("mount", &[device.path.as_ref(), point.as_ref()]) {
+        return skip("no mkfs.ext4, or mount is not allowed");
+    }
+    let mut bench = command();
+    bench.args(["bench", "--rows", "64", "--size", "1MiB", "--json"]).arg(&point);
+    let run = support::run(bench);
+    assert!(mount("umount", &[point.as_ref()]));
+    assert!(run.code < 2, "{}", run.stderr);
+    assert_eq!(run.json()["context"]["filesystem"]["fstype"], "ext4");
+}
+
+#[test]
+fn links_to_nowhere_and_ends_that_are_passed_are_told_as_such() {
+    let folder = scratch("told");
+    let link = folder.join("link");
+    std::os::unix::fs::symlink("/no such/file", &link).unwrap();
+    let link = link.to_str().unwrap();
+    let file = save(&folder, "file", content(1 << 20));
+    let cases: [(&[&str], &str); 5] = [
+        (&[link], "a symbolic link to /no such/file, which is not there"),
+        (&[link, "--size", "1MiB"], "a symbolic link to /no such/file, which is not there"),
+        (&[&file, "--from", "1MiB", "--size", "4KiB", "--destroy"], "--from 1048576: the target has 1048576 bytes"),
+        (&[&file, "--suite", "bonnie", "--size", "64KiB", "--destroy"], "it needs 1048576 bytes at least; 65536 from"),
+        (&[&file, "--suite", "fs", "--destroy"], "it takes 2147483648 bytes from byte 0 on; "),
+    ];
+    for (args, says) in cases {
+        let run = emmclab(["bench"].iter().chain(args)).exits(2);
+        assert!(run.stderr.contains(says), "{args:?}: {}", run.stderr);
+    }
+    assert!(Path::new(&file).is_file() && !folder.join("no such").exists());
+}

@@ -1,0 +1,101 @@
+//! Options that a bench cannot follow are refused in one message, and nothing is done.
+
+use crate::support::{emmclab, scratch};
+
+#[test]
+fn what_a_suite_cannot_follow_is_refused() {
+    let refused = |args: &str, message: &str| {
+        let run = emmclab(args.split(' ')).exits(2);
+        assert_eq!((run.stdout.as_str(), run.stderr.trim_end()), ("", message), "{args}");
+    };
+    let can = |suite: &str, option: &str, suites: &str| {
+        format!("emmclab: suite {suite} cannot follow {option}; suites that can: {suites}")
+    };
+    let depth = "tiotest, class, steady, replay";
+    refused("bench sim:generic-8g --suite dd --queue-depth 4", &can("dd", "--queue-depth", depth));
+    refused("bench sim:generic-8g --queue-depth 4", &can("iozone", "--queue-depth", depth));
+    refused("bench sim:generic-8g --suite dd --write-budget 1GiB", &can("dd", "--write-budget", "steady, trim"));
+    refused("bench sim:generic-8g --suite speed --trace x", &can("speed", "--trace", "replay"));
+    let start = can("steady", "--rows", "");
+    let run = emmclab("bench sim:generic-8g --suite steady --rows 4".split(' ')).exits(2);
+    assert!(run.stderr.starts_with(&start), "{}", run.stderr);
+}
+
+#[test]
+fn what_a_target_cannot_follow_is_refused() {
+    let folder = scratch("bench_options");
+    let file = folder.join("file");
+    std::fs::write(&file, vec![1; 8 << 20]).unwrap();
+    let real = "only block devices, files and folders can follow it, sim:generic-8g cannot";
+    for option in ["--engine pread", "--save-restore"] {
+        let name = option.split(' ').next().unwrap();
+        let run = emmclab(format!("bench sim:generic-8g --rows 128 {option}").split(' ')).exits(2);
+        assert_eq!(run.stderr.trim_end(), format!("emmclab: {name}: {real}"));
+    }
+    let file = file.display().to_string();
+    for option in ["--host zynq-zed", "--no-queueing"] {
+        let args = format!("bench {file} --suite hdparm {option}");
+        let name = option.split(' ').next().unwrap();
+        let run = emmclab(args.split(' ')).exits(2);
+        let only = "only virtual cards, sim:PROFILE and sim:FOLDER, can follow it";
+        assert_eq!(run.stderr.trim_end(), format!("emmclab: {name}: {only}, {file} cannot"));
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), vec![1; 8 << 20]);
+}
+
+/// The list says of each suite what it follows, for people and for scripts.
+#[test]
+fn the_list_says_what_each_suite_follows() {
+    let text = emmclab(["bench", "--list"]).exits(0);
+    let list = emmclab(["bench", "--list", "--json"]).exits(0).json();
+    let suites = list["suites"].as_array().unwrap();
+    assert!(suites.len() > 15);
+    for suite in suites {
+        let follows: Vec<&str> = suite["follows"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+        assert!(text.stdout.contains(suite["about"].as_str().unwrap()), "{suite}");
+        assert!(text.stdout.contains(&format!("follows {}\n", follows.join(" "))), "{suite}");
+        let is_steady = suite["name"] == "steady";
+        assert_eq!(follows.contains(&"--write-budget"), is_steady || suite["name"] == "trim", "{suite}");
+    }
+}
+
+/// A part of a sector cannot be asked for: said before anything is done, with the option's name.
+#[test]
+fn places_and_sizes_are_whole_sectors() {
+    for (args, says) in [
+        ("fs --size 134217729B", "--size 134217729: expected a multiple of its sectors of 512 bytes"),
+        ("fs --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
+        ("dd --size 16777217B", "--size 16777217: expected a multiple of its sectors of 512 bytes"),
+        ("iozone --size 134217729B", "--size 134217729: expected a multiple of its sectors of 512 bytes"),
+        ("hdparm --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
+        ("flashbench-open-au --from 513B", "--from 513: expected a multiple of its sectors of 512 bytes"),
+        ("trim --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
+    ] {
+        let run = emmclab(format!("bench sim:generic-8g --suite {args}").split(' ')).exits(2);
+        assert!(run.stderr.contains(says) && run.stdout.is_empty(), "{args}: {}", run.stderr);
+    }
+}
+
+/// However little is asked for, the least is the same.
+#[test]
+fn a_suite_has_one_least_size() {
+    for suite in ["trim", "steady"] {
+        for size in ["512B", "4MiB", "8MiB"] {
+            let run = emmclab(["bench", "sim:generic-8g", "--suite", suite, "--size", size]).exits(2);
+            assert!(run.stderr.contains("it needs 16777216 bytes at least"), "{suite} {size}: {}", run.stderr);
+        }
+    }
+    // What is there is told, not a part of it that nobody asked for.
+    let small = scratch("bench_options_small").join("small");
+    std::fs::write(&small, [1; 512]).unwrap();
+    let run = emmclab(["bench", &small.display().to_string(), "--suite", "speed", "--read-only"]).exits(2);
+    assert!(run.stderr.contains("524288 bytes from byte 0 on do not fit") && run.stderr.contains("has 512"), "{run:?}");
+}
+
+#[test]
+fn a_list_is_all_that_is_asked_for() {
+    for args in ["bench --list sim:generic-8g", "bench --list --suite fs", "bench --list --rows 4"] {
+        let run = emmclab(args.split(' ')).exits(2);
+        assert!(run.stderr.contains("--list") && run.stdout.is_empty(), "{args}: {}", run.stderr);
+    }
+}

@@ -1,0 +1,36 @@
+//! The integration tests of `emmclab`, one module per topic, linked once.
+
+mod bad_input;
+#[cfg(feature = "bench")]
+mod bench_ends;
+#[cfg(feature = "bench")]
+mod bench_files;
+#[cfg(feature = "bench")]
+mod bench_leftovers;
+#[cfg(all(feature = "bench", feature = "sim"))]
+mod bench_options;
+#[cfg(feature = "bench")]
+mod bench_real;
+#[cfg(feature = "bench")]
+mod bench_same;
+mod board_vendor;
+mod contract;
+mod copied_sys;
+mod exit_codes;
+mod hostile_names;
+#[cfg(feature = "html")]
+mod html;
+mod live_card;
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(feature = "sim")]
+mod sim;
+#[cfg(feature = "sim")]
+mod sim_pipeline;
+mod snapshot_diff;
+#[cfg(all(feature = "bench", feature = "sim"))]
+mod study_bench;
+mod support;
+mod transcripts;
+#[cfg(feature = "sim")]
+mod vendor_report;

@@ -1,0 +1,139 @@
+//! `serve` and `sim ctl` through the binary: what they say, what they refuse, and what is there after kill -9.
+
+mod client;
+mod full_disk;
+mod killed;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::support::{emmclab, save, scratch};
+use client::Client;
+
+/// A card of 16 MiB, so that collection is at work after a few hundred writes.
+fn card(folder: &Path, name: &str) -> PathBuf {
+    let text = emmclab(["sim", "profiles", "generic-8g"]).exits(0).stdout;
+    let text = text
+        .replace("user_bytes = 7818182656", "user_bytes = 16777216")
+        .replace("pages_per_block = 256", "pages_per_block = 16")
+        .replace("over_provisioning = 0.07", "over_provisioning = 0.3")
+        .replace("enhanced_groups_max = 466", "enhanced_groups_max = 1");
+    let profile = save(folder, "small.toml", text);
+    let card = folder.join(name);
+    emmclab(["sim", "create", "--profile", &profile, &card.display().to_string()]).exits(0);
+    card
+}
+
+/// A server; killed when it is dropped.
+struct Server {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Server {
+    /// Serves a card over NBD, without delays.
+    fn start(card: &Path) -> Self {
+        let socket = card.with_extension("nbd");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_emmclab"))
+            .arg("serve")
+            .arg(card)
+            .arg("--nbd")
+            .arg(&socket)
+            .args(["--no-delay", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // The document ends with the only line that has nothing but its brace.
+        assert!(lines.any(|line| line.unwrap() == "}"), "the server says where it listens");
+        Self { child, socket }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.socket)
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn orders_are_carried_out_and_a_stop_keeps_everything() {
+    let folder = scratch("serve_orders");
+    let card = card(&folder, "card");
+    let name = card.display().to_string();
+    let mut server = Server::start(&card);
+    let mut client = server.client();
+    assert_eq!(client.write(4096, &[7; 8192]), 0);
+    let state = emmclab(["sim", "ctl", &name, "state", "--json"]).exits(0).json();
+    assert_eq!(state["schema"], "emmclab.sim-ctl/1");
+    assert_eq!((&state["powered"], &state["mapped"][0]["mapped_sectors"]), (&true.into(), &16.into()));
+    emmclab(["sim", "ctl", &name, "inject", "--kind", "read", "--times", "1"]).exits(0);
+    assert_ne!(client.read(4096, 512).0, 0);
+    assert_eq!(client.read(4096, 512), (0, vec![7; 512]));
+    emmclab(["sim", "ctl", &name, "cut"]).exits(0);
+    assert_ne!(client.read(4096, 512).0, 0);
+    emmclab(["sim", "ctl", &name, "on"]).exits(0);
+    assert_eq!(client.read(4096, 512), (0, vec![7; 512]));
+    let stats = emmclab(["sim", "ctl", &name, "stats", "--json"]).exits(0).json();
+    assert_eq!(stats["requests"]["write"]["bytes"], 8192);
+    // No trim was made: there is no median of none.
+    assert!(stats["requests"]["write"]["latency_us"]["p50"].is_number(), "{stats}");
+    assert!(
+        stats["requests"]["trim"]["latency_us"].as_object().unwrap().values().all(|time| time.is_null()),
+        "{stats}"
+    );
+    let text = emmclab(["sim", "ctl", &name, "stats"]).exits(0);
+    let line = text.stdout.lines().find(|line| line.contains("trim latency us p50")).map(str::trim_end);
+    assert!(line.is_some_and(|line| line.ends_with(" -")), "{}", text.stdout);
+    // While it is served others may look at it, and none work on it.
+    emmclab(["sim", "info", &name]).exits(0);
+    let second = emmclab(["serve", &name, "--nbd", "0"]).exits(2);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    emmclab(["sim", "ctl", &name, "stop"]).exits(0);
+    assert!(server.child.wait().unwrap().success());
+    let again = Server::start(&card);
+    assert_eq!(again.client().read(4096, 8192), (0, vec![7; 8192]));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_one_line() {
+    let folder = scratch("serve_refusals");
+    let card = card(&folder, "card");
+    let name = card.display().to_string();
+    let taken = save(&folder, "taken", "not a socket");
+    let missing = folder.join("missing").display().to_string();
+    for (arguments, expected) in [
+        (vec!["serve", &missing, "--nbd", "0"], "no virtual card"),
+        (vec!["serve", &name], "at least one of"),
+        (vec!["serve", &name, "--nbd", "no such place"], "expected HOST:PORT"),
+        (vec!["serve", &name, "--nbd", &taken], "taken"),
+        (vec!["serve", &name, "--vfio-user", "/nowhere/socket"], "/nowhere/socket"),
+        (vec!["serve", &name, "--vfio-user", "x", "--controller", "floppy"], "floppy"),
+        (vec!["serve", &name, "--nbd", "0", "--layer", "slow"], "expected delay, fault or log"),
+        (vec!["serve", &name, "--nbd", "0", "--dilate", "0"], "--dilate"),
+        (vec!["serve", &name, "--fuse", "/nowhere"], "/nowhere"),
+        (vec!["sim", "ctl", &name, "state"], "nobody serves this card"),
+        (vec!["sim", "ctl", &missing, "state"], "no virtual card"),
+        (vec!["sim", "ctl", &name, "inject", "--kind", "erase"], "expected read, write"),
+        (vec!["sim", "ctl", &name, "speed"], "speed"),
+    ] {
+        let run = emmclab(arguments.iter().chain(&["--json"])).exits(2);
+        let document: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
+        let error = document["error"].as_str().unwrap();
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+    // None of it has left the folder locked, or its socket behind.
+    Server::start(&card).kill();
+}
