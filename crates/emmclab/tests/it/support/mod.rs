@@ -1,7 +1,5 @@
 //! The binary as a user runs it, and what it is run on.
 
-// Each test file uses its own part of this.
-
 pub(crate) mod cards;
 #[cfg(feature = "bench")]
 pub(crate) mod loops;
