@@ -30,6 +30,7 @@ mod sim_pipeline;
 mod snapshot_diff;
 #[cfg(all(feature = "bench", feature = "sim"))]
 mod study_bench;
+mod study_source;
 mod support;
 mod transcripts;
 #[cfg(feature = "sim")]

@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
-mod support;
-
-use support::{command, emmclab, emmclab_with_input, save, scratch, testdata};
+use crate::support::{command, emmclab, emmclab_with_input, save, scratch, testdata};
 
 const KLM: &str = "ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex";
 
