@@ -38,7 +38,11 @@ pub enum Format {
     RegisterHex,
     /// The `sd_partition` tool's check.
     SdPartition,
-    /// `lsblk -b`, `fdisk -l`, `df`: what Linux made of the card.
+    /// Attributes of sysfs as `grep`, `head`, `cat` or `udevadm info` print them.
+    SysfsText,
+    /// What Linux logs when it finds a card.
+    KernelLog,
+    /// `lsblk -b`, `lsblk -J`, `fdisk -l`, `df`: what Linux made of the card.
     BlockLayerText,
     /// Another tool's vendor health text, or a saved vendor reply.
     VendorReport,
@@ -219,6 +223,9 @@ pub struct Stated {
     pub date: Option<String>,
     /// Version of the standard: `5.1`.
     pub mmc_version: Option<String>,
+    /// Version of the SD specification: `3.0`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sd_version: Option<String>,
     /// Bus clock in Hz.
     pub bus_speed_hz: Option<u64>,
     /// Bus mode as printed.
@@ -233,6 +240,9 @@ pub struct Stated {
     pub erase_group: Option<Bytes>,
     /// Enhanced user area, rounded.
     pub enh_user_size: Option<StatedSize>,
+    /// Largest enhanced area.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_enh_size: Option<Bytes>,
 }
 
 /// Which vendor form a saved report has.

@@ -44,6 +44,7 @@ impl Stated {
         self.serial = self.serial.or(other.serial);
         self.date = self.date.take().or(other.date);
         self.mmc_version = self.mmc_version.take().or(other.mmc_version);
+        self.sd_version = self.sd_version.take().or(other.sd_version);
         self.bus_speed_hz = self.bus_speed_hz.or(other.bus_speed_hz);
         self.bus_mode = self.bus_mode.take().or(other.bus_mode);
         self.bus_width = self.bus_width.take().or(other.bus_width);
@@ -51,5 +52,6 @@ impl Stated {
         self.hc_wp_group = self.hc_wp_group.or(other.hc_wp_group);
         self.erase_group = self.erase_group.or(other.erase_group);
         self.enh_user_size = self.enh_user_size.take().or(other.enh_user_size);
+        self.max_enh_size = self.max_enh_size.or(other.max_enh_size);
     }
 }

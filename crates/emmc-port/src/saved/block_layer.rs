@@ -1,21 +1,23 @@
-//! `lsblk -b`, `fdisk -l` and `df`: what Linux made of the card. One text may hold several, prompts and all.
+//! `lsblk -b` or `-J`, `fdisk -l` and `df`: what Linux made of the card. One text may hold several, prompts and all.
 //!
 //! Absent on purpose: disks that are no card, filesystems without a device, and sizes that were printed rounded.
 
 mod df;
 mod fdisk;
 mod lsblk;
+mod lsblk_json;
 
 use super::text::Text;
 use crate::{CardData, Disk, Format, Partition, SourceError};
 
-/// Whether a line is the heading of one of the three tables.
+/// Whether the text has lsblk's JSON or the heading of one of the three tables.
 pub(super) fn recognises(text: &Text) -> bool {
-    text.lines().any(|line| {
-        lsblk::Columns::new(line.text).is_some()
-            || fdisk::disk(line.text).is_some()
-            || df::Columns::new(line.text).is_some()
-    })
+    lsblk_json::recognises(text)
+        || text.lines().any(|line| {
+            lsblk::Columns::new(line.text).is_some()
+                || fdisk::disk(line.text).is_some()
+                || df::Columns::new(line.text).is_some()
+        })
 }
 
 /// Reads the disks, partitions and filesystems of all three tables.
@@ -24,6 +26,7 @@ pub(super) fn recognises(text: &Text) -> bool {
 pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     let mut data = CardData::new(text.name, Format::BlockLayerText);
     let mut disks = lsblk::disks(text)?;
+    lsblk_json::add_disks(text, &mut disks)?;
     fdisk::add_disks(text, &mut disks)?;
     let (filesystems, left_out) = df::filesystems(text)?;
     if left_out > 0 {

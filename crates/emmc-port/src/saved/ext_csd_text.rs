@@ -1,10 +1,12 @@
 //! `mmc extcsd read`: mmc-utils since 2012, and the ChromiumOS fork, whole or as what grep left of it.
 //!
 //! Each line is read for itself, so that prompts, remarks and elisions between the lines do not matter.
-//! Absent on purpose: the sentences that explain a value (`i.e. 512 KiB`), which repeat it.
+//! Absent on purpose: the sentences that explain a value (`i.e. 512 KiB`), which repeat it; but for the one behind
+//! MAX_ENH_SIZE_MULT, which alone tells the unit where the text has no group sizes.
 
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::{Field, field_at, field_named};
+use emmc_units::Bytes;
 
 use super::register_bits::RegisterBits;
 use super::text::{Line, Text, decimal_number, excerpt, hex_number};
@@ -62,11 +64,16 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     let mut registers = RegisterBits::new(text);
     let mut strangers = Vec::new();
     let mut cache_size = false;
+    let mut after_max_enh = false;
     for line in text.lines() {
+        if let (true, Some(kib)) = (std::mem::take(&mut after_max_enh), kib(line.text)) {
+            data.stated.max_enh_size = kib.checked_mul(1024).map(Bytes);
+        }
         match said(line.text) {
             Some(Said::Stranger(name)) => strangers.push(format!("line {}: {name} is no known register", line.number)),
             Some(said) => {
                 cache_size |= matches!(said, Said::CacheKib(_));
+                after_max_enh = matches!(said, Said::Register { offset: 157, .. });
                 take(text, &mut registers, line, &said)?;
             }
             None => {}
@@ -74,6 +81,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     }
     data.kind = Some(CardKind::Emmc);
     data.ext_csd = registers.finish();
+    wp_group(&mut data);
     strangers.truncate(8);
     strangers.into_iter().for_each(|note| data.note(note));
     if cache_size && !SINCE_CACHE_SIZE_IS_SCALED.iter().any(|name| text.as_str().contains(name)) {
@@ -82,6 +90,29 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
         );
     }
     Ok(data)
+}
+
+/// The size in ` i.e. 10100736 KiB`.
+fn kib(line: &str) -> Option<u64> {
+    line.trim().strip_prefix("i.e. ")?.strip_suffix(" KiB")?.parse().ok()
+}
+
+/// The write-protect group that follows from the largest enhanced area in groups and in KiB.
+fn wp_group(data: &mut CardData) {
+    let Some(ext_csd) = &data.ext_csd else { return };
+    let read =
+        ext_csd.byte(221).zip(ext_csd.byte(224)).map(|(wp, erase)| u64::from(wp) * u64::from(erase) * (512 << 10));
+    let groups = ext_csd.uint(157, 3).filter(|&groups| groups > 0);
+    let Some((size, groups)) = data.stated.max_enh_size.zip(groups) else { return };
+    let group = size.0 / groups;
+    // mmc-utils computes with 32 bits on some machines: what contradicts the registers does not count.
+    let fits = size.0 % groups == 0 && group > 0 && group % (512 << 10) == 0 && read.is_none_or(|read| read == group);
+    if fits && read.is_none() {
+        data.stated.hc_wp_group = Some(Bytes(group));
+        data.note(format!("the write-protect group follows from MAX_ENH_SIZE_MULT: {} over {groups} groups", size));
+    } else if !fits {
+        data.stated.max_enh_size = None;
+    }
 }
 
 fn take(text: &Text, registers: &mut RegisterBits, line: Line, said: &Said) -> Result<(), SourceError> {

@@ -30,11 +30,9 @@ pub(super) struct Block {
 
 /// Everything hexadecimal in a text.
 #[derive(Debug)]
-pub(super) struct Scan<'t> {
+pub(super) struct Scan {
     /// Lines that name their register.
     pub(super) labelled: Vec<(u64, Labelled)>,
-    /// Attributes of sysfs.
-    pub(super) attributes: Vec<(&'t str, &'t str)>,
     /// Lines of digits.
     pub(super) blocks: Vec<Block>,
     /// Dumps with addresses.
@@ -46,9 +44,9 @@ pub(super) struct Scan<'t> {
 /// Looks through a text once.
 ///
 /// Errors: a dump whose addresses do not fit its rows.
-pub(super) fn scan<'t>(text: &'t Text) -> Result<Scan<'t>, SourceError> {
+pub(super) fn scan(text: &Text) -> Result<Scan, SourceError> {
     let dumps = dump::dumps(text)?;
-    let mut scan = Scan { labelled: Vec::new(), attributes: Vec::new(), blocks: Vec::new(), dumps, alone: false };
+    let mut scan = Scan { labelled: Vec::new(), blocks: Vec::new(), dumps, alone: false };
     let mut before = Before::Other;
     let (mut hexadecimal, mut others) = (0usize, 0usize);
     // Without a colon, a dump's rows would pass for bare digits.
@@ -71,15 +69,7 @@ pub(super) fn scan<'t>(text: &'t Text) -> Result<Scan<'t>, SourceError> {
         if let (Before::Digits, "*", Some(block)) = (before, line.text.trim(), scan.blocks.last_mut()) {
             block.starred = true;
         }
-        let asked = labels::asked_for(line).map(Before::Asked);
-        let now = asked.or_else(|| labels::asked_attribute(line).map(Before::AskedAttribute)).unwrap_or(Before::Other);
-        match (labels::sysfs_attribute(line), before, now) {
-            (Some(attribute), _, _) => scan.attributes.push(attribute),
-            // A command right after a command says that the first one printed nothing.
-            (None, Before::AskedAttribute(name), Before::Other) => scan.attributes.push((name, line.text.trim())),
-            _ => {}
-        }
-        before = now;
+        before = labels::asked_for(line).map_or(Before::Other, Before::Asked);
         match labels::labelled(line) {
             Some(labelled) => {
                 hexadecimal += 1;
@@ -95,13 +85,11 @@ pub(super) fn scan<'t>(text: &'t Text) -> Result<Scan<'t>, SourceError> {
 
 /// What the line before was.
 #[derive(Clone, Copy)]
-enum Before<'t> {
+enum Before {
     /// Bare digits, to which more may belong.
     Digits,
     /// A command that prints a register.
     Asked(Register),
-    /// A command that prints an attribute.
-    AskedAttribute(&'t str),
     /// Anything else.
     Other,
 }
@@ -137,14 +125,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_labels_and_attributes_are_found() {
+    fn blocks_and_labels_are_found() {
         let log = "# cat /sys/block/mmcblk0/device/cid\n1501\n\n# cid: 15010038\n/sys/block/mmcblk0/device/type:MMC\nadd\n\
                    00112233445566778899\naabb\n";
         let text = Text::new("log", log.as_bytes()).unwrap().unwrap();
         let scan = scan(&text).unwrap();
         let blocks: Vec<_> = scan.blocks.iter().map(|block| (block.line, block.digits, block.asked)).collect();
         assert_eq!(blocks, [(2, 4, Some(Register::Cid)), (7, 24, None)]);
-        assert_eq!(scan.attributes, [("type", "MMC")]);
         assert_eq!(scan.labelled, [(4, Labelled::Whole(Register::Cid, "15010038".into()))]);
         assert!(scan.alone);
     }

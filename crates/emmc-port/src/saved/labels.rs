@@ -72,7 +72,7 @@ pub(super) fn labelled(line: Line) -> Option<Labelled> {
         let value = super::text::hex_number(value)?;
         return Some(Labelled::Part(register, index, value));
     }
-    let register = Register::named(last_word(label))?;
+    let register = Register::named(last_word(label)).filter(|register| !is_choice(*register, label))?;
     let digits = digits(value)?;
     let prefixed = value.starts_with("0x") || value.starts_with("0X");
     // A short number behind such a word is no register: `rca 1`, `csd 2`.
@@ -83,34 +83,21 @@ pub(super) fn labelled(line: Line) -> Option<Labelled> {
     enough.then_some(Labelled::Whole(register, digits))
 }
 
-/// The register whose file a command prints: `cat /sys/block/mmcblk0/device/cid`.
+/// The register whose file a command prints, `cat /sys/block/mmcblk0/device/cid`, or that stands below a heading of head
+/// or tail, `==> cid <==`.
 pub(super) fn asked_for(line: Line) -> Option<Register> {
-    let (before, name) = line.text.trim_end().rsplit_once('/')?;
-    if before.is_empty() { None } else { Register::named(name) }
+    let text = line.text.trim_end();
+    let heading = text.strip_prefix("==> ").and_then(|text| text.strip_suffix(" <=="));
+    let (before, name) = match heading {
+        Some(path) => path.rsplit_once('/').unwrap_or((".", path)),
+        None => text.rsplit_once('/')?,
+    };
+    if before.is_empty() { None } else { Register::named(name).filter(|register| !is_choice(*register, text)) }
 }
 
-/// An attribute as `grep . /sys/block/mmcblk0/device/*` prints it.
-pub(super) fn sysfs_attribute(line: Line<'_>) -> Option<(&str, &str)> {
-    let path = line.text.trim().strip_prefix("/sys/")?;
-    // A directory may have a colon (mmc0:0001), a value may have a slash (07/2016).
-    let (name, value) = path.match_indices(':').take(8).find_map(|(at, _)| {
-        let (before, value) = (path.get(..at)?, path.get(at + 1..)?);
-        let name = before.rsplit('/').next()?;
-        (!name.starts_with("mmc")).then_some((name, value))
-    })?;
-    let of_a_card = path.contains("mmc");
-    let plain = !name.is_empty() && name.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'_');
-    (of_a_card && plain).then_some((name, value.trim_end()))
-}
-
-/// The attribute that a command prints: `cat /sys/block/mmcblk0/device/life_time`.
-pub(super) fn asked_attribute(line: Line<'_>) -> Option<&str> {
-    let (_, path) = line.text.trim_end().split_once("cat /sys/")?;
-    let of_a_card = path.contains("mmc") && !path.starts_with("kernel/debug/");
-    let name = path.rsplit('/').next()?;
-    // An uevent has several lines.
-    let plain = name != "uevent" && !path.contains([' ', '*']) && !name.is_empty();
-    (of_a_card && plain).then_some(name)
+/// Whether a path is of the attribute `ocr`, which has the voltages that the kernel chose, not the card's register.
+fn is_choice(register: Register, path: &str) -> bool {
+    register == Register::Ocr && (path.contains("/sys/") || path.contains("==>") || path.contains("./"))
 }
 
 /// The hexadecimal digits of a text that has nothing else but blanks, commas and `0x`.
@@ -162,23 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_attributes_name_their_file() {
+    fn commands_name_their_file() {
         let asked = |text| asked_for(Line { number: 1, text });
         assert_eq!(asked("root@b:~# cat /sys/block/mmcblk0/device/cid"), Some(Register::Cid));
         assert_eq!(asked("# cat /sys/kernel/debug/mmc0/mmc0:0001/ext_csd"), Some(Register::ExtCsd));
         assert_eq!(asked("ls /tmp"), None);
-        let attribute = |text| sysfs_attribute(Line { number: 1, text });
-        assert_eq!(attribute("/sys/bus/mmc/devices/mmc0:0001/life_time:0x01 0x02"), Some(("life_time", "0x01 0x02")));
-        assert_eq!(attribute("/sys/block/mmcblk0/device/date:07/2016"), Some(("date", "07/2016")));
-        assert_eq!(attribute("/sys/class/net/eth0/mtu:1500"), None);
-        let asked = |text| asked_attribute(Line { number: 1, text });
-        assert_eq!(asked("# cat /sys/block/mmcblk0/device/life_time"), Some("life_time"));
-        for none in
-            ["cat /sys/kernel/debug/mmc0/ios", "cat /sys/block/sda/size", "cat /sys/block/mmcblk0/device/*", "ls /sys"]
-        {
-            assert_eq!(asked(none), None, "{none}");
-        }
-        assert_eq!(attribute("/sys/block/mmcblk0/device/cid"), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::text::{Text, decimal_number, excerpt, hex_number};
 use crate::{CardData, Format, SourceError, StatedSize};
 
 /// What the first line of an output begins with, or of its excerpt.
-const STARTS: [&str; 9] = [
+const STARTS: [&str; 12] = [
     "type: 'MMC'",
     "type: 'SD'",
     "manufacturer: '",
@@ -20,6 +20,9 @@ const STARTS: [&str; 9] = [
     "======SD/C",
     "======SD/SCR",
     "card classes: ",
+    "SPEC_VERS: 0x",
+    "version: MMC v",
+    "version: SD ",
 ];
 
 /// Whether any line is one that only these commands print.
@@ -75,14 +78,8 @@ fn take(text: &Text, line: u64, label: &str, value: &str, data: &mut CardData) -
             };
             once(text, line, "card type", &mut data.kind, kind)
         }
-        ("manufacturer", Some(CardKind::Sd)) => match quoted(value).as_slice() {
-            // The maker's name is mmc-utils' guess; OID is the card's.
-            [.., oid] if oid.len() == 2 => {
-                let oid = u16::from_str_radix(&oid.bytes().map(|byte| format!("{byte:02x}")).collect::<String>(), 16);
-                oid.map_or(Ok(()), |oid| once(text, line, "OID", &mut stated.oem_id, oid))
-            }
-            _ => Ok(()),
-        },
+        // A name instead of a number: of an SD card, and of any card by mmc-utils of before 2022.
+        ("manufacturer", kind) if value.starts_with('\'') => named_maker(text, line, value, kind, data),
         ("manufacturer" | "MID", _) => once(text, line, "MID", &mut stated.manufacturer_id, number(8)? as u8),
         ("product", _) => match quoted(value).first() {
             Some(name) => once(text, line, "PNM", &mut stated.name, name.to_string()),
@@ -95,11 +92,49 @@ fn take(text: &Text, line: u64, label: &str, value: &str, data: &mut CardData) -
             let date = value.split_once(' ').map_or(value, |(_, date)| date);
             once(text, line, "date", &mut stated.date, date.to_string())
         }
-        // An eMMC's CSD cannot tell more than 2 GiB.
-        ("capacity" | "CAPACITY", Some(CardKind::Sd)) => match exact_capacity(value) {
-            Some(size) => once(text, line, "capacity", &mut stated.user_capacity, size),
-            None => Ok(()),
+        ("capacity" | "CAPACITY", kind) => match exact_capacity(value) {
+            // An eMMC's CSD cannot tell more than 2 GiB: of a larger one it has its largest numbers, a power of two.
+            Some(size) if kind == Some(CardKind::Sd) || !size.min.0.is_power_of_two() => {
+                once(text, line, "capacity", &mut stated.user_capacity, size)
+            }
+            _ => Ok(()),
         },
+        // Only the SPEC_VERS of an eMMC is printed; 4 stands for every version from 4.0 on.
+        ("SPEC_VERS", _) => once(text, line, "card type", &mut data.kind, CardKind::Emmc),
+        ("version", _) => match value.strip_prefix("SD ") {
+            Some(version) => {
+                once(text, line, "card type", &mut data.kind, CardKind::Sd)?;
+                once(text, line, "version", &mut data.stated.sd_version, version.to_string())
+            }
+            None => once(text, line, "card type", &mut data.kind, CardKind::Emmc),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// `manufacturer: 'SanDisk' 'SD'`: the maker's name is mmc-utils' guess, OID is the card's.
+fn named_maker(
+    text: &Text,
+    line: u64,
+    value: &str,
+    kind: Option<CardKind>,
+    data: &mut CardData,
+) -> Result<(), SourceError> {
+    let quoted = quoted(value);
+    let [maker, oid] = quoted.as_slice() else { return Ok(()) };
+    if !matches!(*maker, "" | "Unlisted") {
+        data.note(format!("mmc-utils names the maker {maker}"));
+    }
+    let oid: Vec<u8> = oid.bytes().collect();
+    match (kind, oid.as_slice()) {
+        // One letter is an eMMC's OID, without CBX; it may be a zero byte.
+        (Some(CardKind::Emmc), _) => Ok(()),
+        (None, [_]) => once(text, line, "card type", &mut data.kind, CardKind::Emmc),
+        (_, [high, low]) => {
+            once(text, line, "card type", &mut data.kind, CardKind::Sd)?;
+            once(text, line, "OID", &mut data.stated.oem_id, u16::from_be_bytes([*high, *low]))
+        }
+        // Letters after a zero byte are not printed.
         _ => Ok(()),
     }
 }

@@ -12,12 +12,14 @@ mod ext_csd_text;
 mod hex_meaning;
 mod hex_scan;
 mod identify;
+mod kernel_log;
 mod labels;
 mod mmc_utils_ids;
 mod register_bits;
 mod register_hex;
+mod report_json;
 mod sd_partition;
-mod snapshot_json;
+mod sysfs_text;
 mod text;
 mod uboot_info;
 mod uboot_size;
@@ -59,19 +61,29 @@ impl RegisterSource for SavedSource {
 struct Form {
     recognises: fn(&Text) -> bool,
     import: fn(&Text) -> Result<CardData, SourceError>,
+    /// Whether what it says is left out where it is of another card than the rest: a log of the whole machine.
+    by_the_way: bool,
+}
+
+impl Form {
+    const fn new(recognises: fn(&Text) -> bool, import: fn(&Text) -> Result<CardData, SourceError>) -> Self {
+        Self { recognises, import, by_the_way: false }
+    }
 }
 
 /// The forms that one text may hold side by side; what an earlier one tells counts.
-const FORMS: [Form; 9] = [
-    Form { recognises: ext_csd_text::recognises, import: ext_csd_text::import },
-    Form { recognises: register_hex::recognises, import: register_hex::import },
-    Form { recognises: sd_partition::recognises, import: sd_partition::import },
-    Form { recognises: uboot_info::recognises, import: uboot_info::import },
-    Form { recognises: mmc_utils_ids::recognises, import: mmc_utils_ids::import },
-    Form { recognises: vendor_text::recognises_emmcparm, import: vendor_text::import_emmcparm },
-    Form { recognises: vendor_text::recognises_sdmon, import: vendor_text::import_sdmon },
-    Form { recognises: vendor_reply::recognises, import: vendor_reply::import },
-    Form { recognises: block_layer::recognises, import: block_layer::import },
+const FORMS: [Form; 11] = [
+    Form::new(ext_csd_text::recognises, ext_csd_text::import),
+    Form::new(sysfs_text::recognises, sysfs_text::import),
+    Form::new(register_hex::recognises, register_hex::import),
+    Form::new(sd_partition::recognises, sd_partition::import),
+    Form::new(uboot_info::recognises, uboot_info::import),
+    Form::new(mmc_utils_ids::recognises, mmc_utils_ids::import),
+    Form::new(vendor_text::recognises_emmcparm, vendor_text::import_emmcparm),
+    Form::new(vendor_text::recognises_sdmon, vendor_text::import_sdmon),
+    Form::new(vendor_reply::recognises, vendor_reply::import),
+    Form::new(block_layer::recognises, block_layer::import),
+    Form { by_the_way: true, ..Form::new(kernel_log::recognises, kernel_log::import) },
 ];
 
 /// What people paste that tells nothing about a card's registers, and what it is.
@@ -106,18 +118,28 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<CardData, SourceError> {
 }
 
 fn read_text(text: &Text) -> Result<CardData, SourceError> {
-    if snapshot_json::recognises(text) {
-        return snapshot_json::import(text);
+    if report_json::recognises(text) {
+        return report_json::import(text);
+    }
+    if sysfs_text::is_bare(text) {
+        return sysfs_text::import(text);
     }
     let mut data: Option<CardData> = None;
     for form in FORMS.iter().filter(|form| (form.recognises)(text)) {
-        let found = (form.import)(text)?;
         data = Some(match data {
-            Some(mut data) => {
-                data.merge(found)?;
-                data
+            None => (form.import)(text)?,
+            Some(mut known) => {
+                let before = form.by_the_way.then(|| known.clone());
+                let merged = (form.import)(text).and_then(|found| known.merge(found));
+                match (merged, before) {
+                    (Ok(()), _) => known,
+                    (Err(error), Some(mut before)) => {
+                        before.note(format!("the kernel's log beside it is left out: {error}"));
+                        before
+                    }
+                    (Err(error), None) => return Err(error),
+                }
             }
-            None => found,
         });
     }
     data.ok_or_else(|| unknown(text))
@@ -129,18 +151,27 @@ fn unknown(text: &Text) -> SourceError {
         return error;
     }
     let expected = "a saved form: EXT_CSD as bytes, hexadecimal digits or mmc-utils' text, U-Boot's mmc info or mmc reg \
-                    read, CID or CSD digits, vendor health, lsblk, fdisk, df or a snapshot";
+                    read, CID or CSD digits, files of sysfs, udevadm info, the kernel's log, vendor health, lsblk, fdisk, \
+                    df or a snapshot";
     let first = text.lines().find(|line| !line.text.trim().is_empty());
     let known = TELLS_NOTHING.iter().find(|(said, _)| text.as_str().contains(said));
     let found = match (known, first) {
         (Some((_, what)), _) => what.to_string(),
-        (None, Some(line)) if matches!(line.text.trim_start().as_bytes().first(), Some(b'{' | b'[')) => {
+        (None, Some(line)) if is_json(text) => {
             format!("JSON or the like that is no snapshot: {}", excerpt(line.text))
         }
         (None, Some(line)) => format!("text that begins with {}", excerpt(line.text)),
         (None, None) => "nothing but blanks".into(),
     };
     text.malformed(first.map_or(1, |line| line.number), expected, found)
+}
+
+/// Whether a text is JSON, whole or cut: a line of a log may begin with a bracket, too.
+fn is_json(text: &Text) -> bool {
+    let all = text.as_str().trim();
+    let whole = || serde_json::from_str::<serde::de::IgnoredAny>(all).is_ok();
+    all.starts_with('{')
+        || (all.starts_with('[') && (whole() || all.trim_start_matches('[').trim_start().starts_with(['{', '"'])))
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ fn collect(text: &Text) -> Result<Collected, SourceError> {
         }
     }
     let first_word = found.words.iter().map(|((name, _), (line, _))| (*line, *name)).min();
-    let mut collected = Collected { data: found.finish(&scan.attributes), unclear, alone: scan.alone };
+    let mut collected = Collected { data: found.finish(), unclear, alone: scan.alone };
     if let (Some((line, name)), true) = (first_word, collected.tells_nothing()) {
         let error = text.malformed(line, format!("all four words, {name}[0] to {name}[3]"), "less");
         collected.unclear.push(Unclear { note: None, error });
@@ -222,14 +222,13 @@ impl<'t> Found<'t> {
         Ok(())
     }
 
-    fn finish(mut self, attributes: &[(&str, &str)]) -> CardData {
+    fn finish(mut self) -> CardData {
         for name in ["CID", "CSD"] {
             if self.words.keys().any(|(word, _)| *word == name) && !self.registers.contains_key(name) {
                 self.data.note(format!("{name} is left out: not all four words of it are given"));
             }
         }
         let mut data = self.data;
-        data.sysfs = attributes.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         data.ext_csd = self.bits.finish();
         data.kind = kind(&data);
         data.origins.iter_mut().for_each(|origin| origin.format = self.format);
@@ -237,18 +236,14 @@ impl<'t> Found<'t> {
     }
 }
 
-/// The family: what sysfs says, else the one that has such a register, else what CSD and CID look like.
+/// The family: the one that has such a register, else what CSD and CID look like.
 fn kind(data: &CardData) -> Option<CardKind> {
-    let guess = || {
-        let by_csd = data.csd.as_ref().and_then(identify::kind_of_csd);
-        by_csd.or_else(|| data.cid.as_ref().and_then(|cid| identify::kind_of_cid(&cid.0)))
-    };
-    match data.sysfs.get("type").map(String::as_str) {
-        Some("MMC") => Some(CardKind::Emmc),
-        Some("SD") => Some(CardKind::Sd),
-        _ if data.ext_csd.is_some() => Some(CardKind::Emmc),
-        _ if data.scr.is_some() || data.ssr.is_some() => Some(CardKind::Sd),
-        _ => guess(),
+    let by_csd = || data.csd.as_ref().and_then(identify::kind_of_csd);
+    let by_cid = || data.cid.as_ref().and_then(|cid| identify::kind_of_cid(&cid.0));
+    match (&data.ext_csd, data.scr.is_some() || data.ssr.is_some()) {
+        (Some(_), _) => Some(CardKind::Emmc),
+        (None, true) => Some(CardKind::Sd),
+        (None, false) => by_csd().or_else(by_cid),
     }
 }
 

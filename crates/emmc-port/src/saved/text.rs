@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use crate::{Place, SourceError};
 
+/// Bytes of zero that a text may have, among letters only.
+const NULS_MAX: usize = 4;
+
 /// A saved file that is text, whatever form it has.
 pub(super) struct Text<'a> {
     /// The source, as the user called it.
@@ -32,7 +35,9 @@ impl<'a> Text<'a> {
             return Err(SourceError::malformed(name, Place::Byte(0), "UTF-8 text", found));
         }
         let body = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
-        if body.contains(&0) {
+        // mmc-utils prints an OID of zero as that byte; a register or a reply has many of them.
+        let nuls = body.iter().filter(|&&byte| byte == 0).count();
+        if nuls > NULS_MAX || (nuls > 0 && !body.contains(&b'\n')) {
             return Ok(None);
         }
         // Firmware versions and card names put a few arbitrary bytes into otherwise plain text.
@@ -42,7 +47,7 @@ impl<'a> Text<'a> {
         let stray =
             text.chars().filter(|&letter| is_control(letter) || is_lossy && letter == char::REPLACEMENT_CHARACTER);
         let stray = stray.count();
-        if stray > 16 && stray > text.len() / 16 {
+        if (stray > 16 && stray > text.len() / 16) || (nuls > 0 && stray > NULS_MAX) {
             return Ok(None);
         }
         let text = if text.contains('\x1b') { Cow::Owned(without_escapes(&text)) } else { text };
@@ -142,6 +147,14 @@ mod tests {
         }
         assert_eq!(lines(b"Firmware \xc3\x28\x06"), ["1 Firmware \u{fffd}(\u{6}"]);
         assert_eq!(lines(b"\x1b"), [""; 0]);
+    }
+
+    #[test]
+    fn a_few_zeros_among_lines_are_text() {
+        assert_eq!(lines(b"manufacturer: 'x' '\0'\nb\n"), ["1 manufacturer: 'x' '\0'", "2 b"]);
+        for binary in [&b"no line's end\0"[..], b"a\n\0\0\0\0\0", b"\x01\x02\0\n\x03\x04"] {
+            assert!(Text::new("x", binary).unwrap().is_none(), "{binary:?}");
+        }
     }
 
     #[test]

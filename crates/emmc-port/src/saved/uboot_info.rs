@@ -188,7 +188,10 @@ impl Info<'_> {
                 }
                 Some(CardKind::Emmc)
             }
-            (None, Some(_)) => Some(CardKind::Sd),
+            (None, Some(version)) => {
+                stated.sd_version = Some(version.to_string());
+                Some(CardKind::Sd)
+            }
             // Only an eMMC of 4.41 or later has these lines.
             _ if self.value("User Capacity").or(self.value("Boot Capacity")).is_some() => Some(CardKind::Emmc),
             _ => None,

@@ -39,6 +39,7 @@ fn everything() -> CardData {
         serial: Some(7),
         date: Some("05/2013".into()),
         mmc_version: Some("5.1".into()),
+        sd_version: Some("3.0".into()),
         bus_speed_hz: Some(52_000_000),
         bus_mode: Some("HS200".into()),
         bus_width: Some("8-bit".into()),
@@ -46,6 +47,7 @@ fn everything() -> CardData {
         hc_wp_group: Some(Bytes(8 << 20)),
         erase_group: Some(Bytes(1 << 19)),
         enh_user_size: Some(size),
+        max_enh_size: Some(Bytes(1 << 33)),
     };
     let reply = VendorFormat::Reply { family: Some("micron".into()), argument: Some(0x11) };
     for format in [VendorFormat::Emmcparm, VendorFormat::Sdmon, reply] {

@@ -36,20 +36,6 @@ fn an_sd_cards_registers_are_told_by_their_length() {
 }
 
 #[test]
-fn attributes_of_sysfs_are_kept_as_printed() {
-    let log = "/sys/block/mmcblk0/device/life_time:0x01 0x02\n/sys/block/mmcblk0/device/type:MMC\n\
-               /sys/block/mmcblk0/device/date:07/2016\n";
-    let asked = "# cat /sys/block/mmcblk0/device/serial\n# cat /sys/block/mmcblk0/device/life_time\n0x01 0x02\n\
-                 # cat /sys/block/mmcblk0/device/date\n07/2016\n# cat /sys/block/mmcblk0/device/type\nMMC\n# ";
-    let expected = [("date", "07/2016"), ("life_time", "0x01 0x02"), ("type", "MMC")];
-    for log in [log, asked] {
-        let data = read(log).unwrap();
-        assert_eq!(data.kind, Some(CardKind::Emmc));
-        assert_eq!(data.sysfs, expected.map(|(name, value)| (name.to_string(), value.to_string())).into());
-    }
-}
-
-#[test]
 fn u_boot_prints_words_and_bytes() {
     let words: String = CID
         .as_bytes()

@@ -7,6 +7,7 @@ mod agreement;
 mod mutations;
 mod real;
 mod refused;
+mod tools;
 mod words;
 
 fn testdata() -> PathBuf {
@@ -34,6 +35,10 @@ fn real_files() -> Vec<String> {
         "emmcparm",
         "cmd56_raw",
         "ids",
+        "mmc_utils_ids",
+        "sysfs_text",
+        "kernel_log",
+        "lsblk_json",
     ];
     let mut files = Vec::new();
     for kind in kinds {

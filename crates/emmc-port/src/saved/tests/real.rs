@@ -115,6 +115,8 @@ fn every_real_file_imports_or_is_refused_for_what_it_is() {
         ("ext_csd_raw/samsung-bjnb4r-32g/samsung-bjnb4r-32g.ids.json", "JSON or the like that is no snapshot"),
         ("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ids.json", "JSON or the like that is no snapshot"),
         ("hwpartition/cisco-hynix-hbg4e/registers.json", "JSON or the like that is no snapshot"),
+        ("kernel_log/edison_two_cards.txt", "a card of mmc1"),
+        ("sysfs_text/grep-r_two-cards.txt", "mmc1:e624's"),
         ("hwpartition/copyright1999-klm8g-enh/commands.txt", "commands without their output"),
         ("seeds_console/t30_bonnie_dd_after.txt", "the output of dd"),
         ("seeds_console/t30_bonnie_dd_before.txt", "the output of dd"),
