@@ -45,6 +45,16 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+const CHECK_EXAMPLES: &str = "\
+Exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (errors too).
+Examples:
+  emmclab check /dev/mmcblk0                 one line, for Nagios and its kin
+  emmclab check -w 70 -c 90 /dev/mmcblk0     warn from 70 % of used life on
+  emmclab check --all                        every card of this machine
+  0 7 * * 1 root emmclab check --all -q      in /etc/crontab: a mail on Monday if a card needs attention
+  emmclab check --all --json                 the same as JSON
+  emmclab check --sysroot DIR --all          the cards of a copied /sys";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List the eMMC and SD cards of this machine
@@ -58,6 +68,7 @@ pub(crate) enum Command {
     /// Tell how worn a card is and how long it will last
     Health(HealthArgs),
     /// Check a card's health for a monitoring system: one line, Nagios exit codes
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Plan a change without making it
     #[command(subcommand)]
@@ -191,8 +202,17 @@ pub(crate) struct HealthArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
+    /// Device, saved file, - for standard input, or sim:PROFILE
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) source: Option<String>,
     #[command(flatten)]
-    pub(crate) source: SourceArgs,
+    pub(crate) more: MoreArgs,
+    /// Check every card of this machine, or of --sysroot: one line a card, the worst first and deciding the exit code
+    #[arg(long, conflicts_with_all = ["with", "vendor_reply"])]
+    pub(crate) all: bool,
+    /// Print nothing where all is OK, so that cron sends no mail
+    #[arg(long, short = 'q')]
+    pub(crate) quiet: bool,
     /// Warn from this percentage of used life on [default: 90, or --critical where that is lower]
     #[arg(long, short = 'w', value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) warning: Option<u8>,

@@ -1,13 +1,11 @@
 //! Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for safety.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::ColorChoice;
 use clap::error::ErrorKind;
 use emmc_port::SourceError;
-use emmc_report::visible;
 
 use crate::output::Output;
 use crate::save::Refused;
@@ -46,21 +44,22 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return Exit::Good.into();
     }
+    if verb(&arguments).is_some_and(|verb| verb == "check") {
+        // A monitoring system shows standard output.
+        let is_json = arguments.iter().any(|argument| argument == "--json" || argument == "-J");
+        let mut output = Output::new(is_json, ColorChoice::Never);
+        if !is_json {
+            let _ = error.print();
+        }
+        return crate::commands::check::usage_error(&first_paragraph(&error.render().to_string()), &mut output).into();
+    }
     let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if !is_help && arguments.iter().any(|argument| argument == "--json" || argument == "-J") {
         Output::new(true, ColorChoice::Never).error(&first_paragraph(&error.render().to_string()));
     } else {
         let _ = error.print();
     }
-    match verb(&arguments) {
-        Some(verb) if verb == "check" => {
-            // A monitoring system shows standard output.
-            let reason = first_paragraph(&error.render().to_string());
-            let _ = writeln!(std::io::stdout(), "EMMC UNKNOWN - {}", visible(&reason).replace('|', " "));
-            Exit::Nagios(3).into()
-        }
-        _ => Exit::Unusable.into(),
-    }
+    Exit::Unusable.into()
 }
 
 /// The first argument that is neither an option nor the value of the one option before it that has a value of its own.

@@ -4,6 +4,7 @@
 //! alerts above its number, and all values here are whole, so one that changes the state at 90 is written 89. Absent on
 //! purpose: ranges with `@` or `:`, which some collectors drop.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use emmc_port::CardData;
@@ -42,6 +43,16 @@ impl CheckStatus {
         }
     }
 
+    /// The order of weight, the worst first: what needs somebody comes before what nobody knows.
+    pub const fn rank(self) -> u8 {
+        match self {
+            Self::Critical => 0,
+            Self::Warning => 1,
+            Self::Unknown => 2,
+            Self::Ok => 3,
+        }
+    }
+
     /// The word that says it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -68,8 +79,8 @@ impl From<Severity> for CheckStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PerfValue {
-    /// Its name, without blanks.
-    pub label: &'static str,
+    /// Its name, without blanks; with the device before it where several cards are checked: `mmcblk0_pre_eol`.
+    pub label: Cow<'static, str>,
     /// Its value.
     pub value: u64,
     /// `%` for percent, `c` for a counter, empty for a code.
@@ -94,6 +105,48 @@ pub struct CheckResult {
     pub line: String,
     /// The values alone.
     pub perfdata: Vec<PerfValue>,
+    /// The line without its values.
+    #[serde(skip)]
+    pub text: String,
+}
+
+impl CheckResult {
+    fn new(service: &str, status: CheckStatus, sentence: &str, perfdata: Vec<PerfValue>) -> Self {
+        // A bar would end the text, and a line break the line.
+        let sentence: String = sentence.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
+        Self::of_text(status, format!("{service} {} - {sentence}", status.as_str()), perfdata)
+    }
+
+    fn of_text(status: CheckStatus, text: String, perfdata: Vec<PerfValue>) -> Self {
+        let mut line = text.clone();
+        for (index, value) in perfdata.iter().enumerate() {
+            line.push_str(if index == 0 { " | " } else { " " });
+            value.write(&mut line);
+        }
+        Self { status, exit_code: status.exit_code(), line, perfdata, text }
+    }
+
+    /// What a check comes to that could not be made.
+    pub fn unknown(reason: &str) -> Self {
+        Self::new("EMMC", CheckStatus::Unknown, reason, Vec::new())
+    }
+
+    /// The same as of one card of several: its device stands before the sentence and before the name of each value.
+    pub fn named(self, device: &str) -> Self {
+        let (service, sentence) = self.text.split_once(" - ").unwrap_or(("EMMC", &self.text));
+        let text = format!("{service} - {device}: {sentence}");
+        let named = |value: PerfValue| PerfValue { label: format!("{device}_{}", value.label).into(), ..value };
+        Self::of_text(self.status, text, self.perfdata.into_iter().map(named).collect())
+    }
+
+    /// Several cards as one: the text and state of the worst, which comes first, and the values of all.
+    ///
+    /// A monitoring system takes values from the first line alone where more lines have text.
+    pub fn worst_of(cards: &[Self]) -> Option<Self> {
+        let worst = cards.iter().min_by_key(|card| card.status.rank())?;
+        let perfdata = cards.iter().flat_map(|card| card.perfdata.iter().cloned()).collect();
+        Some(Self::of_text(worst.status, worst.text.clone(), perfdata))
+    }
 }
 
 /// Judges a card's health in one line.
@@ -102,15 +155,7 @@ pub fn check(card: &CardData, options: &HealthOptions) -> CheckResult {
     let status = CheckStatus::from(health.verdict.severity);
     let perfdata = perfdata(&health, options);
     let service = if card.kind == Some(CardKind::Sd) { "SD" } else { "EMMC" };
-    // A bar would end the text, and a line break the line.
-    let sentence: String =
-        health.verdict.sentence.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
-    let mut line = format!("{service} {} - {sentence}", status.as_str());
-    for (index, value) in perfdata.iter().enumerate() {
-        line.push_str(if index == 0 { " | " } else { " " });
-        value.write(&mut line);
-    }
-    CheckResult { status, exit_code: status.exit_code(), line, perfdata }
+    CheckResult::new(service, status, &health.verdict.sentence, perfdata)
 }
 
 impl PerfValue {
@@ -126,9 +171,9 @@ impl PerfValue {
 
 fn perfdata(health: &Health, options: &HealthOptions) -> Vec<PerfValue> {
     let above = |limits: bool, percent: u8| limits.then_some(percent.saturating_sub(1));
-    let percent = |label, value: Option<u8>, limits: bool| {
+    let percent = |label: &'static str, value: Option<u8>, limits: bool| {
         value.map(|value| PerfValue {
-            label,
+            label: label.into(),
             value: value.into(),
             unit: "%",
             warn: above(limits, options.warn_percent()),
@@ -146,7 +191,14 @@ fn perfdata(health: &Health, options: &HealthOptions) -> Vec<PerfValue> {
         .collect();
     if let Some(raw) = health.pre_eol.raw.filter(|_| health.pre_eol.is_known()) {
         let range = Some((1, 3));
-        values.push(PerfValue { label: "pre_eol", value: raw.into(), unit: "", warn: Some(1), crit: Some(2), range });
+        values.push(PerfValue {
+            label: "pre_eol".into(),
+            value: raw.into(),
+            unit: "",
+            warn: Some(1),
+            crit: Some(2),
+            range,
+        });
     }
     if let Some(wear) = health.vendor_wear.iter().find(|wear| wear.kind == WearKind::Life) {
         // Whole percents that are full: rounding up could pass a threshold that the figure does not.
@@ -154,9 +206,9 @@ fn perfdata(health: &Health, options: &HealthOptions) -> Vec<PerfValue> {
         let limits = wear.confidence != Confidence::Uncertain;
         values.extend(percent("vendor_life_used", Some(used), limits));
     }
-    let counter = |label, kinds: &[LinkErrorKind]| {
+    let counter = |label: &'static str, kinds: &[LinkErrorKind]| {
         let count = health.host_link.count(kinds)?;
-        Some(PerfValue { label, value: count, unit: "c", warn: None, crit: None, range: None })
+        Some(PerfValue { label: label.into(), value: count, unit: "c", warn: None, crit: None, range: None })
     };
     values.extend(counter("crc_errors", &[LinkErrorKind::CommandCrc, LinkErrorKind::DataCrc]));
     values.extend(counter("data_timeouts", &[LinkErrorKind::DataTimeout, LinkErrorKind::RequestTimeout]));
@@ -190,6 +242,14 @@ mod tests {
             ([(268, 0x01), (269, 0x01), (267, 3)], 2, "EMMC CRITICAL - "),
             ([(268, 0), (269, 0), (267, 0)], 3, "EMMC UNKNOWN - "),
             ([(268, 0), (269, 3), (267, 1)], 0, "EMMC OK - "),
+            (
+                [(268, 0), (269, 0), (267, 1)],
+                3,
+                "EMMC UNKNOWN - life used is not known: type A not defined, type B not",
+            ),
+            ([(268, 0xff), (269, 0xff), (267, 1)], 3, "EMMC UNKNOWN - life used is not known: type A not assigned"),
+            ([(268, 0), (269, 0), (267, 2)], 1, "EMMC WARNING - life used is not known: "),
+            ([(268, 0), (269, 0xff), (267, 3)], 2, "EMMC CRITICAL - life used is not known: "),
         ] {
             let (found, text) = line(&emmc(&registers));
             assert!(found == code && text.starts_with(start), "{registers:?}: {found} {text}");
@@ -229,7 +289,7 @@ mod tests {
             ([(268, 0), (269, 1), (267, 7)], "(type B cells), type A not defined; PRE_EOL_INFO not assigned (0x07) |"),
             (
                 [(268, 0xff), (269, 0xff), (267, 1)],
-                "OK - type A not assigned (0xff), type B not assigned (0xff); reserved",
+                "UNKNOWN - life used is not known: type A not assigned (0xff), type B not assigned (0xff); reserved",
             ),
             ([(268, 0xff), (269, 0), (267, 0)], "undefined; type A not assigned (0xff), type B not defined; PRE_EOL"),
             (
@@ -257,6 +317,26 @@ mod tests {
         let (code, text) = line(&card);
         assert_eq!((code, text.matches('|').count(), text.lines().count()), (1, 1, 1), "{text}");
         assert!(text.ends_with("crc_errors=12c data_timeouts=0c"), "{text}");
+    }
+
+    #[test]
+    fn several_cards_are_as_bad_as_the_worst() {
+        let check = |life, device: &str| {
+            check(&emmc(&[(268, life), (269, 1), (267, 1)]), &HealthOptions::default()).named(device)
+        };
+        let (good, worn, lost) = (check(1, "mmcblk0"), check(11, "mmcblk1"), CheckResult::unknown("no answer"));
+        let of = |cards: &[&CheckResult]| {
+            let cards: Vec<CheckResult> = cards.iter().map(|card| (*card).clone()).collect();
+            CheckResult::worst_of(&cards).map(|all| (all.exit_code, all.text))
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[&good, &lost]), Some((3, "EMMC UNKNOWN - no answer".into())));
+        assert_eq!(of(&[&good, &lost, &worn]), Some((2, worn.text.clone())));
+        assert!(worn.text.starts_with("EMMC CRITICAL - mmcblk1: past 100 %"), "{}", worn.text);
+        let all = CheckResult::worst_of(&[good, worn]).unwrap();
+        assert!(all.line.contains(" mmcblk1_life_a_used_lower=100%;89;99;0;100 "), "{}", all.line);
+        assert!(all.line.contains(" mmcblk0_life_a_used_lower=0%;89;99;0;100 "), "{}", all.line);
+        assert_eq!(all.line.matches('|').count(), 1, "{}", all.line);
     }
 
     #[test]

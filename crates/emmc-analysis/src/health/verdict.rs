@@ -24,11 +24,16 @@ pub(super) fn verdict(card: &CardData, health: &Health) -> Verdict {
     // Without any word on wear a good link must not make the card good.
     let worn = known_wear(health).unwrap_or(Severity::Unknown);
     let worst = concerns.iter().map(|(severity, _)| *severity).chain([worn]).min().unwrap_or(Severity::Unknown);
-    // The worst register may be the one that is lost: what is left can alarm, and never calm.
+    // The worst register may be the one that is lost or that the part does not fill: what is left can alarm, and never calm.
     let calm = worst > Severity::Warning;
-    let severity =
-        if calm && (worn == Severity::Unknown || !lost(health).is_empty()) { Severity::Unknown } else { worst };
+    let severity = if calm && (!is_life_known(health) || !lost(health).is_empty()) { Severity::Unknown } else { worst };
     Verdict { severity, sentence: parts.join("; ") }
+}
+
+/// Whether a life time register or a vendor's report says how much life is used.
+fn is_life_known(health: &Health) -> bool {
+    let reported = |wear: &VendorWear| wear.kind == WearKind::Life && wear.severity != Severity::Unknown;
+    health.life_a.reading.is_known() || health.life_b.reading.is_known() || health.vendor_wear.iter().any(reported)
 }
 
 /// The wear registers that another copy of the card would tell, where this one tells of some others.
@@ -68,7 +73,10 @@ fn wear_parts(card: &CardData, health: &Health) -> Vec<String> {
     }
     // A value that says nothing is named, or a reader would take the other one for all there is.
     let silent = bands.iter().filter_map(|(cells, life, _)| undefined(&format!("type {cells}"), &life.reading));
-    let mut parts = vec![lives.into_iter().chain(silent).collect::<Vec<_>>().join(", ")];
+    let words = lives.into_iter().chain(silent).collect::<Vec<_>>().join(", ");
+    // Reserved blocks alone do not say how much life is used.
+    let is_missing = !is_life_known(health) && known_wear(health).is_some() && !words.is_empty();
+    let mut parts = vec![if is_missing { format!("life used is not known: {words}") } else { words }];
     if health.pre_eol.is_known() {
         let consumed = health.pre_eol.text.split_once(": ").map(|(_, consumed)| consumed.to_owned());
         parts.push(consumed.unwrap_or_else(|| format!("reserved blocks {}", health.pre_eol.text)));

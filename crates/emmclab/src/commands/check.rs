@@ -1,6 +1,10 @@
-//! `check`: one line for a monitoring system.
+//! `check`: one line a card for a monitoring system.
 
-use emmc_analysis::health::{HealthOptions, check};
+use std::path::Path;
+
+use emmc_analysis::health::{CheckResult, CheckStatus, HealthOptions, check};
+use emmc_port::CardData;
+use serde::Serialize;
 
 use crate::CommandResult;
 use crate::cli::CheckArgs;
@@ -10,31 +14,145 @@ use crate::source;
 
 pub(crate) const SCHEMA: &str = "emmclab.check/1";
 
+/// One card, checked.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct CheckedCard {
+    /// The source as it was named; absent where none was, and for all cards together.
+    source: Option<String>,
+    /// The block device, where the source is a card of a machine: `/dev/mmcblk0`.
+    device: Option<String>,
+    /// CID.PNM, the product's name.
+    name: Option<String>,
+    #[serde(flatten)]
+    result: CheckResult,
+    /// Why the check could not be made; absent where it was made.
+    reason: Option<String>,
+}
+
+/// What `check --json` prints, also where the check could not be made.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct CheckDocument {
+    #[serde(flatten)]
+    checked: CheckedCard,
+    /// With `--all` every card, the worst first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cards: Option<Vec<CheckedCard>>,
+}
+
+impl CheckedCard {
+    fn unknown(source: Option<&str>, reason: &str) -> Self {
+        Self {
+            source: source.map(str::to_owned),
+            device: source.and_then(device),
+            name: None,
+            result: CheckResult::unknown(reason),
+            reason: Some(reason.to_owned()),
+        }
+    }
+
+    /// Reads and checks a source. What cannot be read is UNKNOWN: 2 would page somebody.
+    fn read(source: &str, open: impl FnOnce() -> anyhow::Result<CardData>, options: &HealthOptions) -> Self {
+        match open() {
+            Ok(card) => Self {
+                source: Some(source.to_owned()),
+                device: device(source),
+                name: product_name(&card),
+                result: check(&card, options),
+                reason: None,
+            },
+            Err(error) => Self::unknown(Some(source), &format!("{error:#}")),
+        }
+    }
+}
+
 pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> CommandResult {
-    match checked(args, output) {
-        Ok(exit) => Ok(exit),
+    let document = match HealthOptions::from_given(args.warning, args.critical) {
+        Ok(options) => checked(args, &options),
+        Err(error) => CheckDocument::failed(args.source.as_deref(), &error.to_string()),
+    };
+    let exit = Exit::Nagios(document.checked.result.exit_code);
+    if args.quiet && document.checked.result.status == CheckStatus::Ok {
+        return Ok(exit);
+    }
+    // Where standard output is gone, the code alone must do; it says UNKNOWN, for nobody heard the rest.
+    match document.print(args.quiet, output) {
+        Ok(()) => Ok(exit),
         Err(error) => {
-            // A monitoring system reads standard output and takes 3 for UNKNOWN; 2 would page somebody.
-            let reason = format!("{error:#}").replace('|', " ");
-            if output.is_json() {
-                output.error(&reason);
-            } else {
-                // Where standard output is gone, the code alone must do.
-                let _ = output.said(&format!("EMMC UNKNOWN - {reason}"));
-            }
+            output.error(&format!("{error:#}"));
             Ok(Exit::Nagios(3))
         }
     }
 }
 
-fn checked(args: &CheckArgs, output: &mut Output) -> CommandResult {
-    let options = HealthOptions::from_given(args.warning, args.critical)?;
-    let card = source::open(&args.source)?;
-    let result = check(&card, &options);
-    if output.is_json() {
-        output.line(&crate::output::json(SCHEMA, &result)?)?;
-    } else {
-        output.line(&result.line)?;
+/// What the check is where the command line cannot be understood.
+pub(crate) fn usage_error(reason: &str, output: &mut Output) -> Exit {
+    // Where standard output is gone, the code alone must do.
+    let _ = CheckDocument::failed(None, reason).print(false, output);
+    Exit::Nagios(3)
+}
+
+fn checked(args: &CheckArgs, options: &HealthOptions) -> CheckDocument {
+    match &args.source {
+        Some(source) => {
+            let open = || source::open_with(source, &args.more);
+            CheckDocument { checked: CheckedCard::read(source, open, options), cards: None }
+        }
+        None => all(args.more.sysroot.as_deref(), options),
     }
-    Ok(Exit::Nagios(result.exit_code))
+}
+
+/// Checks every card of the machine, or of a copied /sys.
+fn all(sysroot: Option<&Path>, options: &HealthOptions) -> CheckDocument {
+    let list = match emmc_linux::list(sysroot) {
+        Ok(list) => list,
+        Err(error) => return CheckDocument::failed(None, &error.to_string()),
+    };
+    let mut cards: Vec<CheckedCard> = Vec::new();
+    for listed in &list.cards {
+        let mut card = CheckedCard::read(&listed.device, || source::open_one(&listed.device, sysroot), options);
+        card.result = card.result.named(listed.device.trim_start_matches("/dev/"));
+        card.name = card.name.or_else(|| listed.name.clone());
+        cards.push(card);
+    }
+    cards.sort_by_key(|card| card.result.status.rank());
+    let results: Vec<CheckResult> = cards.iter().map(|card| card.result.clone()).collect();
+    let checked = match CheckResult::worst_of(&results) {
+        Some(result) => CheckedCard { source: None, device: None, name: None, result, reason: None },
+        None => CheckedCard::unknown(None, "no card here: no /sys/block/mmcblkN"),
+    };
+    CheckDocument { checked, cards: Some(cards) }
+}
+
+impl CheckDocument {
+    fn failed(source: Option<&str>, reason: &str) -> Self {
+        Self { checked: CheckedCard::unknown(source, reason), cards: None }
+    }
+
+    /// Prints the line, and with `--all` one for each further card; `quiet` leaves out the cards that are OK.
+    fn print(&self, quiet: bool, output: &mut Output) -> anyhow::Result<()> {
+        if output.is_json() {
+            return output.line(&crate::output::json(SCHEMA, self)?);
+        }
+        let first = &self.checked.result;
+        output.said(&first.line)?;
+        // The first card is the worst, whose text the first line has.
+        for card in self.cards.iter().flatten().skip(1) {
+            if !quiet || card.result.status != CheckStatus::Ok {
+                output.said(&card.result.text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The block device that a source names, if it names one.
+fn device(source: &str) -> Option<String> {
+    emmc_linux::card_node(source).map(|node| node.display().to_string())
+}
+
+fn product_name(card: &CardData) -> Option<String> {
+    let (kind, cid) = card.kind.zip(card.cid)?;
+    Some(cid.decode(kind, None).product_name).filter(|name| !name.is_empty())
 }

@@ -1,7 +1,6 @@
 //! `schema`: JSON Schemas, made from the types that are serialised.
 
 use emmc_analysis::comparison::Comparison;
-use emmc_analysis::health::CheckResult;
 use emmc_analysis::hwpart::HwPartPlan;
 use emmc_analysis::registers::Registers;
 use emmc_port::Snapshot;
@@ -28,7 +27,7 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Show => enveloped::<Registers>(show::SCHEMA),
         DocumentName::Diff => enveloped::<Comparison>(diff::SCHEMA),
         DocumentName::Health => enveloped::<HealthDocument>(super::health::SCHEMA),
-        DocumentName::Check => enveloped::<CheckResult>(check::SCHEMA),
+        DocumentName::Check => enveloped::<check::CheckDocument>(check::SCHEMA),
         DocumentName::PlanHwpart => enveloped::<HwPartPlan>(plan::SCHEMA),
         DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]

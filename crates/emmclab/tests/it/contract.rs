@@ -167,7 +167,12 @@ fn health_documents() {
 
 #[test]
 fn check_documents() {
-    let all = words_of("check {seeds_console/extcsd_health.txt}\n check --sysroot {sysfs/board} mmcblk0");
+    let all = words_of(
+        "check {seeds_console/extcsd_health.txt}
+        check --sysroot {sysfs/board} mmcblk0
+        check --sysroot {sysfs/board} --all
+        check /nonexistent/card",
+    );
     documents("check", &all);
 }
 

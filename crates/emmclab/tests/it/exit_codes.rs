@@ -151,8 +151,15 @@ fn check_speaks_the_monitoring_systems_codes() {
 
 #[test]
 fn a_usage_error_of_check_is_unknown_and_not_critical() {
-    for args in [&["check"] as &[&str], &["check", "--bogus"], &["--color", "never", "check"], &["--json", "check"]] {
-        emmclab(args).exits(3);
+    for args in [&["check"] as &[&str], &["check", "--bogus"], &["--color", "never", "check"], &["check", "--all", "x"]]
+    {
+        emmclab(args).exits(3).says(&["EMMC UNKNOWN - "]);
+    }
+    for args in [&["--json", "check"] as &[&str], &["check", "-J", "--bogus"]] {
+        let document = emmclab(args).exits(3).json();
+        assert_eq!(document["schema"], "emmclab.check/1");
+        assert_eq!(document["status"], "unknown");
+        assert!(document["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{document}");
     }
     emmclab(["check", "--help"]).exits(0);
     emmclab(["show", "check", "--bogus"]).exits(2);
@@ -164,10 +171,9 @@ fn under_json_an_error_is_one_object() {
         &["--json", "show", "/nonexistent/a"] as &[&str],
         &["show", "--json", "--bogus"],
         &["plan", "hwpart", "-J", "card", "--gp", "1:100"],
-        &["check", "--json", "/nonexistent/a"],
     ] {
         let run = emmclab(args);
-        assert!(run.code == 2 || run.args.starts_with("check") && run.code == 3, "{run:?}");
+        assert_eq!(run.code, 2, "{run:?}");
         assert!(run.stdout.is_empty() && run.stderr.starts_with(r#"{"schema":"emmclab.error/1","error":""#), "{run:?}");
         let error: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
         let message = error["error"].as_str().unwrap();
@@ -197,4 +203,94 @@ fn an_argument_that_is_no_text_is_a_usage_error() {
     command.arg(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
     let run = run(command).exits(2);
     assert!(run.stderr.starts_with("error: "), "{run:?}");
+}
+
+/// A copied /sys with cards of these names, `life_time` values and EXT_CSD revisions.
+fn machine(test: &str, cards: &[(&str, &str)]) -> String {
+    let root = scratch(test);
+    std::fs::create_dir_all(root.join("sys/block")).unwrap();
+    for (name, life_time) in cards {
+        let device = root.join("sys/block").join(name).join("device");
+        std::fs::create_dir_all(&device).unwrap();
+        for (attribute, value) in
+            [("type", "MMC"), ("name", "TEST01"), ("rev", "0x8"), ("life_time", life_time), ("pre_eol_info", "0x01")]
+        {
+            save(&device, attribute, format!("{value}\n"));
+        }
+    }
+    root.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn check_all_is_one_line_a_card_and_as_bad_as_the_worst() {
+    let root = machine("all", &[("mmcblk0", "0x01 0x02"), ("mmcblk1", "0x0b 0x01"), ("mmcblk2", "0x01 0x0a")]);
+    let run = emmclab(["check", "--all", "--sysroot", &root]).exits(2);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let starts = ["EMMC CRITICAL - mmcblk1: past 100 %", "EMMC WARNING - mmcblk2: ", "EMMC OK - mmcblk0: 0 % to 10 %"];
+    assert_eq!(lines.len(), starts.len(), "{run:?}");
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(start), "{run:?}");
+    }
+    // All values are on the first line, for a plugin's further lines have none.
+    assert_eq!(run.stdout.matches('|').count(), 1, "{run:?}");
+    for label in ["mmcblk0_life_b_used_lower=10%", "mmcblk1_life_a_used_lower=100%", "mmcblk2_pre_eol=1;1;2"] {
+        assert!(lines[0].contains(label), "no {label} in {run:?}");
+    }
+    let document = emmclab(["check", "--all", "--json", "--sysroot", &root]).exits(2).json();
+    assert_eq!((document["status"].as_str(), document["line"].as_str()), (Some("critical"), Some(lines[0])));
+    let cards = document["cards"].as_array().unwrap();
+    let of = |key: &str| cards.iter().map(|card| card[key].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(of("device"), ["/dev/mmcblk1", "/dev/mmcblk2", "/dev/mmcblk0"]);
+    assert_eq!(of("status"), ["critical", "warning", "ok"]);
+    assert_eq!(of("name"), ["TEST01"; 3]);
+}
+
+#[test]
+fn a_machine_without_a_card_or_a_folder_without_sys_is_unknown() {
+    let none = machine("no_card", &[]);
+    emmclab(["check", "--all", "--sysroot", &none]).exits(3).says(&["EMMC UNKNOWN - no card here"]);
+    let folder = scratch("no_sys");
+    emmclab(["check", "--all", "--sysroot", folder.to_str().unwrap()]).exits(3).says(&["EMMC UNKNOWN - "]);
+}
+
+#[test]
+fn quiet_is_silent_where_all_is_well_and_only_there() {
+    let folder = scratch("quiet");
+    let quiet = |args: &[&str]| emmclab(["check", "-q"].iter().chain(args));
+    let good = save(&folder, "good.bin", worn(1, 1, 1));
+    for args in [&[good.as_str()] as &[&str], &["--json", &good]] {
+        let run = quiet(args).exits(0);
+        assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{run:?}");
+    }
+    let worn = save(&folder, "worn.bin", worn(1, 0x0b, 1));
+    quiet(&[&worn]).exits(2).says(&["EMMC CRITICAL - "]);
+    quiet(&["/nonexistent/a"]).exits(3).says(&["EMMC UNKNOWN - "]);
+    let root = machine("quiet_all", &[("mmcblk0", "0x01 0x02"), ("mmcblk1", "0x0a 0x01")]);
+    let run = quiet(&["--all", "--sysroot", &root]).exits(1);
+    assert!(run.stdout.lines().count() == 1 && run.stdout.starts_with("EMMC WARNING - mmcblk1: "), "{run:?}");
+    let run = quiet(&["--all", "--sysroot", &machine("quiet_good", &[("mmcblk0", "0x01 0x02")])]).exits(0);
+    assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{run:?}");
+}
+
+#[test]
+fn checks_json_names_what_was_checked_and_exists_on_errors() {
+    let folder = scratch("json");
+    let good = save(&folder, "good.bin", worn(1, 1, 1));
+    let document = emmclab(["check", "--json", &good]).exits(0).json();
+    assert_eq!((document["source"].as_str(), document["reason"].as_str()), (Some(good.as_str()), None));
+    let run = emmclab(["check", "--json", "--sysroot", &testdata("sysfs/board"), "mmcblk0"]).json();
+    assert_eq!((run["source"].as_str(), run["device"].as_str()), (Some("mmcblk0"), Some("/dev/mmcblk0")));
+    for (args, source) in [
+        (&["/nonexistent/a"] as &[&str], Some("/nonexistent/a")),
+        (&["-w", "90", "-c", "40", &good], Some(good.as_str())),
+        (&["--all", "--sysroot", "/nonexistent"], None),
+    ] {
+        let run = emmclab(["check", "--json"].iter().chain(args)).exits(3);
+        assert!(run.stderr.is_empty(), "{run:?}");
+        let document = run.json();
+        assert_eq!((&document["schema"], &document["status"]), (&"emmclab.check/1".into(), &"unknown".into()));
+        assert_eq!((document["source"].as_str(), document["exit_code"].as_u64()), (source, Some(3)));
+        let (line, reason) = (document["line"].as_str().unwrap(), document["reason"].as_str().unwrap());
+        assert_eq!(line, format!("EMMC UNKNOWN - {reason}"));
+    }
 }
