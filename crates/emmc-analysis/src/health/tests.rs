@@ -67,7 +67,11 @@ fn the_verdict_is_the_worst_that_is_known() {
         (&[(268, 2), (267, 3)], Severity::Critical, "90 % of reserved blocks consumed"),
         (&[(268, 2), (267, 2)], Severity::Warning, "80 % of reserved blocks consumed"),
         (&[(269, 0x0b)], Severity::Critical, "past 100 % of life used (type B cells)"),
-        (&[(267, 1)], Severity::Unknown, "life used is not known: type A not defined, type B not defined; reserved blocks"),
+        (
+            &[(267, 1)],
+            Severity::Unknown,
+            "life used is not known: type A not defined, type B not defined; reserved blocks",
+        ),
         (&[], Severity::Unknown, "leaves its health registers undefined"),
         (&[(268, 1), (502, 1), (246, 3)], Severity::Warning, "background operations outstanding: critical"),
         (&[(268, 1), (502, 1), (246, 1)], Severity::Good, "0 % to 10 % of life used (type A cells)"),
