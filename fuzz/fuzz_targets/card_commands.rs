@@ -1,8 +1,9 @@
 #![no_main]
 //! A host that sends a card anything, in and out of order, with data, time, resets and power cuts.
 //!
-//! After every step: an answer has the form of its command, states are those of the kind of card, time goes on, one-time
-//! bits stay, wear only grows, RPMB's key and counter only advance; and the layers below agree with themselves.
+//! After every step: an answer has the form of its command, states are those of the kind of card, time goes on,
+//! one-time bits stay, wear only grows, RPMB's key and counter only advance; and the layers below agree with
+//! themselves.
 
 #[path = "card_commands/actions.rs"]
 mod actions;

@@ -1,9 +1,9 @@
 #![no_main]
-//! Software that writes rubbish into the host controller's and the queueing engine's registers, and into the lists in memory that
-//! these point to, with a whole card behind them.
+//! Software that writes rubbish into the host controller's and the queueing engine's registers, and into the lists in
+//! memory that these point to, with a whole card behind them.
 //!
-//! Nothing panics, nothing goes on for ever, and afterwards the function works as it did: reset, the card given power anew, a
-//! driver reads the card's register by a list.
+//! Nothing panics, nothing goes on for ever, and afterwards the function works as it did: reset, the card given power
+//! anew, a driver reads the card's register by a list.
 
 #[path = "host_controller/driver.rs"]
 mod driver;

@@ -1,5 +1,6 @@
 #![no_main]
-//! A vfio-user client that sends any messages, with and without descriptors: each is answered, refused, or ends the session.
+//! A vfio-user client that sends any messages, with and without descriptors: each is answered, refused, or ends the
+//! session.
 
 use std::os::fd::OwnedFd;
 

@@ -10,7 +10,7 @@ use crate::metadata;
 /// Targets that read whole files: every file of testdata is a seed for them.
 const FED_WITH_FILES: [&str; 4] = ["source", "vendor_text", "mmc_utils_text", "uboot_text"];
 
-/// Runs each target, or those named, for so many seconds. Says what is missing where it cannot.
+/// Runs each target, or those named, for `seconds`; prints what is missing where it cannot.
 pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
     let root = metadata::workspace()?.root;
     let Some(cargo) = cargo_fuzz(&root) else {

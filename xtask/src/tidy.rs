@@ -2,6 +2,8 @@
 
 mod crates;
 mod files;
+mod leftovers;
+mod words;
 
 use std::path::Path;
 use std::process::Command;
@@ -24,18 +26,23 @@ fn violations() -> anyhow::Result<Vec<String>> {
     let Workspace { root, packages, .. } = metadata::workspace()?;
     let mut texts = Vec::new();
     let mut test_data = Vec::new();
+    let mut violations = Vec::new();
     for path in tracked(&root)? {
         // What is deleted but not yet staged is none of ours; a link is judged where it leads.
         let file = root.join(&path);
         if file.is_symlink() || !file.is_file() {
             continue;
         }
+        violations.extend(leftovers::output(&path));
         let bytes = std::fs::read(&file).with_context(|| path.clone())?;
         test_data.extend(path.strip_prefix("testdata/").map(str::to_string));
         texts.extend(String::from_utf8(bytes).ok().map(|text| (path, text)));
     }
     let tests: Vec<String> = texts.iter().flat_map(|(path, text)| files::test_files(path, text)).collect();
-    let mut violations: Vec<String> = texts.iter().flat_map(|(path, text)| files::check(path, text, &tests)).collect();
+    violations.extend(texts.iter().flat_map(|(path, text)| files::check(path, text, &tests)));
+    violations.extend(texts.iter().flat_map(|(path, text)| words::check(path, text)));
+    violations.extend(leftovers::orphans(&texts));
+    violations.extend(leftovers::unused(&texts));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     violations.extend(files::provenance(&test_data, &read("testdata/README.md")));
     violations.extend(files::changelog(&read("CHANGELOG.md")));

@@ -1,7 +1,7 @@
 //! Host requests a second of real time through the whole device: bus, cache, translation layer, flash, latencies.
 //!
-//! `cargo bench -p emmc-card --bench device [-- NAME...]`; no statistics, each figure is one long run. Time is that of the
-//! processor where the kernel tells it, so that a busy machine counts less.
+//! `cargo bench -p emmc-card --bench device [-- NAME...]`; no statistics, each figure is one long run. Time is that of
+//! the processor where the kernel tells it, so that a busy machine counts less.
 
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;

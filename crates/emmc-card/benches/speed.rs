@@ -1,8 +1,8 @@
-//! Host writes a second of real time through the page-mapped layer and the flash below it: every program, read and erase
-//! with its time, all wear counted, no payload, one core.
+//! Host writes a second of real time through the page-mapped layer and the flash below it: every program, read and
+//! erase with its time, all wear counted, no payload, one core.
 //!
-//! `cargo bench -p emmc-card --bench speed [-- NAME...]`; each figure is one long run. Time is that of the processor where
-//! the kernel tells it, so that a busy machine counts less. The whole device is timed in `device`.
+//! `cargo bench -p emmc-card --bench speed [-- NAME...]`; each figure is one long run. Time is that of the processor
+//! where the kernel tells it, so that a busy machine counts less. The whole device is timed in `device`.
 
 use emmc_card::ftl::page::PageFtl;
 use emmc_card::ftl::{Durability, Ftl, RegionSpec};

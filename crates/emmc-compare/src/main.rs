@@ -38,7 +38,8 @@ struct Mqsim {
     /// The job, as for `emmclab sim run`
     #[arg(long, value_name = "FILE")]
     job: PathBuf,
-    /// How many times slower MQSim is given the requests than the virtual card took them: with a backlog it is slow itself
+    /// How many times slower MQSim is given the requests than the virtual card took them: with a backlog it is slow
+    /// itself
     #[arg(long, value_name = "FACTOR", default_value_t = 6.0, value_parser = stretch)]
     stretch: f64,
     /// Keeps MQSim's configuration, trace and results in this folder

@@ -1,9 +1,9 @@
 //! MQSim: its configuration, its workload, its results.
 //!
-//! MQSim maps pages, not units, so it is given pages of a mapping unit, with times in proportion: the same bytes take the
-//! same time. It reads requests with their times from a trace; the times are those at which the virtual card was given
-//! its requests, evenly within each phase and stretched by a factor, since a backlog makes MQSim several times slower. It
-//! reports no write amplification; that is computed from the pages that its collections moved.
+//! MQSim maps pages, not units, so it is given pages of a mapping unit, with times in proportion: the same bytes take
+//! the same time. It reads requests with their times from a trace; the times are those at which the virtual card was
+//! given its requests, evenly within each phase and stretched by a factor, since a backlog makes MQSim several times
+//! slower. It reports no write amplification; that is computed from the pages that its collections moved.
 
 mod config;
 mod outcome;

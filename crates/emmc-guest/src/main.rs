@@ -1,7 +1,8 @@
-//! A writer whose writes can be told apart afterwards: what it says before and after each of them goes to standard output,
-//! which the host keeps; what the medium holds after a power cut is compared there.
+//! A writer whose writes can be told apart afterwards: what it says before and after each of them goes to standard
+//! output, which the host keeps; what the medium holds after a power cut is compared there.
 //!
-//! Absent on purpose: any judgement, and any library: it is linked statically and runs in a guest that has nothing else.
+//! Absent on purpose: any judgement, and any library: it is linked statically and runs in a guest that has nothing
+//! else.
 
 mod files;
 mod pattern;

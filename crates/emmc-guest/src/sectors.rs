@@ -62,10 +62,11 @@ impl Aligned {
     }
 }
 
-/// Writes until the device fails: each of `threads` its own stripe of the part, the writes numbered from `generation` on.
+/// Writes until the device fails: each of `threads` its own stripe of the part, the writes numbered from `generation`
+/// on.
 ///
-/// Records: `w WRITE SECTOR COUNT` before a write, `a WRITE` when it is acknowledged, `d WRITE` when it is and was asked to
-/// be on the medium, `f THREAD` before a flush, `F THREAD` when that is acknowledged.
+/// Records: `w WRITE SECTOR COUNT` before a write, `a WRITE` when it is acknowledged, `d WRITE` when it is and was
+/// asked to be on the medium, `f THREAD` before a flush, `F THREAD` when that is acknowledged.
 pub(crate) fn write<W: io::Write + Send>(
     part: Part,
     seed: u64,

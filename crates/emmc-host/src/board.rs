@@ -48,7 +48,8 @@ pub const BOARDS: [Board; 4] = [
         cores: 4,
         platform: None,
         page_cache: Some(PageCache { dirty: Bytes(75_000_000), cached: Bytes(700 << 20), copy_bytes_per_s: 400e6 }),
-        // One figure for both runs: 256 MiB in 28.92 s with a sync and in 20.39 s without leave 79 MB; 13.61 s and 10.17 s leave 68.
+        // One figure for both runs: 256 MiB in 28.92 s with a sync and in 20.39 s without leave 79 MB; 13.61 s and
+        // 10.17 s leave 68.
         source: "board vendor's dd and bonnie++ runs: what one wrote and the other did not. Copying: bonnie++ read 395 MB/s from memory",
     },
     Board {
@@ -67,7 +68,8 @@ pub fn board(name: &str) -> Option<&'static Board> {
 }
 
 impl Board {
-    /// What a read and a write past the page cache cost on it: the published direct workloads, else those that do not say.
+    /// What a read and a write past the page cache cost on it: the published direct workloads, else those that do not
+    /// say.
     pub(crate) fn models(&self) -> Option<[HostModel; 2]> {
         let of = |operation| {
             let workloads = self.platform?.workloads.iter().filter(|workload| workload.operation == operation);
@@ -81,7 +83,8 @@ impl Board {
         Some([of(Operation::Read)?, of(Operation::Write)?])
     }
 
-    /// A read through the page cache, and a write that is on the card when it returns: where they were published as such.
+    /// A read through the page cache, and a write that is on the card when it returns: where they were published as
+    /// such.
     pub(crate) fn sync_models(&self) -> Option<[HostModel; 2]> {
         let of = |operation| {
             let mut workloads = self.platform?.workloads.iter();
@@ -97,7 +100,8 @@ impl Board {
         self.platform.is_none_or(|platform| platform.engine == crate::CqEngine::Hardware)
     }
 
-    /// Between the end of a transfer and the start of the next where a core must start it; nothing where it was not published.
+    /// Between the end of a transfer and the start of the next where a core must start it; nothing where it was not
+    /// published.
     pub(crate) fn gap(&self) -> Nanos {
         self.platform.map_or(Nanos::ZERO, |platform| platform.gap_completion + platform.gap_issue)
     }

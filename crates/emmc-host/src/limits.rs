@@ -19,8 +19,8 @@ pub enum Bottleneck {
 
 /// What a pipeline can do in the long run: the closed forms.
 ///
-/// Symbols: a = pre, h = hardware, p = post, s = the serial part of pre, g = gap between two transfers (0 with a queue engine in
-/// hardware), B = chunk, C = cores, Q = depth.
+/// Symbols: a = pre, h = hardware, p = post, s = the serial part of pre, g = gap between two transfers (0 with a queue
+/// engine in hardware), B = chunk, C = cores, Q = depth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
@@ -53,19 +53,19 @@ pub struct Limits {
 impl Pipeline {
     /// S = max((a + p) / C, s): how far apart the cores alone keep requests.
     ///
-    /// Derivation: C cores have C nanoseconds a nanosecond and a request needs a + p of them; and requests pass the serial part one
-    /// by one. On one core that is a + p; the paper's case, all of pre serial on two or more cores with p <= a, is a.
-    /// Unit: nanoseconds.
-    pub fn software_period_ns(&self) -> f64 {
+    /// Derivation: C cores have C nanoseconds a nanosecond and a request needs a + p of them; and requests pass the
+    /// serial part one by one. On one core that is a + p; the paper's case, all of pre serial on two or more cores with
+    /// p <= a, is a. Unit: nanoseconds.
+    fn software_period_ns(&self) -> f64 {
         let shared = self.spans.software().0 as f64 / f64::from(self.cores);
         shared.max(self.serial.0 as f64)
     }
 
     /// P = max(S, h + g, R / Q): how far apart requests are in the long run.
     ///
-    /// Derivation: each term is a bound. The cores: S. The card serves one at a time, and a core needs g between two: h + g. With Q
-    /// in flight, each for R at least, Q requests pass in R at best (Little's law). The largest binds, and the model reaches it
-    /// wherever [`crate::Makespan::is_exact`]. Unit: nanoseconds.
+    /// Derivation: each term is a bound. The cores: S. The card serves one at a time, and a core needs g between two: h
+    /// + g. With Q in flight, each for R at least, Q requests pass in R at best (Little's law). The largest binds, and
+    /// the model reaches it wherever [`crate::Makespan::is_exact`]. Unit: nanoseconds.
     pub fn period_ns(&self) -> f64 {
         self.unlimited_period_ns().max(self.spans.total().0 as f64 / f64::from(self.depth))
     }
@@ -77,8 +77,9 @@ impl Pipeline {
 
     /// What a queue engine in hardware brings: P without it over P with it, minus one.
     ///
-    /// Derivation: without an engine nothing overlaps a transfer's start, so that P_off = max(S, h + g, R / Q); with one,
-    /// P_on = max(S, h, R / Q). Whatever keeps the cores busy longer than h + g (random writes on the Zynq) cannot gain.
+    /// Derivation: without an engine nothing overlaps a transfer's start, so that P_off = max(S, h + g, R / Q); with
+    /// one, P_on = max(S, h, R / Q). Whatever keeps the cores busy longer than h + g (random writes on the Zynq) cannot
+    /// gain.
     pub fn cq_gain(&self) -> f64 {
         self.with(CqEngine::None).period_ns() / self.with(CqEngine::Hardware).period_ns() - 1.0
     }

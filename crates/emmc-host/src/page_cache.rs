@@ -1,8 +1,8 @@
 //! The page cache of a board: what a program's writes and reads come down to, and when.
 //!
-//! Writes end in memory; a flusher writes them back in the background once enough is dirty, and a writer waits where too much
-//! is (`balance_dirty_pages`). What is left dirty when a program is done has not been written: a benchmark without a sync
-//! does not measure it. Reads come from memory, or fetch a window and the next one ahead of the reader.
+//! Writes end in memory; a flusher writes them back in the background once enough is dirty, and a writer waits where
+//! too much is (`balance_dirty_pages`). What is left dirty when a program is done has not been written: a benchmark
+//! without a sync does not measure it. Reads come from memory, or fetch a window and the next one ahead of the reader.
 //! Absent on purpose: which pages are reclaimed first (oldest here), and what the processor spends beside copying.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -23,7 +23,8 @@ const CHUNK_MAX: Bytes = Bytes::GIB;
 pub enum CqEngine {
     /// The controller's queue engine (CQHCI): the next transfer starts without a core.
     Hardware,
-    /// The card queues, a core sends CMD44 to CMD47: the next transfer waits for the interrupt and for a core's command.
+    /// The card queues, a core sends CMD44 to CMD47: the next transfer waits for the interrupt and for a core's
+    /// command.
     Software,
     /// No queue: the same wait; the next request's pre stage may run during the transfer all the same.
     None,
@@ -31,9 +32,9 @@ pub enum CqEngine {
 
 /// How requests of one kind pass through the host.
 ///
-/// All requests are there at the beginning; at most `depth` are past the beginning of their pre stage and not yet through their
-/// post stage. The card serves one at a time, in order. A core does one stage at a time and is not taken away from it; completed
-/// requests go first, as interrupts do.
+/// All requests are there at the beginning; at most `depth` are past the beginning of their pre stage and not yet
+/// through their post stage. The card serves one at a time, in order. A core does one stage at a time and is not taken
+/// away from it; completed requests go first, as interrupts do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipeline {
     /// The three stages.
@@ -51,8 +52,8 @@ pub struct Pipeline {
     pub cores: u32,
     /// Who starts the next transfer.
     pub engine: CqEngine,
-    /// Between the end of a transfer and the start of the next where a core must start it. Part of the software's spans already:
-    /// it costs no core anything on top.
+    /// Between the end of a transfer and the start of the next where a core must start it. Part of the software's spans
+    /// already: it costs no core anything on top.
     pub gap: Nanos,
 }
 
@@ -103,8 +104,8 @@ pub enum PipelineError {
 }
 
 impl Pipeline {
-    /// The paper's pipeline: all of pre is serial, 32 requests in flight, two cores, a queue engine in hardware; without the engine,
-    /// all of post would pass between two transfers.
+    /// The paper's pipeline: all of pre is serial, 32 requests in flight, two cores, a queue engine in hardware;
+    /// without the engine, all of post would pass between two transfers.
     pub fn new(spans: Spans, chunk: Bytes) -> Self {
         let (serial, gap) = (spans.pre, spans.post);
         Self { spans, serial, chunk, depth: DEPTH_QUEUED_MAX, cores: 2, engine: CqEngine::Hardware, gap }

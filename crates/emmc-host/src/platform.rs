@@ -86,8 +86,9 @@ pub struct Platform {
 
 /// The boards that ship.
 ///
-/// Source: Micron, *Linux Storage System Analysis for e.MMC With Command Queuing* (white paper), Tables 1 to 3; the same figures as
-/// data in testdata/cq_tables/cq_tables.json. Spans were taken with ftrace; the paper puts the error of that at about 2 %.
+/// Source: Micron, *Linux Storage System Analysis for e.MMC With Command Queuing* (white paper), Tables 1 to 3; the
+/// same figures as data in testdata/cq_tables/cq_tables.json. Spans were taken with ftrace; the paper puts the error of
+/// that at about 2 %.
 pub const PLATFORMS: [Platform; 2] = [
     Platform {
         name: "jetson-tx1",
@@ -166,8 +167,8 @@ impl Platform {
         self.workloads.iter().find(|workload| workload.name == name)
     }
 
-    /// The pipeline of one of its workloads: its cores and queue engine, depth 32, all of pre serial (both kernels have one `mmcqd`
-    /// thread for a card).
+    /// The pipeline of one of its workloads: its cores and queue engine, depth 32, all of pre serial (both kernels have
+    /// one `mmcqd` thread for a card).
     pub fn pipeline(&self, workload: &MeasuredSpans) -> Pipeline {
         Pipeline {
             spans: workload.spans,

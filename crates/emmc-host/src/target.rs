@@ -8,9 +8,9 @@
 //! | a read through the page cache | where sync reads were published: fetched in windows, not ahead |
 //! | anything through a page cache of which the size is known | [`PageCache`](crate::PageCache) |
 //!
-//! Without a queue engine in hardware a core starts each transfer: the next begins the board's gap after the last one's end.
-//! Absent on purpose: the card (`SimulatedTarget`); several programs over one journal: their syncs follow each other; writes
-//! through the page cache of a board of which only spans are known: they are as those past it.
+//! Without a queue engine in hardware a core starts each transfer: the next begins the board's gap after the last one's
+//! end. Absent on purpose: the card (`SimulatedTarget`); several programs over one journal: their syncs follow each
+//! other; writes through the page cache of a board of which only spans are known: they are as those past it.
 
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetShape};
 use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};

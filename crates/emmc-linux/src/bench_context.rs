@@ -105,7 +105,8 @@ pub fn finish(context: &mut Context, meter: &Meter, written_bytes: u64) {
 
 /// What was written to the disk below since the machine started, by whomever. Unit: bytes.
 ///
-/// Source: Linux `Documentation/block/stat.rst`: the seventh number, in sectors of 512 bytes whatever the disk's own are.
+/// Source: Linux `Documentation/block/stat.rst`: the seventh number, in sectors of 512 bytes whatever the disk's own
+/// are.
 pub fn disk_written_bytes(context: &Context) -> Option<u64> {
     let (tree, disk) = (Tree::live(), context.disk.as_ref()?);
     let text = tree.attribute(&tree.block(&disk.name), "stat")?;

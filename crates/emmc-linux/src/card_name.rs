@@ -39,7 +39,8 @@ pub fn is_card_name(source: &str) -> bool {
     CardName::parse(source).is_some()
 }
 
-/// The block device of a card's whole user area, if `source` names a card of this machine: `/dev/mmcblk0` of `mmcblk0p1`.
+/// The block device of a card's whole user area, if `source` names a card of this machine: `/dev/mmcblk0` of
+/// `mmcblk0p1`.
 pub fn card_node(source: &str) -> Option<PathBuf> {
     CardName::parse(source).map(|name| name.node)
 }

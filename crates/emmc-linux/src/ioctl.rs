@@ -199,8 +199,8 @@ pub(crate) fn start_write_back(file: &File) -> io::Result<()> {
 /// Errors: the kernel's; EPERM without CAP_SYS_ADMIN.
 #[cfg(feature = "bench")]
 pub(crate) fn own_mounts() -> io::Result<()> {
-    // SAFETY: no memory is passed. Mounts, root and working folder of this thread alone are no longer shared with the others;
-    // open files still are.
+    // SAFETY: no memory is passed. Mounts, root and working folder of this thread alone are no longer shared with the
+    // others; open files still are.
     let result = unsafe { libc::unshare(libc::CLONE_NEWNS) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,7 +1,8 @@
 //! A card of this machine as a source.
 //!
 //! Read only: the device is opened O_RDONLY, which also keeps udev from announcing a change when it is closed, and only
-//! CMD8 and CMD13 are sent, CMD56 where asked for. The kernel holds other requests back for the few milliseconds of each.
+//! CMD8 and CMD13 are sent, CMD56 where asked for. The kernel holds other requests back for the few milliseconds of
+//! each.
 
 use std::fs::File;
 use std::io;
@@ -41,12 +42,13 @@ impl LiveCard {
 
     /// Asks the card for blocks of its maker's: (opcode, argument, bytes) each, sent in this order.
     ///
-    /// Only what reads is sent: CMD56 with bit 0 of its argument set, and CMD8 to an eMMC, 512 bytes each. Whether a card
-    /// takes an argument well is for the caller to know.
+    /// Only what reads is sent: CMD56 with bit 0 of its argument set, and CMD8 to an eMMC, 512 bytes each. Whether a
+    /// card takes an argument well is for the caller to know.
     ///
     /// A card that fails at a step is not asked on: there are fewer replies than steps then.
     ///
-    /// Errors: any step that is not such a read, before anything is sent; the device cannot be opened; the first step fails.
+    /// Errors: any step that is not such a read, before anything is sent; the device cannot be opened; the first step
+    /// fails.
     pub fn read_vendor(&self, steps: &[(u8, u32, usize)]) -> Result<Vec<Vec<u8>>, SourceError> {
         let name = self.card_name()?;
         let is_sd = || sysfs::kind_of(&Tree::live(), &name.disk) == Some(CardKind::Sd);
@@ -138,10 +140,11 @@ fn ask(device: &File, node: &Path, data: &mut CardData) {
     }
 }
 
-/// Mends CMDQ_MODE_EN: Linux takes a card out of its command queue for each command that a program sends, so that what is read
-/// then says 0 of a card that works with its queue.
+/// Mends CMDQ_MODE_EN: Linux takes a card out of its command queue for each command that a program sends, so that what
+/// is read then says 0 of a card that works with its queue.
 ///
-/// Source: Linux `drivers/mmc/core/block.c`, `mmc_blk_mq_issue_rq`, `MMC_DRV_OP_IOCTL`; `cmdq_en` is what the kernel knows.
+/// Source: Linux `drivers/mmc/core/block.c`, `mmc_blk_mq_issue_rq`, `MMC_DRV_OP_IOCTL`; `cmdq_en` is what the kernel
+/// knows.
 fn queue_as_it_runs(block: &mut [u8; BLOCK_BYTES], data: &mut CardData) {
     let is_on = data.sysfs.get("cmdq_en").is_some_and(|text| text.trim() == "1");
     if is_on && block[CMDQ_MODE_EN] == 0 {

@@ -1,7 +1,7 @@
 //! Whether a block device or file is in use, and what is on it: asked before anything of it is written over.
 //!
-//! A partition's use is its disk's too, and a disk's is every partition's. What other mount namespaces have mounted is not
-//! seen here; the kernel refuses those when the device is opened exclusively. Absent on purpose: the decision.
+//! A partition's use is its disk's too, and a disk's is every partition's. What other mount namespaces have mounted is
+//! not seen here; the kernel refuses those when the device is opened exclusively. Absent on purpose: the decision.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;

@@ -1,9 +1,10 @@
 //! This server beside nbdkit's memory plugin: the same client (fio over libnbd), the same loads, turn by turn.
 //!
-//! `cargo bench -p emmc-serve --bench nbd -- [SECONDS] [ROUNDS] [LOAD…]`, of which LOAD is part of a load's name. Of each the best round counts, because the machine may be
-//! shared. `memory` is this server over plain memory, as nbdkit's is; `card` over a whole virtual card that is kept in a
-//! folder. No delays; the range that is used was filled before. A card keeps what was overwritten until it erases it: each
-//! sequential run is one GiB, so that this stays within bounds.
+//! `cargo bench -p emmc-serve --bench nbd -- [SECONDS] [ROUNDS] [LOAD…]`, of which LOAD is part of a load's name. Of
+//! each the best round counts, because the machine may be shared. `memory` is this server over plain memory, as
+//! nbdkit's is; `card` over a whole virtual card that is kept in a folder. No delays; the range that is used was filled
+//! before. A card keeps what was overwritten until it erases it: each sequential run is one GiB, so that this stays
+//! within bounds.
 
 #[path = "../tests/it/memory.rs"]
 mod memory;

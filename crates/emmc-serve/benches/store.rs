@@ -1,8 +1,9 @@
 //! Writes of 4 KiB at random, then MiB after MiB, through a card that is kept in a folder, without a client:
 //! `cargo bench -p emmc-serve --bench store`.
 //!
-//! Per second of the machine's clock, and per second of the processor's, which a busy machine does not falsify. The folder is a
-//! new one below TMPDIR; its filesystem counts: on a disk the system writes back what was written, in memory it does not.
+//! Per second of the machine's clock, and per second of the processor's, which a busy machine does not falsify. The
+//! folder is a new one below TMPDIR; its filesystem counts: on a disk the system writes back what was written, in
+//! memory it does not.
 
 use std::time::Instant as Wall;
 

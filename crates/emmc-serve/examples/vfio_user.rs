@@ -1,4 +1,5 @@
-//! A fresh card of a shipped profile behind the controller: `vfio_user PROFILE SOCKET [cqe|no-cqe|hs200] [DILATION|no-delay]`.
+//! A fresh card of a shipped profile behind the controller: `vfio_user PROFILE SOCKET [cqe|no-cqe|hs200]
+//! [DILATION|no-delay]`.
 //!
 //! Nothing is kept: for trials of the controller alone. It ends with its standard input.
 

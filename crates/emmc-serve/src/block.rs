@@ -1,7 +1,7 @@
 //! The one block interface: a card's areas, in bytes, with the card's time.
 //!
-//! Calls return at once: the work is done in the model, and the answer is when the card would have been done. Who serves a
-//! client waits until then ([`Block::due`]) before answering, so any number of requests may be under way.
+//! Calls return at once: the work is done in the model, and the answer is when the card would have been done. Who
+//! serves a client waits until then ([`Block::due`]) before answering, so any number of requests may be under way.
 
 use std::ops::Range;
 use std::time::Instant as Wall;

@@ -6,9 +6,9 @@ use emmc_units::{Instant, Nanos};
 
 /// Real time since serving began, slowed down for the card.
 ///
-/// With a dilation of K the card's clock runs K times slower than the machine's: what takes the card a millisecond takes
-/// its client K milliseconds, and everything reported is in the card's time. Without delays nobody waits: when the card is
-/// done with something, its time jumps there.
+/// With a dilation of K the card's clock runs K times slower than the machine's: what takes the card a millisecond
+/// takes its client K milliseconds, and everything reported is in the card's time. Without delays nobody waits: when
+/// the card is done with something, its time jumps there.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     began: Wall,

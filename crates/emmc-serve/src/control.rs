@@ -1,8 +1,8 @@
 //! The control socket: what no host can ask of a card, and what can be known of it from inside.
 //!
-//! A line of JSON is asked, a line is answered, as often as a client likes; a line that makes no sense is answered with an
-//! error and nothing is done. User page: docs/sim-ctl.md.
-//! Absent on purpose: any right beyond that of the socket's file.
+//! A line of JSON is asked, a line is answered, as often as a client likes; a line that makes no sense is answered with
+//! an error and nothing is done. User page: docs/sim-ctl.md. Absent on purpose: any right beyond that of the socket's
+//! file.
 
 mod answer;
 mod request;

@@ -1,8 +1,9 @@
-//! A command queueing engine after CQHCI 5.1: software rings for tasks, the engine takes them to the card's queue and back.
+//! A command queueing engine after CQHCI 5.1: software rings for tasks, the engine takes them to the card's queue and
+//! back.
 //!
-//! Tasks go to the card in the order in which they were rung (`engine`), are run as the card makes them ready, and end at the
-//! times that the card names. Errors stop the engine until software has halted and cleared it (`errors`).
-//! Absent on purpose: encryption, and any choice among tasks beyond the card's own.
+//! Tasks go to the card in the order in which they were rung (`engine`), are run as the card makes them ready, and end
+//! at the times that the card names. Errors stop the engine until software has halted and cleared it (`errors`). Absent
+//! on purpose: encryption, and any choice among tasks beyond the card's own.
 
 mod coalescing;
 mod engine;

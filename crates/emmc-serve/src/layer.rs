@@ -1,9 +1,9 @@
 //! Layers: block interfaces over a block interface.
 //!
-//! Each one adds one thing and hands the rest on: `delay` makes answers later, `fault` makes requests fail, `stats` counts
-//! them, `log` writes a line about each. They stack in any order, the last named nearest to the client. User pages:
-//! docs/serve-layers.md.
-//! Absent on purpose: the card's own times, which are the clock's (`--no-delay` switches them off).
+//! Each one adds one thing and hands the rest on: `delay` makes answers later, `fault` makes requests fail, `stats`
+//! counts them, `log` writes a line about each. They stack in any order, the last named nearest to the client. User
+//! pages: docs/serve-layers.md. Absent on purpose: the card's own times, which are the clock's (`--no-delay` switches
+//! them off).
 
 mod delay;
 mod fault;

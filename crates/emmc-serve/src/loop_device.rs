@@ -1,7 +1,7 @@
 //! Loop devices: a file as a block device, past the page cache.
 //!
-//! Absent on purpose: detaching by itself when the last user closes (`LO_FLAGS_AUTOCLEAR`): the device would be gone after
-//! the first `mkfs`, and holding it open against that would leave its dirty pages to a dying process.
+//! Absent on purpose: detaching by itself when the last user closes (`LO_FLAGS_AUTOCLEAR`): the device would be gone
+//! after the first `mkfs`, and holding it open against that would leave its dirty pages to a dying process.
 
 #![expect(unsafe_code, reason = "loop devices are attached with ioctls, which no maintained crate wraps")]
 
@@ -74,7 +74,8 @@ impl LoopDevice {
         &self.path
     }
 
-    /// Writes what the kernel still holds for it and detaches it; `false`: it is in use, and detached when it no longer is.
+    /// Writes what the kernel still holds for it and detaches it; `false`: it is in use, and detached when it no longer
+    /// is.
     ///
     /// Errors: no leave, or what it held could not be written.
     pub fn detach(&self) -> io::Result<bool> {

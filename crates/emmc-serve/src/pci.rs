@@ -1,9 +1,9 @@
 //! The controller as a PCI function: configuration space (`config`), registers behind BAR 0, one interrupt.
 //!
-//! BAR 0, of 4 KiB: the SD host controller at 0, the command queueing engine at 0x200 where the identity has one, and one
-//! register of GL9763E's own at 0x52c. Whoever carries accesses here (vfio-user, tests, fuzzing) services the function with
-//! the card when it wants that, and when its time has come.
-//! Absent on purpose: power management capabilities (the function is always in D0), and several slots.
+//! BAR 0, of 4 KiB: the SD host controller at 0, the command queueing engine at 0x200 where the identity has one, and
+//! one register of GL9763E's own at 0x52c. Whoever carries accesses here (vfio-user, tests, fuzzing) services the
+//! function with the card when it wants that, and when its time has come. Absent on purpose: power management
+//! capabilities (the function is always in D0), and several slots.
 
 mod config;
 mod identity;
@@ -83,7 +83,8 @@ impl Function {
         self.enhanced_strobe = [0; 4];
     }
 
-    /// Whatever is under way is dropped without a word, and the registers of BAR 0 are as after reset: drivers run out of time.
+    /// Whatever is under way is dropped without a word, and the registers of BAR 0 are as after reset: drivers run out
+    /// of time.
     pub fn abandon(&mut self) {
         self.sdhci.reset();
         if let Some(cqhci) = &mut self.cqhci {

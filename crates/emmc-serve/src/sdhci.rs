@@ -1,10 +1,11 @@
-//! An SD host controller after version 4.20 of its specification, without a bus of its own: registers in, interrupt out.
+//! An SD host controller after version 4.20 of its specification, without a bus of its own: registers in, interrupt
+//! out.
 //!
-//! Software's accesses (`read`, `write`) only note what is to be done; `service` does it with the
-//! card, and whatever has come due since. Nothing here reads a clock: `poll_timeout` says when to come back.
-//! Commands (`command`), their data by PIO, SDMA and ADMA2 (`transfer`, `pio`, `descriptor`), interrupts, resets.
-//! Absent on purpose: suspend and resume, stop at block gap, ADMA3, UHS-II, card detection (the card is soldered), and the
-//! sampling of real signals: tuning succeeds whenever the card sends its pattern.
+//! Software's accesses (`read`, `write`) only note what is to be done; `service` does it with the card, and whatever
+//! has come due since. Nothing here reads a clock: `poll_timeout` says when to come back. Commands (`command`), their
+//! data by PIO, SDMA and ADMA2 (`transfer`, `pio`, `descriptor`), interrupts, resets. Absent on purpose: suspend and
+//! resume, stop at block gap, ADMA3, UHS-II, card detection (the card is soldered), and the sampling of real signals:
+//! tuning succeeds whenever the card sends its pattern.
 
 mod command;
 pub(crate) mod descriptor;

@@ -135,8 +135,8 @@ impl Served {
         self.clock().set_delays(delays);
     }
 
-    /// When the machine's clock gets where the card's shows `at`. `None`: now, because clients do not wait; the card's time
-    /// has jumped there.
+    /// When the machine's clock gets where the card's shows `at`. `None`: now, because clients do not wait; the card's
+    /// time has jumped there.
     pub fn wall(&self, at: Instant) -> Option<Wall> {
         let mut clock = self.clock();
         if clock.has_delays() {

@@ -1,9 +1,9 @@
 //! A card's folder: everything that survives power, found again when the process dies at any moment.
 //!
-//! `profile.toml` says what the card is; `card.state` is all of it at an instant; `card.journal` is what it did since, in
-//! records that are written before a client is told; `card.data` is its contents. A process that ends, however it does,
-//! is to the card a loss of power right after what was under way was done. What is kept is handed to the system, not forced
-//! to the disk: it outlives the process, not the machine, but for the state that an orderly end leaves.
+//! `profile.toml` says what the card is; `card.state` is all of it at an instant; `card.journal` is what it did since,
+//! in records that are written before a client is told; `card.data` is its contents. A process that ends, however it
+//! does, is to the card a loss of power right after what was under way was done. What is kept is handed to the system,
+//! not forced to the disk: it outlives the process, not the machine, but for the state that an orderly end leaves.
 //! Absent on purpose: what is in an image or a record (`emmc_card`), and when something is kept (`served`).
 
 mod data;
@@ -24,7 +24,7 @@ use data::DataFile;
 use journal::{CHECKSUM, Found, Journal};
 
 /// The profile's file in a card's folder.
-pub const PROFILE_FILE: &str = "profile.toml";
+const PROFILE_FILE: &str = "profile.toml";
 /// The state's file in a card's folder.
 pub const STATE_FILE: &str = "card.state";
 /// The control socket in a card's folder, while it is served.

@@ -1,11 +1,10 @@
 //! The controller for a virtual machine: a vfio-user device on a unix socket.
 //!
-//! `protocol` is bytes and nothing else; `session` does what a client asks, over one PCI function; `stream` cuts the socket's
-//! bytes into messages; `guest_memory` is the client's memory, `irqs` its interrupts. One thread serves one client at a time
-//! and waits for whatever comes first: a message, or the time at which the card has something to tell. User page:
-//! docs/serve-vfio-user.md.
-//! Absent on purpose: migration, dirty pages, and memory that can only be reached by messages. Registers are not mapped into the
-//! client: each has effects.
+//! `protocol` is bytes and nothing else; `session` does what a client asks, over one PCI function; `stream` cuts the
+//! socket's bytes into messages; `guest_memory` is the client's memory, `irqs` its interrupts. One thread serves one
+//! client at a time and waits for whatever comes first: a message, or the time at which the card has something to tell.
+//! User page: docs/serve-vfio-user.md. Absent on purpose: migration, dirty pages, and memory that can only be reached
+//! by messages. Registers are not mapped into the client: each has effects.
 
 mod guest_memory;
 mod irqs;
@@ -34,8 +33,8 @@ use serve::Listener;
 pub struct VfioUserOptions {
     /// As which controller it appears.
     pub identity: Identity,
-    /// The card loses its power when the client goes: the board is switched off. Else it keeps it, and a new client finds it
-    /// as the last one left it.
+    /// The card loses its power when the client goes: the board is switched off. Else it keeps it, and a new client
+    /// finds it as the last one left it.
     pub power_follows_client: bool,
 }
 

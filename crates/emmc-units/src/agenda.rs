@@ -5,7 +5,8 @@ use std::collections::BinaryHeap;
 
 use crate::Instant;
 
-/// Things that happen at known times: the earliest comes out first, those of one time in the order in which they went in.
+/// Things that happen at known times: the earliest comes out first, those of one time in the order in which they went
+/// in.
 #[derive(Clone, Debug)]
 pub struct Agenda<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,

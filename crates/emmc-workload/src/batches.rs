@@ -1,7 +1,8 @@
-//! Latencies in the order in which they came: a bounded number of equal cells over a run of any length, each a histogram.
+//! Latencies in the order in which they came: a bounded number of equal cells over a run of any length, each a
+//! histogram.
 //!
-//! Requests one after the other hang together, so what they tell is less than their number says. Batches keep enough of the
-//! order to see that, in a memory that does not grow.
+//! Requests one after the other hang together, so what they tell is less than their number says. Batches keep enough of
+//! the order to see that, in a memory that does not grow.
 
 /// Batches are joined in pairs when there are so many.
 const CELLS_MAX: usize = 256;

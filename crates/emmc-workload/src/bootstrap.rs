@@ -1,9 +1,10 @@
 //! How sure a percentile is, when the requests hang together.
 //!
-//! The share of requests up to the percentile is a mean, cell after cell; a circular block bootstrap (Politis and Romano
-//! 1992) tells how it scatters, with the block length that the cells' own autocorrelation asks for (Politis and White 2004,
-//! corrected by Patton, Politis and White 2009). The range of shares is turned into one of latencies at those ranks (Woodruff
-//! 1952). The same for a seed. Absent on purpose: intervals of the longest latency, which no resampling tells.
+//! The share of requests up to the percentile is a mean, cell after cell; a circular block bootstrap (Politis and
+//! Romano 1992) tells how it scatters, with the block length that the cells' own autocorrelation asks for (Politis and
+//! White 2004, corrected by Patton, Politis and White 2009). The range of shares is turned into one of latencies at
+//! those ranks (Woodruff 1952). The same for a seed. Absent on purpose: intervals of the longest latency, which no
+//! resampling tells.
 
 use emmc_units::Rng;
 

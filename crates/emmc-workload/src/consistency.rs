@@ -1,7 +1,7 @@
 //! Whether a saved result contradicts itself: one that does was changed or damaged, and nothing in it can be believed.
 //!
-//! Absent on purpose: what a card can do ([`doubts`](crate::doubts) tells that), and lower ends of a speed's interval: it is of
-//! whole batches, and a stall behind the last of them makes the speed as small as it likes.
+//! Absent on purpose: what a card can do ([`doubts`](crate::doubts) tells that), and lower ends of a speed's interval:
+//! it is of whole batches, and a stall behind the last of them makes the speed as small as it likes.
 
 use crate::import::ImportError;
 use crate::interval::Interval;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Erase cycles that wear is told against where the card does not say how many it endures.
 ///
 /// Assumed: what makers of eMMC with two or three bits a cell promise, 1000 to 3000 cycles; the lower end.
-pub const ASSUMED_CYCLES: u32 = 1000;
+const ASSUMED_CYCLES: u32 = 1000;
 
 /// Everything around a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -16,7 +16,8 @@ const NEAR_BUS: f64 = 0.85;
 const EMMC_MB_PER_S_MAX: f64 = 400.0;
 /// Share of the time that this process computed, from which on it may be what was measured.
 const BUSY: f64 = 0.9;
-/// Shorter measurements than this are not told to be short of requests by their interval alone. Unit: percent of the mean.
+/// Shorter measurements than this are not told to be short of requests by their interval alone. Unit: percent of the
+/// mean.
 const INTERVAL_WIDE: f64 = 0.2;
 /// How many cells a finding names.
 const CELLS_MAX: usize = 4;
@@ -25,8 +26,8 @@ const CELLS_MAX: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Doubt {
-    /// `faster_than_bus`, `page_cache`, `holes`, `state_unknown`, `wraps`, `processor_bound`, `governor`, `queueing_off`, `cache_off`,
-    /// `few_requests`, `failed_requests`, `stopped`.
+    /// `faster_than_bus`, `page_cache`, `holes`, `state_unknown`, `wraps`, `processor_bound`, `governor`,
+    /// `queueing_off`, `cache_off`, `few_requests`, `failed_requests`, `stopped`.
     pub code: String,
     /// What it means.
     pub what: String,
@@ -114,8 +115,8 @@ fn holes(result: &BenchResult) -> Option<Doubt> {
     (holes > 0).then(|| Doubt::new("holes", what, format!("{holes} of {} bytes", result.size_bytes)))
 }
 
-/// Reads as fast as the bus, of what the suite has not written, from a card of which the state is unknown: what was trimmed or
-/// never written is answered without flash.
+/// Reads as fast as the bus, of what the suite has not written, from a card of which the state is unknown: what was
+/// trimmed or never written is answered without flash.
 fn state_unknown(result: &BenchResult) -> Option<Doubt> {
     let bus = result.context.bus.as_ref().filter(|_| is_real(result) && result.outcome.written_bytes == 0)?;
     let rule = |cell: &Measurement| {

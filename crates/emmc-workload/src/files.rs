@@ -1,8 +1,8 @@
 //! Suites on files: in a folder, or on filesystems that are made for them.
 //!
-//! A suite that works on files is one of these beside, or instead of, its part on sectors ([`Suite`](crate::Suite)). What it
-//! does goes through a [`FileTree`], so that it is counted and can be stopped in one place. Absent on purpose: the tree itself
-//! (`emmc-linux`; models of ext4 and f2fs are in [`fs`](crate::fs)).
+//! A suite that works on files is one of these beside, or instead of, its part on sectors ([`Suite`](crate::Suite)).
+//! What it does goes through a [`FileTree`], so that it is counted and can be stopped in one place. Absent on purpose:
+//! the tree itself (`emmc-linux`; models of ext4 and f2fs are in [`fs`](crate::fs)).
 
 use emmc_port::{FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TargetError, TreeWork};
 use emmc_units::{Instant, Nanos};

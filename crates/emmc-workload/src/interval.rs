@@ -1,7 +1,7 @@
 //! How sure a mean is, when what it is the mean of hangs together.
 //!
-//! Requests one after the other are not independent, so their scatter makes an interval that is too narrow. Means of long
-//! batches are nearly so: Student's interval over at least ten of them (batch means).
+//! Requests one after the other are not independent, so their scatter makes an interval that is too narrow. Means of
+//! long batches are nearly so: Student's interval over at least ten of them (batch means).
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};

@@ -70,8 +70,8 @@ pub struct Measurement {
     pub flush_s: Option<f64>,
     /// Unit: MB (10^6 bytes) a second.
     pub mb_per_s: f64,
-    /// Where the true speed is in 95 of 100 cases; nothing where there were too few requests to tell. Flushes at the end
-    /// have no part in it. Unit: MB a second.
+    /// Where the true speed is in 95 of 100 cases; nothing where there were too few requests to tell. Flushes at the
+    /// end have no part in it. Unit: MB a second.
     pub mb_per_s_interval: Option<Interval>,
     /// The warm-up at its beginning, and the speed behind it; absent where there was none, or too few requests to tell.
     #[serde(default)]
@@ -106,8 +106,8 @@ pub struct WarmUp {
     pub requests: u64,
     /// How long it took. Unit: seconds.
     pub time_s: f64,
-    /// Whether the run settled: behind the middle there was no more of it. Otherwise the speed still changed, or the run was
-    /// too short to tell.
+    /// Whether the run settled: behind the middle there was no more of it. Otherwise the speed still changed, or the
+    /// run was too short to tell.
     pub is_settled: bool,
     /// The speed behind it, without flushes. Unit: MB a second.
     pub mb_per_s: f64,

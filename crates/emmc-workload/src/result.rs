@@ -107,8 +107,8 @@ pub struct BenchResult {
 }
 
 impl BenchResult {
-    /// Makes the shares of states those of the whole disk, where the target is a part of it: of the rest nothing is known. To be
-    /// called once, when the context is known.
+    /// Makes the shares of states those of the whole disk, where the target is a part of it: of the rest nothing is
+    /// known. To be called once, when the context is known.
     pub fn scale_states(&mut self) {
         let disk = self.context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(self.size_bytes);
         let share = self.size_bytes as f64 / disk.max(1) as f64;

@@ -1,7 +1,8 @@
 //! In what state a card was when something was measured: most of a speed is decided by that.
 //!
-//! A virtual card knows it exactly. A real one does not tell: there it is what the suite itself has brought about, or unknown,
-//! and never guessed. Absent on purpose: conclusions from speeds about the state (`trim` measures what a state costs).
+//! A virtual card knows it exactly. A real one does not tell: there it is what the suite itself has brought about, or
+//! unknown, and never guessed. Absent on purpose: conclusions from speeds about the state (`trim` measures what a state
+//! costs).
 
 use emmc_port::TargetFill;
 use serde::{Deserialize, Serialize};
@@ -79,7 +80,8 @@ impl StateKind {
 impl CardState {
     /// As a target tells it, with what the suite has brought about, on a share of the target.
     ///
-    /// What a suite did to most of it names the state better than shares do; but to trim what was never used leaves it fresh.
+    /// What a suite did to most of it names the state better than shares do; but to trim what was never used leaves it
+    /// fresh.
     pub(crate) fn new(fill: Option<TargetFill>, brought: Option<(StateKind, f64)>) -> Self {
         let told = fill.as_ref().map(StateKind::of);
         let brought = brought.filter(|(_, share)| told.is_none() || *share >= MOST);

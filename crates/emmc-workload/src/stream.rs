@@ -163,8 +163,9 @@ pub(crate) struct Driven {
     pub(crate) ended: Result<(), BenchError>,
 }
 
-/// Drives a target with a stream; with `offsets` its requests go there, one after the other, and how long each took is answered:
-/// then the stream's order and its limit of bytes have no part in it. Offsets in bytes from the beginning of the target.
+/// Drives a target with a stream; with `offsets` its requests go there, one after the other, and how long each took is
+/// answered: then the stream's order and its limit of bytes have no part in it. Offsets in bytes from the beginning of
+/// the target.
 ///
 /// Errors: a stream or an offset that does not fit the target. What ends it later is in the answer.
 pub(crate) fn driven(

@@ -148,7 +148,8 @@ impl Options {
 impl<'a> Bench<'a> {
     /// Runs a suite; what was measured before it failed or was stopped is told ([`Outcome::ended_early`]).
     ///
-    /// Errors: an option that the suite cannot follow; as [`Suite::cost`], and as [`Suite::run`] where nothing was done.
+    /// Errors: an option that the suite cannot follow; as [`Suite::cost`], and as [`Suite::run`] where nothing was
+    /// done.
     pub fn run(
         suite: &dyn Suite,
         target: &'a mut dyn BlockTarget,
@@ -205,8 +206,8 @@ impl<'a> Bench<'a> {
         ended.map(|()| measured)
     }
 
-    /// Drives the target with requests at these offsets, of which nothing is told; answers how long each took. The stream's
-    /// order and its limit of bytes have no part in it.
+    /// Drives the target with requests at these offsets, of which nothing is told; answers how long each took. The
+    /// stream's order and its limit of bytes have no part in it.
     ///
     /// Errors: as [`drive`](crate::drive); an offset outside the stream's range.
     pub fn visit(
@@ -349,7 +350,8 @@ pub fn suites() -> &'static [&'static dyn Suite] {
     ]
 }
 
-/// What a suite does on files, if it does anything there; with whether its part on sectors comes first, on a file in the folder.
+/// What a suite does on files, if it does anything there; with whether its part on sectors comes first, on a file in
+/// the folder.
 pub fn on_files(name: &str) -> Option<(&'static dyn FileSuite, bool)> {
     match name {
         "fs" => Some((&fs::RealFs, false)),

@@ -1,10 +1,10 @@
 //! `cargo xtask guest cuts`: power is cut again and again while Linux writes, and what the card holds then is compared
 //! with what it had acknowledged.
 //!
-//! Two kinds of cut, in turn: the card alone loses power, at a program or erase of its flash that the seed chooses, and the
-//! kernel finds it anew; or machine and server are killed, and started again on what the server had kept.
-//! Three of four cuts meet a card whose writes are reliable; the others one whose writes are not (WR_REL_SET), where only sectors
-//! are looked at: a file system has no defence against what such a card may lose.
+//! Two kinds of cut, in turn: the card alone loses power, at a program or erase of its flash that the seed chooses, and
+//! the kernel finds it anew; or machine and server are killed, and started again on what the server had kept. Three of
+//! four cuts meet a card whose writes are reliable; the others one whose writes are not (WR_REL_SET), where only
+//! sectors are looked at: a file system has no defence against what such a card may lose.
 
 use std::collections::BTreeSet;
 use std::fs;

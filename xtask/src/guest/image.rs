@@ -122,7 +122,8 @@ fn kernel_version(tree: &Tree) -> anyhow::Result<String> {
     versions.pop().context("no kernel")
 }
 
-/// The kernel as an ELF file, which QEMU starts by its PVH entry: unpacking it inside an emulated machine takes seconds.
+/// The kernel as an ELF file, which QEMU starts by its PVH entry: unpacking it inside an emulated machine takes
+/// seconds.
 ///
 /// Source: Linux, `Documentation/arch/x86/boot.rst`, fields `setup_sects`, `payload_offset` and `payload_length`; the
 /// payload ends with the unpacked size in four bytes.

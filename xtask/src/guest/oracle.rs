@@ -1,11 +1,13 @@
 //! What a card may hold after a power cut, told from what a writer said before it.
 //!
-//! A flushed write, and one that was asked to be on the medium, is there. Of what was written since, each sector holds one
-//! of the writes or what was there before, whole: a volatile cache may lose any of them. This is what a card promises
-//! whose writes are reliable (`WR_REL_SET`). A file that was synced holds what was synced or a later whole version.
+//! A flushed write, and one that was asked to be on the medium, is there. Of what was written since, each sector holds
+//! one of the writes or what was there before, whole: a volatile cache may lose any of them. This is what a card
+//! promises whose writes are reliable (`WR_REL_SET`). A file that was synced holds what was synced or a later whole
+//! version.
 //!
-//! Where they are not, a cut may also damage what shares word lines with what was under way: the model says which sectors that
-//! were. Such a sector may not read, or hold any write that it ever held, if it was written and not flushed since.
+//! Where they are not, a cut may also damage what shares word lines with what was under way: the model says which
+//! sectors that were. Such a sector may not read, or hold any write that it ever held, if it was written and not
+//! flushed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +58,8 @@ impl Place {
         is_allowed
     }
 
-    /// The same for a sector that the cut may have damaged: whether that explains what it holds; absent: it does not read.
+    /// The same for a sector that the cut may have damaged: whether that explains what it holds; absent: it does not
+    /// read.
     fn is_found_damaged(&mut self, found: Option<Option<u64>>) -> bool {
         let was = found.is_none_or(|found| found.is_none_or(|found| self.ever.contains(&found)));
         if !was || !(self.at_risk || self.lost) {

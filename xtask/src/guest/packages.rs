@@ -1,7 +1,8 @@
 //! Trees of Debian packages beside the system's own, made by the machine's apt without root.
 //!
 //! apt is given folders of its own and an empty list of installed packages, so that it resolves, checks signatures and
-//! downloads as on a new machine and touches nothing of this one. No maintainer script runs: packages are only unpacked.
+//! downloads as on a new machine and touches nothing of this one. No maintainer script runs: packages are only
+//! unpacked.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Programs of our own that run in the guest, built here and linked statically: the guest's libraries are not this machine's.
+//! Programs of our own that run in the guest, built here and linked statically: the guest's libraries are not this
+//! machine's.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -67,7 +67,8 @@ impl Qemu {
     }
 }
 
-/// A command whose process the kernel ends together with this one: no machine and no server is left behind, even by kill -9.
+/// A command whose process the kernel ends together with this one: no machine and no server is left behind, even by
+/// kill -9.
 pub(crate) fn bound_to_us(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"].map(OsString::from)).arg(program);

@@ -202,8 +202,8 @@ fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<(i3
     Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// What a new card of the same profile does in simulated time: of each phase of the job its kind, its requests and how long one
-/// took, in us; requests at once share the time.
+/// What a new card of the same profile does in simulated time: of each phase of the job its kind, its requests and how
+/// long one took, in us; requests at once share the time.
 fn simulate(emmclab: &Emmclab, profile: &str, job: &str, folder: &Path) -> anyhow::Result<(i32, String)> {
     let path = folder.join("job.json");
     fs::write(&path, job)?;

@@ -1,9 +1,9 @@
 //! Background operations: started by the host, or by the card itself while it is idle.
 //!
-//! The work is the translation layer's, one bounded step at a time; a step begins at the instant at which the one before
-//! has ended, so the host finds the card as far as time has come. Started by BKOPS_START the card is in `prg` until nothing
-//! is left to do or HPI comes; a step under way is finished.
-//! Absent on purpose: URGENT_BKOPS (`exception`), what a step does (`ftl`) and who owns time (the host: `advance` is told the instant).
+//! The work is the translation layer's, one bounded step at a time; a step begins at the instant at which the one
+//! before has ended, so the host finds the card as far as time has come. Started by BKOPS_START the card is in `prg`
+//! until nothing is left to do or HPI comes; a step under way is finished. Absent on purpose: URGENT_BKOPS
+//! (`exception`), what a step does (`ftl`) and who owns time (the host: `advance` is told the instant).
 //!
 //! Source: JESD84-B51 clauses 6.6.25, 7.4 (BKOPS_EN, BKOPS_START, BKOPS_STATUS, EXCEPTION_EVENTS_STATUS).
 //! Assumed: that BKOPS_START without MANUAL_EN is refused, and how long a card waits before it calls itself idle.

@@ -67,8 +67,8 @@ impl Interface {
 
     /// HS_TIMING is written; absent: the part cannot, or not from the present mode.
     ///
-    /// Source: JESD84-B51, bus mode selection: HS200 needs four or eight lines at single rate; HS400 is entered from high
-    /// speed with eight lines at double rate.
+    /// Source: JESD84-B51, bus mode selection: HS200 needs four or eight lines at single rate; HS400 is entered from
+    /// high speed with eight lines at double rate.
     pub(crate) fn with_timing(self, value: u8, abilities: Abilities) -> Option<Self> {
         let (driver, wide) = (value >> 4, self.lines >= 4);
         let has = |mask: u8| abilities.device_type & mask != 0;

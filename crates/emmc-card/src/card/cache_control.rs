@@ -1,9 +1,8 @@
 //! The volatile cache as the host sees it: on, off, flush, barrier.
 //!
-//! The order in which the cache reaches flash is `device`'s: oldest first. A unit written again while it waits takes the
-//! place of its older content, which alone would let it overtake; a barrier is therefore carried out as a flush, which is
-//! within the standard.
-//! Absent on purpose: what is lost with power (`device::Device::power_off`).
+//! The order in which the cache reaches flash is `device`'s: oldest first. A unit written again while it waits takes
+//! the place of its older content, which alone would let it overtake; a barrier is therefore carried out as a flush,
+//! which is within the standard. Absent on purpose: what is lost with power (`device::Device::power_off`).
 //!
 //! Source: JESD84-B51 clauses 6.6.34, 7.4 (CACHE_CTRL, FLUSH_CACHE, BARRIER_CTRL, CACHE_FLUSH_POLICY).
 

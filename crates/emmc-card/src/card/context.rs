@@ -1,7 +1,8 @@
 //! Contexts: streams that a host opens so that the card keeps their data together.
 //!
-//! CONTEXT_CONF is kept after the standard's rules; a transfer's context number, a data tag and a large unit are accepted and
-//! change nothing in where data lies: the translation layers decide by what is written, not by what is said of it.
+//! CONTEXT_CONF is kept after the standard's rules; a transfer's context number, a data tag and a large unit are
+//! accepted and change nothing in where data lies: the translation layers decide by what is written, not by what is
+//! said of it.
 //!
 //! Source: JESD84-B51 clauses 6.6.27, 6.6.28, 7.4 (CONTEXT_CONF, CONTEXT_CAPABILITIES).
 
@@ -19,8 +20,8 @@ pub(crate) fn is_configuration(index: u8) -> bool {
     (FIRST..=LAST).contains(&index)
 }
 
-/// The rules of CONTEXT_CONF beyond its access class: a context that the card has, a reliability mode and a multiplier that
-/// exist, and an open context is closed before it is opened otherwise.
+/// The rules of CONTEXT_CONF beyond its access class: a context that the card has, a reliability mode and a multiplier
+/// that exist, and an open context is closed before it is opened otherwise.
 ///
 /// Errors: a rule broken.
 pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {

@@ -7,8 +7,8 @@ use super::{Area, Card};
 use crate::device::{Bus, Device};
 
 impl Card {
-    /// The device, for who reaches it past the commands. While no host has begun to identify the card, its bus runs as the
-    /// profile says that a host has it run.
+    /// The device, for who reaches it past the commands. While no host has begun to identify the card, its bus runs as
+    /// the profile says that a host has it run.
     pub fn direct(&mut self) -> &mut Device {
         if matches!(self.phase, Phase::PreIdle | Phase::Off) {
             let controller = &self.device.profile().controller;

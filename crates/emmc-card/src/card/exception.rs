@@ -18,7 +18,8 @@ impl Card {
         self.exception_events() & told != 0
     }
 
-    /// EXCEPTION_EVENTS_STATUS now: what features noted there, and whether background operations are urgent (level 2, 3).
+    /// EXCEPTION_EVENTS_STATUS now: what features noted there, and whether background operations are urgent (level 2,
+    /// 3).
     pub(super) fn exception_events(&self) -> u8 {
         let noted = self.ext_csd_byte(EVENTS_STATUS) & !ALWAYS_TOLD;
         let urgent = self.ext_csd_byte(BKOPS_SUPPORT) & 1 == 1 && self.device.urgency() >= 2;

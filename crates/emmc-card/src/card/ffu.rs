@@ -1,9 +1,9 @@
 //! Field firmware update: a mode in which writes go to the firmware, and the step that installs it.
 //!
-//! MODE_CONFIG chooses the mode; writes to the address FFU_ARG then download. The host may leave the mode between chunks,
-//! as mmc-utils does. MODE_OPERATION_CODES installs, and the new version runs after the next reset or power cycle.
-//! An image begins with [`MAGIC`], the version, its sectors and a digest; a sector that begins so begins a new image.
-//! Absent on purpose: vendor specific mode, and signatures: the digest finds faults, it proves nothing.
+//! MODE_CONFIG chooses the mode; writes to the address FFU_ARG then download. The host may leave the mode between
+//! chunks, as mmc-utils does. MODE_OPERATION_CODES installs, and the new version runs after the next reset or power
+//! cycle. An image begins with [`MAGIC`], the version, its sectors and a digest; a sector that begins so begins a new
+//! image. Absent on purpose: vendor specific mode, and signatures: the digest finds faults, it proves nothing.
 //!
 //! Source: JESD84-B51 clauses 6.6.19, 7.4; mmc-utils and fwupd as hosts. The image's form is this card's own.
 

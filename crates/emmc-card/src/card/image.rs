@@ -1,7 +1,9 @@
 //! A card as bytes: all that survives power, and records of what changed since.
 //!
-//! [`Card::to_image`] is everything at an instant; [`Card::take_changes`] is what came after, a little at a time; with both
-//! [`Card::from_image`] makes the card again that was there when the last record was taken, with nothing under way. The bytes
+//! [`Card::to_image`] is everything at an instant; [`Card::take_changes`] is what came after, a little at a time; with
+//! both
+//! [`Card::from_image`] makes the card again that was there when the last record was taken, with nothing under way. The
+//! bytes
 //! of the host may be kept by the edge ([`Payload`]).
 //! Absent on purpose: files, and when something is kept (`emmc-serve`).
 

@@ -1,8 +1,8 @@
 //! HPI: the high priority interrupt that ends a long command early.
 //!
-//! Which commands can be interrupted, how soon the card obeys, and how much of a write it then says was programmed.
-//! The flash has been given its work already; what the card no longer waits for goes on inside, and CORRECTLY_PRG_SECTORS_NUM
-//! counts what was surely done by then. More may be: the host writes the rest again.
+//! Which commands can be interrupted, how soon the card obeys, and how much of a write it then says was programmed. The
+//! flash has been given its work already; what the card no longer waits for goes on inside, and
+//! CORRECTLY_PRG_SECTORS_NUM counts what was surely done by then. More may be: the host writes the rest again.
 //!
 //! Source: JESD84-B51 clauses 6.6.23, 7.4 (HPI_MGMT, HPI_FEATURES, OUT_OF_INTERRUPT_TIME, CORRECTLY_PRG_SECTORS_NUM).
 //! Assumed: that a card obeys in a tenth of the time that it asks hosts to allow.

@@ -1,11 +1,12 @@
 //! The controller: commands, responses, states and registers of a card, after the standard.
 //!
-//! [`Card`] is driven from outside: `handle_*` takes what the host does at an instant, `poll_*` tells what the card does
+//! [`Card`] is driven from outside: `handle_*` takes what the host does at an instant, `poll_*` tells what the card
+//! does
 //! then. What a command stores or reads comes down to [`Device`]; the rules above it are here, one file each:
-//! `legality` in which state which command is legal, `dispatch` from command to what it does, `access` who may write which
-//! bit of EXT_CSD, `switch` what such a write does, the rest a feature each.
-//! Absent on purpose: electrical signalling, SPI mode, streams (CMD11, CMD20) and I/O mode (CMD39, CMD40), which no eMMC
-//! part has; and time of its own: the host says what time it is.
+//! `legality` in which state which command is legal, `dispatch` from command to what it does, `access` who may write
+//! which bit of EXT_CSD, `switch` what such a write does, the rest a feature each. Absent on purpose: electrical
+//! signalling, SPI mode, streams (CMD11, CMD20) and I/O mode (CMD39, CMD40), which no eMMC part has; and time of its
+//! own: the host says what time it is.
 
 mod access;
 mod address;

@@ -1,9 +1,9 @@
 //! Packed commands: several writes or reads in one transfer, told by a header.
 //!
 //! A packed write is CMD23 (packed), CMD25 and the header followed by the data; a packed read is CMD23 (packed, one
-//! block), CMD25 with the header, then CMD23 (packed) and CMD18. The header's entries are the arguments of the CMD23 and of
-//! the CMD25 or CMD18 that each would have been on its own.
-//! Absent on purpose: the transfer of each entry (`transfer`).
+//! block), CMD25 with the header, then CMD23 (packed) and CMD18. The header's entries are the arguments of the CMD23
+//! and of the CMD25 or CMD18 that each would have been on its own. Absent on purpose: the transfer of each entry
+//! (`transfer`).
 //!
 //! Source: JESD84-B51 clause 6.6.29 and PACKED_COMMAND_STATUS, PACKED_FAILURE_INDEX; Linux's `mmc_blk_packed_hdr`.
 

@@ -1,9 +1,9 @@
 //! Partitioning: the one-time registers that divide the card, and the bit that commits them.
 //!
-//! Until PARTITION_SETTING_COMPLETED is set a power cycle forgets the settings. The commit is checked as a whole; it takes
-//! effect at the next power cycle, with which the data is gone. Afterwards every write is refused.
-//! Absent on purpose: that each setting is written once (`access`), how the flash is divided (`profile::capacity`), and
-//! which area is accessed (`switch`).
+//! Until PARTITION_SETTING_COMPLETED is set a power cycle forgets the settings. The commit is checked as a whole; it
+//! takes effect at the next power cycle, with which the data is gone. Afterwards every write is refused. Absent on
+//! purpose: that each setting is written once (`access`), how the flash is divided (`profile::capacity`), and which
+//! area is accessed (`switch`).
 //!
 //! Source: JESD84-B51 clauses 6.2.4, 7.4.
 

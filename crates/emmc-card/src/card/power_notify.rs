@@ -1,7 +1,7 @@
 //! Power-off notification: the host's promise to say before it takes the power away.
 //!
-//! POWERED_ON makes the promise; POWER_OFF_SHORT and POWER_OFF_LONG keep it, SLEEP_NOTIFICATION announces CMD5. The card
-//! uses the time to flush its cache. A cut without notice costs what the volatile cache held, and nothing else.
+//! POWERED_ON makes the promise; POWER_OFF_SHORT and POWER_OFF_LONG keep it, SLEEP_NOTIFICATION announces CMD5. The
+//! card uses the time to flush its cache. A cut without notice costs what the volatile cache held, and nothing else.
 //! Absent on purpose: that cut itself (`device::Device::power_off`) and what flash makes of it (`nand`).
 //!
 //! Source: JESD84-B51 clauses 6.6.30, 7.4 (POWER_OFF_NOTIFICATION).

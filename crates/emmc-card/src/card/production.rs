@@ -1,6 +1,7 @@
 //! Production state awareness: the host says when the part is soldered, and what it loads before.
 //!
-//! The states are kept after the standard's rules. What heat does to data is not simulated, so they change nothing else.
+//! The states are kept after the standard's rules. What heat does to data is not simulated, so they change nothing
+//! else.
 //!
 //! Source: JESD84-B51 clauses 6.6.18, 7.4 (PRODUCTION_STATE_AWARENESS and its neighbours).
 

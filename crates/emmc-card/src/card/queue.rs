@@ -1,10 +1,9 @@
 //! Command queueing: up to 32 tasks, of which the card says which it will do next.
 //!
-//! CMD44 and CMD45 queue a task, the queue status register (CMD13 with SQS) tells which are ready, CMD46 and CMD47 run one
-//! of those, CMD48 drops. The card makes one task ready at a time, and every one of high priority: first reads, then
-//! by address from where the last task ended, as a sweep.
-//! Absent on purpose: the transfer itself (`transfer`) and the time that flash takes for it (`device`); here is only the time
-//! in which the firmware looks at a task.
+//! CMD44 and CMD45 queue a task, the queue status register (CMD13 with SQS) tells which are ready, CMD46 and CMD47 run
+//! one of those, CMD48 drops. The card makes one task ready at a time, and every one of high priority: first reads,
+//! then by address from where the last task ended, as a sweep. Absent on purpose: the transfer itself (`transfer`) and
+//! the time that flash takes for it (`device`); here is only the time in which the firmware looks at a task.
 //!
 //! Source: JESD84-B51 clause 6.6.39 and the queue's registers; Linux's cqhci as host.
 //! Assumed: that a task that is not ready, a slot in use, an empty slot and a count of 0 are illegal commands.

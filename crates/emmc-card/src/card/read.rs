@@ -1,8 +1,8 @@
 //! Reads of an area: CMD17, CMD18.
 //!
-//! Sectors are fetched ahead of the host in chunks: whole counted transfers up to a limit, open-ended ones in chunks that
-//! grow, since the card cannot know where the host will stop. The flash works on the next chunk while the last one crosses
-//! the bus: all are asked for at the instant of the command.
+//! Sectors are fetched ahead of the host in chunks: whole counted transfers up to a limit, open-ended ones in chunks
+//! that grow, since the card cannot know where the host will stop. The flash works on the next chunk while the last one
+//! crosses the bus: all are asked for at the instant of the command.
 
 use emmc_regs::command::{DataDirection, SetBlockCount};
 use emmc_regs::r1::{R1, State};

@@ -1,7 +1,7 @@
 //! The card status: which bits are set, and when they clear.
 //!
-//! Three clear conditions: bits that follow the card's state are made when asked for (`Card::r1`); bits about the command
-//! before clear with the next legal command; all other errors stay until an answer has carried them.
+//! Three clear conditions: bits that follow the card's state are made when asked for (`Card::r1`); bits about the
+//! command before clear with the next legal command; all other errors stay until an answer has carried them.
 
 use emmc_regs::r1::R1;
 

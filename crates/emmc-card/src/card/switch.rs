@@ -1,7 +1,7 @@
 //! CMD6: a byte of EXT_CSD changes, and with it what the card does.
 //!
-//! In order: the byte must be writable and its class allow it (`access`), the value must mean something, then the byte's
-//! own rule applies. Whatever refuses, nothing has changed and SWITCH_ERROR is told with the next status.
+//! In order: the byte must be writable and its class allow it (`access`), the value must mean something, then the
+//! byte's own rule applies. Whatever refuses, nothing has changed and SWITCH_ERROR is told with the next status.
 
 use emmc_regs::command::{Switch, SwitchAccess};
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, field_at};

@@ -78,8 +78,8 @@ impl Card {
         }
     }
 
-    /// A block arrived whose checksum is wrong. It is dropped with all that follows; a transfer of many blocks then waits
-    /// for CMD12, a transfer of one is over.
+    /// A block arrived whose checksum is wrong. It is dropped with all that follows; a transfer of many blocks then
+    /// waits for CMD12, a transfer of one is over.
     pub fn handle_damaged_data(&mut self, now: Instant) -> DataStatus {
         self.settle(now);
         match &mut self.transfer {
@@ -109,8 +109,8 @@ impl Card {
         }
     }
 
-    /// Several blocks at once, where the card sends sectors: at most `most` go behind what is in `into`. Answers when the last
-    /// of them has crossed the bus; absent: there is none, or [`Card::poll_data`] is to be asked.
+    /// Several blocks at once, where the card sends sectors: at most `most` go behind what is in `into`. Answers when
+    /// the last of them has crossed the bus; absent: there is none, or [`Card::poll_data`] is to be asked.
     ///
     /// Shape: blocks of 512 bytes.
     pub fn poll_blocks(&mut self, most: u32, into: &mut Vec<u8>, now: Instant) -> Option<Instant> {

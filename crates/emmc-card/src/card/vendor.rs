@@ -1,12 +1,13 @@
 //! The maker's report: what CMD56 answers, in the tables of Micron's parts.
 //!
-//! The same wear and the same blocks as EXT_CSD's PRE_EOL_INFO and DEVICE_LIFE_TIME_EST, in the arguments and byte orders
-//! that hosts' tools expect. Parts of other makers answer zeros, as parts without a report do.
-//! Absent on purpose: argument 0xA7 (starts a refresh, which is not simulated), the list of single failures (0x81) and
-//! other makers' reports.
+//! The same wear and the same blocks as EXT_CSD's PRE_EOL_INFO and DEVICE_LIFE_TIME_EST, in the arguments and byte
+//! orders that hosts' tools expect. Parts of other makers answer zeros, as parts without a report do. Absent on
+//! purpose: argument 0xA7 (starts a refresh, which is not simulated), the list of single failures (0x81) and other
+//! makers' reports.
 //!
-//! Source: Micron's emmcparm 1.0 in public copies, and TN-FC-42 after a kernel module that cites it; where they disagree
-//! (bytes 4..6 of argument 0x11) emmcparm's reading holds: all spare blocks, the factory's bad ones among them.
+//! Source: Micron's emmcparm 1.0 in public copies, and TN-FC-42 after a kernel module that cites it; where they
+//! disagree (bytes 4..6 of argument 0x11) emmcparm's reading holds: all spare blocks, the factory's bad ones among
+//! them.
 
 use crate::device::{Device, EraseCounts, Health};
 use crate::nand::BlockHealth;

@@ -1,7 +1,7 @@
 //! Writes to an area: CMD24, CMD25.
 //!
-//! Blocks are gathered and handed down together, when the count of CMD23 is reached, CMD12 comes, or a limit is met; the
-//! time that the device takes counts from the command, as if it had worked on them while they came.
+//! Blocks are gathered and handed down together, when the count of CMD23 is reached, CMD12 comes, or a limit is met;
+//! the time that the device takes counts from the command, as if it had worked on them while they came.
 
 use emmc_regs::command::{DataDirection, SetBlockCount};
 use emmc_regs::r1::{R1, State};

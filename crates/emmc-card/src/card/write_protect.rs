@@ -1,8 +1,8 @@
 //! Write protection: groups of the user area, boot areas, the whole card.
 //!
-//! A group is protected permanently, until power or reset, or temporarily (kept until CMD29); the stronger wins, and only
-//! the temporary one can be taken back. Boot areas have BOOT_WP, the whole card two bits of the CSD.
-//! Absent on purpose: secure write protection by RPMB, which the profiles do not announce.
+//! A group is protected permanently, until power or reset, or temporarily (kept until CMD29); the stronger wins, and
+//! only the temporary one can be taken back. Boot areas have BOOT_WP, the whole card two bits of the CSD. Absent on
+//! purpose: secure write protection by RPMB, which the profiles do not announce.
 //!
 //! Source: JESD84-B51 clauses 6.6.17 and 7.4 (USER_WP, BOOT_WP, BOOT_WP_STATUS).
 //! Assumed: that CMD28 leaves a stronger protection as it is, and that CMD29 against one answers WP_VIOLATION.
@@ -160,7 +160,8 @@ pub(crate) fn check_user_wp(old: u8, new: u8) -> Result<(), Refused> {
     if both(US_PWR_EN, US_PWR_DIS) || both(US_PERM_EN, US_PERM_DIS) || reserved { Err(Refused) } else { Ok(()) }
 }
 
-/// CMD6 to BOOT_WP, whose one-time and once-per-power-cycle bits the caller has checked: what it makes of BOOT_WP_STATUS.
+/// CMD6 to BOOT_WP, whose one-time and once-per-power-cycle bits the caller has checked: what it makes of
+/// BOOT_WP_STATUS.
 ///
 /// Errors: enabling what is disabled, or the other way round.
 pub(crate) fn write_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES], new: u8) -> Result<(), Refused> {

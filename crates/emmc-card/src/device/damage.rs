@@ -4,7 +4,8 @@ use super::op::Area;
 use super::{Device, Storage};
 
 impl Device {
-    /// Area and first sector of every unit that the last cut damaged though it was done ([`crate::nand::Nand::damaged_pairs`]).
+    /// Area and first sector of every unit that the last cut damaged though it was done
+    /// ([`crate::nand::Nand::damaged_pairs`]).
     pub fn damaged_pairs(&self) -> Vec<(Area, u64)> {
         let Storage { nand, regions, .. } = &self.storage;
         let pairs = nand.damaged_pairs().iter();

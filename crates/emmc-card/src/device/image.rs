@@ -1,7 +1,8 @@
 //! A device as bytes: what of it survives power.
 //!
-//! Two parts: the flash, whose image is large and whose records say what came after, and the state, which is small and put
-//! on record whole whenever it has changed. Absent on purpose: the command level's part (`card::image`), and any file.
+//! Two parts: the flash, whose image is large and whose records say what came after, and the state, which is small and
+//! put on record whole whenever it has changed. Absent on purpose: the command level's part (`card::image`), and any
+//! file.
 
 use emmc_units::Instant;
 use serde::{Deserialize, Serialize};

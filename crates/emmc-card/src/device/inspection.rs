@@ -44,8 +44,8 @@ impl Device {
         valid
     }
 
-    /// How full and how used the user area is. Data that waits in the cache does not count; blocks of the SLC log and bad ones
-    /// have no part in how used it is.
+    /// How full and how used the user area is. Data that waits in the cache does not count; blocks of the SLC log and
+    /// bad ones have no part in how used it is.
     pub fn fullness(&self) -> TargetFill {
         let Storage { nand, regions, .. } = &self.storage;
         let (mut units, mut mapped, mut blocks, mut erased) = (0u64, 0u64, 0u64, 0u64);

@@ -1,6 +1,7 @@
 //! What a card is below its commands: areas, data path, cache, power, wear.
 //!
-//! [`Device::write`], [`Device::read`], [`Device::trim`] and [`Device::flush`] are what commands come down to; a simulation
+//! [`Device::write`], [`Device::read`], [`Device::trim`] and [`Device::flush`] are what commands come down to; a
+//! simulation
 //! calls them at once, the command level (`card`) after the standard's rules.
 //! Absent on purpose: commands, states and the rules of registers (`card`), and the clock: every call is told `now`.
 

@@ -79,8 +79,8 @@ impl Storage {
         Self { nand, regions, extents: extents(layout), unit_shift }
     }
 
-    /// Erases every good block and lays the regions out anew; answers when that is done. `None`: power went meanwhile; the
-    /// regions are as before, what was erased is lost.
+    /// Erases every good block and lays the regions out anew; answers when that is done. `None`: power went meanwhile;
+    /// the regions are as before, what was erased is lost.
     ///
     /// A block that fails to erase has gone bad; the new layers find it so.
     pub(crate) fn lay_out(&mut self, config: &FtlConfig, layout: &Layout, now: Instant) -> Option<Instant> {

@@ -1,7 +1,7 @@
 //! Which layers a part gets, one over the other.
 //!
-//! A page-mapped or segment-mapped layer at the bottom, with a cache of its map where that does not fit; before it, where
-//! the region has blocks for it, the SLC front. Each takes its blocks from the region's, the front first.
+//! A page-mapped or segment-mapped layer at the bottom, with a cache of its map where that does not fit; before it,
+//! where the region has blocks for it, the SLC front. Each takes its blocks from the region's, the front first.
 
 use super::mapping_cache::MappingCache;
 use super::page::PageFtl;

@@ -67,13 +67,13 @@ impl Map {
 
     /// Block of a physical unit and its place therein.
     #[inline]
-    pub fn place_of(&self, physical: u32) -> (u32, u32) {
+    fn place_of(&self, physical: u32) -> (u32, u32) {
         let block = self.block_of(physical);
         (block, physical - block * self.units_per_block)
     }
 
-    /// Asks memory for where units lie, and for the bits of where they lie, all at once: what is needed soon comes together
-    /// instead of one after the other.
+    /// Asks memory for where units lie, and for the bits of where they lie, all at once: what is needed soon comes
+    /// together instead of one after the other.
     #[inline]
     pub fn foresee(&self, units: impl Iterator<Item = u32> + Clone) {
         let place = |unit: u32| self.l2p.get(unit as usize).copied().unwrap_or(NO_UNIT);
@@ -122,8 +122,8 @@ impl Map {
         &self.l2p[units.start as usize..units.end as usize]
     }
 
-    /// Moves logical units from where they lie, `from`, to consecutive physical ones of one block: what [`Map::set`] does
-    /// for each, at the price of one for each run.
+    /// Moves logical units from where they lie, `from`, to consecutive physical ones of one block: what [`Map::set`]
+    /// does for each, at the price of one for each run.
     pub fn move_run(&mut self, units: &[u32], from: &[u32], first_physical: u32) {
         debug_assert!(units.iter().zip(from).all(|(&unit, &from)| self.lookup(unit) == from), "units lie elsewhere");
         let mut rest = from;
@@ -151,7 +151,8 @@ impl Map {
         }
     }
 
-    /// Moves logical units to consecutive physical ones of one block, after [`Map::empty_block`] has cleared where they were.
+    /// Moves logical units to consecutive physical ones of one block, after [`Map::empty_block`] has cleared where they
+    /// were.
     #[inline]
     pub fn place_run(&mut self, units: &[u32], first_physical: u32) {
         for (physical, &unit) in (first_physical..).zip(units) {
@@ -166,7 +167,8 @@ impl Map {
         self.counts[slot] += units.len() as u32;
     }
 
-    /// Takes all valid units from a block. The map is wrong about them until [`Map::place_run`] has told where they went.
+    /// Takes all valid units from a block. The map is wrong about them until [`Map::place_run`] has told where they
+    /// went.
     #[inline]
     pub fn empty_block(&mut self, block: u32) {
         let slot = (block - self.first_block) as usize;
@@ -185,7 +187,8 @@ impl Map {
         self.counts[slot] -= places.len() as u32;
     }
 
-    /// Puts back units that [`Map::empty_block`] or [`Map::take_from`] took and [`Map::place_run`] has not placed: the map still says where.
+    /// Puts back units that [`Map::empty_block`] or [`Map::take_from`] took and [`Map::place_run`] has not placed: the
+    /// map still says where.
     pub fn put_back(&mut self, units: &[u32]) {
         for &unit in units {
             let (word, bit, slot) = self.bit(self.l2p[unit as usize]);

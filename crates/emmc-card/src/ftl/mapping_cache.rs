@@ -1,12 +1,12 @@
 //! The part of the map that is in memory, where not all of it fits.
 //!
-//! A mapping page covers a run of units. Touching a unit whose page is not in memory costs a read from flash; to make room
-//! a page that was touched least lately (by the clock's approximation) leaves, with a program if it was changed. Mapping
-//! pages lie in blocks of their own with one bit a cell: a log of them, whose emptiest block is collected when blocks run
-//! short. All of that is charged to the flash, and wears it. A page never written yet costs nothing to load.
-//! The map itself is in the layer that owns the cache: here is only what it costs. Therefore nothing can be lost here: after
-//! a power cut the owner has rebuilt the map by scanning, and pages that flash does not have as they are now are written.
-//! Absent on purpose: reading ahead in the map, and mapping pages compressed for sequential data.
+//! A mapping page covers a run of units. Touching a unit whose page is not in memory costs a read from flash; to make
+//! room a page that was touched least lately (by the clock's approximation) leaves, with a program if it was changed.
+//! Mapping pages lie in blocks of their own with one bit a cell: a log of them, whose emptiest block is collected when
+//! blocks run short. All of that is charged to the flash, and wears it. A page never written yet costs nothing to load.
+//! The map itself is in the layer that owns the cache: here is only what it costs. Therefore nothing can be lost here:
+//! after a power cut the owner has rebuilt the map by scanning, and pages that flash does not have as they are now are
+//! written. Absent on purpose: reading ahead in the map, and mapping pages compressed for sequential data.
 
 mod recover;
 #[cfg(test)]

@@ -186,8 +186,8 @@ pub trait Ftl: std::fmt::Debug + Send {
         now: Instant,
     ) -> Result<Instant, FtlError>;
 
-    /// A newer copy of a unit is durable in a layer above: nothing need be kept of it, nor remembered of that. Its content
-    /// here may come back with a power cut, and the layer above copes.
+    /// A newer copy of a unit is durable in a layer above: nothing need be kept of it, nor remembered of that. Its
+    /// content here may come back with a power cut, and the layer above copes.
     fn supersede(&mut self, _unit: u32) {}
 
     /// Brings everything buffered to flash.

@@ -1,8 +1,9 @@
-//! The blocks that hold nothing: free ones, to be written in turn or least worn first, and spares for those that go bad.
+//! The blocks that hold nothing: free ones, to be written in turn or least worn first, and spares for those that go
+//! bad.
 //!
-//! Whether a free block is already erased, and when it may be erased without harm, is the layer's business: a block can be
-//! given back as it is and erased when it is taken.
-//! Absent on purpose: valid data (`map`); blocks in use are known to the layer that took them.
+//! Whether a free block is already erased, and when it may be erased without harm, is the layer's business: a block can
+//! be given back as it is and erased when it is taken. Absent on purpose: valid data (`map`); blocks in use are known
+//! to the layer that took them.
 
 use std::collections::BTreeSet;
 
@@ -85,8 +86,8 @@ impl Pool {
         Some(found.1)
     }
 
-    /// Makes a spare free for a while, where no block is: the next that is given back becomes the spare. Returns whether
-    /// there was one.
+    /// Makes a spare free for a while, where no block is: the next that is given back becomes the spare. Returns
+    /// whether there was one.
     pub fn borrow_spare(&mut self, nand: &Nand) -> bool {
         let Some(block) = self.spares.pop() else { return false };
         self.add_free(block, nand.block(block).erase_count);
@@ -103,8 +104,8 @@ impl Pool {
         }
     }
 
-    /// For recovery: spares that turn out to be in use are lent. A block that had come back as a spare may hold what counts
-    /// again, when what had replaced it was lost.
+    /// For recovery: spares that turn out to be in use are lent. A block that had come back as a spare may hold what
+    /// counts again, when what had replaced it was lost.
     pub fn lend_spares(&mut self, in_use: impl Fn(u32) -> bool) {
         let before = self.spares.len();
         self.spares.retain(|&block| !in_use(block));

@@ -1,13 +1,14 @@
 //! Remembers trims in flash, for layers that rebuild their map by scanning: without it, trimmed units would come back.
 //!
-//! Two or more blocks with one bit a cell, used in turn. A page a trim: which units, and by its order number when. When a
-//! block is full the next one is erased and begins with a *checkpoint*, a bitmap of every unit that is not in flash, closed
-//! by a *seal*; only a block whose seal was begun counts, and the one before it stays untouched until then. So a cut at
-//! any step leaves one block that tells all. Programs and erases are charged to the flash; in plain simulation only they
-//! are. A block in which a program failed is erased and used again; one that does not erase is left out.
+//! Two or more blocks with one bit a cell, used in turn. A page a trim: which units, and by its order number when. When
+//! a block is full the next one is erased and begins with a *checkpoint*, a bitmap of every unit that is not in flash,
+//! closed by a *seal*; only a block whose seal was begun counts, and the one before it stays untouched until then. So a
+//! cut at any step leaves one block that tells all. Programs and erases are charged to the flash; in plain simulation
+//! only they are. A block in which a program failed is erased and used again; one that does not erase is left out.
 //!
 //! A layer calls [`TrimLog::append`] for every [`TrimKind::Trim`](super::TrimKind::Trim), and acknowledges when it is
-//! done. Its `recover` calls [`TrimLog::replay`], takes for each unit the newest of page and trim by order number, and calls
+//! done. Its `recover` calls [`TrimLog::replay`], takes for each unit the newest of page and trim by order number, and
+//! calls
 //! [`TrimLog::settle`] once its map is whole and before it erases, writes or answers anything.
 //! Absent on purpose: discards, which may be forgotten; batching, since a trim that is acknowledged must hold.
 
@@ -131,8 +132,8 @@ impl TrimLog {
         }
     }
 
-    /// As [`TrimLog::append`], but `None` where [`TrimLog::next_block`] must be called first: what is in flash must then be
-    /// at no risk, for the trims before it are forgotten.
+    /// As [`TrimLog::append`], but `None` where [`TrimLog::next_block`] must be called first: what is in flash must
+    /// then be at no risk, for the trims before it are forgotten.
     ///
     /// Errors: [`FtlError::PowerLost`].
     pub fn try_append(
@@ -198,8 +199,9 @@ impl TrimLog {
     }
 
     /// Makes what [`TrimLog::replay`] told last: a trim that was under way at the cut may read now and not later.
-    /// `in_flash` as for [`TrimLog::append`], over the recovered map; `keep` are the trims before which units were written
-    /// of which the newest copy is doubtful: they stay, for the copy may be gone at a cut that comes before it is safe.
+    /// `in_flash` as for [`TrimLog::append`], over the recovered map; `keep` are the trims before which units were
+    /// written of which the newest copy is doubtful: they stay, for the copy may be gone at a cut that comes before it
+    /// is safe.
     pub fn settle(
         &mut self,
         nand: &mut Nand,
@@ -302,7 +304,8 @@ impl TrimLog {
         good.then(|| records.next().map(|record| u64::from_le_bytes(array(record, 0)))).flatten()
     }
 
-    /// Whether a block tells all: its checkpoint reads, and what comes after it was begun, so that it will go on reading.
+    /// Whether a block tells all: its checkpoint reads, and what comes after it was begun, so that it will go on
+    /// reading.
     fn counts(&self, nand: &Nand, block: u32, generation: u64) -> bool {
         if generation == 1 {
             return true;

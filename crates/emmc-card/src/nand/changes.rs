@@ -1,9 +1,9 @@
 //! What the flash does, as records that the edge keeps, so that it is found again when the process dies.
 //!
-//! What happens often has a short record; whatever else befalls a block puts all of it on record, as it is when the records
-//! are taken. Replayed over the image of before ([`super::image`]), records give the flash of when they were taken, with
-//! nothing under way.
-//! Absent on purpose: the bytes of the host, which are in slots (`payload`), chance, and the registers (`card`).
+//! What happens often has a short record; whatever else befalls a block puts all of it on record, as it is when the
+//! records are taken. Replayed over the image of before ([`super::image`]), records give the flash of when they were
+//! taken, with nothing under way. Absent on purpose: the bytes of the host, which are in slots (`payload`), chance, and
+//! the registers (`card`).
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
 //! Copies of many pages in one go, where nothing can come between them.
 //!
-//! A translation layer that merges whole blocks spends nearly all its time here. Reads and programs are issued one by one, with
-//! the same times and chance as one by one through [`Nand::read`] and [`Nand::program`]; only the bookkeeping is done once.
-//! Where power may go or a program fails at a step of the copy, or order numbers are kept, this is not for it.
+//! A translation layer that merges whole blocks spends nearly all its time here. Reads and programs are issued one by
+//! one, with the same times and chance as one by one through [`Nand::read`] and [`Nand::program`]; only the bookkeeping
+//! is done once. Where power may go or a program fails at a step of the copy, or order numbers are kept, this is not
+//! for it.
 
 use std::ops::Range;
 
@@ -23,8 +24,8 @@ pub(crate) struct PageCopy<'a> {
 }
 
 impl Nand {
-    /// Whether [`Nand::copy_pages`] may bring so many pages to a block: nothing out of the ordinary happens at any of their
-    /// steps, and nothing but the logical units is kept of them.
+    /// Whether [`Nand::copy_pages`] may bring so many pages to a block: nothing out of the ordinary happens at any of
+    /// their steps, and nothing but the logical units is kept of them.
     pub(crate) fn takes_copies(&self, block: u32, pages: u32) -> bool {
         let state = &self.blocks[block as usize];
         let is_plain = self.store.is_none() && !self.wary && self.steps + u64::from(pages) < self.alarm;
@@ -32,8 +33,9 @@ impl Nand {
         is_plain && fits && self.power.is_on()
     }
 
-    /// Reads units and programs them into the next pages of a block, row by row of the lanes: a row is programmed when all of
-    /// it is in memory, and the next one read from then on. Answers how many pages these were, and when all are programmed.
+    /// Reads units and programs them into the next pages of a block, row by row of the lanes: a row is programmed when
+    /// all of it is in memory, and the next one read from then on. Answers how many pages these were, and when all are
+    /// programmed.
     ///
     /// Shape: as many places as units. Only where [`Nand::takes_copies`] says so.
     pub(crate) fn copy_pages(&mut self, copy: &PageCopy<'_>, now: Instant) -> (u32, Instant) {

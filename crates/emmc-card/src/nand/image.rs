@@ -82,8 +82,8 @@ impl Nand {
         }
     }
 
-    /// Becomes what an image holds, and keeps as much as it did before. `false`: the image is of flash of another shape,
-    /// and this one is of no use any more.
+    /// Becomes what an image holds, and keeps as much as it did before. `false`: the image is of flash of another
+    /// shape, and this one is of no use any more.
     pub(crate) fn restore(&mut self, image: NandImage) -> bool {
         if image.blocks.len() != self.blocks.len() {
             return false;
@@ -123,8 +123,8 @@ impl Nand {
         true
     }
 
-    /// All is back; the host's bytes are where `payload` has them, if not in memory. `false`: they cannot be where they are
-    /// said to be.
+    /// All is back; the host's bytes are where `payload` has them, if not in memory. `false`: they cannot be where they
+    /// are said to be.
     pub(crate) fn restored(&mut self, payload: Option<Box<dyn Payload>>) -> bool {
         let unit_bytes = self.geometry.unit_bytes;
         let Some(store) = self.store.as_deref_mut() else { return true };

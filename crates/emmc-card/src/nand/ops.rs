@@ -252,8 +252,8 @@ impl Nand {
         }
     }
 
-    /// Takes a block out of use for ever, after a program in it has failed and its valid data are elsewhere. It is so from
-    /// `at`: a cut that comes before finds the block as it was.
+    /// Takes a block out of use for ever, after a program in it has failed and its valid data are elsewhere. It is so
+    /// from `at`: a cut that comes before finds the block as it was.
     pub fn mark_bad(&mut self, block: u32, at: Instant) {
         let before = std::mem::replace(&mut self.blocks[block as usize].health, BlockHealth::GrownBad);
         if let Some(store) = self.store.as_deref_mut().filter(|_| before == BlockHealth::Good) {
@@ -262,8 +262,9 @@ impl Nand {
         self.changed(block);
     }
 
-    /// The bytes of physical units need not be kept from `at` on, for newer ones are in flash that stay: what lies there reads
-    /// as zeros then, if it has the order number that is told. A cut that comes before leaves them as they were.
+    /// The bytes of physical units need not be kept from `at` on, for newer ones are in flash that stay: what lies
+    /// there reads as zeros then, if it has the order number that is told. A cut that comes before leaves them as they
+    /// were.
     pub(crate) fn forget(&mut self, units: impl Iterator<Item = (u32, u64)>, at: Instant) {
         let Some(store) = self.store.as_deref_mut().filter(|store| store.keeps_data()) else { return };
         let geometry = self.geometry;

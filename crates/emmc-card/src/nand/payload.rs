@@ -1,8 +1,8 @@
 //! Where the host's bytes are: numbered slots of one unit each, in memory or wherever the edge keeps them.
 //!
-//! A slot is written once and then only read, until it is released. Where slots outlive the process, one that is on record
-//! is not taken again before its release is on record too, so that the bytes of what was recorded last are always there.
-//! Absent on purpose: which unit has which slot (`page_store`), and any file.
+//! A slot is written once and then only read, until it is released. Where slots outlive the process, one that is on
+//! record is not taken again before its release is on record too, so that the bytes of what was recorded last are
+//! always there. Absent on purpose: which unit has which slot (`page_store`), and any file.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -69,8 +69,8 @@ impl Content {
     }
 }
 
-/// Free slots, as runs: neighbours that are given are taken one after the other, what was given last first, for it is still
-/// in memory somewhere.
+/// Free slots, as runs: neighbours that are given are taken one after the other, what was given last first, for it is
+/// still in memory somewhere.
 #[derive(Clone, Debug, Default)]
 struct Free {
     runs: Vec<Range<u32>>,

@@ -38,8 +38,8 @@ impl Power {
 }
 
 impl Nand {
-    /// Power will go at a step. A plan that was armed before is dropped; one that is armed while power is off is for when
-    /// it is back.
+    /// Power will go at a step. A plan that was armed before is dropped; one that is armed while power is off is for
+    /// when it is back.
     pub fn arm(&mut self, plan: FaultPlan) {
         if self.store.is_none() {
             self.violation("a power cut is armed and no order numbers are kept");

@@ -1,7 +1,8 @@
 //! What a layer finds when it scans the flash after power came back.
 //!
 //! A scan reads spare areas: whether a page holds something, which units, its order number and its block's stamp. It
-//! takes the time of its reads. Absent on purpose: which of several copies of a unit counts, which is the layer's to say.
+//! takes the time of its reads. Absent on purpose: which of several copies of a unit counts, which is the layer's to
+//! say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,8 +64,8 @@ pub struct FoundPage {
     /// When it was programmed, relative to all others.
     pub order: u64,
     /// It may have been interrupted, and may stop reading once recovery is over: a unit of which this is the newest
-    /// copy must be copied elsewhere before recovery ends, and the copy before it be kept until then. A page without the
-    /// mark reads for ever, also in a damaged block.
+    /// copy must be copied elsewhere before recovery ends, and the copy before it be kept until then. A page without
+    /// the mark reads for ever, also in a damaged block.
     pub doubtful: bool,
 }
 
@@ -167,8 +168,8 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Looks again for doubtful pages, by a layer that knows that a recovery came to its end in session `since`: what was
-    /// interrupted before it was copied then. Damage that shows is doubted whenever it was done.
+    /// Looks again for doubtful pages, by a layer that knows that a recovery came to its end in session `since`: what
+    /// was interrupted before it was copied then. Damage that shows is doubted whenever it was done.
     pub(crate) fn doubt_since(&mut self, nand: &Nand, since: u64) {
         let is_torn = |&(block, page): &(u32, u32)| nand.look(block, page) == PageScan::Torn;
         let pages = self.blocks.iter().map(|found| found.block);
@@ -181,8 +182,8 @@ impl Survey {
     }
 
     /// Marks what may have been interrupted: on each die the last program of each session (all sessions: an earlier
-    /// recovery may itself have been cut), with the pages that share its word lines, and those that share one with a torn
-    /// page.
+    /// recovery may itself have been cut), with the pages that share its word lines, and those that share one with a
+    /// torn page.
     fn doubt(&mut self, nand: &Nand, torn: &[(u32, u32)], since: u64) {
         let geometry = *nand.geometry();
         let mut last = BTreeMap::new();

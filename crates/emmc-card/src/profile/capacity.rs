@@ -1,10 +1,10 @@
 //! From areas to blocks: which blocks of the flash serve which part of the card.
 //!
-//! Three regions: the system region (boot areas, RPMB) with one bit a cell, the main region as built, and, once the user
-//! has partitioned the part, the enhanced region with one bit a cell. The blocks of the part never change: what becomes
-//! enhanced is taken from the main region, and the user area shrinks by what the planner of `emmc-analysis` says.
-//! Every region brings its own two blocks for the trim log, blocks for mapping pages and spares.
-//! Absent on purpose: the registers that choose the partitioning, and their rules (`card`).
+//! Three regions: the system region (boot areas, RPMB) with one bit a cell, the main region as built, and, once the
+//! user has partitioned the part, the enhanced region with one bit a cell. The blocks of the part never change: what
+//! becomes enhanced is taken from the main region, and the user area shrinks by what the planner of `emmc-analysis`
+//! says. Every region brings its own two blocks for the trim log, blocks for mapping pages and spares. Absent on
+//! purpose: the registers that choose the partitioning, and their rules (`card`).
 
 mod place;
 #[cfg(test)]
@@ -296,8 +296,9 @@ impl Sums<'_> {
 
     /// What the user's choice leaves of the user area.
     ///
-    /// An enhanced group takes SEC_COUNT / MAX_ENH_SIZE_MULT sectors, so that a wholly enhanced part offers its maximum:
-    /// 31080448 sectors of 1897 groups become the 15384576 of 939. Source: the planner's model (`emmc-analysis`).
+    /// An enhanced group takes SEC_COUNT / MAX_ENH_SIZE_MULT sectors, so that a wholly enhanced part offers its
+    /// maximum: 31080448 sectors of 1897 groups become the 15384576 of 939. Source: the planner's model
+    /// (`emmc-analysis`).
     fn cut(&self, partitioning: &Partitioning) -> Result<Cut, LayoutError> {
         let areas = &self.profile.areas;
         let (user, group) = (areas.user_bytes / SECTOR_BYTES, u64::from(areas.wp_group_bytes) / SECTOR_BYTES);

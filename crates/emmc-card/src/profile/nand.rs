@@ -73,8 +73,8 @@ pub struct CellConfig {
     /// How far operation times stray, evenly: 0.05 is up to 5 % either way.
     #[serde(default)]
     pub time_spread: f64,
-    /// How far blocks' endurance strays, as a standard deviation over the mean. Only above the rating: parts are sold by
-    /// their worst block.
+    /// How far blocks' endurance strays, as a standard deviation over the mean. Only above the rating: parts are sold
+    /// by their worst block.
     #[serde(default)]
     pub endurance_spread: f64,
 }

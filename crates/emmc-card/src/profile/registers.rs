@@ -46,7 +46,8 @@ pub struct RegisterImage {
 impl RegisterImage {
     /// The registers of a part as the factory leaves it, at power-on.
     ///
-    /// The profile must keep its rules ([`Profile::check`]); where it does not, what does not fit a register is cut off.
+    /// The profile must keep its rules ([`Profile::check`]); where it does not, what does not fit a register is cut
+    /// off.
     pub fn new(profile: &Profile) -> Self {
         let mut image = Self {
             cid: identification::cid(profile),

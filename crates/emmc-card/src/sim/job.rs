@@ -224,8 +224,8 @@ impl Job {
         Self { seed: 1, phases: vec![Phase { kind: "trace", seed: None, queue_depth, cache: true, work }] }
     }
 
-    /// Whether it needs a card that keeps data: power goes without notice, and what is left must be found again.
-    pub fn needs_data(&self) -> bool {
+    /// Whether it cuts power without notice. The card then needs order numbers, from which it rebuilds its map.
+    pub fn cuts_power(&self) -> bool {
         self.phases.iter().any(|phase| phase.work == Work::PowerCycle { notify: false })
     }
 

@@ -1,7 +1,7 @@
 //! Runs a job on a device in simulated time and measures what comes of it.
 //!
-//! The run owns time: it tells the device when each request is made, and learns when it is done. It goes in steps, so that
-//! a caller can show how far it is. Absent on purpose: clocks (how long the machine took), files, presentation.
+//! The run owns time: it tells the device when each request is made, and learns when it is done. It goes in steps, so
+//! that a caller can show how far it is. Absent on purpose: clocks (how long the machine took), files, presentation.
 
 mod block_map;
 mod drive;

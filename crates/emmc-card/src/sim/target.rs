@@ -1,7 +1,7 @@
 //! A virtual card's user area as the target of a benchmark, in simulated time.
 //!
-//! Requests outstanding share the card as its queue allows: as many at once as it has slots, one where it has no command
-//! queue; the rest wait at the host. Absent on purpose: what the host itself costs (`emmc-host`).
+//! Requests outstanding share the card as its queue allows: as many at once as it has slots, one where it has no
+//! command queue; the rest wait at the host. Absent on purpose: what the host itself costs (`emmc-host`).
 
 mod serve;
 
@@ -49,8 +49,8 @@ struct Outstanding {
 }
 
 impl SimTarget {
-    /// A card whose time is `now`, under the name that the user called it by; with or without command queueing. Its cache is
-    /// switched on, where it has one, as Linux does; [`Device::set_cache`] switches it off.
+    /// A card whose time is `now`, under the name that the user called it by; with or without command queueing. Its
+    /// cache is switched on, where it has one, as Linux does; [`Device::set_cache`] switches it off.
     pub fn new(mut device: Device, name: &str, now: Instant, queueing: bool) -> Self {
         // Only switching off has something to do that can fail.
         let has_cache = device.set_cache(true, now).unwrap_or(false);

@@ -117,7 +117,8 @@ impl Line<'_> {
 }
 
 impl Trace {
-    /// Reads a trace in either form, which the first line tells; blank lines and lines that begin with `#` are left out.
+    /// Reads a trace in either form, which the first line tells; blank lines and lines that begin with `#` are left
+    /// out.
     ///
     /// Requests are put into order of time; those of one time stay in the order of their lines.
     /// Errors: the first wrong line.

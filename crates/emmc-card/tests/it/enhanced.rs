@@ -1,4 +1,5 @@
-//! A board vendor's two parts are enhanced as a whole, by the commands that U-Boot sends: capacity, speed and life after it.
+//! A board vendor's two parts are enhanced as a whole, by the commands that U-Boot sends: capacity, speed and life
+//! after it.
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions, WriteFlags};

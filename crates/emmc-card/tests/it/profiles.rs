@@ -1,7 +1,8 @@
 //! The shipped profiles come near what was published of their parts: operation by operation, and in capacity.
 //!
 //! Figures are times of one request in microseconds, from published rates: iozone of nine cards and of two modules (one
-//! thread, O_DIRECT, a file of 100 MiB, requests of at most 512 KiB), hdparm and dd of a board vendor, spans of a white paper.
+//! thread, O_DIRECT, a file of 100 MiB, requests of at most 512 KiB), hdparm and dd of a board vendor, spans of a white
+//! paper.
 
 use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
 use emmc_card::nand::{CellMode, StoredContent};
@@ -265,7 +266,8 @@ fn modules_are_fast_while_fresh() {
 
 #[test]
 fn parts_of_the_board_vendor() {
-    // hdparm reads 79.5 MiB/s in requests of 128 KiB; of the 268 MB that dd wrote in 24.7 s without a sync, 27 stayed in memory.
+    // hdparm reads 79.5 MiB/s in requests of 128 KiB; of the 268 MB that dd wrote in 24.7 s without a sync, 27 stayed
+    // in memory.
     compare(
         "colibri-imx6s-4g",
         DIRECT,

@@ -1,5 +1,5 @@
-//! Jobs on small cards: phases do what they say, sums agree, registers step where the arithmetic says, and the same seed
-//! gives the same bytes.
+//! Jobs on small cards: phases do what they say, sums agree, registers step where the arithmetic says, and the same
+//! seed gives the same bytes.
 
 mod amounts;
 mod life;

@@ -1,5 +1,5 @@
-//! SLC cache, pSLC, a map that does not fit into memory, and the blog's drive that collapses: speeds as a host sees them,
-//! at the translation layer.
+//! SLC cache, pSLC, a map that does not fit into memory, and the blog's drive that collapses: speeds as a host sees
+//! them, at the translation layer.
 //!
 //! The flash is 2D MLC of one die and two planes with the times of `generic-8g`, without spread, in small blocks.
 
@@ -229,7 +229,8 @@ fn what_is_written_again_in_the_cache_spares_native_programs() {
     };
     // Of 64 units each at most one copy is valid in a block of 128 when it is the oldest, and nearly always none.
     assert!(share(&hot) < 0.01, "{}", share(&hot));
-    // A cache of 2048 units over 8192: some are overwritten before they are folded, the others are folded once, and collected.
+    // A cache of 2048 units over 8192: some are overwritten before they are folded, the others are folded once, and
+    // collected.
     assert!((0.7..1.6).contains(&share(&wide)), "{}", share(&wide));
     assert_eq!(hot.erases(CellMode::Mlc), 0, "hot data do not wear native blocks");
     assert!(wide.erases(CellMode::Mlc) > 20);

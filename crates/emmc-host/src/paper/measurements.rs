@@ -45,11 +45,12 @@ pub struct PerRecord {
 /// Records of a run: a file of 100 MiB.
 const RECORDS: u64 = 800;
 
-/// A request of 4 KiB. Source: the paper's list has software at about 45 % of direct writes of 4 KiB on the TX1; with 150 us of
-/// software (see [`HostModel::small`]) that leaves 183 us to the card.
+/// A request of 4 KiB. Source: the paper's list has software at about 45 % of direct writes of 4 KiB on the TX1; with
+/// 150 us of software (see [`HostModel::small`]) that leaves 183 us to the card.
 const PAGE_TIME: Nanos = Nanos::from_micros(183);
 
-/// One program of the flash. Assumed: a page of one bit a cell, where small writes go first (200 to 300 us in data sheets).
+/// One program of the flash. Assumed: a page of one bit a cell, where small writes go first (200 to 300 us in data
+/// sheets).
 const PROGRAM: Nanos = Nanos::from_micros(250);
 
 pub(super) fn measured() -> Vec<MeasuredSpeed> {

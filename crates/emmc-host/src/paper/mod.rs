@@ -1,9 +1,10 @@
 //! The white paper's tables, computed: every figure beside what was printed, and where the paper contradicts itself.
 //!
-//! Conventions that fit: its MB/s are MiB/s and its KB are KiB, throughout. Three cells no convention reproduces; they are named
-//! ([`Verdict::NotReproduced`]) and nothing is bent to meet them.
+//! Conventions that fit: its MB/s are MiB/s and its KB are KiB, throughout. Three cells no convention reproduces; they
+//! are named ([`Verdict::NotReproduced`]) and nothing is bent to meet them.
 //!
-//! Source: Micron, *Linux Storage System Analysis for e.MMC With Command Queuing*; as data in testdata/cq_tables/cq_tables.json.
+//! Source: Micron, *Linux Storage System Analysis for e.MMC With Command Queuing*; as data in
+//! testdata/cq_tables/cq_tables.json.
 
 mod inconsistencies;
 mod measurements;

@@ -43,7 +43,7 @@ pub struct ConstantCard {
 
 impl ConstantCard {
     /// 4 KiB, the other end of the line.
-    pub const PAGE: Bytes = Bytes(4 << 10);
+    const PAGE: Bytes = Bytes(4 << 10);
 
     /// When the request is done.
     pub fn serve(&self, request: CardRequest) -> Instant {

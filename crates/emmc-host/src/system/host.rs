@@ -44,7 +44,8 @@ impl Spent {
         }
     }
 
-    /// Software's share of a request's three stages, (pre + post) / (pre + hw + post): 0 to 1; 0 where nothing was done.
+    /// Software's share of a request's three stages, (pre + post) / (pre + hw + post): 0 to 1; 0 where nothing was
+    /// done.
     pub fn overhead_share(&self) -> f64 {
         let software = self.pre_ns + self.post_ns;
         software as f64 / (software + self.card_ns).max(1) as f64
@@ -131,8 +132,8 @@ impl Host {
         self.pass(at, self.model.between(bytes), |spent| &mut spent.program_ns)
     }
 
-    /// A buffered read: from what was fetched, or fetched now. The first touch of a window starts the next one where the model
-    /// reads ahead (Linux marks the window's first page for that), before the reader waits for its own.
+    /// A buffered read: from what was fetched, or fetched now. The first touch of a window starts the next one where
+    /// the model reads ahead (Linux marks the window's first page for that), before the reader waits for its own.
     fn fetch(
         &mut self,
         lba: u64,

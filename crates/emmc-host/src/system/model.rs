@@ -13,8 +13,8 @@ pub struct HostModel {
     pub spans: Spans,
     /// The size at which the spans were measured.
     pub chunk: Bytes,
-    /// Pre and post of a request without data of its own: a flush, and nearly one of 4 KiB. Larger requests lie on the straight
-    /// line to the spans.
+    /// Pre and post of a request without data of its own: a flush, and nearly one of 4 KiB. Larger requests lie on the
+    /// straight line to the spans.
     pub small: Spans,
     /// The program's own work and the way in and out of the kernel, between two calls.
     pub call: Nanos,
@@ -30,8 +30,8 @@ pub struct HostModel {
 
 /// The commit of a journal that has to be on the card before a sync write returns.
 ///
-/// Source: jbd2_journal_commit_transaction in fs/jbd2/commit.c: descriptor and metadata blocks are written and waited for, then the
-/// commit block with PREFLUSH and FUA.
+/// Source: jbd2_journal_commit_transaction in fs/jbd2/commit.c: descriptor and metadata blocks are written and waited
+/// for, then the commit block with PREFLUSH and FUA.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Journal {
     /// Descriptor and metadata blocks of 4 KiB that an appended record makes.
@@ -53,15 +53,16 @@ pub struct ReadAhead {
     pub is_ahead: bool,
 }
 
-/// Assumed: clock_gettime, comparison of a result, entry and return of a call on a Cortex-A57; the spans begin and end inside it.
+/// Assumed: clock_gettime, comparison of a result, entry and return of a call on a Cortex-A57; the spans begin and end
+/// inside it.
 const CALL: Nanos = Nanos::from_micros(5);
 /// Assumed: one core of a Cortex-A57 with LPDDR4 passing over data that is not in its cache.
 const TOUCH_BYTES_PER_S: f64 = 3e9;
-/// Assumed: two journal handles and an inode made dirty. Source that it is done: ext4_ind_direct_IO in Linux 3.19, which puts an
-/// inode on the orphan list and takes it off, and writes the size, for a write past the end.
+/// Assumed: two journal handles and an inode made dirty. Source that it is done: ext4_ind_direct_IO in Linux 3.19,
+/// which puts an inode on the orphan list and takes it off, and writes the size, for a write past the end.
 const SIZE_UPDATE: Nanos = Nanos::from_micros(40);
-/// Source: Table 2: pre of the sync read, which pins no pages of a program and copies nothing yet; post of the sync write, which
-/// copies nothing: upper bounds of what the kernel spends on a request of its own.
+/// Source: Table 2: pre of the sync read, which pins no pages of a program and copies nothing yet; post of the sync
+/// write, which copies nothing: upper bounds of what the kernel spends on a request of its own.
 const SMALL: Spans = Spans::from_micros(99, 0, 51);
 /// Assumed: a thread woken on an idle core.
 const WAKE_UP: Nanos = Nanos::from_micros(25);
@@ -75,8 +76,9 @@ const JOURNAL_SECTORS: u64 = 262_144;
 impl HostModel {
     /// The host of a published workload, with the parameters above; the same for every workload of the Jetson TX1.
     ///
-    /// Assumed: a buffered read's next window is not fetched ahead. With it, sync sequential reads of Table 2 would run at the
-    /// card's pace, 332 MiB/s; 197 were measured, less than pre, hardware and post in a row give. So nothing overlapped.
+    /// Assumed: a buffered read's next window is not fetched ahead. With it, sync sequential reads of Table 2 would run
+    /// at the card's pace, 332 MiB/s; 197 were measured, less than pre, hardware and post in a row give. So nothing
+    /// overlapped.
     pub fn of(workload: &MeasuredSpans) -> Self {
         Self {
             access: workload.access,

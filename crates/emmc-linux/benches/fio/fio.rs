@@ -18,7 +18,8 @@ const PERCENTILES: [&str; 3] = ["50.000000", "99.000000", "99.900000"];
 /// Source: `mtime_since_tv` in its stat.c.
 const DROPPED_MS: f64 = 1.0;
 
-/// Its histogram has 64 buckets between a number and its double (FIO_IO_U_PLAT_BITS); a percentile is the middle of one.
+/// Its histogram has 64 buckets between a number and its double (FIO_IO_U_PLAT_BITS); a percentile is the middle of
+/// one.
 pub(crate) const RESOLUTION: f64 = 1.0 / 64.0;
 
 pub(crate) fn version() -> String {
@@ -31,7 +32,8 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration) -> Round {
     run(device, case, time, &[])
 }
 
-/// A round that writes down how long each request took: fio's percentiles, and the same requests in a histogram of ours.
+/// A round that writes down how long each request took: fio's percentiles, and the same requests in a histogram of
+/// ours.
 pub(crate) fn logged(device: &Path, case: Case, time: Duration, folder: &Path) -> (Round, Latency) {
     let prefix = folder.join(format!("emmclab-fio-{}", std::process::id()));
     let round = run(device, case, time, &[format!("--write_lat_log={}", prefix.display()), "--per_job_logs=0".into()]);
@@ -75,7 +77,8 @@ fn run(device: &Path, case: Case, time: Duration, more: &[String]) -> Round {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let job = &report["jobs"][0];
     let side = &job[if case.write { "write" } else { "read" }];
-    // Percent of a processor, the mean of its threads. Of each thread's two times it drops what is not a whole millisecond.
+    // Percent of a processor, the mean of its threads. Of each thread's two times it drops what is not a whole
+    // millisecond.
     let percent = number(&job["usr_cpu"]) + number(&job["sys_cpu"]);
     let cpu_ms = (percent / 100.0 * number(&side["runtime"]) + DROPPED_MS) * f64::from(jobs);
     Round {

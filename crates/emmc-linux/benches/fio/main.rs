@@ -1,16 +1,16 @@
 //! Against fio on the same loop device over memory: `cargo bench -p emmc-linux --features bench --bench fio`.
 //!
-//! Short rounds in turn (fio, ours, ours, fio), so that what else the machine does falls on both; each pair of rounds gives a
-//! ratio, and the median of the ratios is what is told, with the interval in which it lies in 95 of 100 cases. Needs root, loop
-//! devices and fio; says so where they are missing. `-- --rounds N --ms N --engine NAME --depth N` choose how much is measured;
-//! the time of a round is fio's and ours alike.
+//! Short rounds in turn (fio, ours, ours, fio), so that what else the machine does falls on both; each pair of rounds
+//! gives a ratio, and the median of the ratios is what is told, with the interval in which it lies in 95 of 100 cases.
+//! Needs root, loop devices and fio; says so where they are missing. `-- --rounds N --ms N --engine NAME --depth N`
+//! choose how much is measured; the time of a round is fio's and ours alike.
 //!
-//! `--memory` measures on the file itself, without the loop device's threads: what the two programs cost, and little else.
-//! `--awake` keeps the processors from sleeping, which on an idle machine scatters less.
+//! `--memory` measures on the file itself, without the loop device's threads: what the two programs cost, and little
+//! else. `--awake` keeps the processors from sleeping, which on an idle machine scatters less.
 //!
-//! fio's `psync` has no depth: it gets as many threads as requests are outstanding with ours; where these are many, rounds are longer,
-//! because fio tells a thread's time in milliseconds. Whether the two histograms tell the
-//! same is shown with the same requests: fio logs every one of a round, and the log is counted with ours.
+//! fio's `psync` has no depth: it gets as many threads as requests are outstanding with ours; where these are many,
+//! rounds are longer, because fio tells a thread's time in milliseconds. Whether the two histograms tell the same is
+//! shown with the same requests: fio logs every one of a round, and the log is counted with ours.
 
 mod awake;
 mod fio;

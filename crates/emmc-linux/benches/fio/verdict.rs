@@ -56,8 +56,8 @@ impl Ratio {
     }
 }
 
-/// How many of the smallest and of the largest lie outside of the median's interval of 95 %: each of `count` is above or below it
-/// with the same chance.
+/// How many of the smallest and of the largest lie outside of the median's interval of 95 %: each of `count` is above
+/// or below it with the same chance.
 fn cut_off(count: usize) -> usize {
     let (mut below, mut ways, mut outer) = (0.0, 1.0, 0);
     for index in 0..count / 2 {

@@ -1,8 +1,9 @@
 //! Several requests at once with plain calls: as many threads as there are requests.
 //!
-//! For kernels without io_uring and for places that forbid it. A request's latency is that of the call alone. Whoever hands
-//! requests over may line more up than are to be under way ([`Crew::line_up`]): a thread that is done then takes the next one
-//! itself, and the two sides wake each other once in many requests. Without, every request costs two hand-overs.
+//! For kernels without io_uring and for places that forbid it. A request's latency is that of the call alone. Whoever
+//! hands requests over may line more up than are to be under way ([`Crew::line_up`]): a thread that is done then takes
+//! the next one itself, and the two sides wake each other once in many requests. Without, every request costs two
+//! hand-overs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -75,7 +76,8 @@ impl Crew {
         self.outstanding
     }
 
-    /// Whether more than what is handed over now can wait: there are answers left to be looked at, and work for the threads.
+    /// Whether more than what is handed over now can wait: there are answers left to be looked at, and work for the
+    /// threads.
     pub(super) fn can_wait(&self) -> bool {
         self.is_lined_up && !self.done.is_empty()
     }
@@ -87,7 +89,8 @@ impl Crew {
         (state.most, state.tell_at) = (depth, Some(ahead / 2));
     }
 
-    /// What waits for its turn is given up, and what is handed over from now on begins at once. Answers how many were given up.
+    /// What waits for its turn is given up, and what is handed over from now on begins at once. Answers how many were
+    /// given up.
     pub(super) fn dismiss(&mut self) -> usize {
         (self.most, self.is_lined_up) = (usize::MAX, false);
         let mut state = self.table.lock();

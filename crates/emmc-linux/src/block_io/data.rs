@@ -1,7 +1,8 @@
 //! Memory that requests read into and write from: page by page what no card can shrink or has seen before.
 //!
 //! It is filled once from a seed. On the way to a write only eight bytes of each page change, to a number that is never
-//! used twice, so that no two pages that are written are the same: enough against cards that find duplicates, at next to no cost.
+//! used twice, so that no two pages that are written are the same: enough against cards that find duplicates, at next
+//! to no cost.
 
 use std::io;
 

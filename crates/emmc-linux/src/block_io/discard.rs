@@ -37,8 +37,8 @@ pub(super) fn discard(files: &Files, offset_bytes: u64, bytes: u64) -> io::Resul
 }
 
 fn blkdiscard(file: &File, range: [u64; 2]) -> io::Result<()> {
-    // SAFETY: the request reads two numbers of 64 bits, which `range` holds until the call returns; the device was opened
-    // for writing by who has made sure that it may be written.
+    // SAFETY: the request reads two numbers of 64 bits, which `range` holds until the call returns; the device was
+    // opened for writing by who has made sure that it may be written.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD, range.as_ptr()) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

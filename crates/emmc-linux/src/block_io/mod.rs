@@ -1,9 +1,9 @@
 //! A block device or a file of this machine as the target of a bench: past the page cache, in real time.
 //!
-//! Requests go through io_uring, or through plain calls where there is none; a request that is alone and a trim go through
-//! plain calls always where that is what was asked for. `now` is CLOCK_MONOTONIC. A request's time begins when it is given
-//! to the kernel and ends when its answer is seen. Absent on purpose: whether the target may be written (`usage`), and
-//! content: what is written is random and never the same twice, what is read is not looked at.
+//! Requests go through io_uring, or through plain calls where there is none; a request that is alone and a trim go
+//! through plain calls always where that is what was asked for. `now` is CLOCK_MONOTONIC. A request's time begins when
+//! it is given to the kernel and ends when its answer is seen. Absent on purpose: whether the target may be written
+//! (`usage`), and content: what is written is random and never the same twice, what is read is not looked at.
 
 mod calls;
 pub(crate) mod clock;

@@ -113,8 +113,8 @@ pub fn open(path: &Path, name: &str, opening: &Opening) -> Result<BlockIo, OpenE
     Ok(BlockIo { shape, files, clock: Clock::default(), engine, calls, done: Default::default(), stop, is_direct })
 }
 
-/// Keeps a file to whoever holds what this answers, among those who ask likewise (`flock`): two that save and put back the same
-/// file would each put back what the other one wrote.
+/// Keeps a file to whoever holds what this answers, among those who ask likewise (`flock`): two that save and put back
+/// the same file would each put back what the other one wrote.
 ///
 /// Errors: somebody else has it; what the kernel says.
 pub fn reserve(path: &Path, name: &str) -> Result<File, OpenError> {

@@ -1,10 +1,10 @@
 //! Puts back what a bench has written over.
 //!
-//! The content is read before the first write, into memory or a file, and written back and compared afterwards. A file's holes
-//! become holes again, first of all: a file that has more holes than its filesystem has room needs them to be put back. A file
-//! to which all its room was allocated before (`fallocate`) keeps that room; where it was only a part, what was never written
-//! to is a hole afterwards. What a card did not hold before (trimmed) it holds
-//! afterwards as zeros. A process that is killed (`kill -9`, power) puts nothing back; with a file the content can still be
+//! The content is read before the first write, into memory or a file, and written back and compared afterwards. A
+//! file's holes become holes again, first of all: a file that has more holes than its filesystem has room needs them to
+//! be put back. A file to which all its room was allocated before (`fallocate`) keeps that room; where it was only a
+//! part, what was never written to is a hole afterwards. What a card did not hold before (trimmed) it holds afterwards
+//! as zeros. A process that is killed (`kill -9`, power) puts nothing back; with a file the content can still be
 //! written back by hand.
 
 use std::collections::BTreeMap;
@@ -59,8 +59,8 @@ impl Saved {
 
     /// Reads a range of a target into memory, or into a new file, of which nothing is left where that fails.
     ///
-    /// Errors: something of it cannot be read; there is not so much memory or room; the file is there already; the watcher
-    /// stops it.
+    /// Errors: something of it cannot be read; there is not so much memory or room; the file is there already; the
+    /// watcher stops it.
     pub fn take(
         target: &BlockIo,
         [from_bytes, to_bytes]: [u64; 2],
@@ -109,11 +109,12 @@ impl Saved {
         }
     }
 
-    /// Punches the holes again, writes the content back, reads it again and compares; a file that held it is removed then.
+    /// Punches the holes again, writes the content back, reads it again and compares; a file that held it is removed
+    /// then.
     ///
-    /// Goes on where something cannot be put back, and whatever the watcher says. What was kept in memory is written into a
-    /// file then.
-    /// Errors: every part that could not be put back or is not what was written, and where its content is.
+    /// Goes on where something cannot be put back, and whatever the watcher says. What was kept in memory is written
+    /// into a file then. Errors: every part that could not be put back or is not what was written, and where its
+    /// content is.
     pub fn put_back(self, target: &BlockIo, watch: &mut dyn Watch) -> Result<(), TargetError> {
         let failed = |what: String| TargetError::Failed {
             name: target.shape().name.clone(),

@@ -1,9 +1,9 @@
 //! A device or a file that stays the same one, whatever becomes of the name by which it was found.
 //!
-//! A bench opens its target several times: to look at it, to write, to put back what was saved. A name can lead to something
-//! else by then (a file renamed, a link moved, another card in the slot), and what is written then hits what nobody consented
-//! to. So it is opened once, kept open, and opened again by the number of that file only. A device that was taken out and came
-//! back, or another one under its number, the kernel tells by a sequence number.
+//! A bench opens its target several times: to look at it, to write, to put back what was saved. A name can lead to
+//! something else by then (a file renamed, a link moved, another card in the slot), and what is written then hits what
+//! nobody consented to. So it is opened once, kept open, and opened again by the number of that file only. A device
+//! that was taken out and came back, or another one under its number, the kernel tells by a sequence number.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;

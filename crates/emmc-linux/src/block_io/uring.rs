@@ -1,8 +1,8 @@
 //! Requests through io_uring: one call hands over all that are waiting and waits for the first that is done.
 //!
 //! The memory, registered with the ring where the kernel allows it, belongs to the ring and is given back only when
-//! nothing is under way in it. Slots may share memory where requests together are larger than all of it: nobody looks at
-//! what was read.
+//! nothing is under way in it. Slots may share memory where requests together are larger than all of it: nobody looks
+//! at what was read.
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
@@ -205,7 +205,8 @@ impl Drop for Uring {
                 return;
             }
         }
-        // A ring that is closed keeps the file open a little longer: given back here, nobody finds it in use afterwards.
+        // A ring that is closed keeps the file open a little longer: given back here, nobody finds it in use
+        // afterwards.
         let _ = self.ring.submitter().unregister_files();
         if self.is_registered {
             let _ = self.ring.submitter().unregister_buffers();

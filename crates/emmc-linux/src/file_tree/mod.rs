@@ -1,8 +1,8 @@
 //! Files of this machine as a tree that a bench works on, in real time.
 //!
-//! A [`Folder`] is a place in a filesystem that is there; a [`Scratch`] is a block device on which filesystems are made. Both
-//! are taken away again whatever came of the work: files are removed, filesystems unmounted, these even where this process is
-//! killed. Absent on purpose: whether a device may be written over (`usage`).
+//! A [`Folder`] is a place in a filesystem that is there; a [`Scratch`] is a block device on which filesystems are
+//! made. Both are taken away again whatever came of the work: files are removed, filesystems unmounted, these even
+//! where this process is killed. Absent on purpose: whether a device may be written over (`usage`).
 
 mod folder;
 mod make;

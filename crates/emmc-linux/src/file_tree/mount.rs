@@ -1,8 +1,8 @@
 //! A filesystem mounted for this process alone.
 //!
-//! A thread of its own takes a copy of all mounts (a mount namespace), mounts the filesystem there and takes hold of its root;
-//! then thread and copy are gone, and the filesystem is mounted as long as somebody holds something of it. Nobody else ever
-//! sees it, no folder is made for it, and wherever this process is killed nothing stays.
+//! A thread of its own takes a copy of all mounts (a mount namespace), mounts the filesystem there and takes hold of
+//! its root; then thread and copy are gone, and the filesystem is mounted as long as somebody holds something of it.
+//! Nobody else ever sees it, no folder is made for it, and wherever this process is killed nothing stays.
 
 use std::ffi::CString;
 use std::io;

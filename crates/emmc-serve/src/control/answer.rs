@@ -34,7 +34,8 @@ pub struct ServedState {
     pub open_blocks: Vec<u32>,
     /// Allocation units that these blocks hold data of: stretches of an area that each have the size of a block.
     pub open_units: Vec<OpenUnit>,
-    /// Units that the last cut of power damaged though they were done, for they shared word lines with what was interrupted.
+    /// Units that the last cut of power damaged though they were done, for they shared word lines with what was
+    /// interrupted.
     pub damaged_by_cut: Vec<DamagedUnit>,
     /// What of each area holds data.
     pub mapped: Vec<MappedArea>,

@@ -19,8 +19,8 @@ use crate::sdhci::{GuestMemory, HostError};
 const CHUNK: u32 = 128;
 /// SEND_STATUS_1 counts clocks of 200 MHz, as CAPABILITIES says.
 const POLL_CLOCK: Nanos = Nanos(5);
-/// The card is asked ever less often while nothing is ready, down to this. A real engine keeps to SEND_STATUS_1; software
-/// cannot tell the difference.
+/// The card is asked ever less often while nothing is ready, down to this. A real engine keeps to SEND_STATUS_1;
+/// software cannot tell the difference.
 const POLL_MAX: Nanos = Nanos::from_micros(64);
 /// CMD13 that asks for the queue's status.
 const QUEUE_STATUS: u32 = 1 << 15;

@@ -1,7 +1,7 @@
 //! What goes wrong with a task, and how software learns of it.
 //!
-//! An answer with error bits of ERROR_MASK is a response error of the engine; what the lines show (no answer, no data) and what
-//! is wrong in memory are error interrupts of the host controller. TASK_ERROR names the task either way.
+//! An answer with error bits of ERROR_MASK is a response error of the engine; what the lines show (no answer, no data)
+//! and what is wrong in memory are error interrupts of the host controller. TASK_ERROR names the task either way.
 
 use emmc_regs::command::Response;
 

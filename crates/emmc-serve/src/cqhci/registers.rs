@@ -1,7 +1,7 @@
 //! The command queueing host controller's registers: one table.
 //!
-//! Source: eMMC Command Queuing Host Controller Interface 5.1 (JESD84-B51 annex B); Linux `drivers/mmc/host/cqhci.h` for the
-//! names that drivers know.
+//! Source: eMMC Command Queuing Host Controller Interface 5.1 (JESD84-B51 annex B); Linux `drivers/mmc/host/cqhci.h`
+//! for the names that drivers know.
 
 use crate::sdhci::register_file::registers;
 

@@ -1,8 +1,9 @@
 //! FUSE: a folder with a file for each of a card's areas, and loop devices on top.
 //!
-//! `files` is what the kernel asks, `volume` an area with any offset and length, `reply_timer` replies when the card would have
-//! been done. A loop device makes a real block device of a file: `crate::loop_device`. User page: docs/serve-fuse.md.
-//! Absent on purpose: the kernel's page cache (every request reaches the card), RPMB, areas that come and go while mounted.
+//! `files` is what the kernel asks, `volume` an area with any offset and length, `reply_timer` replies when the card
+//! would have been done. A loop device makes a real block device of a file: `crate::loop_device`. User page:
+//! docs/serve-fuse.md. Absent on purpose: the kernel's page cache (every request reaches the card), RPMB, areas that
+//! come and go while mounted.
 
 mod files;
 mod reply_timer;
@@ -51,7 +52,8 @@ pub enum FuseError {
     Unmount { folder: PathBuf, source: io::Error },
 }
 
-/// A mounted folder, with its loop devices. Dropped, it detaches, unmounts, and says on standard error what it could not.
+/// A mounted folder, with its loop devices. Dropped, it detaches, unmounts, and says on standard error what it could
+/// not.
 #[derive(Debug)]
 pub struct Mounted {
     folder: PathBuf,

@@ -229,8 +229,8 @@ fn has_hole(data: &[u8]) -> bool {
 /// Makes of a reply with room for one head before its data one of several chunks, with holes for zeros; answers its
 /// length.
 ///
-/// In place: a hole leaves out at least 512 bytes, more than its own chunk and the head of what follows it take, so that
-/// data only ever moves to the front.
+/// In place: a hole leaves out at least 512 bytes, more than its own chunk and the head of what follows it take, so
+/// that data only ever moves to the front.
 fn leave_out_holes(reply: &mut [u8], cookie: u64, offset: u64) -> usize {
     let data = wire::DATA_CHUNK_BYTES..reply.len();
     let (mut from, mut to) = (data.start, 0);

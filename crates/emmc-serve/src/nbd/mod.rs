@@ -1,9 +1,9 @@
 //! NBD: a card's areas as network block devices, newstyle fixed.
 //!
-//! `wire` and `option` are bytes and nothing else; `handshake` agrees on an export; `session` reads requests, `execute` does
-//! them in the model, `outbox` sends each reply when the card would have been done. One thread a client, and a second one
-//! once a reply of its has to wait. User page: docs/serve-nbd.md.
-//! Absent on purpose: TLS, extended headers, `NBD_CMD_CACHE`; RPMB, which is no block device.
+//! `wire` and `option` are bytes and nothing else; `handshake` agrees on an export; `session` reads requests, `execute`
+//! does them in the model, `outbox` sends each reply when the card would have been done. One thread a client, and a
+//! second one once a reply of its has to wait. User page: docs/serve-nbd.md. Absent on purpose: TLS, extended headers,
+//! `NBD_CMD_CACHE`; RPMB, which is no block device.
 
 pub mod buffer;
 mod execute;

@@ -1,7 +1,7 @@
 //! One client from greeting to goodbye, over any pair of byte streams.
 //!
-//! The thread that reads a request does it in the model at once, so that the card meets requests when they arrive and in
-//! their order. What the model says is already done is answered by the same thread, together with whatever else has
+//! The thread that reads a request does it in the model at once, so that the card meets requests when they arrive and
+//! in their order. What the model says is already done is answered by the same thread, together with whatever else has
 //! arrived meanwhile; the rest goes to the `Outbox`.
 
 use std::io::{self, Read, Write};

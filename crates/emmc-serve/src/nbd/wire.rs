@@ -1,12 +1,12 @@
 //! Requests and replies of the transmission phase as bytes. Pure: neither sockets nor blocks.
 //!
-//! Source: the NBD protocol, <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, "Transmission phase".
-//! Absent on purpose: extended headers, which only matter beyond requests of 4 GiB.
+//! Source: the NBD protocol, <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, "Transmission
+//! phase". Absent on purpose: extended headers, which only matter beyond requests of 4 GiB.
 
 use super::buffer::Buffer;
 
 /// What a request begins with.
-pub const REQUEST_MAGIC: u32 = 0x2560_9513;
+const REQUEST_MAGIC: u32 = 0x2560_9513;
 /// What a simple reply begins with.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// What a chunk of a structured reply begins with.
@@ -34,7 +34,7 @@ pub const FLAG_REQ_ONE: u16 = 1 << 3;
 pub const FLAG_FAST_ZERO: u16 = 1 << 4;
 
 /// The last chunk of a reply.
-pub const CHUNK_DONE: u16 = 1;
+const CHUNK_DONE: u16 = 1;
 /// Nothing is kept for it.
 pub const STATE_HOLE: u32 = 1;
 /// It reads as zeros.

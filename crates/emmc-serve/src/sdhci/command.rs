@@ -111,7 +111,8 @@ impl Sdhci {
         auto == mode::AUTO_CMD12 || auto == mode::AUTO_CMD12 | mode::AUTO_CMD23 && !self.has(control_2::CMD23)
     }
 
-    /// CMD23 of the controller's own; answers when the command itself may follow. Absent: it failed, and nothing follows.
+    /// CMD23 of the controller's own; answers when the command itself may follow. Absent: it failed, and nothing
+    /// follows.
     fn announce_count(&mut self, card: &mut Card, lines: &mut Lines, now: Instant) -> Option<Instant> {
         let sent = lines.send(card, 23, self.registers.get32(SDMA_ADDRESS), now);
         let status = match sent.reply.response {

@@ -1,7 +1,7 @@
 //! Scatter lists in the guest's memory: ADMA2's and CQHCI's descriptors, which have one form.
 //!
-//! A walk ends: transfers make progress, and of descriptors that move nothing (links, nops) only so many are followed in
-//! a row.
+//! A walk ends: transfers make progress, and of descriptors that move nothing (links, nops) only so many are followed
+//! in a row.
 //!
 //! Source: SD Host Controller Simplified Specification 4.20, clause 1.13; Linux `sdhci.h`, `cqhci-core.c`.
 

@@ -189,8 +189,8 @@ impl Sdhci {
     }
 }
 
-/// How many blocks to carry at once. SDMA goes block by block, because a boundary may lie anywhere; so does a list without
-/// a count, which ends where it ends.
+/// How many blocks to carry at once. SDMA goes block by block, because a boundary may lie anywhere; so does a list
+/// without a count, which ends where it ends.
 fn chunk(transfer: &Transfer) -> u32 {
     match (&transfer.mover, transfer.left) {
         (Mover::Adma(_), Some(left)) => left.min(CHUNK),

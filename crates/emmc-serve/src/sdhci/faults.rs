@@ -1,8 +1,9 @@
 //! Errors on the lines between host controller and card, on order: what a driver must recover from.
 //!
-//! They are made where a command goes out ([`super::lines`]), so they meet software's commands, those that the controller sends
-//! by itself, and the command queueing engine's alike. Absent on purpose: damage to what the card holds. A command that times
-//! out never reached the card; with every other error the card did what it was told, or waits for data that do not come.
+//! They are made where a command goes out ([`super::lines`]), so they meet software's commands, those that the
+//! controller sends by itself, and the command queueing engine's alike. Absent on purpose: damage to what the card
+//! holds. A command that times out never reached the card; with every other error the card did what it was told, or
+//! waits for data that do not come.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

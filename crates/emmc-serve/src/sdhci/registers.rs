@@ -1,7 +1,7 @@
 //! The SD host controller's registers: one table.
 //!
-//! Source: SD Host Controller Simplified Specification 4.20, clause 2.1 and 2.2; Linux `drivers/mmc/host/sdhci.h` for the names
-//! that drivers know. Event registers that force errors (0x50, 0x52) read as zero and act when written.
+//! Source: SD Host Controller Simplified Specification 4.20, clause 2.1 and 2.2; Linux `drivers/mmc/host/sdhci.h` for
+//! the names that drivers know. Event registers that force errors (0x50, 0x52) read as zero and act when written.
 
 use super::register_file::registers;
 

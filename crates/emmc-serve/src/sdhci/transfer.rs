@@ -166,8 +166,8 @@ impl Sdhci {
         Mover::Adma(Walk::new(form, base))
     }
 
-    /// Whether host and card have agreed on lines and edges: else what arrives is not what was sent. Bus test patterns and
-    /// the tuning block are there to find that out. SD cards leave their modes to the profile.
+    /// Whether host and card have agreed on lines and edges: else what arrives is not what was sent. Bus test patterns
+    /// and the tuning block are there to find that out. SD cards leave their modes to the profile.
     fn lines_fit(&self, card: &Card, index: u8) -> bool {
         if matches!(index, 14 | 19 | 21) || card.device().profile().kind == CardKind::Sd {
             return true;

@@ -1,10 +1,9 @@
 //! The file of a card's contents: slot after slot, read and written through a mapping.
 //!
-//! What is in the mapping is the system's: it outlives the process. A mapping must not meet a full disk, so room is asked
-//! for before it is written; a filesystem that cannot promise any, or writes elsewhere what is written again, gets its
-//! slots with pwrite, neighbours at once. What cannot be written, because the disk is full, stays in memory until it can;
-//! nothing is acknowledged meanwhile.
-//! Absent on purpose: which slot holds what (`emmc_card::nand`).
+//! What is in the mapping is the system's: it outlives the process. A mapping must not meet a full disk, so room is
+//! asked for before it is written; a filesystem that cannot promise any, or writes elsewhere what is written again,
+//! gets its slots with pwrite, neighbours at once. What cannot be written, because the disk is full, stays in memory
+//! until it can; nothing is acknowledged meanwhile. Absent on purpose: which slot holds what (`emmc_card::nand`).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -117,10 +116,10 @@ impl DataFile {
 fn map(file: &File, length: usize, writes: bool) -> std::io::Result<Mapping> {
     let mut options = MmapOptions::new();
     options.len(length);
-    // SAFETY: only slots that were written are read through the mapping: they lie inside the file, whose length is checked
-    // when it is opened, and are not written again before their slot is released. Only slots are written that have room in
-    // the file. The lock of the card's folder keeps other writers of ours away; whoever else cuts the file short takes the
-    // process down, not its memory.
+    // SAFETY: only slots that were written are read through the mapping: they lie inside the file, whose length is
+    // checked when it is opened, and are not written again before their slot is released. Only slots are written that
+    // have room in the file. The lock of the card's folder keeps other writers of ours away; whoever else cuts the file
+    // short takes the process down, not its memory.
     let mapping = unsafe {
         match writes {
             true => Mapping::Write(options.map_mut(file)?, vec![false; length.div_ceil(ROOM_BYTES)]),

@@ -1,8 +1,8 @@
 //! The guest's memory: ranges that a client has mapped, each a part of a file that it has passed.
 //!
-//! A file that its owner has sealed against shrinking is mapped here too; any other is read and written by system calls,
-//! because a mapped page that is cut off takes the process with it. Ranges without a file (ROM) are known and cannot be
-//! reached. Nothing outside what is mapped is touched, and nothing against a range's direction.
+//! A file that its owner has sealed against shrinking is mapped here too; any other is read and written by system
+//! calls, because a mapped page that is cut off takes the process with it. Ranges without a file (ROM) are known and
+//! cannot be reached. Nothing outside what is mapped is touched, and nothing against a range's direction.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -59,9 +59,9 @@ impl Range {
                 if end > map.len() {
                     return None;
                 }
-                // SAFETY: the range lies within the mapping (just checked), which lives as long as `self` and cannot lose
-                // pages, because its file is sealed against shrinking. The guest may change the bytes meanwhile, as with any
-                // DMA: they are only copied, never looked at in place.
+                // SAFETY: the range lies within the mapping (just checked), which lives as long as `self` and cannot
+                // lose pages, because its file is sealed against shrinking. The guest may change the bytes meanwhile,
+                // as with any DMA: they are only copied, never looked at in place.
                 unsafe {
                     std::ptr::copy_nonoverlapping(map.as_ptr().add(inside as usize), into.as_mut_ptr(), into.len())
                 };

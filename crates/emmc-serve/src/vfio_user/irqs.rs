@@ -1,7 +1,7 @@
 //! Interrupts: one level of the function, told to the client by eventfds as INTx or MSI.
 //!
-//! INTx is a level: it is told once and then masked until the client unmasks, when it is told again if it is still up. MSI is
-//! told at each rise. Arming either tells at once if the level is up: drivers re-arm while it is.
+//! INTx is a level: it is told once and then masked until the client unmasks, when it is told again if it is still up.
+//! MSI is told at each rise. Arming either tells at once if the level is up: drivers re-arm while it is.
 
 use std::os::fd::OwnedFd;
 

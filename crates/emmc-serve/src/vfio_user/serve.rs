@@ -201,8 +201,8 @@ impl Client<'_> {
         let session = &mut self.session;
         let kept = self.served.with_card(|card, now| session.service(card, now.max(at)));
         if let Err(error) = kept {
-            // The guest must not be told that it was done. It runs out of time instead; a client that is let go may take its
-            // whole machine with it.
+            // The guest must not be told that it was done. It runs out of time instead; a client that is let go may
+            // take its whole machine with it.
             self.session.abandon();
             if self.failed.replace(error.clone()) != Some(error.clone()) {
                 eprintln!("vfio-user: the guest gets no answers any more: {error}");

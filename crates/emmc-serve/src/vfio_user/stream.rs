@@ -1,7 +1,7 @@
 //! Bytes and descriptors from a client's socket, cut into messages.
 //!
-//! Many messages come in one read. Descriptors arrive with the bytes of the message that they belong to, and the kernel ends a
-//! read after those: the message over the read's last byte owns them.
+//! Many messages come in one read. Descriptors arrive with the bytes of the message that they belong to, and the kernel
+//! ends a read after those: the message over the read's last byte owns them.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};

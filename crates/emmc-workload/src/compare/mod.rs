@@ -1,8 +1,8 @@
 //! Results side by side: what was measured alike, the ratio, and whether it could be chance.
 //!
-//! The first result is what the others are held against. Figures are aligned by what was measured: names of tables, rows and
-//! columns where both have the same, else operation, order, block size and depth. Absent on purpose: a verdict on which card is
-//! better, and any correction for circumstances that differ: they are listed.
+//! The first result is what the others are held against. Figures are aligned by what was measured: names of tables,
+//! rows and columns where both have the same, else operation, order, block size and depth. Absent on purpose: a verdict
+//! on which card is better, and any correction for circumstances that differ: they are listed.
 
 mod circumstances;
 mod entries;

@@ -1,9 +1,9 @@
 //! Whether two figures differ by more than chance.
 //!
-//! Intervals of the mean that have nothing in common are a weak test: it misses small differences, and seldom tells one that
-//! is none. Where a result has no interval but all its latencies, their ranks are compared (Mann and Whitney, with ties); as
-//! requests in a row hang together, that asks for much more than the usual 5 %. Absent on purpose: a verdict from two plain
-//! numbers.
+//! Intervals of the mean that have nothing in common are a weak test: it misses small differences, and seldom tells one
+//! that is none. Where a result has no interval but all its latencies, their ranks are compared (Mann and Whitney, with
+//! ties); as requests in a row hang together, that asks for much more than the usual 5 %. Absent on purpose: a verdict
+//! from two plain numbers.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -41,7 +41,8 @@ pub struct RankTest {
     pub second_larger: f64,
 }
 
-/// Compares values by their ranks, given as how often each occurs; nothing where one has fewer than 20, or all are the same.
+/// Compares values by their ranks, given as how often each occurs; nothing where one has fewer than 20, or all are the
+/// same.
 pub fn rank_test(first: &[Bucket], second: &[Bucket]) -> Option<RankTest> {
     let mut all: Vec<(u64, [u64; 2])> = first.iter().map(|bucket| (bucket.ns, [bucket.count, 0])).collect();
     all.extend(second.iter().map(|bucket| (bucket.ns, [0, bucket.count])));

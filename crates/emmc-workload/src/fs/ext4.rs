@@ -1,8 +1,8 @@
 //! ext4 with its defaults: delayed allocation, ordered data, a journal with commits every five seconds.
 //!
-//! A group of 128 MiB begins with its bitmaps and inode table; the journal lies in the middle. A commit writes the data that
-//! was allocated, the metadata blocks in a row into the journal, a flush, and the commit block past the cache; the blocks go
-//! to their own places when they expire. Source: Documentation/filesystems/ext4 and jbd2 of the kernel.
+//! A group of 128 MiB begins with its bitmaps and inode table; the journal lies in the middle. A commit writes the data
+//! that was allocated, the metadata blocks in a row into the journal, a flush, and the commit block past the cache; the
+//! blocks go to their own places when they expire. Source: Documentation/filesystems/ext4 and jbd2 of the kernel.
 //! Assumed: a folder's entries in one block of its group.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,8 @@ pub struct Ext4 {
 }
 
 impl Ext4 {
-    /// Makes one over the whole disk: writes the tables and the superblock (`mkfs.ext4 -E lazy_itable_init=1,nodiscard`).
+    /// Makes one over the whole disk: writes the tables and the superblock (`mkfs.ext4 -E
+    /// lazy_itable_init=1,nodiscard`).
     ///
     /// Errors: as the target; a disk of less than 16 MiB.
     pub fn make(disk: &mut Disk<'_>, options: MountOptions) -> Result<Self, BenchError> {

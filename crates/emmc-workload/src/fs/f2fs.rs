@@ -1,10 +1,10 @@
 //! f2fs with its defaults: everything is written to the end of a log, in segments of 2 MiB.
 //!
-//! Data and node blocks have logs of their own; what is written again goes to a new place, and the old one becomes invalid.
-//! An fsync writes the data, the file's node blocks and a flush; a checkpoint (every 60 seconds, at a sync, when segments run
-//! out) writes the changed blocks of the address tables and a checkpoint pack. When free segments run out, the one with the
-//! fewest valid blocks is cleaned. Source: Documentation/filesystems/f2fs of the kernel.
-//! Assumed: one log for data and one for nodes, where the kernel has three of each by temperature.
+//! Data and node blocks have logs of their own; what is written again goes to a new place, and the old one becomes
+//! invalid. An fsync writes the data, the file's node blocks and a flush; a checkpoint (every 60 seconds, at a sync,
+//! when segments run out) writes the changed blocks of the address tables and a checkpoint pack. When free segments run
+//! out, the one with the fewest valid blocks is cleaned. Source: Documentation/filesystems/f2fs of the kernel. Assumed:
+//! one log for data and one for nodes, where the kernel has three of each by temperature.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,8 +132,8 @@ impl F2fs {
         (self.valid.len() as u64 / RESERVED_SHARE).max(4)
     }
 
-    /// Blocks that files can take in all: what is left without the segments that cleaning needs, twice the reserve, so that
-    /// the fullest mix still has a segment worth cleaning.
+    /// Blocks that files can take in all: what is left without the segments that cleaning needs, twice the reserve, so
+    /// that the fullest mix still has a segment worth cleaning.
     fn capacity(&self) -> u64 {
         (self.valid.len() as u64).saturating_sub(2 * self.reserved()) * SEGMENT
     }

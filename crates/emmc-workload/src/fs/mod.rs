@@ -1,8 +1,9 @@
 //! Filesystems as the card sees them: which requests a file's life comes down to.
 //!
-//! A [`Filesystem`] turns creations, writes, syncs and deletions into requests to a target, with the layout, the journal or
-//! log, and the flushes of the real one. Absent on purpose: content, names and folders (a folder is one metadata block), what
-//! the host's processor does (`emmc-host`), and quotas, snapshots, inline data and other features that are off by default.
+//! A [`Filesystem`] turns creations, writes, syncs and deletions into requests to a target, with the layout, the
+//! journal or log, and the flushes of the real one. Absent on purpose: content, names and folders (a folder is one
+//! metadata block), what the host's processor does (`emmc-host`), and quotas, snapshots, inline data and other features
+//! that are off by default.
 
 mod disk;
 mod ext4;

@@ -1,6 +1,7 @@
 //! A modelled filesystem as a tree of files: the same work as on a real one.
 //!
-//! Assumed: stat, a rename and closing ask nothing of the card. What a model has read is read again: it has no page cache.
+//! Assumed: stat, a rename and closing ask nothing of the card. What a model has read is read again: it has no page
+//! cache.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! bonnie++ 1.03 and 2.00: its table, and the line of comma-separated values that it ends with.
 //!
-//! Source: outputs of both versions; field order of formats 1.03 and 1.98 from their manual page. `+++++` stands where a phase
-//! was over too soon to tell: no number. Rates are KiB a second (2.00 appends a letter to large ones). Block phases move 8 KiB
-//! at a time unless a chunk is told. bonnie++ goes through the page cache: reads of a file smaller than memory are not the
-//! device's.
+//! Source: outputs of both versions; field order of formats 1.03 and 1.98 from their manual page. `+++++` stands where
+//! a phase was over too soon to tell: no number. Rates are KiB a second (2.00 appends a letter to large ones). Block
+//! phases move 8 KiB at a time unless a chunk is told. bonnie++ goes through the page cache: reads of a file smaller
+//! than memory are not the device's.
 
 use super::rate::{Rate, size_bytes};
 use super::{ImportError, Text, outcome, summed};
@@ -143,8 +143,8 @@ fn value(cell: &str) -> Option<f64> {
     digits.parse::<f64>().ok().filter(|value| is_plain && value.is_finite()).map(|value| value * scale)
 }
 
-/// The cells of a row of figures: each rate ends in the 25th column or ten, twenty... further, and its share of the processor
-/// stands behind it; a rate of six digits moves the rest of the row.
+/// The cells of a row of figures: each rate ends in the 25th column or ten, twenty... further, and its share of the
+/// processor stands behind it; a rate of six digits moves the rest of the row.
 fn cells(line: &str) -> [String; 6] {
     let characters: Vec<char> = line.chars().collect();
     let mut shift = 0;
@@ -184,8 +184,8 @@ fn table(text: &Text<'_>, heading: usize) -> Result<Outcome, ImportError> {
     run.finish(heading)
 }
 
-/// A line of values: where machine and size stand, where the rates of both tables begin; each is followed by a share of the
-/// processor.
+/// A line of values: where machine and size stand, where the rates of both tables begin; each is followed by a share of
+/// the processor.
 fn csv(
     text: &Text<'_>,
     number: usize,

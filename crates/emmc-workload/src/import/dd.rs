@@ -1,7 +1,8 @@
 //! The last line of `dd`, of coreutils and of busybox.
 //!
-//! dd's MB are 10^6 bytes; its exact bytes and seconds are used. The block is what the count of full records says. Which of
-//! its two files is the device stands only in its command line: where the text has that above it, `if=/dev/zero` writes.
+//! dd's MB are 10^6 bytes; its exact bytes and seconds are used. The block is what the count of full records says.
+//! Which of its two files is the device stands only in its command line: where the text has that above it,
+//! `if=/dev/zero` writes.
 
 use super::rate::Rate;
 use super::{ImportError, Text, outcome, summed};

@@ -1,7 +1,8 @@
 //! fio's JSON, `--output-format=json` or `json+`, with whatever fio has written around it.
 //!
-//! Source: outputs of fio 3.33; fio 2 writes KiB a second and microseconds. fio's warnings stand before the JSON on the same
-//! stream (its issue 731): they are kept as remarks. Where a job tells no block size, the mean of its requests is one.
+//! Source: outputs of fio 3.33; fio 2 writes KiB a second and microseconds. fio's warnings stand before the JSON on the
+//! same stream (its issue 731): they are kept as remarks. Where a job tells no block size, the mean of its requests is
+//! one.
 
 use serde_json::{Map, Value};
 

@@ -1,8 +1,9 @@
 //! flashbench: `--align`, `--open-au`, `--find-fat`.
 //!
-//! Source: outputs of version 62. It prints through buffers of eight bytes, so that units are cut off: `2.387G/`, `-49389n`.
-//! What is left tells the unit in most cases; a figure that fills the buffer without any has perhaps lost digits too
-//! and is not told. Its K, M and G are powers of 1000. How many units were open and in which order stands only in its command.
+//! Source: outputs of version 62. It prints through buffers of eight bytes, so that units are cut off: `2.387G/`,
+//! `-49389n`. What is left tells the unit in most cases; a figure that fills the buffer without any has perhaps lost
+//! digits too and is not told. Its K, M and G are powers of 1000. How many units were open and in which order stands
+//! only in its command.
 
 use super::rate::{Rate, size_bytes};
 use super::{ImportError, Text, outcome, summed};

@@ -1,7 +1,7 @@
 //! iozone: its report table and the part for Excel (`-R`).
 //!
-//! Source: reference outputs of 3.489 and 3.492. Values stand below the ends of their headings and columns that were not
-//! measured are blank, so the place decides. All figures are KiB a second, `kBytes/sec` as iozone calls them.
+//! Source: reference outputs of 3.489 and 3.492. Values stand below the ends of their headings and columns that were
+//! not measured are blank, so the place decides. All figures are KiB a second, `kBytes/sec` as iozone calls them.
 
 use super::rate::Rate;
 use super::{ImportError, Text, outcome, summed};

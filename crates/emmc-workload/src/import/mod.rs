@@ -1,9 +1,9 @@
 //! Results that other tools have saved, and our own, in the one form that results are compared in.
 //!
-//! A file is recognised by its content; a transcript may hold the outputs of several tools. Units become MB (10^6 bytes) a
-//! second and microseconds. What a tool did not tell is absent; what follows from what it told (a time from bytes and their
-//! rate) is computed. Absent on purpose: reading files, guesses about the device, and outputs made for people that have a form
-//! for machines beside them (fio's text).
+//! A file is recognised by its content; a transcript may hold the outputs of several tools. Units become MB (10^6
+//! bytes) a second and microseconds. What a tool did not tell is absent; what follows from what it told (a time from
+//! bytes and their rate) is computed. Absent on purpose: reading files, guesses about the device, and outputs made for
+//! people that have a form for machines beside them (fio's text).
 
 mod bonnie;
 mod dd;

@@ -54,7 +54,8 @@ pub(super) fn size_bytes(text: &str) -> Option<u64> {
     text[..digits].parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// A rate of a published table: its place, what was done and in which order, in requests of which size, in bytes a second.
+/// A rate of a published table: its place, what was done and in which order, in requests of which size, in bytes a
+/// second.
 #[cfg(test)]
 pub(crate) fn published_rate(
     [table, row, column]: [&str; 3],

@@ -1,7 +1,8 @@
 //! Published results, compiled in, so that one's own can be held against them by name.
 //!
-//! Source: `testdata/`, whose README tells where each was published; a test makes the files in `reference/` from it again.
-//! Absent on purpose: figures that were printed without the conditions they hold under, and MB for MiB: rates are converted.
+//! Source: `testdata/`, whose README tells where each was published; a test makes the files in `reference/` from it
+//! again. Absent on purpose: figures that were printed without the conditions they hold under, and MB for MiB: rates
+//! are converted.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Recorded requests, whoever has recorded them: fio's logs, blktrace, blkparse, MSR's CSV.
 //!
-//! Absent on purpose: the forms of simulators (`emmc-card`'s own traces), events of the kernel other than those of the block
-//! layer, and the driving of a target (the suite `replay`).
+//! Absent on purpose: the forms of simulators (`emmc-card`'s own traces), events of the kernel other than those of the
+//! block layer, and the driving of a target (the suite `replay`).
 
 mod blkparse;
 mod blktrace;

@@ -8,8 +8,8 @@ fn trace(path: &str) -> Trace {
     read(path, &testdata(path)).unwrap()
 }
 
-/// btt counts 27 requests that reached the driver, 4264 sectors in all, 1024 in the largest, 1 in the smallest: half of one was
-/// handed back and issued again.
+/// btt counts 27 requests that reached the driver, 4264 sectors in all, 1024 in the largest, 1 in the smallest: half of
+/// one was handed back and issued again.
 #[test]
 fn blktrace_and_blkparse_tell_the_same_and_what_btt_counts() {
     let [binary, text] = ["blk_dwrite_4096.bin", "blk_dwrite_4096.txt"].map(trace);

@@ -10,7 +10,8 @@ const UNIT: u64 = 4 << 20;
 /// The smallest area of such a suite: below it what is measured is most of it.
 const WHOLE_MIN: u64 = 16 << 20;
 
-/// The part of a target that a suite works on: what was asked for, or everything from there on; whole multiples of `unit`.
+/// The part of a target that a suite works on: what was asked for, or everything from there on; whole multiples of
+/// `unit`.
 ///
 /// Errors: less than one unit of room; more asked for than there is.
 pub(super) fn area(
@@ -90,7 +91,8 @@ pub(super) fn whole(suite: &'static str, shape: &TargetShape, options: &Options)
     at_least(suite, shape, options, UNIT, WHOLE_MIN)
 }
 
-/// What may be written beside what must be: the rest of the budget, or of what is usual where none is given. Unit: bytes.
+/// What may be written beside what must be: the rest of the budget, or of what is usual where none is given. Unit:
+/// bytes.
 ///
 /// Errors: the budget is less than `least`, which is needed for `what`.
 pub(super) fn beyond(

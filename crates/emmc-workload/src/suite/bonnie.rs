@@ -10,12 +10,12 @@
 //! | block in | 128 KiB reads in order, two outstanding: read ahead |
 //! | seeks | 8000 reads of 8 KiB anywhere by five processes; after one of ten the chunk is written back |
 //!
-//! Where the target has a page cache of its own (a board that a virtual card is put behind), chunks of 8 KiB go through that instead,
-//! without a flush, and what it keeps counts as bonnie++ counts it; seeks go past it.
+//! Where the target has a page cache of its own (a board that a virtual card is put behind), chunks of 8 KiB go through
+//! that instead, without a flush, and what it keeps counts as bonnie++ counts it; seeks go past it.
 //!
-//! `--size` is the file (256 MiB; bonnie++ itself takes twice the memory). Else, unlike bonnie++'s columns, none is the page cache's
-//! speed. The number of seeks is from memory. Creating, looking up and deleting files needs a filesystem: in a folder it follows the rest. Absent on
-//! purpose: the columns by character, which measure a processor.
+//! `--size` is the file (256 MiB; bonnie++ itself takes twice the memory). Else, unlike bonnie++'s columns, none is the
+//! page cache's speed. The number of seeks is from memory. Creating, looking up and deleting files needs a filesystem:
+//! in a folder it follows the rest. Absent on purpose: the columns by character, which measure a processor.
 
 mod real_files;
 

@@ -1,8 +1,8 @@
 //! A boot as the card sees it: the reads and the few writes that were recorded over ten seconds on one board.
 //!
-//! Recorded: 121 MB read in 1800 requests of 49 KiB on average, 0.8 MB written. Assumed: files of 4 KiB to 512 KiB anywhere on
-//! the root filesystem, each read from its beginning in windows of at most 128 KiB. Of the real boot much is processor time,
-//! and services wait for each other: this is the card's share, with one reader.
+//! Recorded: 121 MB read in 1800 requests of 49 KiB on average, 0.8 MB written. Assumed: files of 4 KiB to 512 KiB
+//! anywhere on the root filesystem, each read from its beginning in windows of at most 128 KiB. Of the real boot much
+//! is processor time, and services wait for each other: this is the card's share, with one reader.
 //!
 //! In a folder the files are real, and the kernel reads ahead in them as it does.
 

@@ -7,8 +7,9 @@
 //! | `oflag=dsync` | one block at a time, each in flash before the next (FUA) |
 //! | `iflag=direct` | the same blocks read, one at a time |
 //!
-//! On a target with a page cache of its own (a board that a virtual card is put behind) `conv=fdatasync` are the blocks through
-//! it, and beside it stands `plain`: the same without the flush, so that what is left in memory was not written.
+//! On a target with a page cache of its own (a board that a virtual card is put behind) `conv=fdatasync` are the blocks
+//! through it, and beside it stands `plain`: the same without the flush, so that what is left in memory was not
+//! written.
 //!
 //! Rows (`--rows`) are block sizes in KiB: 4, 128 and 1024 where none are given; `--size` is how much, 256 MiB where
 //! it is not given. Mended: data do not compress (dd's zeros do), and a column takes no longer than 60 s: then the

@@ -26,8 +26,8 @@ impl Bench<'_> {
     }
 }
 
-/// What a suite costs that needs so much of the target at least and takes so much where nothing else is asked for, and writes
-/// so much.
+/// What a suite costs that needs so much of the target at least and takes so much where nothing else is asked for, and
+/// writes so much.
 ///
 /// Errors: the target has less room, or less than the least is asked for.
 pub(super) fn cost(

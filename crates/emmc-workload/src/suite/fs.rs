@@ -1,12 +1,12 @@
 //! ext4 against f2fs, and mount options against each other: the same work on each.
 //!
-//! On a virtual card and on a file the filesystems are models, which make the requests of the real ones; what the processor
-//! spends is left out. On a block device they are the kernel's own: made, mounted, worked on and taken away. In a folder the
-//! filesystem that is there is measured alone.
+//! On a virtual card and on a file the filesystems are models, which make the requests of the real ones; what the
+//! processor spends is left out. On a block device they are the kernel's own: made, mounted, worked on and taken away.
+//! In a folder the filesystem that is there is measured alone.
 //!
-//! For each, on a range that was trimmed before: a large file written and read in order, written and read by chance in blocks
-//! of 4 KiB past the page cache, small files created with a sync each and deleted. `--rows` are mount options: `default`,
-//! `discard`, `nodiscard`, `commit=SECONDS`, several of them joined with `+`; each row is measured.
+//! For each, on a range that was trimmed before: a large file written and read in order, written and read by chance in
+//! blocks of 4 KiB past the page cache, small files created with a sync each and deleted. `--rows` are mount options:
+//! `default`, `discard`, `nodiscard`, `commit=SECONDS`, several of them joined with `+`; each row is measured.
 
 mod real_files;
 mod steps;

@@ -1,10 +1,10 @@
 //! `hdparm -t`: reads of 2 MiB in order from the target's beginning, for three seconds.
 //!
-//! `direct` is `hdparm -t --direct`, one read after the other. `buffered` is `hdparm -t`: the page cache reads ahead 128 KiB at a
-//! time with two requests outstanding, which is what reaches the card. A read begun is finished, and the rate is over
-//! the time that passed; no more than 1024 MiB are read, nor beyond the end (hdparm's limits). What it tells is what
-//! hdparm tells: the beginning of the target, in order, nothing else; where nothing was ever written a card may
-//! answer without reading.
+//! `direct` is `hdparm -t --direct`, one read after the other. `buffered` is `hdparm -t`: the page cache reads ahead
+//! 128 KiB at a time with two requests outstanding, which is what reaches the card. A read begun is finished, and the
+//! rate is over the time that passed; no more than 1024 MiB are read, nor beyond the end (hdparm's limits). What it
+//! tells is what hdparm tells: the beginning of the target, in order, nothing else; where nothing was ever written a
+//! card may answer without reading.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;

@@ -1,13 +1,13 @@
 //! A package installation as the card sees it, through ext4: what the nine-card table timed as "LXDE install".
 //!
-//! Archives are downloaded into the page cache; then, package by package, files are unpacked, synced and renamed, and the
-//! package manager's database is synced again and again: small writes, each with a journal commit. The processor's own time is
-//! beside it, the same for every card. A bulk writer would make it a matter of sequential speed; the syncs make it one of small
-//! writes. What is published is only how long it took: of a dozen mixes of file sizes and records that were tried, all within
-//! reason, this one orders the nine cards best (Spearman 0.90; the others 0.73 to 0.88).
+//! Archives are downloaded into the page cache; then, package by package, files are unpacked, synced and renamed, and
+//! the package manager's database is synced again and again: small writes, each with a journal commit. The processor's
+//! own time is beside it, the same for every card. A bulk writer would make it a matter of sequential speed; the syncs
+//! make it one of small writes. What is published is only how long it took: of a dozen mixes of file sizes and records
+//! that were tried, all within reason, this one orders the nine cards best (Spearman 0.90; the others 0.73 to 0.88).
 //!
-//! On a virtual card, a device and a file the filesystem is a model of ext4; in a folder it is the one that is there, and the
-//! files are real: written under another name, synced, and then given their own, as dpkg does.
+//! On a virtual card, a device and a file the filesystem is a model of ext4; in a folder it is the one that is there,
+//! and the files are real: written under another name, synced, and then given their own, as dpkg does.
 
 use emmc_port::{FileNumber, FileOp, FileTree, TargetError, TargetShape};
 use emmc_units::{Nanos, Rng};
@@ -30,7 +30,8 @@ struct Shape {
     file_bytes: u64,
     /// Assumed: the archives, a third of what is unpacked. Unit: bytes.
     archive_bytes: u64,
-    /// Assumed: how often the package manager syncs a record of its database for a package: unpacked, configured, triggers.
+    /// Assumed: how often the package manager syncs a record of its database for a package: unpacked, configured,
+    /// triggers.
     records: u32,
     record_bytes: u64,
     /// The processor's own time: user and sys of the nine-card table, 33 s on average over the nine.

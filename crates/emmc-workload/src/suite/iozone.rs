@@ -1,9 +1,10 @@
 //! `iozone -e -I -a -s 100M -r 1k..16384k -i 0 -i 1 -i 2`: the columns that everyone compares.
 //!
 //! One thread, one request at a time, past the page cache. For each record size: write a file, write it again, read it,
-//! read it again, read every record once in an order by chance, write every record once in an order by chance. Writes are
-//! followed by an `fsync` that counts. Unlike iozone's, the file has no filesystem around it on a device: its metadata is
-//! not written. On a target that can be trimmed, the file is new each time, as one that iozone has made anew is.
+//! read it again, read every record once in an order by chance, write every record once in an order by chance. Writes
+//! are followed by an `fsync` that counts. Unlike iozone's, the file has no filesystem around it on a device: its
+//! metadata is not written. On a target that can be trimmed, the file is new each time, as one that iozone has made
+//! anew is.
 
 use emmc_port::{BlockOp, TargetShape};
 

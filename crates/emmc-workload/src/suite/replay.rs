@@ -1,8 +1,9 @@
 //! Recorded requests, made again: as fast as the target takes them, or at their times.
 //!
-//! Timed, a request is never early. It may be late: a target can wait for time to pass only when nothing is outstanding, so
-//! while requests are, the next one waits for one of them to end where its time has not come. How many were late and by how
-//! much is told. Absent on purpose: requests of other processes that were waiting for each other when it was recorded.
+//! Timed, a request is never early. It may be late: a target can wait for time to pass only when nothing is
+//! outstanding, so while requests are, the next one waits for one of them to end where its time has not come. How many
+//! were late and by how much is told. Absent on purpose: requests of other processes that were waiting for each other
+//! when it was recorded.
 
 use emmc_port::{BlockOp, BlockRequest, TargetShape};
 use emmc_units::{Instant, Nanos};

@@ -1,7 +1,8 @@
 //! The short answer to "how fast is it": large requests in order, small ones by chance, alone and many at once.
 //!
-//! Takes seconds and writes little. Where the target may be written, what is read was written first: on a target that is too slow
-//! for all of the range, the range ends where the first row's writes did. What limits each figure is told by [`crate::causes`].
+//! Takes seconds and writes little. Where the target may be written, what is read was written first: on a target that
+//! is too slow for all of the range, the range ends where the first row's writes did. What limits each figure is told
+//! by [`crate::causes`].
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;

@@ -69,7 +69,8 @@ fn the_steady_state_is_the_models() {
     let outcome = told("steady", &mut target, &Options::default());
     target.device().audit().unwrap();
     let amplification = models::greedy(rho, f64::from(PAGES));
-    // A copied page is read, sent out and in again, and programmed; a block is erased for as many writes as it frees pages.
+    // A copied page is read, sent out and in again, and programmed; a block is erased for as many writes as it frees
+    // pages.
     let sent_us = f64::from(UNIT) / target.device().profile().nand.channel_mb_s;
     let copy_us = READ_US + 2.0 * sent_us + PROGRAM_US;
     let erase_us = ERASE_MS * 1e3 * amplification / f64::from(PAGES);

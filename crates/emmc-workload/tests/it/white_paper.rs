@@ -1,8 +1,8 @@
 //! A white paper's measured figures, from whole benches: its boards above its cards (`bench sim:PROFILE --host BOARD`).
 //!
-//! Each test prints every figure beside the published one: `cargo test -p emmc-workload --test it white_paper:: -- --nocapture`.
-//! What the paper computes from its spans is held in `emmc-host` (`paper/`); here the card is a simulated one, whose hardware time
-//! is what comes out, and the rest is the board's mechanisms.
+//! Each test prints every figure beside the published one: `cargo test -p emmc-workload --test it white_paper:: --
+//! --nocapture`. What the paper computes from its spans is held in `emmc-host` (`paper/`); here the card is a simulated
+//! one, whose hardware time is what comes out, and the rest is the board's mechanisms.
 
 use crate::cards::{card, told};
 use emmc_card::sim::SimTarget;
@@ -140,9 +140,9 @@ fn speeds_and_shares_of_the_zynq() {
     println!("software's share: sync writes 87 to 91 %, here {write:.1} %; sync reads 65 %, here {read:.1} %");
     assert!(beside((87.0, 91.0), write) <= 5.0, "{write}");
     assert!(beside((65.0, 65.0), read) <= 5.0, "{read}");
-    // Not met, and not bent to: the list's direct reads. Table 3 has one random read and does not say of which kind; 68 % is the
-    // list's sync read. Direct spans were not published, and what tells the two apart on the Jetson (pages of the program are
-    // pinned, nothing is copied) makes software's share larger there, 39 against 35 %, not smaller.
+    // Not met, and not bent to: the list's direct reads. Table 3 has one random read and does not say of which kind; 68
+    // % is the list's sync read. Direct spans were not published, and what tells the two apart on the Jetson (pages of
+    // the program are pinned, nothing is copied) makes software's share larger there, 39 against 35 %, not smaller.
     let direct = beside((56.0, 60.0), read);
     println!(
         "direct reads 56 to 60 %: no spans of direct reads were published; Table 3's are {direct:.1} points beside"
@@ -190,8 +190,9 @@ fn the_suites_tell_the_same() {
     }
 }
 
-/// The lists' lines of 4 KiB, of which neither spans nor the card's times were published. With the spans of large requests scaled
-/// down, and cards whose times of large requests were published, none of them comes out: it is said, and nothing is bent to them.
+/// The lists' lines of 4 KiB, of which neither spans nor the card's times were published. With the spans of large
+/// requests scaled down, and cards whose times of large requests were published, none of them comes out: it is said,
+/// and nothing is bent to them.
 #[test]
 fn shares_of_small_requests_are_not_met() {
     let share = |profile: &str, name: &str, op: BlockOp, through: bool| {

@@ -91,6 +91,16 @@ fn a_card_in_a_folder_grows_older() {
 }
 
 #[test]
+fn a_profile_can_lose_power_without_notice() {
+    let folder = scratch("sim_cut");
+    let cut =
+        r#"{"phases": [{"kind": "sequential_write", "amount": "1MiB"}, {"kind": "power_cycle", "notify": false}]}"#;
+    let (profile, job) = (small_profile(&folder), save(&folder, "cut.json", cut));
+    let run = run_json(&["--profile", &profile, "--job", &job]);
+    assert_eq!(run["phases"][1]["kind"], json!("power_cycle"));
+}
+
+#[test]
 fn a_damaged_card_is_told_and_kept() {
     let folder = scratch("sim_damaged");
     let profile = small_profile(&folder);

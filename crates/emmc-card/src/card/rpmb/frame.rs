@@ -1,7 +1,7 @@
 //! The 512 bytes of a frame.
 //!
-//! Shape: 196 bytes of stuffing, key or MAC (32), data (256), nonce (16), write counter (4), address (2), block count (2),
-//! result (2), request or response (2); numbers with the highest byte first.
+//! Shape: 196 bytes of stuffing, key or MAC (32), data (256), nonce (16), write counter (4), address (2), block count
+//! (2), result (2), request or response (2); numbers with the highest byte first.
 
 /// Bytes of a frame.
 pub(crate) const FRAME_BYTES: usize = 512;

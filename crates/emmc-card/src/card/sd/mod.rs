@@ -1,9 +1,9 @@
 //! SD cards: what they do otherwise than eMMC.
 //!
-//! States, transfers, erase sequence and lock are shared; identification, switching of functions, the application commands
-//! and the registers SCR and SD status are SD's own. An SD card has no EXT_CSD.
-//! Absent on purpose: SPI mode, content protection (its rules are not public), I/O, command queue and extension registers
-//! (no profile's card announces them), SDUC.
+//! States, transfers, erase sequence and lock are shared; identification, switching of functions, the application
+//! commands and the registers SCR and SD status are SD's own. An SD card has no EXT_CSD. Absent on purpose: SPI mode,
+//! content protection (its rules are not public), I/O, command queue and extension registers (no profile's card
+//! announces them), SDUC.
 //!
 //! Source: SD physical layer simplified specification 7.10.
 

@@ -52,7 +52,8 @@ impl Path {
         Ok(HostDone { transferred: bus, done: bus })
     }
 
-    /// The host wants no more of a read than the sectors before `end`: the bus is free, and the next read may go on there.
+    /// The host wants no more of a read than the sectors before `end`: the bus is free, and the next read may go on
+    /// there.
     pub(crate) fn stop_read(&mut self, area: Area, end: u64, now: Instant) {
         self.bus_free = self.bus_free.min(now);
         self.last_read = Some((area, end));

@@ -101,7 +101,8 @@ fn choices_by_chance_spread_over_all_and_more_of_them_find_emptier_blocks() {
 #[test]
 fn cost_benefit_weighs_age_against_what_must_be_copied() {
     let (mut map, mut victims) = full(GcPolicy::CostBenefit);
-    // 300 closings ago, 2 of 8 free: 300 x 2 / 6 = 100. 100 closings ago, 4 of 8 free: 100 x 4 / 4 = 100; one more tips it.
+    // 300 closings ago, 2 of 8 free: 300 x 2 / 6 = 100. 100 closings ago, 4 of 8 free: 100 x 4 / 4 = 100; one more tips
+    // it.
     drop_units(&mut map, &mut victims, 500, 2);
     drop_units(&mut map, &mut victims, 700, 4);
     assert_eq!(victims.pick(&map), Some(500));

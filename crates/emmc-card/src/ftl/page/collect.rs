@@ -81,8 +81,8 @@ impl PageFtl {
         }
     }
 
-    /// Moves a block's valid units elsewhere and frees it. Answers when those that fill stripes are programmed; the rest
-    /// waits, as does the erase of the block.
+    /// Moves a block's valid units elsewhere and frees it. Answers when those that fill stripes are programmed; the
+    /// rest waits, as does the erase of the block.
     pub(super) fn collect(&mut self, nand: &mut Nand, victim: u32, now: Instant) -> Result<Instant, FtlError> {
         let moved = self.move_out(nand, victim, now);
         if moved.is_err() {
@@ -308,8 +308,8 @@ impl PageFtl {
         self.level(nand, now)
     }
 
-    /// How urgent background work is, after BKOPS_STATUS: none while as many blocks are free as background work keeps or
-    /// nothing can be gained; performance suffers when the host's writes have to wait for it; critical when most of
+    /// How urgent background work is, after BKOPS_STATUS: none while as many blocks are free as background work keeps
+    /// or nothing can be gained; performance suffers when the host's writes have to wait for it; critical when most of
     /// what is collected then must be copied.
     pub(super) fn background_urgency(&self) -> u8 {
         let free = self.pool.free();

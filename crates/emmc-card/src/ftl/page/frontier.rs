@@ -1,7 +1,7 @@
 //! Where units are placed next: a block, and the units that wait in memory until the pages of a stripe are full.
 //!
-//! A stripe is one page of each plane of a die: what the flash programs at once. Units are placed, and mapped, when they
-//! come; they are programmed when the stripe is full, or earlier when something must not wait.
+//! A stripe is one page of each plane of a die: what the flash programs at once. Units are placed, and mapped, when
+//! they come; they are programmed when the stripe is full, or earlier when something must not wait.
 
 use crate::nand::NO_UNIT;
 

@@ -5,12 +5,12 @@
 //! `trim` (trims, discards, purging), `recover` and `audit`.
 //!
 //! # What a power cut may take
-//! Units wait in memory until their stripe is full; the map tells where they will lie. A block whose content is obsolete
-//! is not erased when it is freed but when it is taken again, and only when everything that was placed before it was
-//! freed is *settled*: in flash, on word lines that take no more programs. So until then the older copy is there, and what
-//! a cut leaves is old or new. [`Durability::Reliable`] settles before it answers, by programming padding up to the end of
-//! the word lines that hold data; [`Durability::Flash`] does not, so a later program that is interrupted may take such a
-//! page with it.
+//! Units wait in memory until their stripe is full; the map tells where they will lie. A block whose content is
+//! obsolete is not erased when it is freed but when it is taken again, and only when everything that was placed before
+//! it was freed is *settled*: in flash, on word lines that take no more programs. So until then the older copy is
+//! there, and what a cut leaves is old or new. [`Durability::Reliable`] settles before it answers, by programming
+//! padding up to the end of the word lines that hold data; [`Durability::Flash`] does not, so a later program that is
+//! interrupted may take such a page with it.
 //!
 //! Absent on purpose: what a cache of the map costs (`mapping_cache`), an SLC front (`slc_front`), reads that disturb.
 
@@ -40,8 +40,8 @@ use crate::nand::{BlockHealth, CellMode, Geometry, NO_UNIT, Nand};
 use crate::profile::{FtlConfig, GcPolicy, TRIM_LOG_BLOCKS};
 use frontier::Frontier;
 
-/// Blocks that are free at least when collecting starts: one to copy to, and two, so that a cut while copying, and one more
-/// while recovering from it, leave one to copy to.
+/// Blocks that are free at least when collecting starts: one to copy to, and two, so that a cut while copying, and one
+/// more while recovering from it, leave one to copy to.
 const LOW_BLOCKS_MIN: u32 = 3;
 
 /// A page-mapped layer.

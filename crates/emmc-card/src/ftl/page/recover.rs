@@ -1,10 +1,11 @@
 //! Rebuilding the map after a power cut: the newest copy of each unit counts, unless the log of trims is newer still.
 //!
-//! Blocks that were being written to are closed as they are. What may have been interrupted is copied elsewhere, for it may
-//! not read for long; until the copies are safe, no block is erased that holds what would count without it. The copies'
-//! block is stamped with the page of its *seal*, which is programmed last: a block whose seal was not begun is left out of
-//! the map, so that cut after cut takes no more than one block. Kept over the cut, as controllers keep it in an area of
-//! their own: which blocks are bad, which are spares. The cost is that of [`Survey`], of reading the log, and of the copies.
+//! Blocks that were being written to are closed as they are. What may have been interrupted is copied elsewhere, for it
+//! may not read for long; until the copies are safe, no block is erased that holds what would count without it. The
+//! copies' block is stamped with the page of its *seal*, which is programmed last: a block whose seal was not begun is
+//! left out of the map, so that cut after cut takes no more than one block. Kept over the cut, as controllers keep it
+//! in an area of their own: which blocks are bad, which are spares. The cost is that of [`Survey`], of reading the log,
+//! and of the copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -177,8 +178,8 @@ impl PageFtl {
         self.word_line_ends[pages.min(self.word_line_ends.len()) - 1]
     }
 
-    /// Where few blocks are free, those with little in them are emptied too, as far as the block of copies has room: cut
-    /// after cut leaves many of them, and each takes two more.
+    /// Where few blocks are free, those with little in them are emptied too, as far as the block of copies has room:
+    /// cut after cut leaves many of them, and each takes two more.
     fn add_emptiest(&self, nand: &Nand, doubtful: &mut Doubtful) {
         let moving = |doubtful: &Doubtful, block| doubtful.get(&block).map_or(0, |pages| self.valid_on(block, pages));
         let mut units: u32 = doubtful.keys().map(|&block| moving(doubtful, block)).sum();
@@ -208,8 +209,8 @@ impl PageFtl {
         Ok(done)
     }
 
-    /// A program failed in a block of copies: those that are in it count from now on, for what they were copied from may
-    /// give way to the rest of them.
+    /// A program failed in a block of copies: those that are in it count from now on, for what they were copied from
+    /// may give way to the rest of them.
     pub(super) fn seal_failed(&mut self, nand: &mut Nand, block: u32, mut now: Instant) -> Result<Instant, FtlError> {
         let padding = vec![NO_UNIT; self.geometry.units_per_page as usize];
         while nand.stamp(block).is_some_and(|stamp| is_unsealed(nand, block, stamp)) {

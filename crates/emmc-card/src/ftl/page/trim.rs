@@ -45,10 +45,11 @@ impl PageFtl {
         }
     }
 
-    /// Brings discards to the log. Before a block is erased: or else it might be the newest copy of a discarded unit that
-    /// goes, and an older one that comes back.
+    /// Brings discards to the log. Before a block is erased: or else it might be the newest copy of a discarded unit
+    /// that goes, and an older one that comes back.
     pub(super) fn log_discards(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
-        // A record is a page: a whole card that was given up piece by piece is one, not thousands before the first erase.
+        // A record is a page: a whole card that was given up piece by piece is one, not thousands before the first
+        // erase.
         join_neighbours(&mut self.discards);
         // Each stays until it is recorded, for a block may have to be erased meanwhile.
         while let Some(&(first, count)) = self.discards.first() {

@@ -6,7 +6,8 @@ use super::{PageFtl, Superseded};
 use crate::ftl::{Durability, FtlError};
 use crate::nand::{NO_UNIT, Nand};
 
-/// Of more overwritten copies than this, which wait because nothing is settled, the bytes stay until their block is erased.
+/// Of more overwritten copies than this, which wait because nothing is settled, the bytes stay until their block is
+/// erased.
 const SUPERSEDED_MAX: usize = 1 << 18;
 
 impl PageFtl {
@@ -94,8 +95,8 @@ impl PageFtl {
         slot
     }
 
-    /// A copy that waited elsewhere will not be programmed any more: what was freed since it was placed waits for the new
-    /// one as it did for the old.
+    /// A copy that waited elsewhere will not be programmed any more: what was freed since it was placed waits for the
+    /// new one as it did for the old.
     fn inherit_doubt(&mut self, role: usize, old: u32) {
         if let Some((other, _)) = self.waiting(old) {
             let since = self.frontiers[other].unsettled_since;

@@ -140,8 +140,9 @@ impl Frontier {
 
     /// Programs the waiting page, padded; answers when it is done and how many of its units are padding.
     ///
-    /// A unit that is no longer current goes as padding: its order number would be newer than that of its newer content.
-    /// Errors: [`NandError::ProgramFailed`] leaves the units waiting for the next page, [`Frontier::room`] permitting.
+    /// A unit that is no longer current goes as padding: its order number would be newer than that of its newer
+    /// content. Errors: [`NandError::ProgramFailed`] leaves the units waiting for the next page, [`Frontier::room`]
+    /// permitting.
     pub(super) fn program(
         &mut self,
         nand: &mut Nand,

@@ -9,8 +9,8 @@ use crate::nand::Nand;
 impl SegmentFtl {
     /// One step of background work.
     ///
-    /// What costs nothing in wear comes first: whole logs become homes, free blocks are erased. Merges, which copy, only
-    /// until as many blocks are free as the profile wants (`gc_high_blocks`; 0: none).
+    /// What costs nothing in wear comes first: whole logs become homes, free blocks are erased. Merges, which copy,
+    /// only until as many blocks are free as the profile wants (`gc_high_blocks`; 0: none).
     pub(super) fn step(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
         if let Some(index) = (0..self.open.len()).find(|&index| self.is_whole(nand, index)) {
             return self.close(nand, index, now).map(Some);

@@ -92,8 +92,8 @@ impl SegmentFtl {
         Ok(done)
     }
 
-    /// Empties the oldest shared log by merging every AU that has something in it. So is one of which it has the copy before
-    /// one that may be torn by what comes behind it.
+    /// Empties the oldest shared log by merging every AU that has something in it. So is one of which it has the copy
+    /// before one that may be torn by what comes behind it.
     pub(super) fn reclaim(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
         let Some(block) = self.shared.front().map(|front| front.block) else { return Ok(now) };
         loop {

@@ -12,11 +12,12 @@
 //! shared logs (`random_logs`) also take small writes, whatever their order (`random_log_bytes`); when all are full the
 //! oldest is reclaimed, which costs a full merge for every AU that has something in it.
 //!
-//! Order of events, on which safety rests: a block is erased when every unit that it held has been programmed elsewhere or
-//! trimmed, and not before. Reliable writes start and end on whole word lines, so that they hurt nothing and nothing
-//! programmed later hurts them; one that finds a log in between has it merged into a fresh block first, and one that finds
-//! the shared log so begins the next one. Absent on purpose: static wear levelling (cold homes stay where they are; free
-//! blocks are taken least worn first), caching of the map (real ones keep a word for each AU), and sectors (`device`).
+//! Order of events, on which safety rests: a block is erased when every unit that it held has been programmed elsewhere
+//! or trimmed, and not before. Reliable writes start and end on whole word lines, so that they hurt nothing and nothing
+//! programmed later hurts them; one that finds a log in between has it merged into a fresh block first, and one that
+//! finds the shared log so begins the next one. Absent on purpose: static wear levelling (cold homes stay where they
+//! are; free blocks are taken least worn first), caching of the map (real ones keep a word for each AU), and sectors
+//! (`device`).
 
 mod audit;
 mod copy;

@@ -3,9 +3,9 @@
 //! The newest copy of a unit counts, unless a trim is newer. A merge that was cut leaves a block of copies that adds
 //! nothing: it is known by its stamp, which says how many units it was to get, and is left out, so that cut after cut
 //! takes no more blocks than one. AUs that lie in two blocks are open again. What is on pages that may stop reading is
-//! merged into fresh blocks at once; until that is done the copies before those are kept, too. Pages of long ago look the
-//! same, so where blocks run out, the copies behind the oldest of such pages are given up first: each earlier recovery
-//! that came to its end has left nothing in doubt.
+//! merged into fresh blocks at once; until that is done the copies before those are kept, too. Pages of long ago look
+//! the same, so where blocks run out, the copies behind the oldest of such pages are given up first: each earlier
+//! recovery that came to its end has left nothing in doubt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,8 @@ impl SegmentFtl {
         self.failing.clear();
         self.strays.clear();
         self.homes.fill(NO_BLOCK);
-        // Only merges write before a recovery is over, so that a session with pages in a log had settled what was in doubt.
+        // Only merges write before a recovery is over, so that a session with pages in a log had settled what was in
+        // doubt.
         let logged = survey.pages.iter().rev().find(|page| !is_merge(nand, page.block));
         survey.doubt_since(nand, logged.map_or(0, |page| session_of(page.order)));
         let found = self.newest(nand, &survey, &replay.trims);
@@ -142,8 +143,8 @@ impl SegmentFtl {
         Found { map, before, trimmed }
     }
 
-    /// What may stop reading, newest copies and the newest trim, with its order number and the block of the copy that would
-    /// count then.
+    /// What may stop reading, newest copies and the newest trim, with its order number and the block of the copy that
+    /// would count then.
     ///
     /// With one page of a merge all of it is in doubt: should the page go, the merge will look cut, and the
     /// copies that it was made from must be there.

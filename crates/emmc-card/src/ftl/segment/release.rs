@@ -51,8 +51,8 @@ impl SegmentFtl {
         self.take(nand, now)
     }
 
-    /// Programs what waits, so that free blocks need not be kept for it: this is all that can be done here, even if a word
-    /// line is at risk. It takes more buffered writes over units of old blocks than there are free blocks.
+    /// Programs what waits, so that free blocks need not be kept for it: this is all that can be done here, even if a
+    /// word line is at risk. It takes more buffered writes over units of old blocks than there are free blocks.
     fn program_plainly(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let careful = std::mem::replace(&mut self.careful, false);
         let done = self.program_all(nand, now);
@@ -90,8 +90,8 @@ impl SegmentFtl {
 
     /// Gives back a block that holds nothing valid, erased; one in which a program failed goes out of use.
     ///
-    /// Nothing of it can so come back after a cut, such as discarded units. It is erased later, when it is taken, where it
-    /// may still be needed: while recovering, or for a unit whose newer copy waits in memory.
+    /// Nothing of it can so come back after a cut, such as discarded units. It is erased later, when it is taken, where
+    /// it may still be needed: while recovering, or for a unit whose newer copy waits in memory.
     pub(super) fn release(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<Instant, FtlError> {
         if block == NO_BLOCK {
             return Ok(now);

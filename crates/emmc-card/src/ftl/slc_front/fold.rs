@@ -30,8 +30,8 @@ impl SlcFront {
         self.free_block(nand, block, done)
     }
 
-    /// No block is left to record what is void in the log: all of it goes to the layer behind, and nothing comes into it any
-    /// more. Then nothing in it can be taken for valid.
+    /// No block is left to record what is void in the log: all of it goes to the layer behind, and nothing comes into
+    /// it any more. Then nothing in it can be taken for valid.
     pub(super) fn give_up_log(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         self.log.is_over = true;
         self.log.close();

@@ -1,10 +1,10 @@
 //! After a power cut: the log is found again by scanning it.
 //!
 //! Of the copies of a unit in the log the newest counts, unless it is void. A block whose first page does not read
-//! counts for nothing: nothing else was programmed into it before that page was done, so either it holds nothing, or its
-//! erase was interrupted after it had been folded. What may have been interrupted goes to the layer behind before the
-//! recovery ends, and is voided here. Where no order numbers are kept (plain simulation) memory stays and only the time
-//! is taken.
+//! counts for nothing: nothing else was programmed into it before that page was done, so either it holds nothing, or
+//! its erase was interrupted after it had been folded. What may have been interrupted goes to the layer behind before
+//! the recovery ends, and is voided here. Where no order numbers are kept (plain simulation) memory stays and only the
+//! time is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,8 +94,8 @@ impl SlcFront {
         used.iter().filter(|found| found.soundness == Soundness::Damaged).map(|found| found.block).collect()
     }
 
-    /// Voids are recorded once more, or the log is emptied where that cannot be. Where the layer behind takes nothing more
-    /// either, all stays as it is.
+    /// Voids are recorded once more, or the log is emptied where that cannot be. Where the layer behind takes nothing
+    /// more either, all stays as it is.
     fn make_voids_last(
         &mut self,
         nand: &mut Nand,
@@ -122,8 +122,8 @@ impl SlcFront {
         }
     }
 
-    /// Moves units that may stop to read to the layer behind; what voids their copies here follows. Where that layer takes
-    /// nothing more, they go to a block of the log that is free.
+    /// Moves units that may stop to read to the layer behind; what voids their copies here follows. Where that layer
+    /// takes nothing more, they go to a block of the log that is free.
     fn rescue(&mut self, nand: &mut Nand, doubtful: &BTreeSet<u32>, now: Instant) -> Result<Instant, FtlError> {
         let mut units: Vec<(u32, u32)> = doubtful.iter().map(|&physical| (nand.logical(physical), physical)).collect();
         units.sort_unstable();

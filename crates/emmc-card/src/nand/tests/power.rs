@@ -53,7 +53,8 @@ fn an_interrupted_program_ends_in_one_of_four_ways() {
             assert_eq!(state(&nand, 0, other), PageState::Good);
         }
     }
-    // Erased and good one in eight each, torn and unstable three to one; the pair good, unstable, torn one to one to two.
+    // Erased and good one in eight each, torn and unstable three to one; the pair good, unstable, torn one to one to
+    // two.
     assert!((70..130).contains(&seen[0]) && (70..130).contains(&seen[1]), "{seen:?}");
     assert!((120..180).contains(&seen[2]) && (400..500).contains(&seen[3]), "{seen:?}");
     assert!(lower[1] > 110 && lower[2] > 110 && lower[3] > 240 && lower[0] == 0, "{lower:?}");

@@ -16,8 +16,8 @@ struct Pending {
     done: Instant,
 }
 
-/// Random operations against the model, with cuts. After each cut: what was done by then reads as it was programmed, but for
-/// pages that share a word line with an interrupted one; what reads at all reads right; wear never falls.
+/// Random operations against the model, with cuts. After each cut: what was done by then reads as it was programmed,
+/// but for pages that share a word line with an interrupted one; what reads at all reads right; wear never falls.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let mut config = config();

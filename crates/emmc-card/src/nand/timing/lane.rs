@@ -1,5 +1,5 @@
-//! The clockwork of flash with one lane, for as long as nothing else is done: the one die and its channel are at hand, and no
-//! program can join another.
+//! The clockwork of flash with one lane, for as long as nothing else is done: the one die and its channel are at hand,
+//! and no program can join another.
 
 use emmc_units::{Instant, Nanos};
 

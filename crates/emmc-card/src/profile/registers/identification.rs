@@ -35,8 +35,8 @@ pub(super) fn cid(profile: &Profile) -> [u8; 16] {
 
 /// The code of the year of making, if the register has one for it.
 ///
-/// Source: Linux `mmc_decode_cid`: eMMC counts four bits from 1997, from EXT_CSD_REV 5 on from 2010 and from 9 on from 2026,
-/// keeping the codes; SD counts eight bits from 2000.
+/// Source: Linux `mmc_decode_cid`: eMMC counts four bits from 1997, from EXT_CSD_REV 5 on from 2010 and from 9 on from
+/// 2026, keeping the codes; SD counts eight bits from 2000.
 pub(in crate::profile) fn year_code(kind: CardKind, identity: &Identity) -> Option<u8> {
     let (first, span, base) = match (kind, identity.ext_csd_rev) {
         (CardKind::Sd, _) => (2000, 256, 2000),
@@ -96,7 +96,8 @@ pub(super) fn csd(profile: &Profile) -> [u8; 16] {
         (46, 37, 0x3ff),
         (36, 32, wp_groups.into()),
         (31, 31, 1),
-        // R2W_FACTOR: a block is written within 32 times that; hosts give up then, and collecting takes long on a full card.
+        // R2W_FACTOR: a block is written within 32 times that; hosts give up then, and collecting takes long on a full
+        // card.
         (28, 26, 5),
         (25, 22, 9),
     ] {

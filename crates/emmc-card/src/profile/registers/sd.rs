@@ -1,7 +1,7 @@
 //! CSD, SCR and SD status of SD cards.
 //!
-//! Absent on purpose: CMD48 and CMD49 in SCR.CMD_SUPPORT. An A2 card has them for its cache and its queue, which the nine
-//! published cards were measured without; a card that announced them would have to answer.
+//! Absent on purpose: CMD48 and CMD49 in SCR.CMD_SUPPORT. An A2 card has them for its cache and its queue, which the
+//! nine published cards were measured without; a card that announced them would have to answer.
 
 use emmc_regs::bits::set_bits;
 

@@ -22,8 +22,8 @@ pub struct HostRequest {
     pub sectors: u32,
 }
 
-/// Shows `visit` every request of a job on a card as it is now. Time plays no part: idle phases, flushes and power cycles
-/// are left out.
+/// Shows `visit` every request of a job on a card as it is now. Time plays no part: idle phases, flushes and power
+/// cycles are left out.
 ///
 /// Errors: a phase that does not fit the card, has no end, or depends on what the card holds by then.
 pub fn requests(device: &Device, job: &Job, visit: &mut dyn FnMut(HostRequest)) -> Result<(), RunError> {

@@ -1,7 +1,7 @@
 //! What happened over simulated time, in at most so many equal buckets.
 //!
-//! The buckets begin narrow; when there are too many, neighbours are joined and the width doubles. Requests count in the
-//! bucket in which the card was given them.
+//! The buckets begin narrow; when there are too many, neighbours are joined and the width doubles. Requests count in
+//! the bucket in which the card was given them.
 
 use emmc_units::Instant;
 use serde::Serialize;

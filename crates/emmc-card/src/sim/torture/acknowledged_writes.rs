@@ -1,7 +1,7 @@
 //! What was acknowledged as written is there, or something newer.
 //!
-//! Reliable: whatever happens. Flash (write reliability off): unless a pair of its page was interrupted and no flush had
-//! come; then it may be uncorrectable, or anything that it was before.
+//! Reliable: whatever happens. Flash (write reliability off): unless a pair of its page was interrupted and no flush
+//! had come; then it may be uncorrectable, or anything that it was before.
 
 use super::content::Seen;
 use super::history::{Cut, Deed, History};

@@ -219,8 +219,8 @@ impl Drive {
         self.subject.power_off(self.now);
     }
 
-    /// Brings power back, perhaps to lose it again while the subject recovers, until it has recovered; then asks the oracles
-    /// about every unit.
+    /// Brings power back, perhaps to lose it again while the subject recovers, until it has recovered; then asks the
+    /// oracles about every unit.
     pub(super) fn come_back(&mut self) -> Result<(), String> {
         let at = self.subject.nand().off_since().ok_or("power was lost, and it is on")?;
         let hit: BTreeSet<u32> = self.subject.damaged_pairs().into_iter().collect();

@@ -96,8 +96,8 @@ impl History {
         self.ever.contains(&stamp)
     }
 
-    /// Whether a unit that reads as `seen` is what an event from the `from`th on made of it; from a discard on it may be
-    /// anything that it ever was.
+    /// Whether a unit that reads as `seen` is what an event from the `from`th on made of it; from a discard on it may
+    /// be anything that it ever was.
     pub(super) fn reaches(&self, seen: &Seen, from: usize) -> bool {
         let discarded = |event: &Event| event.deed == Deed::Trim(TrimKind::Discard);
         let Seen::Stamp(stamp) = *seen else { return false };

@@ -1,5 +1,5 @@
-//! Copies that are made at once, where nothing is kept of the flash but which unit lies where, are those that are made page
-//! by page where order numbers are kept: same times, same wear, same places.
+//! Copies that are made at once, where nothing is kept of the flash but which unit lies where, are those that are made
+//! page by page where order numbers are kept: same times, same wear, same places.
 
 use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
 use emmc_card::ftl::TrimKind;

@@ -68,8 +68,8 @@ const SANDISK: &[Row] = &[
 
 /// Runs a part as its rows were, prints each cell, and answers (row, error).
 ///
-/// Each run is the second of its kind: the published ones were not the first on those parts either, and the logs are not
-/// empty when they begin.
+/// Each run is the second of its kind: the published ones were not the first on those parts either, and the logs are
+/// not empty when they begin.
 fn compare(profile: &str, rows: &[Row], many_requests: Nanos) -> Vec<(Row, f64)> {
     let mut errors = Vec::new();
     let mut counts: Vec<u32> = rows.iter().map(|row| row.0).collect();
@@ -104,17 +104,17 @@ fn assert_close(errors: &[(Row, f64)], near: usize) {
     assert!(found >= near, "only {found} of {} cells are within 15 %", errors.len());
 }
 
-/// On this host a write of k requests took 5.2 ms x (k^2 - 1) more than k single ones, whatever the number of open AUs: the
-/// rows of 1 to 4 MiB at 7 AUs give it as 5.3, 5.6 and 5.4. Nothing in a card explains a square, so it is the host's here.
-/// It was taken from the runs with 7 AUs only; those with 1, 6 and 8 are predictions.
+/// On this host a write of k requests took 5.2 ms x (k^2 - 1) more than k single ones, whatever the number of open AUs:
+/// the rows of 1 to 4 MiB at 7 AUs give it as 5.3, 5.6 and 5.4. Nothing in a card explains a square, so it is the
+/// host's here. It was taken from the runs with 7 AUs only; those with 1, 6 and 8 are predictions.
 #[test]
 fn the_part_with_seven_open_units() {
     let errors = compare("toshiba-7au", TOSHIBA, Nanos::from_micros(5200));
     assert_close(&errors, 20);
 }
 
-/// The source contradicts itself in three cells: with 22 AUs a chunk of 256 KiB or less costs less the smaller it is, 0.16 to
-/// 0.08 s, although with 21 it costs the same 0.27 s whatever its size. The model does as the run with 21.
+/// The source contradicts itself in three cells: with 22 AUs a chunk of 256 KiB or less costs less the smaller it is,
+/// 0.16 to 0.08 s, although with 21 it costs the same 0.27 s whatever its size. The model does as the run with 21.
 #[test]
 fn the_part_with_twenty_open_units() {
     let errors = compare("sandisk-20au", SANDISK, Nanos::ZERO);

@@ -1,7 +1,7 @@
 //! A bare greedy simulation, written apart from the layer: a map, counters, and a search through all blocks.
 //!
-//! For loads that no formula covers. Of blocks with equally few valid units it takes the first, the layer one after the other: under
-//! skewed writes who wins a tie moves the figure by 3 %.
+//! For loads that no formula covers. Of blocks with equally few valid units it takes the first, the layer one after the
+//! other: under skewed writes who wins a tie moves the figure by 3 %.
 
 use std::collections::VecDeque;
 
@@ -62,8 +62,8 @@ impl Bare {
     }
 }
 
-/// The write amplification of greedy collection, with collected units in blocks of their own, under `r` of the writes to
-/// `1 - r` of the units.
+/// The write amplification of greedy collection, with collected units in blocks of their own, under `r` of the writes
+/// to `1 - r` of the units.
 pub(crate) fn hot_cold(rho: f64, r: f64, np: usize, blocks: usize) -> f64 {
     let units = (blocks as f64 * np as f64 * rho).round() as usize;
     let hot = (units as f64 * (1.0 - r)) as usize;

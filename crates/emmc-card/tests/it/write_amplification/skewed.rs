@@ -7,8 +7,8 @@ use crate::models;
 use crate::write_amplification::bare;
 use crate::write_amplification::drive::{Drive, Setup, close};
 
-/// rho, r, and what FIFO, greedy, greedy with a frontier of its own for collected units, and cost-benefit with one came to
-/// elsewhere; 0: not published. 128 units a block, 1024 blocks.
+/// rho, r, and what FIFO, greedy, greedy with a frontier of its own for collected units, and cost-benefit with one came
+/// to elsewhere; 0: not published. 128 units a block, 1024 blocks.
 const HOT_COLD: [(f64, f64, [f64; 4]); 10] = [
     (0.8, 0.6, [2.7228, 2.6744, 2.6717, 0.0]),
     (0.8, 0.7, [2.8216, 2.7731, 2.7500, 0.0]),

@@ -27,7 +27,8 @@ fn erases_are_programs_over_block_size_to_the_block() {
     for gc in [GcPolicy::Greedy, GcPolicy::Fifo, GcPolicy::DChoices(2), GcPolicy::CostBenefit] {
         let drive = worn(Setup::new(gc, 0.8, 64, 512), 10);
         let counters = drive.nand.counters();
-        // A block is erased when it is taken again, and was full: what was programmed is what was erased and what is there.
+        // A block is erased when it is taken again, and was full: what was programmed is what was erased and what is
+        // there.
         let there: u64 = drive.nand.blocks().iter().map(|block| u64::from(block.next_page) * 4).sum();
         assert_eq!(counters.unit_programs, counters.erases * 64 + there, "{gc:?}");
         let counted: u64 = drive.nand.blocks().iter().map(|block| u64::from(block.erase_count)).sum();
@@ -49,7 +50,8 @@ fn greedy_wears_evenly_fifo_in_turn_and_chance_by_chance() {
     let (mean, _, least, most) = spread(&worn(Setup::new(GcPolicy::Fifo, 0.8, 64, 2048), 13));
     println!("FIFO: mean {mean:.1} from {least} to {most}");
     assert!(mean > 25.0 && most - least <= 1);
-    // Poisson: the deviation is the root of the mean. Published for a mean of 31 and more blocks: from 13 to 56, deviation 5.6.
+    // Poisson: the deviation is the root of the mean. Published for a mean of 31 and more blocks: from 13 to 56,
+    // deviation 5.6.
     let (mean, deviation, least, most) = spread(&worn(Setup::new(GcPolicy::DChoices(1), 0.8, 64, 2048), 7));
     println!("random: mean {mean:.1} deviation {deviation:.2} from {least} to {most}");
     assert!(mean > 25.0 && (deviation / mean.sqrt() - 1.0).abs() < 0.1);

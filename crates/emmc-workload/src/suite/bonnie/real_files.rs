@@ -1,12 +1,12 @@
 //! bonnie++'s files: created, looked up and deleted, in order and by chance.
 //!
-//! 16384 empty files in one folder. Names are seven digits and up to twelve letters and digits by chance: digits first, so that
-//! the folder is filled in its own order, or last. In order means: as the folder lists them. Looking up by chance asks for as
-//! many files, some of them twice, and deleting by chance goes through them in another order.
+//! 16384 empty files in one folder. Names are seven digits and up to twelve letters and digits by chance: digits first,
+//! so that the folder is filled in its own order, or last. In order means: as the folder lists them. Looking up by
+//! chance asks for as many files, some of them twice, and deleting by chance goes through them in another order.
 //! Source: bonnie++'s documentation.
 //!
-//! bonnie++ stops its watch while everything is still in memory. The same run tells both: what it would have counted, and what
-//! it is until the card has it, or from a card of which memory knows nothing.
+//! bonnie++ stops its watch while everything is still in memory. The same run tells both: what it would have counted,
+//! and what it is until the card has it, or from a card of which memory knows nothing.
 
 use emmc_port::{FileNumber, FileOp, FileTree, TargetError};
 use emmc_units::Rng;

@@ -14,7 +14,8 @@
 //! | T_FR | a read of 4 KiB of the FAT: the longest |
 //! | busy | no write of an RU takes longer than 250 ms (its transfer is in that figure) |
 //!
-//! **From memory, not from the text**: Pm of C2 to C6 (half of Pw), that C10 and U classes ask for no Pm, and that a FAT
+//! **From memory, not from the text**: Pm of C2 to C6 (half of Pw), that C10 and U classes ask for no Pm, and that a
+//! FAT
 //! update is a directory entry of one sector and two FATs of 16 KiB each. Application class: 4 KiB requests by chance
 //! in 256 MiB that were written in order, ten seconds each, the flush after writes counts; A1 at queue depth 1, A2 at
 //! the target's depth (32, or `--queue-depth`); 10 MB/s sustained. The specification's own precondition and area are

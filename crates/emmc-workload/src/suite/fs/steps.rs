@@ -135,8 +135,8 @@ pub(super) const STEPS: [Step; 6] = [
     ),
 ];
 
-/// Does all steps and adds the speed of each to `speeds` as soon as it is known; answers whether memory was emptied between
-/// them.
+/// Does all steps and adds the speed of each to `speeds` as soon as it is known; answers whether memory was emptied
+/// between them.
 ///
 /// Errors: as the tree.
 pub(super) fn run(

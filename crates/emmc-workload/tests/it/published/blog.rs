@@ -1,4 +1,5 @@
-//! The blog's modules: what they do when they are full and never trimmed, and what one trim gives back; ext4 against f2fs.
+//! The blog's modules: what they do when they are full and never trimmed, and what one trim gives back; ext4 against
+//! f2fs.
 //!
 //! Each module is measured whole by `bench --suite trim`; the same profile, all its blocks.
 

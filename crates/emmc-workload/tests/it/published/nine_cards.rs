@@ -128,7 +128,8 @@ fn random_writes_decide_how_long_an_installation_takes() {
     println!("Spearman: {rho:.3}");
     assert!(rho >= 0.9 - 1e-9, "{rho}");
 
-    // Which single published speed orders the cards as the installation does? The slower, the longer: the sign is turned.
+    // Which single published speed orders the cards as the installation does? The slower, the longer: the sign is
+    // turned.
     let correlation = |row: &str, column: usize| {
         let speeds: Vec<f64> =
             CARDS.iter().map(|(_, name)| -published[&((*name).into(), row.into(), column)]).collect();

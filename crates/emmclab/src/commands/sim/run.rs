@@ -40,7 +40,7 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     let folder = args.job.parent().unwrap_or(Path::new(""));
     let mut load = |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
     let job = Job::from_json(&text, &mut load).with_context(|| args.job.display().to_string())?;
-    let keep = if args.card.card.is_some() { StoredContent::Orders } else { StoredContent::Nothing };
+    let keep = if job.cuts_power() { StoredContent::Orders } else { StoredContent::Nothing };
     let Powered { card, now, store } = match args.dry_run {
         true => args.card.look(keep, args.seed)?,
         false => args.card.open(keep, args.seed)?,
