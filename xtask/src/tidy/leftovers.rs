@@ -57,18 +57,27 @@ fn modules(path: &str, text: &str) -> Vec<String> {
     let has_own_folder = !is_root(path) && stem != "mod";
     let inner = if has_own_folder { format!("{folder}/{stem}") } else { folder.to_string() };
     let mut files = Vec::new();
-    let mut placed: Option<String> = None;
+    let mut placed: Option<(bool, String)> = None;
     for line in text.lines().map(str::trim) {
-        if let Some(file) = line.strip_prefix("#[path = \"").and_then(|rest| rest.strip_suffix("\"]")) {
-            placed = Some(normal(&format!("{folder}/{file}")));
+        if let Some((always, file)) = attribute(line) {
+            placed = Some((always, normal(&format!("{folder}/{file}"))));
         } else if let Some(module) = declared(line) {
+            let usual = [format!("{inner}/{module}.rs"), format!("{inner}/{module}/mod.rs")];
             match placed.take() {
-                Some(file) => files.push(file),
-                None => files.extend([format!("{inner}/{module}.rs"), format!("{inner}/{module}/mod.rs")]),
+                Some((true, file)) => files.push(file),
+                Some((false, file)) => files.extend(usual.into_iter().chain([file])),
+                None => files.extend(usual),
             }
         }
     }
     files
+}
+
+/// The file in `#[path = "FILE"]`; `false` beside it where a condition stands before (`#[cfg_attr(..., path = "FILE")]`).
+fn attribute(line: &str) -> Option<(bool, &str)> {
+    let is_attribute = line.starts_with("#[") || line.starts_with("path = ");
+    let file = line.split_once("path = \"")?.1.split('"').next()?;
+    is_attribute.then_some((line.starts_with("#[path"), file))
 }
 
 /// The name in `mod NAME;`, `pub mod NAME;` or `pub(crate) mod NAME;`.
@@ -151,7 +160,9 @@ mod tests {
     #[test]
     fn a_file_without_a_mod_line_is_found() {
         let tree = [
-            ("crates/a/src/lib.rs", "mod x;\npub(crate) mod y;\n"),
+            ("crates/a/src/lib.rs", "mod x;\npub(crate) mod y;\n#[cfg_attr(\n    b,\n    path = \"c.rs\"\n)]\nmod d;\n"),
+            ("crates/a/src/c.rs", ""),
+            ("crates/a/src/d.rs", ""),
             ("crates/a/src/x.rs", "#[cfg(test)]\nmod tests;\n"),
             ("crates/a/src/x/tests.rs", ""),
             ("crates/a/src/y/mod.rs", "#[cfg(test)]\n#[path = \"../z/placed.rs\"]\nmod tests;\n"),
