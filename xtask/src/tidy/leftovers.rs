@@ -73,7 +73,8 @@ fn modules(path: &str, text: &str) -> Vec<String> {
     files
 }
 
-/// The file in `#[path = "FILE"]`; `false` beside it where a condition stands before (`#[cfg_attr(..., path = "FILE")]`).
+/// The file in `#[path = "FILE"]`; `false` beside it where a condition stands before (`#[cfg_attr(..., path =
+/// "FILE")]`).
 fn attribute(line: &str) -> Option<(bool, &str)> {
     let is_attribute = line.starts_with("#[") || line.starts_with("path = ");
     let file = line.split_once("path = \"")?.1.split('"').next()?;
@@ -160,7 +161,10 @@ mod tests {
     #[test]
     fn a_file_without_a_mod_line_is_found() {
         let tree = [
-            ("crates/a/src/lib.rs", "mod x;\npub(crate) mod y;\n#[cfg_attr(\n    b,\n    path = \"c.rs\"\n)]\nmod d;\n"),
+            (
+                "crates/a/src/lib.rs",
+                "mod x;\npub(crate) mod y;\n#[cfg_attr(\n    b,\n    path = \"c.rs\"\n)]\nmod d;\n",
+            ),
             ("crates/a/src/c.rs", ""),
             ("crates/a/src/d.rs", ""),
             ("crates/a/src/x.rs", "#[cfg(test)]\nmod tests;\n"),

@@ -1,6 +1,7 @@
 //! Write amplification of the page-mapped layer against the exact models, and what follows from them for wear.
 //!
-//! The whole matrix is in the ignored tests: `cargo test --release -p emmc-card --test it write_amplification:: -- --ignored`.
+//! The whole matrix is in the ignored tests: `cargo test --release -p emmc-card --test it write_amplification:: --
+//! --ignored`.
 
 mod bare;
 mod drive;

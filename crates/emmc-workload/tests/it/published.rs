@@ -1,6 +1,7 @@
 //! What was published of real cards, against their profiles: the same suites, in simulated time.
 //!
-//! `cargo test --release -p emmc-workload --test it published:: -- --nocapture` prints every figure beside the published one.
+//! `cargo test --release -p emmc-workload --test it published:: -- --nocapture` prints every figure beside the
+//! published one.
 
 mod blog;
 mod board_vendor;

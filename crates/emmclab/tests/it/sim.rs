@@ -93,8 +93,7 @@ fn a_card_in_a_folder_grows_older() {
 #[test]
 fn a_profile_can_lose_power_without_notice() {
     let folder = scratch("sim_cut");
-    let cut =
-        r#"{"phases": [{"kind": "sequential", "amount": "1MiB"}, {"kind": "power_cycle", "notify": false}]}"#;
+    let cut = r#"{"phases": [{"kind": "sequential", "amount": "1MiB"}, {"kind": "power_cycle", "notify": false}]}"#;
     let (profile, job) = (small_profile(&folder), save(&folder, "cut.json", cut));
     let run = run_json(&["--profile", &profile, "--job", &job]);
     assert_eq!(run["phases"][1]["kind"], json!("power_cycle"));
