@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use crate::evidence::{Evidence, EvidenceList};
+
 /// How much a finding matters, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -48,8 +50,9 @@ pub struct Finding {
     /// What it is, in one sentence.
     pub what: String,
     /// Register values and figures that show it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<String>,
+    #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::evidence::PrintedList"))]
+    pub evidence: EvidenceList,
     /// What to do about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,
@@ -61,13 +64,13 @@ pub struct Finding {
 impl Finding {
     /// A finding without evidence, advice or source yet.
     pub fn new(severity: Severity, id: &'static str, what: impl Into<String>) -> Self {
-        Self { severity, id, what: what.into(), evidence: Vec::new(), advice: Vec::new(), source: None }
+        Self { severity, id, what: what.into(), evidence: EvidenceList::default(), advice: Vec::new(), source: None }
     }
 
     /// Adds a figure that shows it.
     #[must_use]
-    pub fn evidence(mut self, evidence: impl Into<String>) -> Self {
-        self.evidence.push(evidence.into());
+    pub fn evidence(mut self, evidence: impl Into<Evidence>) -> Self {
+        self.evidence.0.push(evidence.into());
         self
     }
 

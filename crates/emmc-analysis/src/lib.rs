@@ -5,12 +5,13 @@
 
 pub mod capacity;
 pub mod comparison;
+pub mod evidence;
 pub mod finding;
 pub mod health;
 pub mod hwpart;
-mod inferred;
 pub mod maker_health;
 pub mod registers;
 pub mod study;
 
+pub use evidence::{Citation, Evidence};
 pub use finding::{Finding, Severity};

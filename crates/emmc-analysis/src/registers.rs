@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use emmc_port::{CardData, Format, Origin};
 use emmc_regs::cid::Cid;
-use emmc_regs::ext_csd::{Anomaly, ExtCsd, Row};
+use emmc_regs::ext_csd::{Anomaly, ExtCsd, Row, reg};
 use emmc_regs::row::{FieldValue, RegisterField};
 use emmc_regs::{CardKind, Persistence};
 use emmc_regs::{csd::Csd, ocr::Ocr, r1::R1, scr::Scr, ssr::Ssr};
@@ -111,7 +111,7 @@ impl From<RegisterField> for RegisterRow {
 /// Every known field of every register; `reserved` adds the EXT_CSD bytes that the standard leaves unassigned.
 pub fn rows(card: &CardData, reserved: bool) -> Vec<RegisterRow> {
     let kind = card.kind.unwrap_or(CardKind::Emmc);
-    let rev = card.ext_csd.as_ref().and_then(|ext_csd| ext_csd.byte(192));
+    let rev = card.ext_csd.as_ref().and_then(|ext_csd| ext_csd.byte(reg::EXT_CSD_REV));
     let mut rows: Vec<RegisterRow> = Vec::new();
     let mut add = |fields: Vec<RegisterField>| rows.extend(fields.into_iter().map(RegisterRow::from));
     if let Some(cid) = &card.cid {

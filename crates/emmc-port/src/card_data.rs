@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;
-use emmc_regs::ext_csd::ExtCsd;
+use emmc_regs::ext_csd::{ExtCsd, Offset};
 use emmc_units::{Bytes, Sectors};
 use serde::{Deserialize, Serialize};
 
@@ -298,7 +298,7 @@ impl CardData {
     }
 
     /// Whether byte `offset` of EXT_CSD was worked out from words and sizes instead of read, at least in part.
-    pub fn is_inferred(&self, offset: u16) -> bool {
-        self.inferred.binary_search(&offset).is_ok()
+    pub fn is_inferred(&self, offset: impl Offset) -> bool {
+        self.inferred.binary_search(&offset.offset()).is_ok()
     }
 }

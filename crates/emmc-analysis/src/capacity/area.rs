@@ -5,7 +5,7 @@ use std::fmt;
 use emmc_port::{CardData, Disk};
 use emmc_regs::CardKind;
 use emmc_regs::csd::Csd;
-use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
 use emmc_units::Bytes;
 use serde::Serialize;
 
@@ -180,7 +180,7 @@ fn gp_bytes(info: &DeviceInfo, gp: usize) -> Option<Bytes> {
 /// A bit of PARTITIONS_ATTRIBUTE, which text may tell without the others; it counts once partitioning is completed.
 fn enhanced_attribute(card: &CardData, bit: usize) -> Option<bool> {
     let csd: &ExtCsd = card.ext_csd.as_ref()?;
-    Some(csd.bit(155, 0)? && csd.bit(156, u8::try_from(bit).ok()?)?)
+    Some(csd.bit(reg::PARTITION_SETTING_COMPLETED, 0)? && csd.bit(reg::PARTITIONS_ATTRIBUTE, u8::try_from(bit).ok()?)?)
 }
 
 fn enhanced_part(card: &CardData, info: &DeviceInfo) -> Option<EnhancedPart> {
@@ -215,8 +215,8 @@ pub(super) fn sum(card: &CardData, areas: &[Area]) -> (Option<Amount>, Vec<AreaN
     let missing = |name: &AreaName| {
         // A register that says 0 tells that the area does not exist; only silence is missing.
         let told = card.ext_csd.as_ref().is_some_and(|csd| match name {
-            AreaName::Boot1 | AreaName::Boot2 => csd.byte(226).is_some(),
-            AreaName::Rpmb => csd.byte(168).is_some(),
+            AreaName::Boot1 | AreaName::Boot2 => csd.byte(reg::BOOT_SIZE_MULT).is_some(),
+            AreaName::Rpmb => csd.byte(reg::RPMB_SIZE_MULT).is_some(),
             _ => false,
         });
         !told && !is_exact(*name)

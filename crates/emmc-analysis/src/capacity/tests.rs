@@ -137,7 +137,7 @@ fn sources_that_disagree_are_a_finding_and_rounded_text_is_an_interval() {
     let capacity = capacity(&card);
     assert_eq!(ids(&capacity), ["capacity-disagreement"]);
     assert_eq!(capacity.findings[0].evidence.len(), 3);
-    assert!(capacity.findings[0].evidence[0].starts_with("EXT_CSD SEC_COUNT: 7876902912 bytes"));
+    assert!(capacity.findings[0].evidence[0].text.starts_with("EXT_CSD SEC_COUNT: 7876902912 bytes"));
 
     let mut rounded = CardData { kind: Some(CardKind::Emmc), ..CardData::default() };
     rounded.stated.user_capacity = stated("3.7 GiB", 3.7);
@@ -178,7 +178,7 @@ fn tables_that_do_not_fit_are_told() {
         of(vec![partition("mmcblk0p1", Some(63), 16 << 20, None), partition("mmcblk0p2", Some(65_536), 1 << 20, None)]);
     assert_eq!(ids(&dos), ["partition-off-page", "partition-off-group"]);
     assert!(
-        dos.findings[1].evidence[0].contains("31.5 KiB past a multiple of the erase group of 512 KiB"),
+        dos.findings[1].evidence[0].text.contains("31.5 KiB past a multiple of the erase group of 512 KiB"),
         "{:?}",
         dos.findings
     );
@@ -219,9 +219,9 @@ fn partitions_without_starts_that_cannot_fit_are_told_with_the_numbers() {
     };
     let one = of(&[2000 * 512, 512]);
     assert_eq!((one.len(), one[0].id, one[0].severity), (1, "partition-larger-than-disk", Severity::Warning));
-    assert_eq!(one[0].evidence, ["mmcblk0p1: 1024000 bytes, mmcblk0: 512000"]);
+    assert_eq!(one[0].evidence.texts(), ["mmcblk0p1: 1024000 bytes, mmcblk0: 512000"]);
     let together = of(&[600 * 512, 600 * 512]);
-    assert_eq!(together[0].evidence, ["2 partitions: 614400 bytes in all, mmcblk0: 512000"]);
+    assert_eq!(together[0].evidence.texts(), ["2 partitions: 614400 bytes in all, mmcblk0: 512000"]);
     assert_eq!(of(&[500 * 512, 500 * 512]), []);
     assert_eq!(of(&[u64::MAX, u64::MAX]).len(), 1);
 }

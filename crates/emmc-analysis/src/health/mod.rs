@@ -165,7 +165,7 @@ fn cannot_tell(card: &CardData, reports: &[VendorHealth], health: &Health) -> Ve
     let mut list: Vec<CannotTell> = readings
         .iter()
         .filter(|reading| !matches!(reading.absent, None | Some(Absent::NotSupported | Absent::SdCard)))
-        .map(|reading| CannotTell { what: reading.register.into(), why: reading.text.clone() })
+        .map(|reading| CannotTell { what: reading.field.name.into(), why: reading.text.clone() })
         .collect();
     let wear_told = health.vendor_wear.iter().any(|wear| wear.severity != Severity::Unknown);
     if card.kind == Some(CardKind::Sd) && !wear_told {
@@ -222,7 +222,7 @@ fn notes(card: &CardData, health: &Health) -> Vec<String> {
             if raw != cached {
                 notes.push(format!(
                     "{}: the register holds {raw:#04x}, sysfs {cached:#04x} as of the last probe",
-                    reading.register
+                    reading.field.name
                 ));
             }
         }

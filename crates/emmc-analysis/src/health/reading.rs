@@ -2,18 +2,13 @@
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
-use emmc_regs::ext_csd::{Field, LifeTime, PreEol};
-use serde::Serialize;
+use emmc_regs::ext_csd::{Field, LifeTime, PreEol, reg};
+use serde::{Serialize, Serializer};
 
 use super::HealthOptions;
+use crate::evidence::Evidence;
 use crate::finding::Severity;
 
-/// EXT_CSD_REV that brought the health registers: eMMC 5.0.
-const HEALTH_REV: u8 = 7;
-/// EXT_CSD_REV that brought BKOPS_STATUS: eMMC 4.41.
-const BKOPS_REV: u8 = 5;
-/// EXT_CSD_REV that brought EXCEPTION_EVENTS_STATUS: eMMC 4.5.
-const EVENTS_REV: u8 = 6;
 /// From here on a part's wear is mentioned though nothing needs doing yet.
 ///
 /// Unit: percent of estimated life. Assumed: early enough to order spares; the standard gives no such mark.
@@ -69,8 +64,10 @@ impl Absent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reading {
-    /// The register's name in the standard.
-    pub register: &'static str,
+    /// The field of EXT_CSD; in JSON its name.
+    #[serde(rename = "register", serialize_with = "name")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub field: &'static Field,
     /// What it holds, also where that means nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<u16>,
@@ -92,13 +89,14 @@ impl Reading {
         self.absent.is_none()
     }
 
-    /// The register with its value, as evidence: `PRE_EOL_INFO = 0x02 (EXT_CSD)`.
-    pub fn evidence(&self) -> String {
-        match (self.raw, self.read_from) {
-            (Some(raw), Some(ReadFrom::Sysfs)) => format!("{} = {raw:#04x} (sysfs)", self.register),
-            (Some(raw), _) => format!("{} = {raw:#04x} (EXT_CSD)", self.register),
-            (None, _) => format!("{}: {}", self.register, self.text),
-        }
+    /// The register with its value, as evidence: `PRE_EOL_INFO[267] = 0x02 (EXT_CSD)`.
+    pub fn evidence(&self) -> Evidence {
+        let text = match (self.raw, self.read_from) {
+            (Some(raw), Some(ReadFrom::Sysfs)) => format!(" = {raw:#04x} (sysfs)"),
+            (Some(raw), _) => format!(" = {raw:#04x} (EXT_CSD)"),
+            (None, _) => format!(": {}", self.text),
+        };
+        Evidence::of(self.field, text)
     }
 }
 
@@ -133,15 +131,13 @@ type Found = Result<(u8, ReadFrom), Absent>;
 
 /// Reads DEVICE_LIFE_TIME_EST_TYP_A or _B.
 pub(crate) fn life(card: &CardData, area: Area, options: &HealthOptions) -> LifeReading {
-    let (register, offset, word, cells) = match area {
-        Area::A => {
-            ("DEVICE_LIFE_TIME_EST_TYP_A", 268, 0, "type A cells: the vendor chooses which; usually SLC or pSLC")
-        }
-        Area::B => ("DEVICE_LIFE_TIME_EST_TYP_B", 269, 1, "type B cells: the vendor chooses which; usually MLC or TLC"),
+    let (field, word, cells) = match area {
+        Area::A => (reg::DEVICE_LIFE_TIME_EST_TYP_A, 0, "type A cells: the vendor chooses which; usually SLC or pSLC"),
+        Area::B => (reg::DEVICE_LIFE_TIME_EST_TYP_B, 1, "type B cells: the vendor chooses which; usually MLC or TLC"),
     };
-    let found = health_byte(card, offset, "life_time", word);
+    let found = health_byte(card, field, "life_time", word);
     let used = found.ok().and_then(|(raw, _)| LifeTime(raw).used_percent());
-    let reading = judge(register, found, |raw| match (used, raw) {
+    let reading = judge(field, found, |raw| match (used, raw) {
         (Some((lower, _)), _) => Ok((life_severity(lower.into(), options), LifeTime(raw).to_string())),
         (None, 0) => Err(Absent::NotDefined),
         (None, _) => Err(Absent::NotAssigned),
@@ -166,7 +162,7 @@ pub(super) fn life_severity(used_percent: f64, options: &HealthOptions) -> Sever
 
 /// Reads PRE_EOL_INFO.
 pub(crate) fn pre_eol(card: &CardData) -> Reading {
-    judge("PRE_EOL_INFO", health_byte(card, 267, "pre_eol_info", 0), |raw| match raw {
+    judge(reg::PRE_EOL_INFO, health_byte(card, reg::PRE_EOL_INFO, "pre_eol_info", 0), |raw| match raw {
         1 => Ok((Severity::Good, PreEol(raw).to_string())),
         2 => Ok((Severity::Warning, PreEol(raw).to_string())),
         3 => Ok((Severity::Critical, PreEol(raw).to_string())),
@@ -177,12 +173,12 @@ pub(crate) fn pre_eol(card: &CardData) -> Reading {
 
 /// Reads BKOPS_STATUS: whether the card has housekeeping to do that it could not yet do.
 pub(crate) fn bkops(card: &CardData) -> Reading {
-    let supported = card.ext_csd.as_ref().and_then(|csd| csd.bit(502, 0));
-    let found = match (supported, ext_csd_byte(card, 246, BKOPS_REV)) {
+    let supported = card.ext_csd.as_ref().and_then(|csd| csd.bit(reg::BKOPS_SUPPORT, 0));
+    let found = match (supported, ext_csd_byte(card, reg::BKOPS_STATUS)) {
         (Some(false), Ok(_)) => Err(Absent::NotSupported),
         (_, found) => found,
     };
-    judge("BKOPS_STATUS", found, |raw| match raw & 3 {
+    judge(reg::BKOPS_STATUS, found, |raw| match raw & 3 {
         0 => Ok((Severity::Good, "no background operations outstanding".into())),
         1 => Ok((Severity::Good, "background operations outstanding, not critical".into())),
         2 => Ok((Severity::Warning, "background operations outstanding: performance suffers".into())),
@@ -199,7 +195,7 @@ pub(crate) fn exception_events(card: &CardData) -> Reading {
         (3, "PACKED_FAILURE: a packed command failed", Severity::Notice),
         (4, "EXTENDED_SECURITY_FAILURE: an extended security command failed", Severity::Notice),
     ];
-    judge("EXCEPTION_EVENTS_STATUS", ext_csd_byte(card, 54, EVENTS_REV), |raw| {
+    judge(reg::EXCEPTION_EVENTS_STATUS, ext_csd_byte(card, reg::EXCEPTION_EVENTS_STATUS), |raw| {
         let set = EVENTS.iter().filter(|(bit, _, _)| raw >> bit & 1 == 1);
         let severity = set.clone().map(|(_, _, severity)| *severity).min().unwrap_or(Severity::Good);
         let names: Vec<&str> = set.map(|(_, name, _)| *name).collect();
@@ -207,32 +203,31 @@ pub(crate) fn exception_events(card: &CardData) -> Reading {
     })
 }
 
+fn name<S: Serializer>(field: &&'static Field, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(field.name)
+}
+
 fn judge(
-    register: &'static str,
+    field: &'static Field,
     found: Found,
     meaning: impl FnOnce(u8) -> Result<(Severity, String), Absent>,
 ) -> Reading {
     let (raw, read_from) = (found.ok().map(|(raw, _)| u16::from(raw)), found.ok().map(|(_, from)| from));
     match found.and_then(|(raw, _)| meaning(raw)) {
-        Ok((severity, text)) => Reading { register, raw, severity, text, read_from, absent: None },
+        Ok((severity, text)) => Reading { field, raw, severity, text, read_from, absent: None },
         Err(absent) => {
-            let text = absent_text(register, absent, raw);
-            Reading { register, raw, severity: Severity::Unknown, text, read_from, absent: Some(absent) }
+            let text = absent_text(field, absent, raw);
+            Reading { field, raw, severity: Severity::Unknown, text, read_from, absent: Some(absent) }
         }
     }
 }
 
-fn absent_text(register: &str, absent: Absent, raw: Option<u16>) -> String {
-    let since = match register {
-        "BKOPS_STATUS" => BKOPS_REV,
-        "EXCEPTION_EVENTS_STATUS" => EVENTS_REV,
-        _ => HEALTH_REV,
-    };
+fn absent_text(field: &Field, absent: Absent, raw: Option<u16>) -> String {
     match (absent, raw) {
         (Absent::NotDefined, _) => "unknown: the part reports 0, not defined".into(),
         (Absent::NotAssigned, Some(raw)) => format!("unknown: {raw:#04x} is not assigned by the standard"),
         (Absent::NotAssigned, None) => "unknown: a value that the standard does not assign".into(),
-        (Absent::PartTooOld, _) => format!("the part cannot tell (EXT_CSD_REV < {since})"),
+        (Absent::PartTooOld, _) => format!("the part cannot tell (EXT_CSD_REV < {})", field.since_rev),
         (Absent::NotSupported, _) => "not supported by the part".into(),
         (Absent::SdCard, _) => "SD cards have no such register".into(),
         (Absent::NotInSource, _) => "not in this source".into(),
@@ -244,8 +239,8 @@ fn absent_text(register: &str, absent: Absent, raw: Option<u16>) -> String {
 }
 
 /// A health byte from EXT_CSD, or from the sysfs attribute's word where EXT_CSD does not have it.
-fn health_byte(card: &CardData, offset: u16, attribute: &str, word: usize) -> Found {
-    ext_csd_byte(card, offset, HEALTH_REV).or_else(|absent| match (absent, health_attribute(card, attribute)) {
+fn health_byte(card: &CardData, field: &Field, attribute: &str, word: usize) -> Found {
+    ext_csd_byte(card, field).or_else(|absent| match (absent, health_attribute(card, attribute)) {
         (Absent::NotInSource, Some(bytes)) => {
             bytes.and_then(|bytes| bytes.get(word).copied()).map(|raw| (raw, ReadFrom::Sysfs)).ok_or(Absent::Damaged)
         }
@@ -278,7 +273,8 @@ pub(crate) fn impossible_fields(card: &CardData) -> Option<Vec<&'static Field>> 
     (fields.len() >= IMPOSSIBLE_FIELDS_MIN).then_some(fields)
 }
 
-fn ext_csd_byte(card: &CardData, offset: u16, since_rev: u8) -> Found {
+fn ext_csd_byte(card: &CardData, field: &Field) -> Found {
+    let since_rev = field.since_rev;
     if card.kind == Some(CardKind::Sd) {
         return Err(Absent::SdCard);
     }
@@ -288,13 +284,13 @@ fn ext_csd_byte(card: &CardData, offset: u16, since_rev: u8) -> Found {
     if rev(card).map_or_else(|| stated_older(card, since_rev), |rev| rev < since_rev) {
         return Err(Absent::PartTooOld);
     }
-    let byte = card.ext_csd.as_ref().and_then(|csd| csd.byte(offset));
+    let byte = card.ext_csd.as_ref().and_then(|csd| csd.byte(field));
     byte.map(|raw| (raw, ReadFrom::ExtCsd)).ok_or(Absent::NotInSource)
 }
 
 /// EXT_CSD_REV, from the register or from sysfs.
 pub(crate) fn rev(card: &CardData) -> Option<u8> {
-    card.ext_csd.as_ref().and_then(|csd| csd.byte(192)).or_else(|| sysfs_byte(card, "rev", 0))
+    card.ext_csd.as_ref().and_then(|csd| csd.byte(reg::EXT_CSD_REV)).or_else(|| sysfs_byte(card, "rev", 0))
 }
 
 /// Whether a stated version of the standard (`4.5`) is older than the revision that brought a register.

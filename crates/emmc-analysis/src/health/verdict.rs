@@ -81,11 +81,11 @@ fn wear_parts(card: &CardData, health: &Health) -> Vec<String> {
         let consumed = health.pre_eol.text.split_once(": ").map(|(_, consumed)| consumed.to_owned());
         parts.push(consumed.unwrap_or_else(|| format!("reserved blocks {}", health.pre_eol.text)));
     } else {
-        parts.extend(undefined(health.pre_eol.register, &health.pre_eol));
+        parts.extend(undefined(health.pre_eol.field.name, &health.pre_eol));
     }
     let lost = lost(health);
     if !lost.is_empty() {
-        let names: Vec<&str> = lost.iter().map(|reading| reading.register).collect();
+        let names: Vec<&str> = lost.iter().map(|reading| reading.field.name).collect();
         let why =
             if lost.iter().any(|reading| reading.absent == Some(Absent::Damaged)) { "damaged" } else { "missing" };
         parts.push(format!("{} {why} in this source: save all of EXT_CSD", names.join(", ")));

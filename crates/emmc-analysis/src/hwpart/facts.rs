@@ -3,7 +3,7 @@
 use emmc_port::CardData;
 use emmc_regs::CardKind;
 use emmc_regs::csd::Csd;
-use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
 use emmc_units::{Bytes, SECTOR_BYTES, Sectors};
 
 static NOTHING: ExtCsd = ExtCsd::unknown();
@@ -45,7 +45,7 @@ impl<'a> Facts<'a> {
 
     /// WR_REL_SET as it is.
     pub(super) fn wr_rel_set(&self) -> Option<u8> {
-        self.ext_csd.byte(167)
+        self.ext_csd.byte(reg::WR_REL_SET)
     }
 
     /// A number of groups as a person reads it.

@@ -1,6 +1,7 @@
 //! What could still be partitioned: the hardware-partition part of a study.
 
 use emmc_port::CardData;
+use emmc_regs::ext_csd::reg;
 use emmc_units::{Bytes, Size};
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ use super::model::CellModel;
 use super::plan::{HwPartPlan, plan};
 use super::refusal::Refusal;
 use super::request::{EnhRequest, ExtAttribute, GpRequest, LayoutRequest};
-use crate::inferred;
+use crate::evidence::INFERRED;
 
 /// What hardware partitioning a card has, and what it could still have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -152,8 +153,8 @@ fn wrrel(card: &CardData, facts: &Facts) -> WrRelOptions {
         (_, None, None) => (None, "the source tells neither WR_REL_PARAM nor PARTITION_SETTING_COMPLETED"),
     };
     let on = hw.wr_rel_set.filter(|_| !facts.is_sd).map(names);
-    let completed = hw.completed == Some(true) && !facts.is_sd && card.is_inferred(155);
-    let why = if completed { format!("{why}{}", inferred::INFERRED) } else { why.to_owned() };
+    let completed = hw.completed == Some(true) && !facts.is_sd && card.is_inferred(reg::PARTITION_SETTING_COMPLETED);
+    let why = if completed { format!("{why}{}", INFERRED) } else { why.to_owned() };
     WrRelOptions { can_set, on, why }
 }
 

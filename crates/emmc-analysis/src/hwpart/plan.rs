@@ -12,7 +12,6 @@ use super::rules::refusals;
 use super::warnings::warnings;
 use super::writes::{AfterCommit, RegisterWrite, after_commit, writes};
 use crate::finding::Finding;
-use crate::inferred;
 
 /// What a request would do to a card, and every reason not to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,9 +45,9 @@ pub fn plan(card: &CardData, request: &LayoutRequest) -> HwPartPlan {
     let mut refusals = refusals(&case);
     // Whatever is not known was not inferred either.
     let told = refusals.iter_mut().filter(|refusal| refusal.rule != "register-unknown");
-    inferred::mark(card, told.flat_map(|refusal| &mut refusal.evidence));
+    told.for_each(|refusal| refusal.evidence.mark(card));
     let mut warnings = warnings(&case);
-    inferred::mark(card, warnings.iter_mut().flat_map(|warning| &mut warning.evidence));
+    warnings.iter_mut().for_each(|warning| warning.evidence.mark(card));
     let layout = Layout::new(&case);
     // The rules leave nothing that cannot be computed; were one to miss it, no write must come of it either.
     let accepted = layout.as_ref().filter(|_| refusals.is_empty());
@@ -80,7 +79,7 @@ mod tests {
         assert!(!refused.ok && refused.writes.is_empty());
         assert_eq!(refused.refusals.len(), 1);
         assert_eq!(refused.refusals[0].rule, "enh-too-large");
-        assert_eq!(refused.refusals[0].evidence[0], "1897 > 939 groups of 8 MiB");
+        assert_eq!(refused.refusals[0].evidence[0].to_string(), "1897 > 939 groups of 8 MiB");
 
         let plan = planned(&s0j56(), "max", &[], Some("on"));
         let layout = plan.layout.unwrap();

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::evidence::{Evidence, EvidenceList};
+
 /// A rule that the request breaks on this card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -11,7 +13,9 @@ pub struct Refusal {
     /// What is wrong, in one sentence.
     pub what: String,
     /// The figures that show it.
-    pub evidence: Vec<String>,
+    #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::evidence::PrintedList"))]
+    pub evidence: EvidenceList,
     /// What would be accepted, where that can be said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,
@@ -20,10 +24,10 @@ pub struct Refusal {
 #[derive(Default)]
 pub(super) struct Broken {
     pub(super) what: String,
-    pub(super) evidence: Vec<String>,
+    pub(super) evidence: Vec<Evidence>,
     pub(super) advice: Vec<String>,
 }
 
-pub(super) fn broken(what: impl Into<String>, evidence: Vec<String>) -> Broken {
-    Broken { what: what.into(), evidence, advice: Vec::new() }
+pub(super) fn broken<T: Into<Evidence>>(what: impl Into<String>, evidence: Vec<T>) -> Broken {
+    Broken { what: what.into(), evidence: evidence.into_iter().map(Into::into).collect(), advice: Vec::new() }
 }

@@ -1,6 +1,7 @@
 //! The rules that a request must keep, in U-Boot's order, then those that U-Boot lacks; all are judged, not only the
 //! first. Sizes are in `rules_size`.
 
+use emmc_regs::ext_csd::{Field, reg};
 use emmc_units::Size;
 
 use super::AREAS;
@@ -8,6 +9,7 @@ use super::case::Case;
 use super::refusal::{Broken, Refusal, broken};
 use super::request::ExtAttribute;
 use super::rules_size as size;
+use crate::evidence::{Citation, Evidence, EvidenceList};
 
 type Rule = (&'static str, fn(&Case) -> Option<Broken>);
 
@@ -41,11 +43,11 @@ const RULES: [Rule; 22] = [
 pub(super) fn refusals(case: &Case) -> Vec<Refusal> {
     if case.facts.is_sd {
         let what = "an SD card has no hardware partitions, enhanced areas or write reliability settings".into();
-        return vec![Refusal { rule: "sd-card", what, evidence: vec!["card kind is SD".into()], advice: Vec::new() }];
+        return vec![Refusal { rule: "sd-card", what, evidence: vec!["card kind is SD"].into(), advice: Vec::new() }];
     }
     let judge = |(rule, check): &Rule| {
         let Broken { what, evidence, advice } = check(case)?;
-        Some(Refusal { rule, what, evidence, advice })
+        Some(Refusal { rule, what, evidence: EvidenceList(evidence), advice })
     };
     RULES.iter().filter_map(judge).collect()
 }
@@ -55,33 +57,42 @@ fn register_unknown(case: &Case) -> Option<Broken> {
     let (csd, info) = (case.facts.ext_csd, &case.facts.info);
     let hw = &info.hw_partition;
     let any_ext = case.gps().any(|(_, request, _)| request.ext != ExtAttribute::None);
-    let gp_known = (0..4).all(|index| hw.gp_groups[index].is_some());
     let start = case.request.enh_user.is_some_and(|enh| enh.start.0 > 0);
-    let needed = [
-        ("EXT_CSD_REV[192]", true, info.rev.is_some()),
-        ("PARTITIONING_SUPPORT[160].PARTITIONING_EN", true, hw.partitioning_supported.is_some()),
-        ("HC_WP_GRP_SIZE[221]", true, csd.byte(221).is_some()),
-        ("HC_ERASE_GRP_SIZE[224]", true, csd.byte(224).is_some()),
-        ("SEC_COUNT[215:212]", true, info.user_sectors.is_some()),
-        ("the size of the user area: SEC_COUNT[215:212] is 0 and no CSD is known", true, {
-            info.user_sectors.is_none() || case.facts.user.is_some()
-        }),
-        ("PARTITION_SETTING_COMPLETED[155]", true, hw.completed.is_some()),
-        ("ENH_START_ADDR[139:136]", true, csd.uint(136, 4).is_some()),
-        ("ENH_SIZE_MULT[142:140]", true, hw.enh_user_groups.is_some()),
-        ("GP_SIZE_MULT[154:143]", true, gp_known),
-        ("PARTITIONS_ATTRIBUTE[156]", true, hw.attributes.is_some()),
-        ("PARTITIONING_SUPPORT[160].ENH_ATTRIBUTE_EN", case.enhances(), hw.enh_supported.is_some()),
-        ("MAX_ENH_SIZE_MULT[159:157]", case.enhances(), hw.max_enh_groups.is_some()),
-        ("OCR bit 30, which says what ENH_START_ADDR counts", start, case.facts.address_bytes.is_some()),
-        ("WR_REL_PARAM[166].HS_CTRL_REL", case.request.wrrel.is_some(), hw.wr_rel_writable.is_some()),
-        ("WR_REL_SET[167]", case.request.wrrel.is_some(), case.facts.wr_rel_set().is_some()),
-        ("PARTITIONING_SUPPORT[160].EXT_ATTRIBUTE_EN", any_ext, hw.ext_supported.is_some()),
-        ("EXT_SUPPORT[494]", any_ext, csd.bits(494, 3).is_some()),
-        ("EXT_PARTITIONS_ATTRIBUTE[53:52]", any_ext, csd.uint(52, 2).is_some()),
+    let needs_user = info.user_sectors.is_none() || case.facts.user.is_some();
+    let ext_attributes = csd.raw(reg::EXT_PARTITIONS_ATTRIBUTE);
+    let whole = |field: &'static Field, is_known: bool| (Evidence::of(field, ""), is_known);
+    let bits = |field, name, is_known: bool| (Evidence::of(Citation::bits(field, name), ""), is_known);
+    let mut needed = vec![
+        whole(reg::EXT_CSD_REV, info.rev.is_some()),
+        bits(reg::PARTITIONING_SUPPORT, "PARTITIONING_EN", hw.partitioning_supported.is_some()),
+        whole(reg::HC_WP_GRP_SIZE, csd.byte(reg::HC_WP_GRP_SIZE).is_some()),
+        whole(reg::HC_ERASE_GRP_SIZE, csd.byte(reg::HC_ERASE_GRP_SIZE).is_some()),
+        whole(reg::SEC_COUNT, info.user_sectors.is_some()),
+        (Evidence::of(reg::SEC_COUNT, " is 0 and no CSD is known: the size of the user area"), needs_user),
+        whole(reg::PARTITION_SETTING_COMPLETED, hw.completed.is_some()),
+        whole(reg::ENH_START_ADDR, csd.raw(reg::ENH_START_ADDR).is_some()),
+        whole(reg::ENH_SIZE_MULT, hw.enh_user_groups.is_some()),
+        whole(reg::PARTITIONS_ATTRIBUTE, hw.attributes.is_some()),
     ];
-    let missing = needed.iter().filter(|(_, needed, known)| *needed && !known);
-    let missing: Vec<String> = missing.map(|(name, ..)| (*name).to_string()).collect();
+    needed
+        .extend(reg::GP_SIZE_MULT.into_iter().zip(hw.gp_groups).map(|(field, groups)| whole(field, groups.is_some())));
+    if case.enhances() {
+        needed.push(bits(reg::PARTITIONING_SUPPORT, "ENH_ATTRIBUTE_EN", hw.enh_supported.is_some()));
+        needed.push(whole(reg::MAX_ENH_SIZE_MULT, hw.max_enh_groups.is_some()));
+    }
+    if start {
+        needed.push(("OCR bit 30, which says what ENH_START_ADDR counts".into(), case.facts.address_bytes.is_some()));
+    }
+    if case.request.wrrel.is_some() {
+        needed.push(bits(reg::WR_REL_PARAM, "HS_CTRL_REL", hw.wr_rel_writable.is_some()));
+        needed.push(whole(reg::WR_REL_SET, case.facts.wr_rel_set().is_some()));
+    }
+    if any_ext {
+        needed.push(bits(reg::PARTITIONING_SUPPORT, "EXT_ATTRIBUTE_EN", hw.ext_supported.is_some()));
+        needed.push(whole(reg::EXT_SUPPORT, csd.bits(reg::EXT_SUPPORT, 3).is_some()));
+        needed.push(whole(reg::EXT_PARTITIONS_ATTRIBUTE, ext_attributes.is_some()));
+    }
+    let missing: Vec<Evidence> = needed.into_iter().filter(|(_, is_known)| !is_known).map(|(name, _)| name).collect();
     if missing.is_empty() {
         return None;
     }
@@ -92,13 +103,14 @@ fn register_unknown(case: &Case) -> Option<Broken> {
 fn version(case: &Case) -> Option<Broken> {
     let rev = case.facts.info.rev.filter(|rev| *rev < 5)?;
     let version = emmc_regs::ext_csd::mmc_version(rev).unwrap_or("unknown");
-    let evidence = vec![format!("EXT_CSD_REV[192] is {rev} (eMMC {version}), needed is 5 (4.41) or higher")];
+    let evidence =
+        vec![Evidence::of(reg::EXT_CSD_REV, format!(" is {rev} (eMMC {version}), needed is 5 (4.41) or higher"))];
     Some(broken("the part is older than eMMC 4.41", evidence))
 }
 
 fn partitioning_unsupported(case: &Case) -> Option<Broken> {
     (case.facts.info.hw_partition.partitioning_supported == Some(false)).then(|| {
-        let evidence = vec!["PARTITIONING_SUPPORT[160].PARTITIONING_EN is 0".into()];
+        let evidence = vec![Evidence::of(Citation::bits(reg::PARTITIONING_SUPPORT, "PARTITIONING_EN"), " is 0")];
         broken("the part does not support hardware partitioning", evidence)
     })
 }
@@ -106,14 +118,14 @@ fn partitioning_unsupported(case: &Case) -> Option<Broken> {
 fn group_size(case: &Case) -> Option<Broken> {
     let csd = case.facts.ext_csd;
     case.facts.info.hc_wp_group.filter(|group| group.0 == 0)?;
-    let show = |name, offset| csd.byte(offset).map(|raw| format!("{name}[{offset}] is {raw}"));
-    let evidence = show("HC_WP_GRP_SIZE", 221).into_iter().chain(show("HC_ERASE_GRP_SIZE", 224)).collect();
+    let sizes = [reg::HC_WP_GRP_SIZE, reg::HC_ERASE_GRP_SIZE].into_iter();
+    let evidence = sizes.filter_map(|field| Some(Evidence::of(field, format!(" is {}", csd.byte(field)?)))).collect();
     Some(broken("the part does not say how large a write-protect group is, the unit of every size", evidence))
 }
 
 fn enh_unsupported(case: &Case) -> Option<Broken> {
     (case.enhances() && case.facts.info.hw_partition.enh_supported == Some(false)).then(|| {
-        let evidence = vec!["PARTITIONING_SUPPORT[160].ENH_ATTRIBUTE_EN is 0".into()];
+        let evidence = vec![Evidence::of(Citation::bits(reg::PARTITIONING_SUPPORT, "ENH_ATTRIBUTE_EN"), " is 0")];
         broken("the part has no enhanced areas", evidence)
     })
 }
@@ -124,8 +136,8 @@ fn wrrel_fixed(case: &Case) -> Option<Broken> {
         return None;
     }
     let evidence = vec![
-        "WR_REL_PARAM[166].HS_CTRL_REL is 0".into(),
-        format!("WR_REL_SET[167] is {now:#04x}, wanted {wanted:#04x}"),
+        Evidence::of(Citation::bits(reg::WR_REL_PARAM, "HS_CTRL_REL"), " is 0"),
+        Evidence::of(reg::WR_REL_SET, format!(" is {now:#04x}, wanted {wanted:#04x}")),
     ];
     Some(broken("the part does not let the host change write reliability", evidence))
 }
@@ -133,17 +145,16 @@ fn wrrel_fixed(case: &Case) -> Option<Broken> {
 fn already_completed(case: &Case) -> Option<Broken> {
     let hw = &case.facts.info.hw_partition;
     hw.completed.filter(|completed| *completed)?;
-    let mut evidence = vec!["PARTITION_SETTING_COMPLETED[155] is 1".to_string()];
-    evidence.extend(hw.attributes.map(|bits| format!("PARTITIONS_ATTRIBUTE[156] is {bits:#04x}")));
-    let sizes = [("ENH_SIZE_MULT", hw.enh_user_groups)].into_iter().chain(gp_sizes(case));
-    let set = sizes.filter_map(|(name, groups)| Some((name, groups.filter(|groups| *groups > 0)?)));
-    evidence.extend(set.map(|(name, groups)| format!("{name} is {}", case.facts.groups_text(groups))));
+    let mut evidence = vec![Evidence::of(reg::PARTITION_SETTING_COMPLETED, " is 1")];
+    evidence.extend(hw.attributes.map(|bits| Evidence::of(reg::PARTITIONS_ATTRIBUTE, format!(" is {bits:#04x}"))));
+    let sizes = [(reg::ENH_SIZE_MULT, hw.enh_user_groups)].into_iter().chain(gp_sizes(case));
+    let set = sizes.filter_map(|(field, groups)| Some((field, groups.filter(|groups| *groups > 0)?)));
+    evidence.extend(set.map(|(field, groups)| Evidence::of(field, format!(" is {}", case.facts.groups_text(groups)))));
     Some(broken("the part is partitioned already, which happens once in its life", evidence))
 }
 
-fn gp_sizes(case: &Case) -> impl Iterator<Item = (&'static str, Option<u64>)> {
-    let names = ["GP_SIZE_MULT_1", "GP_SIZE_MULT_2", "GP_SIZE_MULT_3", "GP_SIZE_MULT_4"];
-    names.into_iter().zip(case.facts.info.hw_partition.gp_groups)
+fn gp_sizes(case: &Case) -> impl Iterator<Item = (&'static Field, Option<u64>)> {
+    reg::GP_SIZE_MULT.into_iter().zip(case.facts.info.hw_partition.gp_groups)
 }
 
 /// A commit that changes nothing would still close the registers for good.
@@ -153,10 +164,10 @@ fn request_empty(case: &Case) -> Option<Broken> {
     }
     match (case.request.wrrel, case.facts.wr_rel_set(), case.wr_rel_wanted()) {
         (None, ..) => {
-            Some(broken("nothing is requested", vec!["no enhanced area, no partition, no write reliability".into()]))
+            Some(broken("nothing is requested", vec!["no enhanced area, no partition, no write reliability"]))
         }
         (Some(_), Some(now), Some(wanted)) if now == wanted => {
-            let evidence = vec![format!("WR_REL_SET[167] is {now:#04x} already")];
+            let evidence = vec![Evidence::of(reg::WR_REL_SET, format!(" is {now:#04x} already"))];
             Some(broken("nothing would change, yet the partitioning registers would close for good", evidence))
         }
         _ => None,
@@ -173,26 +184,28 @@ fn several_max(case: &Case) -> Option<Broken> {
 fn ext_unsupported(case: &Case) -> Option<Broken> {
     let evidence = ext_names(case, |_| true);
     (!evidence.is_empty() && case.facts.info.hw_partition.ext_supported == Some(false)).then(|| {
-        let evidence = [vec!["PARTITIONING_SUPPORT[160].EXT_ATTRIBUTE_EN is 0".into()], evidence].concat();
+        let evidence =
+            [vec![Evidence::of(Citation::bits(reg::PARTITIONING_SUPPORT, "EXT_ATTRIBUTE_EN"), " is 0")], evidence]
+                .concat();
         broken("the part has no extended attributes", evidence)
     })
 }
 
 fn ext_type_unsupported(case: &Case) -> Option<Broken> {
-    let offered = case.facts.ext_csd.bits(494, 3)?;
+    let offered = case.facts.ext_csd.bits(reg::EXT_SUPPORT, 3)?;
     let evidence = ext_names(case, |ext| offered & ext.nibble() == 0);
     (!evidence.is_empty()).then(|| {
-        let evidence = [vec![format!("EXT_SUPPORT[494] is {offered:#04x}")], evidence].concat();
+        let evidence = [vec![Evidence::of(reg::EXT_SUPPORT, format!(" is {offered:#04x}"))], evidence].concat();
         broken("the part does not have this extended attribute", evidence)
     })
 }
 
-fn ext_names(case: &Case, which: impl Fn(ExtAttribute) -> bool) -> Vec<String> {
+fn ext_names(case: &Case, which: impl Fn(ExtAttribute) -> bool) -> Vec<Evidence> {
     let wanted = case.gps().filter(|(_, request, _)| request.ext != ExtAttribute::None && which(request.ext));
     wanted
         .map(|(index, request, _)| match request.ext {
-            ExtAttribute::NonPersistent => format!("{} is to be non-persistent", AREAS[index + 1]),
-            _ => format!("{} is to be for system code", AREAS[index + 1]),
+            ExtAttribute::NonPersistent => format!("{} is to be non-persistent", AREAS[index + 1]).into(),
+            _ => format!("{} is to be for system code", AREAS[index + 1]).into(),
         })
         .collect()
 }
@@ -212,12 +225,13 @@ fn pending_sizes(case: &Case) -> Option<Broken> {
         return None;
     }
     let enh = case.request.enh_user.is_none();
-    let mut left: Vec<(&str, u64)> = Vec::new();
-    left.extend(case.facts.ext_csd.uint(136, 4).filter(|_| enh).map(|raw| ("ENH_START_ADDR[139:136]", raw)));
-    left.extend(case.facts.ext_csd.uint(140, 3).filter(|_| enh).map(|raw| ("ENH_SIZE_MULT[142:140]", raw)));
+    let mut left: Vec<(&'static Field, u64)> = Vec::new();
+    left.extend(case.facts.ext_csd.raw(reg::ENH_START_ADDR).filter(|_| enh).map(|raw| (reg::ENH_START_ADDR, raw)));
+    left.extend(case.facts.ext_csd.raw(reg::ENH_SIZE_MULT).filter(|_| enh).map(|raw| (reg::ENH_SIZE_MULT, raw)));
     let unwanted = gp_sizes(case).enumerate().filter(|(index, _)| case.request.gp[*index].is_none());
-    left.extend(unwanted.filter_map(|(_, (name, groups))| Some((name, groups?))));
-    let left = left.iter().filter(|(_, raw)| *raw > 0).map(|(name, raw)| format!("{name} holds {raw}"));
+    left.extend(unwanted.filter_map(|(_, (field, groups))| Some((field, groups?))));
+    let left =
+        left.iter().filter(|(_, raw)| *raw > 0).map(|(field, raw)| Evidence::of(*field, format!(" holds {raw}")));
     pending("sizes that the request does not have are written already and would be committed with it", left.collect())
 }
 
@@ -228,16 +242,18 @@ fn pending_attributes(case: &Case) -> Option<Broken> {
     }
     let mut left = Vec::new();
     if let Some(now) = case.facts.info.hw_partition.attributes.filter(|now| now & !case.attributes() != 0) {
-        left.push(format!("PARTITIONS_ATTRIBUTE[156] is {now:#04x}, wanted {:#04x}", case.attributes()));
+        let text = format!(" is {now:#04x}, wanted {:#04x}", case.attributes());
+        left.push(Evidence::of(reg::PARTITIONS_ATTRIBUTE, text));
     }
-    let ext = case.facts.ext_csd.uint(52, 2).and_then(|raw| u16::try_from(raw).ok());
+    let ext = case.facts.ext_csd.raw(reg::EXT_PARTITIONS_ATTRIBUTE).and_then(|raw| u16::try_from(raw).ok());
     if let Some(now) = ext.filter(|now| now & !case.ext_attributes() != 0) {
-        left.push(format!("EXT_PARTITIONS_ATTRIBUTE[53:52] is {now:#06x}, wanted {:#06x}", case.ext_attributes()));
+        let text = format!(" is {now:#06x}, wanted {:#06x}", case.ext_attributes());
+        left.push(Evidence::of(reg::EXT_PARTITIONS_ATTRIBUTE, text));
     }
     pending("attribute bits are set that the request does not have", left)
 }
 
-fn pending(what: &str, evidence: Vec<String>) -> Option<Broken> {
+fn pending(what: &str, evidence: Vec<Evidence>) -> Option<Broken> {
     let advice = "power the card off and on and read it again: most parts forget what was not committed; \
                   one that keeps it can only be given a layout that includes it";
     (!evidence.is_empty()).then(|| Broken { advice: vec![advice.into()], ..broken(what, evidence) })

@@ -1,5 +1,6 @@
 //! The rules about sizes: alignment, the enhanced maximum, and what fits into the part.
 
+use emmc_regs::ext_csd::reg;
 use emmc_units::{Bytes, SECTOR_BYTES, Size};
 
 use super::AREAS;
@@ -7,6 +8,7 @@ use super::case::Case;
 use super::facts::count;
 use super::model::MULT_MAX;
 use super::refusal::{Broken, broken};
+use crate::evidence::Evidence;
 
 const START: &str = "its start";
 
@@ -28,7 +30,7 @@ pub(super) fn gp_unaligned(case: &Case) -> Option<Broken> {
 /// mmc-utils rounds such a size without saying so; both neighbours are told instead.
 fn unaligned(case: &Case, what: &str, pieces: impl Iterator<Item = (&'static str, Bytes)>) -> Option<Broken> {
     let group = case.facts.group?;
-    let mut found = broken(what, Vec::new());
+    let mut found = broken(what, Vec::<Evidence>::new());
     for (name, bytes) in pieces.filter(|(_, bytes)| bytes.0 % group.0 != 0) {
         let below = bytes.0 / group.0;
         let rest = if bytes.0 % SECTOR_BYTES == 0 {
@@ -36,7 +38,7 @@ fn unaligned(case: &Case, what: &str, pieces: impl Iterator<Item = (&'static str
         } else {
             format!("{} bytes", bytes.0 % group.0)
         };
-        found.evidence.push(format!("{name} of {bytes} is {} and {rest}", count(below, group)));
+        found.evidence.push(format!("{name} of {bytes} is {} and {rest}", count(below, group)).into());
         let sectors = |groups: u64| groups.saturating_mul(group.0 / SECTOR_BYTES);
         let above = below.saturating_add(1);
         let nearest = |groups: u64| format!("{}s (group {groups})", sectors(groups));
@@ -59,8 +61,8 @@ pub(super) fn enh_too_large(case: &Case) -> Option<Broken> {
         return None;
     }
     let evidence = vec![
-        format!("{total} > {max} groups of {group}"),
-        format!("MAX_ENH_SIZE_MULT[159:157] is {}", case.facts.groups_text(max)),
+        format!("{total} > {max} groups of {group}").into(),
+        Evidence::of(reg::MAX_ENH_SIZE_MULT, format!(" is {}", case.facts.groups_text(max))),
     ];
     let advice = vec![format!("at most {} enhanced in all; `max` takes what is possible", case.facts.groups_text(max))];
     Some(Broken { advice, ..broken("more is to be enhanced than the part allows", evidence) })
@@ -145,7 +147,7 @@ pub(super) fn enh_past_user_end(case: &Case) -> Option<Broken> {
         format!("start {start} + {held} sectors > {} sectors of user area then ({how})", left.saturating_add(held)),
         format!("user area now: {}", case.facts.user?),
     ];
-    let evidence = evidence.into_iter().chain(cost_evidence(case)).collect();
+    let evidence: Vec<String> = evidence.into_iter().chain(cost_evidence(case)).collect();
     Some(broken("the enhanced area would end behind the end of the user area", evidence))
 }
 

@@ -1,8 +1,11 @@
 //! What a person should know before doing it, though no rule is broken.
 
+use emmc_regs::ext_csd::{Field, reg};
+
 use super::AREAS;
 use super::case::Case;
 use super::request::WrRelArgument;
+use crate::evidence::Evidence;
 use crate::finding::{Finding, Severity};
 
 const CHECKS: [fn(&Case) -> Option<Finding>; 9] = [
@@ -51,7 +54,7 @@ fn wrrel_off(case: &Case) -> Option<Finding> {
     (now & !wanted != 0).then(|| {
         let what = "write reliability is to be switched off: a power failure during a write may then damage older data";
         Finding::new(Severity::Warning, "wrrel-off", what)
-            .evidence(format!("WR_REL_SET[167] {now:#04x} -> {wanted:#04x}"))
+            .evidence(Evidence::of(reg::WR_REL_SET, format!(" {now:#04x} -> {wanted:#04x}")))
             .advice("U-Boot writes it as part of `complete`, mmc-utils can only switch it on")
             .advice("whether the part takes it shows only in the read-back: look before the commit")
     })
@@ -67,7 +70,7 @@ fn wrrel_last_chance(case: &Case) -> Option<Finding> {
     (!off.is_empty() && hw.wr_rel_writable == Some(true)).then(|| {
         let what = "write reliability is off and can be switched on with this layout only, never afterwards";
         Finding::new(Severity::Warning, "wrrel-last-chance", what)
-            .evidence(format!("WR_REL_SET[167] is {now:#04x}: off for {}", off.join(", ")))
+            .evidence(Evidence::of(reg::WR_REL_SET, format!(" is {now:#04x}: off for {}", off.join(", "))))
             .advice("add --wrrel on, unless its cost in speed was measured and matters")
     })
 }
@@ -84,16 +87,15 @@ fn commits_only_wrrel(case: &Case) -> Option<Finding> {
 /// Values of the request's own registers; those of others are a refusal.
 fn pending(case: &Case) -> Option<Finding> {
     let hw = &case.facts.info.hw_partition;
-    let mut held: Vec<String> = Vec::new();
+    let mut held: Vec<Evidence> = Vec::new();
+    let holds = |field: &'static Field, raw: u64| Evidence::of(field, format!(" holds {raw}"));
     if case.enh.is_some() {
-        let start = case.facts.ext_csd.uint(136, 4).filter(|raw| *raw > 0);
-        held.extend(start.map(|raw| format!("ENH_START_ADDR[139:136] holds {raw}")));
-        held.extend(hw.enh_user_groups.filter(|raw| *raw > 0).map(|raw| format!("ENH_SIZE_MULT[142:140] holds {raw}")));
+        let start = case.facts.ext_csd.raw(reg::ENH_START_ADDR).filter(|raw| *raw > 0);
+        held.extend(start.map(|raw| holds(reg::ENH_START_ADDR, raw)));
+        held.extend(hw.enh_user_groups.filter(|raw| *raw > 0).map(|raw| holds(reg::ENH_SIZE_MULT, raw)));
     }
     for (index, ..) in case.gps() {
-        held.extend(
-            hw.gp_groups[index].filter(|raw| *raw > 0).map(|raw| format!("GP_SIZE_MULT_{} holds {raw}", index + 1)),
-        );
+        held.extend(hw.gp_groups[index].filter(|raw| *raw > 0).map(|raw| holds(reg::GP_SIZE_MULT[index], raw)));
     }
     (!held.is_empty()).then(|| {
         let what = "a partitioning was begun and not committed; some parts keep its values and do not let them change";
@@ -116,7 +118,8 @@ fn cost_unclear(case: &Case) -> Option<Finding> {
 fn wait_unknown(case: &Case) -> Option<Finding> {
     case.facts.info.init_timeout_ap_ms.is_none_or(|wait_ms| wait_ms == 0).then(|| {
         let what = "the part does not say how long it needs after the power cycle";
-        Finding::new(Severity::Unknown, "wait-unknown", what).evidence("INI_TIMEOUT_AP[241] is 0 or not known")
+        Finding::new(Severity::Unknown, "wait-unknown", what)
+            .evidence(Evidence::of(reg::INI_TIMEOUT_AP, " is 0 or not known"))
     })
 }
 

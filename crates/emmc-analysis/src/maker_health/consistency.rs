@@ -3,10 +3,10 @@
 //! Only what follows is stated. Which area TYP_A and TYP_B count is the maker's choice, so erase counts give the rating
 //! that a register would imply, not a verdict.
 
-use emmc_regs::ext_csd::{DeviceInfo, LifeTime};
+use emmc_regs::ext_csd::{DeviceInfo, Field, LifeTime, reg};
 
 use super::model::{Area, AreaWear, VendorHealth};
-use crate::{Finding, Severity};
+use crate::{Evidence, Finding, Severity};
 
 /// Compares a vendor report with PRE_EOL_INFO and DEVICE_LIFE_TIME_EST_TYP_A and _B of the same card.
 pub fn consistency(health: &VendorHealth, info: &DeviceInfo) -> Vec<Finding> {
@@ -72,8 +72,8 @@ fn life(health: &VendorHealth, info: &DeviceInfo) -> Vec<Finding> {
         findings.push(
             Finding::new(Severity::Warning, "vendor-life-disagrees", what)
                 .evidence(format!("{} {} ({}, {})", reading.name, reading.value, reading.source, reading.confidence))
-                .evidence(format!("DEVICE_LIFE_TIME_EST_TYP_A {:#04x}: {a}", a.0))
-                .evidence(format!("DEVICE_LIFE_TIME_EST_TYP_B {:#04x}: {b}", b.0))
+                .evidence(Evidence::of(reg::DEVICE_LIFE_TIME_EST_TYP_A, format!(" = {:#04x}: {a}", a.0)))
+                .evidence(Evidence::of(reg::DEVICE_LIFE_TIME_EST_TYP_B, format!(" = {:#04x}: {b}", b.0)))
                 .advice("Go by the worse of the two until the maker explains it."),
         );
     }
@@ -83,14 +83,14 @@ fn life(health: &VendorHealth, info: &DeviceInfo) -> Vec<Finding> {
 /// What a register would mean for the rating, if it counts the area that it usually counts.
 fn implied_ratings(health: &VendorHealth, info: &DeviceInfo) -> Vec<Finding> {
     let register = |area| match area {
-        Area::Slc | Area::Enhanced => Some(("DEVICE_LIFE_TIME_EST_TYP_A", info.life_a?)),
-        Area::Mlc | Area::Tlc => Some(("DEVICE_LIFE_TIME_EST_TYP_B", info.life_b?)),
+        Area::Slc | Area::Enhanced => Some((reg::DEVICE_LIFE_TIME_EST_TYP_A, info.life_a?)),
+        Area::Mlc | Area::Tlc => Some((reg::DEVICE_LIFE_TIME_EST_TYP_B, info.life_b?)),
         _ => None,
     };
     health.areas.iter().filter_map(|wear| implied_rating(wear, register(wear.area)?)).collect()
 }
 
-fn implied_rating(wear: &AreaWear, (name, life): (&str, LifeTime)) -> Option<Finding> {
+fn implied_rating(wear: &AreaWear, (field, life): (&'static Field, LifeTime)) -> Option<Finding> {
     let reading = wear.average.as_ref()?;
     let average = reading.value.as_f64().filter(|&average| average > 0.0)?;
     let (least, most) = life.used_percent()?;
@@ -100,11 +100,11 @@ fn implied_rating(wear: &AreaWear, (name, life): (&str, LifeTime)) -> Option<Fin
         (least, Some(most)) => format!("for {} to {} erases", rating(most), rating(least)),
         (least, None) => format!("for at most {} erases", rating(least)),
     };
-    let what = format!("If {name} counts the {} area, its blocks are rated {implied}.", wear.area);
+    let what = format!("If {} counts the {} area, its blocks are rated {implied}.", field.name, wear.area);
     Some(
         Finding::new(Severity::Notice, "vendor-implied-rating", what)
             .evidence(format!("{average} erases on average ({}, {})", reading.source, reading.confidence))
-            .evidence(format!("{name} {:#04x}: {life}", life.0)),
+            .evidence(Evidence::of(field, format!(" = {:#04x}: {life}", life.0))),
     )
 }
 
@@ -116,7 +116,7 @@ fn implausible(health: &VendorHealth) -> Option<Finding> {
         format!("{}{area}: found {}, expected {}", flagged.name, flagged.found, flagged.expected)
     });
     let mut finding = Finding::new(Severity::Unknown, "vendor-implausible", what);
-    finding.evidence.extend(shown);
+    finding.evidence.0.extend(shown.map(Evidence::from));
     Some(finding.advice(format!("Do not rely on the rest of the report ({}) without a second source.", first.source)))
 }
 

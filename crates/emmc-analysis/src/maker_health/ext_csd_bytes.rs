@@ -2,7 +2,7 @@
 //!
 //! VENDOR_PROPRIETARY_HEALTH_REPORT is kept as it is: what stands in it differs from part to part.
 
-use emmc_regs::ext_csd::ExtCsd;
+use emmc_regs::ext_csd::{ExtCsd, reg};
 
 use super::Family;
 use super::builder::Builder;
@@ -42,7 +42,9 @@ pub(super) fn read(csd: &ExtCsd, manufacturer_id: Option<u8>) -> Option<VendorHe
     match family {
         Some(Family::Micron) => put_all(&mut builder, csd, &MICRON),
         // Parts since 5.0 have the standard's registers instead.
-        Some(Family::SandiskEmmc) if csd.byte(192).is_some_and(|rev| rev <= 6) => put_all(&mut builder, csd, &SANDISK),
+        Some(Family::SandiskEmmc) if csd.byte(reg::EXT_CSD_REV).is_some_and(|rev| rev <= 6) => {
+            put_all(&mut builder, csd, &SANDISK)
+        }
         _ => {}
     }
     if let Some(report) = (270..302).map(|at| csd.byte(at)).collect::<Option<Vec<u8>>>() {

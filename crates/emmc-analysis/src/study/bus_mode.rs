@@ -1,7 +1,9 @@
 //! How fast the bus could run, and how fast it ran when the source was taken.
 
 use emmc_port::{CardData, Format};
-use emmc_regs::ext_csd::DeviceInfo;
+use emmc_regs::ext_csd::{DeviceInfo, reg};
+
+use crate::evidence::Evidence;
 
 /// The speed modes of eMMC, slowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +60,7 @@ pub(super) struct InUse {
     /// cannot be read.
     pub(super) at_most: BusMode,
     pub(super) said_by: SaidBy,
-    pub(super) evidence: String,
+    pub(super) evidence: Evidence,
 }
 
 /// The fastest mode that DEVICE_TYPE offers.
@@ -73,13 +75,13 @@ pub(super) fn fastest_offered(info: &DeviceInfo) -> Option<BusMode> {
 /// The mode in use, by the best that is told.
 pub(super) fn in_use(card: &CardData, info: &DeviceInfo) -> Option<InUse> {
     let kernel = card.host.ios.get("timing spec").and_then(|text| {
-        let evidence = format!("ios, timing spec: {}", text.trim());
+        let evidence = format!("ios, timing spec: {}", text.trim()).into();
         let mode = named(text)?;
         Some(InUse { mode, at_most: mode, said_by: SaidBy::Kernel, evidence })
     });
     let text = || {
         let text = card.stated.bus_mode.as_ref()?;
-        let evidence = format!("printed mode: {}", text.trim());
+        let evidence = format!("printed mode: {}", text.trim()).into();
         let mode = named(text)?;
         Some(InUse { mode, at_most: mode, said_by: SaidBy::Text, evidence })
     };
@@ -89,7 +91,8 @@ pub(super) fn in_use(card: &CardData, info: &DeviceInfo) -> Option<InUse> {
         let mode = *modes.get(usize::from(timing))?;
         let at_most = if mode == BusMode::HighSpeed { BusMode::Ddr52 } else { mode };
         let said_by = if read_under_linux(card) { SaidBy::Kernel } else { SaidBy::Register };
-        Some(InUse { mode, at_most, said_by, evidence: format!("HS_TIMING[185] = {timing}") })
+        let evidence = Evidence::of(reg::HS_TIMING, format!(" = {timing}"));
+        Some(InUse { mode, at_most, said_by, evidence })
     };
     kernel.or_else(text).or_else(register)
 }

@@ -118,14 +118,18 @@ fn u_boots_info_of_an_enhanced_part_gives_intervals() {
     // U-Boot printed words and sizes; no register was read.
     let how = "inferred from U-Boot's text";
     assert_eq!(study.capacity.areas[1].size.source, format!("EXT_CSD BOOT_SIZE_MULT, {how}"));
-    assert!(study.findings[0].evidence.iter().all(|evidence| evidence.contains(how)), "{:?}", study.findings);
+    assert!(
+        study.findings[0].evidence.iter().all(|evidence| evidence.to_string().contains(how)),
+        "{:?}",
+        study.findings
+    );
     let rows = &study.configuration.rows;
-    assert!(rows.iter().any(|row| row.source == format!("EXT_CSD WR_REL_SET[167] ({how})")), "{rows:?}");
+    assert!(rows.iter().any(|row| row.source.to_string() == format!("EXT_CSD WR_REL_SET[167] ({how})")), "{rows:?}");
     let wrrel = &study.hw_partition.wrrel;
     assert!(wrrel.why.starts_with("PARTITION_SETTING_COMPLETED is 1") && wrrel.why.contains(how), "{wrrel:?}");
     let evidence = |rule: &str| {
         let refusal = study.hw_partition.why_not.iter().find(|refusal| refusal.rule == rule);
-        refusal.unwrap_or_else(|| panic!("{rule}")).evidence.join("\n")
+        refusal.unwrap_or_else(|| panic!("{rule}")).evidence.texts().join("\n")
     };
     assert_eq!(evidence("already-completed"), format!("PARTITION_SETTING_COMPLETED[155] is 1 ({how})"));
     assert!(!evidence("register-unknown").contains(how));

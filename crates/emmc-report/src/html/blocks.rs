@@ -79,7 +79,7 @@ fn finding(finding: &Finding) -> Markup {
             div { span.severity.(finding.severity.word()) { (finding.severity.word()) } }
             div {
                 p.what { (prose(&finding.what)) }
-                @for (class, lines) in [("evidence", &finding.evidence), ("advice", &finding.advice)] {
+                @for (class, lines) in [("evidence", &finding.evidence.texts()), ("advice", &finding.advice)] {
                     @if !lines.is_empty() { ul.(class) { @for line in lines { li { (prose(line)) } } } }
                 }
                 @if let Some(source) = &finding.source { p.source { "Source: " (prose(source)) } }

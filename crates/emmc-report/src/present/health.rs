@@ -82,7 +82,7 @@ fn band(life: &LifeReading) -> String {
 fn registers(health: &Health) -> Vec<KeyValue> {
     let row = |reading: &Reading, note: Option<&str>| {
         let raw = reading.raw.map(|raw| format!("{raw:#04x}"));
-        let pair = KeyValue::new(reading.register, Cell::new(reading.text.as_str(), tone(reading.severity)));
+        let pair = KeyValue::new(reading.field.name, Cell::new(reading.text.as_str(), tone(reading.severity)));
         match (raw, note) {
             (Some(raw), Some(note)) => pair.note(format!("{raw}, {note}")),
             (Some(raw), None) => pair.note(raw),

@@ -82,7 +82,7 @@ fn configuration(configuration: &Configuration, document: &mut Document) {
             Cell::from(row.name),
             Cell::from(row.value.as_str()),
             Cell::new(row.meaning.as_str(), Tone::Muted),
-            Cell::new(register(&row.source), Tone::Muted),
+            Cell::new(row.source.short(), Tone::Muted),
         ]);
     }
     if table.rows.is_empty() {
@@ -93,18 +93,6 @@ fn configuration(configuration: &Configuration, document: &mut Document) {
     if !configuration.not_told.is_empty() {
         section.note(Tone::Muted, format!("Not told by this source: {}.", configuration.not_told.join(", ")));
     }
-}
-
-/// The registers of a source without their bits, which the setting's name says: `PARTITION_CONFIG[179]`.
-fn register(source: &str) -> String {
-    let (source, remark) = source.find(" (").map_or((source, ""), |at| source.split_at(at));
-    let registers = source.trim_start_matches("EXT_CSD ").split(", ");
-    let mut names: Vec<&str> = registers.map(|one| one.split("].").next().unwrap_or(one)).collect();
-    names.dedup();
-    let closed = names
-        .iter()
-        .map(|name| if name.contains('[') && !name.contains(']') { format!("{name}]") } else { (*name).into() });
-    closed.collect::<Vec<String>>().join(", ") + remark
 }
 
 fn hw_partition(options: &HwPartOptions, document: &mut Document) {
@@ -177,21 +165,5 @@ fn partitioned(done: &Partitioned, section: &mut Section) {
     }
     if !pairs.is_empty() {
         section.push(pairs);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_register_is_named_without_its_bits_and_with_what_is_to_know_of_it() {
-        for (source, shown) in [
-            ("EXT_CSD PARTITION_CONFIG[179].BOOT_ACK", "PARTITION_CONFIG[179]"),
-            ("EXT_CSD WR_REL_PARAM[166].EN_REL_WR, REL_WR_SEC_C[222]", "WR_REL_PARAM[166], REL_WR_SEC_C[222]"),
-            ("EXT_CSD BOOT_WP[173].A (inferred from U-Boot's text)", "BOOT_WP[173] (inferred from U-Boot's text)"),
-        ] {
-            assert_eq!(register(source), shown);
-        }
     }
 }

@@ -182,8 +182,8 @@ impl Page {
             let fill = " ".repeat(longest + 2 - finding.severity.word().len());
             lines.extend(hang(&format!("{word}{fill}"), &self.paint(Ink::Strong, &finding.what), self.width()));
             let bullet = format!("{indent}{} ", self.sign('•', '-'));
-            for evidence in &finding.evidence {
-                lines.extend(hang(&bullet, &self.clean(evidence), self.width()));
+            for evidence in finding.evidence.texts() {
+                lines.extend(hang(&bullet, &self.clean(&evidence), self.width()));
             }
             let arrow = format!("{indent}{} ", if self.options.unicode { "→" } else { "->" });
             for advice in &finding.advice {

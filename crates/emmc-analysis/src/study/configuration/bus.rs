@@ -1,10 +1,11 @@
 //! Bus, cache and command queue.
 
 use emmc_port::CardData;
-use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, bus_modes};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, bus_modes, reg};
 
 use super::super::bus_mode::{self, SaidBy};
 use super::{Rows, Topic, flags, on_off, plain, with, yes_no};
+use crate::evidence::Evidence;
 
 /// What the host controller says, of any kind of card.
 pub(super) fn host_rows(card: &CardData, rows: &mut Rows) {
@@ -38,9 +39,9 @@ fn bus(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
             fastest.map(|mode| format!("{} carries at most {} MB/s on 8 lines", mode.name(), mode.mb_per_s()));
         with(if modes.is_empty() { "none".into() } else { modes.join(", ") }, meaning.unwrap_or_default())
     });
-    rows.add("bus modes offered", "EXT_CSD DEVICE_TYPE[196]", offered);
+    rows.add("bus modes offered", reg::DEVICE_TYPE, offered);
     let strobe = info.strobe.map(|strobe| yes_no(strobe, "HS400 without tuning", ""));
-    rows.add_if_told("enhanced strobe supported", "EXT_CSD STROBE_SUPPORT[184]", strobe);
+    rows.add_if_told("enhanced strobe supported", reg::STROBE_SUPPORT, strobe);
     let in_use = bus_mode::in_use(card, info);
     let meaning = in_use.as_ref().map_or(String::new(), |in_use| {
         let either = if in_use.at_most == in_use.mode { "" } else { "or DDR52, which has the same code; " };
@@ -52,7 +53,7 @@ fn bus(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         format!("{either}{when}")
     });
     let told = in_use.map(|in_use| (with(in_use.mode.name(), meaning), in_use.evidence));
-    let (told, source) = told.map_or((None, String::new()), |(told, source)| (Some(told), source));
+    let (told, source) = told.map_or((None, Evidence::default()), |(told, source)| (Some(told), source));
     rows.add("bus mode in use", source, told);
     let lines = bus_mode::lines_in_use(card);
     let source = lines.as_ref().map(|(_, _, evidence)| evidence.clone()).unwrap_or_default();
@@ -64,8 +65,9 @@ fn bus(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         (3, "type 3, 100 ohm"),
         (4, "type 4, 40 ohm"),
     ];
-    let strengths = csd.byte(197).filter(|strengths| *strengths != 0).map(|raw| plain(flags(raw, &STRENGTHS)));
-    rows.add_if_told("driver strengths offered", "EXT_CSD DRIVER_STRENGTH[197]", strengths);
+    let strengths =
+        csd.byte(reg::DRIVER_STRENGTH).filter(|strengths| *strengths != 0).map(|raw| plain(flags(raw, &STRENGTHS)));
+    rows.add_if_told("driver strengths offered", reg::DRIVER_STRENGTH, strengths);
 }
 
 fn cache(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
@@ -74,18 +76,20 @@ fn cache(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         0 => plain("none"),
         _ => with(cache.to_string(), "volatile: lost at a power cut unless flushed"),
     });
-    rows.add("cache size", "EXT_CSD CACHE_SIZE[252:249]", size);
+    rows.add("cache size", reg::CACHE_SIZE, size);
     if info.cache.is_none_or(|cache| cache.0 > 0) {
         let state = info.cache_on.map(|on| match on {
             true => with("on", "a write may be acknowledged before it is in the flash"),
             false => with("off", "a write is in the flash when it is acknowledged"),
         });
-        rows.add("cache", "EXT_CSD CACHE_CTRL[33]", state);
-        let policy =
-            csd.bit(240, 0).filter(|fifo| *fifo).map(|_| with("FIFO", "the cache is flushed in the order written"));
-        rows.add_if_told("cache flush policy", "EXT_CSD CACHE_FLUSH_POLICY[240]", policy);
-        let barrier = csd.bit(486, 0).filter(|barrier| *barrier).map(|_| plain("supported"));
-        rows.add_if_told("cache barrier", "EXT_CSD BARRIER_SUPPORT[486]", barrier);
+        rows.add("cache", reg::CACHE_CTRL, state);
+        let policy = csd
+            .bit(reg::CACHE_FLUSH_POLICY, 0)
+            .filter(|fifo| *fifo)
+            .map(|_| with("FIFO", "the cache is flushed in the order written"));
+        rows.add_if_told("cache flush policy", reg::CACHE_FLUSH_POLICY, policy);
+        let barrier = csd.bit(reg::BARRIER_SUPPORT, 0).filter(|barrier| *barrier).map(|_| plain("supported"));
+        rows.add_if_told("cache barrier", reg::BARRIER_SUPPORT, barrier);
     }
 }
 
@@ -96,7 +100,7 @@ fn queue(card: &CardData, info: &DeviceInfo, rows: &mut Rows) {
         (true, None) => plain("yes"),
         (false, _) => plain("no"),
     });
-    rows.add("command queue supported", "EXT_CSD CMDQ_SUPPORT[308], CMDQ_DEPTH[307]", supported);
+    rows.add("command queue supported", [reg::CMDQ_SUPPORT, reg::CMDQ_DEPTH], supported);
     if info.cmdq_supported == Some(false) {
         return;
     }
@@ -108,7 +112,7 @@ fn queue(card: &CardData, info: &DeviceInfo, rows: &mut Rows) {
                 true => plain("on"),
                 false => with("off", "while the register was read; Linux switches the queue off to read it"),
             });
-            rows.add("command queue", "EXT_CSD CMDQ_MODE_EN[15]", register);
+            rows.add("command queue", reg::CMDQ_MODE_EN, register);
         }
     }
 }

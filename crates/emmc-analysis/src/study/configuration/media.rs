@@ -1,6 +1,6 @@
 //! Sectors, groups, best sizes, waiting times, and the state of hardware partitioning.
 
-use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
 use emmc_units::Bytes;
 
 use super::{Rows, Topic, at_least, plain, with};
@@ -18,36 +18,36 @@ fn sectors(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     if !at_least(info, 6) {
         return;
     }
-    let native = csd.bit(63, 0);
+    let native = csd.bit(reg::NATIVE_SECTOR_SIZE, 0);
     let sector = info.data_sector_4k.map(|large| match (large, native) {
         (true, _) => plain("4 KiB"),
         (false, Some(true)) => with("512 B", "emulated: the part itself has 4 KiB"),
         (false, _) => plain("512 B"),
     });
-    rows.add("sector size", "EXT_CSD DATA_SECTOR_SIZE[61], NATIVE_SECTOR_SIZE[63]", sector);
+    rows.add("sector size", [reg::DATA_SECTOR_SIZE, reg::NATIVE_SECTOR_SIZE], sector);
 }
 
 fn groups(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     let size = |bytes: Option<Bytes>| {
         bytes.map(|bytes| plain(if bytes.0 == 0 { "not told".into() } else { bytes.to_string() }))
     };
-    rows.add("high-capacity erase group", "EXT_CSD HC_ERASE_GRP_SIZE[224]", size(info.hc_erase_group));
-    rows.add("high-capacity write-protect group", "EXT_CSD HC_WP_GRP_SIZE[221]", size(info.hc_wp_group));
+    rows.add("high-capacity erase group", reg::HC_ERASE_GRP_SIZE, size(info.hc_erase_group));
+    rows.add("high-capacity write-protect group", reg::HC_WP_GRP_SIZE, size(info.hc_wp_group));
     let in_force = info.erase_group_def.map(|high| match high {
         true => plain("high-capacity groups"),
         false => with("groups of the CSD", "until the host asks for high-capacity ones, after each power-up"),
     });
-    rows.add("groups in force", "EXT_CSD ERASE_GROUP_DEF[175]", in_force);
-    let erased = csd.byte(181).map(|raw| plain(if raw == 0 { "zeros" } else { "ones" }));
-    rows.add_if_told("erased memory reads as", "EXT_CSD ERASED_MEM_CONT[181]", erased);
+    rows.add("groups in force", reg::ERASE_GROUP_DEF, in_force);
+    let erased = csd.byte(reg::ERASED_MEM_CONT).map(|raw| plain(if raw == 0 { "zeros" } else { "ones" }));
+    rows.add_if_told("erased memory reads as", reg::ERASED_MEM_CONT, erased);
 }
 
 fn best_sizes(info: &DeviceInfo, rows: &mut Rows) {
     let [read, write, trim] = info.optimal_read_write_trim;
     for (name, source, bytes) in [
-        ("best read size", "EXT_CSD OPTIMAL_READ_SIZE[266]", read),
-        ("best write size", "EXT_CSD OPTIMAL_WRITE_SIZE[265]", write),
-        ("best trim size", "EXT_CSD OPTIMAL_TRIM_UNIT_SIZE[264]", trim),
+        ("best read size", reg::OPTIMAL_READ_SIZE, read),
+        ("best write size", reg::OPTIMAL_WRITE_SIZE, write),
+        ("best trim size", reg::OPTIMAL_TRIM_UNIT_SIZE, trim),
     ] {
         rows.add_if_told(name, source, bytes.filter(|_| at_least(info, 7)).map(|bytes| plain(bytes.to_string())));
     }
@@ -63,28 +63,24 @@ fn partitioning(info: &DeviceInfo, rows: &mut Rows) {
         (true, _, Some(false)) => with("open", "can be done once, without enhanced areas"),
         (true, _, None) => with("supported", "whether it was done is not told"),
     });
-    let source = "EXT_CSD PARTITIONING_SUPPORT[160], PARTITION_SETTING_COMPLETED[155]";
+    let source = [reg::PARTITIONING_SUPPORT, reg::PARTITION_SETTING_COMPLETED];
     rows.add("hardware partitioning", source, supported);
     let max = hw.max_enh_groups.zip(info.hc_wp_group).and_then(|(groups, group)| group.checked_mul(groups));
     let max = max.filter(|max| max.0 > 0 && hw.enh_supported == Some(true));
-    rows.add_if_told(
-        "largest enhanced area",
-        "EXT_CSD MAX_ENH_SIZE_MULT[159:157]",
-        max.map(|max| plain(max.to_string())),
-    );
+    rows.add_if_told("largest enhanced area", reg::MAX_ENH_SIZE_MULT, max.map(|max| plain(max.to_string())));
 }
 
 fn waiting(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     let after = info.init_timeout_ap_ms.filter(|ms| *ms > 0 && at_least(info, 5));
     let after = after.map(|ms| with(format!("{ms} ms"), "wait this long at the first power-up after partitioning"));
-    rows.add_if_told("first start after partitioning", "EXT_CSD INI_TIMEOUT_AP[241]", after);
-    for (name, source, offset, since) in [
-        ("switch time", "EXT_CSD GENERIC_CMD6_TIME[248]", 248, 6),
-        ("partition switch time", "EXT_CSD PARTITION_SWITCH_TIME[199]", 199, 5),
-        ("long power-off time", "EXT_CSD POWER_OFF_LONG_TIME[247]", 247, 6),
-        ("out-of-interrupt time", "EXT_CSD OUT_OF_INTERRUPT_TIME[198]", 198, 5),
+    rows.add_if_told("first start after partitioning", reg::INI_TIMEOUT_AP, after);
+    for (name, field, since) in [
+        ("switch time", reg::GENERIC_CMD6_TIME, 6),
+        ("partition switch time", reg::PARTITION_SWITCH_TIME, 5),
+        ("long power-off time", reg::POWER_OFF_LONG_TIME, 6),
+        ("out-of-interrupt time", reg::OUT_OF_INTERRUPT_TIME, 5),
     ] {
-        let raw = csd.byte(offset).filter(|raw| *raw > 0 && at_least(info, since));
-        rows.add_if_told(name, source, raw.map(|raw| with(format!("{} ms", u32::from(raw) * 10), "at most")));
+        let raw = csd.byte(field).filter(|raw| *raw > 0 && at_least(info, since));
+        rows.add_if_told(name, field, raw.map(|raw| with(format!("{} ms", u32::from(raw) * 10), "at most")));
     }
 }

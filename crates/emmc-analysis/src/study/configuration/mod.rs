@@ -9,8 +9,6 @@ mod protection;
 mod sd;
 mod service;
 
-use std::borrow::Cow;
-
 use emmc_port::CardData;
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
@@ -18,7 +16,7 @@ use serde::Serialize;
 
 pub(super) use self::protection::boot_source;
 use super::identity;
-use crate::inferred;
+use crate::evidence::Source;
 
 /// What a setting is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -61,7 +59,9 @@ pub struct ConfigRow {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub meaning: String,
     /// The register or file it was read from.
-    pub source: Cow<'static, str>,
+    #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::evidence::PrintedSource"))]
+    pub source: Source,
 }
 
 /// All settings that a source tells.
@@ -85,9 +85,7 @@ pub fn configuration(card: &CardData) -> Configuration {
         None => {}
     }
     for row in &mut rows.told.rows {
-        if let Some(marked) = inferred::marked(card, &row.source) {
-            row.source = marked.into();
-        }
+        row.source.0.mark(card);
     }
     rows.told
 }
@@ -113,7 +111,7 @@ struct Rows {
 
 impl Rows {
     /// Adds a setting that every card of the kind has: it is missed where it is not told.
-    fn add(&mut self, name: &'static str, source: impl Into<Cow<'static, str>>, told: Told) {
+    fn add(&mut self, name: &'static str, source: impl Into<Source>, told: Told) {
         if told.is_none() {
             self.told.not_told.push(name);
         }
@@ -121,7 +119,7 @@ impl Rows {
     }
 
     /// Adds a setting that nobody misses.
-    fn add_if_told(&mut self, name: &'static str, source: impl Into<Cow<'static, str>>, told: Told) {
+    fn add_if_told(&mut self, name: &'static str, source: impl Into<Source>, told: Told) {
         if let Some((value, meaning)) = told {
             self.told.rows.push(ConfigRow { topic: self.topic, name, value, meaning, source: source.into() });
         }

@@ -3,9 +3,10 @@
 use emmc_port::CardData;
 use emmc_regs::CardKind;
 use emmc_regs::csd::Csd;
-use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
 
 use super::{Rows, Topic, at_least, flags, plain, with, yes_no};
+use crate::evidence::Citation;
 
 pub(super) fn rows(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     boot(csd, info, rows);
@@ -16,9 +17,9 @@ pub(super) fn rows(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut 
 fn boot(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     rows.topic = Topic::Boot;
     let enable = info.boot_config.boot_partition_enable.map(|enable| plain(boot_source(enable)));
-    rows.add("boots from", "EXT_CSD PARTITION_CONFIG[179].BOOT_PARTITION_ENABLE", enable);
+    rows.add("boots from", [Citation::bits(reg::PARTITION_CONFIG, "BOOT_PARTITION_ENABLE")], enable);
     let ack = info.boot_config.boot_ack.map(|ack| yes_no(ack, "the part acknowledges the boot operation", ""));
-    rows.add("boot acknowledge", "EXT_CSD PARTITION_CONFIG[179].BOOT_ACK", ack);
+    rows.add("boot acknowledge", [Citation::bits(reg::PARTITION_CONFIG, "BOOT_ACK")], ack);
     let bus = info.boot_config.bus_conditions.map(|bus| {
         let mode = match bus >> 3 & 3 {
             0 => "single rate, backward compatible",
@@ -36,18 +37,19 @@ fn boot(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         let after = if bus & 4 == 0 { "reset to 1 line after boot" } else { "kept after boot" };
         with(format!("{mode}, {lines}"), after)
     });
-    rows.add("boot bus", "EXT_CSD BOOT_BUS_CONDITIONS[177]", bus);
-    let modes =
-        csd.byte(228).map(|raw| plain(flags(raw, &[(0, "alternative boot"), (1, "double rate"), (2, "high speed")])));
-    rows.add_if_told("boot modes offered", "EXT_CSD BOOT_INFO[228]", modes);
-    let locked = csd.byte(178).map(|raw| {
+    rows.add("boot bus", reg::BOOT_BUS_CONDITIONS, bus);
+    let modes = csd
+        .byte(reg::BOOT_INFO)
+        .map(|raw| plain(flags(raw, &[(0, "alternative boot"), (1, "double rate"), (2, "high speed")])));
+    rows.add_if_told("boot modes offered", reg::BOOT_INFO, modes);
+    let locked = csd.byte(reg::BOOT_CONFIG_PROT).map(|raw| {
         plain(match (raw & 0x10 != 0, raw & 1 != 0) {
             (true, _) => "locked for good",
             (false, true) => "locked until the next power cycle",
             (false, false) => "not locked",
         })
     });
-    rows.add("boot configuration", "EXT_CSD BOOT_CONFIG_PROT[178]", locked);
+    rows.add("boot configuration", reg::BOOT_CONFIG_PROT, locked);
 }
 
 /// What BOOT_PARTITION_ENABLE selects.
@@ -71,7 +73,7 @@ fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows)
             _ => "not assigned",
         };
         let status = info.boot_config.wp_status;
-        let source = "EXT_CSD BOOT_WP_STATUS[174]";
+        let source = reg::BOOT_WP_STATUS;
         rows.add("write protection of boot area 1", source, status.map(|raw| plain(state(raw))));
         rows.add("write protection of boot area 2", source, status.map(|raw| plain(state(raw >> 2))));
     }
@@ -86,8 +88,8 @@ fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows)
     ];
     rows.add_if_told(
         "boot write protection bits",
-        "EXT_CSD BOOT_WP[173]",
-        csd.byte(173).map(|raw| plain(flags(raw, &BOOT_WP))),
+        reg::BOOT_WP,
+        csd.byte(reg::BOOT_WP).map(|raw| plain(flags(raw, &BOOT_WP))),
     );
     const USER_WP: [(u8, &str); 6] = [
         (0, "US_PWR_WP_EN"),
@@ -98,11 +100,7 @@ fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows)
         (7, "PERM_PSWD_DIS"),
     ];
     let kind = "what the next write-protect command would do; which groups are protected only CMD31 tells";
-    rows.add(
-        "user write protection bits",
-        "EXT_CSD USER_WP[171]",
-        info.user_wp.map(|raw| with(flags(raw, &USER_WP), kind)),
-    );
+    rows.add("user write protection bits", reg::USER_WP, info.user_wp.map(|raw| with(flags(raw, &USER_WP), kind)));
     let whole = card.csd.map(|bytes| {
         let csd = Csd::new(CardKind::Emmc, bytes);
         plain(match (csd.perm_write_protect(), csd.tmp_write_protect()) {
@@ -112,9 +110,9 @@ fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows)
         })
     });
     rows.add_if_told("write protection of the whole card", "CSD PERM_WRITE_PROTECT, TMP_WRITE_PROTECT", whole);
-    let secure = csd.byte(211).filter(|raw| at_least(info, 8) && raw & 1 == 1);
+    let secure = csd.byte(reg::SECURE_WP_INFO).filter(|raw| at_least(info, 8) && raw & 1 == 1);
     let secure = secure.map(|raw| plain(if raw & 2 == 0 { "supported, off" } else { "on" }));
-    rows.add_if_told("secure write protection", "EXT_CSD SECURE_WP_INFO[211]", secure);
+    rows.add_if_told("secure write protection", reg::SECURE_WP_INFO, secure);
 }
 
 fn security(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
@@ -122,22 +120,22 @@ fn security(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     const FEATURES: [(u8, &str); 4] =
         [(0, "secure erase and trim"), (2, "secure handling of retired blocks"), (4, "trim"), (6, "sanitize")];
     let features = info.sec_features.map(|raw| plain(flags(raw, &FEATURES)));
-    rows.add("erase features", "EXT_CSD SEC_FEATURE_SUPPORT[231]", features);
+    rows.add("erase features", reg::SEC_FEATURE_SUPPORT, features);
     const REMOVAL: [(u8, &str); 4] = [
         (0, "erase"),
         (1, "overwrite with a character, then erase"),
         (2, "overwrite with a character, its complement and a random one"),
         (3, "the vendor's way"),
     ];
-    let removal = csd.byte(16).filter(|raw| at_least(info, 7) && raw & 0x0f != 0).map(|raw| {
+    let removal = csd.byte(reg::SECURE_REMOVAL_TYPE).filter(|raw| at_least(info, 7) && raw & 0x0f != 0).map(|raw| {
         let index = usize::from(raw >> 4 & 3);
         let chosen = REMOVAL.get(index).map_or("", |(_, name)| *name);
         with(chosen, format!("offered: {}", flags(raw & 0x0f, &REMOVAL)))
     });
-    rows.add_if_told("secure removal", "EXT_CSD SECURE_REMOVAL_TYPE[16]", removal);
+    rows.add_if_told("secure removal", reg::SECURE_REMOVAL_TYPE, removal);
     let rpmb = info.rpmb.map(|rpmb| match rpmb.0 {
         0 => plain("none"),
         _ => with(rpmb.to_string(), "whether its key is set no register tells"),
     });
-    rows.add("replay-protected memory", "EXT_CSD RPMB_SIZE_MULT[168]", rpmb);
+    rows.add("replay-protected memory", reg::RPMB_SIZE_MULT, rpmb);
 }

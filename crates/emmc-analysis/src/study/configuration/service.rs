@@ -1,9 +1,10 @@
 //! Housekeeping, interruption, reset, power-off and firmware; and what a power cut may cost.
 
-use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, field_named, rst_n_name};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, Field, reg, rst_n_name};
 
 use super::super::findings::power_cut::{self, AreaReliability};
 use super::{Rows, Topic, at_least, on_off, plain, with, yes_no};
+use crate::evidence::Citation;
 
 pub(super) fn rows(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     rows.topic = Topic::Service;
@@ -18,7 +19,7 @@ fn background(info: &DeviceInfo, rows: &mut Rows) {
         return;
     }
     let supported = info.bkops_supported.map(|supported| plain(if supported { "yes" } else { "no" }));
-    rows.add("background operations supported", "EXT_CSD BKOPS_SUPPORT[502]", supported);
+    rows.add("background operations supported", reg::BKOPS_SUPPORT, supported);
     if info.bkops_supported == Some(false) {
         return;
     }
@@ -26,13 +27,13 @@ fn background(info: &DeviceInfo, rows: &mut Rows) {
         true => with("on", "for good: the bit is one-time. The host promises to start them"),
         false => with("off", "can be switched on once"),
     });
-    rows.add("manual background operations", "EXT_CSD BKOPS_EN[163].MANUAL_EN", manual);
+    rows.add("manual background operations", [Citation::bits(reg::BKOPS_EN, "MANUAL_EN")], manual);
     if at_least(info, 8) {
         let auto = info.bkops_auto.map(|auto| match auto {
             true => with("on", "the part does them when it is idle"),
             false => with("off", "can be switched at will"),
         });
-        rows.add("automatic background operations", "EXT_CSD BKOPS_EN[163].AUTO_EN", auto);
+        rows.add("automatic background operations", [Citation::bits(reg::BKOPS_EN, "AUTO_EN")], auto);
     }
     let status = info.bkops_status.map(|status| match status {
         0 => plain("none"),
@@ -40,19 +41,19 @@ fn background(info: &DeviceInfo, rows: &mut Rows) {
         2 => with("some", "performance suffers"),
         _ => with("critical", "the part needs time to clean up"),
     });
-    rows.add("background operations outstanding", "EXT_CSD BKOPS_STATUS[246]", status);
+    rows.add("background operations outstanding", reg::BKOPS_STATUS, status);
 }
 
 fn interruption(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
-    let implementation = csd.bit(503, 1).map(|stop| if stop { "by CMD12" } else { "by CMD13" });
+    let implementation = csd.bit(reg::HPI_FEATURES, 1).map(|stop| if stop { "by CMD12" } else { "by CMD13" });
     let supported = info.hpi_supported.map(|supported| match supported {
         true => with("yes", implementation.unwrap_or_default()),
         false => plain("no"),
     });
-    rows.add("high-priority interrupt supported", "EXT_CSD HPI_FEATURES[503]", supported);
+    rows.add("high-priority interrupt supported", reg::HPI_FEATURES, supported);
     if info.hpi_supported != Some(false) {
         let on = info.hpi_on.map(|on| plain(on_off(on)));
-        rows.add("high-priority interrupt", "EXT_CSD HPI_MGMT[161]", on);
+        rows.add("high-priority interrupt", reg::HPI_MGMT, on);
     }
     let reset = info.rst_n_function.map(|function| {
         with(
@@ -65,18 +66,18 @@ fn interruption(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
             },
         )
     });
-    rows.add("hardware reset", "EXT_CSD RST_n_FUNCTION[162]", reset);
-    let notification = named(csd, "POWER_OFF_NOTIFICATION").filter(|_| at_least(info, 6));
+    rows.add("hardware reset", reg::RST_n_FUNCTION, reset);
+    let notification = named(csd, reg::POWER_OFF_NOTIFICATION).filter(|_| at_least(info, 6));
     rows.add_if_told(
         "power-off notification",
-        "EXT_CSD POWER_OFF_NOTIFICATION[34]",
-        notification.map(|name| match csd.byte(34) {
+        reg::POWER_OFF_NOTIFICATION,
+        notification.map(|name| match csd.byte(reg::POWER_OFF_NOTIFICATION) {
             Some(0) => with(name, "the host does not promise to tell before it cuts the power"),
             _ => plain(name),
         }),
     );
-    let awareness = named(csd, "PRODUCTION_STATE_AWARENESS").filter(|_| at_least(info, 7));
-    rows.add_if_told("production state", "EXT_CSD PRODUCTION_STATE_AWARENESS[133]", awareness.map(plain));
+    let awareness = named(csd, reg::PRODUCTION_STATE_AWARENESS).filter(|_| at_least(info, 7));
+    rows.add_if_told("production state", reg::PRODUCTION_STATE_AWARENESS, awareness.map(plain));
 }
 
 fn firmware(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
@@ -88,13 +89,13 @@ fn firmware(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         (true, _) => plain("yes"),
         (false, _) => plain("no"),
     });
-    rows.add("firmware update in the field", "EXT_CSD SUPPORTED_MODES[493], FW_CONFIG[169]", update);
+    rows.add("firmware update in the field", [reg::SUPPORTED_MODES, reg::FW_CONFIG], update);
     if info.ffu == Some(true) {
-        let status = named(csd, "FFU_STATUS");
+        let status = named(csd, reg::FFU_STATUS);
         rows.add_if_told(
             "last firmware update",
-            "EXT_CSD FFU_STATUS[26]",
-            status.map(|name| match csd.byte(26) {
+            reg::FFU_STATUS,
+            status.map(|name| match csd.byte(reg::FFU_STATUS) {
                 Some(0) => with(name, "or none was ever made"),
                 _ => plain(name),
             }),
@@ -124,28 +125,27 @@ fn reliability(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
             true => "what was written before stays intact when a write is cut off",
             false => "a write that is cut off may damage what was written before",
         };
-        rows.add(name, "EXT_CSD WR_REL_SET[167]", Some(with(on_off(protected), meaning)));
+        rows.add(name, reg::WR_REL_SET, Some(with(on_off(protected), meaning)));
     }
     let settable = info.hw_partition.wr_rel_writable.map(|settable| match (settable, info.hw_partition.completed) {
         (true, Some(true)) => with("no", "partitioning is completed"),
         (true, _) => with("once", "together with partitioning"),
         (false, _) => with("no", "fixed by the maker"),
     });
-    rows.add("write reliability can be set", "EXT_CSD WR_REL_PARAM[166].HS_CTRL_REL", settable);
+    rows.add("write reliability can be set", [Citation::bits(reg::WR_REL_PARAM, "HS_CTRL_REL")], settable);
     let reliable = info.enhanced_reliable_write.map(|enhanced| match (enhanced, info.reliable_write_sectors) {
         (true, _) => with("enhanced", "any number of sectors, each old or new after a power cut"),
         (false, Some(sectors)) => with("plain", format!("1 or {sectors} sectors at once")),
         (false, None) => plain("plain"),
     });
-    rows.add("reliable write", "EXT_CSD WR_REL_PARAM[166].EN_REL_WR, REL_WR_SEC_C[222]", reliable);
-    let rpmb = csd.bit(166, 4).filter(|_| at_least(info, 8));
+    rows.add("reliable write", [Citation::bits(reg::WR_REL_PARAM, "EN_REL_WR"), reg::REL_WR_SEC_C.into()], reliable);
+    let rpmb = csd.bit(reg::WR_REL_PARAM, 4).filter(|_| at_least(info, 8));
     let rpmb = rpmb.map(|wide| yes_no(wide, "32 half sectors at once", "at most 2 half sectors at once"));
-    rows.add_if_told("RPMB writes of 8 KiB", "EXT_CSD WR_REL_PARAM[166].EN_RPMB_REL_WR", rpmb);
+    rows.add_if_told("RPMB writes of 8 KiB", [Citation::bits(reg::WR_REL_PARAM, "EN_RPMB_REL_WR")], rpmb);
 }
 
 /// The standard's name for what a register holds, whole.
-pub(super) fn named(csd: &ExtCsd, register: &str) -> Option<&'static str> {
-    let field = field_named(register)?;
+pub(super) fn named(csd: &ExtCsd, field: &'static Field) -> Option<&'static str> {
     let raw = csd.raw(field)?;
     Some(field.values.iter().find(|(value, _)| *value == raw).map_or("not assigned", |(_, name)| *name))
 }

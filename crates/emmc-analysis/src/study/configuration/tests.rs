@@ -107,7 +107,7 @@ fn every_row_names_its_source() {
     let configuration = configuration(&card);
     assert!(configuration.rows.len() > 35, "{}", configuration.rows.len());
     for row in &configuration.rows {
-        assert!(!row.source.is_empty() && !row.value.is_empty(), "{row:?}");
+        assert!(!row.source.to_string().is_empty() && !row.value.is_empty(), "{row:?}");
     }
 }
 

@@ -3,9 +3,11 @@
 use emmc_regs::CardKind;
 use emmc_regs::crc::Crc;
 use emmc_regs::csd::Csd;
+use emmc_regs::ext_csd::reg;
 
 use super::super::configuration::boot_source;
-use super::{Facts, register};
+use super::Facts;
+use crate::evidence::{Citation, Evidence};
 use crate::finding::{Finding, Severity};
 
 pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
@@ -19,11 +21,13 @@ pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
 fn boot_enabled(facts: &Facts<'_>) -> Option<Finding> {
     let enable = facts.info.boot_config.boot_partition_enable.filter(|enable| *enable != 0)?;
     let what = format!("The part is set to boot from: {}", boot_source(enable));
-    let config = facts.csd.byte(179).map(|config| register("PARTITION_CONFIG", 179, config));
-    let config = config.unwrap_or_else(|| format!("PARTITION_CONFIG[179].BOOT_PARTITION_ENABLE = {enable}"));
+    let config = facts.csd.byte(reg::PARTITION_CONFIG).map(|config| Evidence::value(reg::PARTITION_CONFIG, config));
+    let config = config.unwrap_or_else(|| {
+        Evidence::of(Citation::bits(reg::PARTITION_CONFIG, "BOOT_PARTITION_ENABLE"), format!(" = {enable}"))
+    });
     let mut finding = Finding::new(Severity::Notice, "boot-enabled", what).evidence(config);
     if let Some(bus) = facts.info.boot_config.bus_conditions {
-        finding = finding.evidence(register("BOOT_BUS_CONDITIONS", 177, bus));
+        finding = finding.evidence(Evidence::value(reg::BOOT_BUS_CONDITIONS, bus));
     }
     Some(finding.advice("an update of the boot loader must write this area, or write the other one and switch to it"))
 }
@@ -34,7 +38,7 @@ fn boot_areas(facts: &Facts<'_>) -> Option<Finding> {
     if !has_boot || !facts.at_least(6) {
         return None;
     }
-    let evidence = register("BOOT_WP_STATUS", 174, status);
+    let evidence = Evidence::value(reg::BOOT_WP_STATUS, status);
     let areas = [status & 3, status >> 2 & 3];
     if areas.contains(&2) {
         let what = "A boot area is write protected for good: its content can never be changed";
@@ -49,8 +53,8 @@ fn boot_areas(facts: &Facts<'_>) -> Option<Finding> {
     let what = "The boot areas are not write protected by the part: only the kernel's force_ro guards them";
     let boots = facts.info.boot_config.boot_partition_enable.is_some_and(|enable| matches!(enable, 1 | 2));
     let mut finding = Finding::new(Severity::Notice, "boot-unprotected", what).evidence(evidence);
-    if let (true, Some(config)) = (boots, facts.csd.byte(179)) {
-        finding = finding.evidence(register("PARTITION_CONFIG", 179, config));
+    if let (true, Some(config)) = (boots, facts.csd.byte(reg::PARTITION_CONFIG)) {
+        finding = finding.evidence(Evidence::value(reg::PARTITION_CONFIG, config));
     }
     Some(finding.advice(
         "where the boot loader matters, protect them at each start until the next power cycle (B_PWR_WP_EN); the \
@@ -95,7 +99,7 @@ fn user_area(facts: &Facts<'_>) -> Option<Finding> {
     };
     Some(
         Finding::new(severity, "user-area-protection", what)
-            .evidence(register("USER_WP", 171, user_wp))
+            .evidence(Evidence::value(reg::USER_WP, user_wp))
             .advice(advice)
             .advice("which groups are protected no register tells: ask with `mmc writeprotect user get` (CMD31)"),
     )

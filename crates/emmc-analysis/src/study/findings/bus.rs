@@ -1,9 +1,11 @@
 //! A bus or a queue that is slower than the part.
 
 use emmc_port::Format;
+use emmc_regs::ext_csd::reg;
 
 use super::super::bus_mode::{self, BusMode, SaidBy};
-use super::{Facts, register};
+use super::Facts;
+use crate::evidence::Evidence;
 use crate::finding::{Finding, Severity};
 
 pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
@@ -37,7 +39,7 @@ fn slower_mode(facts: &Facts<'_>) -> Option<Finding> {
     );
     let mut finding = Finding::new(severity, "bus-slower-than-offered", what).evidence(in_use.evidence);
     if let Some(device_type) = facts.info.device_type {
-        finding = finding.evidence(register("DEVICE_TYPE", 196, device_type));
+        finding = finding.evidence(Evidence::value(reg::DEVICE_TYPE, device_type));
     }
     finding = match in_use.said_by {
         SaidBy::Kernel => finding,
@@ -74,9 +76,9 @@ fn queue_off(facts: &Facts<'_>) -> Option<Finding> {
     let what = "The part has a command queue and the kernel does not use it: random reads run one at a time";
     let mut finding = Finding::new(Severity::Notice, "command-queue-off", what)
         .evidence("sysfs cmdq_en = 0")
-        .evidence(register("CMDQ_SUPPORT", 308, 1));
+        .evidence(Evidence::value(reg::CMDQ_SUPPORT, 1));
     if let Some(depth) = facts.info.cmdq_depth {
-        finding = finding.evidence(format!("CMDQ_DEPTH[307]: {depth} tasks"));
+        finding = finding.evidence(Evidence::of(reg::CMDQ_DEPTH, format!(": {depth} tasks")));
     }
     Some(finding.advice(
         "it needs a host controller with a queue engine (CQHCI) whose driver switches it on, and a part that is not on \

@@ -6,6 +6,7 @@ use emmc_regs::ext_csd::Anomaly;
 
 use super::super::identity;
 use super::Facts;
+use crate::evidence::{Citation, Evidence};
 use crate::finding::{Finding, Severity};
 
 /// So many anomalies, and so many conflicts, are named one by one.
@@ -50,13 +51,20 @@ fn anomaly_list(anomalies: &[Anomaly]) -> Option<Finding> {
     };
     let mut finding = Finding::new(Severity::Notice, "register-anomaly", what);
     for anomaly in anomalies.iter().take(NAMED) {
-        finding = finding.evidence(anomaly.to_string());
+        finding = finding.evidence(anomaly_evidence(anomaly));
     }
     Some(
         and_more(finding, anomalies.len()).advice(
             "read the registers again; if it stays, the part breaks the standard there, or uses it for its vendor",
         ),
     )
+}
+
+fn anomaly_evidence(anomaly: &Anomaly) -> Evidence {
+    match Citation::byte(anomaly.offset) {
+        Some(cited) => Evidence::of(cited, format!(" is {}, expected {}", anomaly.found, anomaly.expected)),
+        None => anomaly.to_string().into(),
+    }
 }
 
 fn checksums(facts: &Facts<'_>) -> Option<Finding> {

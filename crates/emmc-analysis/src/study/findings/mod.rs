@@ -21,7 +21,6 @@ use super::identity;
 use crate::capacity::Capacity;
 use crate::finding::{self, Finding};
 use crate::health::{Health, HealthOptions};
-use crate::inferred;
 use crate::maker_health::{Refusal, VendorHealth};
 
 /// What the rules look at.
@@ -72,14 +71,9 @@ pub(super) fn findings(card: &CardData, parts: &Parts<'_>) -> Vec<Finding> {
         Some(CardKind::Sd) => sd::find(&facts, &mut findings),
         None => {}
     }
-    inferred::mark(card, findings.iter_mut().flat_map(|finding| &mut finding.evidence));
+    findings.iter_mut().for_each(|finding| finding.evidence.mark(card));
     finding::sort(&mut findings);
     findings
-}
-
-/// A register and its value, as evidence.
-fn register(name: &str, offset: u16, value: impl std::fmt::LowerHex) -> String {
-    format!("{name}[{offset}] = {value:#04x}")
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Hardware partitioning: open, half done, or done for good; sector size.
 
-use super::{Facts, register};
+use emmc_regs::ext_csd::reg;
+
+use super::Facts;
+use crate::evidence::Evidence;
 use crate::finding::{Finding, Severity};
 
 pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
@@ -11,21 +14,22 @@ pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
 }
 
 /// Every partitioning register that is not 0.
-fn set_registers(facts: &Facts<'_>) -> Vec<String> {
+fn set_registers(facts: &Facts<'_>) -> Vec<Evidence> {
     let hw = &facts.info.hw_partition;
     let mut set = Vec::new();
     match hw.attributes {
-        Some(attributes) if attributes != 0 => set.push(register("PARTITIONS_ATTRIBUTE", 156, attributes)),
-        None if facts.csd.bit(156, 0) == Some(true) => set.push("PARTITIONS_ATTRIBUTE[156]: ENH_USR is set".into()),
+        Some(attributes) if attributes != 0 => set.push(Evidence::value(reg::PARTITIONS_ATTRIBUTE, attributes)),
+        None if facts.csd.bit(reg::PARTITIONS_ATTRIBUTE, 0) == Some(true) => {
+            set.push(Evidence::of(reg::PARTITIONS_ATTRIBUTE, ": ENH_USR is set"));
+        }
         _ => {}
     }
     if let Some(groups) = hw.enh_user_groups.filter(|groups| *groups > 0) {
-        set.push(format!("ENH_SIZE_MULT[142:140] = {groups} groups"));
+        set.push(Evidence::of(reg::ENH_SIZE_MULT, format!(" = {groups} groups")));
     }
-    for (index, groups) in hw.gp_groups.iter().enumerate() {
+    for (field, groups) in reg::GP_SIZE_MULT.into_iter().zip(hw.gp_groups) {
         if let Some(groups) = groups.filter(|groups| *groups > 0) {
-            let first = 143 + 3 * index;
-            set.push(format!("GP_SIZE_MULT_{}[{}:{first}] = {groups} groups", index + 1, first + 2));
+            set.push(Evidence::of(field, format!(" = {groups} groups")));
         }
     }
     set
@@ -37,11 +41,8 @@ fn unfinished(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let what = "Hardware partitioning was begun and not completed: sizes are set, and nothing is partitioned yet";
-    let finding = Finding::new(Severity::Warning, "partitioning-unfinished", what).evidence(register(
-        "PARTITION_SETTING_COMPLETED",
-        155,
-        0,
-    ));
+    let finding = Finding::new(Severity::Warning, "partitioning-unfinished", what)
+        .evidence(Evidence::value(reg::PARTITION_SETTING_COMPLETED, 0));
     Some(
         set.into_iter()
             .fold(finding, Finding::evidence)
@@ -66,11 +67,8 @@ fn completed(facts: &Facts<'_>) -> Option<Finding> {
         }
         (None, None) => {}
     }
-    let finding = Finding::new(Severity::Notice, "partitioning-completed", what).evidence(register(
-        "PARTITION_SETTING_COMPLETED",
-        155,
-        1,
-    ));
+    let finding = Finding::new(Severity::Notice, "partitioning-completed", what)
+        .evidence(Evidence::value(reg::PARTITION_SETTING_COMPLETED, 1));
     Some(
         set.into_iter().fold(finding, Finding::evidence).advice(
             "neither layout nor write reliability can be changed any more; images must fit the sizes as they are",
@@ -84,21 +82,21 @@ fn sectors(facts: &Facts<'_>) -> Option<Finding> {
     }
     Some(
         Finding::new(Severity::Notice, "sectors-4k", "The part has sectors of 4 KiB: accesses of 512 bytes fail")
-            .evidence(register("DATA_SECTOR_SIZE", 61, 1))
+            .evidence(Evidence::value(reg::DATA_SECTOR_SIZE, 1))
             .advice("partition tables, filesystems and boot loaders must use 4 KiB; images for 512 bytes do not fit"),
     )
 }
 
 fn emulated_sectors(facts: &Facts<'_>) -> Option<Finding> {
-    let native = facts.csd.bit(63, 0) == Some(true) && facts.info.data_sector_4k == Some(false);
+    let native = facts.csd.bit(reg::NATIVE_SECTOR_SIZE, 0) == Some(true) && facts.info.data_sector_4k == Some(false);
     if !native || !facts.at_least(6) {
         return None;
     }
     let what = "The part emulates sectors of 512 bytes over its own of 4 KiB: smaller or unaligned writes cost extra";
     Some(
         Finding::new(Severity::Notice, "sectors-emulated", what)
-            .evidence(register("NATIVE_SECTOR_SIZE", 63, 1))
-            .evidence(register("DATA_SECTOR_SIZE", 61, 0))
+            .evidence(Evidence::value(reg::NATIVE_SECTOR_SIZE, 1))
+            .evidence(Evidence::value(reg::DATA_SECTOR_SIZE, 0))
             .advice("write aligned multiples of 4 KiB; leaving the emulation (USE_NATIVE_SECTOR) is one-time"),
     )
 }

@@ -1,8 +1,9 @@
 //! What a power cut may cost: the cache, and what was written before.
 
-use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
 
-use super::{Facts, register};
+use super::Facts;
+use crate::evidence::Evidence;
 use crate::finding::{Finding, Severity};
 
 /// Whether an area protects what was written before.
@@ -22,7 +23,7 @@ pub(in crate::study) fn reliability(csd: &ExtCsd, info: &DeviceInfo) -> Vec<Area
         }
     };
     let area = |index: usize| {
-        let protected = csd.bit(167, u8::try_from(index).ok()?)?;
+        let protected = csd.bit(reg::WR_REL_SET, u8::try_from(index).ok()?)?;
         Some(AreaReliability { index, protected })
     };
     (0..5).filter(|index| exists(*index)).filter_map(area).collect()
@@ -52,11 +53,12 @@ fn write_reliability(facts: &Facts<'_>) -> Option<Finding> {
         "Write reliability is off for {}: a power cut during a write may damage data that was written long before",
         unprotected.join(", ")
     );
-    let set =
-        hw.wr_rel_set.map_or("WR_REL_SET[167]: the area's bit is 0".into(), |set| register("WR_REL_SET", 167, set));
+    let set = hw
+        .wr_rel_set
+        .map_or(Evidence::of(reg::WR_REL_SET, ": the area's bit is 0"), |set| Evidence::value(reg::WR_REL_SET, set));
     let mut finding = Finding::new(Severity::Warning, "write-reliability-off", what).evidence(set);
-    if let Some(param) = facts.csd.byte(166) {
-        finding = finding.evidence(register("WR_REL_PARAM", 166, param));
+    if let Some(param) = facts.csd.byte(reg::WR_REL_PARAM) {
+        finding = finding.evidence(Evidence::value(reg::WR_REL_PARAM, param));
     }
     finding = match (hw.wr_rel_writable, hw.completed) {
         (Some(false), _) => {
@@ -82,12 +84,15 @@ fn cache(facts: &Facts<'_>) -> Option<Finding> {
     }
     let amount = size.map_or("an unknown amount".into(), |size| format!("up to {size}"));
     let what = format!("The volatile cache is on: {amount} of writes that were acknowledged are lost if power fails");
-    let mut finding = Finding::new(Severity::Notice, "cache-on", what).evidence(register("CACHE_CTRL", 33, 1));
+    let mut finding = Finding::new(Severity::Notice, "cache-on", what).evidence(Evidence::value(reg::CACHE_CTRL, 1));
     if let Some(size) = size {
-        finding = finding.evidence(format!("CACHE_SIZE[252:249] = {} bytes", size.0));
+        finding = finding.evidence(Evidence::of(reg::CACHE_SIZE, format!(" = {} bytes", size.0)));
     }
-    if facts.at_least(6) && facts.csd.byte(34) == Some(0) {
-        finding = finding.evidence("POWER_OFF_NOTIFICATION[34] = 0: the host does not tell before it cuts the power");
+    if facts.at_least(6) && facts.csd.byte(reg::POWER_OFF_NOTIFICATION) == Some(0) {
+        finding = finding.evidence(Evidence::of(
+            reg::POWER_OFF_NOTIFICATION,
+            " = 0: the host does not tell before it cuts the power",
+        ));
     }
     Some(
         finding

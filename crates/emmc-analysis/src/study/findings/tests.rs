@@ -139,7 +139,7 @@ fn sources_that_disagree_are_told_and_make_no_verdict_good() {
     let finding = found(&card).into_iter().find(|finding| finding.id == "sources-conflict").unwrap();
     assert_eq!((finding.severity, finding.evidence.len()), (Warning, 13));
     assert_eq!(
-        (finding.evidence[0].as_str(), finding.evidence[12].as_str()),
+        (finding.evidence[0].text.as_str(), finding.evidence[12].text.as_str()),
         (card.conflicts[0].as_str(), "and 2 more")
     );
     let result = check(&card, &HealthOptions::default());

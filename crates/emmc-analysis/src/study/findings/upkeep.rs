@@ -1,8 +1,9 @@
 //! Housekeeping, reset, trim, firmware, production state.
 
-use emmc_regs::ext_csd::rst_n_name;
+use emmc_regs::ext_csd::{reg, rst_n_name};
 
-use super::{Facts, register};
+use super::Facts;
+use crate::evidence::Evidence;
 use crate::finding::{Finding, Severity};
 
 pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
@@ -20,7 +21,7 @@ fn background(facts: &Facts<'_>) -> Option<Finding> {
     if info.bkops_supported != Some(true) || !facts.at_least(5) {
         return None;
     }
-    let evidence = register("BKOPS_EN", 163, facts.csd.byte(163)?);
+    let evidence = Evidence::value(reg::BKOPS_EN, facts.csd.byte(reg::BKOPS_EN)?);
     let (manual, auto) = (info.bkops_manual?, info.bkops_auto? && facts.at_least(8));
     match (manual, auto) {
         (true, false) => Some(
@@ -63,11 +64,8 @@ fn hardware_reset(facts: &Facts<'_>) -> Option<Finding> {
     }
     let what = "The reset line has no effect: after a warm reboot the part may be left in a mode that the boot ROM does \
                 not expect, and the board hangs until power is cut";
-    let finding = Finding::new(Severity::Notice, "hardware-reset-off", what).evidence(format!(
-        "{} ({})",
-        register("RST_n_FUNCTION", 162, function),
-        rst_n_name(function)
-    ));
+    let finding = Finding::new(Severity::Notice, "hardware-reset-off", what)
+        .evidence(Evidence::of(reg::RST_n_FUNCTION, format!(" = {function:#04x} ({})", rst_n_name(function))));
     Some(match function {
         0 => finding.advice(
             "if the board wires RST_n, enable it in production: the choice is one-time, in either direction. If it \
@@ -85,14 +83,16 @@ fn no_trim(facts: &Facts<'_>) -> Option<Finding> {
     }
     Some(
         Finding::new(Severity::Notice, "no-trim", "The part cannot trim: it never learns which sectors are free")
-            .evidence(register("SEC_FEATURE_SUPPORT", 231, features))
+            .evidence(Evidence::value(reg::SEC_FEATURE_SUPPORT, features))
             .advice("leave a part of the card unpartitioned, and erase it once: it serves the part as spare room"),
     )
 }
 
 fn firmware(facts: &Facts<'_>) -> Option<Finding> {
-    let status =
-        facts.csd.byte(26).filter(|status| *status != 0 && facts.at_least(7) && facts.info.ffu == Some(true))?;
+    let status = facts
+        .csd
+        .byte(reg::FFU_STATUS)
+        .filter(|status| *status != 0 && facts.at_least(7) && facts.info.ffu == Some(true))?;
     let name = match status {
         0x10 => "general error",
         0x11 => "install error",
@@ -101,13 +101,13 @@ fn firmware(facts: &Facts<'_>) -> Option<Finding> {
     };
     Some(
         Finding::new(Severity::Warning, "firmware-update-failed", format!("The last firmware update failed: {name}"))
-            .evidence(register("FFU_STATUS", 26, status))
+            .evidence(Evidence::value(reg::FFU_STATUS, status))
             .advice("the part runs its old firmware; repeat the update with the vendor's tool and image"),
     )
 }
 
 fn mode(facts: &Facts<'_>) -> Option<Finding> {
-    let mode = facts.csd.byte(30).filter(|mode| *mode != 0 && facts.at_least(7))?;
+    let mode = facts.csd.byte(reg::MODE_CONFIG).filter(|mode| *mode != 0 && facts.at_least(7))?;
     let what = match mode {
         1 => "The part is in firmware update mode: it takes data for firmware",
         0x10 => "The part is in a vendor specific mode: what is read and written may not be the data",
@@ -115,18 +115,19 @@ fn mode(facts: &Facts<'_>) -> Option<Finding> {
     };
     Some(
         Finding::new(Severity::Warning, "mode-not-normal", what)
-            .evidence(register("MODE_CONFIG", 30, mode))
+            .evidence(Evidence::value(reg::MODE_CONFIG, mode))
             .advice("end the tool that left it there, or power-cycle: the register is cleared then"),
     )
 }
 
 fn production_state(facts: &Facts<'_>) -> Option<Finding> {
-    let state = facts.csd.byte(133).filter(|state| matches!(state, 1..=3) && facts.at_least(7))?;
+    let state =
+        facts.csd.byte(reg::PRODUCTION_STATE_AWARENESS).filter(|state| matches!(state, 1..=3) && facts.at_least(7))?;
     let what =
         "The part still believes that it is not soldered: it keeps data in a way meant for the oven, not for service";
     Some(
         Finding::new(Severity::Warning, "production-state", what)
-            .evidence(register("PRODUCTION_STATE_AWARENESS", 133, state))
+            .evidence(Evidence::value(reg::PRODUCTION_STATE_AWARENESS, state))
             .advice("end the loading as the vendor describes, so that the state becomes NORMAL, and read it again"),
     )
 }

@@ -74,6 +74,6 @@ mod tests {
     fn a_refused_reply_is_unknown_not_bad() {
         let finding = refusal(&Refusal::AllOnes);
         assert_eq!(finding.severity, Severity::Unknown);
-        assert!(finding.evidence[0].contains("0xff"), "{finding:?}");
+        assert!(finding.evidence[0].text.contains("0xff"), "{finding:?}");
     }
 }

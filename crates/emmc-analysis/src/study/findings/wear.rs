@@ -1,6 +1,9 @@
 //! Wear, and errors on the way to the card.
 
+use emmc_regs::ext_csd::reg;
+
 use super::Facts;
+use crate::evidence::Evidence;
 use crate::finding::{Finding, Severity};
 use crate::health::{Absent, LifeReading, LinkErrorKind, Reading};
 
@@ -74,8 +77,8 @@ fn untold(facts: &Facts<'_>) -> Option<Finding> {
                 "The part cannot tell its wear: the health registers came with eMMC 5.0",
             );
             let evidence = match (facts.info.rev, &facts.card.stated.mmc_version) {
-                (Some(rev), _) => format!("EXT_CSD_REV[192] = {rev}, below 7"),
-                (None, Some(version)) => format!("printed version of the standard: {version}"),
+                (Some(rev), _) => Evidence::of(reg::EXT_CSD_REV, format!(" = {rev}, below 7")),
+                (None, Some(version)) => format!("printed version of the standard: {version}").into(),
                 (None, None) => "sysfs rev, below 7".into(),
             };
             Some(finding.evidence(evidence).advice("ask for the vendor's health report, or count what is written"))
