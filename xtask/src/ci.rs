@@ -6,13 +6,17 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 
-use crate::{fuzz, guest, metadata, sim, tidy};
+use crate::targets::{TARGETS, output};
+use crate::{cross, dist, fuzz, guest, metadata, sim, size, tidy};
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 15;
 
 /// How often the virtual card loses power; `cargo xtask sim` alone does more.
 const SIMULATED: [&str; 4] = ["--workloads", "12", "--cuts", "30000"];
+
+/// Whose board binary is measured.
+const BOARD: &str = "aarch64";
 
 /// Whether the oldest supported Rust is there, and what it must build.
 const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
@@ -41,7 +45,7 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     }
     if extent == Extent::Quick {
         println!(
-            "SKIPPED (--quick): the board's features, documentation, the oldest Rust, cargo deny, power cuts, the guest, fuzzing"
+            "SKIPPED (--quick): the board's features, documentation, the oldest Rust, cargo deny, other processors, packages, power cuts, the guest, fuzzing"
         );
         return Ok(());
     }
@@ -60,26 +64,42 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     } else {
         println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
     }
-    println!("== power cuts");
-    sim::run(&SIMULATED)?;
-    println!("== the guest");
-    guest::ci_trials()?;
-    println!("== power cuts in the guest");
+    let today = todays_target()?;
+    stage(&format!("other processors: {today} today"), || cross::run(&[today]))?;
+    stage("the board's binary", || size::run(&[BOARD]))?;
+    stage("packages: built twice, installed", || dist::run(&["--quick", "--install", std::env::consts::ARCH]))?;
+    stage("power cuts", || sim::run(&SIMULATED))?;
+    stage("the guest", guest::ci_trials)?;
     // No time is asserted there, so that something else may go on.
     let building = fuzz::Building::start()?;
-    guest::ci_cuts()?;
+    stage("power cuts in the guest", guest::ci_cuts)?;
     building.map_or(Ok(()), fuzz::Building::wait)?;
-    fuzz::run(FUZZ_SECONDS, &[])
+    stage("fuzzing", || fuzz::run(FUZZ_SECONDS, &[]))
+}
+
+/// One foreign processor a day: each build takes minutes.
+fn todays_target() -> anyhow::Result<&'static str> {
+    let day: usize = output("date", &["-u", "+%-j"])?.trim().parse().context("date")?;
+    let foreign = &TARGETS[1..];
+    Ok(foreign[day % foreign.len()].name)
+}
+
+/// Announces a stage, runs it and prints how long it took.
+fn stage(name: &str, run: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    println!("== {name}");
+    let start = Instant::now();
+    run()?;
+    println!("   {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
 }
 
 /// Runs cargo and stops at its failure.
 fn step(root: &Path, args: &str, environment: &[(&str, &str)]) -> anyhow::Result<()> {
-    println!("== cargo {args}");
-    let start = Instant::now();
-    let status = command(root, args).envs(environment.iter().copied()).status().context("cannot run cargo")?;
-    ensure!(status.success(), "cargo {args}: {status}");
-    println!("   {:.1} s", start.elapsed().as_secs_f64());
-    Ok(())
+    stage(&format!("cargo {args}"), || {
+        let status = command(root, args).envs(environment.iter().copied()).status().context("cannot run cargo")?;
+        ensure!(status.success(), "cargo {args}: {status}");
+        Ok(())
+    })
 }
 
 fn available(root: &Path, args: &str) -> bool {

@@ -7,7 +7,7 @@ mod image;
 mod machine;
 mod options;
 mod oracle;
-mod packages;
+pub(crate) mod packages;
 mod programs;
 mod qemu;
 mod rig;

@@ -1,11 +1,15 @@
-//! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `guest`, `sim`, `size`.
+//! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `guest`, `sim`,
+//! `size`, `cross`, `dist`.
 
 mod ci;
+mod cross;
+mod dist;
 mod fuzz;
 mod guest;
 mod metadata;
 mod sim;
 mod size;
+mod targets;
 mod tidy;
 
 use std::process::ExitCode;
@@ -14,13 +18,17 @@ use crate::ci::Extent;
 
 const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...]
                            | guest <build | run | test | cuts> [OPTION...]
-                           | sim [--workloads N] [--cuts N] [--seed N] | size>
+                           | sim [--workloads N] [--cuts N] [--seed N] | size [TARGET...]
+                           | cross [TARGET...] | dist [--once] [--quick] [--install] [TARGET...]>
   tidy   the rules of style that a program can check
   ci     everything that must hold before a change lands; --quick leaves out what takes minutes
   fuzz   every fuzz target, or those named, for 60 s or N s each
   guest  a Linux in QEMU with a virtual card in it (docs/guest.md)
   sim    cuts power at every step of 50 or N workloads and 100000 or N times at random; --seed alone: one case again
-  size   builds what goes onto a board and prints its size";
+  size   builds what goes onto a board, for this machine or for targets, and prints its size
+  cross  builds the whole tool for other processors and compares its answers under qemu-user with this machine's
+  dist   packages of the commit, made twice and compared; --install tries one in a bare Debian (docs/packages.md)
+targets: x86_64, aarch64, armv7, riscv64";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -40,7 +48,9 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         ["sim", options @ ..] => sim::run(options),
-        ["size"] => size::run(),
+        ["size", targets @ ..] => size::run(targets),
+        ["cross", targets @ ..] => cross::run(targets),
+        ["dist", options @ ..] => dist::run(options),
         _ => return usage(),
     };
     match result {

@@ -124,7 +124,7 @@ impl Apt {
 }
 
 /// Where this machine's Debian packages come from.
-fn own_mirror() -> anyhow::Result<String> {
+pub(crate) fn own_mirror() -> anyhow::Result<String> {
     let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
     let output = Command::new("apt-get")
         .args(["indextargets", "--format", "$(CREATED_BY) $(RELEASE) $(COMPONENT) $(REPO_URI)"])

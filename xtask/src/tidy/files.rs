@@ -73,6 +73,12 @@ pub(crate) fn check(path: &str, text: &str, tests: &[String]) -> Vec<String> {
             report(index + 1, format!("{:?} outside {UNSAFE_FILES:?}", line.trim()));
         }
     }
+    let is_test = tests.iter().any(|test| path.strip_suffix(".rs").unwrap_or(path).starts_with(test.as_str()));
+    if !is_test && path.starts_with("crates/") && path.contains("/src/") {
+        for (index, line) in code(text).filter(|(_, line)| leaves_crate(path, line)) {
+            report(index + 1, format!("{:?} is not in the crate's package; link the file into the crate", line.trim()));
+        }
+    }
     if is_core(path) && !tests.iter().any(|test| path.strip_suffix(".rs").unwrap_or(path).starts_with(test.as_str())) {
         for (index, line) in code(text) {
             for word in OUTSIDE.iter().filter(|word| line.contains(*word)) {
@@ -81,6 +87,13 @@ pub(crate) fn check(path: &str, text: &str, tests: &[String]) -> Vec<String> {
         }
     }
     violations
+}
+
+/// Whether a file is included that lies outside the crate, where nobody has it who builds the published one.
+fn leaves_crate(path: &str, line: &str) -> bool {
+    // crates/NAME/src/a/b.rs: two folders up is still the crate.
+    let inside = path.matches('/').count().saturating_sub(2);
+    line.contains("include_") && line.matches("../").count() > inside
 }
 
 /// Every file below testdata has a row, or a row of its folder, in its README.
@@ -170,10 +183,12 @@ mod tests {
                 "\nuse std::fs::File;\n",
                 "crates/emmc-regs/src/a.rs:2: \"std::fs\" in a core crate",
             ),
+            ("crates/a/src/b/c.rs", "include_str!(\"../../../testdata/x\")\n", "crates/a/src/b/c.rs:1: "),
         ] {
             let violations = check(path, text);
             assert!(violations.len() == 1 && violations[0].starts_with(expected), "{violations:?}");
         }
+        assert_eq!(check("crates/a/src/b/c.rs", "include_str!(\"../../assets/x\")\n"), [] as [&str; 0]);
         assert_eq!(check("crates/emmc-regs/src/ext_csd/table_low.rs", &long), [] as [&str; 0]);
         assert_eq!(check(UNSAFE_FILES[0], concat!("#![allow", "(unsafe_code)]\n")), [] as [&str; 0]);
     }

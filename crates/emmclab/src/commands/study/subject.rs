@@ -24,8 +24,7 @@ const DEMONSTRATION: &str = "sim:generic-8g@62%";
 
 /// The demonstration where there are no virtual cards: a real part's EXT_CSD, as its owner published it.
 #[cfg(not(feature = "sim"))]
-const DEMONSTRATION_DUMP: &[u8] =
-    include_bytes!("../../../../../testdata/ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
+const DEMONSTRATION_DUMP: &[u8] = include_bytes!("../../../demonstration.ext_csd.hex");
 
 /// How long standard input may stay silent before the user is told that it is read.
 const SILENCE: Duration = Duration::from_secs(2);
