@@ -1,5 +1,5 @@
 //! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `guest`, `sim`,
-//! `size`, `cross`, `dist`.
+//! `size`, `cross`, `dist`, `recipes`.
 
 mod ci;
 mod cross;
@@ -7,6 +7,7 @@ mod dist;
 mod fuzz;
 mod guest;
 mod metadata;
+mod recipes;
 mod sim;
 mod size;
 mod targets;
@@ -19,7 +20,8 @@ use crate::ci::Extent;
 const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...]
                            | guest <build | run | test | cuts> [OPTION...]
                            | sim [--workloads N] [--cuts N] [--seed N] | size [TARGET...]
-                           | cross [TARGET...] | dist [--once] [--quick] [--install] [TARGET...]>
+                           | cross [TARGET...] | dist [--once] [--quick] [--install] [TARGET...]
+                           | recipes [--check]>
   tidy   the rules of style that a program can check
   ci     everything that must hold before a change lands; --quick leaves out what takes minutes
   fuzz   every fuzz target, or those named, for 60 s or N s each
@@ -28,6 +30,7 @@ const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | f
   size   builds what goes onto a board, for this machine or for targets, and prints its size
   cross  builds the whole tool for other processors and compares its answers under qemu-user with this machine's
   dist   packages of the commit, made twice and compared; --install tries one in a bare Debian (docs/packages.md)
+  recipes  writes what follows from Cargo.lock into contrib; --check tries the recipes
 targets: x86_64, aarch64, armv7, riscv64";
 
 fn main() -> ExitCode {
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         ["size", targets @ ..] => size::run(targets),
         ["cross", targets @ ..] => cross::run(targets),
         ["dist", options @ ..] => dist::run(options),
+        ["recipes", options @ ..] => recipes::run(options),
         _ => return usage(),
     };
     match result {

@@ -47,6 +47,7 @@ fn violations() -> anyhow::Result<Vec<String>> {
     violations.extend(files::provenance(&test_data, &read("testdata/README.md")));
     violations.extend(files::changelog(&read("CHANGELOG.md")));
     violations.extend(crates::check(&packages));
+    violations.extend(crate::recipes::violations(&root)?);
     Ok(violations)
 }
 
