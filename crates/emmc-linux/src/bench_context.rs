@@ -7,7 +7,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use emmc_port::{CardData, RegisterSource};
+use emmc_port::CardData;
 use emmc_regs::CardKind;
 use emmc_workload::context::{BusFacts, CardFacts, Context, DiskFacts, Effort, FilesystemFacts, HostFacts, Life, Wear};
 

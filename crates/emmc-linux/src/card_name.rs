@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use emmc_regs::Area;
+
 /// A card, found by the name of its block device or of a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CardName {
@@ -68,9 +70,9 @@ pub(crate) fn is_area(name: &str, disk: &str) -> bool {
 
 /// Splits `boot0p1` into `boot0` and `p1`.
 fn area_of(rest: &str) -> Option<(&str, &str)> {
-    ["boot0", "boot1", "gp0", "gp1", "gp2", "gp3", "rpmb"].iter().find_map(|area| {
-        let behind = rest.strip_prefix(area)?;
-        Some((*area, behind))
+    Area::ALL.into_iter().filter(|area| *area != Area::User).find_map(|area| {
+        let suffix = area.kernel_suffix();
+        Some((suffix, rest.strip_prefix(suffix)?))
     })
 }
 

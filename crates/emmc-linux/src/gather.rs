@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use emmc_port::saved::SavedSource;
-use emmc_port::{CardData, RegisterSource, SourceError};
+use emmc_port::{CardData, SourceError};
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::ExtCsd;
 
@@ -73,7 +73,7 @@ pub(crate) fn registers_of_debugfs(tree: &Tree, debugfs: &Debugfs, data: &mut Ca
 
 fn ext_csd(tree: &Tree, path: &Path) -> Result<ExtCsd, String> {
     let text = tree.read(path).map_err(|error| missing("EXT_CSD by debugfs", path, &error, "root"))?;
-    let mut saved = SavedSource::new(path.display().to_string(), text.into_bytes());
+    let saved = SavedSource::new(path.display().to_string(), text.into_bytes());
     let read = saved.read().map_err(|error| error.to_string())?;
     read.ext_csd
         .filter(ExtCsd::is_complete)

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use emmc_port::{CardData, Format, RegisterSource, SourceError};
+use emmc_port::{CardData, Format, SourceError};
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::ExtCsd;
 
@@ -84,12 +84,11 @@ impl LiveCard {
     }
 }
 
-impl RegisterSource for LiveCard {
-    fn name(&self) -> &str {
-        &self.source
-    }
-
-    fn read(&mut self) -> Result<CardData, SourceError> {
+impl LiveCard {
+    /// Reads all that the card can tell, without changing anything on it.
+    ///
+    /// Errors: there is no such card, or it does not answer.
+    pub fn read(&self) -> Result<CardData, SourceError> {
         let name = self.card_name()?;
         let tree = Tree::live();
         let device = open(&name.node);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use emmc_port::{CardData, Format, RegisterSource, SourceError};
+use emmc_port::{CardData, Format, SourceError};
 
 use crate::gather;
 use crate::tree::Tree;
@@ -22,12 +22,11 @@ impl SysRoot {
     }
 }
 
-impl RegisterSource for SysRoot {
-    fn name(&self) -> &str {
-        &self.source
-    }
-
-    fn read(&mut self) -> Result<CardData, SourceError> {
+impl SysRoot {
+    /// Reads all that the copy can tell.
+    ///
+    /// Errors: there is no such card in it, or a file of it cannot be read.
+    pub fn read(&self) -> Result<CardData, SourceError> {
         let tree = Tree::copied(&self.folder)?;
         let place = self.folder.display().to_string();
         let part = self.source.rsplit('/').next().unwrap_or_default();

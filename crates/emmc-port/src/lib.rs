@@ -21,14 +21,3 @@ pub use card_data::{
 pub use error::{Place, SourceError};
 pub use file_tree::{FileNumber, FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TreeWork};
 pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, SnapshotError, SnapshotReport};
-
-/// Something that can tell a card's registers: a live card, a saved file, standard input, the virtual card.
-pub trait RegisterSource {
-    /// What the user called it: a path, `-`, a device.
-    fn name(&self) -> &str;
-
-    /// Reads all that the source can tell, without changing anything on the card.
-    ///
-    /// Errors: the source cannot be read, or is of no known form.
-    fn read(&mut self) -> Result<CardData, SourceError>;
-}

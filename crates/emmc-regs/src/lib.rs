@@ -3,6 +3,7 @@
 //! One file per register; each decodes any bytes without panicking and says what breaks the standard instead of failing.
 //! Absent on purpose: where the bytes come from (`emmc-port`), and any judgement of them (`emmc-analysis`).
 
+mod area;
 pub mod bits;
 mod card_kind;
 pub mod cid;
@@ -22,6 +23,7 @@ pub mod row;
 pub mod scr;
 pub mod ssr;
 
+pub use area::{Area, UnknownArea};
 pub use card_kind::CardKind;
 pub use error::Error;
 pub use persistence::Persistence;

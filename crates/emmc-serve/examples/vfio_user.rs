@@ -11,6 +11,7 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
+use emmc_serve::pci::Identity;
 use emmc_serve::sdhci::HostFaults;
 use emmc_serve::served::{Served, ServedOptions};
 use emmc_serve::vfio_user::{VfioUserOptions, serve};
@@ -27,7 +28,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match (word.as_str(), word.parse()) {
             ("no-delay", _) => timing.delays = false,
             (_, Ok(dilation)) => timing.dilation = dilation,
-            (_, Err(_)) => options.identity = word.parse()?,
+            ("cqe", _) => options.identity = Identity::Gl9763e,
+            ("no-cqe", _) => options.identity = Identity::Gl9763eWithoutQueue,
+            ("hs200", _) => options.identity = Identity::Generic,
+            (_, Err(error)) => {
+                return Err(format!("{word}: expected cqe, no-cqe, hs200, no-delay or a number: {error}").into());
+            }
         }
     }
     let profile = shipped::named(profile)?;

@@ -21,10 +21,12 @@ pub(crate) use stats::histogram;
 pub use stats::{Counts, Stats, Summary};
 
 use std::ops::Range;
+use std::time::Instant as Wall;
 
 use emmc_card::device::Area;
+use emmc_units::Instant;
 
-use crate::block::Request;
+use crate::block::{Block, BlockError, Export, Mapped, Request};
 
 /// What kind of request it is, for layers that treat kinds differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -63,6 +65,63 @@ impl Kind {
     }
 }
 
+/// A block interface over another: it changes some calls and hands the rest on.
+pub trait Layer: Send + Sync {
+    /// What it lies over.
+    fn inner(&self) -> &dyn Block;
+
+    /// See [`Block::exports`].
+    fn exports(&self) -> Vec<Export> {
+        self.inner().exports()
+    }
+
+    /// See [`Block::submit`].
+    ///
+    /// Errors: those of [`Block::submit`], and the layer's own.
+    fn submit(&self, area: Area, request: Request<'_>) -> Result<Instant, BlockError> {
+        self.inner().submit(area, request)
+    }
+
+    /// See [`Block::mapped`].
+    ///
+    /// Errors: those of [`Block::mapped`].
+    fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
+        self.inner().mapped(area, range)
+    }
+
+    /// See [`Block::due`].
+    fn due(&self, at: Instant) -> Option<Wall> {
+        self.inner().due(at)
+    }
+
+    /// See [`Block::answered`].
+    fn answered(&self, at: Instant) {
+        self.inner().answered(at);
+    }
+}
+
+impl<T: Layer> Block for T {
+    fn exports(&self) -> Vec<Export> {
+        Layer::exports(self)
+    }
+
+    fn submit(&self, area: Area, request: Request<'_>) -> Result<Instant, BlockError> {
+        Layer::submit(self, area, request)
+    }
+
+    fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
+        Layer::mapped(self, area, range)
+    }
+
+    fn due(&self, at: Instant) -> Option<Wall> {
+        Layer::due(self, at)
+    }
+
+    fn answered(&self, at: Instant) {
+        Layer::answered(self, at);
+    }
+}
+
 /// Kind and bytes of a request; a flush has none.
 fn extent(request: &Request<'_>) -> (Kind, Range<u64>) {
     let (kind, offset, bytes) = match request {
@@ -75,18 +134,7 @@ fn extent(request: &Request<'_>) -> (Kind, Range<u64>) {
     (kind, offset..offset.saturating_add(bytes))
 }
 
-/// An area's name, as exports have it.
-pub fn area_name(area: Area) -> String {
-    match area {
-        Area::User => "user".into(),
-        Area::Boot(number) => format!("boot{number}"),
-        Area::Gp(number) => format!("gp{}", number + 1),
-        Area::Rpmb => "rpmb".into(),
-    }
-}
-
 /// The area of a name; `None`: there is none that a block device has.
 pub fn area_named(name: &str) -> Option<Area> {
-    let areas = [Area::User, Area::Boot(0), Area::Boot(1), Area::Gp(0), Area::Gp(1), Area::Gp(2), Area::Gp(3)];
-    areas.into_iter().find(|area| area_name(*area) == name)
+    name.parse().ok().filter(|area| *area != Area::Rpmb)
 }

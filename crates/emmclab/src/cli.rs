@@ -19,7 +19,7 @@ pub(crate) use compare::{CompareArgs, ImportArgs};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Size;
 #[cfg(feature = "serve")]
-pub(crate) use serve::{CtlOrder, ServeArgs, SimCtlArgs};
+pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{
     CqEngineName, SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPipelineArgs, SimPowerCutArgs,

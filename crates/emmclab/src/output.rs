@@ -1,6 +1,8 @@
 //! Standard output and standard error: text or JSON, coloured or not.
 
 use std::io::{IsTerminal, Write};
+#[cfg(feature = "html")]
+use std::path::Path;
 
 use anyhow::Context;
 use clap::ColorChoice;
@@ -14,6 +16,22 @@ const WIDTH_PIPED: usize = 100;
 pub(crate) struct Output {
     json: bool,
     color: ColorChoice,
+}
+
+/// The HTML page that a command was asked for.
+#[derive(Default)]
+pub(crate) struct Page<'a> {
+    /// Where it goes; `-` is standard output, absent: no page is asked for.
+    #[cfg(feature = "html")]
+    pub(crate) path: Option<&'a Path>,
+    /// Whether a file of that name may be written over.
+    #[cfg(feature = "html")]
+    pub(crate) force: bool,
+    /// Files that were read, which must not be written over.
+    #[cfg(feature = "html")]
+    pub(crate) inputs: Vec<&'a Path>,
+    #[cfg(not(feature = "html"))]
+    none: std::marker::PhantomData<&'a ()>,
 }
 
 /// What every JSON document starts with.
@@ -42,12 +60,6 @@ impl Output {
         self.json
     }
 
-    /// Whether JSON is to be printed where another form would go too: then it is JSON alone.
-    #[cfg(feature = "html")]
-    pub(crate) fn is_json_to_stdout(&self, path: &std::path::Path) -> bool {
-        self.json && path == std::path::Path::new("-")
-    }
-
     /// Prints `body` as JSON, or the document that `present` makes of it as text.
     pub(crate) fn print<T: Serialize>(
         &mut self,
@@ -56,6 +68,32 @@ impl Output {
         present: impl FnOnce(&T) -> Document,
     ) -> anyhow::Result<()> {
         if self.json { self.line(&json(schema, body)?) } else { self.document(&present(body)) }
+    }
+
+    /// Writes `body` as an HTML page where one is asked for, and prints it as JSON or text where that is still due:
+    /// JSON beside a page that went to a file, and instead of one that would go to standard output too.
+    pub(crate) fn report<T: Serialize>(
+        &mut self,
+        schema: &'static str,
+        body: &T,
+        page: &Page<'_>,
+        present: impl Fn(&T) -> Document,
+    ) -> anyhow::Result<()> {
+        #[cfg(feature = "html")]
+        if let Some(path) = page.path.filter(|path| !(self.json && *path == Path::new("-"))) {
+            let generated_by = concat!("emmclab ", env!("CARGO_PKG_VERSION")).into();
+            let html = emmc_report::html(&present(body), &emmc_report::HtmlOptions { generated_by });
+            let is_file = crate::save::deliver(self, path, &html, page.force, &page.inputs)?;
+            if is_file && !self.json {
+                self.said(&format!("{}: written", path.display()))?;
+            }
+            if !(is_file && self.json) {
+                return Ok(());
+            }
+        }
+        #[cfg(not(feature = "html"))]
+        let Page { none: _ } = page;
+        self.print(schema, body, present)
     }
 
     /// Prints a document as text.

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use emmc_analysis::maker_health;
 use emmc_port::saved::{SOURCE_BYTES_MAX, SavedSource};
-use emmc_port::{CardData, RegisterSource, SavedReport, SourceError, VendorFormat};
+use emmc_port::{CardData, SavedReport, SourceError, VendorFormat};
 
 use crate::cli::{MoreArgs, SourceArgs};
 

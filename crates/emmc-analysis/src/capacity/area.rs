@@ -41,41 +41,31 @@ impl AreaName {
 
     /// What the kernel appends to the card's name.
     pub const fn kernel_suffix(self) -> &'static str {
+        self.area().kernel_suffix()
+    }
+
+    /// The area that owns the names; this type names it in JSON.
+    const fn area(self) -> emmc_regs::Area {
         match self {
-            Self::User => "",
-            Self::Boot1 => "boot0",
-            Self::Boot2 => "boot1",
-            Self::Rpmb => "rpmb",
-            Self::Gp1 => "gp0",
-            Self::Gp2 => "gp1",
-            Self::Gp3 => "gp2",
-            Self::Gp4 => "gp3",
+            Self::User => emmc_regs::Area::User,
+            Self::Boot1 => emmc_regs::Area::Boot(0),
+            Self::Boot2 => emmc_regs::Area::Boot(1),
+            Self::Rpmb => emmc_regs::Area::Rpmb,
+            Self::Gp1 => emmc_regs::Area::Gp(0),
+            Self::Gp2 => emmc_regs::Area::Gp(1),
+            Self::Gp3 => emmc_regs::Area::Gp(2),
+            Self::Gp4 => emmc_regs::Area::Gp(3),
         }
     }
 
-    const fn gp_index(self) -> Option<usize> {
-        match self {
-            Self::Gp1 => Some(0),
-            Self::Gp2 => Some(1),
-            Self::Gp3 => Some(2),
-            Self::Gp4 => Some(3),
-            _ => None,
-        }
+    fn gp_index(self) -> Option<usize> {
+        if let emmc_regs::Area::Gp(index) = self.area() { Some(usize::from(index)) } else { None }
     }
 }
 
 impl fmt::Display for AreaName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::User => "user area",
-            Self::Boot1 => "boot area 1",
-            Self::Boot2 => "boot area 2",
-            Self::Rpmb => "RPMB",
-            Self::Gp1 => "general purpose area 1",
-            Self::Gp2 => "general purpose area 2",
-            Self::Gp3 => "general purpose area 3",
-            Self::Gp4 => "general purpose area 4",
-        })
+        f.pad(self.area().title())
     }
 }
 

@@ -42,4 +42,10 @@ pub use writes::{AfterCommit, Check, RegisterWrite, Step};
 pub use options::options;
 
 /// The areas in the order of the bits of WR_REL_SET and PARTITIONS_ATTRIBUTE.
-pub const AREAS: [&str; 5] = ["user", "gp1", "gp2", "gp3", "gp4"];
+pub const AREAS: [&str; 5] = [
+    emmc_regs::Area::User.name(),
+    emmc_regs::Area::Gp(0).name(),
+    emmc_regs::Area::Gp(1).name(),
+    emmc_regs::Area::Gp(2).name(),
+    emmc_regs::Area::Gp(3).name(),
+];

@@ -1,21 +1,9 @@
 //! What a host asks of the card's storage, whatever command carried it.
 
+pub use emmc_regs::Area;
 use emmc_units::{Instant, Nanos};
 
 use crate::ftl::FtlError;
-
-/// A hardware partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-pub enum Area {
-    /// The user data area.
-    User,
-    /// Boot area 1 or 2: 0 or 1.
-    Boot(u8),
-    /// The replay protected memory block.
-    Rpmb,
-    /// General purpose partition 1 to 4: 0 to 3.
-    Gp(u8),
-}
 
 /// How a write is to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

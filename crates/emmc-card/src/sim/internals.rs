@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::run::{BlockMap, Wear};
-use crate::device::{Area, Device, Health};
+use crate::device::{Device, Health};
 use crate::ftl::FtlStats;
 use crate::nand::Counters;
 
@@ -73,7 +73,7 @@ impl Internals {
             profile: profile.name.clone(),
             description: profile.description.clone(),
             simulated_s,
-            areas: areas.map(|area| AreaSize { area: name(area), sectors: device.sectors(area) }).collect(),
+            areas: areas.map(|area| AreaSize { area: area.to_string(), sectors: device.sectors(area) }).collect(),
             blocks: geometry.blocks,
             block_bytes: u64::from(geometry.units_per_block()) * u64::from(geometry.unit_bytes),
             page_bytes: geometry.page_bytes(),
@@ -90,14 +90,5 @@ impl Internals {
             nand,
             block_map: BlockMap::of(device),
         }
-    }
-}
-
-fn name(area: Area) -> String {
-    match area {
-        Area::User => "user".into(),
-        Area::Boot(number) => format!("boot{number}"),
-        Area::Rpmb => "rpmb".into(),
-        Area::Gp(number) => format!("gp{}", number + 1),
     }
 }

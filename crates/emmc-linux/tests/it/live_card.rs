@@ -6,7 +6,7 @@ use crate::shim;
 use std::path::Path;
 
 use emmc_linux::LiveCard;
-use emmc_port::{CardData, RegisterSource};
+use emmc_port::CardData;
 
 /// What the second process does.
 const STEP: &str = "EMMC_LINUX_TEST_STEP";

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Control, Order};
-use crate::layer::{Counts, Fault, Kind, Summary, area_name};
+use crate::layer::{Counts, Fault, Kind, Summary};
 use crate::sdhci::HostFault;
 
 /// The true state of a served card.
@@ -158,7 +158,7 @@ fn state(card: &mut Card, now: Instant) -> ServedState {
     let mapped = |area: Area| {
         let sectors = device.sectors(area);
         let units = (0..sectors).step_by(unit as usize).filter(|lba| device.holds(area, *lba)).count() as u64;
-        MappedArea { area: area_name(area), sectors, mapped_sectors: (units * unit).min(sectors) }
+        MappedArea { area: area.to_string(), sectors, mapped_sectors: (units * unit).min(sectors) }
     };
     ServedState {
         powered: nand.off_since().is_none(),
@@ -184,7 +184,7 @@ fn open_units(device: &Device, open_blocks: &[u32]) -> Vec<OpenUnit> {
     let mut units: BTreeMap<(String, u64), BTreeSet<u32>> = BTreeMap::new();
     for &block in open_blocks {
         for (area, lba) in device.sectors_in(block) {
-            units.entry((area_name(area), lba / block_sectors * block_sectors)).or_default().insert(block);
+            units.entry((area.to_string(), lba / block_sectors * block_sectors)).or_default().insert(block);
         }
     }
     let unit = |((area, first), blocks): (_, BTreeSet<u32>)| OpenUnit {
@@ -201,7 +201,7 @@ fn damaged_units(device: &Device) -> Vec<DamagedUnit> {
     let mut units: Vec<DamagedUnit> = device
         .damaged_pairs()
         .into_iter()
-        .map(|(area, first)| DamagedUnit { area: area_name(area), first, sectors })
+        .map(|(area, first)| DamagedUnit { area: area.to_string(), first, sectors })
         .collect();
     units.sort();
     units.dedup();

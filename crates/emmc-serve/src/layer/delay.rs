@@ -1,14 +1,12 @@
 //! Answers that come later than the card is done.
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant as Wall;
 
 use emmc_card::device::Area;
 use emmc_units::{Instant, Nanos};
 
-use super::{Kind, extent};
-use crate::block::{Block, BlockError, Export, Mapped, Request};
+use super::{Kind, Layer, extent};
+use crate::block::{Block, BlockError, Request};
 
 /// Adds a time to every answer, by kind.
 pub struct Delay {
@@ -28,25 +26,13 @@ impl Delay {
     }
 }
 
-impl Block for Delay {
-    fn exports(&self) -> Vec<Export> {
-        self.inner.exports()
+impl Layer for Delay {
+    fn inner(&self) -> &dyn Block {
+        &*self.inner
     }
 
     fn submit(&self, area: Area, request: Request<'_>) -> Result<Instant, BlockError> {
         let (kind, _) = extent(&request);
         Ok(self.inner.submit(area, request)? + self.more[kind as usize])
-    }
-
-    fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
-        self.inner.mapped(area, range)
-    }
-
-    fn due(&self, at: Instant) -> Option<Wall> {
-        self.inner.due(at)
-    }
-
-    fn answered(&self, at: Instant) {
-        self.inner.answered(at);
     }
 }

@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant as Wall;
 
 use emmc_card::device::Area;
 use emmc_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, area_name, area_named, extent};
-use crate::block::{Block, BlockError, Export, Mapped, Request};
+use super::{Kind, Layer, area_named, extent};
+use crate::block::{Block, BlockError, Export, Request};
 
 /// Which requests fail.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +51,7 @@ impl Fault {
         let touches = self.from < range.end && self.to.is_none_or(|to| range.start < to);
         // A flush touches every byte there is.
         let touches = touches || kind == Kind::Flush;
-        let of_area = self.area.as_ref().is_none_or(|name| *name == area_name(area));
+        let of_area = self.area.as_ref().is_none_or(|name| *name == area.name());
         self.kind.is_none_or(|wanted| wanted == kind) && of_area && touches
     }
 
@@ -123,9 +122,9 @@ impl Faults {
     }
 }
 
-impl Block for Faults {
-    fn exports(&self) -> Vec<Export> {
-        self.inner.exports()
+impl Layer for Faults {
+    fn inner(&self) -> &dyn Block {
+        &*self.inner
     }
 
     fn submit(&self, area: Area, request: Request<'_>) -> Result<Instant, BlockError> {
@@ -133,17 +132,5 @@ impl Block for Faults {
             self.strike(area, &request)?;
         }
         self.inner.submit(area, request)
-    }
-
-    fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
-        self.inner.mapped(area, range)
-    }
-
-    fn due(&self, at: Instant) -> Option<Wall> {
-        self.inner.due(at)
-    }
-
-    fn answered(&self, at: Instant) {
-        self.inner.answered(at);
     }
 }

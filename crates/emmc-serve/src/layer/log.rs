@@ -1,15 +1,13 @@
 //! A line about each request.
 
 use std::io::Write;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant as Wall;
 
 use emmc_card::device::Area;
 use emmc_units::Instant;
 
-use super::{area_name, extent};
-use crate::block::{Block, BlockError, Export, Mapped, Request};
+use super::{Layer, extent};
+use crate::block::{Block, BlockError, Request};
 
 /// Writes lines: when the card is done, area, kind, first byte, bytes, and what came of it.
 ///
@@ -27,16 +25,16 @@ impl Log {
     }
 }
 
-impl Block for Log {
-    fn exports(&self) -> Vec<Export> {
-        self.inner.exports()
+impl Layer for Log {
+    fn inner(&self) -> &dyn Block {
+        &*self.inner
     }
 
     fn submit(&self, area: Area, request: Request<'_>) -> Result<Instant, BlockError> {
         let (kind, range) = extent(&request);
         let result = self.inner.submit(area, request);
         let (start, bytes) = (range.start, range.end - range.start);
-        let what = format!("{} {} {start} {bytes}", area_name(area), kind.name());
+        let what = format!("{area} {} {start} {bytes}", kind.name());
         let line = match &result {
             Ok(done) => format!("{}.{:09} {what} ok\n", done.0 / 1_000_000_000, done.0 % 1_000_000_000),
             Err(error) => format!("- {what} error: {error}\n"),
@@ -44,17 +42,5 @@ impl Block for Log {
         // Whoever reads the log may have gone; clients are served all the same.
         let _ = self.out.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
         result
-    }
-
-    fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
-        self.inner.mapped(area, range)
-    }
-
-    fn due(&self, at: Instant) -> Option<Wall> {
-        self.inner.due(at)
-    }
-
-    fn answered(&self, at: Instant) {
-        self.inner.answered(at);
     }
 }

@@ -1,16 +1,14 @@
 //! Requests counted: how many, how much, how long they took the card.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant as Wall;
 
 use emmc_card::device::Area;
 use emmc_units::Instant;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::{Kind, extent};
-use crate::block::{Block, BlockError, Export, Mapped, Request};
+use super::{Kind, Layer, extent};
+use crate::block::{Block, BlockError, Request};
 use crate::served::Served;
 
 /// Longer than this counts as this. Unit: nanoseconds.
@@ -89,9 +87,9 @@ impl Stats {
     }
 }
 
-impl Block for Stats {
-    fn exports(&self) -> Vec<Export> {
-        self.inner.exports()
+impl Layer for Stats {
+    fn inner(&self) -> &dyn Block {
+        &*self.inner
     }
 
     fn submit(&self, area: Area, request: Request<'_>) -> Result<Instant, BlockError> {
@@ -108,17 +106,5 @@ impl Block for Stats {
             Err(_) => of_kind.errors += 1,
         }
         result
-    }
-
-    fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
-        self.inner.mapped(area, range)
-    }
-
-    fn due(&self, at: Instant) -> Option<Wall> {
-        self.inner.due(at)
-    }
-
-    fn answered(&self, at: Instant) {
-        self.inner.answered(at);
     }
 }

@@ -71,21 +71,3 @@ impl Identity {
         }
     }
 }
-
-/// An identity that is none.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("controller {0:?}: expected cqe, no-cqe or hs200")]
-pub struct UnknownIdentity(String);
-
-impl std::str::FromStr for Identity {
-    type Err = UnknownIdentity;
-
-    fn from_str(text: &str) -> Result<Self, UnknownIdentity> {
-        match text {
-            "cqe" => Ok(Self::Gl9763e),
-            "no-cqe" => Ok(Self::Gl9763eWithoutQueue),
-            "hs200" => Ok(Self::Generic),
-            _ => Err(UnknownIdentity(text.to_owned())),
-        }
-    }
-}

@@ -41,11 +41,6 @@ impl HostError {
         }
     }
 
-    /// By its name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|error| error.name() == name)
-    }
-
     /// Whether a command can meet it, where none was named.
     fn may_meet(self, index: u8) -> bool {
         match self {
@@ -159,8 +154,6 @@ mod tests {
     fn names_are_those_of_orders() {
         for error in HostError::ALL {
             assert_eq!(serde_json::to_value(error).unwrap(), error.name());
-            assert_eq!(HostError::named(error.name()), Some(error));
         }
-        assert_eq!(HostError::named("x"), None);
     }
 }

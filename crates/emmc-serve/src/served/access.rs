@@ -24,16 +24,6 @@ struct Run {
     sectors: u64,
 }
 
-/// The name by which clients know an area; `None`: it is not for them.
-fn name(area: Area) -> Option<String> {
-    match area {
-        Area::User => Some("user".into()),
-        Area::Boot(number) => Some(format!("boot{number}")),
-        Area::Gp(number) => Some(format!("gp{}", number + 1)),
-        Area::Rpmb => None,
-    }
-}
-
 /// A refusal of the storage as clients are told it.
 pub(super) fn block_error(error: &StorageError) -> BlockError {
     match error {
@@ -138,7 +128,14 @@ impl Block for Served {
         let (preferred_bytes, erased_byte) = (device.nand().geometry().unit_bytes, device.erased_byte());
         let export = |area: Area| {
             let (size_bytes, read_only) = (device.sectors(area) * SECTOR, inner.card.is_read_only(area));
-            Some(Export { name: name(area)?, area, size_bytes, preferred_bytes, erased_byte, read_only })
+            (area != Area::Rpmb).then(|| Export {
+                name: area.to_string(),
+                area,
+                size_bytes,
+                preferred_bytes,
+                erased_byte,
+                read_only,
+            })
         };
         device.areas().into_iter().filter_map(export).collect()
     }

@@ -2,7 +2,43 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+
+/// As which controller a card is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ControllerArg {
+    /// Genesys Logic GL9763E: HS400, command queueing
+    Cqe,
+    /// The same without command queueing
+    NoCqe,
+    /// A plain controller: four lines, HS200
+    Hs200,
+}
+
+/// A kind of request to a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KindArg {
+    Read,
+    Write,
+    Zero,
+    Trim,
+    Flush,
+}
+
+/// An error on the lines between host and card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HostErrorArg {
+    /// The command does not reach the card
+    CommandTimeout,
+    /// The answer to the command arrives damaged
+    CommandCrc,
+    /// The data do not come
+    DataTimeout,
+    /// The first block arrives damaged
+    DataCrc,
+    /// The card's answer reports an error
+    Status,
+}
 
 #[derive(Args, Debug)]
 #[group(id = "fronts", multiple = true)]
@@ -13,8 +49,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SOCKET")]
     pub(crate) vfio_user: Option<PathBuf>,
     /// As which controller it appears: with command queueing, without, or a plain one
-    #[arg(long, value_name = "cqe|no-cqe|hs200", default_value = "cqe", requires = "vfio_user")]
-    pub(crate) controller: String,
+    #[arg(long, value_enum, default_value_t = ControllerArg::Cqe, requires = "vfio_user")]
+    pub(crate) controller: ControllerArg,
     /// Switch the card off when the virtual machine goes, and on when one comes
     #[arg(long, requires = "vfio_user")]
     pub(crate) power_follows_client: bool,
@@ -63,9 +99,9 @@ pub(crate) enum CtlOrder {
     Reset,
     /// Make requests of block devices fail
     Inject {
-        /// Only these: read, write, zero, trim or flush
-        #[arg(long)]
-        kind: Option<String>,
+        /// Only requests of this kind
+        #[arg(long, value_enum)]
+        kind: Option<KindArg>,
         /// Only in this area: user, boot0, boot1, gp1 to gp4
         #[arg(long)]
         area: Option<String>,
@@ -84,8 +120,9 @@ pub(crate) enum CtlOrder {
     },
     /// Make commands of a host (--vfio-user) fail on the lines to the card
     InjectHost {
-        /// command-timeout, command-crc, data-timeout, data-crc or status (the answer tells of an error)
-        error: String,
+        /// What goes wrong
+        #[arg(value_enum)]
+        error: HostErrorArg,
         /// Only this command
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(..64))]
         command: Option<u8>,

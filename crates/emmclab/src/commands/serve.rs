@@ -20,7 +20,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::CommandResult;
-use crate::cli::ServeArgs;
+use crate::cli::{ControllerArg, ServeArgs};
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -70,7 +70,7 @@ impl Fronts {
     ) -> anyhow::Result<Self> {
         let mut fronts = Self::default();
         if let Some(socket) = &args.vfio_user {
-            let identity: pci::Identity = args.controller.parse().context("--controller")?;
+            let identity = identity(args.controller);
             let options = VfioUserOptions { identity, power_follows_client: args.power_follows_client };
             fronts.vfio_user = Some(vfio_user::serve(Arc::clone(served), faults.clone(), socket, options)?);
             fronts.told.push(Front { kind: "vfio-user", at: socket.display().to_string() });
@@ -160,6 +160,14 @@ fn serve(
 }
 
 /// The first of these signals is an orderly end.
+fn identity(controller: ControllerArg) -> pci::Identity {
+    match controller {
+        ControllerArg::Cqe => pci::Identity::Gl9763e,
+        ControllerArg::NoCqe => pci::Identity::Gl9763eWithoutQueue,
+        ControllerArg::Hs200 => pci::Identity::Generic,
+    }
+}
+
 fn listen_to_signals(stop: mpsc::Sender<()>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
     std::thread::spawn(move || {

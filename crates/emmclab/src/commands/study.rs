@@ -10,9 +10,7 @@ use serde::Serialize;
 use crate::CommandResult;
 use crate::cli::StudyArgs;
 use crate::exit::Exit;
-use crate::output::Output;
-#[cfg(feature = "html")]
-use crate::save::deliver;
+use crate::output::{Output, Page};
 
 #[cfg(feature = "bench")]
 mod speed;
@@ -32,17 +30,10 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
         benches: benches.others,
     };
     #[cfg(feature = "html")]
-    if let Some(path) = args.output.as_ref().filter(|path| !output.is_json_to_stdout(path)) {
-        let page = html(&study);
-        let saved = deliver(output, path, &page, args.force, &inputs(args))?;
-        if saved && !output.is_json() {
-            output.said(&format!("{}: written", path.display()))?;
-        }
-        if !(saved && output.is_json()) {
-            return Ok(exit(&study));
-        }
-    }
-    output.print(SCHEMA, &study, present)?;
+    let page = Page { path: args.output.as_deref(), force: args.force, inputs: inputs(args) };
+    #[cfg(not(feature = "html"))]
+    let page = Page::default();
+    output.report(SCHEMA, &study, &page, present)?;
     Ok(exit(&study))
 }
 
@@ -77,12 +68,6 @@ fn inputs(args: &StudyArgs) -> Vec<&std::path::Path> {
     #[cfg(feature = "bench")]
     files.extend(args.bench.iter().map(|path| path.as_path()));
     files
-}
-
-#[cfg(feature = "html")]
-fn html(study: &StudyDocument) -> String {
-    let options = emmc_report::HtmlOptions { generated_by: concat!("emmclab ", env!("CARGO_PKG_VERSION")).into() };
-    emmc_report::html(&present(study), &options)
 }
 
 fn exit(study: &StudyDocument) -> Exit {

@@ -196,4 +196,11 @@ fn a_run_is_written_as_one_html_file() {
     }
     emmclab(["sim", "run", "--profile", &profile, "--job", &job, "-o", path]).exits(2);
     emmclab(["sim", "run", "--profile", &profile, "--job", &job, "-o", path, "--force"]).exits(0);
+    let page = emmclab(["sim", "run", "--profile", &profile, "--job", &job, "-o", "-"]).exits(0);
+    assert!(page.stdout.starts_with("<!DOCTYPE html>"), "{}", page.stdout);
+    // JSON is for standard output: a page that would go there too gives way, one that goes to a file does not.
+    assert_eq!(run_json(&["--profile", &profile, "--job", &job, "-o", "-"])["schema"], "emmclab.sim-run/1");
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(run_json(&["--profile", &profile, "--job", &job, "-o", path])["schema"], "emmclab.sim-run/1");
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("<!DOCTYPE html>"));
 }

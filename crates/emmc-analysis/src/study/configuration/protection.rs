@@ -1,9 +1,9 @@
 //! Boot, write protection, erasing for good.
 
 use emmc_port::CardData;
-use emmc_regs::CardKind;
 use emmc_regs::csd::Csd;
 use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
+use emmc_regs::{Area, CardKind};
 
 use super::{Rows, Topic, at_least, flags, plain, with, yes_no};
 use crate::evidence::Citation;
@@ -56,9 +56,9 @@ fn boot(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
 pub(in crate::study) fn boot_source(enable: u8) -> &'static str {
     match enable {
         0 => "nothing: boot is not enabled",
-        1 => "boot area 1",
-        2 => "boot area 2",
-        7 => "user area",
+        1 => Area::Boot(0).title(),
+        2 => Area::Boot(1).title(),
+        7 => Area::User.title(),
         _ => "not assigned",
     }
 }

@@ -139,16 +139,9 @@ fn trim(fields: &mut Fields) -> Result<Trim, JobError> {
 
 fn target(fields: &mut Fields) -> Result<Target, JobError> {
     let name = fields.text("area")?.unwrap_or_else(|| "user".into());
-    let area = match name.as_str() {
-        "user" => Area::User,
-        "boot0" => Area::Boot(0),
-        "boot1" => Area::Boot(1),
-        "gp1" => Area::Gp(0),
-        "gp2" => Area::Gp(1),
-        "gp3" => Area::Gp(2),
-        "gp4" => Area::Gp(3),
-        _ => return Err(fields.error("area", &name.into(), "must be user, boot0, boot1 or gp1 to gp4")),
-    };
+    let block_area = name.parse().ok().filter(|area| *area != Area::Rpmb);
+    let area =
+        block_area.ok_or_else(|| fields.error("area", &name.into(), "must be user, boot0, boot1 or gp1 to gp4"))?;
     let (from, to) = fields.range("range")?.unwrap_or((Size::Percent(0), Size::Max));
     Ok(Target { area, from, to })
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use emmc_port::RegisterSource;
 use emmc_port::saved::SavedSource;
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd, Field, fields};
 

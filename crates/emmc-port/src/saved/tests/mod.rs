@@ -58,8 +58,7 @@ fn real_files() -> Vec<String> {
 
 #[test]
 fn a_source_reads_its_content_as_often_as_asked() {
-    let mut source = SavedSource::new("-", bytes("ids/samsung-bjnb4r-32g/cid"));
-    assert_eq!(source.name(), "-");
+    let source = SavedSource::new("-", bytes("ids/samsung-bjnb4r-32g/cid"));
     let first = source.read().unwrap();
     assert_eq!(source.read().unwrap(), first);
     assert_eq!((first.name(), first.origins[0].format), ("-".into(), Format::RegisterHex));

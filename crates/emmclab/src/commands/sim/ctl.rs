@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::CommandResult;
-use crate::cli::{CtlOrder, SimCtlArgs};
+use crate::cli::{CtlOrder, HostErrorArg, KindArg, SimCtlArgs};
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -52,19 +52,12 @@ fn order(order: &CtlOrder) -> anyhow::Result<Order> {
         CtlOrder::On => Order::On,
         CtlOrder::Reset => Order::Reset,
         CtlOrder::Inject { kind, area, from, to, after, times } => {
-            let named = |name: &String| {
-                Kind::named(name).with_context(|| format!("--kind {name}: expected read, write, zero, trim or flush"))
-            };
-            let kind = kind.as_ref().map(named).transpose()?;
-            let area = area.clone();
+            let (kind, area) = (kind.map(kind_of), area.clone());
             Order::Inject { fault: Fault { kind, area, from: *from, to: *to, after: *after, times: *times } }
         }
         CtlOrder::InjectHost { error, command, after, times } => {
-            let named = HostError::named(error).with_context(|| {
-                let names = HostError::ALL.map(HostError::name).join(", ");
-                format!("{error}: expected one of {names}")
-            })?;
-            Order::InjectHost { fault: HostFault { error: named, command: *command, after: *after, times: *times } }
+            let error = host_error(*error);
+            Order::InjectHost { fault: HostFault { error, command: *command, after: *after, times: *times } }
         }
         CtlOrder::ClearFaults => Order::ClearFaults,
         CtlOrder::State => Order::State,
@@ -73,6 +66,26 @@ fn order(order: &CtlOrder) -> anyhow::Result<Order> {
         CtlOrder::Stats => Order::Stats,
         CtlOrder::Stop => Order::Stop,
     })
+}
+
+fn kind_of(kind: KindArg) -> Kind {
+    match kind {
+        KindArg::Read => Kind::Read,
+        KindArg::Write => Kind::Write,
+        KindArg::Zero => Kind::Zero,
+        KindArg::Trim => Kind::Trim,
+        KindArg::Flush => Kind::Flush,
+    }
+}
+
+fn host_error(error: HostErrorArg) -> HostError {
+    match error {
+        HostErrorArg::CommandTimeout => HostError::CommandTimeout,
+        HostErrorArg::CommandCrc => HostError::CommandCrc,
+        HostErrorArg::DataTimeout => HostError::DataTimeout,
+        HostErrorArg::DataCrc => HostError::DataCrc,
+        HostErrorArg::Status => HostError::Status,
+    }
 }
 
 fn present(answer: &Answer) -> Document {

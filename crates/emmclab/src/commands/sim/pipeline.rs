@@ -9,7 +9,7 @@ use emmc_units::Size;
 use crate::CommandResult;
 use crate::cli::{CqEngineName, SimPipelineArgs};
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, Page};
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-pipeline/1";
 
@@ -19,18 +19,10 @@ const DRAWN: usize = 12;
 pub(crate) fn run(args: &SimPipelineArgs, output: &mut Output) -> CommandResult {
     let result = study(args)?;
     #[cfg(feature = "html")]
-    if let Some(path) = args.output.as_ref().filter(|path| !output.is_json_to_stdout(path)) {
-        let options = emmc_report::HtmlOptions { generated_by: concat!("emmclab ", env!("CARGO_PKG_VERSION")).into() };
-        let page = emmc_report::html(&emmc_report::present::pipeline(&result), &options);
-        let saved = crate::save::deliver(output, path, &page, args.force, &[])?;
-        if saved && !output.is_json() {
-            output.said(&format!("{}: written", path.display()))?;
-        }
-        if !(saved && output.is_json()) {
-            return Ok(Exit::Good);
-        }
-    }
-    output.print(SCHEMA, &result, emmc_report::present::pipeline)?;
+    let page = Page { path: args.output.as_deref(), force: args.force, ..Page::default() };
+    #[cfg(not(feature = "html"))]
+    let page = Page::default();
+    output.report(SCHEMA, &result, &page, emmc_report::present::pipeline)?;
     Ok(Exit::Good)
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::CommandResult;
 use crate::cli::SimRunArgs;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, Page};
 use crate::virtual_card::Powered;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-run/1";
@@ -53,18 +53,10 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     Powered { card: Card::from_parts(device, rest), now, store }.store()?;
     let exit = if run.result.ended == Ended::Done { Exit::Good } else { Exit::Findings };
     #[cfg(feature = "html")]
-    if let Some(path) = &args.output {
-        let options = emmc_report::HtmlOptions { generated_by: concat!("emmclab ", env!("CARGO_PKG_VERSION")).into() };
-        let page = emmc_report::html(&emmc_report::present::sim_run(&run.result, run.wall_s), &options);
-        let saved = crate::save::deliver(output, path, &page, args.force, &[&args.job])?;
-        if saved && !output.is_json() {
-            output.said(&format!("{}: written", path.display()))?;
-        }
-        if !(saved && output.is_json()) {
-            return Ok(exit);
-        }
-    }
-    output.print(SCHEMA, &run, |run| emmc_report::present::sim_run(&run.result, run.wall_s))?;
+    let page = Page { path: args.output.as_deref(), force: args.force, inputs: vec![&args.job] };
+    #[cfg(not(feature = "html"))]
+    let page = Page::default();
+    output.report(SCHEMA, &run, &page, |run| emmc_report::present::sim_run(&run.result, run.wall_s))?;
     Ok(exit)
 }
 

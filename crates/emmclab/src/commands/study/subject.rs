@@ -11,8 +11,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use emmc_port::CardData;
 use emmc_port::saved::{SOURCE_BYTES_MAX, SavedSource};
-use emmc_port::{CardData, RegisterSource};
 
 use crate::cli::StudyArgs;
 use crate::output::Output;
