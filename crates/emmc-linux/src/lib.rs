@@ -16,6 +16,8 @@ mod debugfs;
 #[cfg(feature = "bench")]
 pub mod file_tree;
 mod gather;
+#[cfg(feature = "bench")]
+pub mod hold;
 mod ioctl;
 mod list;
 mod live_card;

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 
 use crate::block_io::clock::Clock;
 use crate::block_io::data::{self, Stamp};
-use crate::ioctl;
+use crate::{hold, ioctl};
 
 pub use folder::Folder;
 pub use scratch::Scratch;
@@ -241,7 +241,10 @@ impl Tree {
                     (entry.file, entry.direct) = (None, None);
                 }
             }
-            FileOp::Rename { file, name } => self.rename(file, name)?,
+            FileOp::Rename { file, name } => {
+                hold::reached(hold::Point::Rename, &self.stop);
+                self.rename(file, name)?;
+            }
             FileOp::Stat(file) => {
                 let (folder, name) = self.place(file)?;
                 statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;

@@ -17,6 +17,7 @@ use super::make::{Unmade, make, programs};
 use super::mount::{Mounted, mount_alone, probe};
 use crate::block_io::clock::Clock;
 use crate::block_io::{EngineChoice, Opening, TargetHandle};
+use crate::hold;
 
 /// The most that is trimmed at once. Unit: bytes.
 const TRIM_BYTES: u64 = 1 << 30;
@@ -151,6 +152,7 @@ impl FilePlace for Scratch<'_> {
         }
         let Mounted { root, facts } = self.mounted(&new)?;
         self.made.push(facts);
+        hold::reached(hold::Point::Mounted, &self.stop);
         let tree = Tree::new(root, &self.name, self.seed, self.clock, Arc::clone(&self.stop));
         // With the tree the last hold of the filesystem goes, and so does the filesystem.
         let worked = tree.map_err(|error| self.failed(error.to_string())).and_then(|mut tree| work(&mut tree));

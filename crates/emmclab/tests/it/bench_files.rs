@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::support::hold::{Hold, with_default_signals};
 use crate::support::loops::{Loop, succeeds};
 use crate::support::{Run, command, emmclab, names_in, scratch, skip};
 use serde_json::Value;
@@ -14,7 +15,7 @@ const WORK: [&str; 6] = ["write", "read", "random write", "random read", "create
 
 /// The suite fs, fully asked for; its temporary files in a folder of the test's.
 fn fs_command(device: &Loop, temporary: &Path, rows: &str) -> Command {
-    let mut command = command();
+    let mut command = with_default_signals(command().get_program());
     command.env("TMPDIR", temporary).args(["bench", &device.path, "--suite", "fs", "--destroy", "--yes-i-mean"]);
     command.args([device.name(), "--size", "160MiB", "--rows", rows, "--json"]);
     command
@@ -102,18 +103,12 @@ fn what_was_on_the_device_is_put_back_behind_the_filesystems() {
     assert!(std::fs::read(&device.file).unwrap() == before && !kept.exists() && device.is_free());
 }
 
-/// Waits until the kernel has the device mounted with these options, and kills the bench then.
-fn killed_while_mounted(child: &mut Child, device: &Loop, options: &[&str], signal: &str) {
-    let told = PathBuf::from(format!("/proc/fs/ext4/{}/options", device.name()));
-    loop {
-        let text = std::fs::read_to_string(&told).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        if options.iter().all(|option| lines.contains(option)) {
-            break;
-        }
-        assert!(child.try_wait().unwrap().is_none(), "it ended before it was mounted with {options:?}");
-        std::thread::yield_now();
-    }
+/// Kills the bench while the kernel has the device mounted with these options.
+fn killed_while_mounted(child: &mut Child, hold: Hold, device: &Loop, options: &[&str], signal: &str) {
+    hold.wait(child);
+    let text = std::fs::read_to_string(format!("/proc/fs/ext4/{}/options", device.name())).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(options.iter().all(|option| lines.contains(option)), "{text}");
     assert!(succeeds("kill", &[signal, &child.id().to_string()]));
 }
 
@@ -126,8 +121,9 @@ fn nothing_stays_mounted_after_a_signal() {
     for signal in ["-TERM", "-INT", "-HUP", "-KILL"] {
         let temporary = scratch("fs_signal_temporary");
         let mut command = fs_command(&device, &temporary, "discard+commit=30");
+        let hold = Hold::at(&mut command, "mounted", 1, &temporary);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        killed_while_mounted(&mut child, &device, &["discard", "commit=30"], signal);
+        killed_while_mounted(&mut child, hold, &device, &["discard", "commit=30"], signal);
         let output = child.wait_with_output().unwrap();
         let told = [output.stdout, output.stderr].map(|told| String::from_utf8_lossy(&told).into_owned()).concat();
         if signal != "-KILL" {
@@ -234,15 +230,15 @@ fn names_in_any(folder: &Path) -> Vec<String> {
 fn an_installation_renames_what_it_has_synced_and_leaves_nothing() {
     let folder = scratch("install");
     let args = ["bench", folder.to_str().unwrap(), "--suite", "install"];
-    let mut child = command().args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let (mut has_new, mut has_own) = (false, false);
-    while !(has_new && has_own) {
-        let names = installed(&folder);
-        has_new |= names.iter().any(|name| name.ends_with(".dpkg-new"));
-        has_own |= names.iter().any(|name| name.parse::<u32>().is_ok_and(|number| number > 1));
-        assert!(child.try_wait().unwrap().is_none(), "it ended before anything was installed");
-        std::thread::yield_now();
-    }
+    let mut command = command();
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
+    // By then several packages are unpacked.
+    let hold = Hold::at(&mut command, "rename", 40, &folder);
+    let mut child = command.spawn().unwrap();
+    hold.wait(&mut child);
+    let names = installed(&folder);
+    assert!(names.iter().any(|name| name.ends_with(".dpkg-new")), "{names:?}");
+    assert!(names.iter().any(|name| name.parse::<u32>().is_ok_and(|number| number > 1)), "{names:?}");
     assert!(succeeds("kill", &["-TERM", &child.id().to_string()]));
     let output = child.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

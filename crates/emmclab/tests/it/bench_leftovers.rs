@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::support::hold::Hold;
 use crate::support::loops::{Loop, succeeds};
 use crate::support::{command, emmclab, names_in, save, scratch, skip};
 
@@ -18,16 +19,11 @@ fn content(bytes: usize) -> Vec<u8> {
 fn a_killed_bench_leaves_nothing_in_a_folder() {
     let folder = scratch("killed");
     let args = ["bench", folder.to_str().unwrap(), "--size", "64MiB", "--rows", "4"];
-    let mut child = command().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let open_files = format!("/proc/{}/fd", child.id());
-    let is_made = || {
-        let found = std::fs::read_dir(&open_files).unwrap();
-        found.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()).any(|link| link.starts_with(&folder))
-    };
-    while !is_made() {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before its file was made");
-        std::thread::yield_now();
-    }
+    let mut command = command();
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    let hold = Hold::at(&mut command, "filled", 1, &folder);
+    let mut child = command.spawn().unwrap();
+    hold.wait(&mut child);
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(names_in(&folder), [""; 0]);
@@ -40,11 +36,15 @@ fn what_was_measured_is_told_where_the_content_cannot_be_put_back() {
     let (file, kept) = (save(&folder, "file", &before), folder.join("kept"));
     let size = ["--size", "48MiB", "--rows", "64", "--destroy"];
     let args = ["bench", &file].into_iter().chain(size).chain(["--save-restore", "--save-to", kept.to_str().unwrap()]);
-    let mut child = command().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("saved in")));
+    let mut command = command();
+    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let hold = Hold::at(&mut command, "saved", 1, Path::new(&file));
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    hold.wait(&mut child);
     // While it is measured somebody cuts off the copy.
     std::fs::File::options().write(true).open(&kept).unwrap().set_len(32 << 20).unwrap();
+    drop(hold);
     let mut told = String::new();
     child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
     let errors: Vec<String> = lines.map(Result::unwrap).collect();

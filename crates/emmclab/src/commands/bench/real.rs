@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
 use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, reserve, writable_bytes};
+use emmc_linux::hold::{self, Point};
 use emmc_linux::usage::occupied;
 use emmc_port::{BlockOp, BlockTarget, TargetKind};
 use emmc_units::Bytes;
@@ -187,6 +188,7 @@ pub(super) fn save(
         let bytes = Bytes(bytes).rounded();
         say(&format!("{bytes} saved in {place}; kill -9 or a power cut would keep it from being put back"));
     }
+    hold::reached(Point::Saved, stop);
     Ok(Some(saved))
 }
 
@@ -245,6 +247,7 @@ fn fill(target: &mut BlockIo, context: &mut Context, stop: &Arc<AtomicBool>) -> 
         }
     }
     bar.finish();
+    hold::reached(Point::Filled, stop);
     if let Some(filesystem) = &mut context.filesystem {
         filesystem.hole_bytes = 0;
     }

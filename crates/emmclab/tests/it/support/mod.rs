@@ -2,6 +2,8 @@
 
 pub(crate) mod cards;
 #[cfg(feature = "bench")]
+pub(crate) mod hold;
+#[cfg(feature = "bench")]
 pub(crate) mod loops;
 pub(crate) mod schema;
 pub(crate) mod shim;
@@ -103,9 +105,10 @@ pub(crate) fn testdata(path: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// An empty folder of one test's own; `test` is unique in its file.
-pub(crate) fn scratch(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{test}", env!("CARGO_CRATE_NAME")));
+/// An empty folder of one test's own; `name` is unique in the test, whose thread bears the test's name.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    let test = std::thread::current().name().unwrap_or_default().replace("::", "-");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{name}"));
     // The last run's, if there was one.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -1,0 +1,81 @@
+//! Points at which a test holds a bench, so that what the test does from outside meets the bench in a known state.
+//!
+//! `EMMCLAB_HOLD_AT=POINT:COUNT:FILE` holds the process when POINT is reached for the COUNT-th time: FILE is created, and the
+//! process waits until FILE is removed or until a signal asks it to stop. Without the variable a point costs one load.
+//! Absent on purpose: any use outside of tests.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+const VARIABLE: &str = "EMMCLAB_HOLD_AT";
+
+/// How long a held process sleeps between two looks at the file.
+const NAP: Duration = Duration::from_millis(5);
+
+/// A state of a bench that something outside can depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// The content of the target is saved, and nothing is written over yet.
+    Saved,
+    /// The new file in a folder is filled, and nothing is measured yet.
+    Filled,
+    /// A new filesystem is mounted.
+    Mounted,
+    /// A file is about to be renamed.
+    Rename,
+}
+
+impl Point {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Saved => "saved",
+            Self::Filled => "filled",
+            Self::Mounted => "mounted",
+            Self::Rename => "rename",
+        }
+    }
+}
+
+/// What the variable asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    point: String,
+    count: u32,
+    file: PathBuf,
+}
+
+fn parsed(text: &str) -> Option<Request> {
+    let mut parts = text.splitn(3, ':');
+    let (point, count, file) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(Request { point: point.into(), count: count.parse().ok()?, file: file.into() })
+}
+
+/// Says that a bench is at this point, and waits there if a test asked for it.
+pub fn reached(point: Point, stop: &AtomicBool) {
+    static REQUEST: OnceLock<Option<Request>> = OnceLock::new();
+    static PASSED: AtomicU32 = AtomicU32::new(0);
+    let request = REQUEST.get_or_init(|| parsed(&std::env::var(VARIABLE).ok()?));
+    let Some(request) = request.as_ref().filter(|request| request.point == point.name()) else { return };
+    if PASSED.fetch_add(1, Ordering::Relaxed) + 1 != request.count || std::fs::write(&request.file, "").is_err() {
+        return;
+    }
+    while request.file.exists() && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(NAP);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_point_count_and_file() {
+        let expected = Request { point: "saved".into(), count: 2, file: "/a:b".into() };
+        assert_eq!(parsed("saved:2:/a:b"), Some(expected));
+        for text in ["", "saved", "saved:1", "saved:x:/a"] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
+    }
+}
