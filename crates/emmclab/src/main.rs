@@ -19,11 +19,17 @@ use crate::cli::{Cli, Command, PlanCommand};
 use crate::exit::Exit;
 use crate::output::Output;
 
+/// Set by the test that checks the commands of the documentation where they cannot be run: nothing but the arguments is read.
+const PARSE_ONLY: &str = "EMMCLAB_PARSE_ONLY";
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };
+    if std::env::var_os(PARSE_ONLY).is_some() {
+        return ExitCode::SUCCESS;
+    }
     let mut output = Output::new(cli.json, cli.color);
     let exit = match cli.command {
         Command::List(args) => commands::list::run(&args, &mut output),

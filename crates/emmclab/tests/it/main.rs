@@ -21,6 +21,7 @@ mod hostile_names;
 #[cfg(feature = "html")]
 mod html;
 mod live_card;
+mod pages;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "sim")]
