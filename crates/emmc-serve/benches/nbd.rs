@@ -1,10 +1,10 @@
-//! This server beside nbdkit's memory plugin: the same client (fio over libnbd), the same loads, turn by turn.
+//! Compares this server with nbdkit's memory plugin: the same client (fio over libnbd), the same loads, in turn.
 //!
-//! `cargo bench -p emmc-serve --bench nbd -- [SECONDS] [ROUNDS] [LOAD…]`, of which LOAD is part of a load's name. Of
-//! each the best round counts, because the machine may be shared. `memory` is this server over plain memory, as
-//! nbdkit's is; `card` over a whole virtual card that is kept in a folder. No delays; the range that is used was filled
-//! before. A card keeps what was overwritten until it erases it: each sequential run is one GiB, so that this stays
-//! within bounds.
+//! `cargo bench -p emmc-serve --bench nbd -- [SECONDS] [ROUNDS] [LOAD…]`, where LOAD is part of a load's name. The best
+//! round of each load counts, because the machine may be shared. `memory` is this server over plain memory, like
+//! nbdkit's plugin; `card` is this server over a whole virtual card in a folder. There are no delays; the range in use
+//! was filled before. A card keeps overwritten data until it erases it, so each sequential run is one GiB to bound the
+//! space.
 
 #[path = "../tests/it/memory.rs"]
 mod memory;
@@ -43,7 +43,7 @@ const LOADS: [(&str, &str, &str, u32); 8] = [
 ];
 
 fn main() {
-    // Whoever runs all benches with `--test` or lists them wants no figures.
+    // With `--test` or `--list` no figures are wanted.
     let numbers: Vec<u32> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
     let (seconds, rounds) = (numbers.first().copied().unwrap_or(2), numbers.get(1).copied().unwrap_or(3));
     let folder = std::env::temp_dir().join(format!("emmclab-bench-nbd-{}", std::process::id()));
@@ -95,7 +95,7 @@ fn kept(folder: &Path) -> Served {
     Served::open(folder, OPTIONS).expect("the card that was made")
 }
 
-/// An nbdkit that ends with its standard input.
+/// An nbdkit process that ends when its standard input is closed.
 struct Nbdkit {
     process: Child,
     socket: PathBuf,
@@ -108,7 +108,7 @@ impl Drop for Nbdkit {
     }
 }
 
-/// Started and ready: what it runs tells its socket, and stays until it is told nothing more.
+/// Started and ready: its `--run` command prints the socket's path and waits until standard input is closed.
 fn nbdkit() -> Option<Nbdkit> {
     let mut command = Command::new("nbdkit");
     command.args(["-U", "-", "memory", &SIZE_BYTES.to_string(), "--run", "echo $unixsocket; exec cat"]);
@@ -121,11 +121,11 @@ fn nbdkit() -> Option<Nbdkit> {
         Err(error) => panic!("nbdkit: {error}"),
     };
     let mut line = String::new();
-    BufReader::new(process.stdout.as_mut().expect("piped")).read_line(&mut line).expect("nbdkit tells its socket");
+    BufReader::new(process.stdout.as_mut().expect("piped")).read_line(&mut line).expect("nbdkit prints its socket");
     Some(Nbdkit { process, socket: line.trim().into() })
 }
 
-/// Operations a second of one run; `None`, and aloud, without fio.
+/// Operations per second of one run; `None`, with a message, if fio is not installed.
 fn fio(folder: &Path, socket: &Path, rw: &str, block: &str, depth: u32, extra: &[&str]) -> Option<f64> {
     let mut command = Command::new("fio");
     command.args([

@@ -1,9 +1,9 @@
-//! Writes of 4 KiB at random, then MiB after MiB, through a card that is kept in a folder, without a client:
-//! `cargo bench -p emmc-serve --bench store`.
+//! Random writes of 4 KiB, then sequential writes of 1 MiB, to a card in a folder, without a client: `cargo bench -p
+//! emmc-serve --bench store`.
 //!
-//! Per second of the machine's clock, and per second of the processor's, which a busy machine does not falsify. The
-//! folder is a new one below TMPDIR; its filesystem counts: on a disk the system writes back what was written, in
-//! memory it does not.
+//! Rates per second of wall time and per second of processor time; the second is not affected by a busy machine. The
+//! folder is a new one below TMPDIR. Its filesystem matters: on a disk the system writes data back, in memory it does
+//! not.
 
 use std::time::Instant as Wall;
 
@@ -57,7 +57,7 @@ fn main() {
     checkpoint(folder.path());
 }
 
-/// Whole MiB in turn, the first round over what was written at random.
+/// Sequential writes of 1 MiB; the first round overwrites random writes.
 fn sequential(served: &Served) {
     const MIB: usize = 1 << 20;
     let mut block = vec![0u8; MIB];
@@ -83,7 +83,7 @@ fn sequential(served: &Served) {
     }
 }
 
-/// How long clients wait when the journal is brought into the state.
+/// How long clients wait while the journal is merged into the state (checkpoint).
 fn checkpoint(folder: &std::path::Path) {
     let (mut store, mut card, now) = Store::open(folder, Purpose::Serve).expect("the card again");
     for what in ["first", "second"] {

@@ -1,7 +1,7 @@
-//! A fresh card of a shipped profile behind the controller: `vfio_user PROFILE SOCKET [cqe|no-cqe|hs200]
+//! A new card of a shipped profile behind the controller: `vfio_user PROFILE SOCKET [cqe|no-cqe|hs200]
 //! [DILATION|no-delay]`.
 //!
-//! Nothing is kept: for trials of the controller alone. It ends with its standard input.
+//! Nothing is stored: this is for trials of the controller alone. It ends when its standard input is closed.
 
 use std::io::Read;
 use std::path::Path;

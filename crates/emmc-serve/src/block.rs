@@ -1,7 +1,8 @@
-//! The one block interface: a card's areas, in bytes, with the card's time.
+//! The one block interface: a card's areas, addressed in bytes, with the card's time.
 //!
-//! Calls return at once: the work is done in the model, and the answer is when the card would have been done. Who
-//! serves a client waits until then ([`Block::due`]) before answering, so any number of requests may be under way.
+//! Calls return at once: the model does the work and returns the instant at which the card would have finished. The
+//! front waits until then ([`Block::due`]) before it replies to the client, so any number of requests may be
+//! outstanding.
 
 use std::ops::Range;
 use std::time::Instant as Wall;
@@ -18,24 +19,24 @@ pub struct Export {
     pub area: Area,
     /// Unit: bytes.
     pub size_bytes: u64,
-    /// What a write had best be a multiple of: the mapping unit. Unit: bytes.
+    /// The preferred write granularity: the mapping unit. Unit: bytes.
     pub preferred_bytes: u32,
-    /// What bytes that hold nothing read as: 0x00 or 0xFF (`ERASED_MEM_CONT`).
+    /// What unmapped bytes read as: 0x00 or 0xFF (`ERASED_MEM_CONT`).
     pub erased_byte: u8,
     /// Writes are refused.
     pub read_only: bool,
 }
 
-/// A run of bytes that are mapped, or hold nothing.
+/// A range of bytes that is mapped or unmapped throughout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// Unit: bytes from the area's start.
     pub range: Range<u64>,
-    /// Whether the card keeps content for it; else it was trimmed or never written, and reads as erased.
+    /// Whether the card holds content for it. If not, it was trimmed or never written, and reads as erased.
     pub mapped: bool,
 }
 
-/// What is asked of an area.
+/// A request to an area.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "`offset` and `bytes` are in bytes from the area's start")]
 pub enum Request<'a> {
@@ -43,11 +44,11 @@ pub enum Request<'a> {
     Read { offset: u64, into: &'a mut [u8] },
     /// Write; `through` is FUA: past the volatile cache.
     Write { offset: u64, data: &'a [u8], through: bool },
-    /// Make it read as zeros; may give it up.
+    /// Make the range read as zeros; it may be deallocated.
     Zero { offset: u64, bytes: u64, through: bool },
-    /// Give it up: TRIM. It reads as erased afterwards.
+    /// TRIM: deallocate the range. It reads as erased afterwards.
     Trim { offset: u64, bytes: u64 },
-    /// Bring what is only in the card's memory to flash.
+    /// Write the card's volatile cache to flash.
     Flush,
 }
 
@@ -74,33 +75,33 @@ pub enum BlockError {
     /// The card has no power.
     #[error("the card has no power")]
     PowerLost,
-    /// The card could not: uncorrectable, worn out, injected.
+    /// The card failed: uncorrectable error, worn out, or an injected error.
     #[error("{0}")]
     Medium(String),
-    /// The folder's files could not be written: nothing more is acknowledged.
+    /// The folder's files could not be written; nothing more is acknowledged.
     #[error("the card's folder: {0}")]
     Store(String),
 }
 
 /// Areas of a card as block devices.
 pub trait Block: Send + Sync {
-    /// The areas that there are.
+    /// The areas of the card.
     fn exports(&self) -> Vec<Export>;
 
-    /// Does a request in the model; answers when the card is done with it.
+    /// Performs a request in the model; returns the instant at which the card has finished it.
     ///
     /// Shape: offsets and lengths are multiples of 512 bytes.
     /// Errors: out of range, misaligned, write-protected, no power, medium, store.
     fn submit(&self, area: Area, request: Request<'_>) -> Result<Instant, BlockError>;
 
-    /// Which of the bytes are mapped, in order, without gaps, neighbours alike joined.
+    /// Which of the bytes are mapped: ascending, without gaps, equal neighbours merged.
     ///
     /// Errors: out of range, misaligned.
     fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError>;
 
-    /// When a client may be told of what is done at `at`; `None`: now.
+    /// When a client may get the reply to work that ends at `at`; `None`: now.
     fn due(&self, at: Instant) -> Option<Wall>;
 
-    /// A client was just told of what was done at `at`: for the count of how late that is.
+    /// A client has just got the reply to work that ended at `at`. Used to measure lateness.
     fn answered(&self, _at: Instant) {}
 }

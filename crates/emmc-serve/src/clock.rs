@@ -1,14 +1,14 @@
-//! The card's time from the machine's: the only place here that reads a clock.
+//! The card's time, derived from the host machine's clock. No other module here reads a clock.
 
 use std::time::{Duration, Instant as Wall};
 
 use emmc_units::{Instant, Nanos};
 
-/// Real time since serving began, slowed down for the card.
+/// The card's clock while it is served.
 ///
-/// With a dilation of K the card's clock runs K times slower than the machine's: what takes the card a millisecond
-/// takes its client K milliseconds, and everything reported is in the card's time. Without delays nobody waits: when
-/// the card is done with something, its time jumps there.
+/// With a dilation of K, the card's clock runs K times slower than the host machine's clock: what takes the card one
+/// millisecond takes its client K milliseconds. Reported times are the card's. Without delays nobody waits: when the
+/// card finishes something, its time jumps to that instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     began: Wall,
@@ -18,12 +18,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows `offset` now and runs `dilation` times slower than the machine's.
+    /// A clock that shows `offset` now and runs `dilation` times slower than the host machine's clock.
     pub fn new(offset: Instant, dilation: u32) -> Self {
         Self { began: Wall::now(), offset, dilation: dilation.max(1), delays: true }
     }
 
-    /// The same clock, on which nobody waits.
+    /// The same clock, with no waiting.
     pub fn without_delays(mut self) -> Self {
         self.delays = false;
         self
@@ -35,13 +35,13 @@ impl Clock {
         self.offset + Nanos(u64::try_from(wall).unwrap_or(u64::MAX))
     }
 
-    /// When the machine's clock gets where the card's shows `at`.
+    /// The host machine's time at which the card's clock shows `at`.
     pub fn wall(&self, at: Instant) -> Wall {
         let nanos = at.since(self.offset).0.saturating_mul(u64::from(self.dilation));
         self.began + Duration::from_nanos(nanos)
     }
 
-    /// How many times slower than the machine's.
+    /// How many times slower than the host machine's clock it runs.
     pub fn dilation(&self) -> u32 {
         self.dilation
     }
@@ -51,18 +51,18 @@ impl Clock {
         self.delays
     }
 
-    /// From now on it runs `dilation` times slower than the machine's.
+    /// Sets the dilation: from now on the clock runs `dilation` times slower than the host machine's clock.
     pub fn set_dilation(&mut self, dilation: u32) {
         let now = self.now();
         (self.began, self.offset, self.dilation) = (Wall::now(), now, dilation.max(1));
     }
 
-    /// From now on clients wait or not.
+    /// Sets whether clients wait.
     pub fn set_delays(&mut self, delays: bool) {
         self.delays = delays;
     }
 
-    /// The card's time goes on to `at`, if it is not there yet.
+    /// Advances the card's time to `at`, unless it is past that.
     pub fn jump_to(&mut self, at: Instant) {
         let now = self.now();
         if at > now {

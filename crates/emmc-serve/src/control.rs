@@ -1,8 +1,8 @@
-//! The control socket: what no host can ask of a card, and what can be known of it from inside.
+//! The control socket: orders that no host can send to a card, and the card's internal state.
 //!
-//! A line of JSON is asked, a line is answered, as often as a client likes; a line that makes no sense is answered with
-//! an error and nothing is done. User page: docs/sim-ctl.md. Absent on purpose: any right beyond that of the socket's
-//! file.
+//! One line of JSON per order, one line per answer, any number of times. A line that cannot be parsed is answered with
+//! an error and has no effect. User page: docs/sim-ctl.md. Absent on purpose: any access control beyond the permissions
+//! of the socket's file.
 
 mod answer;
 mod request;
@@ -23,20 +23,20 @@ use crate::layer::{Faults, Stats};
 use crate::sdhci::HostFaults;
 use crate::served::Served;
 
-/// No line is longer. Unit: bytes.
+/// Longest line. Unit: bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// What is controlled.
+/// What the socket controls.
 pub struct Control {
     /// The card.
     pub served: Arc<Served>,
     /// Where errors are injected.
     pub faults: Arc<Faults>,
-    /// The same for commands of a host.
+    /// Where errors of host commands are injected.
     pub host_faults: HostFaults,
-    /// What is counted.
+    /// The statistics.
     pub stats: Arc<Stats>,
-    /// Told when all is to end.
+    /// Signals the server to stop.
     pub stop: mpsc::Sender<()>,
 }
 
@@ -48,7 +48,7 @@ impl Control {
     }
 }
 
-/// A socket that is listened at. It ends when this is dropped, and its file with it.
+/// A listening control socket. Dropping it stops the thread and removes the file.
 #[derive(Debug)]
 pub struct ControlServer {
     path: PathBuf,
@@ -57,10 +57,10 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Listens at `path`; a file that a dead server has left there is replaced.
+    /// Listens at `path`; replaces a socket that a dead server left there.
     ///
-    /// The caller has made sure that no other server of the card is alive (its folder's lock).
-    /// Errors: whatever the system says.
+    /// The caller has made sure that no other server of the card is alive (the folder's lock).
+    /// Errors: the system's.
     pub fn start(path: &Path, control: Control) -> std::io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -76,7 +76,7 @@ impl ControlServer {
                 }
                 let Ok(client) = client else { continue };
                 let control = Arc::clone(&control);
-                // A client that leaves is not waited for.
+                // Do not wait for clients that leave.
                 std::thread::spawn(move || drop(serve(&client, &control)));
             }
         };
@@ -88,7 +88,7 @@ impl ControlServer {
 impl Drop for ControlServer {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Release);
-        // The listener wakes up by being spoken to.
+        // Connecting wakes the listener.
         let woken = UnixStream::connect(&self.path).is_ok();
         if let (true, Some(thread)) = (woken, self.thread.take()) {
             // A panic there was printed when it happened.
@@ -98,7 +98,7 @@ impl Drop for ControlServer {
     }
 }
 
-/// Answers a client's lines until it leaves.
+/// Answers a client's lines until it disconnects.
 fn serve(client: &UnixStream, control: &Control) -> std::io::Result<()> {
     let mut reader = BufReader::new(client);
     let mut writer = client;
@@ -125,7 +125,7 @@ fn refusal(why: &str) -> String {
     serde_json::json!({ "error": why }).to_string()
 }
 
-/// Leaves out what is left of a line, however long, without keeping it.
+/// Skips the rest of a line of any length without storing it.
 fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
     loop {
         let (length, ends) = match reader.fill_buf()? {
@@ -139,9 +139,10 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
     }
 }
 
-/// Asks the server of a card something; answers with the line it says. After [`Order::Stop`] it has ended.
+/// Sends an order to the server of a card and returns its answer. After [`Order::Stop`] the server has ended when this
+/// returns.
 ///
-/// Errors: nobody serves it, or whatever the system says.
+/// Errors: no server, or the system's.
 pub fn ask(path: &Path, order: &Order) -> std::io::Result<serde_json::Value> {
     let client = UnixStream::connect(path)?;
     let line = serde_json::to_string(order)? + "\n";
@@ -150,11 +151,14 @@ pub fn ask(path: &Path, order: &Order) -> std::io::Result<serde_json::Value> {
     let mut reader = BufReader::new(&client);
     reader.read_line(&mut answer)?;
     if *order == Order::Stop {
-        // The line goes when the process does.
+        // The connection closes when the process ends.
         reader.read_to_end(&mut Vec::new())?;
     }
     if answer.is_empty() {
-        return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the server left without an answer"));
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::UnexpectedEof,
+            "the server closed the connection without an answer",
+        ));
     }
     Ok(serde_json::from_str(&answer)?)
 }

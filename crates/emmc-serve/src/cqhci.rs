@@ -1,9 +1,9 @@
-//! A command queueing engine after CQHCI 5.1: software rings for tasks, the engine takes them to the card's queue and
-//! back.
+//! A command queueing engine after CQHCI 5.1: software rings doorbells of tasks, the engine queues them in the card,
+//! runs them and reports completion.
 //!
-//! Tasks go to the card in the order in which they were rung (`engine`), are run as the card makes them ready, and end
-//! at the times that the card names. Errors stop the engine until software has halted and cleared it (`errors`). Absent
-//! on purpose: encryption, and any choice among tasks beyond the card's own.
+//! Tasks go to the card in the order of their doorbells (`engine`), run as the card makes them ready, and end at the
+//! instants the card returns. Errors stop the engine until software has halted and cleared it (`errors`). Absent on
+//! purpose: encryption, and any choice among tasks beyond the card's own.
 
 mod coalescing;
 mod engine;
@@ -26,22 +26,22 @@ use task::{Layout, Task};
 
 pub(crate) use engine::Surroundings;
 
-/// How far a task is.
+/// State of a task.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Rung, not yet looked at.
+    /// Doorbell rung, not fetched yet.
     Rung,
-    /// Read, not yet sent.
+    /// Fetched, not sent yet.
     Fetched(Task),
     /// In the card's queue.
     Queued(Task),
-    /// It ends then.
+    /// Ends at this instant.
     Ending {
         task: Task,
         at: Instant,
-        /// The data lines are taken until then.
+        /// The data lines are busy until then.
         with_data: bool,
-        /// Error interrupts of the host controller that it ends with.
+        /// Error interrupts of the host controller that it raises at its end.
         errors: u32,
     },
 }
@@ -50,7 +50,7 @@ enum Stage {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     stage: Stage,
-    /// Counts up over all tasks.
+    /// Sequence number over all tasks.
     order: u64,
     rung: Instant,
 }
@@ -61,18 +61,18 @@ pub(crate) struct Cqhci {
     registers: RegisterFile,
     slots: [Option<Slot>; 32],
     orders: u64,
-    /// Software wants it to halt.
+    /// Software has requested a halt.
     halting: bool,
-    /// An error has stopped it.
+    /// An error has stopped the engine.
     failed: bool,
-    /// When to ask for the queue's status next, and how long to wait after that.
+    /// When to poll the queue status next, and the interval after that.
     poll_at: Instant,
     poll_interval: Nanos,
     coalescing: Coalescing,
     /// Error interrupts for the host controller.
     errors: u32,
     wants_service: bool,
-    /// Blocks on their way between card and memory.
+    /// Buffer for blocks between card and memory.
     staging: Vec<u8>,
 }
 
@@ -94,7 +94,7 @@ impl Cqhci {
         }
     }
 
-    /// As after power-up.
+    /// Same state as after power-up.
     pub(crate) fn reset(&mut self) {
         *self = Self::new();
     }
@@ -108,7 +108,7 @@ impl Cqhci {
     pub(crate) fn write(&mut self, offset: usize, bytes: usize, value: u64, now: Instant) {
         let was_on = self.has(configuration::ENABLE);
         self.registers.write(offset, bytes, value);
-        // Registers that act read what was written to their four bytes; the rest counts as 0.
+        // Registers with side effects see the bytes that were written; the other bytes of the four count as 0.
         let written = |at: u16| {
             let touched = (0..4u16).filter(|index| touches(offset, bytes, at + index));
             touched.fold(0u32, |word, index| {
@@ -146,7 +146,7 @@ impl Cqhci {
         self.registers.get32(CONTROL) & control::HALT != 0
     }
 
-    /// The doorbell: tasks of slots that are free.
+    /// The doorbell: takes tasks in free slots.
     fn ring(&mut self, bits: u32, now: Instant) {
         if bits == 0 || !self.has(configuration::ENABLE) {
             return;
@@ -174,7 +174,7 @@ impl Cqhci {
         }
     }
 
-    /// All tasks are dropped; only a halted engine does that.
+    /// Clears all tasks; only a halted engine does that.
     fn clear_all(&mut self) {
         if self.is_halted() {
             self.forget(u32::MAX);
@@ -183,7 +183,7 @@ impl Cqhci {
         }
     }
 
-    /// Drops tasks.
+    /// Clears tasks.
     fn forget(&mut self, bits: u32) {
         for register in [DOORBELL, DEVICE_PENDING, DEVICE_QUEUE] {
             self.registers.set32(register, self.registers.get32(register) & !bits);
@@ -200,22 +200,22 @@ impl Cqhci {
         self.registers.set32(INT_STATUS, self.registers.get32(INT_STATUS) | bits & enabled);
     }
 
-    /// Whether its interrupt is up.
+    /// Whether its interrupt is asserted.
     pub(crate) fn interrupt(&self) -> bool {
         self.registers.get32(INT_STATUS) & self.registers.get32(SIGNAL_ENABLE) != 0
     }
 
-    /// Whether there is something to do with the card at once.
+    /// Whether the engine can do something with the card at once.
     pub(crate) fn wants_service(&self) -> bool {
         self.wants_service
     }
 
-    /// Error interrupts for the host controller, told once.
+    /// Error interrupts for the host controller; reading clears them.
     pub(crate) fn take_errors(&mut self) -> u32 {
         std::mem::take(&mut self.errors)
     }
 
-    /// Where software's list lies.
+    /// Where software's task list is.
     fn layout(&self) -> Layout {
         let long_tasks = self.has(configuration::TASK_128);
         let base = self.registers.get64(LIST_BASE);

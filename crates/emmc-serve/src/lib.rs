@@ -1,9 +1,9 @@
 //! The virtual card as a live device.
 //!
-//! `served` owns the card, its folder and the clock, behind one lock; a front answers clients out of it: `sdhci` and
-//! `cqhci` over `vfio_user` for a whole virtual machine, `nbd` and `fuse` for its areas as block devices, `control` for
-//! what no host can ask. Layers (`layer`) wrap the one block interface. Absent on purpose: any knowledge of flash or of
-//! the standard; that is `emmc_card`.
+//! `served` owns the card, its folder and the clock, behind one lock. Fronts serve clients from it: `sdhci` and `cqhci`
+//! over `vfio_user` for a whole virtual machine, `nbd` and `fuse` for the areas as block devices, `control` for orders
+//! that no host can send. Layers (`layer`) wrap the one block interface. Absent on purpose: any knowledge of flash or
+//! of the standard; that is in `emmc_card`.
 
 pub mod block;
 pub mod clock;

@@ -1,7 +1,7 @@
-//! Loop devices: a file as a block device, past the page cache.
+//! Loop devices: a file as a block device, bypassing the page cache.
 //!
-//! Absent on purpose: detaching by itself when the last user closes (`LO_FLAGS_AUTOCLEAR`): the device would be gone
-//! after the first `mkfs`, and holding it open against that would leave its dirty pages to a dying process.
+//! Absent on purpose: automatic detach on last close (`LO_FLAGS_AUTOCLEAR`). The device would be gone after the first
+//! `mkfs`; if this process held it open against that, a dying process would leave the dirty pages behind.
 
 #![expect(unsafe_code, reason = "loop devices are attached with ioctls, which no maintained crate wraps")]
 
@@ -29,7 +29,7 @@ const FLAGS_AT: usize = 8 + 52;
 const NAME_AT: usize = 8 + 56;
 const NAME_BYTES: usize = 64;
 
-/// How often somebody else may be quicker to take a free device.
+/// Attempts, because another process may take a free device first.
 const ATTEMPTS: u32 = 16;
 
 /// An attached device. It stays attached until [`Self::detach`].
@@ -40,9 +40,9 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Attaches a free device to a file, with direct I/O, 512-byte sectors, and its partitions if it has some.
+    /// Attaches a free device to a file, with direct I/O, 512-byte sectors, and a partition scan.
     ///
-    /// Errors: no such file, no loop devices, no leave.
+    /// Errors: no such file, no loop devices, no permission.
     pub fn attach(file: &Path, read_only: bool) -> io::Result<Self> {
         let open = |path: &Path| OpenOptions::new().read(true).write(!read_only).open(path);
         let backing = open(file)?;
@@ -54,14 +54,14 @@ impl LoopDevice {
             let path = PathBuf::from(format!("/dev/loop{number}"));
             let device = open(&path)?;
             // SAFETY: the kernel reads as many bytes as `struct loop_config` has, which is the size of this array; it
-            // lives until the call returns, and nothing of it is kept but the descriptor, which the kernel takes its
-            // own reference to.
+            // lives until the call returns. The kernel keeps nothing of it but the descriptor, of which it takes its
+            // own reference.
             let result = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE, config.as_mut_ptr()) };
             if result == 0 {
                 return Ok(Self { path, file: file.to_owned() });
             }
             last = io::Error::last_os_error();
-            // Taken between the two calls: another one.
+            // Another process took it between the two calls: try the next one.
             if last.raw_os_error() != Some(libc::EBUSY) {
                 break;
             }
@@ -74,10 +74,10 @@ impl LoopDevice {
         &self.path
     }
 
-    /// Writes what the kernel still holds for it and detaches it; `false`: it is in use, and detached when it no longer
-    /// is.
+    /// Writes back what the kernel still caches for it and detaches it; `false`: it is in use, and is detached when its
+    /// last user ends.
     ///
-    /// Errors: no leave, or what it held could not be written.
+    /// Errors: no permission, or the write-back failed.
     pub fn detach(&self) -> io::Result<bool> {
         if !self.is_attached() {
             return Ok(true);
@@ -88,7 +88,7 @@ impl LoopDevice {
         Ok(!self.is_attached())
     }
 
-    /// Whether it is, and not to somebody else's file by now.
+    /// Whether it is still attached, and to our file.
     fn is_attached(&self) -> bool {
         backing_file(&self.path).is_some_and(|file| file == self.file)
     }
@@ -96,7 +96,7 @@ impl LoopDevice {
 
 /// Detaches every device whose file is in a folder.
 ///
-/// Errors: no leave.
+/// Errors: no permission.
 pub fn detach_all_below(folder: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir("/sys/block")?.flatten() {
         let device = Path::new("/dev").join(entry.file_name());
@@ -128,7 +128,7 @@ fn config(backing: &File, file: &Path, read_only: bool) -> [u8; CONFIG_BYTES] {
     config[4..8].copy_from_slice(&512u32.to_ne_bytes());
     let flags = DIRECT_IO | PARTSCAN | if read_only { READ_ONLY } else { 0 };
     config[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
-    // For people only; the last byte stays zero.
+    // For display only; the last byte stays zero.
     let name = file.as_os_str().as_encoded_bytes();
     let length = name.len().min(NAME_BYTES - 1);
     config[NAME_AT..NAME_AT + length].copy_from_slice(&name[..length]);

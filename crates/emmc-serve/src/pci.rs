@@ -1,9 +1,9 @@
 //! The controller as a PCI function: configuration space (`config`), registers behind BAR 0, one interrupt.
 //!
-//! BAR 0, of 4 KiB: the SD host controller at 0, the command queueing engine at 0x200 where the identity has one, and
-//! one register of GL9763E's own at 0x52c. Whoever carries accesses here (vfio-user, tests, fuzzing) services the
-//! function with the card when it wants that, and when its time has come. Absent on purpose: power management
-//! capabilities (the function is always in D0), and several slots.
+//! BAR 0, of 4 KiB: the SD host controller at 0, the command queueing engine at 0x200 if the identity has one, and
+//! GL9763E's own register at 0x52c. The transport (vfio-user, tests, fuzzing) services the function with the card
+//! whenever the function wants it, and when its time has come. Absent on purpose: power management capabilities (the
+//! function is always in D0), and several slots.
 
 mod config;
 mod identity;
@@ -25,7 +25,7 @@ pub use identity::Identity;
 /// Where the command queueing engine lies in BAR 0.
 const CQHCI: usize = 0x200;
 const CQHCI_END: usize = 0x300;
-/// GL9763E's register for enhanced strobe: software keeps a bit there. Source: Linux `sdhci-pci-gli.c`.
+/// GL9763E's register for enhanced strobe: a bit that software stores there. Source: Linux `sdhci-pci-gli.c`.
 const ENHANCED_STROBE: usize = 0x52c;
 
 /// The PCI function.
@@ -39,7 +39,7 @@ pub struct Function {
     enhanced_strobe: [u8; 4],
 }
 
-/// No memory: what a function reaches that may not master the bus.
+/// Empty memory: what a function sees that is not bus master.
 struct Nothing;
 
 impl GuestMemory for Nothing {
@@ -65,26 +65,26 @@ impl Function {
         }
     }
 
-    /// The same, whose lines to the card meet these errors.
+    /// The same, with errors on the bus to the card.
     pub fn with_faults(mut self, faults: HostFaults) -> Self {
         self.lines.faults = faults;
         self
     }
 
-    /// What it appears as.
+    /// The controller it presents itself as.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// As after a bus reset; the card keeps its power and knows nothing of it.
+    /// State as after a bus reset; the card keeps its power and does not notice.
     pub fn reset(&mut self) {
         self.config = ConfigSpace::new(self.identity);
         self.abandon();
         self.enhanced_strobe = [0; 4];
     }
 
-    /// Whatever is under way is dropped without a word, and the registers of BAR 0 are as after reset: drivers run out
-    /// of time.
+    /// Drops the current work without any interrupt, and resets the registers of BAR 0: drivers run into their
+    /// timeouts.
     pub fn abandon(&mut self) {
         self.sdhci.reset();
         if let Some(cqhci) = &mut self.cqhci {
@@ -129,7 +129,7 @@ impl Function {
         let bytes = bytes.min(8);
         match (offset, &mut self.cqhci) {
             (0..0x100, cqhci) => {
-                // A reset of everything is one of the engine too.
+                // A reset of everything includes the engine.
                 let resets = (offset..offset + bytes).contains(&0x2f) && value >> (8 * (0x2f - offset)) & 1 == 1;
                 if let (true, Some(cqhci)) = (resets, cqhci) {
                     cqhci.reset();
@@ -148,18 +148,18 @@ impl Function {
         }
     }
 
-    /// Whether there is something to do with the card at once.
+    /// Whether it can do something with the card at once.
     pub fn wants_service(&self) -> bool {
         self.sdhci.wants_service() || self.cqhci.as_ref().is_some_and(Cqhci::wants_service)
     }
 
-    /// When it is to be serviced next by itself.
+    /// When it must be serviced next without an access by software.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let engine = self.cqhci.as_ref().and_then(Cqhci::poll_timeout);
         self.sdhci.poll_timeout().into_iter().chain(engine).min()
     }
 
-    /// Does what software asked for and what has come due by `now`.
+    /// Does what software has requested and what is due by `now`.
     pub fn service(&mut self, card: &mut Card, memory: &dyn GuestMemory, now: Instant) {
         let memory = if self.config.masters_bus() { memory } else { &Nothing };
         self.sdhci.service(card, memory, &mut self.lines, now);
@@ -171,7 +171,7 @@ impl Function {
         }
     }
 
-    /// Whether the interrupt line is up.
+    /// Whether the interrupt line is asserted.
     pub fn interrupt(&self) -> bool {
         self.sdhci.interrupt(self.cqhci.as_ref().is_some_and(Cqhci::interrupt))
     }

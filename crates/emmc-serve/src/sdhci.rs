@@ -1,11 +1,10 @@
-//! An SD host controller after version 4.20 of its specification, without a bus of its own: registers in, interrupt
-//! out.
+//! An SD host controller after version 4.20 of its specification, independent of the bus: registers in, interrupt out.
 //!
-//! Software's accesses (`read`, `write`) only note what is to be done; `service` does it with the card, and whatever
-//! has come due since. Nothing here reads a clock: `poll_timeout` says when to come back. Commands (`command`), their
-//! data by PIO, SDMA and ADMA2 (`transfer`, `pio`, `descriptor`), interrupts, resets. Absent on purpose: suspend and
-//! resume, stop at block gap, ADMA3, UHS-II, card detection (the card is soldered), and the sampling of real signals:
-//! tuning succeeds whenever the card sends its pattern.
+//! Software's accesses (`read`, `write`) only record what is to be done; `service` does it with the card, and does what
+//! has come due since. Nothing here reads a clock: `poll_timeout` returns when to call again. Commands (`command`),
+//! their data by PIO, SDMA and ADMA2 (`transfer`, `pio`, `descriptor`), interrupts, resets. Absent on purpose: suspend
+//! and resume, stop at block gap, ADMA3, UHS-II, card detection (the card is soldered), and the sampling of real
+//! signals: tuning succeeds whenever the card sends its pattern.
 
 mod command;
 pub(crate) mod descriptor;
@@ -38,7 +37,7 @@ use registers::{
 };
 use transfer::{Step, Transfer};
 
-/// What a controller can do, as its registers say.
+/// Capabilities of a controller, as in its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// HOST_VERSION: specification version in the low byte.
@@ -51,18 +50,18 @@ pub struct Abilities {
 #[derive(Debug)]
 pub struct Sdhci {
     registers: RegisterFile,
-    /// COMMAND was written: it goes out at the next service.
+    /// COMMAND was written: it is sent at the next service.
     start: Option<Instant>,
     /// RST_n was asserted.
     reset_card: bool,
-    /// The command on the line, and when it ends.
+    /// The current command, and when it ends.
     command: Option<(Instant, CommandEnd)>,
-    /// What the data lines do next by themselves.
+    /// The next step on the data lines.
     next: Option<(Instant, Step)>,
     transfer: Option<Transfer>,
     /// Tuning blocks seen since tuning began.
     tuning_blocks: u8,
-    /// Blocks on their way between card and memory.
+    /// Buffer for blocks between card and memory.
     staging: Vec<u8>,
 }
 
@@ -85,12 +84,12 @@ impl Sdhci {
         }
     }
 
-    /// Software reads; `engine`: the command queueing engine's interrupt is up.
+    /// Software reads; `engine`: the command queueing engine's interrupt is asserted.
     pub(crate) fn read(&mut self, offset: usize, bytes: usize, engine: bool, lines: &Lines, now: Instant) -> u64 {
         if touches(offset, bytes, BUFFER) {
             return self.read_buffer(bytes, now);
         }
-        // Computed when they are looked at.
+        // Computed when read.
         if (offset..offset + bytes).any(|at| (0x24..0x34).contains(&at)) {
             let state = self.present_state(lines, now);
             self.registers.set32(PRESENT_STATE, state);
@@ -145,7 +144,7 @@ impl Sdhci {
         }
     }
 
-    /// The byte whose writing lets SDMA go on: the last of its address.
+    /// The byte whose write lets SDMA continue: the last of its address.
     fn dma_trigger(&self) -> u16 {
         match (self.has(control_2::VERSION_4), self.has(control_2::ADDRESS_64)) {
             (false, _) => SDMA_ADDRESS + 3,
@@ -159,19 +158,19 @@ impl Sdhci {
         self.registers.get16(HOST_CONTROL_2) & bit != 0
     }
 
-    /// Whether there is something to do with the card at once.
+    /// Whether it can do something with the card at once.
     pub(crate) fn wants_service(&self) -> bool {
         self.start.is_some() || self.reset_card
     }
 
-    /// When it is to be serviced next by itself.
+    /// When it must be serviced next without an access by software.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let command = self.command.as_ref().map(|(at, _)| *at);
         let data = self.next.as_ref().map(|(at, _)| *at);
         command.into_iter().chain(data).chain(self.start).min()
     }
 
-    /// Does what software asked for and what has come due by `now`.
+    /// Does what software has requested and what is due by `now`.
     pub(crate) fn service(&mut self, card: &mut Card, memory: &dyn GuestMemory, lines: &mut Lines, now: Instant) {
         if std::mem::take(&mut self.reset_card) {
             // Without power there is nothing to reset.

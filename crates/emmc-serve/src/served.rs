@@ -1,8 +1,9 @@
-//! A card that is served: the card, its folder and its clock behind one lock, for any number of fronts.
+//! A served card: the card, its folder and its clock behind one lock, for any number of fronts.
 //!
 //! Fronts that speak commands use [`Served::with_card`]; fronts of block devices use it as a [`crate::block::Block`].
-//! Whatever the card did is on record in its folder before either returns, so that no client is told of what a restart
-//! would not find. Absent on purpose: threads of clients and protocols (the fronts), what the card does (`emmc_card`).
+//! Everything the card did is recorded in its folder before either returns, so no client gets a reply to something that
+//! a restart would lose. Absent on purpose: threads of clients and protocols (the fronts), what the card does
+//! (`emmc_card`).
 
 mod access;
 mod idle;
@@ -24,12 +25,12 @@ use crate::layer::{Summary, histogram};
 use crate::store::{Purpose, Store, StoreError};
 pub use idle::Idle;
 
-/// How a card is served.
+/// Options of serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedOptions {
-    /// Clients wait until the card is done; else they are answered at once.
+    /// Clients wait until the card has finished; else they get their reply at once.
     pub delays: bool,
-    /// How many times slower than the machine's clock the card's runs; at least 1.
+    /// How many times slower than the host machine's clock the card's clock runs; at least 1.
     pub dilation: u32,
 }
 
@@ -44,11 +45,11 @@ impl Default for ServedOptions {
 pub struct Served {
     inner: Mutex<Inner>,
     clock: Mutex<Clock>,
-    /// How much later than the card was done clients were told. Unit: nanoseconds.
+    /// How much later than the card finished clients got their replies. Unit: nanoseconds.
     lateness_ns: Mutex<Histogram<u64>>,
 }
 
-/// What the lock is for.
+/// What the lock protects.
 #[derive(Debug)]
 struct Inner {
     card: Card,
@@ -59,13 +60,13 @@ struct Inner {
 }
 
 impl Inner {
-    /// What the card did is on record from here on.
+    /// Records what the card did.
     fn commit(&mut self, looks_closer: bool, now: Instant) -> Result<(), BlockError> {
         let Some(store) = &mut self.store else { return Ok(()) };
         store.commit(&mut self.card, looks_closer, now).map_err(|error| BlockError::Store(error.to_string()))
     }
 
-    /// What could not be written before is, or nothing more is done.
+    /// Records what could not be written before; until that succeeds nothing more is done.
     fn catch_up(&mut self, now: Instant) -> Result<(), BlockError> {
         let is_behind = self.store.as_ref().is_some_and(Store::is_behind);
         if is_behind { self.commit(true, now) } else { Ok(()) }
@@ -73,17 +74,17 @@ impl Inner {
 }
 
 impl Served {
-    /// Serves a card in memory that is powered, from `now` of its time on.
+    /// Serves a powered card in memory, from `now` of its time on.
     pub fn new(card: Card, now: Instant, options: ServedOptions) -> Self {
         Self::with_store(card, None, now, options)
     }
 
-    /// Serves the card that is kept in a folder, from where it was; power comes on.
+    /// Serves a card in a folder, from its saved state; power is switched on.
     ///
-    /// Errors: no card, one in use, a damaged one; whatever the system says.
+    /// Errors: no card, in use, damaged; the system's.
     pub fn open(folder: &Path, options: ServedOptions) -> Result<Self, StoreError> {
         let (mut store, mut card, off) = Store::open(folder, Purpose::Serve)?;
-        // A card that cannot come up says so to every client.
+        // A card that fails to power up reports that to every client.
         let now = card.power_on(off).unwrap_or(off);
         store.begin(&mut card, now)?;
         Ok(Self::with_store(card, Some(store), now, options))
@@ -99,7 +100,8 @@ impl Served {
         }
     }
 
-    /// A client was just told of what the card had done at `at`. Where clients do not wait, nothing is late.
+    /// A client has just got the reply to work that the card finished at `at`. Where clients do not wait, nothing is
+    /// late.
     pub fn count_answer(&self, at: Instant) {
         let clock = *self.clock();
         if clock.has_delays() {
@@ -109,7 +111,7 @@ impl Served {
         }
     }
 
-    /// How late clients were told, and of how many answers that is.
+    /// How late replies were, and the number of replies.
     pub fn lateness(&self) -> (Summary, u64) {
         let lateness_ns = self.lateness_ns.lock().unwrap_or_else(PoisonError::into_inner);
         (Summary::of(&lateness_ns), lateness_ns.len())
@@ -120,23 +122,23 @@ impl Served {
         self.clock().now()
     }
 
-    /// How time goes by.
+    /// A copy of the card's clock.
     pub fn clock_now(&self) -> Clock {
         *self.clock()
     }
 
-    /// From now on the card's clock runs `dilation` times slower than the machine's.
+    /// Sets the dilation: the card's clock runs `dilation` times slower than the host machine's clock.
     pub fn set_dilation(&self, dilation: u32) {
         self.clock().set_dilation(dilation);
     }
 
-    /// From now on clients wait until the card is done, or not.
+    /// Sets whether clients wait until the card has finished.
     pub fn set_delays(&self, delays: bool) {
         self.clock().set_delays(delays);
     }
 
-    /// When the machine's clock gets where the card's shows `at`. `None`: now, because clients do not wait; the card's
-    /// time has jumped there.
+    /// The host machine's time at which the card's clock shows `at`. `None`: now, because clients do not wait; the
+    /// card's time has jumped to `at`.
     pub fn wall(&self, at: Instant) -> Option<Wall> {
         let mut clock = self.clock();
         if clock.has_delays() {
@@ -146,9 +148,9 @@ impl Served {
         None
     }
 
-    /// Does something with the card at the present instant; what it changed is on record before this returns.
+    /// Calls `act` with the card at the present instant; its changes are recorded before this returns.
     ///
-    /// Errors: the record could not be written: the client must not be told that anything was done.
+    /// Errors: the record could not be written; the client must not get a reply.
     pub fn with_card<T>(&self, act: impl FnOnce(&mut Card, Instant) -> T) -> Result<T, BlockError> {
         let mut inner = self.inner();
         let now = self.now();
@@ -161,15 +163,15 @@ impl Served {
         Ok(answer)
     }
 
-    /// The end: all is brought to flash, power goes, the folder's state is written anew and the folder is given free.
-    /// Clients are told from now on that there is no power.
+    /// Ends serving: the cache is flushed, power is switched off, the folder's state is written and the folder is
+    /// unlocked. Clients get "no power" from now on.
     ///
-    /// Errors: whatever the system says; what was acknowledged is on record all the same.
+    /// Errors: the system's; everything acknowledged is recorded all the same.
     pub fn finish(&self) -> Result<(), StoreError> {
         let mut inner = self.inner();
         let mut now = self.now();
         let Inner { card, store, .. } = &mut *inner;
-        // A card without power, or worn out, has nothing to bring.
+        // A card without power, or worn out, has nothing to flush.
         if let Ok(done) = card.device_mut().flush(now) {
             now = now.max(done.done);
         }
@@ -184,7 +186,7 @@ impl Served {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Taken for a moment, with or without the card's lock held; never the other way round.
+    /// Locked only briefly, with or without the card's lock held; never the other way round.
     fn clock(&self) -> MutexGuard<'_, Clock> {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,10 +1,11 @@
-//! A card's folder: everything that survives power, found again when the process dies at any moment.
+//! A card's folder: everything that survives power, recoverable when the process dies at any moment.
 //!
-//! `profile.toml` says what the card is; `card.state` is all of it at an instant; `card.journal` is what it did since,
-//! in records that are written before a client is told; `card.data` is its contents. A process that ends, however it
-//! does, is to the card a loss of power right after what was under way was done. What is kept is handed to the system,
-//! not forced to the disk: it outlives the process, not the machine, but for the state that an orderly end leaves.
-//! Absent on purpose: what is in an image or a record (`emmc_card`), and when something is kept (`served`).
+//! `profile.toml` describes the card; `card.state` is its complete state at an instant; `card.journal` holds the
+//! changes since then, in records that are written before a client gets its reply; `card.data` holds the contents. The
+//! end of a process, in whatever way, is a power loss for the card, right after the operations in progress have
+//! finished. Data is handed to the operating system, not synced to the disk: it survives the process, not the machine;
+//! only the state of an orderly end is synced. Absent on purpose: the content of images and records (`emmc_card`), and
+//! when something is recorded (`served`).
 
 mod data;
 mod journal;
@@ -34,24 +35,24 @@ const DATA_FILE: &str = "card.data";
 const LOCK_FILE: &str = "card.lock";
 const NEW_STATE_FILE: &str = ".card.state.new";
 
-/// What the state's file starts with; the generation of the state and the checksum of the image follow.
+/// Magic of the state file; the state's generation and the image's checksum follow.
 const MAGIC: &[u8; 14] = b"emmclab state\n";
 const HEADER_BYTES: usize = MAGIC.len() + 8 + 4;
-/// A journal that grows beyond this is brought into the state. Unit: bytes.
+/// A journal that grows beyond this is merged into the state. Unit: bytes.
 const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 
-/// The same while nobody waits. Unit: bytes.
+/// The same limit while the card is idle. Unit: bytes.
 const JOURNAL_BYTES_IDLE: u64 = 32 << 20;
 
 /// Why a card's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The system said no.
+    /// The system's error.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// No card is in it.
@@ -68,7 +69,7 @@ pub enum StoreError {
         /// Which rule.
         source: ProfileError,
     },
-    /// The state or the records are of no card, or not of this one.
+    /// State or records are damaged, or belong to another card.
     #[error("{}: {source}", path.display())]
     Image {
         /// The state's file.
@@ -76,32 +77,32 @@ pub enum StoreError {
         /// What is wrong.
         source: ImageError,
     },
-    /// The state's file is not what it should be.
+    /// The state file is not as expected.
     #[error("{}: expected {expected}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What should be there.
+        /// What was expected.
         expected: String,
     },
-    /// Contents cannot be kept.
+    /// Contents cannot be stored.
     #[error("{}: {what}", path.display())]
     Contents {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         what: String,
     },
 }
 
-/// What a card is opened for.
+/// The purpose of opening a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To look at it: nothing is written, and another process may be at work on it.
+    /// Inspection: nothing is written, and another process may be using the card.
     Look,
-    /// To work on it without its contents, as a simulation does; what contents it has are kept.
+    /// Work without contents, as a simulation does; existing contents stay.
     Simulate,
-    /// To serve it, contents and all.
+    /// Serving, with contents.
     Serve,
 }
 
@@ -112,14 +113,14 @@ pub struct Store {
     generation: u64,
     journal: Option<Journal>,
     journal_bytes_max: u64,
-    /// Held as long as the store is.
+    /// Held as long as the store exists.
     _lock: File,
 }
 
 impl Store {
-    /// Makes a card's files in a folder that is there.
+    /// Creates a card's files in an existing folder.
     ///
-    /// Errors: whatever the system says.
+    /// Errors: the system's.
     pub fn create(folder: &Path, profile: &str, card: &Card, now: Instant) -> Result<(), StoreError> {
         let lock = lock(folder)?;
         write(&folder.join(PROFILE_FILE), &[profile.as_bytes()])?;
@@ -127,9 +128,9 @@ impl Store {
         store.write_state(card, now, true)
     }
 
-    /// Opens a card to work on it; it is without power, and answered with the instant at which that was.
+    /// Opens a card for work; it is without power. Also returns the instant of its power-off.
     ///
-    /// Errors: no card, one in use, a damaged one.
+    /// Errors: no card, in use, damaged.
     pub fn open(folder: &Path, purpose: Purpose) -> Result<(Self, Card, Instant), StoreError> {
         if !folder.join(STATE_FILE).is_file() {
             return Err(StoreError::NoCard(folder.into()));
@@ -139,14 +140,14 @@ impl Store {
         Ok((Self::new(folder, generation, lock), card, now))
     }
 
-    /// The card as it is now, without power, to be looked at: whatever is done to it is forgotten.
+    /// The card as it is now, without power, for inspection; changes to it are not saved.
     ///
-    /// Errors: no card, a damaged one.
+    /// Errors: no card, damaged.
     pub fn look(folder: &Path) -> Result<(Card, Instant), StoreError> {
         if !folder.join(STATE_FILE).is_file() {
             return Err(StoreError::NoCard(folder.into()));
         }
-        // A server may bring its journal into the state at any moment; then both are read again.
+        // A server may merge its journal into the state at any moment; then both are read again.
         let mut found = load(folder, Purpose::Look);
         for _ in 0..3 {
             if found.is_ok() {
@@ -167,17 +168,17 @@ impl Store {
         &self.folder
     }
 
-    /// From now on the card's changes are put on record.
+    /// From now on the card's changes are recorded.
     ///
-    /// Errors: whatever the system says.
+    /// Errors: the system's.
     pub fn begin(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
         card.log_changes(now);
         self.checkpoint(card, now)
     }
 
-    /// Puts on record what the card did since the last time; `looks_closer`: more than the flash may have changed.
+    /// Records what the card did since the last call; `looks_closer`: more than the flash may have changed.
     ///
-    /// Errors: whatever the system says; then nothing of it may be acknowledged, and the next call tries again.
+    /// Errors: the system's; then nothing of it may be acknowledged, and the next call tries again.
     pub fn commit(&mut self, card: &mut Card, looks_closer: bool, now: Instant) -> Result<(), StoreError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.add(|out| card.take_changes(out, looks_closer, now));
@@ -199,14 +200,14 @@ impl Store {
         self.journal.as_ref().is_some_and(|journal| !journal.is_settled())
     }
 
-    /// Nobody waits: a journal that is long is brought into the state.
+    /// The card is idle: a long journal is merged into the state.
     pub fn rest(&mut self, card: &mut Card, now: Instant) {
         if self.journal.as_ref().is_some_and(|journal| journal.size_bytes() > JOURNAL_BYTES_IDLE) {
             self.shorten(card, now);
         }
     }
 
-    /// Brings the journal into the state. If there is no room for it, all is on record as it was.
+    /// Merges the journal into the state. If there is no space for that, the existing records stay valid.
     fn shorten(&mut self, card: &mut Card, now: Instant) {
         self.journal_bytes_max = match self.checkpoint(card, now) {
             Ok(()) => JOURNAL_BYTES_MAX,
@@ -214,9 +215,9 @@ impl Store {
         };
     }
 
-    /// Writes the card's state anew and begins a new journal.
+    /// Writes the card's state and starts a new journal.
     ///
-    /// Errors: whatever the system says; the state of before and its journal are as they were.
+    /// Errors: the system's; the old state and its journal stay valid.
     pub fn checkpoint(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
         self.keep(card, now, false)?;
         let path = self.folder.join(JOURNAL_FILE);
@@ -225,7 +226,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the card's state anew, for the end: forced to the disk.
+    /// Writes the card's state at the end, synced to the disk.
     ///
     /// Errors: as [`Store::checkpoint`].
     pub fn finish(mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
@@ -240,7 +241,7 @@ impl Store {
     fn keep(&mut self, card: &mut Card, now: Instant, forces: bool) -> Result<(), StoreError> {
         let path = self.folder.join(DATA_FILE);
         card.settle_contents().map_err(|what| StoreError::Contents { path: path.clone(), what })?;
-        // What was not taken yet is in the state.
+        // Changes that were not recorded yet are in the state.
         card.take_changes(&mut Vec::new(), true, now);
         if forces && path.exists() {
             let synced = File::open(&path).and_then(|file| file.sync_data());
@@ -266,7 +267,7 @@ impl Store {
     }
 }
 
-/// The card in a folder, without power, the instant at which that was, and the generation of its state.
+/// The card in a folder, without power, the instant of its power-off, and the generation of its state.
 fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u64), StoreError> {
     let profile_path = folder.join(PROFILE_FILE);
     let text = std::fs::read_to_string(&profile_path).map_err(|source| io(&profile_path, source))?;
@@ -314,7 +315,7 @@ fn io(path: &Path, source: std::io::Error) -> StoreError {
     StoreError::Io { path: path.into(), source }
 }
 
-/// The lock of a folder; it goes with the process that holds it, however that ends.
+/// Locks a folder; the lock ends with the process.
 fn lock(folder: &Path) -> Result<File, StoreError> {
     let path = folder.join(LOCK_FILE);
     let file = File::options().write(true).create(true).truncate(false).open(&path);

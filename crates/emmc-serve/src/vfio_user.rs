@@ -1,10 +1,10 @@
 //! The controller for a virtual machine: a vfio-user device on a unix socket.
 //!
-//! `protocol` is bytes and nothing else; `session` does what a client asks, over one PCI function; `stream` cuts the
-//! socket's bytes into messages; `guest_memory` is the client's memory, `irqs` its interrupts. One thread serves one
-//! client at a time and waits for whatever comes first: a message, or the time at which the card has something to tell.
-//! User page: docs/serve-vfio-user.md. Absent on purpose: migration, dirty pages, and memory that can only be reached
-//! by messages. Registers are not mapped into the client: each has effects.
+//! `protocol` encodes and decodes bytes; `session` handles a client's requests, over one PCI function; `stream` splits
+//! the socket's bytes into messages; `guest_memory` is the client's memory, `irqs` its interrupts. One thread serves
+//! one client at a time and waits for whatever comes first: a message, or an event of the card. User page:
+//! docs/serve-vfio-user.md. Absent on purpose: migration, dirty pages, and memory that is accessible only by messages.
+//! Registers are not mapped into the client: each access has effects.
 
 mod guest_memory;
 mod irqs;
@@ -28,20 +28,20 @@ use crate::sdhci::HostFaults;
 use crate::served::Served;
 use serve::Listener;
 
-/// How the controller is served.
+/// Options of the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VfioUserOptions {
-    /// As which controller it appears.
+    /// The controller it presents itself as.
     pub identity: Identity,
-    /// The card loses its power when the client goes: the board is switched off. Else it keeps it, and a new client
-    /// finds it as the last one left it.
+    /// The card loses its power when the client disconnects, as when a board is switched off. Else it keeps power, and
+    /// a new client finds it as the last one left it.
     pub power_follows_client: bool,
 }
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum VfioUserError {
-    /// The path is taken, or cannot be made.
+    /// The path is in use, or cannot be created.
     #[error("cannot listen at {}: {source}", path.display())]
     Listen {
         /// Where.
@@ -54,16 +54,16 @@ pub enum VfioUserError {
     Start(#[source] io::Error),
 }
 
-/// A running server. It stops when dropped.
+/// A running server. Dropping it stops it.
 #[derive(Debug)]
 pub struct VfioUserServer {
     path: PathBuf,
-    /// Closing it ends the thread's wait.
+    /// Closing it wakes the thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Serves a card to one virtual machine after the other, at a socket's path; its commands meet `faults`.
+/// Serves a card to one virtual machine after the other, at a socket's path, with injected errors `faults`.
 ///
 /// Errors: it cannot listen there.
 pub fn serve(
@@ -85,7 +85,7 @@ impl VfioUserServer {
         &self.path
     }
 
-    /// Lets the client go and ends. The socket's file is gone afterwards.
+    /// Disconnects the client and ends. The socket's file is removed.
     pub fn stop(mut self) {
         self.end();
     }
@@ -93,7 +93,7 @@ impl VfioUserServer {
     fn end(&mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there was printed when it happened; there is nobody else to tell.
+            // A panic there was printed when it happened.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What a request costs in real time: the loop that drives a target, alone and with a virtual card below it.
+//! The real time that a request costs: the loop that drives a target, alone and with a virtual card below it.
 //!
 //! `cargo bench -p emmc-workload --bench drive`
 
@@ -16,7 +16,7 @@ use emmc_workload::{Limit, Order, Progress, Stream, Unwatched, drive};
 const REQUESTS: u64 = 10_000;
 const STEP: Progress<'_> = Progress { step: "bench", number: 1, steps: 1, done_share: 0.0 };
 
-/// Takes a microsecond for everything.
+/// Every request takes a microsecond.
 struct Nothing {
     shape: TargetShape,
     now: Instant,

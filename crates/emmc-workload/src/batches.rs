@@ -1,24 +1,23 @@
-//! Latencies in the order in which they came: a bounded number of equal cells over a run of any length, each a
-//! histogram.
+//! Latencies in arrival order: a bounded number of equal batches over a run of any length, each a histogram.
 //!
-//! Requests one after the other hang together, so what they tell is less than their number says. Batches keep enough of
-//! the order to see that, in a memory that does not grow.
+//! Consecutive requests are correlated, so they carry less information than their number suggests. Batches keep enough
+//! of the order to measure that, in bounded memory.
 
-/// Batches are joined in pairs when there are so many.
+/// At this number of batches, neighbours are merged in pairs.
 const CELLS_MAX: usize = 256;
 
-/// Equal numbers of requests one after the other, each with how often each latency occurred.
+/// Batches of consecutive requests, each with the count of every latency.
 #[derive(Clone, Debug)]
 pub(crate) struct Batches {
-    /// Requests of a cell.
+    /// Requests per batch.
     each: usize,
-    /// What the next cell has so far.
+    /// The incomplete batch.
     open: Vec<u32>,
-    /// Latencies as codes with their counts, in rising order.
+    /// Latency codes with their counts, ascending.
     cells: Vec<Vec<(u32, u32)>>,
 }
 
-/// A latency to eleven bits, as the histogram has it; a longer one has a larger code.
+/// A latency rounded to eleven bits, as in the histogram; codes are monotonic.
 #[inline]
 pub(crate) fn code(nanos: u64) -> u32 {
     let shift = (64 - nanos.leading_zeros()).saturating_sub(11);
@@ -52,12 +51,12 @@ impl Batches {
     }
 
     fn join_pairs(&mut self) {
-        // An odd one at the end is left out: its requests have no other half.
+        // An odd batch at the end is dropped: it has no partner.
         self.cells = self.cells.chunks_exact(2).map(|pair| joined(&pair[0], &pair[1])).collect();
         self.each *= 2;
     }
 
-    /// Goes on with what another has seen; what fills no whole cell is left out.
+    /// Appends the batches of a later recorder; incomplete batches are dropped.
     pub(crate) fn append(&mut self, mut other: Self) {
         while self.each < other.each {
             self.join_pairs();
@@ -72,7 +71,7 @@ impl Batches {
         }
     }
 
-    /// Of each cell the share of requests that took no longer.
+    /// For each batch, the share of requests that took at most `nanos`.
     pub(crate) fn shares_up_to(&self, nanos: u64) -> Vec<f64> {
         let most = code(nanos);
         let share = |cell: &Vec<(u32, u32)>| {
@@ -82,13 +81,13 @@ impl Batches {
         self.cells.iter().map(share).collect()
     }
 
-    /// Whole cells, and the requests of one.
+    /// Number of complete batches, and requests per batch.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.cells.len(), self.each)
     }
 }
 
-/// Two histograms as one.
+/// Merges two histograms.
 fn joined(left: &[(u32, u32)], right: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut all = Vec::with_capacity(left.len() + right.len());
     let (mut left, mut right) = (left.iter().copied().peekable(), right.iter().copied().peekable());

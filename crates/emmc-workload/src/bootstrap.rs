@@ -1,19 +1,19 @@
-//! How sure a percentile is, when the requests hang together.
+//! Confidence intervals of percentiles for correlated requests.
 //!
-//! The share of requests up to the percentile is a mean, cell after cell; a circular block bootstrap (Politis and
-//! Romano 1992) tells how it scatters, with the block length that the cells' own autocorrelation asks for (Politis and
-//! White 2004, corrected by Patton, Politis and White 2009). The range of shares is turned into one of latencies at
-//! those ranks (Woodruff 1952). The same for a seed. Absent on purpose: intervals of the longest latency, which no
-//! resampling tells.
+//! The share of requests up to the percentile is an average over batches. A circular block bootstrap (Politis and
+//! Romano 1992) estimates its variation; the block length follows from the batches' autocorrelation (Politis and White
+//! 2004, corrected by Patton, Politis and White 2009). The interval of shares is converted to latencies at those ranks
+//! (Woodruff 1952). The same seed gives the same result. Absent on purpose: intervals of the maximum, which resampling
+//! cannot estimate.
 
 use emmc_units::Rng;
 
 /// Resamples.
 const RESAMPLES: usize = 400;
-/// Fewest cells that blocks are made of.
+/// Fewest batches for a bootstrap.
 pub(crate) const CELLS_MIN: usize = 40;
 
-/// By how much the mean may be off, down and up, in 95 of 100 cases; nothing of too few values.
+/// The 95 % confidence interval of the mean, as distances below and above it; nothing if there are too few values.
 pub(crate) fn mean_range(values: &[f64], seed: u64) -> Option<(f64, f64)> {
     let count = values.len();
     if count < CELLS_MIN {
@@ -24,7 +24,7 @@ pub(crate) fn mean_range(values: &[f64], seed: u64) -> Option<(f64, f64)> {
         return Some((0.0, 0.0));
     }
     let block = block_length(values);
-    // Sums from the beginning, around the end once.
+    // Cumulative sums, wrapped around the end once.
     let mut sums = vec![0.0; count + block + 1];
     for at in 0..count + block {
         sums[at + 1] = sums[at] + values[at % count] - mean;
@@ -42,13 +42,13 @@ pub(crate) fn mean_range(values: &[f64], seed: u64) -> Option<(f64, f64)> {
         })
         .collect();
     means.sort_unstable_by(f64::total_cmp);
-    // Blocks of b of n values scatter less than a run of n does, by the share of b.
+    // Blocks of b of n values vary less than independent values would, by the share b / n.
     let short = (count as f64 / (count - block.min(count / 2)) as f64).sqrt();
     let tail = RESAMPLES / 40;
     Some((means[tail] * short, means[RESAMPLES - 1 - tail] * short))
 }
 
-/// The length of blocks of which the variance of the mean is told best, from the values' autocorrelation.
+/// The block length with the best estimate of the mean's variance, from the values' autocorrelation.
 pub(crate) fn block_length(values: &[f64]) -> usize {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -63,7 +63,7 @@ pub(crate) fn block_length(values: &[f64]) -> usize {
         return 1;
     }
     let threshold = 2.0 * (count.log10() / count).sqrt() * all[0];
-    // The last lag before a run of lags that are nothing but chance.
+    // The last lag before a run of insignificant lags.
     let is_quiet = |from: usize| all[from + 1..].iter().take(quiet).all(|value| value.abs() < threshold);
     let last = (0..lags).find(|from| is_quiet(*from)).unwrap_or(lags);
     let width = (2 * last).clamp(1, lags);
@@ -82,11 +82,11 @@ pub(crate) fn block_length(values: &[f64]) -> usize {
 mod tests {
     use super::*;
 
-    /// Each value keeps a share of the last.
+    /// Autoregressive: each value keeps a share of the previous one.
     fn chain(count: usize, keeps: f64, rng: &mut Rng) -> Vec<f64> {
         let mut last = 0.0;
         let mut next = || {
-            // Nearly normal.
+            // Approximately normal.
             last = keeps * last + (0..12).map(|_| rng.unit_f64()).sum::<f64>() - 6.0;
             last
         };
@@ -94,7 +94,7 @@ mod tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// For a chain that keeps a, the best length is (6 a^2 / (1 - a^2)^2)^(1/3) n^(1/3).
+    /// For an autoregressive series with coefficient a, the best length is (6 a^2 / (1 - a^2)^2)^(1/3) n^(1/3).
     #[test]
     fn the_block_length_is_the_one_that_theory_has() {
         for (keeps, expected) in [(0.0, 1.0), (0.5, 13.9), (0.8, 31.0)] {
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(block_length(&[1.0; 50]), 1);
     }
 
-    /// The true mean, 0, is in the range about as often as it says.
+    /// The true mean, 0, lies in the interval about as often as the confidence level says.
     #[test]
     fn the_true_mean_is_inside_about_as_often_as_it_says() {
         for (keeps, least) in [(0.0, 0.92), (0.5, 0.90), (0.8, 0.87)] {

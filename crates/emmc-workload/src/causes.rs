@@ -1,4 +1,4 @@
-//! What limits the speeds of the suite `speed`: the bus, the flash behind it, the way of asking.
+//! What limits the speeds of the suite `speed`: the bus, the flash, or the way requests are made.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use crate::suite::speed::{MANY, ROWS};
 
 /// From this share of the bus's ceiling on, the bus is the limit.
 const BUS_BOUND: f64 = 0.85;
-/// A queue that gains less than this gains nothing.
+/// A queue that gains less than this is reported as no gain.
 const QUEUE_GAIN: f64 = 1.2;
-/// Small writes below this share of what large ones move per second are what a system waits for.
+/// Below this share of the throughput of large writes, small writes are what a system waits for.
 const SMALL_WRITES: f64 = 0.1;
 
-/// Why a speed is what it is.
+/// The cause of a speed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
@@ -21,11 +21,11 @@ pub struct Cause {
     pub of: String,
     /// What limits it.
     pub limit: String,
-    /// What that is concluded from.
+    /// The figures that show it.
     pub evidence: String,
 }
 
-/// What can be said; nothing of what was not measured, or where the bus is unknown.
+/// The causes that can be found; nothing for what was not measured, or if the bus is unknown.
 pub fn causes(result: &BenchResult) -> Vec<Cause> {
     let find = |row: usize, column: &str| {
         result.outcome.measurements.iter().find(|found| found.row == ROWS[row].0 && found.column == column)
@@ -74,7 +74,7 @@ fn of_small(found: &Measurement, ceiling: f64) -> Cause {
     let bus = found.block_bytes as f64 / ceiling;
     Cause {
         of: format!("{} {}", found.row, found.column),
-        limit: "latency: command, firmware, flash and the host, one after the other".into(),
+        limit: "latency: command, firmware, flash and host, in sequence".into(),
         evidence: format!("{each:.0} us a request, of which the bus has data for {bus:.0} us"),
     }
 }
@@ -82,9 +82,9 @@ fn of_small(found: &Measurement, ceiling: f64) -> Cause {
 fn of_many(alone: &Measurement, many: &Measurement, queueing: Option<bool>) -> Cause {
     let gain = many.iops / alone.iops.max(1e-9);
     let limit = match (gain >= QUEUE_GAIN, queueing) {
-        (true, _) => format!("hidden latency: {MANY} at once are {gain:.1} times as fast as one"),
+        (true, _) => format!("hidden latency: {MANY} requests at once are {gain:.1} times as fast as one"),
         (false, Some(false)) => "no command queueing: the card takes one request at a time".into(),
-        (false, _) => "one thing that all requests share: a queue gains nothing".into(),
+        (false, _) => "a resource that all requests share: a queue gains nothing".into(),
     };
     Cause {
         of: format!("{} {}", many.row, many.column),
@@ -93,12 +93,12 @@ fn of_many(alone: &Measurement, many: &Measurement, queueing: Option<bool>) -> C
     }
 }
 
-/// Installations, databases and logs are made of small writes.
+/// Installations, databases and logs consist of small writes.
 fn of_installs(large: &Measurement, small: &Measurement) -> Option<Cause> {
     let share = small.mb_per_s / large.mb_per_s.max(1e-9);
     (share < SMALL_WRITES).then(|| Cause {
         of: "installations, databases, logs".into(),
-        limit: "small writes by chance, not the speed that is advertised".into(),
+        limit: "small random writes, not the advertised speed".into(),
         evidence: format!(
             "{:.2} MB/s in {} against {:.1} MB/s in {}",
             small.mb_per_s, small.row, large.mb_per_s, large.row

@@ -1,7 +1,7 @@
-//! Whether a saved result contradicts itself: one that does was changed or damaged, and nothing in it can be believed.
+//! Whether a saved result contradicts itself. Such a result was changed or damaged, and none of it can be used.
 //!
-//! Absent on purpose: what a card can do ([`doubts`](crate::doubts) tells that), and lower ends of a speed's interval:
-//! it is of whole batches, and a stall behind the last of them makes the speed as small as it likes.
+//! Absent on purpose: what a card can do (see [`doubts`](crate::doubts)), and the lower end of a speed's interval: it
+//! covers whole batches, and a stall after the last of them can make the speed arbitrarily small.
 
 use crate::import::ImportError;
 use crate::interval::Interval;
@@ -10,18 +10,18 @@ use crate::measurement::Measurement;
 use crate::result::{BenchResult, Figure, Outcome};
 use crate::state::CardState;
 
-/// Beyond anything. Unit: MB (10^6 bytes) a second.
+/// Above any real speed. Unit: MB (10^6 bytes) a second.
 const MB_PER_S_MAX: f64 = 1e6;
-/// Beyond anything. Unit: requests a second.
+/// Above any real rate. Unit: requests a second.
 const IOPS_MAX: f64 = 1e12;
-/// Speeds may be this far from bytes over time.
+/// Largest relative difference between a speed and bytes over time.
 const SPEED_APART: f64 = 0.05;
-/// Percentiles may be this far out of order: buckets of histograms are rounded up, fio's by a 64th.
+/// Percentiles may be this far out of order: histogram buckets are rounded up, fio's by 1/64.
 const ROUNDING: f64 = 0.02;
-/// A speed may be above its interval by this: the interval is of whole batches, of which there are ten at least.
+/// A speed may exceed its interval by this: the interval covers whole batches, at least ten.
 const ABOVE_INTERVAL: f64 = 0.25;
 
-/// What cannot be.
+/// A contradiction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inconsistency {
     /// Which measurement or figure.
@@ -54,17 +54,17 @@ fn at(place: impl FnOnce() -> String, found: Found) -> Found {
     found.map_err(|inconsistency| Inconsistency { place: place(), ..inconsistency })
 }
 
-/// A result of ours: also that its speeds are its bytes over its times.
+/// Checks a result of ours, including its speeds against its bytes and times.
 ///
-/// Errors: the first thing that cannot be.
+/// Errors: the first contradiction.
 pub(crate) fn result(result: &BenchResult) -> Found {
     outcomes(std::slice::from_ref(&result.outcome))?;
     result.outcome.measurements.iter().try_for_each(|cell| at(|| place(cell), computed(cell)))
 }
 
-/// Results of any tool.
+/// Checks results of any tool.
 ///
-/// Errors: the first thing that cannot be.
+/// Errors: the first contradiction.
 pub(crate) fn outcomes(outcomes: &[Outcome]) -> Found {
     for outcome in outcomes {
         at(|| outcome.suite.clone(), times([("time_s", Some(outcome.time_s))]))?;
@@ -102,7 +102,7 @@ fn measurement(cell: &Measurement) -> Found {
     Ok(())
 }
 
-/// Speeds follow from what was done and how long it took.
+/// Checks speeds against work and time.
 fn computed(cell: &Measurement) -> Found {
     let Some(time_s) = cell.time_s.filter(|time_s| *time_s > 0.0) else { return Ok(()) };
     let is_near = |found: f64, amount: f64| (found - amount / time_s).abs() <= SPEED_APART * found.max(amount / time_s);
@@ -142,10 +142,10 @@ fn state(state: &CardState) -> Found {
 fn ordered(name: &str, interval: Interval) -> Found {
     let Interval { low, high } = interval;
     let is_ordered = low <= high && low.is_finite() && high.is_finite();
-    unless(is_ordered, || format!("{name}: an interval from {low} to {high}"), "its lower end first")
+    unless(is_ordered, || format!("{name}: an interval from {low} to {high}"), "the lower end first")
 }
 
-/// Within its interval, apart from rounding.
+/// The value lies within its interval, apart from rounding.
 fn within(name: &str, value: f64, interval: Option<Interval>) -> Found {
     let Some(interval) = interval else { return Ok(()) };
     ordered(name, interval)?;
@@ -154,7 +154,7 @@ fn within(name: &str, value: f64, interval: Option<Interval>) -> Found {
     unless(is_within, || format!("{name} {value}"), format!("a value within its interval, {low} to {high}"))
 }
 
-/// Flushes, which have no part in the interval, make a speed smaller than it, never larger.
+/// Flushes are not part of the interval; they make a speed smaller than it, never larger.
 fn speed(name: &str, value: f64, interval: Option<Interval>) -> Found {
     let Some(interval) = interval else { return Ok(()) };
     ordered(name, interval)?;
@@ -188,6 +188,6 @@ fn latency(name: &str, told: &Latency) -> Found {
     }
     let counted = told.histogram.iter().fold(0u64, |sum, bucket| sum.saturating_add(bucket.count));
     let is_whole = told.histogram.is_empty() || counted == told.count;
-    let expected = format!("as many as its count, {}", told.count);
+    let expected = format!("the same number as its count, {}", told.count);
     unless(is_whole, || format!("{name}: {counted} requests in its histogram"), expected)
 }

@@ -1,14 +1,14 @@
-//! What a result was measured on and under: without it two results cannot be compared.
+//! On what, and under which conditions, a result was measured; without it two results cannot be compared.
 //!
-//! Plain data. Who opens the target fills it in; what could not be found out is absent.
+//! Plain data, filled in by the code that opens the target; what could not be found out is absent.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Erase cycles that wear is told against where the card does not say how many it endures.
+/// Erase cycles for the wear estimate if the card does not report its endurance.
 ///
-/// Assumed: what makers of eMMC with two or three bits a cell promise, 1000 to 3000 cycles; the lower end.
+/// Assumed: makers of eMMC with two or three bits a cell specify 1000 to 3000 cycles; the lower end.
 const ASSUMED_CYCLES: u32 = 1000;
 
 /// Everything around a measurement.
@@ -24,19 +24,19 @@ pub struct Context {
     pub life_before: Option<Life>,
     /// The same after the last.
     pub life_after: Option<Life>,
-    /// The block device that requests went to in the end, e.g. `mmcblk0`.
+    /// The block device that received the requests, e.g. `mmcblk0`.
     pub disk: Option<DiskFacts>,
     /// The filesystem of a file.
     pub filesystem: Option<FilesystemFacts>,
-    /// Filesystems that were made on a device for this, as they were mounted, in the order in which they were measured.
+    /// Filesystems that were created for this on a device, as mounted, in the order of measurement.
     pub made_filesystems: Vec<FilesystemFacts>,
     /// The machine.
     pub host: Option<HostFacts>,
-    /// What the bench itself needed.
+    /// Resources that the bench itself used.
     pub effort: Option<Effort>,
-    /// What the writes mean for the card's life.
+    /// The wear that the writes caused.
     pub wear: Option<Wear>,
-    /// What could not be found out and why, and what a reader should know.
+    /// What could not be found out and why, and other notes.
     pub notes: Vec<String>,
 }
 
@@ -50,15 +50,15 @@ pub struct CardFacts {
     pub manufacturer: Option<String>,
     /// CID.PNM.
     pub name: Option<String>,
-    /// CID.PSN, so that two results of one card are known as such.
+    /// CID.PSN, which identifies two results of one card.
     pub serial: Option<u32>,
     /// CID as hexadecimal digits.
     pub cid: Option<String>,
-    /// Whether it can hold a queue of commands.
+    /// Whether it supports command queueing.
     pub queueing_offered: Option<bool>,
-    /// Whether it does.
+    /// Whether command queueing is on.
     pub queueing_on: Option<bool>,
-    /// Its volatile cache; 0 where it has none. Unit: bytes.
+    /// Its volatile cache; 0 if it has none. Unit: bytes.
     pub cache_bytes: Option<u64>,
     /// Whether the cache is on.
     pub cache_on: Option<bool>,
@@ -66,7 +66,7 @@ pub struct CardFacts {
     pub registers: BTreeMap<String, u64>,
 }
 
-/// The bus as it runs.
+/// The bus in its current mode.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusFacts {
@@ -76,13 +76,13 @@ pub struct BusFacts {
     pub lines: u8,
     /// Unit: Hz.
     pub clock_hz: u64,
-    /// What it carries at most, without commands and checksums. Unit: 10^6 bytes a second.
+    /// Its maximum throughput, without commands and checksums. Unit: 10^6 bytes a second.
     pub mb_per_s_max: f64,
-    /// Where this is from.
+    /// The source of these facts.
     pub source: String,
 }
 
-/// How much of a card's life is used, in its own words.
+/// How much of a card's life is used, as it reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Life {
@@ -110,9 +110,9 @@ pub struct DiskFacts {
     pub queue_requests: Option<u64>,
     /// Largest request. Unit: KiB.
     pub request_kib_max: Option<u64>,
-    /// `write back` or `write through`: whether the kernel thinks that a flush is needed.
+    /// `write back` or `write through`: whether the kernel sends flushes.
     pub write_cache: Option<String>,
-    /// Most that one discard covers; 0: it cannot. Unit: bytes.
+    /// Largest discard; 0: not supported. Unit: bytes.
     pub discard_bytes_max: Option<u64>,
 }
 
@@ -130,11 +130,11 @@ pub struct FilesystemFacts {
     pub size_bytes: u64,
     /// Unit: bytes.
     pub available_bytes: u64,
-    /// It has no device below it: what is measured is memory.
+    /// No device below it: memory is measured.
     pub in_memory: bool,
-    /// It knows no way past the page cache.
+    /// It has no direct I/O: everything goes through the page cache.
     pub cached: bool,
-    /// Bytes of the file that have no place on the device: reads of them do not reach it.
+    /// Bytes of the file without blocks on the device: reads of them do not reach it.
     pub hole_bytes: u64,
 }
 
@@ -146,15 +146,15 @@ pub struct HostFacts {
     pub kernel: String,
     /// The kind of processor.
     pub machine: String,
-    /// The board, if it says what it is.
+    /// The board, if it reports its model.
     pub model: Option<String>,
     /// Processors.
     pub processors: u32,
-    /// Their frequency governors; none where the frequency is not Linux's to set.
+    /// Their frequency governors; empty if Linux does not control the frequency.
     pub governors: Vec<String>,
 }
 
-/// What the bench needed of the machine.
+/// Resources that the bench used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effort {
@@ -162,28 +162,28 @@ pub struct Effort {
     pub time_s: f64,
     /// Processor time of this process. Unit: seconds.
     pub user_s: f64,
-    /// Processor time of the kernel for this process; its own threads' does not count. Unit: seconds.
+    /// Processor time of the kernel for this process, without kernel threads. Unit: seconds.
     pub system_s: f64,
 }
 
-/// What writes mean for the card's life.
+/// The wear that writes cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Wear {
     /// Unit: bytes.
     pub written_bytes: u64,
-    /// How often that fills the card.
+    /// How many times that fills the card.
     pub capacities: f64,
-    /// Erase cycles that the card endures; assumed where it does not say so.
+    /// Erase cycles that the card endures; assumed if it does not report them.
     pub cycles: u32,
     /// Whether they are assumed.
     pub cycles_assumed: bool,
-    /// The share of its life that this costs if each write is one write of flash. Unit: percent.
+    /// The share of its life that this costs at a write amplification of 1. Unit: percent.
     pub life_percent: f64,
 }
 
 impl Wear {
-    /// Of so many bytes on a card of this capacity.
+    /// The wear by `written_bytes` on a card of this capacity.
     pub fn of(written_bytes: u64, capacity_bytes: u64, cycles: Option<u32>) -> Self {
         let capacities = written_bytes as f64 / capacity_bytes.max(1) as f64;
         let endured = cycles.unwrap_or(ASSUMED_CYCLES).max(1);

@@ -1,6 +1,6 @@
-//! Whether a result can be believed: what it contradicts, and what stood in its way.
+//! Reasons to doubt a result, and circumstances that affected it.
 //!
-//! Each rule needs facts of the [`Context`](crate::Context); where they are absent it says nothing.
+//! Each rule needs facts of the [`Context`](crate::Context); where they are absent it reports nothing.
 
 use emmc_port::TargetKind;
 use serde::{Deserialize, Serialize};
@@ -8,18 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::measurement::Measurement;
 use crate::result::BenchResult;
 
-/// A speed above the bus's by this much is no rounding.
+/// A speed above the bus's by this factor is more than rounding.
 const ABOVE_BUS: f64 = 1.02;
-/// From this share of what the bus carries on, flash may have had no part in a read.
+/// From this share of the bus's throughput on, a read may not have reached flash.
 const NEAR_BUS: f64 = 0.85;
 /// The fastest bus that eMMC has: HS400 on eight lines. Unit: 10^6 bytes a second.
 const EMMC_MB_PER_S_MAX: f64 = 400.0;
-/// Share of the time that this process computed, from which on it may be what was measured.
+/// From this share of the time on, the host's processor may be what was measured.
 const BUSY: f64 = 0.9;
-/// Shorter measurements than this are not told to be short of requests by their interval alone. Unit: percent of the
-/// mean.
+/// Measurements with an interval wider than this have too few requests. Unit: share of the mean.
 const INTERVAL_WIDE: f64 = 0.2;
-/// How many cells a finding names.
+/// Most measurements that a finding lists.
 const CELLS_MAX: usize = 4;
 
 /// A reason to doubt a result, or a circumstance that explains it.
@@ -31,7 +30,7 @@ pub struct Doubt {
     pub code: String,
     /// What it means.
     pub what: String,
-    /// What it is concluded from.
+    /// The figures that show it.
     pub evidence: String,
 }
 
@@ -64,7 +63,7 @@ fn is_real(result: &BenchResult) -> bool {
     result.target_kind != TargetKind::Simulated
 }
 
-/// The cells that a rule holds for.
+/// The measurements to which a rule applies.
 fn cells(result: &BenchResult, rule: impl Fn(&Measurement) -> Option<String>) -> Option<String> {
     let found: Vec<String> = result
         .outcome
@@ -95,7 +94,7 @@ fn faster_than_bus(result: &BenchResult) -> Option<Doubt> {
         over.then(|| format!("{:.0} MB/s", cell.mb_per_s))
     };
     let evidence = format!("{}; the bus carries {most:.0} MB/s ({of})", cells(result, rule)?);
-    Some(Doubt::new("faster_than_bus", "faster than the bus can be: a cache of the host was measured", evidence))
+    Some(Doubt::new("faster_than_bus", "faster than the bus: a cache of the host was measured", evidence))
 }
 
 fn page_cache(result: &BenchResult) -> Option<Doubt> {
@@ -104,19 +103,19 @@ fn page_cache(result: &BenchResult) -> Option<Doubt> {
     let what = if filesystem.in_memory {
         "the file is in memory and on no device: this is the speed of memory"
     } else {
-        "the filesystem knows no way past the page cache: reads may never reach the device"
+        "the filesystem has no direct I/O: reads may never reach the device"
     };
     Some(Doubt::new("page_cache", what, format!("{} on {}", filesystem.fstype, filesystem.mount)))
 }
 
 fn holes(result: &BenchResult) -> Option<Doubt> {
     let holes = result.context.filesystem.as_ref()?.hole_bytes;
-    let what = "parts of the file have no place on the device: reads of them do not reach it";
+    let what = "parts of the file have no blocks on the device: reads of them do not reach it";
     (holes > 0).then(|| Doubt::new("holes", what, format!("{holes} of {} bytes", result.size_bytes)))
 }
 
-/// Reads as fast as the bus, of what the suite has not written, from a card of which the state is unknown: what was
-/// trimmed or never written is answered without flash.
+/// Reads as fast as the bus, of data that the suite has not written, from a card in an unknown state: trimmed or
+/// unwritten ranges are answered without flash.
 fn state_unknown(result: &BenchResult) -> Option<Doubt> {
     let bus = result.context.bus.as_ref().filter(|_| is_real(result) && result.outcome.written_bytes == 0)?;
     let rule = |cell: &Measurement| {
@@ -125,8 +124,7 @@ fn state_unknown(result: &BenchResult) -> Option<Doubt> {
         let is_fast = cell.op == "read" && near.contains(&cell.mb_per_s);
         (is_fast && !is_known).then(|| format!("{:.0} MB/s", cell.mb_per_s))
     };
-    let what =
-        "reads as fast as the bus, of what this suite has not written: a card answers so for what it holds no data of";
+    let what = "reads as fast as the bus, of ranges this suite has not written: a card reads unmapped ranges this fast";
     let evidence = format!("{}; the bus carries {:.0} MB/s", cells(result, rule)?, bus.mb_per_s_max);
     Some(Doubt::new("state_unknown", what, evidence))
 }
@@ -138,7 +136,7 @@ fn wraps(result: &BenchResult) -> Option<Doubt> {
         over.then(|| format!("{bytes} bytes"))
     };
     let evidence = format!("{}; the target has {}", cells(result, rule)?, result.size_bytes);
-    Some(Doubt::new("wraps", "the target is too small for the pattern: it went over the same place again", evidence))
+    Some(Doubt::new("wraps", "the target is too small for the pattern: it covered the same range again", evidence))
 }
 
 fn processor_bound(result: &BenchResult) -> Option<Doubt> {
@@ -151,21 +149,21 @@ fn processor_bound(result: &BenchResult) -> Option<Doubt> {
 fn governor(result: &BenchResult) -> Option<Doubt> {
     let governors = &result.context.host.as_ref()?.governors;
     let other: Vec<&str> = governors.iter().map(String::as_str).filter(|name| *name != "performance").collect();
-    let what = "the processor's clock may have changed meanwhile: small requests look slower than they are";
+    let what = "the processor's clock may have changed during the run: small requests look slower than they are";
     (!other.is_empty()).then(|| Doubt::new("governor", what, format!("governor {}", other.join(", "))))
 }
 
 fn queueing(result: &BenchResult) -> Option<Doubt> {
     let card = result.context.card.as_ref()?;
     let off = card.queueing_offered == Some(true) && card.queueing_on == Some(false);
-    let what = "the card could hold a queue of commands and does not: more than one request at once gains nothing";
+    let what = "the card supports command queueing, but it is off: a queue depth above 1 gains nothing";
     (off && is_real(result)).then(|| Doubt::new("queueing_off", what, "CMDQ_SUPPORT is set, CMDQ_MODE_EN is not"))
 }
 
 fn cache(result: &BenchResult) -> Option<Doubt> {
     let card = result.context.card.as_ref()?;
     let off = card.cache_bytes.is_some_and(|bytes| bytes > 0) && card.cache_on == Some(false);
-    let what = "the card's cache is off: small writes are slower than they could be";
+    let what = "the card's cache is off: small writes are slower than with the cache";
     (off && is_real(result)).then(|| Doubt::new("cache_off", what, "CACHE_SIZE is not 0, CACHE_CTRL is"))
 }
 
@@ -180,18 +178,18 @@ fn few(result: &BenchResult) -> Option<Doubt> {
             (half > INTERVAL_WIDE).then(|| format!("+-{:.0} %", half * 100.0))
         }
     };
-    let what = "too few requests, or too uneven ones, for a figure that could be compared";
+    let what = "too few requests, or too much variation, for a figure that can be compared";
     Some(Doubt::new("few_requests", what, cells(result, rule)?))
 }
 
 fn failed(result: &BenchResult) -> Option<Doubt> {
     let rule = |cell: &Measurement| (cell.errors > 0).then(|| format!("{} requests", cell.errors));
-    Some(Doubt::new("failed_requests", "requests have failed", cells(result, rule)?))
+    Some(Doubt::new("failed_requests", "some requests failed", cells(result, rule)?))
 }
 
 fn stopped(result: &BenchResult) -> Option<Doubt> {
     let why = result.outcome.ended_early.clone()?;
-    Some(Doubt::new("stopped", "the suite did not come to its end: what was measured until then is told", why))
+    Some(Doubt::new("stopped", "the suite ended early: the report covers what was measured until then", why))
 }
 
 #[cfg(test)]

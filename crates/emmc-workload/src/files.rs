@@ -1,8 +1,8 @@
-//! Suites on files: in a folder, or on filesystems that are made for them.
+//! Suites on files: in a folder, or on filesystems that are created for them.
 //!
-//! A suite that works on files is one of these beside, or instead of, its part on sectors ([`Suite`](crate::Suite)).
-//! What it does goes through a [`FileTree`], so that it is counted and can be stopped in one place. Absent on purpose:
-//! the tree itself (`emmc-linux`; models of ext4 and f2fs are in [`fs`](crate::fs)).
+//! A suite that works on files has such a part beside, or instead of, its part on sectors ([`Suite`](crate::Suite)). It
+//! works through a [`FileTree`], so its operations are counted and can be stopped in one place. Absent on purpose: the
+//! tree itself (`emmc-linux`; models of ext4 and f2fs are in [`fs`](crate::fs)).
 
 use emmc_port::{FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TargetError, TreeWork};
 use emmc_units::{Instant, Nanos};
@@ -14,43 +14,43 @@ use crate::stream::BenchError;
 use crate::suite::{Cost, Options};
 use crate::watch::{Progress, Watch};
 
-/// Operations between two calls of the watcher.
+/// Operations between two calls of the progress callback.
 const WATCH_EVERY: u64 = 32;
 
-/// Where files are to be worked on.
+/// The place for a suite's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileShape {
-    /// What the user called it.
+    /// Its name as given by the user.
     pub name: String,
-    /// Room: of a folder what is free, of a device everything. Unit: bytes.
+    /// Available space: free space of a folder, the size of a device. Unit: bytes.
     pub room_bytes: u64,
-    /// Filesystems are made on it; otherwise it is a folder of one that is there.
+    /// A device on which filesystems are created; otherwise an existing folder.
     pub is_device: bool,
-    /// What is taken of a device is trimmed before a filesystem is made there.
+    /// The used part of a device is trimmed before a filesystem is created.
     pub is_trimmed: bool,
 }
 
 /// A suite that works on files.
 pub trait FileSuite: Sync {
-    /// What it measures there, in a sentence.
+    /// What it measures there, in one sentence.
     fn about(&self) -> &'static str;
 
-    /// What it will do; the range is the part of a device that it takes, or the room that it needs in a folder.
+    /// What it will do. The range is the part of a device that it uses, or the space that it needs in a folder.
     ///
-    /// Errors: the place has less room than is needed; options that make no sense there.
+    /// Errors: not enough space; options that do not apply.
     fn cost(&self, shape: &FileShape, options: &Options) -> Result<Cost, BenchError>;
 
-    /// Measures.
+    /// Runs the measurement.
     ///
-    /// Errors: a tree that cannot go on, a watcher that stops it.
+    /// Errors: a tree that fails, a cancelled run.
     fn run(&self, bench: &mut FileBench<'_>) -> Result<(), BenchError>;
 }
 
-/// A suite under way on files.
+/// A running suite on files.
 pub struct FileBench<'a> {
-    /// What is known of the place.
+    /// Facts about the place.
     pub shape: FileShape,
-    /// What was asked for.
+    /// The user's options.
     pub options: &'a Options,
     place: &'a mut dyn FilePlace,
     watch: &'a mut dyn Watch,
@@ -60,9 +60,9 @@ pub struct FileBench<'a> {
 }
 
 impl<'a> FileBench<'a> {
-    /// Runs a suite; what was measured before it failed or was stopped is told ([`Outcome::ended_early`]).
+    /// Runs a suite; reports what was measured before it failed or was cancelled ([`Outcome::ended_early`]).
     ///
-    /// Errors: as [`FileSuite::cost`], and as [`FileSuite::run`] where nothing was measured.
+    /// Errors: as [`FileSuite::cost`], and as [`FileSuite::run`] if nothing was measured.
     pub fn run(
         (name, suite): (&str, &dyn FileSuite),
         shape: FileShape,
@@ -93,9 +93,9 @@ impl<'a> FileBench<'a> {
         Ok(outcome)
     }
 
-    /// Lets work be done on the tree that is there, or on a new filesystem.
+    /// Runs work on the existing tree, or on a new filesystem.
     ///
-    /// Errors: as [`FilePlace::with`]; a watcher that stops it.
+    /// Errors: as [`FilePlace::with`]; a cancelled run.
     pub fn on_tree(&mut self, new: Option<NewFilesystem<'_>>, work: TreeWork<'_>) -> Result<(), FilesystemError> {
         let Self { place, watch, number, steps, outcome, shape, .. } = self;
         place.with(new, &mut |tree| {
@@ -113,17 +113,17 @@ impl<'a> FileBench<'a> {
         })
     }
 
-    /// Tells a table.
+    /// Adds a table to the outcome.
     pub fn grid(&mut self, grid: Grid) {
         self.outcome.grids.push(grid);
     }
 
-    /// Tells a figure.
+    /// Adds a figure to the outcome.
     pub fn figure(&mut self, figure: Figure) {
         self.outcome.figures.push(figure);
     }
 
-    /// Says something of what was measured.
+    /// Adds a remark to the outcome.
     pub fn remark(&mut self, text: impl Into<String>) {
         self.outcome.remarks.push(text.into());
     }
@@ -137,12 +137,12 @@ pub(crate) fn of_files(error: FilesystemError, suite: &'static str) -> BenchErro
     }
 }
 
-/// What filesystems are made of: whole sectors of any device. Unit: bytes.
+/// Granularity of created filesystems: whole sectors of any device. Unit: bytes.
 const BLOCK: u64 = 4096;
 
-/// What a suite in a folder needs at least and at most, and what is there.
+/// Checks the space for a suite in a folder.
 ///
-/// Errors: less room than it takes; `--size` below the least; `--from`, which means nothing there.
+/// Errors: less space than it needs; `--size` below the minimum; `--from`, which does not apply.
 pub(crate) fn room(
     suite: &'static str,
     shape: &FileShape,
@@ -152,7 +152,7 @@ pub(crate) fn room(
     let refused = |what: String| Err(BenchError::Misfit { suite, what });
     if options.from_bytes > 0 {
         let whole =
-            if shape.is_device { "a filesystem begins where its device does" } else { "a folder has no sectors" };
+            if shape.is_device { "a filesystem starts at the start of its device" } else { "a folder has no sectors" };
         return refused(format!("--from {}: {whole}", options.from_bytes));
     }
     if let Some(asked) =
@@ -161,20 +161,20 @@ pub(crate) fn room(
         return refused(format!("--size {asked}: expected a multiple of {BLOCK} bytes"));
     }
     if let Some(asked) = options.size_bytes.filter(|asked| *asked < least_bytes) {
-        return refused(format!("--size {asked}: it needs {least_bytes} bytes at least"));
+        return refused(format!("--size {asked}: at least {least_bytes} bytes are needed"));
     }
     if needed_bytes > shape.room_bytes {
         let has = if shape.is_device { "has" } else { "has room for" };
         let given = if options.size_bytes.is_some() { "--size" } else { "it" };
         return refused(format!(
-            "{given} needs {needed_bytes} bytes; {} {has} {}; {least_bytes} is the least that can be asked for with --size",
+            "{given} needs {needed_bytes} bytes; {} {has} {}; --size accepts {least_bytes} or more",
             shape.name, shape.room_bytes
         ));
     }
     Ok(())
 }
 
-/// A tree of which is counted what is done, and which its watcher can stop.
+/// A tree that counts operations and can be cancelled.
 struct Counted<'a> {
     tree: &'a mut dyn FileTree,
     watch: &'a mut dyn Watch,

@@ -1,4 +1,4 @@
-//! A table that a suite has computed, rather than one of its measurements laid out.
+//! A table that a suite has computed, as opposed to a layout of its measurements.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grid {
-    /// What it is called, e.g. `align, read`.
+    /// Its title, e.g. `align, read`.
     pub name: String,
     /// The heading of the rows, e.g. `boundary`.
     pub rows: String,
     /// Its columns.
     pub columns: Vec<GridColumn>,
-    /// Its rows, in the order in which they are to be read.
+    /// Its rows, in display order.
     pub lines: Vec<GridLine>,
-    /// What is to be seen.
+    /// Explanation of the table.
     pub caption: String,
 }
 
@@ -32,9 +32,9 @@ pub struct GridColumn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GridLine {
-    /// What it is of, e.g. `4 MiB`.
+    /// Its label, e.g. `4 MiB`.
     pub row: String,
-    /// A value for each column; nothing where there is none.
+    /// A value for each column; empty if there is none.
     pub values: Vec<Option<f64>>,
 }
 
@@ -51,12 +51,12 @@ impl Grid {
         }
     }
 
-    /// Adds a row of which every value is known.
+    /// Adds a row in which every value is known.
     pub fn line(&mut self, row: impl Into<String>, values: &[f64]) {
         self.lines.push(GridLine { row: row.into(), values: values.iter().copied().map(Some).collect() });
     }
 
-    /// The value at a row and a column, by what they are called.
+    /// The value at a row and a column, by their names.
     pub fn value(&self, row: &str, column: &str) -> Option<f64> {
         let index = self.columns.iter().position(|known| known.name == column)?;
         self.lines.iter().find(|line| line.row == row)?.values.get(index).copied().flatten()

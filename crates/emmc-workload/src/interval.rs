@@ -1,17 +1,17 @@
-//! How sure a mean is, when what it is the mean of hangs together.
+//! Confidence intervals of the mean of correlated values.
 //!
-//! Requests one after the other are not independent, so their scatter makes an interval that is too narrow. Means of
-//! long batches are nearly so: Student's interval over at least ten of them (batch means).
+//! Consecutive requests are not independent, so an interval from their variance is too narrow. Means of long batches
+//! are almost independent: Student's interval over at least ten of them (batch means).
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Fewest batches that an interval is made of.
+/// Fewest batches for an interval.
 const BATCHES_MIN: usize = 10;
-/// Batches are joined until no more than this many are left: longer ones hang together less.
+/// Batches are merged until at most this many are left: longer ones are less correlated.
 const BATCHES_MAX: usize = 32;
 
-/// A range that holds the true mean in 95 of 100 cases.
+/// A 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
@@ -22,7 +22,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Of the mean of equally long batches; nothing where there are fewer than ten.
+    /// Of the mean of equally long batches; nothing if there are fewer than ten.
     pub fn of_batches(values: &[f64]) -> Option<Self> {
         let size = values.len().div_ceil(BATCHES_MAX).max(1);
         let means: Vec<f64> = values.chunks_exact(size).map(|batch| batch.iter().sum::<f64>() / size as f64).collect();
@@ -37,14 +37,14 @@ impl Interval {
         Some(Self { low: mean - half, high: mean + half })
     }
 
-    /// Of the rate at which equally much work was done, from the rates of its parts: their times are what scatters.
+    /// Of the rate of equal amounts of work, from the rates of its parts: their times are what varies.
     pub fn of_rates(rates: &[f64]) -> Option<Self> {
         let times: Vec<f64> = rates.iter().map(|rate| 1.0 / rate).collect();
         let time = Self::of_batches(&times).filter(|time| time.low > 0.0 && time.high.is_finite())?;
         Some(Self { low: 1.0 / time.high, high: 1.0 / time.low })
     }
 
-    /// Whether the two have no value in common.
+    /// Whether the two intervals are disjoint.
     pub fn is_apart_from(&self, other: &Self) -> bool {
         self.low > other.high || other.low > self.high
     }
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(Interval::of_batches(&[2.0; 10]), Some(Interval { low: 2.0, high: 2.0 }));
     }
 
-    /// Values that hang together: each keeps 0.8 of the last.
+    /// Correlated values: each keeps 0.8 of the previous one.
     #[test]
     fn the_true_mean_is_inside_about_as_often_as_it_says() {
         let mut rng = Rng::new(3);
@@ -79,7 +79,7 @@ mod tests {
                 interval.low <= 10.0 && 10.0 <= interval.high
             })
             .count();
-        // Of independent values it would be 950; these intervals are a little too narrow still.
+        // For independent values it would be 950; these intervals are still slightly too narrow.
         assert!((900..980).contains(&inside), "{inside}");
     }
 }

@@ -1,4 +1,4 @@
-//! How long requests took: a histogram that can be merged, and the stalls with where they fell.
+//! Latencies: a histogram that can be merged, and the stalls with their positions.
 
 use emmc_units::Nanos;
 use hdrhistogram::Histogram;
@@ -10,22 +10,22 @@ use crate::percentiles::PercentileIntervals;
 
 /// Longer latencies count as an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
-/// From how long on a request is a stall. Unit: milliseconds.
+/// Durations from which on a request is a stall. Unit: milliseconds.
 const STALLS_MS: [u64; 3] = [100, 250, 1000];
-/// Stalls of which the place is kept: the longest.
+/// Stalls whose position is kept: the longest.
 const PLACES_MAX: usize = 16;
 
-/// Latencies of one kind of request, three digits of each.
+/// Latencies of one kind of request, with three significant digits.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     histogram: Histogram<u64>,
     sum_ns: u128,
     stalls: Stalls,
-    /// The order in which they came.
+    /// The same latencies in arrival order.
     cells: Batches,
 }
 
-/// Requests that took long.
+/// Slow requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stalls {
@@ -39,19 +39,19 @@ pub struct Stalls {
     pub longest: Vec<Stall>,
 }
 
-/// A request that took long.
+/// A slow request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stall {
-    /// How long. Unit: milliseconds.
+    /// Its latency. Unit: milliseconds.
     pub ms: f64,
-    /// Where on the target. Unit: bytes.
+    /// Its position on the target. Unit: bytes.
     pub offset_bytes: u64,
-    /// Bytes that the stream had done by then.
+    /// Bytes that the stream had moved by then.
     pub after_bytes: u64,
 }
 
-/// Latencies at some ranks.
+/// Latency percentiles.
 ///
 /// Unit: microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,30 +63,30 @@ pub struct Latency {
     pub mean: f64,
     /// The shortest.
     pub min: f64,
-    /// Half of them took no longer.
+    /// The median.
     pub p50: f64,
-    /// 90 % took no longer.
+    /// The 90th percentile.
     pub p90: f64,
-    /// 95 % took no longer.
+    /// The 95th percentile.
     pub p95: f64,
-    /// 99 % took no longer.
+    /// The 99th percentile.
     pub p99: f64,
-    /// 99.9 % took no longer.
+    /// The 99.9th percentile.
     pub p999: f64,
     /// The longest.
     pub max: f64,
-    /// How sure the percentiles are.
+    /// Confidence intervals of the percentiles.
     #[serde(default)]
     pub intervals: PercentileIntervals,
-    /// All of them, so that results can be merged.
+    /// The whole distribution, so that results can be merged.
     pub histogram: Vec<Bucket>,
 }
 
-/// Requests that took about the same.
+/// Requests of about the same latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bucket {
-    /// How long they took, to three digits. Unit: nanoseconds.
+    /// Their latency, with three significant digits. Unit: nanoseconds.
     pub ns: u64,
     /// Requests.
     pub count: u64,
@@ -94,7 +94,7 @@ pub struct Bucket {
 
 impl Default for Latencies {
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are valid");
         Self { histogram, sum_ns: 0, stalls: Stalls::default(), cells: Batches::default() }
     }
 }
@@ -121,16 +121,16 @@ impl Latencies {
         &self.stalls
     }
 
-    /// Goes on with what another has counted after it.
+    /// Appends the latencies of a later recorder.
     pub fn append(&mut self, other: Self) {
-        // Both have the same bounds: nothing can be left out.
+        // Both have the same bounds: nothing is lost.
         self.histogram.add(&other.histogram).expect("the bounds are the same");
         self.sum_ns += other.sum_ns;
         self.stalls.join(&other.stalls);
         self.cells.append(other.cells);
     }
 
-    /// The ranks, and how sure they are by resampling from a seed; nothing where nothing was counted.
+    /// The percentiles, with confidence intervals by resampling from a seed; nothing if nothing was counted.
     pub fn latency(&self, seed: u64) -> Option<Latency> {
         let intervals = || PercentileIntervals::of(&self.histogram, &self.cells, seed);
         (!self.is_empty()).then(|| self.ranks(intervals()))
@@ -171,7 +171,7 @@ impl Stalls {
         self.longest.truncate(PLACES_MAX);
     }
 
-    /// Takes over another's.
+    /// Adds the stalls of another.
     pub(crate) fn join(&mut self, other: &Self) {
         self.over_100_ms += other.over_100_ms;
         self.over_250_ms += other.over_250_ms;
@@ -183,7 +183,7 @@ impl Stalls {
 }
 
 impl Latency {
-    /// Every percentile: its name, its value, and where it is in 95 of 100 cases. Unit: microseconds.
+    /// Every percentile: its name, its value, and its 95 % confidence interval. Unit: microseconds.
     pub fn percentiles(&self) -> [(&'static str, f64, Option<Interval>); 5] {
         let sure = &self.intervals;
         [
@@ -195,7 +195,7 @@ impl Latency {
         ]
     }
 
-    /// The two taken together.
+    /// Merges the two.
     pub fn merged(&self, other: &Self) -> Self {
         let mut latencies = Latencies::default();
         for latency in [self, other] {
@@ -207,7 +207,7 @@ impl Latency {
         if latencies.is_empty() {
             return self.clone();
         }
-        latencies.ranks(PercentileIntervals::none("results taken together: their order is not known"))
+        latencies.ranks(PercentileIntervals::none("merged results: their order is not known"))
     }
 }
 

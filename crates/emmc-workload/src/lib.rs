@@ -1,8 +1,8 @@
-//! I/O patterns, the classic suites, and what is measured.
+//! I/O patterns, the classic suites, and measurements.
 //!
-//! Everything works on a [`BlockTarget`](emmc_port::BlockTarget), which owns the clock: the same suite runs against a
-//! device in real time and against a virtual card in simulated time. Absent on purpose: system calls (`emmc-linux`),
-//! files, the virtual card itself (`emmc-card`), presentation (`emmc-report`).
+//! Everything works on a [`BlockTarget`](emmc_port::BlockTarget), which owns the clock: the same suite runs on a device
+//! in real time and on a virtual card in simulated time. Absent on purpose: system calls (`emmc-linux`), files, the
+//! virtual card itself (`emmc-card`), presentation (`emmc-report`).
 
 mod batches;
 mod bootstrap;

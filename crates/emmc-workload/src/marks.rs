@@ -1,14 +1,14 @@
-//! When how much was done: a bounded number of equal batches over a stream of any length.
+//! Progress over time: a bounded number of equal batches over a stream of any length.
 
 use emmc_units::{Instant, Nanos};
 
-/// Twice as many batches as are kept at least: MSER-5 wants more than intervals do.
+/// Twice the smallest number of batches that is kept: MSER-5 needs more than confidence intervals do.
 const BATCHES_MAX: usize = 1024;
 
-/// Batches of equally many requests, and how long each took.
+/// Batches of equal numbers of requests, and how long each took.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
-    /// Requests of a batch.
+    /// Requests per batch.
     batch: u64,
     in_batch: u64,
     last: Instant,
@@ -38,7 +38,7 @@ impl Marks {
         }
     }
 
-    /// Seconds of every whole batch, in order, and the requests of one.
+    /// Seconds of every complete batch, in order, and the requests per batch.
     pub(crate) fn batches(&self) -> (Vec<f64>, u64) {
         (self.times.iter().map(|time| time.as_secs_f64()).collect(), self.batch)
     }

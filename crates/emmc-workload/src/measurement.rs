@@ -1,4 +1,4 @@
-//! What came of a stream.
+//! The result of a stream.
 
 use emmc_port::{BlockDone, BlockOp};
 use emmc_units::{Instant, Nanos};
@@ -12,16 +12,16 @@ use crate::state::CardState;
 use crate::stream::{Mix, Stream};
 use crate::warm_up::mser5;
 
-/// What came of a stream, as it was counted.
+/// The result of a stream, as counted.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The stream.
     pub stream: Stream,
-    /// When it began.
+    /// When it started.
     pub began: Instant,
-    /// When it was over, flushes included.
+    /// When it ended, flushes included.
     pub ended: Instant,
-    /// Requests done, without flushes.
+    /// Completed requests, without flushes.
     pub requests: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -29,24 +29,24 @@ pub struct Measured {
     pub written_bytes: u64,
     /// Bytes trimmed.
     pub trimmed_bytes: u64,
-    /// Requests that failed alone.
+    /// Requests that failed individually.
     pub errors: u64,
     /// Time in flushes.
     pub flush: Nanos,
-    /// It was stopped before it was done.
+    /// It was stopped early.
     pub ended_early: bool,
-    /// In what state the card was when it began.
+    /// The card's state at its start.
     pub(crate) state: CardState,
     /// Of reads, of writes, of trims, of flushes.
     latencies: [Latencies; 4],
     marks: Marks,
 }
 
-/// What came of a stream, as it is told.
+/// The result of a stream, as reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measurement {
-    /// Which table of the suite it belongs to, if it belongs to one.
+    /// The suite's table that it belongs to, if any.
     pub table: String,
     /// Its row, e.g. `4` KiB.
     pub row: String,
@@ -54,64 +54,64 @@ pub struct Measurement {
     pub column: String,
     /// `read`, `write`, `trim` or `mixed`.
     pub op: String,
-    /// In which order, e.g. `sequential`.
+    /// Its order, e.g. `sequential`.
     pub order: String,
     /// Unit: bytes.
     pub block_bytes: u64,
     /// Requests outstanding.
     pub queue_depth: u32,
-    /// Requests done; absent, as the next two, where another tool has measured and does not say.
+    /// Completed requests; absent, as the next two, if another tool measured and does not report it.
     pub requests: Option<u64>,
     /// Bytes read, written and trimmed.
     pub bytes: Option<u64>,
-    /// How long it took, flushes included. Unit: seconds.
+    /// Duration, flushes included. Unit: seconds.
     pub time_s: Option<f64>,
-    /// Of that in flushes; absent where another tool has measured and does not say. Unit: seconds.
+    /// Time in flushes; absent if another tool measured and does not report it. Unit: seconds.
     pub flush_s: Option<f64>,
     /// Unit: MB (10^6 bytes) a second.
     pub mb_per_s: f64,
-    /// Where the true speed is in 95 of 100 cases; nothing where there were too few requests to tell. Flushes at the
-    /// end have no part in it. Unit: MB a second.
+    /// The 95 % confidence interval of the speed; absent if there were too few requests. Flushes at the end are not
+    /// part of it. Unit: MB a second.
     pub mb_per_s_interval: Option<Interval>,
-    /// The warm-up at its beginning, and the speed behind it; absent where there was none, or too few requests to tell.
+    /// The warm-up at its start, and the speed after it; absent if there was none, or too few requests.
     #[serde(default)]
     pub warm_up: Option<WarmUp>,
     /// Requests a second.
     pub iops: f64,
     /// Requests that failed.
     pub errors: u64,
-    /// How long reads took.
+    /// Latency of reads.
     pub read_us: Option<Latency>,
-    /// How long writes took.
+    /// Latency of writes.
     pub write_us: Option<Latency>,
-    /// How long trims took.
+    /// Latency of trims.
     pub trim_us: Option<Latency>,
-    /// How long flushes took.
+    /// Latency of flushes.
     pub flush_us: Option<Latency>,
-    /// Requests that took long; absent where another tool has measured and does not say.
+    /// Slow requests; absent if another tool measured and does not report them.
     pub stalls: Option<Stalls>,
-    /// In what state the card was when it began; absent where another tool has measured.
+    /// The card's state at its start; absent if another tool measured.
     #[serde(default)]
     pub state: Option<CardState>,
-    /// It was stopped before it was done: the figures are of what was done until then.
+    /// It was stopped early: the figures cover what was done until then.
     #[serde(default)]
     pub ended_early: bool,
 }
 
-/// The warm-up of a run, as MSER-5 finds it.
+/// The warm-up of a run by MSER-5.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WarmUp {
     /// Requests that belong to it.
     pub requests: u64,
-    /// How long it took. Unit: seconds.
+    /// Its duration. Unit: seconds.
     pub time_s: f64,
-    /// Whether the run settled: behind the middle there was no more of it. Otherwise the speed still changed, or the
-    /// run was too short to tell.
+    /// Whether the run settled: the warm-up ended before its middle. Otherwise the speed was still changing, or the run
+    /// was too short.
     pub is_settled: bool,
-    /// The speed behind it, without flushes. Unit: MB a second.
+    /// The speed after it, without flushes. Unit: MB a second.
     pub mb_per_s: f64,
-    /// Where that is in 95 of 100 cases. Unit: MB a second.
+    /// Its 95 % confidence interval. Unit: MB a second.
     pub mb_per_s_interval: Option<Interval>,
 }
 
@@ -169,12 +169,12 @@ impl Measured {
         self.read_bytes + self.written_bytes + self.trimmed_bytes
     }
 
-    /// How long it took, flushes included.
+    /// Duration, flushes included.
     pub fn time(&self) -> Nanos {
         self.ended.since(self.began)
     }
 
-    /// Bytes a second, flushes included; 0 where no time passed.
+    /// Bytes a second, flushes included; 0 if no time passed.
     pub fn bytes_per_s(&self) -> f64 {
         per_s(self.bytes() as f64, self.time())
     }
@@ -197,7 +197,7 @@ impl Measured {
         times.iter().map(|time| if *time > 0.0 { bytes / time } else { 0.0 }).collect()
     }
 
-    /// As it is told, at a place in a table.
+    /// Reports it at a place in a table.
     pub fn to_measurement(&self, table: &str, row: &str, column: &str) -> Measurement {
         let time = self.time();
         let [read_us, write_us, trim_us, flush_us] =
@@ -229,7 +229,7 @@ impl Measured {
         }
     }
 
-    /// Batches are of equal size, so what scatters is their time; its mean turned over is the speed.
+    /// Batches have equal size, so their time is what varies; the inverse of its mean is the speed.
     fn interval(&self) -> Option<Interval> {
         let (times, batch) = self.marks.batches();
         speed_of(&times, (batch * self.stream.block_bytes) as f64 / 1e6)
@@ -259,7 +259,7 @@ impl Measured {
     }
 }
 
-/// Of the speed of batches of equal size, from their times.
+/// The speed's interval from the times of batches of equal size.
 fn speed_of(times: &[f64], megabytes: f64) -> Option<Interval> {
     let time = Interval::of_batches(times).filter(|time| time.low > 0.0)?;
     Some(Interval { low: megabytes / time.high, high: megabytes / time.low })

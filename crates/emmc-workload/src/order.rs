@@ -1,28 +1,28 @@
-//! In which order a stream visits the blocks of its range.
+//! The order in which a stream visits the blocks of its range.
 //!
-//! Absent on purpose: bytes and devices; a block is counted from the beginning of the range.
+//! Absent on purpose: bytes and devices; blocks are counted from the start of the range.
 
 use emmc_units::{Rng, Scramble};
 
 /// An order of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Ascending, and from the beginning again.
+    /// Ascending, then again from the start.
     Sequential,
-    /// Descending, and from the end again.
+    /// Descending, then again from the end.
     Backward,
-    /// Every block once in an order by chance, then once more in another.
+    /// Every block once in random order, then once more in another.
     Shuffled,
-    /// Anywhere, evenly, with repetitions.
+    /// Uniformly random, with repetitions.
     Random,
-    /// Every `step`-th block, and at the end of the range from the beginning again.
+    /// Every `step`-th block, then again from the start of the range.
     Strided {
         /// Unit: blocks.
         step: u64,
     },
 }
 
-/// The blocks of a range, one after the other, without end.
+/// An endless sequence of blocks of a range.
 #[derive(Clone, Debug)]
 pub struct Positions {
     order: Order,
@@ -35,7 +35,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// The blocks below `blocks`, which is at least 1.
+    /// The blocks 0 to `blocks` - 1; `blocks` is at least 1.
     pub fn new(order: Order, blocks: u64, seed: u64) -> Self {
         let blocks = blocks.max(1);
         Self { order, blocks, next: 0, round: 0, seed, rng: Rng::new(seed), scramble: Scramble::new(blocks, seed) }

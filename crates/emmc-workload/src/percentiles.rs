@@ -1,4 +1,4 @@
-//! How sure each percentile of latencies is.
+//! Confidence intervals of latency percentiles.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use crate::batches::Batches;
 use crate::bootstrap::{CELLS_MIN, mean_range};
 use crate::interval::Interval;
 
-/// Fewest requests beyond a percentile that tell where it is.
+/// Fewest requests beyond a percentile for an interval.
 const BEYOND_MIN: f64 = 10.0;
 
-/// Where the true percentiles are in 95 of 100 cases, by a block bootstrap.
+/// 95 % confidence intervals of the percentiles, by a block bootstrap.
 ///
 /// Unit: microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,13 +19,13 @@ const BEYOND_MIN: f64 = 10.0;
 pub struct PercentileIntervals {
     /// Of the median.
     pub p50: Option<Interval>,
-    /// Of what 90 % do not exceed.
+    /// Of the 90th percentile.
     pub p90: Option<Interval>,
-    /// Of what 95 % do not exceed.
+    /// Of the 95th percentile.
     pub p95: Option<Interval>,
-    /// Of what 99 % do not exceed.
+    /// Of the 99th percentile.
     pub p99: Option<Interval>,
-    /// Of what 99.9 % do not exceed.
+    /// Of the 99.9th percentile.
     pub p999: Option<Interval>,
     /// Why one of them is missing.
     pub why_not: Option<String>,
@@ -37,7 +37,7 @@ impl PercentileIntervals {
         Self { why_not: Some(why_not.into()), ..Self::default() }
     }
 
-    /// Of latencies in a histogram, of which cells keep the order.
+    /// Of latencies in a histogram, with their order in batches.
     pub(crate) fn of(histogram: &Histogram<u64>, cells: &Batches, seed: u64) -> Self {
         let (count, requests) = (cells.size().0, histogram.len());
         if count < CELLS_MIN {
@@ -66,7 +66,7 @@ fn one(histogram: &Histogram<u64>, cells: &Batches, rank: f64, seed: u64) -> Res
     let value = histogram.value_at_quantile(rank);
     let (down, up) = mean_range(&cells.shares_up_to(value), seed).ok_or("too few requests")?;
     if rank + up > 1.0 - 0.5 / requests as f64 {
-        return Err("the slow requests come together: too few of these times were seen".into());
+        return Err("the slow requests come in clusters: too few clusters were seen".into());
     }
     let at = |rank: f64| histogram.value_at_quantile(rank.clamp(0.0, 1.0));
     let [low, high] = [at(rank + down).min(value), at(rank + up).max(value)].map(|nanos| nanos as f64 / 1e3);
@@ -80,7 +80,7 @@ mod tests {
 
     use crate::Latencies;
 
-    /// Latencies of which each hangs on the last: their logarithms keep a share of it.
+    /// Autocorrelated latencies: their logarithms keep a share of the previous one.
     fn chain(requests: usize, keeps: f64, rng: &mut Rng) -> Latencies {
         let mut latencies = Latencies::default();
         let mut last = 0.0f64;

@@ -1,4 +1,4 @@
-//! What a bench has to tell, as it is written out.
+//! The result of a bench, as it is serialised.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::interval::Interval;
 use crate::measurement::Measurement;
 use crate::state::CardState;
 
-/// What came of a suite.
+/// The outcome of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
@@ -18,7 +18,7 @@ pub struct Outcome {
     pub suite: String,
     /// What it measures.
     pub about: String,
-    /// How long it took in the target's time. Unit: seconds.
+    /// Duration in the target's time. Unit: seconds.
     pub time_s: f64,
     /// Unit: bytes.
     pub written_bytes: u64,
@@ -33,17 +33,17 @@ pub struct Outcome {
     /// Tables that the suite has computed.
     #[serde(default)]
     pub grids: Vec<Grid>,
-    /// What else was found out.
+    /// Other results.
     pub figures: Vec<Figure>,
-    /// What is to be known about them.
+    /// Remarks on the results.
     pub remarks: Vec<String>,
-    /// In what state the card was before the first request.
+    /// The card's state before the first request.
     #[serde(default)]
     pub state_before: CardState,
-    /// And after the last.
+    /// The card's state after the last request.
     #[serde(default)]
     pub state_after: CardState,
-    /// Why it did not come to its end: stopped, a device that went away; absent where it did.
+    /// Why it ended early: cancelled, a device that disappeared; absent if it did not.
     #[serde(default)]
     pub ended_early: Option<String>,
 }
@@ -56,59 +56,59 @@ pub struct Pivot {
     pub table: String,
     /// The heading of the rows, e.g. `record KiB`.
     pub rows: String,
-    /// Which figure is shown: `KiB/s`, `MB/s`, `MiB/s`, `IOPS`, `ms` or `us`.
+    /// The figure shown: `KiB/s`, `MB/s`, `MiB/s`, `IOPS`, `ms` or `us`.
     pub unit: String,
-    /// What is to be seen.
+    /// Explanation of the table.
     pub caption: String,
 }
 
-/// A figure that a suite has found out.
+/// A single figure of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// Its value; nothing where it could not be told.
+    /// Its value; absent if it could not be determined.
     pub value: Option<f64>,
     /// Its unit; empty for a plain number.
     pub unit: String,
-    /// Where the true value is in 95 of 100 cases, if that can be told.
+    /// The 95 % confidence interval, if known.
     pub interval: Option<Interval>,
     /// How it was found, or why not.
     pub note: String,
 }
 
-/// What `bench` tells.
+/// The document of `bench`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchResult {
-    /// What was measured, as the user called it.
+    /// The target, as named by the user.
     pub target: String,
     /// `device`, `file` or `simulated`.
     pub target_kind: emmc_port::TargetKind,
     /// Unit: bytes.
     pub size_bytes: u64,
-    /// How requests were handed over.
+    /// How requests were submitted.
     pub engine: String,
-    /// For everything left to chance.
+    /// Seed of everything random.
     pub seed: u64,
-    /// What came of the suite.
+    /// The outcome of the suite.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// On what and under what it was measured.
+    /// The conditions of the measurement.
     #[serde(default)]
     pub context: Context,
-    /// What speaks against it.
+    /// Reasons to doubt it.
     #[serde(default)]
     pub doubts: Vec<Doubt>,
-    /// What limits its speeds, where that can be told.
+    /// What limits its speeds, where that is known.
     #[serde(default)]
     pub causes: Vec<Cause>,
 }
 
 impl BenchResult {
-    /// Makes the shares of states those of the whole disk, where the target is a part of it: of the rest nothing is
-    /// known. To be called once, when the context is known.
+    /// Scales the shares of states to the whole disk, if the target is a part of it: the state of the rest is unknown.
+    /// Call it once, when the context is known.
     pub fn scale_states(&mut self) {
         let disk = self.context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(self.size_bytes);
         let share = self.size_bytes as f64 / disk.max(1) as f64;
@@ -136,7 +136,7 @@ mod tests {
     use crate::context::DiskFacts;
     use crate::state::StateKind;
 
-    /// Of a partition only: what lies beside it on the disk is not known.
+    /// A partition: the rest of the disk is unknown.
     #[test]
     fn a_state_of_a_partition_is_one_of_a_part_of_the_disk() {
         let state = CardState { kind: StateKind::Trimmed, of_share: Some(1.0), ..CardState::default() };
@@ -163,6 +163,6 @@ mod tests {
         let outcome = &result.outcome;
         assert_eq!((outcome.state_before.of_share, outcome.state_after.of_share), (None, Some(0.25)));
         assert_eq!(outcome.measurements[0].state.as_ref().unwrap().of_share, Some(0.25));
-        assert_eq!(outcome.state_after.describe(), "trimmed, told of 25 % of the disk");
+        assert_eq!(outcome.state_after.describe(), "trimmed, known for 25 % of the disk");
     }
 }

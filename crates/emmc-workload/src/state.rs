@@ -1,47 +1,47 @@
-//! In what state a card was when something was measured: most of a speed is decided by that.
+//! The state of a card at a measurement, on which most of its speed depends.
 //!
-//! A virtual card knows it exactly. A real one does not tell: there it is what the suite itself has brought about, or
-//! unknown, and never guessed. Absent on purpose: conclusions from speeds about the state (`trim` measures what a state
-//! costs).
+//! A virtual card knows its state exactly. A real card does not report it: there it is what the suite itself has
+//! caused, or unknown, and never guessed. Absent on purpose: conclusions from speeds about the state (`trim` measures
+//! what a state costs).
 
 use emmc_port::TargetFill;
 use serde::{Deserialize, Serialize};
 
-/// From this share of its units on a card counts as filled.
+/// From this share of mapped units on a card counts as filled.
 const FILLED: f64 = 0.5;
-/// Blocks that were erased: above this share an empty card was used before.
+/// Share of erased blocks above which an empty card was used before.
 const USED: f64 = 0.5;
-/// Blocks that were erased: above this share a filled card was written over. Filling alone erases next to none.
+/// Share of erased blocks above which a filled card was overwritten. Filling alone erases almost none.
 const WRITTEN_OVER: f64 = 0.15;
-/// A state of a smaller share of the target is not the target's, where that tells itself.
+/// A state that the suite caused on a smaller share than this does not count for a target that reports its own.
 pub(crate) const MOST: f64 = 0.5;
-/// Shares further apart than this are told to differ.
+/// Shares further apart than this differ.
 const APART: f64 = 0.1;
 
-/// In what state a card is.
+/// The kind of state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StateKind {
-    /// Little of it holds data, and most of its blocks were never erased.
+    /// It holds little data, and most of its blocks were never erased.
     Fresh,
-    /// Most of it holds data that was written once, in order.
+    /// Most of it holds data that was written once, sequentially.
     Filled,
-    /// Most of it holds data, of which a part was written over: what is valid lies beside what is not.
+    /// Most of it holds data, part of which was overwritten: valid and invalid data are mixed.
     Aged,
-    /// It was used, and little of it holds data now: the rest was given up.
+    /// It was used, and holds little data now: the rest was trimmed.
     Trimmed,
-    /// It cannot be told.
+    /// Unknown.
     #[default]
     Unknown,
 }
 
-/// The state of a card, or of the part of it that is known.
+/// The state of a card, or of the known part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CardState {
-    /// In a word.
+    /// The kind.
     pub kind: StateKind,
     /// The share of the capacity that holds data, 0 to 1.
     pub holds_share: Option<f64>,
@@ -49,9 +49,9 @@ pub struct CardState {
     pub trimmed_share: Option<f64>,
     /// The share of its blocks that were erased at least once, 0 to 1.
     pub erased_share: Option<f64>,
-    /// The share of the disk that this is told of, 0 to 1; of the rest nothing is known.
+    /// The share of the disk that this covers, 0 to 1; the rest is unknown.
     pub of_share: Option<f64>,
-    /// What it is known from: `card`, `suite` (what the suite itself did), or nothing.
+    /// Its source: `card`, `suite` (what the suite itself did), or nothing.
     pub source: Option<String>,
 }
 
@@ -78,10 +78,10 @@ impl StateKind {
 }
 
 impl CardState {
-    /// As a target tells it, with what the suite has brought about, on a share of the target.
+    /// The state as a target reports it, with the effect of the suite on a share of the target.
     ///
-    /// What a suite did to most of it names the state better than shares do; but to trim what was never used leaves it
-    /// fresh.
+    /// What a suite did to most of it determines the state better than shares do; but trimming a card that was never
+    /// used leaves it fresh.
     pub(crate) fn new(fill: Option<TargetFill>, brought: Option<(StateKind, f64)>) -> Self {
         let told = fill.as_ref().map(StateKind::of);
         let brought = brought.filter(|(_, share)| told.is_none() || *share >= MOST);
@@ -101,12 +101,12 @@ impl CardState {
         }
     }
 
-    /// Whether nothing is known.
+    /// Whether the state is unknown.
     pub fn is_unknown(&self) -> bool {
         self.kind == StateKind::Unknown
     }
 
-    /// Whether both are known and speeds in them are not of the same.
+    /// Whether both are known and differ enough to affect speeds.
     pub fn differs_from(&self, other: &Self) -> bool {
         let apart = |a: Option<f64>, b: Option<f64>| matches!((a, b), (Some(a), Some(b)) if (a - b).abs() > APART);
         !self.is_unknown()
@@ -128,7 +128,7 @@ impl CardState {
             text += &format!(", {} % holds data", percent(share));
         }
         if let Some(share) = self.of_share.filter(|share| *share < 0.995) {
-            text += &format!(", told of {} % of the disk", percent(share));
+            text += &format!(", known for {} % of the disk", percent(share));
         }
         text
     }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_and_what_was_done_make_the_state() {
+    fn reported_shares_and_the_suite_determine_the_state() {
         use StateKind::*;
         for (fill, brought, expected) in [
             (None, None, Unknown),
@@ -170,6 +170,6 @@ mod tests {
         assert!(fresh.differs_from(&half));
         assert_eq!(aged.describe(), "aged, 99 % holds data");
         let part = CardState::new(None, Some((StateKind::Trimmed, 0.25)));
-        assert_eq!(part.describe(), "trimmed, told of 25 % of the disk");
+        assert_eq!(part.describe(), "trimmed, known for 25 % of the disk");
     }
 }

@@ -7,25 +7,25 @@ use crate::measurement::Measured;
 use crate::order::{Order, Positions};
 use crate::watch::{Progress, Watch};
 
-/// Requests between two looks at whether to go on.
+/// Requests between two calls of the progress callback.
 const WATCH_EVERY: u64 = 256;
-/// Requests between two looks at the clock, where the target has so many at hand that one more or less does not count.
+/// Requests between two checks of the clock, if the target has so many ready that a few more do not matter.
 const CLOCK_EVERY: u64 = 16;
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
-/// What the requests of a stream do.
+/// The operations of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mix {
     /// All the same.
     Only(BlockOp),
-    /// Reads by chance, else writes.
+    /// Reads with this probability, else writes.
     Reads {
         /// Share of reads, 0 to 1.
         share: f64,
     },
 }
 
-/// When a stream ends: at whichever comes first.
+/// When a stream ends: at whichever limit comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Unit: bytes.
@@ -34,14 +34,14 @@ pub struct Limit {
     pub time: Option<Nanos>,
 }
 
-/// When a stream flushes; the time of it counts.
+/// When a stream flushes; its time counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushAt {
     /// Never.
     Never,
     /// Once, after the last request: `fsync` at the end.
     End,
-    /// After every so many requests, and after the last.
+    /// After every N requests, and after the last.
     Every(u64),
 }
 
@@ -50,57 +50,57 @@ pub enum FlushAt {
 pub struct Stream {
     /// What they do.
     pub mix: Mix,
-    /// In which order they go over the range.
+    /// The order of blocks.
     pub order: Order,
-    /// Where the range begins. Unit: bytes.
+    /// Start of the range. Unit: bytes.
     pub from_bytes: u64,
-    /// Where it ends. Unit: bytes.
+    /// End of the range. Unit: bytes.
     pub to_bytes: u64,
     /// Unit: bytes.
     pub block_bytes: u64,
     /// Requests outstanding.
     pub depth: u32,
-    /// Each write is done when a power cut leaves it.
+    /// Writes use FUA.
     pub through: bool,
     /// When it ends.
     pub limit: Limit,
     /// When it flushes.
     pub flush: FlushAt,
-    /// For everything left to chance.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
-/// Why a bench cannot go on.
+/// Why a bench cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BenchError {
-    /// The target cannot.
+    /// The target fails.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The target does not fit what is to be measured.
+    /// The target is not suitable.
     #[error("{suite}: {what}")]
     Misfit {
         /// The suite.
         suite: &'static str,
-        /// What does not fit, with what was found and what is needed.
+        /// What is not suitable, with the value found and the value needed.
         what: String,
     },
-    /// The suite was told what it cannot follow.
+    /// An option that the suite does not support.
     #[error("suite {suite} cannot follow {option}; suites that can: {suites}")]
     CannotFollow {
         /// The suite.
         suite: &'static str,
-        /// What it was told.
+        /// The option.
         option: &'static str,
-        /// Those that can, in the order in which they are listed.
+        /// The suites that support it, in list order.
         suites: String,
     },
-    /// What may be written is written, and it was not enough.
+    /// The write budget was not enough.
     #[error("{suite}: the write budget ended before there was an answer")]
     Budget {
         /// The suite.
         suite: &'static str,
     },
-    /// Who watches has stopped it.
+    /// Cancelled.
     #[error("stopped")]
     Stopped,
 }
@@ -141,10 +141,10 @@ impl Stream {
     }
 }
 
-/// Drives a target with a stream; `step` is what the watcher is told of.
+/// Drives a target with a stream; `step` is the name for the progress callback.
 ///
-/// Errors: a stream that does not fit the target, a target that cannot go on, a watcher that stops it. A request that
-/// fails alone (an uncorrectable read) is counted.
+/// Errors: a stream that does not fit the target, a target that fails, a cancelled run. A request that fails
+/// individually (an uncorrectable read) is counted.
 pub fn drive(
     target: &mut dyn BlockTarget,
     stream: &Stream,
@@ -155,19 +155,18 @@ pub fn drive(
     driven.ended.map(|()| driven.measured)
 }
 
-/// What came of a stream, whole or up to where it ended.
+/// The result of a stream, complete or up to its early end.
 pub(crate) struct Driven {
     pub(crate) measured: Measured,
-    /// How long each request took in the order in which they were done, where that was asked for.
+    /// Latency of each request in order of completion, if requested.
     pub(crate) times: Vec<Nanos>,
     pub(crate) ended: Result<(), BenchError>,
 }
 
-/// Drives a target with a stream; with `offsets` its requests go there, one after the other, and how long each took is
-/// answered: then the stream's order and its limit of bytes have no part in it. Offsets in bytes from the beginning of
-/// the target.
+/// Drives a target with a stream; with `offsets` its requests go there in sequence, and the latency of each is
+/// returned: the stream's order and its limit of bytes are then ignored. Offsets in bytes from the start of the target.
 ///
-/// Errors: a stream or an offset that does not fit the target. What ends it later is in the answer.
+/// Errors: a stream or an offset that does not fit the target. A later failure is part of the result.
 pub(crate) fn driven(
     target: &mut dyn BlockTarget,
     stream: &Stream,
@@ -197,11 +196,11 @@ pub(crate) fn driven(
     Ok(driver.finish(target, step, watch))
 }
 
-/// Where the requests go.
+/// The source of offsets.
 enum Places<'a> {
-    /// As the stream's order says; blocks of its range.
+    /// From the stream's order; blocks of its range.
     Ordered(Positions),
-    /// To these offsets.
+    /// From a list.
     Listed(std::slice::Iter<'a, u64>),
 }
 
@@ -213,9 +212,9 @@ struct Driver<'a> {
     handed_bytes: u64,
     handed: u64,
     outstanding: u32,
-    /// Requests that the target has at hand beside those under way.
+    /// Requests that the target has queued beyond those in progress.
     ahead: u32,
-    /// How long each request took, where that is wanted.
+    /// Latency of each request, if requested.
     times: Option<Vec<Nanos>>,
 }
 
@@ -237,10 +236,10 @@ impl<'a> Driver<'a> {
     fn finish(mut self, target: &mut dyn BlockTarget, step: Progress<'_>, watch: &mut dyn Watch) -> Driven {
         let ended = self.run(target, step, watch);
         if ended.is_err() && self.ahead > 0 {
-            // What has not begun need not be waited for.
+            // Requests that have not started need not be waited for.
             self.outstanding -= target.line_up(0, 0);
         }
-        // What was handed over counts too, as far as the target still answers.
+        // Submitted requests count too, as long as the target still completes them.
         while ended.is_err() && self.outstanding > 0 {
             let Ok(done) = target.wait() else { break };
             self.note(&done);
@@ -266,7 +265,7 @@ impl<'a> Driver<'a> {
         watch: &mut dyn Watch,
     ) -> Result<(), BenchError> {
         let mut running = true;
-        // A flush in between waits until nothing is under way, nor waits for its turn.
+        // A flush in between waits until no request is outstanding.
         let lines_up = self.stream.depth > 1 && !matches!(self.stream.flush, FlushAt::Every(_));
         self.ahead = if lines_up { target.line_up(self.stream.depth, self.stream.block_bytes) } else { 0 };
         while running || self.outstanding > 0 {
@@ -275,7 +274,7 @@ impl<'a> Driver<'a> {
                 running = self.goes_on(target, step, watch)?;
             }
             if !running && self.ahead > 0 && self.has_more() {
-                // The time is over.
+                // The time limit is reached.
                 self.outstanding -= target.line_up(0, 0);
                 self.ahead = 0;
                 continue;
@@ -319,7 +318,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Whether another request is to be made.
+    /// Whether to make another request.
     #[inline]
     fn goes_on(
         &mut self,

@@ -1,4 +1,4 @@
-//! The suites: what each measures, what it costs, and how it is run.
+//! The suites: what each measures, its cost, and how it is run.
 
 mod area;
 mod bonnie;
@@ -35,62 +35,62 @@ use crate::watch::{Progress, Watch};
 use area::area;
 pub use knobs::{Knob, follows};
 
-/// The most that is trimmed at once. Unit: bytes.
+/// Largest trim. Unit: bytes.
 const TRIM_BYTES: u64 = 1 << 30;
 
 /// A suite of measurements.
 pub trait Suite: Sync {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// What it measures, in a sentence.
+    /// What it measures, in one sentence.
     fn about(&self) -> &'static str;
 
-    /// What of the options it follows; the others are refused.
+    /// The options that it supports; others are refused.
     fn follows(&self) -> &'static [Knob] {
         &[Knob::From, Knob::Size]
     }
 
-    /// What it will do to a target, before it does anything.
+    /// What it will do to a target.
     ///
-    /// Errors: the target does not fit, e.g. is too small; options that make no sense.
+    /// Errors: an unsuitable target, e.g. too small; options that do not apply.
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError>;
 
-    /// Measures.
+    /// Runs the measurement.
     ///
-    /// Errors: a target that cannot go on, a watcher that stops it.
+    /// Errors: a target that fails, a cancelled run.
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError>;
 }
 
-/// What a suite may be told.
+/// Options of a suite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Where on the target the suite's area begins. Unit: bytes.
+    /// Start of the suite's area on the target. Unit: bytes.
     pub from_bytes: u64,
-    /// The size of the area, where a suite lets it be chosen. Unit: bytes.
+    /// The size of the area, if the suite supports it. Unit: bytes.
     pub size_bytes: Option<u64>,
-    /// Requests outstanding, where a suite lets them be chosen.
+    /// Requests outstanding, if the suite supports it.
     pub queue_depth: Option<u32>,
-    /// The most that may be written, where a suite goes on until it has seen enough. Unit: bytes.
+    /// Write limit, for suites that run until they have enough data. Unit: bytes.
     pub write_budget_bytes: Option<u64>,
-    /// Measure only these rows, by what they are called, e.g. record sizes.
+    /// Measure only these rows, by name, e.g. record sizes.
     pub rows: Vec<String>,
-    /// Reads only: leave out what writes.
+    /// Reads only: skip everything that writes.
     pub read_only: bool,
-    /// For everything left to chance.
+    /// Seed of everything random.
     pub seed: u64,
-    /// What the suite `replay` makes again.
+    /// The input of the suite `replay`.
     pub replay: Option<Replay>,
 }
 
-/// Recorded requests, and how they are made again.
+/// Recorded requests, and how they are replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// The requests.
     pub trace: Arc<Trace>,
-    /// At their recorded times, rather than as fast as it goes.
+    /// At their recorded times, else as fast as possible.
     pub timed: bool,
-    /// What lies beyond the target's end begins anew at its beginning.
+    /// Requests beyond the target's end wrap around to its start.
     pub wrap: bool,
 }
 
@@ -101,24 +101,24 @@ pub struct Cost {
     pub written_bytes: u64,
     /// Unit: bytes; at most.
     pub read_bytes: u64,
-    /// The part of the target whose content is lost; empty where nothing is written.
+    /// Start of the part of the target whose content is lost; empty range if nothing is written.
     pub from_bytes: u64,
-    /// Where that part ends.
+    /// End of that part.
     pub to_bytes: u64,
-    /// Steps, for the watcher; 0: not known beforehand.
+    /// Steps, for progress; 0: not known in advance.
     pub steps: u32,
 }
 
-/// A suite under way on a target.
+/// A running suite on a target.
 pub struct Bench<'a> {
     /// What is measured.
     pub target: &'a mut dyn BlockTarget,
-    /// What was asked for.
+    /// The user's options.
     pub options: &'a Options,
     watch: &'a mut dyn Watch,
     steps: u32,
     number: u32,
-    /// The state that the suite has brought a share of the target into.
+    /// The state that the suite has caused on a share of the target.
     brought: Option<(StateKind, f64)>,
     outcome: Outcome,
 }
@@ -139,16 +139,16 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What there is of a target behind the beginning of the area, or what was asked for of that. Unit: bytes.
+    /// Space behind the start of the area, or the requested part of that. Unit: bytes.
     fn room(&self, shape: &TargetShape) -> u64 {
         shape.size_bytes.saturating_sub(self.from_bytes).min(self.size_bytes.unwrap_or(u64::MAX))
     }
 }
 
 impl<'a> Bench<'a> {
-    /// Runs a suite; what was measured before it failed or was stopped is told ([`Outcome::ended_early`]).
+    /// Runs a suite; reports what was measured before it failed or was cancelled ([`Outcome::ended_early`]).
     ///
-    /// Errors: an option that the suite cannot follow; as [`Suite::cost`], and as [`Suite::run`] where nothing was
+    /// Errors: an option that the suite does not support; as [`Suite::cost`], and as [`Suite::run`] if nothing was
     /// done.
     pub fn run(
         suite: &dyn Suite,
@@ -177,14 +177,14 @@ impl<'a> Bench<'a> {
         Ok(bench.outcome)
     }
 
-    /// In what state the target is, as it knows itself or the suite has brought it about.
+    /// The state of the target, as it reports it or as the suite has caused it.
     fn state(&self) -> CardState {
         CardState::new(self.target.fill(), self.brought)
     }
 
-    /// The suite has brought this part of the target into a state.
+    /// The suite has put this part of the target into a state.
     ///
-    /// Not of a file: what its blocks were before, and what lies beside them on the card, is not known.
+    /// Not for a file: the previous state of its blocks, and of their neighbours on the card, is not known.
     fn brought_into(&mut self, kind: StateKind, from_bytes: u64, to_bytes: u64) {
         if self.target.shape().kind == TargetKind::File {
             return;
@@ -198,7 +198,7 @@ impl<'a> Bench<'a> {
         self.target.now()
     }
 
-    /// Drives the target with a stream, of which nothing is told: preparation.
+    /// Drives the target with a stream without reporting it: preparation.
     ///
     /// Errors: as [`drive`](crate::drive).
     pub fn prepare(&mut self, step: &str, stream: &Stream) -> Result<Measured, BenchError> {
@@ -206,8 +206,8 @@ impl<'a> Bench<'a> {
         ended.map(|()| measured)
     }
 
-    /// Drives the target with requests at these offsets, of which nothing is told; answers how long each took. The
-    /// stream's order and its limit of bytes have no part in it.
+    /// Drives the target with requests at these offsets without reporting them; returns the latency of each. The
+    /// stream's order and its limit of bytes are ignored.
     ///
     /// Errors: as [`drive`](crate::drive); an offset outside the stream's range.
     pub fn visit(
@@ -220,7 +220,7 @@ impl<'a> Bench<'a> {
         ended.map(|()| (measured, times))
     }
 
-    /// The same, told at a place in a table, as far as it came.
+    /// The same, reported at a place in a table, also if it ends early.
     ///
     /// Errors: as [`Bench::visit`].
     pub fn measure_at(
@@ -249,7 +249,7 @@ impl<'a> Bench<'a> {
         self.outcome.trimmed_bytes += measured.trimmed_bytes;
     }
 
-    /// Tells what came of a stream, at a place in a table; nothing where it ended before a single request was done.
+    /// Reports the result of a stream at a place in a table; nothing if it ended before the first request.
     fn tell(&mut self, driven: &mut Driven, state: CardState, [table, row, column]: [&str; 3]) {
         driven.measured.state = state;
         if driven.ended.is_ok() || driven.measured.requests > 0 {
@@ -257,7 +257,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Trims a range in as large pieces as the kernel makes of a whole device: cards keep a record of each.
+    /// Trims a range in pieces as large as the kernel makes for a whole device: cards keep a record of each.
     ///
     /// Errors: as [`drive`](crate::drive).
     fn trim(&mut self, step: &str, from_bytes: u64, to_bytes: u64) -> Result<(), BenchError> {
@@ -270,7 +270,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Drives the target with a stream and tells what came of it at a place in a table, as far as it came.
+    /// Drives the target with a stream and reports the result at a place in a table, also if it ends early.
     ///
     /// Errors: as [`drive`](crate::drive).
     pub fn measure(&mut self, table: &str, row: &str, column: &str, stream: &Stream) -> Result<Measured, BenchError> {
@@ -280,31 +280,31 @@ impl<'a> Bench<'a> {
         driven.ended.map(|()| driven.measured)
     }
 
-    /// Brings everything to where a power cut leaves it; its time is nobody's.
+    /// Makes everything durable; its time does not count.
     ///
-    /// Errors: the target cannot go on.
+    /// Errors: the target fails.
     pub fn sync(&mut self) -> Result<(), BenchError> {
         self.target.submit(BlockRequest { op: BlockOp::Flush, offset_bytes: 0, bytes: 0, through: false, tag: 0 })?;
         self.target.wait()?;
         Ok(())
     }
 
-    /// How a table's measurements are laid out for people.
+    /// Sets the layout of a table's measurements.
     pub fn table(&mut self, pivot: Pivot) {
         self.outcome.tables.push(pivot);
     }
 
-    /// Tells a table that was computed.
+    /// Adds a computed table.
     pub fn grid(&mut self, grid: Grid) {
         self.outcome.grids.push(grid);
     }
 
-    /// Tells a figure of its own.
+    /// Adds a figure.
     pub fn figure(&mut self, figure: Figure) {
         self.outcome.figures.push(figure);
     }
 
-    /// Says something of what was measured.
+    /// Adds a remark.
     pub fn remark(&mut self, text: impl Into<String>) {
         self.outcome.remarks.push(text.into());
     }
@@ -315,18 +315,18 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Streams that [`Bench::trim`] takes.
+/// Streams that [`Bench::trim`] needs.
 fn trims(from_bytes: u64, to_bytes: u64) -> u32 {
     let size = to_bytes - from_bytes;
     u32::from(size >= TRIM_BYTES) + u32::from(size % TRIM_BYTES > 0)
 }
 
-/// What the watcher is told of a measurement.
+/// The step name of a measurement.
 fn step(row: &str, column: &str) -> String {
     format!("{row} {column}")
 }
 
-/// All suites, in the order in which they are listed.
+/// All suites, in list order.
 pub fn suites() -> &'static [&'static dyn Suite] {
     &[
         &iozone::Iozone,
@@ -350,8 +350,7 @@ pub fn suites() -> &'static [&'static dyn Suite] {
     ]
 }
 
-/// What a suite does on files, if it does anything there; with whether its part on sectors comes first, on a file in
-/// the folder.
+/// The part of a suite on files, if it has one; and whether its part on sectors runs first, on a file in the folder.
 pub fn on_files(name: &str) -> Option<(&'static dyn FileSuite, bool)> {
     match name {
         "fs" => Some((&fs::RealFs, false)),
@@ -362,7 +361,7 @@ pub fn on_files(name: &str) -> Option<(&'static dyn FileSuite, bool)> {
     }
 }
 
-/// The suite of a name.
+/// The suite with a name.
 pub fn named(name: &str) -> Option<&'static dyn Suite> {
     suites().iter().copied().find(|suite| suite.name() == name)
 }

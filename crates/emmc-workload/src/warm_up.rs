@@ -1,14 +1,14 @@
 //! Where a run has settled: MSER-5 (White 1997; White, Cobb and Spratt 2000).
 //!
-//! Of means of five values each the first d are cut so that the rest's standard error is least. A cut behind the middle
-//! means that the run had not settled, or was too short to tell.
+//! The series is averaged in groups of five; the first d means are cut so that the standard error of the rest is
+//! smallest. A cut beyond the middle means that the run had not settled, or was too short.
 
-/// Values of a mean.
+/// Values per mean.
 const FIVE: usize = 5;
-/// Fewest means that are looked at.
+/// Fewest means.
 const MEANS_MIN: usize = 10;
 
-/// What MSER-5 finds.
+/// Result of MSER-5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// Values that belong to the warm-up; a multiple of five.
@@ -17,14 +17,14 @@ pub(crate) struct Cut {
     pub(crate) is_settled: bool,
 }
 
-/// Where a series has settled; nothing where it has fewer than fifty values.
+/// Where a series has settled; nothing if it has fewer than fifty values.
 pub(crate) fn mser5(values: &[f64]) -> Option<Cut> {
     let means: Vec<f64> = values.chunks_exact(FIVE).map(|five| five.iter().sum::<f64>() / FIVE as f64).collect();
     let count = means.len();
     if count < MEANS_MIN {
         return None;
     }
-    // From the end on, so that each cut adds one mean to the rest (Welford): the last five are no rest.
+    // From the end, so that each cut adds one mean to the rest (Welford): the last five do not count as a rest.
     let (mut mean, mut squares, mut kept) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     for (cut, value) in means.iter().enumerate().rev() {
@@ -33,7 +33,7 @@ pub(crate) fn mser5(values: &[f64]) -> Option<Cut> {
         mean += delta / kept;
         squares += delta * (value - mean);
         let error = squares / (kept * kept);
-        // The earliest of the best; means that are equal up to rounding are equal.
+        // The earliest of the best cuts; means that are equal up to rounding are equal.
         if count - cut >= FIVE && error <= best.0 * (1.0 + 1e-9) + mean * mean * 1e-24 {
             best = (error.min(best.0), cut);
         }
@@ -75,7 +75,7 @@ mod tests {
         }
     }
 
-    /// A step is cut off where it ends, and no more than a little of what is even behind it.
+    /// A step is cut where it ends, with at most a little of the even part after it.
     #[test]
     fn a_known_transient_is_cut() {
         for seed in 0..50 {

@@ -1,9 +1,9 @@
-//! Who watches a bench: is told how far it is, and may stop it.
+//! Progress of a bench: a callback that may cancel it.
 
-/// How far a bench is.
+/// The progress of a bench.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress<'a> {
-    /// What is measured now, e.g. `4 KiB random write`.
+    /// The current measurement, e.g. `4 KiB random write`.
     pub step: &'a str,
     /// The step under way, counted from 1, and how many there are, where that is known beforehand.
     pub number: u32,

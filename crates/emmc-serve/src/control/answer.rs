@@ -1,4 +1,4 @@
-//! What is done about an order, and what is answered.
+//! Carries out orders and builds their answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,37 +15,36 @@ use super::{Control, Order};
 use crate::layer::{Counts, Fault, Kind, Summary};
 use crate::sdhci::HostFault;
 
-/// The true state of a served card.
+/// The internal state of a served card.
 #[derive(Debug, Serialize)]
 pub struct ServedState {
     /// It has power.
     pub powered: bool,
-    /// The state that CURRENT_STATE would name; absent where no host has initialised it.
+    /// The state as in CURRENT_STATE; absent if no host has initialised the card.
     pub state: Option<String>,
     /// A password locks it.
     pub locked: bool,
-    /// So many times slower than the machine's clock its own runs.
+    /// How many times slower than the host machine's clock the card's clock runs.
     pub dilation: u32,
-    /// Clients wait until it is done.
+    /// Clients wait until the card has finished.
     pub delays: bool,
-    /// Programs and erases that the flash has begun.
+    /// Programs and erases that the flash has started.
     pub operations: u64,
-    /// Blocks that are written to: neither erased nor full.
+    /// Open blocks: neither erased nor full.
     pub open_blocks: Vec<u32>,
-    /// Allocation units that these blocks hold data of: stretches of an area that each have the size of a block.
+    /// Allocation units whose data these blocks hold: ranges of an area, each as large as a block.
     pub open_units: Vec<OpenUnit>,
-    /// Units that the last cut of power damaged though they were done, for they shared word lines with what was
-    /// interrupted.
+    /// Finished units that the last power cut damaged, because they shared word lines with an interrupted operation.
     pub damaged_by_cut: Vec<DamagedUnit>,
-    /// What of each area holds data.
+    /// How much of each area holds data.
     pub mapped: Vec<MappedArea>,
-    /// RPMB's write counter; absent: no key is programmed.
+    /// RPMB's write counter; absent if no key is programmed.
     pub rpmb_counter: Option<u32>,
-    /// Injected errors that are still to come.
+    /// Injected errors that are still pending.
     pub faults: Vec<Fault>,
-    /// The same for commands of a host.
+    /// Injected errors of host commands that are still pending.
     pub host_faults: Vec<HostFault>,
-    /// All that can be seen of its inside.
+    /// Areas, wear, translation layer and blocks, as in `sim info`.
     pub inside: Internals,
 }
 
@@ -80,24 +79,25 @@ pub struct MappedArea {
     pub area: String,
     /// Unit: sectors of 512 bytes.
     pub sectors: u64,
-    /// Those of them that were written and not given up since. Unit: sectors of 512 bytes.
+    /// Sectors that were written and not trimmed since. Unit: sectors of 512 bytes.
     pub mapped_sectors: u64,
 }
 
-/// What was served.
+/// Statistics of the server.
 #[derive(Debug, Serialize)]
 pub struct ServedStats {
-    /// By kind of request, of all block devices together.
+    /// Counts by kind of request, over all block devices.
     pub requests: std::collections::BTreeMap<&'static str, Counts>,
-    /// How much later than the card was done its clients were told, by the machine's clock. Unit: microseconds.
+    /// How late clients got their replies, compared with the card's time, by the host machine's clock. Unit:
+    /// microseconds.
     pub lateness_us: Summary,
-    /// Answers of which that is.
+    /// Number of replies in `lateness_us`.
     pub answers: u64,
 }
 
-/// Does it.
+/// Carries out an order.
 ///
-/// Errors: why it cannot be done.
+/// Errors: why it cannot be carried out.
 pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String> {
     let served = &control.served;
     let failed = |error: crate::block::BlockError| error.to_string();
@@ -136,7 +136,7 @@ pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String
             let stats = ServedStats { requests, lateness_us: lateness, answers };
             return serde_json::to_value(stats).map_err(|error| error.to_string());
         }
-        // Whoever is to be told may have ended already, for another reason.
+        // The receiver may have ended already, for another reason.
         Order::Stop => drop(control.stop.send(())),
     }
     Ok(json!({ "ok": true }))

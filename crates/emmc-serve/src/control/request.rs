@@ -1,20 +1,20 @@
-//! What can be asked, as JSON.
+//! Orders, as JSON.
 
 use serde::{Deserialize, Serialize};
 
 use crate::layer::Fault;
 use crate::sdhci::HostFault;
 
-/// An order, one a line.
+/// An order; one per line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
     /// Cuts the card's power.
     Cut {
-        /// Not now, but when the flash does its so-manieth program or erase from now on; 1 is the next.
+        /// Absent: now. Else at the Nth program or erase of the flash from now on; 1 is the next one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_operation: Option<u64>,
-        /// Where within that operation, and what it damages, by chance.
+        /// Seed for the point inside that operation and for what is damaged.
         #[serde(default)]
         seed: u64,
     },
@@ -24,35 +24,35 @@ pub enum Order {
     Reset,
     /// Makes requests of block devices fail.
     Inject {
-        /// Which.
+        /// Which requests.
         #[serde(default)]
         fault: Fault,
     },
-    /// Makes commands of a host fail, on the lines between its controller and the card.
+    /// Makes commands of a host fail on the bus between its controller and the card.
     InjectHost {
-        /// Which.
+        /// Which commands.
         fault: HostFault,
     },
-    /// No request and no command fails any more of those that were to.
+    /// Removes all pending errors of requests and commands.
     ClearFaults,
-    /// The true state of the card.
+    /// Reports the card's internal state.
     State,
-    /// How fast the card's clock runs, and whether clients wait for it.
+    /// Sets how fast the card's clock runs, and whether clients wait.
     Speed {
-        /// So many times slower than the machine's.
+        /// How many times slower than the host machine's clock.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         dilation: Option<u32>,
         /// Whether clients wait until the card is done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delays: Option<bool>,
     },
-    /// What was served.
+    /// Reports the statistics.
     Stats,
-    /// Keeps everything and ends.
+    /// Saves the card and ends the server.
     Stop,
 }
 
-/// The order in a line.
+/// Parses a line.
 ///
 /// Errors: what is wrong with it.
 pub(super) fn parse(line: &str) -> Result<Order, String> {

@@ -1,4 +1,4 @@
-//! Orders over a socket, and what comes of them.
+//! Orders over a socket, and their effects.
 
 use std::sync::{Arc, mpsc};
 

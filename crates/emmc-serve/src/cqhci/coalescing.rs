@@ -1,11 +1,11 @@
-//! Interrupt coalescing: tasks that do not ask for an interrupt are told of in batches, by count or by time.
+//! Interrupt coalescing: completions of tasks that request no interrupt are reported in batches, by count or by time.
 //!
 //! Source: eMMC Command Queuing Host Controller Interface 5.1, CQIC.
 
 use emmc_units::{Instant, Nanos};
 
 const ENABLE: u32 = 1 << 31;
-/// Something is counted.
+/// At least one completion has been counted.
 const STATUS: u32 = 1 << 20;
 const RESET: u32 = 1 << 16;
 const THRESHOLD_WRITE: u32 = 1 << 15;
@@ -13,11 +13,11 @@ const TIMEOUT_WRITE: u32 = 1 << 7;
 /// 1024 clocks of the timer's 200 MHz, as CAPABILITIES says.
 const TIMEOUT_UNIT: Nanos = Nanos(5_120);
 
-/// What is waiting to be told.
+/// Completions that are not reported yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Coalescing {
     enabled: bool,
-    /// Tasks after which an interrupt comes; 0: never by count.
+    /// Tasks per interrupt; 0: never by count.
     threshold: u32,
     /// In units; 0: never by time.
     timeout: u32,
@@ -46,7 +46,7 @@ impl Coalescing {
         flag(self.enabled, ENABLE) | flag(self.counted > 0, STATUS) | self.threshold << 8 | self.timeout
     }
 
-    /// A task has ended that asks for no interrupt; answers whether one is due all the same.
+    /// Counts a task that requested no interrupt; returns whether an interrupt is due now.
     pub(super) fn count(&mut self, at: Instant) -> bool {
         if !self.enabled {
             return false;
@@ -62,7 +62,7 @@ impl Coalescing {
         Some(since + TIMEOUT_UNIT * u64::from(self.timeout))
     }
 
-    /// Software has been told of everything.
+    /// All completions have been reported to software.
     pub(super) fn told(&mut self) {
         (self.counted, self.since) = (0, None);
     }

@@ -1,4 +1,4 @@
-//! The engine's work: send what was rung, ask what is ready, run it, tell of its end.
+//! The engine's work: send rung tasks, poll which are ready, run them, report their completion.
 
 use emmc_card::card::{Card, DataStatus};
 use emmc_regs::command::Response;
@@ -19,24 +19,24 @@ use crate::sdhci::{GuestMemory, HostError};
 const CHUNK: u32 = 128;
 /// SEND_STATUS_1 counts clocks of 200 MHz, as CAPABILITIES says.
 const POLL_CLOCK: Nanos = Nanos(5);
-/// The card is asked ever less often while nothing is ready, down to this. A real engine keeps to SEND_STATUS_1;
-/// software cannot tell the difference.
+/// The longest polling interval; it grows while nothing is ready. A real engine keeps to SEND_STATUS_1; software cannot
+/// tell the difference.
 const POLL_MAX: Nanos = Nanos::from_micros(64);
-/// CMD13 that asks for the queue's status.
+/// CMD13 with this bit asks for the queue status.
 const QUEUE_STATUS: u32 = 1 << 15;
 
-/// The engine's surroundings, for one service.
+/// What the engine works with during one service call.
 pub(crate) struct Surroundings<'a> {
     pub(crate) card: &'a mut Card,
     pub(crate) memory: &'a dyn GuestMemory,
     pub(crate) lines: &'a mut Lines,
-    /// How long the card may take over data or be busy.
+    /// How long data or busy may take.
     pub(crate) data_timeout: Nanos,
     pub(crate) now: Instant,
 }
 
 impl Cqhci {
-    /// When it is to be serviced next by itself.
+    /// When it must be serviced next without an access by software.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let ends = self.stages().filter_map(|(_, slot)| match slot.stage {
             Stage::Ending { at, .. } => Some(at),
@@ -47,7 +47,7 @@ impl Cqhci {
         ends.chain(self.coalescing.deadline()).chain(polls.then_some(self.poll_at)).min()
     }
 
-    /// Does what software asked for and what has come due.
+    /// Does what software has requested and what is due.
     pub(crate) fn service(&mut self, around: &mut Surroundings<'_>) {
         self.wants_service = false;
         loop {
@@ -79,7 +79,7 @@ impl Cqhci {
         self.stages().any(|(_, slot)| matches!(slot.stage, Stage::Ending { with_data: true, .. }))
     }
 
-    /// The first task that is over is told of; answers whether there was one.
+    /// Reports the first task that is finished; returns whether there was one.
     fn end_next(&mut self, around: &mut Surroundings<'_>) -> bool {
         let now = around.now;
         let over = self.stages().filter_map(|(number, slot)| match slot.stage {
@@ -87,7 +87,7 @@ impl Cqhci {
             _ => None,
         });
         let Some((at, number, task, errors)) = over.min_by_key(|(at, number, ..)| (*at, *number)) else { return false };
-        // What a card was doing when it lost its power has not been done.
+        // What a card was doing when it lost power was not done.
         let errors = if around.card.state(at).is_none() { host::DATA_TIMEOUT } else { errors };
         if errors != 0 {
             let index = match task.work {
@@ -121,7 +121,7 @@ impl Cqhci {
         self.raise(int::TASK_COMPLETE);
     }
 
-    /// Sends the task that was rung first, if its time has come; answers whether it did.
+    /// Sends the task that was rung first, if its time has come; returns whether it did.
     fn send_next(&mut self, around: &mut Surroundings<'_>) -> bool {
         let waiting = |slot: &Slot| matches!(slot.stage, Stage::Rung | Stage::Fetched(_));
         let first = self.stages().filter(|(_, slot)| waiting(slot)).min_by_key(|(_, slot)| slot.order);
@@ -158,7 +158,7 @@ impl Cqhci {
         true
     }
 
-    /// Whether nothing stands before a task: barriers, or data under way that a direct command must not meet.
+    /// Whether a task may be sent: no barrier before it, and no data transfer that a direct command must not overlap.
     fn may_go(&self, task: &Task) -> bool {
         let sent = || {
             self.stages().filter_map(|(_, slot)| match slot.stage {
@@ -178,7 +178,7 @@ impl Cqhci {
         }
     }
 
-    /// A direct command.
+    /// Sends a direct command.
     fn send_direct(&mut self, number: usize, task: Task, from: Instant, around: &mut Surroundings<'_>) {
         let Work::Direct { index, argument, response, .. } = task.work else { return };
         let sent = around.lines.send(around.card, index, argument, from);
@@ -195,7 +195,7 @@ impl Cqhci {
         self.set_stage(number, ending);
     }
 
-    /// Asks which tasks are ready and runs the one that was rung first; answers whether there is more to do now.
+    /// Polls which tasks are ready and runs the first one; returns whether there is more to do now.
     fn run_next(&mut self, around: &mut Surroundings<'_>) -> bool {
         let queued: Vec<(u64, usize)> = self
             .stages()
@@ -224,7 +224,7 @@ impl Cqhci {
         true
     }
 
-    /// CMD46 or CMD47, and the data.
+    /// Sends CMD46 or CMD47, and moves the data.
     fn run(&mut self, number: usize, from: Instant, around: &mut Surroundings<'_>) {
         let Some(Slot { stage: Stage::Queued(task), .. }) = self.slots[number] else { return };
         let Work::Data { params, walk, .. } = task.work else { return };
@@ -259,9 +259,9 @@ impl Cqhci {
     }
 }
 
-/// Blocks of the card go to memory; answers when the last has crossed the bus.
+/// Moves blocks from the card to memory; returns when the last has crossed the bus.
 ///
-/// Errors: when what went wrong is known, and which error interrupt that is.
+/// Errors: when the error is detected, and which error interrupt it is.
 fn read_blocks(
     blocks: u32,
     mut walk: Walk,
@@ -283,9 +283,9 @@ fn read_blocks(
     Ok(at)
 }
 
-/// Blocks of memory go to the card; answers when it is no longer busy with them.
+/// Moves blocks from memory to the card; returns when the card is no longer busy with them.
 ///
-/// Errors: when what went wrong is known, and which error interrupt that is.
+/// Errors: when the error is detected, and which error interrupt it is.
 fn write_blocks(
     blocks: u32,
     mut walk: Walk,

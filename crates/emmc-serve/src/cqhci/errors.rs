@@ -1,7 +1,7 @@
-//! What goes wrong with a task, and how software learns of it.
+//! Errors of tasks, and how software sees them.
 //!
-//! An answer with error bits of ERROR_MASK is a response error of the engine; what the lines show (no answer, no data)
-//! and what is wrong in memory are error interrupts of the host controller. TASK_ERROR names the task either way.
+//! A response with error bits of ERROR_MASK is a response error of the engine. Bus errors (no response, no data) and
+//! bad memory are error interrupts of the host controller. TASK_ERROR names the task in both cases.
 
 use emmc_regs::command::Response;
 
@@ -15,7 +15,7 @@ const COMMAND_VALID: u32 = 1 << 15;
 const DATA_VALID: u32 = 1 << 31;
 
 impl Cqhci {
-    /// Looks at the answer to a command of a task; answers its status where it is in order.
+    /// Checks the response to a task's command; returns the status if it is without error.
     pub(super) fn check(&mut self, slot: usize, index: u8, sent: &Sent) -> Option<u32> {
         if sent.fault == Some(HostError::CommandCrc) {
             self.command_failed(slot, index);

@@ -36,9 +36,9 @@ pub(super) enum Work {
     Direct {
         index: u8,
         argument: u32,
-        /// It may go out while data moves.
+        /// May be sent during a data transfer.
         during_data: bool,
-        /// 0 none, 2 without and 3 with busy.
+        /// 0: no response; 2: response without busy; 3: with busy.
         response: u8,
     },
 }
@@ -47,14 +47,14 @@ pub(super) enum Work {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     pub(super) work: Work,
-    /// Everything before it is done first, and nothing after it begins before.
+    /// Barrier: all earlier tasks finish first, and no later task starts before it has finished.
     pub(super) barrier: bool,
-    /// Software is told of its end at once.
+    /// Completion is reported with an interrupt at once.
     pub(super) interrupt: bool,
 }
 
 impl Layout {
-    /// Reads the descriptor of a slot. Absent: it is not there, not valid, or no task.
+    /// Reads the descriptor of a slot. Absent: outside memory, not valid, or not a task descriptor.
     pub(super) fn fetch(&self, memory: &dyn GuestMemory, slot: u8) -> Option<Task> {
         let task_bytes: u64 = if self.long_tasks { 16 } else { 8 };
         let link_bytes = if self.form == Form::Bits64 { 8 } else { 16 };
@@ -85,7 +85,7 @@ impl Layout {
                 read: has(12),
                 reliable_write: has(15),
             };
-            // Behind the task lies a link to its list, or the one transfer descriptor that it needs.
+            // After the task descriptor comes a link to its list, or a single transfer descriptor.
             Work::Data { params, address: high, walk: Walk::new(self.form, at.wrapping_add(task_bytes)) }
         };
         Some(Task { work, barrier: has(14), interrupt: has(2) })

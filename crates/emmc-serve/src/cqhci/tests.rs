@@ -37,7 +37,7 @@ fn put_direct(rig: &Rig, index: u8, argument: u32, answer: u64) {
     rig.fill(LIST + 31 * 32, &task.to_le_bytes());
 }
 
-/// Waits for the engine's interrupt; answers its status and the slots that ended, both cleared.
+/// Waits for the engine's interrupt; returns its status and the finished slots, and clears both.
 fn ended(rig: &mut Rig) -> (u32, u32) {
     while !rig.function.interrupt() {
         assert!(rig.next(), "nothing more happens");
@@ -51,7 +51,7 @@ fn ended(rig: &mut Rig) -> (u32, u32) {
     (status as u32, slots as u32)
 }
 
-/// Until all of `slots` have ended.
+/// Waits until all of `slots` have ended.
 fn all_end(rig: &mut Rig, mut slots: u32) {
     while slots != 0 {
         let (status, done) = ended(rig);
@@ -117,7 +117,7 @@ fn halting_waits_for_data_and_clearing_for_the_halt() {
     rig.write(CQ + 0x0c, 4, 0x101);
     assert_eq!(ended(&mut rig), (8, 0));
     assert_eq!(rig.read(CQ + 0x28, 4), 0);
-    // The card still has it: software drops it by CMD48, then the engine goes on.
+    // The task is still in the card's queue: software drops it by CMD48, then the engine goes on.
     rig.command(48, 1, R1B, 0).unwrap();
     rig.write(CQ + 0x0c, 4, 0);
     put(&rig, 1, true, 0, 0, 8, 0x10_0000);

@@ -1,4 +1,4 @@
-//! One folder with a file for each area, as the kernel asks for it.
+//! The mounted folder with a file for each area: the kernel's requests.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,13 +15,13 @@ use super::reply_timer::ReplyTimer;
 use super::volume::{Done, Volume};
 use crate::block::Block;
 
-/// Nothing here changes but contents, which the kernel does not keep.
+/// Nothing here changes except contents, which the kernel does not cache.
 const UNCHANGED_FOR: Duration = Duration::from_secs(3600);
 /// The longest request. Unit: bytes.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// How many requests the kernel sends without waiting, as many as the deepest queue of a card and more.
+/// Requests that the kernel may have outstanding: at least as many as the deepest card queue.
 const DEPTH: u16 = 128;
-/// The first file's number; the folder's is 1.
+/// The first file's inode number; the folder's is 1.
 const FIRST: u64 = 2;
 
 pub(super) struct Files {
@@ -70,7 +70,7 @@ impl Files {
         })
     }
 
-    /// Does it and replies when that is due.
+    /// Performs it, and replies when that is due.
     fn when_due<T: Send + 'static>(&self, done: Done<T>, reply: impl FnOnce(Result<T, Errno>) + Send + 'static) {
         match done {
             Ok((value, None)) => reply(Ok(value)),
@@ -95,7 +95,7 @@ impl Files {
 
 impl Filesystem for Files {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // What a kernel lacks makes it slower, not wrong; but for depth both are needed.
+        // A missing kernel feature costs speed only; but queue depth needs both.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_background(DEPTH);
         let _ = config.set_congestion_threshold(DEPTH);
@@ -118,7 +118,8 @@ impl Filesystem for Files {
         }
     }
 
-    /// As for a block device: emptying changes nothing (`cat image > user` does it), other sizes and modes are refused.
+    /// As for a block device: truncation to 0 changes nothing (`cat image > user` does it), other sizes and modes are
+    /// refused.
     fn setattr(
         &self,
         _request: &Request,
@@ -147,7 +148,7 @@ impl Filesystem for Files {
 
     fn open(&self, _request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         match self.volume(inode) {
-            // Past the kernel's cache: what is written reaches the card at once, and several writes may be under way.
+            // Direct I/O: writes reach the card at once, and several may be outstanding.
             Ok(_) => {
                 let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
                 reply.opened(FileHandle(0), flags);
@@ -193,7 +194,7 @@ impl Filesystem for Files {
         });
     }
 
-    /// On every `close`: nothing waits here to be written.
+    /// On every `close`: no data is buffered here.
     fn flush(&self, _request: &Request, _inode: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }
@@ -218,7 +219,7 @@ impl Filesystem for Files {
             match mode & !libc::FALLOC_FL_KEEP_SIZE {
                 libc::FALLOC_FL_PUNCH_HOLE => volume.punch(offset, length),
                 libc::FALLOC_FL_ZERO_RANGE if is_inside => volume.zero(offset, length),
-                // All of an area is there from the beginning.
+                // All of an area is allocated from the start.
                 0 if is_inside => Ok(((), None)),
                 0 | libc::FALLOC_FL_ZERO_RANGE => Err(Errno::ENOSPC),
                 _ => Err(Errno::EOPNOTSUPP),
@@ -265,7 +266,7 @@ impl Filesystem for Files {
         reply.ok();
     }
 
-    /// The block size becomes what a loop device discards in.
+    /// The block size becomes the discard granularity of a loop device.
     fn statfs(&self, _request: &Request, _inode: INodeNo, reply: ReplyStatfs) {
         let unit = self.volumes.iter().map(|volume| volume.export.preferred_bytes).max().unwrap_or(0).max(4096);
         let bytes: u64 = self.volumes.iter().map(|volume| volume.export.size_bytes).sum();

@@ -1,9 +1,9 @@
 //! FUSE: a folder with a file for each of a card's areas, and loop devices on top.
 //!
-//! `files` is what the kernel asks, `volume` an area with any offset and length, `reply_timer` replies when the card
-//! would have been done. A loop device makes a real block device of a file: `crate::loop_device`. User page:
+//! `files` handles the kernel's requests, `volume` is an area with any offset and length, `reply_timer` replies when
+//! the card would have finished. A loop device makes a real block device of a file: `crate::loop_device`. User page:
 //! docs/serve-fuse.md. Absent on purpose: the kernel's page cache (every request reaches the card), RPMB, areas that
-//! come and go while mounted.
+//! appear and disappear while mounted.
 
 mod files;
 mod reply_timer;
@@ -24,51 +24,50 @@ use self::volume::Volume;
 use crate::block::{Block, Export};
 use crate::loop_device::{self, LoopDevice};
 
-/// As many requests are done at the same time as the card lets in, which is one; the second reads the next meanwhile.
+/// The card's lock admits one request at a time; the second thread reads the next request meanwhile.
 const THREADS: usize = 2;
 
-/// Why there is no folder of areas, or no loop device, or it cannot end.
+/// Why the areas cannot be mounted or attached, or the mount cannot end.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "`folder` is where it is mounted, `source` why not")]
 pub enum FuseError {
-    /// No such folder, no FUSE, no leave.
+    /// No such folder, no FUSE, or no permission.
     #[error("cannot mount at {}: {source}", folder.display())]
     Mount { folder: PathBuf, source: io::Error },
     /// There is no such area.
     #[error("there is no area {0:?}")]
     NoArea(String),
-    /// No loop devices, no leave.
+    /// No loop devices, or no permission.
     #[error("cannot attach a loop device to {}: {source}", file.display())]
     Attach {
         /// The area's file.
         file: PathBuf,
         source: io::Error,
     },
-    /// Something has it open or mounted.
+    /// Open or mounted by somebody.
     #[error("{} is still in use", .0.display())]
     InUse(PathBuf),
-    /// Somebody has a file open, or is in the folder.
+    /// A file is open, or a process has its working directory in the folder.
     #[error("cannot unmount {}: {source}", folder.display())]
     Unmount { folder: PathBuf, source: io::Error },
 }
 
-/// A mounted folder, with its loop devices. Dropped, it detaches, unmounts, and says on standard error what it could
-/// not.
+/// A mounted folder with its loop devices. Dropping it detaches, unmounts, and prints on standard error what failed.
 #[derive(Debug)]
 pub struct Mounted {
     folder: PathBuf,
     exports: Vec<Export>,
     loops: Vec<LoopDevice>,
     session: Option<BackgroundSession>,
-    /// What the folder's files are on: ours to unmount.
+    /// The device number of our mount: only this one is ours to unmount.
     device: u64,
     /// Lives longer than the session, which replies through it.
     _timer: Arc<ReplyTimer>,
 }
 
-/// Mounts a card's areas as files in a folder. What a killed server left there is cleared away first.
+/// Mounts a card's areas as files in a folder. Clears what a killed server left there.
 ///
-/// Errors: no such folder, no FUSE, no leave.
+/// Errors: no such folder, no FUSE, no permission.
 pub fn mount(block: Arc<dyn Block>, folder: &Path) -> Result<Mounted, FuseError> {
     let failed = |source| FuseError::Mount { folder: folder.to_owned(), source };
     clear_left_over(folder).map_err(failed)?;
@@ -100,9 +99,9 @@ impl Mounted {
         self.folder.join(area)
     }
 
-    /// Attaches a loop device to an area, with direct I/O, read-only if the area is; answers its path.
+    /// Attaches a loop device to an area, with direct I/O, read-only if the area is; returns its path.
     ///
-    /// Errors: no such area, no loop devices, no leave.
+    /// Errors: no such area, no loop devices, no permission.
     pub fn attach(&mut self, area: &str) -> Result<PathBuf, FuseError> {
         let export = self.exports.iter().find(|export| export.name == area);
         let export = export.ok_or_else(|| FuseError::NoArea(area.into()))?;
@@ -114,9 +113,9 @@ impl Mounted {
         Ok(path)
     }
 
-    /// Attaches loop devices to all areas; answers names and paths.
+    /// Attaches loop devices to all areas; returns names and paths.
     ///
-    /// Errors: no loop devices, no leave. Those attached by then stay.
+    /// Errors: no loop devices, no permission. Devices attached before the error stay.
     pub fn attach_all(&mut self) -> Result<Vec<(String, PathBuf)>, FuseError> {
         let names: Vec<String> = self.exports.iter().map(|export| export.name.clone()).collect();
         names.into_iter().map(|name| self.attach(&name).map(|path| (name, path))).collect()
@@ -124,12 +123,13 @@ impl Mounted {
 
     /// Detaches the loop devices and unmounts.
     ///
-    /// Errors: one is mounted or open; a file is. What could not end goes on working, and this may be called again.
+    /// Errors: a device is mounted or open, or a file is open. What could not end stays usable, and this may be called
+    /// again.
     pub fn stop(&mut self) -> Result<(), FuseError> {
         while let Some(device) = self.loops.last() {
             match device.detach() {
                 Ok(true) => {}
-                // Whoever comes last detaches it; until then it holds the file.
+                // The last user detaches it; until then it holds the file.
                 Ok(false) => return Err(FuseError::InUse(device.path().to_owned())),
                 Err(source) => return Err(FuseError::Attach { file: device.path().to_owned(), source }),
             }
@@ -154,7 +154,7 @@ impl Drop for Mounted {
         }
         if let Err(error) = self.stop() {
             eprintln!("fuse: {error}; whatever uses it will see I/O errors");
-            // Out of sight at least; the kernel lets go of it when its last user does.
+            // At least hidden; the kernel removes it when its last user ends.
             let _ = unmount(&self.folder, UnmountFlags::DETACH);
         }
     }
@@ -162,7 +162,7 @@ impl Drop for Mounted {
 
 fn unmount(folder: &Path, flags: UnmountFlags) -> io::Result<()> {
     match rustix::mount::unmount(folder, flags) {
-        // Not root: who mounted it may unmount it, with the setuid program that FUSE brings.
+        // Not root: the user who mounted it may unmount it, with FUSE's setuid program.
         Err(rustix::io::Errno::PERM) => fusermount(folder),
         other => Ok(other?),
     }
@@ -180,9 +180,9 @@ fn fusermount(folder: &Path) -> io::Result<()> {
     Err(last.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
-/// A killed server leaves a mount that answers nothing, and loop devices on files that are no more.
+/// A killed server leaves a mount that answers nothing, and loop devices on files that no longer exist.
 fn clear_left_over(folder: &Path) -> io::Result<()> {
-    // Not `stat`: the kernel may remember what that told.
+    // Not `stat`: the kernel may have cached its result.
     let is_dead = rustix::fs::statvfs(folder).is_err_and(|error| error == rustix::io::Errno::NOTCONN);
     if !is_dead {
         return Ok(());

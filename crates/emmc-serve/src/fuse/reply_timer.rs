@@ -1,4 +1,4 @@
-//! Things to do when they are due, by a thread that sleeps until then.
+//! Delayed actions: a thread that sleeps until the next one is due.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use std::time::Instant as Wall;
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// A thread and what it has to do. Dropped, it does the rest at once and ends.
+/// A thread and its pending actions. Dropping it runs the rest at once and ends the thread.
 #[derive(Debug)]
 pub(super) struct ReplyTimer {
     queue: Arc<Queue>,
@@ -32,7 +32,7 @@ struct Waiting {
 
 struct Entry {
     due: Wall,
-    /// Of two due together the first comes first.
+    /// Orders actions that are due at the same time: first in, first out.
     number: u64,
     act: Act,
 }
@@ -45,7 +45,7 @@ impl ReplyTimer {
         Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// Does it now if it is due, else leaves it to the thread.
+    /// Runs the action now if it is due, else leaves it to the thread.
     pub(super) fn at(&self, due: Wall, act: impl FnOnce() + Send + 'static) {
         if due > Wall::now() { self.queue.push(due, Box::new(act)) } else { act() }
     }
@@ -80,7 +80,7 @@ impl Queue {
     }
 
     fn run(&self) {
-        // As in `nbd::outbox`: without leave to, replies are up to 50 us late.
+        // As in `nbd::outbox`: without permission to set the timer slack, replies are up to 50 us late.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut waiting = self.lock();
         loop {
@@ -124,7 +124,7 @@ impl PartialOrd for Entry {
 }
 
 impl Ord for Entry {
-    /// The earliest is the greatest, because that is what a heap hands out first.
+    /// Reversed: a heap pops the greatest first, and the earliest must come first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due, other.number).cmp(&(self.due, self.number))
     }

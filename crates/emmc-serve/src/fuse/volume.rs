@@ -10,24 +10,24 @@ use fuser::Errno;
 use crate::block::{Block, BlockError, Export, Request};
 
 const SECTOR_BYTES: u64 = 512;
-/// How much is read or written at once: the longest request that the kernel sends here. Unit: bytes.
+/// Longest single read or write: the longest request that the kernel sends here. Unit: bytes.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// When something may be told, and what that is in the card's time.
+/// When a reply is due, by both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     pub(super) wall: Wall,
     pub(super) at: Instant,
 }
 
-/// What came of it, and when that may be told; `None`: now.
+/// The result, and when the reply is due; `None`: now.
 pub(super) type Done<T> = Result<(T, Option<Due>), Errno>;
 
 /// An area.
 pub(super) struct Volume {
     block: Arc<dyn Block>,
     pub(super) export: Export,
-    /// Held alone while parts of sectors change: these are read, changed and written back.
+    /// Locked exclusively while parts of sectors change: these are read, modified and written back.
     sectors: RwLock<()>,
 }
 
@@ -36,7 +36,7 @@ impl Volume {
         Self { block, export, sectors: RwLock::new(()) }
     }
 
-    /// What there is of so many bytes: less at the end, nothing beyond it.
+    /// Reads up to `bytes`: less at the end of the area, nothing beyond it.
     pub(super) fn read(&self, offset: u64, bytes: u64) -> Done<Vec<u8>> {
         let Some(range) = self.inside(offset, bytes) else { return Ok((Vec::new(), None)) };
         let whole = outward(&range);
@@ -47,7 +47,7 @@ impl Volume {
         Ok((data, self.due(at)))
     }
 
-    /// Writes what fits before the end; how much that was.
+    /// Writes what fits before the end; returns how much that was.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Done<u32> {
         let Some(range) = self.inside(offset, data.len() as u64) else {
             return if data.is_empty() { Ok((0, None)) } else { Err(Errno::ENOSPC) };
@@ -62,9 +62,9 @@ impl Volume {
         Ok((data.len() as u32, self.due(at)))
     }
 
-    /// Gives bytes up, so that they read as zeros.
+    /// Deallocates bytes, so that they read as zeros.
     ///
-    /// An area whose erased bytes read as ones has its zeros written instead: whoever punches a hole counts on zeros.
+    /// In an area whose erased bytes read as ones, zeros are written instead: a punched hole must read as zeros.
     pub(super) fn punch(&self, offset: u64, bytes: u64) -> Done<()> {
         self.clear(offset, bytes, self.export.erased_byte == 0)
     }
@@ -74,19 +74,19 @@ impl Volume {
         self.clear(offset, bytes, false)
     }
 
-    /// Everything that was written is on flash afterwards.
+    /// Everything written before is on flash afterwards.
     pub(super) fn flush(&self) -> Done<()> {
         let at = self.submit(Request::Flush)?;
         Ok(((), self.due(at)))
     }
 
-    /// Where data or a hole begins, at `offset` or after it; `None` beyond the last.
+    /// The first data or hole at `offset` or after it; `None` beyond the last.
     pub(super) fn seek(&self, offset: u64, data: bool) -> Result<Option<u64>, Errno> {
         let size = self.export.size_bytes;
         if offset >= size {
             return Ok(None);
         }
-        // A hole reads as zeros; what reads as ones is data.
+        // A hole reads as zeros; what reads as ones counts as data.
         if self.export.erased_byte != 0 {
             return Ok(if data { Some(offset) } else { Some(size) });
         }
@@ -99,7 +99,7 @@ impl Volume {
             }
             from = until;
         }
-        // There is a hole at the end of every file.
+        // Every file has a hole at its end.
         Ok((!data).then_some(size))
     }
 
@@ -129,7 +129,7 @@ impl Volume {
         Ok(((), self.due(at)))
     }
 
-    /// Reads the sectors of a range, changes the range in them and writes them back.
+    /// Reads the sectors of a range, modifies the range in them and writes them back.
     fn change(&self, range: &Range<u64>, act: impl FnOnce(&mut [u8])) -> Result<Instant, Errno> {
         let _alone = self.sectors.write().unwrap_or_else(PoisonError::into_inner);
         let whole = outward(range);
@@ -148,7 +148,7 @@ impl Volume {
         Some(Due { wall: self.block.due(at)?, at })
     }
 
-    /// `None`: nothing of it is inside.
+    /// The part inside the area; `None`: nothing.
     fn inside(&self, offset: u64, bytes: u64) -> Option<Range<u64>> {
         let range = offset..offset.saturating_add(bytes).min(self.export.size_bytes);
         (!range.is_empty()).then_some(range)
@@ -159,12 +159,12 @@ fn is_whole(range: &Range<u64>) -> bool {
     range.start % SECTOR_BYTES == 0 && range.end % SECTOR_BYTES == 0
 }
 
-/// The sectors that a range touches. Areas are whole sectors, so they stay inside.
+/// The sectors that a range touches. Areas are whole sectors, so the result stays inside.
 fn outward(range: &Range<u64>) -> Range<u64> {
     range.start - range.start % SECTOR_BYTES..range.end.div_ceil(SECTOR_BYTES) * SECTOR_BYTES
 }
 
-/// The sectors that a range covers; empty if it covers none.
+/// The sectors that a range covers completely; empty if none.
 fn inward(range: &Range<u64>) -> Range<u64> {
     let start = range.start.div_ceil(SECTOR_BYTES) * SECTOR_BYTES;
     start..(range.end - range.end % SECTOR_BYTES).max(start)

@@ -1,4 +1,4 @@
-//! Answers that come later than the card is done.
+//! Replies that come later than the card has finished.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use emmc_units::{Instant, Nanos};
 use super::{Kind, Layer, extent};
 use crate::block::{Block, BlockError, Request};
 
-/// Adds a time to every answer, by kind.
+/// Adds a time to every reply, by kind.
 pub struct Delay {
     inner: Arc<dyn Block>,
     /// By kind. Unit: nanoseconds of the card's time.
@@ -16,7 +16,7 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// Adds `more` to the answers of each kind that is named.
+    /// Adds `more` to the replies of each kind in the list.
     pub fn new(inner: Arc<dyn Block>, more: &[(Kind, Nanos)]) -> Self {
         let mut by_kind = [Nanos::ZERO; Kind::ALL.len()];
         for (kind, nanos) in more {

@@ -1,4 +1,4 @@
-//! Requests that fail because they are told to.
+//! Requests that fail by injected errors.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,13 @@ pub struct Fault {
     pub kind: Option<Kind>,
     /// Only this area, by its name; absent: every area.
     pub area: Option<String>,
-    /// Only what touches bytes from here on. Unit: bytes.
+    /// Only requests that touch bytes from here on. Unit: bytes.
     pub from: u64,
-    /// Only what touches bytes before this; absent: to the end. Unit: bytes.
+    /// Only requests that touch bytes before this; absent: to the end. Unit: bytes.
     pub to: Option<u64>,
-    /// So many requests that it is meant for pass first.
+    /// Number of matching requests that succeed first.
     pub after: u64,
-    /// So many fail then; absent: all that follow.
+    /// Number of requests that fail then; absent: all that follow.
     pub times: Option<u64>,
 }
 
@@ -49,13 +49,13 @@ impl Fault {
 
     fn concerns(&self, kind: Kind, area: Area, range: &Range<u64>) -> bool {
         let touches = self.from < range.end && self.to.is_none_or(|to| range.start < to);
-        // A flush touches every byte there is.
+        // A flush touches every byte of the area.
         let touches = touches || kind == Kind::Flush;
         let of_area = self.area.as_ref().is_none_or(|name| *name == area.name());
         self.kind.is_none_or(|wanted| wanted == kind) && of_area && touches
     }
 
-    /// Whether this request is one; counts it.
+    /// Whether this request fails; counts it.
     fn strikes(&mut self) -> bool {
         if self.after > 0 {
             self.after -= 1;
@@ -72,23 +72,23 @@ impl Fault {
     }
 }
 
-/// Makes requests fail, before the card sees them.
+/// Makes requests fail before they reach the card.
 pub struct Faults {
     inner: Arc<dyn Block>,
-    /// Whether there are any: asked for every request.
+    /// Whether any error is pending; read for every request.
     is_armed: AtomicBool,
     armed: Mutex<Vec<Fault>>,
 }
 
 impl Faults {
-    /// None fails yet.
+    /// No errors yet.
     pub fn new(inner: Arc<dyn Block>) -> Self {
         Self { inner, is_armed: AtomicBool::new(false), armed: Mutex::default() }
     }
 
-    /// From now on these fail too.
+    /// Adds an error.
     ///
-    /// Errors: why it could never strike.
+    /// Errors: why it could never match.
     pub fn inject(&self, fault: Fault) -> Result<(), String> {
         fault.can_strike(&self.inner.exports())?;
         self.armed().push(fault);
@@ -96,13 +96,13 @@ impl Faults {
         Ok(())
     }
 
-    /// None fails any more.
+    /// Removes all errors.
     pub fn clear(&self) {
         self.armed().clear();
         self.is_armed.store(false, Ordering::Release);
     }
 
-    /// Those that are still to come.
+    /// The pending errors.
     pub fn list(&self) -> Vec<Fault> {
         self.armed().clone()
     }

@@ -1,4 +1,4 @@
-//! A line about each request.
+//! A line for each request.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use emmc_units::Instant;
 use super::{Layer, extent};
 use crate::block::{Block, BlockError, Request};
 
-/// Writes lines: when the card is done, area, kind, first byte, bytes, and what came of it.
+/// Writes a line per request: when the card has finished, area, kind, first byte, bytes, result.
 ///
 /// Shape: `12.345678901 user write 4096 8192 ok`; the time is the card's, in seconds.
 pub struct Log {
@@ -19,7 +19,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Writes to `out`; what it does not take is lost.
+    /// Writes to `out`; write errors are ignored.
     pub fn new(inner: Arc<dyn Block>, out: Box<dyn Write + Send>) -> Self {
         Self { inner, out: Mutex::new(out) }
     }
@@ -39,7 +39,7 @@ impl Layer for Log {
             Ok(done) => format!("{}.{:09} {what} ok\n", done.0 / 1_000_000_000, done.0 % 1_000_000_000),
             Err(error) => format!("- {what} error: {error}\n"),
         };
-        // Whoever reads the log may have gone; clients are served all the same.
+        // The reader of the log may be gone; clients are served all the same.
         let _ = self.out.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
         result
     }

@@ -1,4 +1,4 @@
-//! Layers as the command line names them: `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
+//! Layers as on the command line: `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use emmc_units::Nanos;
 use super::{Delay, Fault, Faults, Kind, Log, area_named};
 use crate::block::Block;
 
-/// Why a layer cannot be put up.
+/// Why a layer is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("layer {layer:?}: {what}")]
 pub struct LayerError {
@@ -16,9 +16,9 @@ pub struct LayerError {
     what: String,
 }
 
-/// Puts a layer over `inner`.
+/// Puts a layer on top of `inner`.
 ///
-/// Errors: no such layer, no such key, a value that it does not take, a file that cannot be written.
+/// Errors: no such layer, no such key, a bad value, a file that cannot be written.
 pub fn parse(text: &str, inner: Arc<dyn Block>) -> Result<Arc<dyn Block>, LayerError> {
     let failed = |what: String| LayerError { layer: text.into(), what };
     let (name, keys) = text.split_once(':').unwrap_or((text, ""));

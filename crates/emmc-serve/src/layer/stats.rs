@@ -1,4 +1,4 @@
-//! Requests counted: how many, how much, how long they took the card.
+//! Statistics of requests: number, bytes, latency.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,23 +11,23 @@ use super::{Kind, Layer, extent};
 use crate::block::{Block, BlockError, Request};
 use crate::served::Served;
 
-/// Longer than this counts as this. Unit: nanoseconds.
+/// Longer times count as this. Unit: nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// What is known of one kind of request.
+/// Statistics of one kind of request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
-    /// Done, errors included.
+    /// Completed, errors included.
     pub requests: u64,
     /// Unit: bytes.
     pub bytes: u64,
     /// Failed.
     pub errors: u64,
-    /// The card's time from request to answer. Unit: microseconds.
+    /// From request to completion, in the card's time. Unit: microseconds.
     pub latency_us: Summary,
 }
 
-/// A distribution in a few numbers; none where nothing was answered.
+/// A distribution in a few numbers; absent if there was no reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// The median.
@@ -49,7 +49,7 @@ impl Summary {
 
 /// Three significant digits from a nanosecond to an hour.
 pub(crate) fn histogram() -> Histogram<u64> {
-    // The bounds are constants that are known to be good.
+    // The bounds are constants that are known to be valid.
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("bounds of a histogram")
 }
 
@@ -69,7 +69,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Counts what goes to `inner`, by the time of the card that it leads to.
+    /// Counts requests to `inner`, by the card's time in `served`.
     pub fn new(inner: Arc<dyn Block>, served: Arc<Served>) -> Self {
         let kind = |_| Mutex::new(OfKind { requests: 0, bytes: 0, errors: 0, latency_ns: histogram() });
         Self { inner, served, kinds: Kind::ALL.map(kind) }

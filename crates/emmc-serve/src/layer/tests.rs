@@ -29,7 +29,7 @@ fn read(block: &dyn Block, offset: u64) -> Result<Instant, BlockError> {
 }
 
 #[test]
-fn faults_strike_what_they_are_meant_for_as_often_as_told() {
+fn faults_hit_matching_requests_the_given_number_of_times() {
     let faults = Faults::new(served());
     let fault =
         Fault { kind: Some(Kind::Write), from: 4096, to: Some(8192), after: 1, times: Some(2), ..Fault::default() };
@@ -47,7 +47,7 @@ fn faults_strike_what_they_are_meant_for_as_often_as_told() {
     assert!(faults.submit(Area::Boot(0), Request::Flush).is_ok());
 }
 
-/// A range that ends behind its area is a mistake in a number.
+/// A range that ends behind its area is a typing error in a number.
 #[test]
 fn a_fault_beyond_its_area_is_refused() {
     let faults = Faults::new(served());
@@ -71,11 +71,11 @@ fn what_was_asked_is_counted() {
     assert_eq!((writes.requests, writes.bytes, writes.errors), (2, 8192, 0));
     assert_eq!((reads.requests, reads.bytes, reads.errors), (1, 0, 1));
     assert!(writes.latency_us.p50 > Some(100.0) && writes.latency_us.max >= writes.latency_us.p50, "{writes:?}");
-    // Nothing was answered: there is no median of it.
+    // No replies, no median.
     assert_eq!((reads.latency_us.p50, reads.latency_us.p99, reads.latency_us.max), (None, None, None));
 }
 
-/// Whatever is asked is done at the same instant.
+/// Every request is done at the same instant.
 struct Fixed;
 
 impl Block for Fixed {
@@ -121,7 +121,7 @@ fn each_request_has_its_line() {
 }
 
 #[test]
-fn layers_that_make_no_sense_are_refused() {
+fn bad_layers_are_refused() {
     for (text, expected) in [
         ("slow", "expected delay, fault or log"),
         ("delay:5ms", "expected KEY=VALUE"),

@@ -1,4 +1,4 @@
-//! Bytes that are used over and over: growing costs once, what is given back is not cleared.
+//! Reusable byte buffers: memory only grows, and is not cleared.
 
 /// Bytes from the start up to a length, in memory that only grows.
 #[derive(Debug, Default)]
@@ -18,12 +18,12 @@ impl Buffer {
         self.length
     }
 
-    /// Appends.
+    /// Appends bytes.
     pub fn put(&mut self, bytes: &[u8]) {
         self.room(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Appends so many bytes, which the caller fills: they hold what was there before.
+    /// Appends `bytes` bytes for the caller to fill; they hold old content.
     pub fn room(&mut self, bytes: usize) -> &mut [u8] {
         let start = self.length;
         self.length += bytes;
@@ -33,22 +33,22 @@ impl Buffer {
         &mut self.memory[start..self.length]
     }
 
-    /// What was put in from `start` on.
+    /// The content from `start` on.
     pub fn tail(&mut self, start: usize) -> &mut [u8] {
         &mut self.memory[start..self.length]
     }
 
-    /// Forgets what is past `length`.
+    /// Drops what is past `length`.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
 
-    /// Forgets everything.
+    /// Drops everything.
     pub fn clear(&mut self) {
         self.length = 0;
     }
 
-    /// What memory it holds on to. Unit: bytes.
+    /// Allocated memory. Unit: bytes.
     pub fn capacity(&self) -> usize {
         self.memory.len()
     }

@@ -1,4 +1,4 @@
-//! What a request does to the card, and its reply.
+//! Executes a request on the card and builds its reply.
 
 use emmc_units::Instant;
 
@@ -9,13 +9,13 @@ use super::wire::{self, Command, Errno, Request};
 use crate::block::{self, Block, BlockError};
 
 const SECTOR_BYTES: u64 = 512;
-/// Holes in what is read are looked for in pieces of this size. Unit: bytes.
+/// Granularity in which holes are detected in data that is read. Unit: bytes.
 const GRAIN_BYTES: usize = 4096;
-/// How much is written at once where zeros are to take space. Unit: bytes.
+/// Longest single write where zeros must be written out. Unit: bytes.
 const ZEROS_BYTES: usize = 1 << 20;
-/// What is kept is asked for in pieces of this size. Unit: bytes.
+/// Block status is queried in pieces of this size. Unit: bytes.
 const STATUS_BYTES: u64 = 64 << 20;
-/// More than this is not told about in one reply. Unit: descriptors.
+/// Most descriptors in one block status reply.
 const STATUS_MAX: usize = 4096;
 
 /// Why a request is refused: the protocol's number and a sentence.
@@ -46,7 +46,7 @@ impl<'a> Executor<'a> {
         Self { block, agreed, zeros: Vec::new(), extents: Vec::new() }
     }
 
-    /// Does it in the model and appends the reply; answers when that may be sent.
+    /// Executes it in the model and appends the reply; returns when that may be sent.
     pub(crate) fn execute(&mut self, request: &Request, payload: &[u8], out: &mut Buffer) -> Option<Due> {
         let start = out.length();
         let done = self.check(request).and_then(|()| match request.command {
@@ -66,7 +66,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// A client was told of what was done at `at`.
+    /// A client got the reply to work that ended at `at`.
     pub(crate) fn answered(&self, at: Instant) {
         self.block.answered(at);
     }
@@ -84,7 +84,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// What can be said without the card.
+    /// Checks that need no card.
     fn check(&self, request: &Request) -> Result<(), Refusal> {
         let Request { flags, command, offset, length, .. } = *request;
         let invalid = |what: String| Err(Refusal(Errno::Einval, what));
@@ -157,7 +157,7 @@ impl<'a> Executor<'a> {
                 Ok(if through { at.max(self.submit(block::Request::Flush)?) } else { at })
             }
             _ => {
-                // What is given up may read as ones; then zeros have to be written, and that is not fast.
+                // Trimmed bytes may read as ones; then zeros have to be written, and that is not fast.
                 let no_hole = flags & wire::FLAG_NO_HOLE != 0;
                 if flags & wire::FLAG_FAST_ZERO != 0 && (no_hole || self.agreed.export.erased_byte != 0) {
                     return Err(Refusal(Errno::Enotsup, "these zeros would have to be written".into()));
@@ -193,12 +193,12 @@ impl<'a> Executor<'a> {
         let extents = &mut self.extents;
         extents.clear();
         let (mut from, end) = (request.offset, request.offset + u64::from(request.length));
-        // One more than are told about, so that the last one is known to its end.
+        // One more than is reported, so that the last reported one has its full length.
         while from < end && extents.len() <= most {
             let until = end.min(from + STATUS_BYTES);
             for run in self.block.mapped(export.area, from..until)? {
                 let state = if run.mapped { 0 } else { hole };
-                // A request has no more than 4 GiB, nor has a part of it.
+                // Neither a request nor a part of it is longer than 4 GiB.
                 let length = (run.range.end - run.range.start) as u32;
                 match extents.last_mut() {
                     Some(last) if last.1 == state => last.0 += length,
@@ -226,11 +226,11 @@ fn has_hole(data: &[u8]) -> bool {
     data.chunks(GRAIN_BYTES).any(is_zero)
 }
 
-/// Makes of a reply with room for one head before its data one of several chunks, with holes for zeros; answers its
+/// Splits a reply, which has room for one header before its data, into several chunks with holes for zeros; returns its
 /// length.
 ///
-/// In place: a hole leaves out at least 512 bytes, more than its own chunk and the head of what follows it take, so
-/// that data only ever moves to the front.
+/// In place: a hole omits at least 512 bytes, more than its own chunk and the header of the next chunk take, so data
+/// only moves to the front.
 fn leave_out_holes(reply: &mut [u8], cookie: u64, offset: u64) -> usize {
     let data = wire::DATA_CHUNK_BYTES..reply.len();
     let (mut from, mut to) = (data.start, 0);

@@ -1,6 +1,6 @@
 //! From the greeting to the choice of an export: fixed newstyle haggling.
 //!
-//! Absent on purpose: TLS (a socket on this machine or behind a tunnel needs none), old-style negotiation.
+//! Absent on purpose: TLS (a socket on this machine or behind a tunnel needs none), oldstyle negotiation.
 
 use std::io::{self, Read, Write};
 
@@ -10,30 +10,30 @@ use crate::block::Export;
 /// The longest request for data or with data. Unit: bytes.
 pub(crate) const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 
-/// Whoever sends an option with more data than this is no client. Unit: bytes.
+/// A client that sends an option with more data than this is dropped. Unit: bytes.
 const OPTION_BYTES_MAX: u32 = 1 << 20;
 /// Options with more data than this are refused. Unit: bytes.
 const OPTION_BYTES_READ: u32 = 64 << 10;
 const CONTEXT: &str = "base:allocation";
 
-/// What was agreed on.
+/// Result of the negotiation.
 #[derive(Clone, Debug)]
 pub(crate) struct Agreed {
     /// The export.
     pub(crate) export: Export,
     /// Reads and errors are answered in chunks.
     pub(crate) structured: bool,
-    /// The client may ask what is kept.
+    /// The client may query block status.
     pub(crate) allocation: bool,
 }
 
-/// Why there was no agreement.
+/// Why the negotiation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// The connection broke.
+    /// The connection failed.
     #[error("the connection: {0}")]
     Io(#[from] io::Error),
-    /// The stream is out of step.
+    /// The stream is out of sync.
     #[error(transparent)]
     Option(#[from] OptionError),
     /// Flags that this server did not offer.
@@ -47,12 +47,12 @@ pub enum HandshakeError {
         /// Unit: bytes.
         length: u32,
     },
-    /// Chosen in the old style, which knows no refusal.
+    /// Chosen with `NBD_OPT_EXPORT_NAME`, which cannot be refused.
     #[error("there is no export {0:?}")]
     NoExport(String),
 }
 
-/// Haggles until an export is chosen; `None`: the client wants nothing more.
+/// Negotiates until an export is chosen; `None`: the client has ended the session.
 pub(crate) fn haggle(
     exports: &[Export],
     input: &mut impl Read,
@@ -89,7 +89,7 @@ pub(crate) fn haggle(
     }
 }
 
-/// `None`: the client has hung up between two options, as those do that only look.
+/// `None`: the client has disconnected between two options, as clients do that only list exports.
 fn next_header(input: &mut impl Read) -> Result<Option<OptionHeader>, HandshakeError> {
     let mut header = [0; option::OPTION_BYTES];
     let first = loop {
@@ -105,7 +105,7 @@ fn next_header(input: &mut impl Read) -> Result<Option<OptionHeader>, HandshakeE
     Ok(Some(option::decode_header(&header)?))
 }
 
-/// An option's data; `None` if it was skipped as too long.
+/// An option's data; `None`: too long, and skipped.
 fn read_data(header: OptionHeader, input: &mut impl Read) -> Result<Option<Vec<u8>>, HandshakeError> {
     let OptionHeader { number, length } = header;
     if length > OPTION_BYTES_MAX {
@@ -123,18 +123,18 @@ struct Haggling<'a> {
     exports: &'a [Export],
     no_zeroes: bool,
     structured: bool,
-    /// Which export the context was asked for.
+    /// The export for which contexts were requested.
     contexts_of: Option<&'a Export>,
     replies: Vec<u8>,
     choice: Option<&'a Export>,
 }
 
 impl<'a> Haggling<'a> {
-    /// Whether the haggling is over.
+    /// Answers an option; returns whether the negotiation is over.
     fn answer(&mut self, number: u32, data: &[u8]) -> Result<bool, HandshakeError> {
         let option = match option::decode(number, data) {
             Ok(option) => option,
-            // In the old style there is no way to say what is wrong.
+            // `NBD_OPT_EXPORT_NAME` has no error reply.
             Err(error) if number == 1 => return Err(error.into()),
             Err(error) => {
                 self.reply(number, reply::ERR_INVALID, &[error.to_string().as_bytes()]);
@@ -162,7 +162,7 @@ impl<'a> Haggling<'a> {
 
     fn agreed(self) -> Option<Agreed> {
         let export = self.choice?.clone();
-        // A context counts only for the export that it was asked for.
+        // A context is valid only for the export that it was requested for.
         let allocation = self.contexts_of.is_some_and(|of| of.name == export.name);
         Some(Agreed { export, structured: self.structured, allocation })
     }
@@ -175,7 +175,7 @@ impl<'a> Haggling<'a> {
         self.reply(number, reply::ACK, &[]);
     }
 
-    /// The empty name stands for the first export: the user area.
+    /// The empty name is the first export: the user area.
     fn find(&self, name: &str) -> Option<&'a Export> {
         self.exports.iter().find(|export| name.is_empty() || export.name == name)
     }
@@ -199,7 +199,7 @@ impl<'a> Haggling<'a> {
         self.acknowledge(number);
     }
 
-    /// Everything about an export, asked for or not; the export if it exists.
+    /// Sends all information about an export, requested or not; returns the export if it exists.
     fn tell(&mut self, number: u32, name: &str) -> Option<&'a Export> {
         let Some(export) = self.find(name) else {
             self.reply(number, reply::ERR_UNKNOWN, &[format!("there is no export {name:?}").as_bytes()]);
@@ -246,7 +246,7 @@ impl<'a> Haggling<'a> {
     }
 }
 
-/// A power of two, as the protocol wants it, that writes had best be a multiple of.
+/// The preferred write granularity: a power of two, as the protocol requires.
 fn preferred_bytes(export: &Export) -> u32 {
     export.preferred_bytes.clamp(4096, PAYLOAD_BYTES_MAX).next_power_of_two()
 }

@@ -1,11 +1,11 @@
-//! What arrives, read in big pieces and handed out in requests, without a copy.
+//! Input of a connection: read in large pieces, handed out request by request, without a copy.
 
 use std::io::{self, Read};
 
-/// How much is read beyond what is needed: what a client at depth 32 with 4 KiB writes sends at once. Unit: bytes.
+/// How much is read ahead: what a client at depth 32 with 4 KiB writes sends at once. Unit: bytes.
 const AHEAD_BYTES: usize = 128 << 10;
 
-/// Bytes from a stream; those from `start` to `end` have arrived and were not handed out.
+/// Buffered bytes of a stream; those from `start` to `end` have arrived and are not consumed.
 #[derive(Debug)]
 pub(crate) struct Input<R> {
     stream: R,
@@ -19,14 +19,14 @@ impl<R: Read> Input<R> {
         Self { stream, memory: vec![0; 2 * AHEAD_BYTES], start: 0, end: 0 }
     }
 
-    /// Whether so many bytes can be had without waiting.
+    /// Whether `bytes` bytes are available without waiting.
     pub(crate) fn has(&self, bytes: usize) -> bool {
         self.end - self.start >= bytes
     }
 
-    /// Waits until so many bytes are there; `false`: the stream ended right here.
+    /// Waits until `bytes` bytes are there; `false`: the stream ended right here.
     ///
-    /// Errors: the connection broke, or ended with fewer bytes.
+    /// Errors: the connection failed, or ended with fewer bytes.
     pub(crate) fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -39,7 +39,7 @@ impl<R: Read> Input<R> {
                 self.memory.resize(needed, 0);
             }
         }
-        // Not to the end of the memory: what is read far ahead would have to be moved to the front.
+        // Not to the end of the buffer: data that is read far ahead would have to be moved to the front.
         let until = self.start + bytes + AHEAD_BYTES;
         while !self.has(bytes) {
             match self.stream.read(&mut self.memory[self.end..until]) {
@@ -53,17 +53,17 @@ impl<R: Read> Input<R> {
         Ok(true)
     }
 
-    /// The next so many bytes, which must be there.
+    /// The next `bytes` bytes, which must be there.
     pub(crate) fn next(&self, bytes: usize) -> &[u8] {
         &self.memory[self.start..self.start + bytes]
     }
 
-    /// They are done with.
+    /// Removes `bytes` bytes from the front.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.start += bytes;
     }
 
-    /// Skips so many bytes, also those that have yet to arrive.
+    /// Skips `bytes` bytes, including those that have not arrived yet.
     pub(crate) fn discard(&mut self, mut bytes: usize) -> io::Result<()> {
         while bytes > 0 {
             let step = bytes.min(AHEAD_BYTES);
@@ -81,7 +81,7 @@ impl<R: Read> Input<R> {
 mod tests {
     use super::*;
 
-    /// Hands out what it holds in pieces of changing size.
+    /// Returns its bytes in pieces of varying size.
     struct Drip<'a>(&'a [u8], usize);
 
     impl Read for Drip<'_> {

@@ -1,9 +1,9 @@
-//! NBD: a card's areas as network block devices, newstyle fixed.
+//! NBD: a card's areas as network block devices, fixed newstyle.
 //!
-//! `wire` and `option` are bytes and nothing else; `handshake` agrees on an export; `session` reads requests, `execute`
-//! does them in the model, `outbox` sends each reply when the card would have been done. One thread a client, and a
-//! second one once a reply of its has to wait. User page: docs/serve-nbd.md. Absent on purpose: TLS, extended headers,
-//! `NBD_CMD_CACHE`; RPMB, which is no block device.
+//! `wire` and `option` encode and decode bytes; `handshake` negotiates an export; `session` reads requests, `execute`
+//! performs them in the model, `outbox` sends each reply when the card would have finished. One thread per client, and
+//! a second one as soon as a reply has to wait. User page: docs/serve-nbd.md. Absent on purpose: TLS, extended headers,
+//! `NBD_CMD_CACHE`; RPMB, which is not a block device.
 
 pub mod buffer;
 mod execute;
@@ -34,15 +34,15 @@ use self::outbox::Outbox;
 use self::socket::{Listener, Stream};
 use crate::block::Block;
 
-/// More clients than this at once are turned away: each may hold 100 MiB.
+/// Most clients at once; each may hold 100 MiB.
 const CLIENTS_MAX: usize = 64;
-/// How long replies that wait are waited for when the server stops.
+/// How long a stopping server waits for pending replies.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum NbdError {
-    /// The address is taken, or not ours; the socket cannot be made.
+    /// The address is in use or not available, or the socket cannot be created.
     #[error("cannot listen at {listen}: {source}")]
     Listen {
         /// Where.
@@ -55,12 +55,12 @@ pub enum NbdError {
     Start(#[source] io::Error),
 }
 
-/// A running server. It stops when dropped.
+/// A running server. Dropping it stops it.
 #[derive(Debug)]
 pub struct NbdServer {
     local: Listen,
     clients: Arc<Clients>,
-    /// Closing it ends the wait for clients.
+    /// Closing it wakes the thread that waits for clients.
     wake: Option<UnixStream>,
     acceptor: Option<JoinHandle<()>>,
 }
@@ -82,14 +82,14 @@ pub fn serve(block: Arc<dyn Block>, listen: &Listen) -> Result<NbdServer, NbdErr
 }
 
 impl NbdServer {
-    /// Where it listens: with the port that the system chose.
+    /// The address it listens at, with the port that the system chose.
     pub fn local(&self) -> &Listen {
         &self.local
     }
 
-    /// Takes no more clients and no more requests, lets replies that wait go out, and ends.
+    /// Takes no more clients and requests, sends pending replies, and ends.
     ///
-    /// A client that does not take its replies, or whose card is busy for more than 5 s, is cut off.
+    /// A client that does not take its replies, or whose card is busy for more than 5 s, is disconnected.
     pub fn stop(mut self) {
         self.end();
     }
@@ -97,7 +97,7 @@ impl NbdServer {
     fn end(&mut self) {
         self.wake = None;
         if let Some(acceptor) = self.acceptor.take() {
-            // A panic there was printed when it happened; there is nobody else to tell.
+            // A panic there was printed when it happened.
             let _ = acceptor.join();
         }
         self.clients.end();
@@ -143,13 +143,13 @@ impl Clients {
     }
 }
 
-/// Takes clients until the other end of `woken` is closed.
+/// Accepts clients until the other end of `woken` is closed.
 fn accept(listener: &Listener, woken: &UnixStream, block: &Arc<dyn Block>, clients: &Arc<Clients>) {
     for number in 0.. {
         let mut waits = [PollFd::new(listener, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
         match poll(&mut waits, None) {
             Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return eprintln!("nbd: no more clients are taken: {error}"),
+            Err(error) => return eprintln!("nbd: no more clients are accepted: {error}"),
             Ok(_) => {}
         }
         if !waits[1].revents().is_empty() {
@@ -161,9 +161,9 @@ fn accept(listener: &Listener, woken: &UnixStream, block: &Arc<dyn Block>, clien
                     eprintln!("nbd: client {number}: {error}");
                 }
             }
-            // It was there and is not any more.
+            // The client has disconnected already.
             Err(error) if is_passing(&error) => {}
-            Err(error) => return eprintln!("nbd: no more clients are taken: {error}"),
+            Err(error) => return eprintln!("nbd: no more clients are accepted: {error}"),
         }
     }
 }
@@ -177,7 +177,7 @@ fn is_passing(error: &io::Error) -> bool {
 fn admit(number: u64, stream: Stream, block: &Arc<dyn Block>, clients: &Arc<Clients>) -> io::Result<()> {
     let mut connected = clients.connected();
     if connected.len() >= CLIENTS_MAX {
-        return Err(io::Error::other(format!("turned away: there are {CLIENTS_MAX} already")));
+        return Err(io::Error::other(format!("refused: there are {CLIENTS_MAX} clients already")));
     }
     let input = stream.try_clone()?;
     let client = Arc::new(Client { outbox: Outbox::new(stream.try_clone()?), stream });
@@ -186,10 +186,10 @@ fn admit(number: u64, stream: Stream, block: &Arc<dyn Block>, clients: &Arc<Clie
     thread::Builder::new().name(format!("nbd-{number}")).spawn(move || {
         let leaving = Leaving { number, clients: &registry };
         let end = session::run(&*block, input, &its_own.outbox);
-        // Both ends are closed only when nobody holds them.
+        // A descriptor is closed when its last owner drops it.
         its_own.stream.shutdown(Shutdown::Both);
         match end {
-            // Cut off by us.
+            // Disconnected by us.
             Err(_) if registry.ending.load(Ordering::SeqCst) => {}
             Err(error) => eprintln!("nbd: client {number} dropped: {error}"),
             Ok(()) => {}
@@ -200,7 +200,7 @@ fn admit(number: u64, stream: Stream, block: &Arc<dyn Block>, clients: &Arc<Clie
     Ok(())
 }
 
-/// Takes a client off the list, also when its thread panics.
+/// Removes a client from the list, also when its thread panics.
 struct Leaving<'a> {
     number: u64,
     clients: &'a Clients,

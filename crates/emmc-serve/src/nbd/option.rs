@@ -1,25 +1,25 @@
-//! Options and their replies as bytes: what a client and this server haggle with. Pure.
+//! Options and their replies as bytes: the negotiation between client and server. Pure.
 //!
-//! Source: the NBD protocol, "Fixed newstyle negotiation", "Option types", "Option reply types".
-//! Absent on purpose: TLS and extended headers; both are answered as unsupported.
+//! Source: the NBD protocol, "Fixed newstyle negotiation", "Option types", "Option reply types". Absent on purpose: TLS
+//! and extended headers; both are answered as unsupported.
 
-/// What a server greets with: `NBDMAGIC`.
+/// The first bytes of a server: `NBDMAGIC`.
 pub const GREETING_MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// What an option begins with: `IHAVEOPT`.
+/// The first bytes of an option: `IHAVEOPT`.
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// What the reply to an option begins with.
+/// The first bytes of an option's reply.
 pub const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// An option without its data. Unit: bytes.
 pub const OPTION_BYTES: usize = 16;
-/// A name may be that long. Unit: bytes.
+/// Longest name. Unit: bytes.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Both ways: options are replied to.
+/// Both directions: options get replies.
 pub const FLAG_FIXED_NEWSTYLE: u16 = 1 << 0;
-/// Both ways: without 124 zeros after an old-style choice of export.
+/// Both directions: without 124 zeros after `NBD_OPT_EXPORT_NAME`.
 pub const FLAG_NO_ZEROES: u16 = 1 << 1;
 
-/// What an export can, as sent when it is chosen.
+/// What an export supports, as sent when it is chosen.
 pub mod transmission {
     #![expect(missing_docs, reason = "named as in the protocol")]
     pub const HAS_FLAGS: u16 = 1 << 0;
@@ -33,7 +33,7 @@ pub mod transmission {
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// What is told about an export.
+/// Kinds of information about an export.
 pub mod info {
     #![expect(missing_docs, reason = "named as in the protocol")]
     pub const EXPORT: u16 = 0;
@@ -55,20 +55,20 @@ pub mod reply {
     pub const ERR_TOO_BIG: u32 = (1 << 31) + 9;
 }
 
-/// What a client asks for before it reads and writes.
+/// What a client requests during the negotiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in the protocol")]
 pub enum ClientOption {
-    /// Old style: choose, no way to refuse but to hang up.
+    /// Choose an export; the only refusal is to disconnect.
     ExportName(String),
     Abort,
     List,
-    /// Tell about an export; which of `info` is wanted.
+    /// Information about an export; which of `info` is requested.
     Info(String, Vec<u16>),
     /// The same, and choose it.
     Go(String, Vec<u16>),
     StructuredReply,
-    /// An export and what contexts are asked for.
+    /// An export and the requested contexts.
     ListMetaContext(String, Vec<String>),
     SetMetaContext(String, Vec<String>),
     /// One that this server does not know.
@@ -84,13 +84,13 @@ pub struct OptionHeader {
     pub length: u32,
 }
 
-/// What cannot be an option.
+/// Why bytes are not an option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    /// The stream is out of step.
+    /// The stream is out of sync.
     #[error("an option begins with 0x{0:016x}; expected 0x{OPTION_MAGIC:016x}")]
     Magic(u64),
-    /// Lengths and contents do not agree.
+    /// Length and content contradict each other.
     #[error("option {number}: {what}")]
     Data {
         /// Which option.
@@ -102,7 +102,7 @@ pub enum OptionError {
 
 /// Number and length.
 ///
-/// Errors: no option begins like this.
+/// Errors: not the start of an option.
 pub fn decode_header(bytes: &[u8; OPTION_BYTES]) -> Result<OptionHeader, OptionError> {
     let [m0, m1, m2, m3, m4, m5, m6, m7, n0, n1, n2, n3, l0, l1, l2, l3] = *bytes;
     let found = u64::from_be_bytes([m0, m1, m2, m3, m4, m5, m6, m7]);
@@ -114,7 +114,7 @@ pub fn decode_header(bytes: &[u8; OPTION_BYTES]) -> Result<OptionHeader, OptionE
 
 /// An option from its number and all of its data.
 ///
-/// Errors: lengths that lead outside, names that are too long or not UTF-8, data where there is none.
+/// Errors: lengths that point outside, names that are too long or not UTF-8, data where there is none.
 pub fn decode(number: u32, data: &[u8]) -> Result<ClientOption, OptionError> {
     let mut rest = Rest { number, data };
     let option = match number {
@@ -141,7 +141,7 @@ pub fn encode_reply(out: &mut Vec<u8>, number: u32, kind: u32, data: &[&[u8]]) {
     data.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// What is left of an option's data.
+/// The rest of an option's data.
 struct Rest<'a> {
     number: u32,
     data: &'a [u8],

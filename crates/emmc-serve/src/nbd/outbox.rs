@@ -1,7 +1,7 @@
-//! Replies on their way out: those due now are written at once, the others when the card would have been done.
+//! Outgoing replies: those that are due are written at once, the others when the card would have finished.
 //!
-//! Whoever reads requests writes what is due; a second thread, started with the first reply that has to wait, sleeps
-//! until the next one is due. Replies therefore overtake each other, as on a card with a queue.
+//! The thread that reads requests writes what is due. A second thread, started with the first reply that has to wait,
+//! sleeps until the next one is due. Replies therefore overtake each other, as on a card with a queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,18 +12,18 @@ use std::time::Instant as Wall;
 
 use emmc_units::Instant;
 
-/// So much may wait; then no more requests are read until some of it is gone. Unit: bytes.
+/// When more than this is pending, no more requests are read. Unit: bytes.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// So many may wait.
+/// Most pending replies.
 const WAITING_MAX: usize = 4096;
-/// Memory of gone replies that is kept for the next ones.
+/// Most spare buffers kept for reuse.
 const SPARE_MAX: usize = 64;
 /// Unit: bytes.
 const SPARE_BYTES_MAX: usize = 2 << 20;
-/// As many as one system call takes with ease.
+/// As many as one system call takes efficiently.
 const BATCH_MAX: usize = 64;
 
-/// When a reply may be sent, and what that is in the card's time.
+/// When a reply is due, by both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
     pub(crate) wall: Wall,
@@ -35,15 +35,15 @@ pub(crate) struct Due {
 pub(crate) struct Outbox<W> {
     stream: Mutex<W>,
     waiting: Mutex<Waiting>,
-    /// There is an earlier one, or the end.
+    /// An earlier reply was added, or the end.
     changed: Condvar,
-    /// There is room.
+    /// Space was freed.
     room: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The earliest on top; of two due together the one that came first.
+    /// The earliest on top; first in, first out for equal times.
     replies: BinaryHeap<Reverse<(Due, u64, Vec<u8>)>>,
     bytes: usize,
     count: u64,
@@ -55,9 +55,9 @@ struct Waiting {
 enum End {
     #[default]
     Open,
-    /// What waits is still sent.
+    /// Pending replies are still sent.
     Draining,
-    /// It is not: the connection is gone, or the server.
+    /// Pending replies are dropped: the connection or the server is gone.
     Abandoned,
 }
 
@@ -71,7 +71,7 @@ impl<W: Write> Outbox<W> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(replies)
     }
 
-    /// Keeps a reply until it is due; waits if too many do already.
+    /// Stores a reply until it is due; blocks while too many are pending.
     ///
     /// Errors: the connection is gone.
     pub(crate) fn later(&self, due: Due, reply: &[u8]) -> io::Result<()> {
@@ -99,10 +99,11 @@ impl<W: Write> Outbox<W> {
         Ok(())
     }
 
-    /// Sends what becomes due until [`Self::close`] and nothing waits, or [`Self::abandon`]; tells what it sent.
+    /// Sends replies as they become due, until [`Self::close`] and nothing is pending, or [`Self::abandon`]; calls
+    /// `sent` for each.
     pub(crate) fn send_when_due(&self, sent: impl Fn(Instant)) {
-        // The kernel may let a thread sleep 50 us too long, which is as long as a fast card takes. Without leave to
-        // change that, replies are late by so much, and the stats say so.
+        // The kernel may let a thread sleep 50 us too long, which is as long as a fast card takes. Without permission
+        // to change that, replies are late by that much, and the statistics show it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut batch: Vec<(Instant, Vec<u8>)> = Vec::with_capacity(BATCH_MAX);
         while self.wait(&mut batch) {
@@ -128,7 +129,7 @@ impl<W: Write> Outbox<W> {
         }
     }
 
-    /// Sleeps until replies are due and takes them; `false`: there will be none.
+    /// Sleeps until replies are due and takes them; `false`: no more will come.
     fn wait(&self, batch: &mut Vec<(Instant, Vec<u8>)>) -> bool {
         let mut waiting = self.waiting();
         loop {
@@ -149,7 +150,7 @@ impl<W: Write> Outbox<W> {
         }
     }
 
-    /// No more replies will come; what waits is still sent.
+    /// No more replies will be added; pending ones are still sent.
     pub(crate) fn close(&self) {
         let mut waiting = self.waiting();
         if waiting.end == End::Open {
@@ -159,7 +160,7 @@ impl<W: Write> Outbox<W> {
         self.changed.notify_one();
     }
 
-    /// Forgets what waits.
+    /// Drops pending replies.
     pub(crate) fn abandon(&self) {
         let mut waiting = self.waiting();
         waiting.end = End::Abandoned;
@@ -183,7 +184,7 @@ impl Waiting {
     }
 }
 
-/// All of them, in as few system calls as the stream allows.
+/// Writes all of them, in as few system calls as the stream allows.
 fn write_all(stream: &mut impl Write, batch: &[(Instant, Vec<u8>)]) -> io::Result<()> {
     if let [(_, only)] = batch {
         return stream.write_all(only);
@@ -238,7 +239,7 @@ mod tests {
         assert!(outbox.stream.into_inner().unwrap().is_empty());
     }
 
-    /// A stream that takes a few bytes at a time.
+    /// A stream that accepts a few bytes at a time.
     struct Narrow(Vec<u8>);
 
     impl Write for Narrow {

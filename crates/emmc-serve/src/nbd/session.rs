@@ -1,8 +1,8 @@
-//! One client from greeting to goodbye, over any pair of byte streams.
+//! One client from greeting to disconnect, over any pair of byte streams.
 //!
-//! The thread that reads a request does it in the model at once, so that the card meets requests when they arrive and
-//! in their order. What the model says is already done is answered by the same thread, together with whatever else has
-//! arrived meanwhile; the rest goes to the `Outbox`.
+//! The thread that reads a request performs it in the model at once, so that the card sees requests in the order and at
+//! the time of their arrival. The same thread writes replies that are already due, together with those of other
+//! requests that have arrived meanwhile; the rest goes to the `Outbox`.
 
 use std::io::{self, Read, Write};
 use std::thread;
@@ -18,26 +18,26 @@ use super::outbox::{Due, Outbox};
 use super::wire::{BadMagic, Command, REQUEST_BYTES, Request};
 use crate::block::{Block, Export};
 
-/// Replies are written when there are so many, also while more requests are at hand. Unit: bytes.
+/// Replies are written when they reach this size, even while more requests are available. Unit: bytes.
 const COALESCED_BYTES_MAX: usize = 128 << 10;
 
 /// Why a client was dropped.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// It did not get as far as an export.
+    /// The negotiation failed.
     #[error("haggling: {0}")]
     Handshake(#[from] HandshakeError),
-    /// The connection broke.
+    /// The connection failed.
     #[error("the connection: {0}")]
     Io(#[from] io::Error),
-    /// The stream is out of step.
+    /// The stream is out of sync.
     #[error(transparent)]
     Request(#[from] BadMagic),
 }
 
-/// Serves one client until it says goodbye or is gone.
+/// Serves one client until it disconnects.
 ///
-/// Errors: the client broke the protocol so that nothing can be made of what follows, or its connection broke.
+/// Errors: a protocol error after which the stream cannot be parsed, or the connection failed.
 pub fn session<W: Write + Send>(block: &dyn Block, input: impl Read, output: W) -> Result<(), SessionError> {
     run(block, input, &Outbox::new(output))
 }
@@ -78,15 +78,15 @@ pub(crate) fn run<W: Write + Send>(
 struct Session<'a, R, W> {
     executor: Executor<'a>,
     input: Input<R>,
-    /// Those that are due.
+    /// Replies that are due.
     replies: Buffer,
-    /// When the card was done with what they tell of, where clients wait for it.
+    /// When the card finished each of them, where clients wait for it.
     done: Vec<Instant>,
     outbox: &'a Outbox<W>,
 }
 
 impl<R: Read, W: Write> Session<'_, R, W> {
-    /// Takes requests until the client says goodbye or closes its side.
+    /// Takes requests until the client disconnects or closes its side.
     fn transmit(&mut self, later: &mut dyn FnMut(Due, &[u8]) -> io::Result<()>) -> Result<(), SessionError> {
         while self.arrived(REQUEST_BYTES)? {
             let mut header = [0; REQUEST_BYTES];
@@ -96,7 +96,7 @@ impl<R: Read, W: Write> Session<'_, R, W> {
                 Ok(Request { command: Command::Disconnect, .. }) => break,
                 Ok(request) => request,
                 Err(error) => {
-                    // What was done before the stream got out of step is still answered.
+                    // What was done before the stream got out of sync is still answered.
                     self.write_replies()?;
                     return Err(error.into());
                 }
@@ -137,7 +137,7 @@ impl<R: Read, W: Write> Session<'_, R, W> {
         Ok(())
     }
 
-    /// Sees to it that so many bytes are there; whoever has to wait for them first answers what is done.
+    /// Makes sure that `bytes` bytes are there; before it waits for them, it writes the replies that are due.
     fn arrived(&mut self, bytes: usize) -> io::Result<bool> {
         if self.input.has(bytes) {
             return Ok(true);
@@ -156,7 +156,7 @@ impl<R: Read, W: Write> Session<'_, R, W> {
     }
 }
 
-/// The stream of an outbox, while there are no replies to requests yet.
+/// The outbox's stream during the negotiation, before there are replies to requests.
 struct Direct<'a, W>(&'a Outbox<W>);
 
 impl<W: Write> Write for Direct<'_, W> {

@@ -1,4 +1,4 @@
-//! Where clients come from: TCP or a unix socket, behind one pair of types.
+//! Listening sockets: TCP or unix, behind one pair of types.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// What the kernel may hold for us in each direction, so that a request of a MiB needs few turns. Unit: bytes.
+/// Socket buffer in each direction, so that a request of a MiB needs few system calls. Unit: bytes.
 const SOCKET_BYTES: usize = 4 << 20;
 
 /// Where to listen.
@@ -16,7 +16,7 @@ const SOCKET_BYTES: usize = 4 << 20;
 pub enum Listen {
     /// An address and a port; port 0 lets the system choose.
     Tcp(SocketAddr),
-    /// A socket's path; it must not exist, or be one that nobody listens at.
+    /// A socket's path; it must not exist, or be a socket without a listener.
     Unix(PathBuf),
 }
 
@@ -38,7 +38,7 @@ impl Listen {
         addresses.next().map(Self::Tcp).ok_or_else(|| format!("{text:?} has no address"))
     }
 
-    /// What NBD clients call the export of this name here.
+    /// The NBD URI of an export.
     pub fn uri(&self, export: &str) -> String {
         match self {
             Self::Tcp(address) => format!("nbd://{address}/{export}"),
@@ -56,7 +56,7 @@ impl fmt::Display for Listen {
     }
 }
 
-/// A socket that clients connect to. Its file is gone when it is dropped.
+/// A listening socket. Dropping it removes its file.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
@@ -85,7 +85,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Where it really listens.
+    /// The address it really listens at.
     pub(super) fn local(&self) -> io::Result<Listen> {
         match self {
             Self::Tcp(socket) => socket.local_addr().map(Listen::Tcp),
@@ -93,7 +93,7 @@ impl Listener {
         }
     }
 
-    /// A client that waits to be taken.
+    /// Accepts a waiting client.
     pub(super) fn accept(&self) -> io::Result<Stream> {
         let stream = match self {
             Self::Tcp(socket) => {
@@ -108,7 +108,7 @@ impl Listener {
                 Stream::Unix(stream)
             }
         };
-        // The kernel takes less where it allows less; that is slower, not wrong.
+        // The kernel may grant less; that is slower, not wrong.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SOCKET_BYTES);
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&stream, SOCKET_BYTES);
         Ok(stream)
@@ -127,7 +127,7 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix { path, file, .. } = self {
-            // Somebody else's by now: theirs to keep.
+            // The file belongs to somebody else by now: leave it.
             if identity(path).is_ok_and(|found| found == *file) {
                 let _ = std::fs::remove_file(path);
             }
@@ -140,7 +140,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((file.dev(), file.ino()))
 }
 
-/// A server that was killed leaves its socket; nothing else is removed.
+/// Removes the socket of a server that was killed, and nothing else.
 fn remove_left_over(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     match UnixStream::connect(path) {
@@ -164,7 +164,7 @@ impl Stream {
         })
     }
 
-    /// An error means that the other side was quicker.
+    /// An error means that the other side closed first.
     pub(super) fn shutdown(&self, how: Shutdown) {
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(how),

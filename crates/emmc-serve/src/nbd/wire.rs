@@ -5,11 +5,11 @@
 
 use super::buffer::Buffer;
 
-/// What a request begins with.
+/// The first bytes of a request.
 const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// What a simple reply begins with.
+/// The first bytes of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// What a chunk of a structured reply begins with.
+/// The first bytes of a chunk of a structured reply.
 pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
 /// A request without its payload. Unit: bytes.
 pub const REQUEST_BYTES: usize = 28;
@@ -17,14 +17,14 @@ pub const REQUEST_BYTES: usize = 28;
 pub const SIMPLE_REPLY_BYTES: usize = 16;
 /// A chunk without its payload. Unit: bytes.
 pub const CHUNK_BYTES: usize = 20;
-/// What comes before the data in a chunk of data: chunk and offset. Unit: bytes.
+/// What comes before the data in a data chunk: chunk header and offset. Unit: bytes.
 pub const DATA_CHUNK_BYTES: usize = CHUNK_BYTES + 8;
-/// A chunk that stands for a hole. Unit: bytes.
+/// A chunk for a hole. Unit: bytes.
 pub const HOLE_CHUNK_BYTES: usize = CHUNK_BYTES + 12;
 
-/// Past the volatile cache.
+/// Bypass the volatile cache.
 pub const FLAG_FUA: u16 = 1 << 0;
-/// Zeros are to take space.
+/// Zeros must be allocated.
 pub const FLAG_NO_HOLE: u16 = 1 << 1;
 /// A read is answered in one chunk.
 pub const FLAG_DF: u16 = 1 << 2;
@@ -35,7 +35,7 @@ pub const FLAG_FAST_ZERO: u16 = 1 << 4;
 
 /// The last chunk of a reply.
 const CHUNK_DONE: u16 = 1;
-/// Nothing is kept for it.
+/// Not allocated.
 pub const STATE_HOLE: u32 = 1;
 /// It reads as zeros.
 pub const STATE_ZERO: u32 = 2;
@@ -94,7 +94,7 @@ impl Command {
         }
     }
 
-    /// The flags that may come with it. FUA may come with all: some clients set it everywhere.
+    /// The flags that are allowed with it. FUA is allowed with all: some clients set it everywhere.
     pub fn flags(self) -> u16 {
         FLAG_FUA
             | match self {
@@ -106,14 +106,14 @@ impl Command {
     }
 }
 
-/// What a client sends; a write's data follows it.
+/// A request; the data of a write follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// `FLAG_…`.
     pub flags: u16,
     /// What is asked for.
     pub command: Command,
-    /// What the client knows its request by.
+    /// The client's identifier of the request.
     pub cookie: u64,
     /// Unit: bytes.
     pub offset: u64,
@@ -121,18 +121,18 @@ pub struct Request {
     pub length: u32,
 }
 
-/// It does not begin with what a request begins with: the stream is out of step.
+/// Not the start of a request: the stream is out of sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a request begins with 0x{found:08x}; expected 0x{REQUEST_MAGIC:08x}")]
 pub struct BadMagic {
-    /// What is there instead.
+    /// The bytes found instead.
     pub found: u32,
 }
 
 impl Request {
     /// From bytes.
     ///
-    /// Errors: no request begins like this.
+    /// Errors: not the start of a request.
     pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, BadMagic> {
         let [m0, m1, m2, m3, f0, f1, c0, c1, k0, k1, k2, k3, k4, k5, k6, k7, rest @ ..] = *bytes;
         let [o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = rest;
@@ -193,7 +193,7 @@ fn chunk(cookie: u64, kind: u16, done: bool, length: u32) -> [u8; CHUNK_BYTES] {
     bytes
 }
 
-/// What goes before `length` bytes of data read at `offset`.
+/// The header before `length` bytes of data read at `offset`.
 pub fn data_chunk(cookie: u64, done: bool, offset: u64, length: u32) -> [u8; DATA_CHUNK_BYTES] {
     let mut bytes = [0; DATA_CHUNK_BYTES];
     bytes[..CHUNK_BYTES].copy_from_slice(&chunk(cookie, CHUNK_OFFSET_DATA, done, length + 8));
@@ -201,7 +201,7 @@ pub fn data_chunk(cookie: u64, done: bool, offset: u64, length: u32) -> [u8; DAT
     bytes
 }
 
-/// Stands for `length` bytes of zeros at `offset`.
+/// A chunk for `length` zeros at `offset`.
 pub fn hole_chunk(cookie: u64, done: bool, offset: u64, length: u32) -> [u8; HOLE_CHUNK_BYTES] {
     let mut bytes = [0; HOLE_CHUNK_BYTES];
     bytes[..CHUNK_BYTES].copy_from_slice(&chunk(cookie, CHUNK_OFFSET_HOLE, done, 12));
@@ -210,7 +210,7 @@ pub fn hole_chunk(cookie: u64, done: bool, offset: u64, length: u32) -> [u8; HOL
     bytes
 }
 
-/// An error with a sentence for people.
+/// An error with a message.
 pub fn error_chunk(out: &mut Buffer, cookie: u64, error: Errno, message: &str) {
     let message = &message.as_bytes()[..message.len().min(1024)];
     out.put(&chunk(cookie, CHUNK_ERROR, true, 6 + message.len() as u32));
@@ -219,7 +219,7 @@ pub fn error_chunk(out: &mut Buffer, cookie: u64, error: Errno, message: &str) {
     out.put(message);
 }
 
-/// What is kept, in the context `base:allocation`: lengths and states from the request's offset on.
+/// Block status in the context `base:allocation`: lengths and states from the request's offset on.
 pub fn status_chunk(out: &mut Buffer, cookie: u64, extents: &[(u32, u32)]) {
     out.put(&chunk(cookie, CHUNK_BLOCK_STATUS, true, 4 + 8 * extents.len() as u32));
     out.put(&ALLOCATION_ID.to_be_bytes());

@@ -1,7 +1,7 @@
-//! Configuration space: a type 0 header, MSI, PCI Express, and the words of GL9763E's own: one table.
+//! Configuration space in one table: a type 0 header, MSI, PCI Express, and GL9763E's own words.
 //!
 //! Source: PCI Local Bus 3.0 clause 6, PCI Express Base 3.0 clause 7.8; Linux `sdhci-pci-gli.c` from 0x884 on. What
-//! QEMU emulates itself (BAR sizes, MSI's address and data) is here all the same, for other clients.
+//! QEMU emulates itself (BAR sizes, MSI's address and data) is here too, for other clients.
 
 use super::identity::Identity;
 use crate::sdhci::register_file::{RegisterFile, registers};
@@ -78,7 +78,7 @@ impl ConfigSpace {
         self.0.write(offset, bytes, value);
     }
 
-    /// Whether software lets the function reach memory.
+    /// Whether the function is bus master.
     pub(super) fn masters_bus(&self) -> bool {
         self.0.get16(COMMAND) & MASTERS_BUS != 0
     }

@@ -1,4 +1,4 @@
-//! A function with a card and memory, and a driver that waits by going to the next instant at which something happens.
+//! A function with a card and memory, and a driver that waits by advancing to the next event.
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
@@ -34,7 +34,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A function that masters the bus, with clock and power on and all interrupts enabled; the card as after power-up.
+    /// A function that is bus master, with clock and power on and all interrupts enabled; the card as after power-up.
     pub(crate) fn new(identity: Identity) -> Self {
         let profile = shipped::named("generic-8g").unwrap();
         let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).unwrap();
@@ -44,7 +44,7 @@ impl Rig {
         rig
     }
 
-    /// What a driver does after a reset.
+    /// Driver set-up after a reset.
     pub(crate) fn set_up(&mut self) {
         self.function.write_config(4, 2, 6);
         self.write(0x29, 1, 0x0f);
@@ -54,7 +54,7 @@ impl Rig {
         self.write(0x38, 4, 0xffff_ffff);
     }
 
-    /// The card identified, selected, at HS400 on eight lines.
+    /// The card identified and selected, at HS400 on eight lines.
     pub(crate) fn ready(identity: Identity) -> Self {
         let mut rig = Self::new(identity);
         rig.identify();
@@ -97,7 +97,7 @@ impl Rig {
         self.function.service(&mut self.card, &self.memory, self.now);
     }
 
-    /// Goes on to whatever happens next; answers whether anything does.
+    /// Advances to the next event; returns whether there is one.
     pub(crate) fn next(&mut self) -> bool {
         let Some(at) = self.function.poll_timeout() else { return false };
         self.now = self.now.max(at);
@@ -105,7 +105,7 @@ impl Rig {
         true
     }
 
-    /// Until the interrupt is up; answers INT_STATUS and clears it.
+    /// Waits for the interrupt; returns INT_STATUS and clears it.
     pub(crate) fn interrupt(&mut self) -> u32 {
         while !self.function.interrupt() {
             assert!(self.next(), "nothing more happens, and no interrupt: state {:#x}", self.read(0x24, 4));
@@ -121,7 +121,7 @@ impl Rig {
         self.write(0x0c, 4, u64::from(u32::from(index) << 24 | u32::from(flags) << 16 | u32::from(mode)));
     }
 
-    /// A command to its end: the answer, or what INT_STATUS says of the error.
+    /// Runs a command to its end; returns the answer, or INT_STATUS of the error.
     pub(crate) fn command(&mut self, index: u8, argument: u32, flags: u16, mode: u16) -> Result<[u32; 4], u32> {
         self.issue(index, argument, flags, mode);
         let ends = if flags & DATA != 0 || flags & 3 == 3 { 3 } else { 1 };
@@ -135,7 +135,7 @@ impl Rig {
         Ok([0x10, 0x14, 0x18, 0x1c].map(|at| self.read(at, 4) as u32))
     }
 
-    /// Block size and count; the list at `at` is ADMA2's of 64 bits.
+    /// Sets block size and count; the list at `at` is ADMA2's 64-bit form.
     pub(crate) fn prepare(&mut self, blocks: u16, at: u64) {
         self.write(0x04, 4, u64::from(blocks) << 16 | 0x7200);
         self.write(0x28, 1, 0x30);
@@ -152,7 +152,7 @@ impl Rig {
         out
     }
 
-    /// A descriptor of 8 bytes: `act` is 4 to move, 6 for a link.
+    /// A descriptor of 8 bytes: `act` is 4 for data, 6 for a link.
     pub(crate) fn descriptor(&self, at: u64, act: u16, end: bool, bytes: u16, address: u32) {
         let attributes = 1 | u32::from(end) << 1 | u32::from(act) << 3 | u32::from(bytes) << 16;
         self.fill(at, &attributes.to_le_bytes());
@@ -160,7 +160,7 @@ impl Rig {
     }
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Bytes that depend on position and seed.
 pub(crate) fn pattern(bytes: usize, seed: u8) -> Vec<u8> {
     (0..bytes).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
 }

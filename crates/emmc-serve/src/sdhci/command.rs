@@ -1,4 +1,4 @@
-//! Commands of software: sent, answered, checked.
+//! Commands of software: sending, responses, checks.
 
 use emmc_card::card::{Card, Reply};
 use emmc_regs::command::{Response, ResponseKind};
@@ -23,11 +23,11 @@ const CHECK_INDEX: u16 = 1 << 4;
 const DATA: u16 = 1 << 5;
 const TYPE: u16 = 3 << 6;
 const ABORT: u16 = 3 << 6;
-/// AUTO_CMD_STATUS: no answer; a damaged one; one that tells of an error.
+/// AUTO_CMD_STATUS: no response; a damaged one; one with an error bit.
 pub(super) const AUTO_TIMEOUT: u16 = 1 << 1;
 pub(super) const AUTO_CRC: u16 = 1 << 2;
 pub(super) const AUTO_RESPONSE: u16 = 1 << 5;
-/// The status bits of R1 that the controller takes for errors, where it is asked to check.
+/// The status bits of R1 that the controller treats as errors, if checking is enabled.
 ///
 /// Source: SD Host Controller Simplified Specification 4.20, Response Error Check Enable.
 const R1_ERRORS: u32 = 0xfdf9_8008;
@@ -35,9 +35,9 @@ const R1_ERRORS: u32 = 0xfdf9_8008;
 /// How a command ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CommandEnd {
-    /// For the response registers; absent: they stay.
+    /// For the response registers; absent: they keep their content.
     words: Option<(u16, [u32; 4])>,
-    /// What to raise.
+    /// Interrupts to raise.
     interrupts: u32,
 }
 
@@ -47,7 +47,7 @@ impl Sdhci {
         let command = self.registers.get16(COMMAND);
         let index = (command >> 8 & 0x3f) as u8;
         let with_data = command & DATA != 0;
-        // A second transfer cannot begin before the first is over; software is not to try.
+        // A second transfer cannot start before the first has ended; software must not try.
         if with_data && (self.transfer.is_some() || self.next.is_some()) {
             return;
         }
@@ -68,7 +68,7 @@ impl Sdhci {
         }
         let sent = lines.send(card, index, self.registers.get32(ARGUMENT), from);
         if index == 7 && sent.reply.response == Response::None {
-            // A card that is no longer selected lets the data lines go.
+            // A card that is deselected releases the data lines.
             lines.busy_until = sent.at;
         }
         let mut end = self.judge(command, &sent.reply);
@@ -88,31 +88,30 @@ impl Sdhci {
         }
     }
 
-    /// The card is busy from `from` on: the transfer is complete at the end of that, or the time for it runs out.
+    /// The card is busy from `from` on: the transfer is complete at its end, or times out.
     pub(super) fn await_busy(&mut self, until: Instant, from: Instant) {
         let limit = from + self.data_timeout();
         self.next = Some(if until <= limit { (until, Step::Complete) } else { (limit, Step::Fail(int::DATA_TIMEOUT)) });
     }
 
-    /// Whether clock and power reach the card, as far as the controller is concerned.
+    /// Whether clock and power are switched on at the controller.
     fn is_clocked(&self) -> bool {
         self.registers.get16(CLOCK_CONTROL) & 5 == 5 && self.registers.get8(POWER_CONTROL) & 1 == 1
     }
 
-    /// Whether a CMD23 goes out before the command: auto CMD23, or auto select where version 4 prefers CMD23.
+    /// Whether CMD23 is sent before the command: auto CMD23, or auto select where version 4 prefers CMD23.
     fn counts_by_itself(&self) -> bool {
         let auto = self.registers.get16(TRANSFER_MODE) & (mode::AUTO_CMD12 | mode::AUTO_CMD23);
         auto == mode::AUTO_CMD23 || auto == mode::AUTO_CMD12 | mode::AUTO_CMD23 && self.has(control_2::CMD23)
     }
 
-    /// Whether CMD12 goes out after the data.
+    /// Whether CMD12 is sent after the data.
     pub(super) fn stops_by_itself(&self) -> bool {
         let auto = self.registers.get16(TRANSFER_MODE) & (mode::AUTO_CMD12 | mode::AUTO_CMD23);
         auto == mode::AUTO_CMD12 || auto == mode::AUTO_CMD12 | mode::AUTO_CMD23 && !self.has(control_2::CMD23)
     }
 
-    /// CMD23 of the controller's own; answers when the command itself may follow. Absent: it failed, and nothing
-    /// follows.
+    /// Sends an automatic CMD23; returns when the command itself may follow. Absent: it failed, and nothing follows.
     fn announce_count(&mut self, card: &mut Card, lines: &mut Lines, now: Instant) -> Option<Instant> {
         let sent = lines.send(card, 23, self.registers.get32(SDMA_ADDRESS), now);
         let status = match sent.reply.response {
@@ -125,12 +124,12 @@ impl Sdhci {
         None
     }
 
-    /// Whether a status tells of an error, and the controller is asked to look for that.
+    /// Whether a status has an error bit, and the controller is asked to check.
     pub(super) fn is_error(&self, r1: R1) -> bool {
         self.registers.get16(TRANSFER_MODE) & mode::CHECK_RESPONSE != 0 && r1.0 & R1_ERRORS != 0
     }
 
-    /// What an answer is worth to the controller.
+    /// Checks a response.
     fn judge(&self, command: u16, reply: &Reply) -> CommandEnd {
         let wanted = command & RESPONSE_TYPE;
         let mode = self.registers.get16(TRANSFER_MODE);
@@ -138,7 +137,7 @@ impl Sdhci {
         let end = |words, interrupts| CommandEnd { words, interrupts };
         let complete = if mode & mode::NO_RESPONSE_INTERRUPT != 0 { 0 } else { int::COMMAND_COMPLETE };
         if self.has(control_2::EXECUTE_TUNING) {
-            // Nothing but the data is told while tuning.
+            // Only data interrupts are raised during tuning.
             return end(None, if kind == ResponseKind::None { int::COMMAND_TIMEOUT } else { 0 });
         }
         if wanted == 0 {
@@ -166,7 +165,7 @@ impl Sdhci {
         end(words, if errors == 0 { complete } else { errors })
     }
 
-    /// The answer is there, or is not coming.
+    /// The response has arrived, or has timed out.
     pub(super) fn end_command(&mut self, end: &CommandEnd) {
         if let Some((at, words)) = end.words {
             self.put_response(at, words);
@@ -175,20 +174,20 @@ impl Sdhci {
     }
 
     fn put_response(&mut self, at: u16, words: [u32; 4]) {
-        // A short answer leaves the others: the last holds that of an automatic command.
+        // A short response leaves the other registers: the last one holds the response of an automatic command.
         let count = if words[1..] == [0; 3] { 1 } else { 4 };
         for (offset, word) in (at..).step_by(4).zip(words).take(count) {
             self.registers.set32(offset, word);
         }
     }
 
-    /// The answer to an automatic command.
+    /// The response to an automatic command.
     pub(super) fn put_auto_response(&mut self, response: &Response) {
         self.registers.set32(RESPONSE_3, response.words()[0]);
     }
 }
 
-/// An answer as the four response registers hold it: of a long one bits 127:8, the lowest first.
+/// A response as in the four response registers: of a long one bits 127:8, the lowest first.
 fn response_words(response: &Response) -> [u32; 4] {
     match response {
         Response::R2(register) => {

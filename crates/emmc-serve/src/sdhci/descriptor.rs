@@ -1,13 +1,13 @@
-//! Scatter lists in the guest's memory: ADMA2's and CQHCI's descriptors, which have one form.
+//! Scatter lists in the guest's memory: ADMA2's and CQHCI's descriptors, which have the same form.
 //!
-//! A walk ends: transfers make progress, and of descriptors that move nothing (links, nops) only so many are followed
-//! in a row.
+//! A walk always ends: transfers make progress, and the number of consecutive descriptors that move nothing (links,
+//! nops) is limited.
 //!
 //! Source: SD Host Controller Simplified Specification 4.20, clause 1.13; Linux `sdhci.h`, `cqhci-core.c`.
 
 use super::memory::GuestMemory;
 
-/// Links and nops in a row, at most.
+/// Most consecutive links and nops.
 const IDLE_DESCRIPTORS_MAX: u32 = 256;
 
 /// How long descriptors are.
@@ -35,21 +35,21 @@ impl Form {
 /// Why a walk ended early: ADMA_ERROR's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalkError {
-    /// The descriptor is not valid, or its memory is not there, or the list goes round.
+    /// The descriptor is not valid, or outside memory, or the list is a loop.
     Fetch,
     /// The list ended before the transfer.
     Length,
-    /// The memory that it points to is not there.
+    /// The memory that it points to does not exist.
     Transfer,
 }
 
-/// Where a walk stands.
+/// Position in a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk {
     form: Form,
     /// The next descriptor.
     pub(crate) next: u64,
-    /// The rest of the present segment.
+    /// The rest of the current segment.
     address: u64,
     left: u32,
     ended: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// From the first descriptor on.
+    /// Starts at the first descriptor.
     pub(crate) fn new(form: Form, base: u64) -> Self {
         Self { form, next: base, address: 0, left: 0, ended: false, interrupt: false }
     }
@@ -68,7 +68,7 @@ impl Walk {
         self.ended && self.left == 0
     }
 
-    /// Copies all of `from` to where the list points.
+    /// Copies all of `from` to the list's segments.
     ///
     /// Errors: what is wrong with the list.
     pub(crate) fn scatter(&mut self, memory: &dyn GuestMemory, mut from: &[u8]) -> Result<(), WalkError> {
@@ -81,7 +81,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Fills `into` from where the list points.
+    /// Fills `into` from the list's segments.
     ///
     /// Errors: what is wrong with the list.
     pub(crate) fn gather(&mut self, memory: &dyn GuestMemory, mut into: &mut [u8]) -> Result<(), WalkError> {
@@ -114,7 +114,7 @@ impl Walk {
         Ok((address, bytes))
     }
 
-    /// Follows one descriptor.
+    /// Processes one descriptor.
     fn fetch(&mut self, memory: &dyn GuestMemory) -> Result<(), WalkError> {
         let mut raw = [0; 16];
         memory.read(self.next, &mut raw[..self.form.bytes()]).map_err(|_| WalkError::Fetch)?;
@@ -137,7 +137,7 @@ impl Walk {
                 };
             }
             6 => self.next = address,
-            // 0 and 2 do nothing; 1, 3, 5 and 7 mean other things to ADMA3 and CQE, and nothing in a list of segments.
+            // 0 and 2 do nothing; 1, 3, 5 and 7 belong to ADMA3 and CQE, and mean nothing in a list of segments.
             0 | 2 => {}
             _ => return Err(WalkError::Fetch),
         }

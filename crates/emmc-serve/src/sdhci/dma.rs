@@ -1,4 +1,4 @@
-//! Data that the controller carries itself: ADMA2's lists and SDMA's runs between boundaries.
+//! DMA: ADMA2's lists, and SDMA between boundaries.
 
 use emmc_card::card::{Card, DataStatus};
 use emmc_units::Instant;
@@ -9,18 +9,19 @@ use super::memory::{GuestMemory, Unmapped};
 use super::registers::{ADMA_ERROR, int};
 use super::transfer::{Mover, Step, Transfer};
 
-/// Blocks carried at once by a list.
+/// Blocks moved at once by a list.
 const CHUNK: u32 = 128;
-/// Blocks after which a transfer waits for the bus to catch up: a list that goes round holds nobody up for long.
+/// Blocks after which a transfer waits for the bus to catch up, so that a looping list does not block the server for
+/// long.
 const SLICE: u32 = 1024;
 
-/// What stops a mover before the transfer's end.
+/// What stops a transfer before its end.
 enum Stopped {
     /// SDMA is at a boundary.
     Boundary,
-    /// The list or what it points to is not there.
+    /// A bad list, or a bad segment address.
     List(WalkError),
-    /// Memory of SDMA is not there.
+    /// A bad SDMA address.
     Memory,
 }
 
@@ -37,7 +38,7 @@ impl From<Unmapped> for Stopped {
 }
 
 impl Sdhci {
-    /// Blocks of the card go to memory; answers what comes next, and when.
+    /// Moves blocks from the card to memory; returns the next step and its time.
     pub(super) fn move_to_memory(
         &mut self,
         transfer: &mut Transfer,
@@ -71,7 +72,7 @@ impl Sdhci {
         next
     }
 
-    /// Gets blocks from the card; answers what went wrong.
+    /// Gets blocks from the card; returns the error, if any.
     fn fetch(
         &self,
         transfer: &mut Transfer,
@@ -103,7 +104,7 @@ impl Sdhci {
         None
     }
 
-    /// Blocks of memory go to the card; answers what comes next, and when.
+    /// Moves blocks from memory to the card; returns the next step and its time.
     pub(super) fn move_to_card(
         &mut self,
         transfer: &mut Transfer,
@@ -137,7 +138,7 @@ impl Sdhci {
         next
     }
 
-    /// Hands blocks to the card; answers what went wrong.
+    /// Sends blocks to the card; returns the error, if any.
     pub(super) fn send(
         &self,
         transfer: &mut Transfer,
@@ -150,7 +151,7 @@ impl Sdhci {
             match card.handle_data(block, now) {
                 DataStatus::Accepted { busy_until } => transfer.busy_until = busy_until.or(transfer.busy_until),
                 DataStatus::Rejected => return Some((transfer.at, Step::Fail(int::DATA_CRC))),
-                // No CRC status comes back.
+                // No CRC status arrives.
                 DataStatus::Ignored => {
                     return Some((transfer.at + self.data_timeout(), Step::Fail(int::DATA_TIMEOUT)));
                 }
@@ -160,11 +161,11 @@ impl Sdhci {
         None
     }
 
-    /// What a stopped mover comes to.
+    /// The step after a stop.
     fn stopped(&mut self, transfer: &Transfer, stopped: Stopped) -> (Instant, Step) {
         let state = match stopped {
             Stopped::Boundary => return (transfer.at, Step::Pause),
-            // SDMA has no error of its own: what it does wrong is an ADMA error of the state that moves data.
+            // SDMA has no error of its own: it is reported as an ADMA error in the data state.
             Stopped::Memory => 3,
             Stopped::List(WalkError::Fetch) => 1,
             Stopped::List(WalkError::Length) => 3 | 1 << 2,
@@ -174,7 +175,7 @@ impl Sdhci {
         (transfer.at, Step::Fail(int::ADMA))
     }
 
-    /// Software has given SDMA its next address.
+    /// Software has written SDMA's next address.
     pub(super) fn resume_dma(&mut self, now: Instant) {
         let given = if self.dma_trigger() < 0x10 {
             self.registers.get32(super::registers::SDMA_ADDRESS).into()
@@ -189,8 +190,8 @@ impl Sdhci {
     }
 }
 
-/// How many blocks to carry at once. SDMA goes block by block, because a boundary may lie anywhere; so does a list
-/// without a count, which ends where it ends.
+/// Blocks to move at once. SDMA moves one block at a time, because a boundary may be anywhere; so does a list without a
+/// block count, which ends at its last descriptor.
 fn chunk(transfer: &Transfer) -> u32 {
     match (&transfer.mover, transfer.left) {
         (Mover::Adma(_), Some(left)) => left.min(CHUNK),
@@ -206,7 +207,7 @@ fn is_over(transfer: &Transfer) -> bool {
     }
 }
 
-/// Whether SDMA has filled or emptied memory up to a boundary.
+/// Whether SDMA has reached a boundary.
 fn is_at_boundary(transfer: &Transfer) -> bool {
     matches!(&transfer.mover, Mover::Sdma { address, boundary, .. } if *address % *boundary == 0)
 }
@@ -216,14 +217,14 @@ fn room(address: u64, boundary: u64) -> usize {
     (boundary - address % boundary) as usize
 }
 
-/// Writes what a boundary kept back.
+/// Writes the rest of a block that a boundary has split.
 fn finish_carry(transfer: &mut Transfer, memory: &dyn GuestMemory) -> Result<(), Stopped> {
     let Mover::Sdma { carry, .. } = &mut transfer.mover else { return Ok(()) };
     let kept = std::mem::take(carry);
     to_memory(transfer, memory, &kept)
 }
 
-/// Writes blocks to memory. At a boundary the rest is kept.
+/// Writes blocks to memory. At a boundary the rest is stored.
 fn to_memory(transfer: &mut Transfer, memory: &dyn GuestMemory, bytes: &[u8]) -> Result<(), Stopped> {
     let more_follows = transfer.left != Some(0);
     match &mut transfer.mover {
@@ -244,7 +245,7 @@ fn to_memory(transfer: &mut Transfer, memory: &dyn GuestMemory, bytes: &[u8]) ->
     Ok(())
 }
 
-/// Reads blocks from memory. At a boundary what there is of a block is kept.
+/// Reads blocks from memory. At a boundary the part of a block that was read is stored.
 fn from_memory(transfer: &mut Transfer, memory: &dyn GuestMemory, staging: &mut Vec<u8>) -> Result<(), Stopped> {
     let blocks = chunk(transfer) as usize;
     match &mut transfer.mover {

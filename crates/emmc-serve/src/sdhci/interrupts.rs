@@ -1,4 +1,4 @@
-//! Interrupt status: raised where enabled, cleared by software, summed up into one line.
+//! Interrupt status: set where enabled, cleared by software, combined into one line.
 
 use super::Sdhci;
 use super::registers::{AUTO_CMD_STATUS, INT_ENABLE, INT_STATUS, SIGNAL_ENABLE, int};
@@ -11,18 +11,18 @@ impl Sdhci {
         self.registers.set32(INT_STATUS, status);
     }
 
-    /// Errors that the command queueing engine met on the lines.
+    /// Errors that the command queueing engine had on the bus.
     pub(crate) fn raise_errors(&mut self, bits: u32) {
         self.raise(bits & int::ERRORS);
     }
 
-    /// An automatic command went wrong.
+    /// An automatic command failed.
     pub(super) fn raise_auto(&mut self, status: u16) {
         self.registers.set16(AUTO_CMD_STATUS, self.registers.get16(AUTO_CMD_STATUS) | status);
         self.raise(int::AUTO_CMD);
     }
 
-    /// INT_STATUS as software reads it: with the sum of the errors, and the engine's interrupt as long as that is up.
+    /// INT_STATUS as software reads it: with the error summary bit, and the engine's interrupt while that is asserted.
     pub(super) fn status(&self, engine: bool) -> u32 {
         let status = self.registers.get32(INT_STATUS);
         let sum = if status & int::ERRORS != 0 { int::ERROR } else { 0 };
@@ -30,12 +30,12 @@ impl Sdhci {
         status | sum | engine
     }
 
-    /// Whether the interrupt line is up.
+    /// Whether the interrupt line is asserted.
     pub(crate) fn interrupt(&self, engine: bool) -> bool {
         self.status(engine) & self.registers.get32(SIGNAL_ENABLE) != 0
     }
 
-    /// Software made errors up: FORCE_AUTO_CMD or FORCE_ERROR was written.
+    /// Software forces errors: FORCE_AUTO_CMD or FORCE_ERROR was written.
     pub(super) fn force(&mut self, auto: u16, errors: u16) {
         if auto & 0xbf != 0 {
             self.raise_auto(auto & 0xbf);

@@ -1,7 +1,7 @@
-//! The lines to the card: one command at a time, and one transfer or busy time.
+//! The bus to the card: one command at a time, and one transfer or busy time.
 //!
-//! Commands that come while the line is taken go out when it is free, as on the bus; so the card is told of instants in
-//! order, whoever sends (software by the controller's registers, or the command queueing engine).
+//! A command that comes while the command line is in use is sent when it is free, as on a real bus. So the card sees
+//! ascending instants, whoever sends (software through the controller's registers, or the command queueing engine).
 
 use emmc_card::card::{Card, Reply};
 use emmc_regs::command::Response;
@@ -10,13 +10,13 @@ use emmc_units::Instant;
 
 use super::faults::{HostError, HostFaults};
 
-/// What the lines are taken by.
+/// State of the bus.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lines {
     command_free: Instant,
     /// The card holds DAT0 low until then.
     pub(crate) busy_until: Instant,
-    /// Errors that commands are to meet.
+    /// Errors for commands.
     pub(crate) faults: HostFaults,
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct Lines {
 pub(crate) struct Sent {
     /// What the card answered.
     pub(crate) reply: Reply,
-    /// When the answer is there, or is known not to come.
+    /// When the response has arrived, or is known not to come.
     pub(crate) at: Instant,
-    /// What the controller makes of it beside the answer: a damaged one, or an error with the data.
+    /// How the controller sees it besides the response: damaged, or with a data error.
     pub(crate) fault: Option<HostError>,
 }
 
@@ -35,7 +35,7 @@ impl Lines {
     /// Sends a command at `from`, or when the line is free.
     pub(crate) fn send(&mut self, card: &mut Card, index: u8, argument: u32, from: Instant) -> Sent {
         let begin = from.max(self.command_free);
-        // CMD6 may change the bus; the command itself still goes as before.
+        // CMD6 may change the bus mode; the command itself is still sent in the old mode.
         let took = card.device().bus().command();
         let at = begin + took;
         self.command_free = at;
@@ -60,7 +60,7 @@ impl Lines {
     }
 }
 
-/// The answer of a card that has met an error.
+/// The response of a card with an error.
 fn with_error(response: Response) -> Response {
     match response {
         Response::R1(status) => Response::R1(R1(status.0 | R1::ERROR.0)),

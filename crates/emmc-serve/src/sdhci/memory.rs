@@ -1,6 +1,6 @@
-//! The guest's memory, as the controller reaches it.
+//! The guest's memory, as the controller accesses it.
 
-/// A range that is not there, or not for this direction.
+/// A range outside memory, or not accessible in this direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("guest memory {address:#x}..+{bytes:#x} is not there")]
 pub struct Unmapped {
@@ -10,25 +10,25 @@ pub struct Unmapped {
     pub bytes: usize,
 }
 
-/// Memory of a guest: what is not mapped is never touched.
+/// Memory of a guest: unmapped addresses are never touched.
 pub trait GuestMemory {
     /// Fills `into` from the guest's memory.
     ///
-    /// Errors: not all of it is there; `into` is then undefined.
+    /// Errors: part of the range is not mapped; `into` is then undefined.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unmapped>;
 
     /// Copies `from` into the guest's memory.
     ///
-    /// Errors: not all of it is there; some of it may have been written.
+    /// Errors: part of the range is not mapped; some of it may have been written.
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Unmapped>;
 }
 
-/// Memory from address 0 on, in one piece: for tests and fuzzing.
+/// Contiguous memory from address 0 on, for tests and fuzzing.
 #[derive(Debug)]
 pub struct FlatMemory(pub std::cell::RefCell<Vec<u8>>);
 
 impl FlatMemory {
-    /// Zeros. Unit: bytes.
+    /// Zero-filled. Unit: bytes.
     pub fn new(size: usize) -> Self {
         Self(std::cell::RefCell::new(vec![0; size]))
     }

@@ -1,4 +1,4 @@
-//! Data that software carries, through the buffer port: a block at a time.
+//! PIO: data that software moves through the buffer port, block by block.
 
 use emmc_card::card::Card;
 use emmc_units::Instant;
@@ -25,7 +25,7 @@ impl Buffer {
 }
 
 impl Sdhci {
-    /// The next block is due: from the card, or what software has written to the card; answers what comes next.
+    /// Moves the next block between card and buffer; returns the next step and its time.
     pub(super) fn move_by_software(
         &mut self,
         transfer: &mut Transfer,
@@ -63,7 +63,7 @@ impl Sdhci {
         None
     }
 
-    /// Software reads the buffer port: zeros, where there is nothing.
+    /// Software reads the buffer port; zeros if there is no data.
     pub(super) fn read_buffer(&mut self, bytes: usize, now: Instant) -> u64 {
         let Some(transfer) = &mut self.transfer else { return 0 };
         let (true, Mover::Pio(buffer)) = (transfer.read, &mut transfer.mover) else { return 0 };
@@ -81,7 +81,7 @@ impl Sdhci {
         value
     }
 
-    /// Software writes the buffer port: what comes when nothing is expected is dropped.
+    /// Software writes the buffer port; unexpected data is dropped.
     pub(super) fn write_buffer(&mut self, written: &[u8], now: Instant) {
         let Some(transfer) = &mut self.transfer else { return };
         let (false, Mover::Pio(buffer)) = (transfer.read, &mut transfer.mover) else { return };

@@ -1,6 +1,6 @@
-//! Registers as bytes, governed by a table: what can be written, what is cleared by writing ones, what a reset leaves.
+//! Registers as bytes, described by a table: what is writable, what is cleared by writing ones, reset values.
 //!
-//! Accesses of any width and alignment come down to bytes, as on the bus. Absent on purpose: what a register does.
+//! Accesses of any width and alignment are split into bytes, as on the bus. Absent on purpose: what a register does.
 
 /// How software's writes reach a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct Register {
     pub(crate) offset: u16,
     /// Unit: bytes, up to 4.
     pub(crate) bytes: u8,
-    /// What writing does.
+    /// Effect of a write.
     pub(crate) access: Access,
     /// Bits that software can change; 0: read-only.
     pub(crate) writable: u32,
@@ -81,25 +81,25 @@ impl RegisterFile {
         file
     }
 
-    /// What this part has in a register after reset, in place of the table's value.
+    /// Sets this part's reset value of a register, in place of the table's.
     pub(crate) fn set_reset(&mut self, offset: u16, value: u32, bytes: usize) {
         let at = usize::from(offset);
         self.reset[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
         self.values[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
     }
 
-    /// Everything as after reset.
+    /// Resets all registers.
     pub(crate) fn reset_all(&mut self) {
         self.values.copy_from_slice(&self.reset);
     }
 
-    /// Software reads. What lies past the block reads as 0.
+    /// Software reads. Beyond the block it reads 0.
     pub(crate) fn read(&self, offset: usize, bytes: usize) -> u64 {
         let byte = |index: usize| u64::from(self.values.get(offset + index).copied().unwrap_or(0));
         (0..bytes.min(8)).fold(0, |value, index| value | byte(index) << (8 * index))
     }
 
-    /// Software writes. What lies past the block is dropped.
+    /// Software writes. Beyond the block writes are dropped.
     pub(crate) fn write(&mut self, offset: usize, bytes: usize, value: u64) {
         for (at, byte) in (offset..self.values.len()).zip(value.to_le_bytes().into_iter().take(bytes)) {
             let writable = self.writable[at];
@@ -161,7 +161,7 @@ pub(crate) fn touches(offset: usize, bytes: usize, at: u16) -> bool {
     (offset..offset + bytes).contains(&usize::from(at))
 }
 
-/// What is wrong with a table: rows out of order or over each other, bits outside a row.
+/// What is wrong with a table: rows out of order or overlapping, bits outside a row.
 #[cfg(test)]
 pub(crate) fn faults(table: &[Register], size: u16) -> Vec<&'static str> {
     let mut end = 0;

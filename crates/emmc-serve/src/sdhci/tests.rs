@@ -16,7 +16,7 @@ fn rig() -> Rig {
     Rig::ready(Identity::Gl9763eWithoutQueue)
 }
 
-/// Writes or reads `blocks` at `lba` by a list that begins at `LIST` and moves what lies at `at`.
+/// Writes or reads `blocks` at `lba` with a list at `LIST` for the data at `at`.
 fn transfer(rig: &mut Rig, read: bool, lba: u32, blocks: u16, at: u32) -> Result<[u32; 4], u32> {
     rig.prepare(blocks, LIST);
     rig.descriptor(LIST, 4, true, blocks * 512, at);
@@ -43,7 +43,7 @@ fn data_comes_back_by_lists() {
     let data = pattern(16 * 512, 7);
     rig.fill(0x10_0000, &data);
     transfer(&mut rig, false, 100, 16, 0x10_0000).unwrap();
-    // In pieces of odd sizes, over a link.
+    // In pieces of odd sizes, with a link.
     rig.prepare(16, LIST);
     rig.descriptor(LIST, 4, false, 1000, 0x20_0000);
     rig.descriptor(LIST + 8, 6, false, 0, 0x2000);
@@ -89,7 +89,7 @@ fn data_comes_back_by_software() {
 fn sdma_stops_at_boundaries() {
     let mut rig = rig();
     let data = pattern(24 * 512, 3);
-    // 12 KiB from 2 KiB before a boundary of 4 KiB, to be carried over three of them.
+    // 12 KiB from 2 KiB before a boundary of 4 KiB: crosses three of them.
     rig.fill(0x10_0800, &data);
     for (command, mode, at) in [(25, 0, 0x10_0800u32), (18, READ, 0x20_0a00)] {
         rig.write(0x28, 1, 0x20);
@@ -155,7 +155,7 @@ fn data_that_does_not_come_runs_out_of_its_own_time() {
     rig.prepare(1, LIST);
     rig.descriptor(LIST, 4, true, 512, 0x10_0000);
     let begin = rig.now;
-    // CMD13 has no data, whatever software hopes for.
+    // CMD13 has no data, whatever software expects.
     assert_eq!(rig.command(13, 0x1_0000, R1 | DATA, DMA | READ), Err(0x8000 | DATA_TIMEOUT | 1));
     let waited = rig.now.since(begin);
     assert!((163_840..200_000).contains(&waited.0), "{waited}");
@@ -183,7 +183,7 @@ fn lines_that_disagree_spoil_the_data() {
 }
 
 #[test]
-fn lists_that_are_wrong_are_told() {
+fn bad_lists_are_reported() {
     let mut rig = rig();
     for (bytes, address, code) in [(512, 0xf000_0000, 3), (256, 0x10_0000, 7), (0, 0, 1)] {
         rig.prepare(1, LIST);
@@ -244,7 +244,7 @@ fn tuning_finds_the_clock() {
     let mut blocks = 0;
     while rig.read(0x3e, 2) & 0x40 != 0 {
         rig.issue(21, 0, R1 | DATA, READ);
-        assert_eq!(rig.interrupt(), 0x20, "only the buffer is told");
+        assert_eq!(rig.interrupt(), 0x20, "only the buffer interrupt is raised");
         blocks += 1;
     }
     assert_eq!((rig.read(0x3e, 2) & 0xc0, blocks), (0x80, 4));

@@ -1,4 +1,4 @@
-//! Data: what follows a command, and how it ends.
+//! Data transfers: start, steps and end.
 
 use emmc_card::card::Card;
 use emmc_regs::CardKind;
@@ -17,7 +17,7 @@ use super::registers::{
     control_2, int, mode, state,
 };
 
-/// What the data lines do by themselves, when its time has come.
+/// The next step on the data lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Blocks move.
@@ -28,14 +28,14 @@ pub(super) enum Step {
     Complete,
     /// SDMA has come to a boundary.
     Pause,
-    /// It has failed.
+    /// Failed, with these error interrupts.
     Fail(u32),
 }
 
-/// Who carries the data between controller and memory.
+/// Who moves the data between controller and memory.
 #[derive(Clone, Debug)]
 pub(super) enum Mover {
-    /// Software, by the buffer port.
+    /// Software, through the buffer port.
     Pio(Buffer),
     /// The controller, up to the next boundary.
     Sdma {
@@ -43,24 +43,24 @@ pub(super) enum Mover {
         address: u64,
         /// Unit: bytes.
         boundary: u64,
-        /// Part of a block that the boundary cut in two: to memory what is left of it, from memory what there is.
+        /// Part of a block that the boundary has split: what is left to write to memory, or what was read from it.
         carry: Vec<u8>,
     },
     /// The controller, by a list.
     Adma(Walk),
 }
 
-/// A transfer under way.
+/// The current transfer.
 #[derive(Clone, Debug)]
 pub(super) struct Transfer {
     pub(super) read: bool,
     pub(super) block_bytes: usize,
-    /// Blocks to go; absent: until CMD12.
+    /// Blocks left; absent: until CMD12.
     pub(super) left: Option<u32>,
     pub(super) mover: Mover,
-    /// How far the bus is.
+    /// Time up to which the bus is used.
     pub(super) at: Instant,
-    /// The card is busy with what was written.
+    /// The card is busy with written data until then.
     pub(super) busy_until: Option<Instant>,
     is_tuning: bool,
 }
@@ -79,7 +79,7 @@ impl Transfer {
 }
 
 impl Sdhci {
-    /// How long the card may take over data or be busy.
+    /// How long data or busy may take.
     ///
     /// Source: TIMEOUT_CONTROL counts 2^13 to 2^27 clocks of the timeout clock, which is 50 MHz in all identities.
     pub(crate) fn data_timeout(&self) -> Nanos {
@@ -133,7 +133,7 @@ impl Sdhci {
         if mode & mode::COUNTED == 0 {
             return None;
         }
-        // Version 4 has a count of 32 bits, in use where the short one is 0.
+        // Version 4 has a 32-bit count, used if the short one is 0.
         let count = match self.registers.get16(BLOCK_COUNT) {
             0 if self.has(control_2::VERSION_4) => self.registers.get32(SDMA_ADDRESS),
             count => count.into(),
@@ -166,8 +166,8 @@ impl Sdhci {
         Mover::Adma(Walk::new(form, base))
     }
 
-    /// Whether host and card have agreed on lines and edges: else what arrives is not what was sent. Bus test patterns
-    /// and the tuning block are there to find that out. SD cards leave their modes to the profile.
+    /// Whether host and card agree on bus width and data rate; if not, data arrive corrupted. Bus test patterns and the
+    /// tuning block exist to find that out. SD cards leave their modes to the profile.
     fn lines_fit(&self, card: &Card, index: u8) -> bool {
         if matches!(index, 14 | 19 | 21) || card.device().profile().kind == CardKind::Sd {
             return true;
@@ -178,16 +178,16 @@ impl Sdhci {
             (_, 1) => 4,
             _ => 1,
         };
-        // DDR50, and HS400 in the two codes that hosts have for it.
+        // DDR50, and HS400 in the two codes that hosts use.
         let ddr = matches!(self.registers.get16(HOST_CONTROL_2) & control_2::TIMING, 4 | 5 | 7);
         let bus = card.device().bus().mode();
         lines == bus.width() && ddr == bus.ddr()
     }
 
-    /// What is due on the data lines is done.
+    /// Performs the step that is due on the data lines.
     pub(super) fn step(&mut self, card: &mut Card, memory: &dyn GuestMemory, lines: &mut Lines) {
         let Some((at, step)) = self.next.take() else { return };
-        // What a card was doing when it lost its power has not been done.
+        // What a card was doing when it lost power was not done.
         let step = match step {
             Step::Move | Step::Stop | Step::Complete if card.state(at).is_none() => Step::Fail(int::DATA_TIMEOUT),
             other => other,
@@ -207,7 +207,7 @@ impl Sdhci {
         }
     }
 
-    /// Moves what can be moved: a block by PIO, all that there is by DMA.
+    /// Moves what can be moved: one block by PIO, all available by DMA.
     fn move_blocks(&mut self, card: &mut Card, memory: &dyn GuestMemory, lines: &mut Lines, at: Instant) {
         let Some(mut transfer) = self.transfer.take() else { return };
         transfer.at = transfer.at.max(at);
@@ -228,7 +228,7 @@ impl Sdhci {
         self.transfer = (!transfer.is_tuning).then_some(transfer);
     }
 
-    /// All blocks are over: CMD12 or the end, after the busy time of a write.
+    /// All blocks are done: CMD12 or the end follows, after the busy time of a write.
     pub(super) fn finish(&self, transfer: &Transfer) -> (Instant, Step) {
         let until = transfer.busy_until.unwrap_or(transfer.at).max(transfer.at);
         let limit = transfer.at + self.data_timeout();
@@ -238,7 +238,7 @@ impl Sdhci {
         (until, if self.stops_by_itself() { Step::Stop } else { Step::Complete })
     }
 
-    /// CMD12 of the controller's own.
+    /// Sends an automatic CMD12.
     fn stop(&mut self, card: &mut Card, lines: &mut Lines, at: Instant) {
         let sent = lines.send(card, 12, 0, at);
         self.put_auto_response(&sent.reply.response);
@@ -251,7 +251,7 @@ impl Sdhci {
         self.await_busy(sent.reply.busy_until.unwrap_or(sent.at).max(sent.at), sent.at);
     }
 
-    /// A tuning block: the controller looks at it by itself, and after a few the sampling clock is found.
+    /// A tuning block: the controller checks it itself, and after a few of them the sampling clock is found.
     fn tune(&mut self, transfer: &Transfer, card: &mut Card) -> Option<(Instant, Step)> {
         const BLOCKS: u8 = 4;
         let block = card.poll_data(transfer.at)?;
@@ -265,7 +265,7 @@ impl Sdhci {
         None
     }
 
-    /// Registers in which software can see how far a transfer is.
+    /// Updates registers in which software sees the progress of a transfer.
     fn registers_follow(&mut self, transfer: &Transfer) {
         if let (Some(left), true) = (transfer.left, self.registers.get16(BLOCK_COUNT) > 0) {
             self.registers.set16(BLOCK_COUNT, left.min(0xffff) as u16);

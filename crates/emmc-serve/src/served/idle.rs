@@ -1,4 +1,4 @@
-//! What a card does while nobody asks anything of it: its own background work, if it is allowed to.
+//! Background work of a card while it is idle, if it is allowed.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
@@ -9,12 +9,12 @@ use emmc_units::{Instant, Nanos};
 
 use super::{Inner, Served};
 
-/// How often it is looked at, by the machine's clock.
+/// Polling interval, by the host machine's clock.
 const TICK: Duration = Duration::from_millis(20);
-/// Without a request for so long a card calls itself idle, as `emmc_card` has it.
+/// A card without a request for this long is idle, as in `emmc_card`.
 const IDLE_AFTER: Nanos = Nanos::from_millis(20);
 
-/// A thread that lets a card work while it is idle, until this is dropped.
+/// A thread that lets an idle card work, until this is dropped.
 #[derive(Debug)]
 pub struct Idle {
     stop: Option<Sender<()>>,
@@ -22,7 +22,7 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Begins.
+    /// Starts the thread.
     pub fn start(served: &Arc<Served>) -> Self {
         let (stop, stopped) = channel();
         let served: Weak<Served> = Arc::downgrade(served);
@@ -42,13 +42,13 @@ impl Idle {
 impl Drop for Idle {
     fn drop(&mut self) {
         self.stop.take();
-        // A thread that died has said why.
+        // A panic there was printed when it happened.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
 impl Served {
-    /// Does what has become due; answers before when nothing more is to be begun.
+    /// Does what is due; returns the instant before which nothing more is to be started.
     fn tick(&self, resting_until: Instant) -> Instant {
         let mut inner = self.inner();
         let now = self.now();
@@ -60,13 +60,13 @@ impl Served {
         }
         let mut next = resting_until;
         let is_idle = now >= inner.last_served + IDLE_AFTER && now >= resting_until;
-        // A host that speaks commands has the card rest by its own rules.
+        // A host that speaks commands: the card goes idle by its own rules.
         if is_idle && inner.card.state(now).is_none() && inner.card.works_when_idle() {
             if let Ok(Some(done)) = inner.card.device_mut().background(now) {
                 next = done;
             }
         }
-        // What cannot be kept is tried again before the next request is done.
+        // What cannot be recorded is tried again before the next request.
         let kept = inner.commit(true, now);
         let Inner { card, store, .. } = &mut *inner;
         if let (true, Ok(()), Some(store)) = (is_idle, kept, store) {

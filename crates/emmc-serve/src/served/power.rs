@@ -1,19 +1,19 @@
-//! Power and reset of a served card, which no front of it can bring about.
+//! Power and reset of a served card, which no front can control.
 
 use super::Served;
 use crate::block::BlockError;
 
 impl Served {
-    /// Cuts the card's power: what is under way is interrupted, what is only in memory is lost.
+    /// Cuts the card's power: current operations are interrupted, volatile data is lost.
     ///
     /// Errors: store.
     pub fn cut_power(&self) -> Result<(), BlockError> {
         self.with_card(|card, now| card.power_off(now))
     }
 
-    /// Gives the card power again; it must be initialised anew by a host that speaks commands.
+    /// Powers the card again; a host that speaks commands must initialise it anew.
     ///
-    /// Errors: power lost again at an armed cut, worn out, store.
+    /// Errors: an armed power cut came again, worn out, store.
     pub fn restore_power(&self) -> Result<(), BlockError> {
         let ready = self.with_card(|card, now| card.power_on(now))?;
         ready.map(|_| ()).map_err(|error| super::access::block_error(&error))

@@ -85,7 +85,7 @@ fn zeros_that_went_through_are_there_after_a_power_cut() {
         let data = vec![7; 256 << 10];
         served.submit(Area::User, Request::Write { offset: 0, data: &data, through: false }).unwrap();
         served.submit(Area::User, Request::Flush).unwrap();
-        // In the cache, where there is one, and older in flash.
+        // In the cache, where there is one, over older data in flash.
         let newer = Request::Write { offset: 8192, data: &[9; 65536], through: false };
         served.submit(Area::User, newer).unwrap();
         for (offset, bytes) in [(4096, 16384), (50 * 512, 3 * 512), (100 * 1024, 9 * 4096 + 512)] {

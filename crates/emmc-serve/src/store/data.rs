@@ -1,8 +1,8 @@
-//! The file of a card's contents: slot after slot, read and written through a mapping.
+//! The file of a card's contents: slots, read and written through a memory mapping.
 //!
-//! What is in the mapping is the system's: it outlives the process. A mapping must not meet a full disk, so room is
-//! asked for before it is written; a filesystem that cannot promise any, or writes elsewhere what is written again,
-//! gets its slots with pwrite, neighbours at once. What cannot be written, because the disk is full, stays in memory
+//! Data in the mapping belongs to the operating system and survives the process. Writing to a mapping must not meet a
+//! full disk, so space is allocated before. A filesystem that cannot guarantee space, or writes to a new place (copy on
+//! write), gets its slots by pwrite, neighbours merged. What cannot be written because the disk is full stays in memory
 //! until it can; nothing is acknowledged meanwhile. Absent on purpose: which slot holds what (`emmc_card::nand`).
 
 use std::collections::HashMap;
@@ -15,27 +15,27 @@ use emmc_card::nand::Payload;
 use memmap2::{Mmap, MmapMut, MmapOptions};
 use rustix::fs::FallocateFlags;
 
-/// Bytes that wait at most to be written with their neighbours.
+/// Most bytes that wait to be written together with their neighbours.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// Room is asked for in pieces of this size. Unit: bytes.
+/// Space is allocated in pieces of this size. Unit: bytes.
 const ROOM_BYTES: usize = 4 << 20;
 
 /// The file in memory.
 #[derive(Debug)]
 enum Mapping {
     Read(Mmap),
-    /// And which pieces of it have room on the disk.
+    /// With the pieces that have space on the disk.
     Write(MmapMut, Vec<bool>),
 }
 
 /// Slots in a file.
 #[derive(Debug)]
 pub(super) struct DataFile {
-    /// Absent: the file is only looked at, and what is put stays in memory.
+    /// Absent: opened for inspection, and writes stay in memory.
     file: Option<File>,
     mapping: Mapping,
     unit_bytes: usize,
-    /// Neighbouring slots that are still to be written, from this one on.
+    /// Neighbouring slots that wait to be written, starting with this one.
     first_waiting: u32,
     waiting: Vec<u8>,
     /// Slots that are not in the file.
@@ -43,16 +43,16 @@ pub(super) struct DataFile {
 }
 
 impl DataFile {
-    /// Opens the file of a card with so many physical units.
+    /// Opens the file of a card with `units` physical units.
     ///
-    /// Errors: whatever the system says; no address space for all of it.
+    /// Errors: the system's; not enough address space.
     pub(super) fn open(path: &Path, unit_bytes: u32, units: u64, writes: bool) -> std::io::Result<Self> {
         let file = if writes {
             File::options().read(true).write(true).create(true).truncate(false).open(path)?
         } else {
             File::open(path)?
         };
-        // Slots beyond the units hold what an erase that is under way may bring back.
+        // Slots beyond the units hold what an erase in progress may bring back.
         let bytes = units.saturating_mul(2).saturating_mul(u64::from(unit_bytes)).max(1);
         let length = usize::try_from(bytes).map_err(|_| std::io::Error::other("too large for this machine"))?;
         let mapping = map(&file, length, writes && is_in_place(&file))?;
@@ -84,7 +84,7 @@ impl DataFile {
         map.get_mut(offset..offset + self.unit_bytes)
     }
 
-    /// Writes what waits; what cannot be written goes to memory.
+    /// Writes waiting slots; what cannot be written stays in memory.
     fn write_waiting(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -99,7 +99,7 @@ impl DataFile {
         self.waiting.clear();
     }
 
-    /// Brings to the file what could not be written before.
+    /// Writes to the file what could not be written before.
     fn write_again(&mut self) -> std::io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let slots: Vec<u32> = self.in_memory.keys().copied().collect();
@@ -111,15 +111,15 @@ impl DataFile {
     }
 }
 
-/// Maps a file, beyond its end too.
+/// Maps a file, including the range beyond its end.
 #[expect(unsafe_code, reason = "mapping a file")]
 fn map(file: &File, length: usize, writes: bool) -> std::io::Result<Mapping> {
     let mut options = MmapOptions::new();
     options.len(length);
     // SAFETY: only slots that were written are read through the mapping: they lie inside the file, whose length is
-    // checked when it is opened, and are not written again before their slot is released. Only slots are written that
-    // have room in the file. The lock of the card's folder keeps other writers of ours away; whoever else cuts the file
-    // short takes the process down, not its memory.
+    // checked when it is opened, and are not written again before their slot is released. Only slots with allocated
+    // space are written. The lock of the card's folder keeps other writers of this program away; another program that
+    // truncates the file crashes the process, but cannot corrupt its memory.
     let mapping = unsafe {
         match writes {
             true => Mapping::Write(options.map_mut(file)?, vec![false; length.div_ceil(ROOM_BYTES)]),
@@ -129,7 +129,7 @@ fn map(file: &File, length: usize, writes: bool) -> std::io::Result<Mapping> {
     Ok(mapping)
 }
 
-/// Whether what has room in a file can be written again without more: on ext2 to ext4, and tmpfs.
+/// Whether allocated space in a file can be overwritten in place: ext2 to ext4, and tmpfs.
 ///
 /// Source: linux/magic.h.
 fn is_in_place(file: &File) -> bool {
@@ -193,7 +193,7 @@ impl Payload for DataFile {
             let pieces = start / ROOM_BYTES..end.div_ceil(ROOM_BYTES).min(rooms.len());
             rooms[pieces].fill(false);
         }
-        // A filesystem without holes keeps the room; nothing is lost by that.
+        // A filesystem without holes keeps the space; nothing is lost by that.
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = rustix::fs::fallocate(file, flags, start as u64, (end - start) as u64);
     }

@@ -1,6 +1,6 @@
-//! The file of what a card did since its state was written: record after record, each with its length and checksum.
+//! The journal file: changes of a card since its state was written, as records, each with length and checksum.
 //!
-//! A record that is cut off was never acknowledged; it and what follows is left out.
+//! A truncated record was never acknowledged; it and everything after it is ignored.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,34 +10,34 @@ use std::path::Path;
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
 
 const MAGIC: &[u8; 16] = b"emmclab records\n";
-/// The magic, and the generation of the state that the records come after.
+/// The magic, and the generation of the state that the records follow.
 const HEADER_BYTES: usize = 24;
 /// Length and checksum.
 const FRAME_BYTES: usize = 8;
 /// Of records, and of the state's image.
 pub(super) const CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
 
-/// A journal that is written.
+/// A journal open for writing.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
     /// Where the next record goes.
     end: u64,
-    /// Frames that are still to be written.
+    /// Frames that wait to be written.
     waiting: Vec<u8>,
 }
 
-/// What was found in a journal.
+/// The content of a journal.
 pub(super) struct Found {
     bytes: Vec<u8>,
-    /// How much of it counts.
+    /// Length of the valid part.
     end: usize,
 }
 
 impl Found {
-    /// Reads the journal of a state; none, or one of another state, holds no records.
+    /// Reads the journal of a state; a missing one, or one of another state, holds no records.
     ///
-    /// Errors: whatever the system says.
+    /// Errors: the system's.
     pub(super) fn read(path: &Path, generation: u64) -> std::io::Result<Self> {
         let mut bytes = Vec::new();
         match File::open(path) {
@@ -76,9 +76,9 @@ impl Found {
 }
 
 impl Journal {
-    /// An empty journal for a state; the old one's records are in that.
+    /// An empty journal for a state; the old journal's records are part of that state.
     ///
-    /// Errors: whatever the system says.
+    /// Errors: the system's.
     pub(super) fn start(path: &Path, generation: u64) -> std::io::Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         file.write_all_at(&header(generation), 0)?;
@@ -90,7 +90,7 @@ impl Journal {
         self.end + self.waiting.len() as u64
     }
 
-    /// Adds what `write` appends as a record, if it says that there is any; it waits for [`Journal::settle`].
+    /// Adds what `write` appends as a record, if it returns that there is any; [`Journal::settle`] writes it.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let start = self.waiting.len();
         self.waiting.extend_from_slice(&[0; FRAME_BYTES]);
@@ -108,9 +108,9 @@ impl Journal {
         self.waiting.is_empty()
     }
 
-    /// Writes what waits.
+    /// Writes waiting frames.
     ///
-    /// Errors: whatever the system says; the next call tries again.
+    /// Errors: the system's; the next call tries again.
     pub(super) fn settle(&mut self) -> std::io::Result<()> {
         self.file.write_all_at(&self.waiting, self.end)?;
         self.end += self.waiting.len() as u64;

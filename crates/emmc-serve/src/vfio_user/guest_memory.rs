@@ -1,8 +1,8 @@
 //! The guest's memory: ranges that a client has mapped, each a part of a file that it has passed.
 //!
-//! A file that its owner has sealed against shrinking is mapped here too; any other is read and written by system
-//! calls, because a mapped page that is cut off takes the process with it. Ranges without a file (ROM) are known and
-//! cannot be reached. Nothing outside what is mapped is touched, and nothing against a range's direction.
+//! A file that is sealed against shrinking is mapped here too. Any other is read and written by system calls, because
+//! access to a truncated page crashes the process. Ranges without a file (ROM) are known and inaccessible. Nothing
+//! outside the mapped ranges is touched, and nothing against a range's direction.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -28,7 +28,7 @@ const ALL: u32 = 1 << 2;
 enum Backing {
     /// There is no file.
     Absent,
-    /// From this offset on.
+    /// A file, from this offset on.
     File(File, u64),
     Mapped(MmapRaw),
 }
@@ -60,8 +60,8 @@ impl Range {
                     return None;
                 }
                 // SAFETY: the range lies within the mapping (just checked), which lives as long as `self` and cannot
-                // lose pages, because its file is sealed against shrinking. The guest may change the bytes meanwhile,
-                // as with any DMA: they are only copied, never looked at in place.
+                // lose pages, because its file is sealed against shrinking. The guest may change the bytes at any time,
+                // as with any DMA: they are only copied, never referenced.
                 unsafe {
                     std::ptr::copy_nonoverlapping(map.as_ptr().add(inside as usize), into.as_mut_ptr(), into.len())
                 };
@@ -94,14 +94,14 @@ impl Range {
 #[derive(Debug, Default)]
 pub(super) struct GuestRam {
     ranges: Vec<Range>,
-    /// Where the last access went: the next goes there too, mostly.
+    /// The range of the last access; the next access is usually in the same one.
     last: Cell<usize>,
 }
 
 impl GuestRam {
-    /// A client maps a range.
+    /// Maps a range for a client.
     ///
-    /// Errors: empty, around the end of all addresses, over another, past the end of its file, of a file that is none.
+    /// Errors: empty, wraps around the address space, overlaps another, past the end of its file, not a regular file.
     pub(super) fn map(
         &mut self,
         flags: u32,
@@ -125,9 +125,9 @@ impl GuestRam {
         Ok(())
     }
 
-    /// A client takes back all ranges that lie in one.
+    /// Unmaps all of a client's ranges inside a given one.
     ///
-    /// Errors: a range lies half in it; something else than unmapping is asked for.
+    /// Errors: a range is only partly inside; flags other than plain unmapping.
     pub(super) fn unmap(&mut self, flags: u32, address: u64, size: u64) -> Result<(), Errno> {
         if flags & ALL != 0 {
             self.ranges.clear();
@@ -160,7 +160,7 @@ impl GuestRam {
     }
 }
 
-/// A part of a file as memory; absent: it is not all there, or no regular file.
+/// A part of a file as memory; absent: past its end, or not a regular file.
 fn back(file: File, flags: u32, offset: u64, size: u64) -> Option<Backing> {
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     if offset.checked_add(size)? > metadata.len() {

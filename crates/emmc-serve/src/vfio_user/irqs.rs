@@ -1,7 +1,8 @@
-//! Interrupts: one level of the function, told to the client by eventfds as INTx or MSI.
+//! Interrupts: one level of the function, signalled to the client by eventfds as INTx or MSI.
 //!
-//! INTx is a level: it is told once and then masked until the client unmasks, when it is told again if it is still up.
-//! MSI is told at each rise. Arming either tells at once if the level is up: drivers re-arm while it is.
+//! INTx is a level: it is signalled once and then masked until the client unmasks it; then it is signalled again if
+//! still asserted. MSI is signalled at each rising edge. Arming either signals at once if the level is asserted:
+//! drivers re-arm while it is.
 
 use std::os::fd::OwnedFd;
 
@@ -36,7 +37,7 @@ pub(super) struct Irqs {
     intx_masked: bool,
     msi: Option<OwnedFd>,
     level: bool,
-    /// MSI has been told of the present level.
+    /// MSI has been signalled for the present level.
     told: bool,
 }
 
@@ -54,7 +55,7 @@ impl Irqs {
         }
     }
 
-    /// The function's line is up or down.
+    /// The function's line is asserted or deasserted.
     pub(super) fn update(&mut self, level: bool) {
         self.level = level;
         if !level {
@@ -72,9 +73,9 @@ impl Irqs {
         }
     }
 
-    /// A client arms, disarms, masks, unmasks or tries an interrupt.
+    /// A client arms, disarms, masks, unmasks or triggers an interrupt.
     ///
-    /// Errors: no such interrupt, contradictory flags, a number of eventfds that is not its count.
+    /// Errors: no such interrupt, contradictory flags, a number of eventfds that does not match the count.
     pub(super) fn set(
         &mut self,
         flags: u32,
@@ -87,7 +88,7 @@ impl Irqs {
         let (_, there) = if index < INDICES { self.info(index) } else { return Err(Errno::Invalid) };
         let in_range = start.checked_add(count).is_some_and(|end| end <= there);
         let kinds = (flags & (DATA_NONE | DATA_BOOL | DATA_EVENTFD), flags & (MASK | UNMASK | TRIGGER));
-        // Disarming what is not there is no error.
+        // Disarming an interrupt that is not armed is no error.
         if kinds == (DATA_NONE, TRIGGER) && count == 0 {
             self.arm(index, None);
             return Ok(());
@@ -135,12 +136,12 @@ impl Irqs {
     }
 }
 
-/// Sees to it that whatever a client passes as an eventfd cannot hold the server up; answers whether that worked.
+/// Makes an eventfd of a client non-blocking, so that it cannot block the server; returns whether that worked.
 fn never_blocks(fd: &OwnedFd) -> bool {
     fcntl_getfl(fd).and_then(|flags| fcntl_setfl(fd, flags | OFlags::NONBLOCK)).is_ok()
 }
 
-/// Adds one to an eventfd. One that is full has not been looked at yet, and one that is none is its owner's affair.
+/// Adds one to an eventfd. A full one has not been read yet; a bad one is its owner's problem.
 fn signal(fd: &OwnedFd) {
     let _ = write(fd, &1u64.to_ne_bytes());
 }

@@ -1,4 +1,4 @@
-//! Messages of vfio-user as bytes: what a client asks, how it is answered.
+//! Messages of vfio-user as bytes: requests and replies.
 //!
 //! Source: vfio-user protocol specification 0.9; Linux `include/uapi/linux/vfio.h` for the structures that it carries.
 
@@ -8,7 +8,7 @@ pub(super) const HEADER_BYTES: usize = 16;
 pub(super) const MESSAGE_MAX: usize = TRANSFER_MAX + 64;
 /// The longest region access. Unit: bytes.
 pub(super) const TRANSFER_MAX: usize = 64 << 10;
-/// What the server says of itself.
+/// The server's capabilities.
 pub(super) const CAPABILITIES: &[u8] =
     b"{\"capabilities\":{\"max_msg_fds\":8,\"max_data_xfer_size\":65536,\"write_multiple\":true}}\0";
 
@@ -32,26 +32,26 @@ const REPLY: u32 = 1;
 const NO_REPLY: u32 = 1 << 4;
 const ERROR: u32 = 1 << 5;
 
-/// Errors as clients are told of them.
+/// Errors as sent to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Errno {
-    /// It overlaps what is there.
+    /// It overlaps an existing one.
     Exists = 17,
-    /// It makes no sense.
+    /// Invalid request.
     Invalid = 22,
     /// There are too many.
     NoSpace = 28,
-    /// The server has no such thing.
+    /// Not supported by the server.
     NotSupported = 95,
 }
 
-/// What every message begins with.
+/// The header of every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) id: u16,
     pub(super) command: u16,
-    /// With the header. Unit: bytes.
+    /// Header included. Unit: bytes.
     pub(super) size: usize,
     flags: u32,
 }
@@ -64,18 +64,18 @@ impl Header {
         Some(Self { id, command, size: size as usize, flags })
     }
 
-    /// Whether it is a command, and of a length that makes sense; else the stream cannot be trusted any more.
+    /// Whether it is a command of a valid length; else the stream cannot be trusted any more.
     pub(super) fn is_sound(&self) -> bool {
         self.flags & TYPE == 0 && (HEADER_BYTES..=MESSAGE_MAX).contains(&self.size)
     }
 
-    /// Whether the client waits for an answer.
+    /// Whether the client expects a reply.
     pub(super) fn wants_reply(&self) -> bool {
         self.flags & NO_REPLY == 0
     }
 }
 
-/// Numbers in order, as long as there are enough bytes.
+/// Reads consecutive numbers, as long as there are enough bytes.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -98,7 +98,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What a client asks.
+/// A client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request<'a> {
     Version { major: u16, minor: u16 },
@@ -118,11 +118,11 @@ pub(super) enum Request<'a> {
 pub(super) const WRITE_BYTES: usize = 24;
 
 impl<'a> Request<'a> {
-    /// Reads what follows a header.
+    /// Parses what follows a header.
     ///
-    /// Errors: an unknown command; too few bytes, or other lengths than it says.
+    /// Errors: an unknown command; too few bytes, or lengths that contradict the header.
     pub(super) fn parse(command: u16, payload: &'a [u8]) -> Result<Self, Errno> {
-        // What is between is for memory that is reached by messages, mapped registers, migration.
+        // The commands in between are for memory that is accessed by messages, mapped registers, migration.
         if !matches!(command, 1..=5 | 7..=10 | 13 | 15) {
             return Err(Errno::NotSupported);
         }
@@ -176,7 +176,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Puts an answer behind what is to be sent already; `fill` adds what follows the header.
+/// Appends a reply to the output; `fill` adds what follows the header.
 pub(super) fn reply(out: &mut Vec<u8>, header: &Header, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     put_header(out, header, REPLY, 0);
@@ -185,7 +185,7 @@ pub(super) fn reply(out: &mut Vec<u8>, header: &Header, fill: impl FnOnce(&mut V
     out[start + 4..start + 8].copy_from_slice(&size.to_le_bytes());
 }
 
-/// Puts an answer that tells of an error.
+/// Appends an error reply.
 pub(super) fn reply_error(out: &mut Vec<u8>, header: &Header, error: Errno) {
     put_header(out, header, REPLY | ERROR, error as u32);
 }
@@ -198,12 +198,12 @@ fn put_header(out: &mut Vec<u8>, header: &Header, flags: u32, error: u32) {
     }
 }
 
-/// Puts numbers of four bytes.
+/// Appends 32-bit numbers.
 pub(super) fn put_u32(out: &mut Vec<u8>, words: &[u32]) {
     words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
 }
 
-/// Puts numbers of eight bytes.
+/// Appends 64-bit numbers.
 pub(super) fn put_u64(out: &mut Vec<u8>, words: &[u64]) {
     words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
 }

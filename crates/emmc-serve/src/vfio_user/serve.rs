@@ -1,4 +1,4 @@
-//! The thread: accepts a client, carries its messages, services the function when its time has come.
+//! The server thread: accepts a client, handles its messages, services the function when its time has come.
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -19,15 +19,15 @@ use crate::pci::Function;
 use crate::sdhci::HostFaults;
 use crate::served::Served;
 
-/// What comes due so soon is done at once: a guest takes longer than this for a single access, so it cannot tell, and
-/// sleeping for so little takes longer still.
+/// What is due within this time is done at once: a guest needs longer for a single access, so it cannot tell, and a
+/// sleep this short takes longer.
 const SLACK: Duration = Duration::from_micros(8);
-/// Steps that are done before the client is listened to again.
+/// Steps before the client's messages are checked again.
 const STEPS_MAX: u32 = 256;
-/// Sends that a client does not take are given up after this.
+/// A send that the client does not take is given up after this.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A listening socket. Its file is gone when it is dropped.
+/// A listening socket. Dropping it removes its file.
 #[derive(Debug)]
 pub(super) struct Listener {
     socket: UnixListener,
@@ -37,10 +37,10 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Errors: the path is taken by something that listens, or by what is no socket.
+    /// Errors: the path is a socket with a listener, or not a socket.
     pub(super) fn bind(path: &Path) -> io::Result<Self> {
         if let Ok(metadata) = path.symlink_metadata() {
-            // A socket that nobody listens at was left behind by a server that was killed.
+            // A socket without a listener was left behind by a server that was killed.
             if metadata.file_type().is_socket() && UnixStream::connect(path).is_err() {
                 std::fs::remove_file(path)?;
             }
@@ -56,13 +56,13 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let ours = self.path.symlink_metadata().is_ok_and(|file| (file.dev(), file.ino()) == self.file);
         if ours {
-            // A file that cannot be removed is found and removed by the next server.
+            // A file that cannot be removed is removed by the next server.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Why a client is let go.
+/// Why a client is disconnected.
 #[derive(Debug, thiserror::Error)]
 enum Parted {
     /// It closed its socket.
@@ -85,7 +85,7 @@ pub(super) fn run(
     faults: &HostFaults,
     options: VfioUserOptions,
 ) {
-    // Sleeps are to end when they should; a system that cannot do that serves all the same, later.
+    // Sleeps should end on time; a system that cannot do that serves all the same, only later.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     while let Ok(true) = await_input(&[&listener.socket.as_fd()], stop, None) {
         let Ok((socket, _)) = listener.socket.accept() else { continue };
@@ -102,18 +102,18 @@ pub(super) fn run(
         };
         drop(client);
         if options.power_follows_client {
-            // Without its store the card is of no use to the next client either, who will be told.
+            // Without its store the card is useless to the next client too, which gets the error.
             let _ = served.cut_power().and_then(|()| served.restore_power());
         }
         match parted {
             Parted::Stopped => return,
             Parted::Closed => {}
-            other => eprintln!("vfio-user: a client was let go: {other}"),
+            other => eprintln!("vfio-user: a client was disconnected: {other}"),
         }
     }
 }
 
-/// Waits for input on one of `sources`, or until a time; answers whether the server goes on.
+/// Waits for input on one of `sources`, or until a time; returns whether the server continues.
 fn await_input(sources: &[&dyn AsFd], stop: &UnixStream, until: Option<Wall>) -> io::Result<bool> {
     let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(stop, PollFlags::IN)];
     fds.extend(sources.iter().map(|source| PollFd::from_borrowed_fd(source.as_fd(), PollFlags::IN)));
@@ -125,7 +125,7 @@ fn await_input(sources: &[&dyn AsFd], stop: &UnixStream, until: Option<Wall>) ->
     }
 }
 
-/// What never is.
+/// An uninhabited type.
 enum Never {}
 
 struct Client<'a> {
@@ -133,12 +133,12 @@ struct Client<'a> {
     incoming: Incoming,
     session: Session,
     served: &'a Served,
-    /// Why the card could not be served, the last time.
+    /// The last error that prevented serving the card.
     failed: Option<BlockError>,
 }
 
 impl Client<'_> {
-    /// Serves until the client is let go.
+    /// Serves until the client is disconnected.
     fn serve(&mut self, stop: &UnixStream) -> Result<Never, Parted> {
         self.socket.set_write_timeout(Some(SEND_TIMEOUT))?;
         loop {
@@ -156,10 +156,10 @@ impl Client<'_> {
         }
     }
 
-    /// Does what has come in, and answers.
+    /// Handles what has arrived, and replies.
     fn carry(&mut self) -> Result<(), Parted> {
         while let Some((message, fds)) = self.incoming.next()? {
-            // Software sees what has come due before it looks.
+            // Software's access sees what has come due before it.
             self.catch_up();
             let now = self.served.now();
             self.session.receive(self.incoming.bytes(message), fds, now)?;
@@ -177,7 +177,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Does what is due by itself; answers when to do so again.
+    /// Does what is due without an access; returns when to call again.
     fn catch_up(&mut self) -> Option<Wall> {
         for _ in 0..STEPS_MAX {
             let at = self.session.poll_timeout()?;
@@ -196,13 +196,13 @@ impl Client<'_> {
         Some(Wall::now())
     }
 
-    /// Services the function up to now, or to `at`, which may lie a little ahead.
+    /// Services the function up to now, or to `at`, which may be slightly ahead.
     fn service(&mut self, at: Instant) {
         let session = &mut self.session;
         let kept = self.served.with_card(|card, now| session.service(card, now.max(at)));
         if let Err(error) = kept {
-            // The guest must not be told that it was done. It runs out of time instead; a client that is let go may
-            // take its whole machine with it.
+            // The guest must not learn that it was done. It runs into its timeout instead; disconnecting could crash
+            // the whole virtual machine.
             self.session.abandon();
             if self.failed.replace(error.clone()) != Some(error.clone()) {
                 eprintln!("vfio-user: the guest gets no answers any more: {error}");

@@ -1,4 +1,4 @@
-//! A client's session: messages in, answers out, over one function. It knows nothing of sockets and clocks.
+//! A client's session: messages in, replies out, over one function. It does not depend on sockets and clocks.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -22,12 +22,12 @@ const READ_WRITE: u32 = 3;
 /// Device flags: can be reset, is PCI.
 const DEVICE: u32 = 3;
 
-/// The stream makes no sense any more: the client is to be let go.
+/// The stream cannot be parsed any more: the client must be disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a vfio-user message of impossible type or length")]
 pub struct Malformed;
 
-/// A function and what its client has told.
+/// A function and what its client has set up.
 #[derive(Debug)]
 pub struct Session {
     function: Function,
@@ -39,18 +39,18 @@ pub struct Session {
 }
 
 impl Session {
-    /// A client that has said nothing yet, with a function after reset.
+    /// A client that has sent nothing yet, with a function after reset.
     pub fn new(function: Function) -> Self {
         let irqs = Irqs::new(function.identity().has_msi());
         Self { function, ram: GuestRam::default(), irqs, agreed: false, out: Vec::new() }
     }
 
-    /// Answers to be sent; whoever sends them clears them.
+    /// Pending replies; the sender clears them.
     pub fn answers(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// When the function is to be serviced next by itself.
+    /// When the function must be serviced next without a message.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.function.poll_timeout()
     }
@@ -60,29 +60,29 @@ impl Session {
         self.function.wants_service()
     }
 
-    /// Services the function with the card; [`Session::signal`] is to follow once what that changed is kept.
+    /// Services the function with the card; [`Session::signal`] must follow once the changes are recorded.
     pub fn service(&mut self, card: &mut Card, now: Instant) {
         self.function.service(card, &self.ram, now);
     }
 
-    /// What the last service did could not be kept: the guest is told nothing of it.
+    /// What the last service did could not be recorded: the guest gets nothing of it.
     pub fn abandon(&mut self) {
         self.function.abandon();
     }
 
-    /// Whether the function's interrupt is up.
+    /// Whether the function's interrupt is asserted.
     pub fn interrupt(&self) -> bool {
         self.function.interrupt()
     }
 
-    /// Tells the client of the function's interrupt.
+    /// Signals the function's interrupt to the client.
     pub fn signal(&mut self) {
         self.irqs.update(self.function.interrupt());
     }
 
     /// Takes one whole message with the descriptors that came with it.
     ///
-    /// Errors: what is no message; the client is to be let go.
+    /// Errors: not a message; the client must be disconnected.
     pub fn receive(&mut self, message: &[u8], fds: Vec<OwnedFd>, now: Instant) -> Result<(), Malformed> {
         let header = Header::parse(message).filter(Header::is_sound).ok_or(Malformed)?;
         let payload = message.get(HEADER_BYTES..header.size).ok_or(Malformed)?;
@@ -190,7 +190,7 @@ impl Session {
     /// Errors: no such region, past its end, a register access of an odd length.
     fn read(&mut self, header: &Header, region: u32, offset: u64, count: u32, now: Instant) -> Result<(), Errno> {
         let at = place(region, offset, count as usize)?;
-        // The answer is built in place: this is the path that guests wait on.
+        // The reply is built in place: guests wait on this path.
         if !header.wants_reply() {
             return Err(Errno::Invalid);
         }
@@ -226,7 +226,7 @@ impl Session {
     }
 }
 
-/// Where in a region an access goes. Registers are accessed by 1, 2, 4 or 8 bytes; configuration by any number.
+/// The place of an access in a region. Registers are accessed by 1, 2, 4 or 8 bytes; configuration by any number.
 ///
 /// Errors: no such region, past its end, another length.
 fn place(region: u32, offset: u64, count: usize) -> Result<usize, Errno> {

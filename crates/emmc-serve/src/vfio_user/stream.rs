@@ -1,7 +1,7 @@
-//! Bytes and descriptors from a client's socket, cut into messages.
+//! Splits the bytes and descriptors of a client's socket into messages.
 //!
-//! Many messages come in one read. Descriptors arrive with the bytes of the message that they belong to, and the kernel
-//! ends a read after those: the message over the read's last byte owns them.
+//! Many messages may come in one read. Descriptors arrive with the bytes of their message, and the kernel ends a read
+//! after those: the message that contains the read's last byte owns them.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -18,27 +18,27 @@ use super::session::Malformed;
 /// Descriptors of one message, at most.
 const FDS_MAX: usize = 8;
 
-/// What a read came to.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filled {
-    /// There are more bytes.
+    /// Bytes arrived.
     Some,
-    /// There are none at present.
+    /// No bytes at present.
     None,
-    /// The client is gone.
+    /// The client has disconnected.
     Closed,
 }
 
 /// A whole message: where it lies, and the descriptors that came with it.
 pub(super) type Message = (Range<usize>, Vec<OwnedFd>);
 
-/// What has come and was not yet looked at.
+/// Bytes that have arrived and are not parsed yet.
 #[derive(Debug)]
 pub(super) struct Incoming {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Where in the buffer the message lies over whose last byte descriptors came.
+    /// Position in the buffer of the last byte that came with descriptors.
     fds: VecDeque<(usize, Vec<OwnedFd>)>,
 }
 
@@ -47,9 +47,9 @@ impl Incoming {
         Self { buffer: vec![0; 2 * MESSAGE_MAX].into(), start: 0, end: 0, fds: VecDeque::new() }
     }
 
-    /// Reads what there is.
+    /// Reads what is available.
     ///
-    /// Errors: of the socket.
+    /// Errors: the socket's.
     pub(super) fn fill(&mut self, socket: &UnixStream) -> io::Result<Filled> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -89,7 +89,7 @@ impl Incoming {
 
     /// The next whole message, and its descriptors.
     ///
-    /// Errors: a header that makes no sense.
+    /// Errors: an invalid header.
     pub(super) fn next(&mut self) -> Result<Option<Message>, Malformed> {
         let there = &self.buffer[self.start..self.end];
         if there.len() < HEADER_BYTES {
@@ -108,7 +108,7 @@ impl Incoming {
         Ok(Some((message, fds)))
     }
 
-    /// The bytes of a message that [`Incoming::next`] has told, until more is read.
+    /// The bytes of a message that [`Incoming::next`] returned, valid until the next read.
     pub(super) fn bytes(&self, message: Range<usize>) -> &[u8] {
         &self.buffer[message]
     }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told() {
+    fn invalid_headers_are_reported() {
         let (mut client, server) = UnixStream::pair().unwrap();
         client.write_all(&[0xff; 16]).unwrap();
         let mut incoming = Incoming::new();

@@ -1,4 +1,4 @@
-//! The server from a client's side of the socket, and sessions fed with rubbish.
+//! The server from a client's side of the socket, and sessions fed with invalid input.
 
 use std::fs::File;
 use std::io::{IoSlice, Read, Write};
@@ -62,7 +62,7 @@ impl Client {
         assert_eq!(sent.unwrap(), message.len());
     }
 
-    /// Sends a command and waits for its answer: what follows the header, or the error number.
+    /// Sends a command and waits for its reply: what follows the header, or the error number.
     fn ask(&mut self, command: u16, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Result<Vec<u8>, u32> {
         self.send(command, 0, payload, fds);
         let mut header = [0; 16];
@@ -82,7 +82,7 @@ impl Client {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// A posted write: no answer.
+    /// A posted write: no reply.
     fn write(&mut self, region: u32, offset: u64, bytes: u32, value: u64) {
         let data = &value.to_le_bytes()[..bytes as usize];
         self.send(
@@ -217,7 +217,7 @@ fn hostile_clients_harm_only_themselves() {
         "MSI there is none"
     );
     assert_eq!(client.read(0, 0xfe, 2), Ok(2), "still served");
-    // What is no message at all: the client is let go.
+    // Not a message at all: the client is disconnected.
     client.socket.write_all(&[0xff; 64]).unwrap();
     let mut rest = Vec::new();
     let _ = client.socket.read_to_end(&mut rest);
@@ -249,7 +249,7 @@ fn one_message_may_hold_many_writes() {
 }
 
 #[test]
-fn a_path_that_is_taken_is_told() {
+fn a_path_in_use_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), VfioUserOptions::default());
     let path = server.path().to_owned();

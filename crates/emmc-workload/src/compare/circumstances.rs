@@ -1,15 +1,15 @@
-//! What was different around results.
+//! Differences between the conditions of results.
 
 use super::entries::Entry;
 use crate::import::SavedResult;
 use crate::state::{CardState, MOST};
 
-/// In what states the cards were on which a result and those before it have measured alike.
+/// The states of the cards when a result and earlier ones made the same measurement.
 #[derive(Default)]
 pub(super) struct States {
-    /// Figures measured in states that differ, and what the first of them is.
+    /// Figures measured in different states, and a description of the first one.
     differ: (usize, String),
-    /// Figures of which a state is not known.
+    /// Figures whose state is not known.
     unknown: usize,
 }
 
@@ -38,14 +38,17 @@ impl States {
             warnings.push(format!("{name}: {what} for {}, e.g. {example}", figures(*count)));
         }
         if self.unknown > 0 {
-            let what = "in what state the card was (fresh, filled, aged, trimmed) is not known of both results";
-            warnings.push(format!("{name}: {what} for {}: that alone can make a difference", figures(self.unknown)));
+            let what = "the card's state (fresh, filled, aged, trimmed) is not known for both results";
+            warnings.push(format!(
+                "{name}: {what} for {}: the state alone can explain a difference",
+                figures(self.unknown)
+            ));
         }
         warnings
     }
 }
 
-/// What keeps results from being comparable: each against the first.
+/// Why results may not be comparable: each against the first.
 pub(super) fn warnings(results: &[SavedResult]) -> Vec<String> {
     let mut warnings = Vec::new();
     let Some((first, others)) = results.split_first() else { return warnings };
@@ -56,7 +59,8 @@ pub(super) fn warnings(results: &[SavedResult]) -> Vec<String> {
                     warnings.push(format!("{what} differs: {ours} in {}, {theirs} in {}", first.name, other.name));
                 }
                 (None, Some(known)) | (Some(known), None) if MATTERS.contains(&what) => {
-                    warnings.push(format!("{what} is known of one only of {} and {}: {known}", first.name, other.name));
+                    warnings
+                        .push(format!("{what} is known for only one of {} and {}: {known}", first.name, other.name));
                 }
                 _ => {}
             }
@@ -67,13 +71,13 @@ pub(super) fn warnings(results: &[SavedResult]) -> Vec<String> {
             warnings.push(format!("{}: {}: {}", result.name, doubt.what, doubt.evidence));
         }
         if let Some(reason) = result.outcomes.iter().find_map(|outcome| outcome.ended_early.as_ref()) {
-            warnings.push(format!("{}: it did not come to its end: {reason}", result.name));
+            warnings.push(format!("{}: it ended early: {reason}", result.name));
         }
     }
     warnings
 }
 
-/// Circumstances that change speeds so much that not knowing one is worth saying.
+/// Conditions with so much effect that a missing value is worth a warning.
 const MATTERS: [&str; 2] = ["command queueing", "the card's cache"];
 
 fn told(result: &SavedResult) -> Vec<(&'static str, Option<String>)> {

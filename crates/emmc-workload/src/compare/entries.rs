@@ -1,4 +1,4 @@
-//! The figures of a result, and which of two results' are of the same.
+//! The figures of a result, and which figures of two results match.
 
 use crate::import::SavedResult;
 use crate::interval::Interval;
@@ -14,17 +14,17 @@ pub(super) struct Entry<'a> {
     pub(super) unit: &'a str,
     pub(super) value: Option<f64>,
     pub(super) interval: Option<Interval>,
-    /// The same behind a warm-up, where there was one and the run settled.
+    /// The same after the warm-up, if there was one and the run settled.
     pub(super) settled: Option<Interval>,
-    /// In what state the card was, where that is told.
+    /// The card's state, if it is known.
     pub(super) state: Option<&'a CardState>,
-    /// Nothing where it is not of requests.
+    /// Absent if it is not a figure of requests.
     pub(super) base: Option<Base>,
-    /// How long its requests took, where all are of one kind.
+    /// The latencies of its requests, if all are of one kind.
     pub(super) latency: Option<&'a Latency>,
 }
 
-/// What requests were made.
+/// Which requests were made.
 #[derive(PartialEq, Eq)]
 pub(super) struct Base {
     op: String,
@@ -39,12 +39,12 @@ impl Entry<'_> {
     }
 }
 
-/// Each record once by chance and records by chance are one order.
+/// A shuffle and random records count as the same order.
 fn order(order: &str) -> String {
     order.replace("shuffled", "random")
 }
 
-/// Everything in a result that is a number.
+/// Every number in a result.
 pub(super) fn entries(result: &SavedResult) -> Vec<Entry<'_>> {
     let mut all = Vec::new();
     for outcome in &result.outcomes {
@@ -114,7 +114,7 @@ fn of_measurement(cell: &Measurement) -> Entry<'_> {
     }
 }
 
-/// Rates become MB (10^6 bytes) a second.
+/// Converts rates to MB (10^6 bytes) a second.
 fn unit(unit: &str) -> (f64, &str) {
     match unit {
         "KiB/s" => (1024.0 / 1e6, "MB/s"),
@@ -123,10 +123,10 @@ fn unit(unit: &str) -> (f64, &str) {
     }
 }
 
-/// For each of ours, theirs that is the same; what is the same as one is taken out of theirs.
+/// For each of our figures the matching one of theirs; a match is removed from theirs.
 pub(super) fn same<'a>(ours: &[Entry<'a>], theirs: &mut Vec<Entry<'a>>) -> Vec<Option<Entry<'a>>> {
     let mut found: Vec<Option<Entry<'a>>> = ours.iter().map(|_| None).collect();
-    // The nearest first: the same names, then the same requests in a column of the same name, then the same requests.
+    // Best match first: the same names, then the same requests in a column of the same name, then the same requests.
     let rules: [fn(&Entry<'_>, &Entry<'_>) -> bool; 3] = [
         |a, b| (a.table, a.row, a.column, a.unit) == (b.table, b.row, b.column, b.unit) && a.base == b.base,
         |a, b| a.base.is_some() && a.base == b.base && a.column == b.column && !named(a, b),
@@ -144,7 +144,7 @@ pub(super) fn same<'a>(ours: &[Entry<'a>], theirs: &mut Vec<Entry<'a>>) -> Vec<O
     found
 }
 
-/// Both are of one table whose names tell everything: a rewrite is no write, seven units are not eight.
+/// Both are in one table whose names are specific: a rewrite is not a write, seven units are not eight.
 fn named(a: &Entry<'_>, b: &Entry<'_>) -> bool {
     a.table == b.table && (a.table == "iozone" || a.table.starts_with("open-au") || a.table.starts_with("find-fat"))
 }

@@ -1,8 +1,8 @@
-//! Results side by side: what was measured alike, the ratio, and whether it could be chance.
+//! Results side by side: matching figures, their ratio, and whether the difference is significant.
 //!
-//! The first result is what the others are held against. Figures are aligned by what was measured: names of tables,
-//! rows and columns where both have the same, else operation, order, block size and depth. Absent on purpose: a verdict
-//! on which card is better, and any correction for circumstances that differ: they are listed.
+//! The first result is the baseline. Figures are matched by what was measured: names of tables, rows and columns where
+//! both have the same, else operation, order, block size and depth. Absent on purpose: a verdict on which card is
+//! better, and any correction for different conditions: those are listed.
 
 mod circumstances;
 mod entries;
@@ -21,19 +21,19 @@ pub use significance::{Certainty, ComparedPercentile, RankTest, rank_test};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
-    /// The results, the one that the others are held against first.
+    /// The results; the first is the baseline.
     pub results: Vec<Compared>,
-    /// What at least two of them have measured.
+    /// Figures that at least two of them have.
     pub rows: Vec<Row>,
-    /// What keeps them from being comparable.
+    /// Why they may not be comparable.
     pub warnings: Vec<String>,
 }
 
-/// A result among others.
+/// One of the results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
-    /// As the user called it.
+    /// Its name as given by the user.
     pub name: String,
     /// What was measured.
     pub target: Option<String>,
@@ -41,11 +41,11 @@ pub struct Compared {
     pub suites: Vec<String>,
     /// Figures in it that no other result has.
     pub alone: usize,
-    /// What is to be known of it.
+    /// Notes on it.
     pub notes: Vec<String>,
 }
 
-/// Something that was measured alike.
+/// A figure that several results have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
@@ -63,32 +63,32 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-/// What a result has in a row.
+/// A result's value in a row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
-    /// Nothing where it has none, or could not tell.
+    /// Absent if it has none.
     pub value: Option<f64>,
-    /// Where the true value is in 95 of 100 cases.
+    /// The 95 % confidence interval.
     pub interval: Option<Interval>,
-    /// How it calls this, where its name is another.
+    /// Its own name for this, if that differs.
     pub called: Option<String>,
     /// The value over the first result's.
     pub ratio: Option<f64>,
-    /// Whether it differs from the first result's; nothing where one of the two is missing.
+    /// Whether it differs from the first result's; absent if one of the two is missing.
     pub certainty: Option<Certainty>,
-    /// What that is told by.
+    /// The test behind the verdict.
     pub evidence: String,
-    /// The same of percentiles of latencies, where both results know how sure they are.
+    /// The same for percentiles of latencies, if both results have confidence intervals.
     #[serde(default)]
     pub percentiles: Vec<ComparedPercentile>,
 }
 
-/// Holds results against the first of them.
+/// Compares results with the first one.
 pub fn compare(results: &[SavedResult]) -> Comparison {
     let mut lists: Vec<Vec<Entry<'_>>> = results.iter().map(entries).collect();
     let mut rows = Vec::new();
-    // Against the first of all that has a row.
+    // Compared with the first result that has the row.
     let mut states: Vec<circumstances::States> = results.iter().map(|_| circumstances::States::default()).collect();
     let counts: Vec<usize> = lists.iter().map(Vec::len).collect();
     for first in 0..lists.len().saturating_sub(1) {
@@ -125,7 +125,7 @@ pub fn compare(results: &[SavedResult]) -> Comparison {
         warnings.extend(states.warnings(&result.name));
     }
     if rows.is_empty() && results.len() > 1 {
-        warnings.push("nothing in them was measured alike".into());
+        warnings.push("they have no figure in common".into());
     }
     for row in &mut rows {
         row.cells.iter_mut().filter(|cell| cell.evidence == NONE).for_each(|cell| cell.evidence.clear());
@@ -133,7 +133,7 @@ pub fn compare(results: &[SavedResult]) -> Comparison {
     Comparison { results: compared, rows, warnings }
 }
 
-/// Marks a result that has nothing in a row.
+/// Marks a missing value.
 const NONE: &str = "-";
 
 fn row(first: usize, entry: Entry<'_>, others: Vec<Option<Entry<'_>>>) -> Row {

@@ -1,9 +1,9 @@
-//! Whether two figures differ by more than chance.
+//! Whether two figures differ significantly.
 //!
-//! Intervals of the mean that have nothing in common are a weak test: it misses small differences, and seldom tells one
-//! that is none. Where a result has no interval but all its latencies, their ranks are compared (Mann and Whitney, with
-//! ties); as requests in a row hang together, that asks for much more than the usual 5 %. Absent on purpose: a verdict
-//! from two plain numbers.
+//! Disjoint confidence intervals of the mean are a conservative test: it misses small differences and seldom reports a
+//! false one. Results without an interval but with all latencies are compared by ranks (Mann and Whitney, with ties);
+//! because consecutive requests are correlated, the threshold is much stricter than the usual 5 %. Absent on purpose: a
+//! verdict from two plain numbers.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -12,9 +12,9 @@ use super::entries::Entry;
 use crate::interval::Interval;
 use crate::latency::{Bucket, Latency};
 
-/// How likely chance may be at most for ranks to tell a difference.
+/// Highest p-value at which ranks show a difference.
 const CHANCE_MAX: f64 = 0.001;
-/// Fewest requests in each for the normal distribution to hold.
+/// Fewest requests in each result for the normal approximation.
 const REQUESTS_MIN: u64 = 20;
 
 /// Whether two figures differ.
@@ -22,27 +22,26 @@ const REQUESTS_MIN: u64 = 20;
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Certainty {
-    /// By more than chance.
+    /// Significantly.
     Differs,
-    /// Not by more than chance could.
+    /// Not significantly.
     NoDifferenceShown,
     /// The results do not hold what a test needs.
     CannotTell,
 }
 
-/// What comparing ranks tells.
+/// Result of a rank test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankTest {
-    /// How far from chance. Unit: standard deviations; positive where the second is mostly the larger.
+    /// The test statistic. Unit: standard deviations; positive if the second tends to be larger.
     pub z: f64,
-    /// How likely chance alone gives as much, two-sided.
+    /// The two-sided p-value.
     pub chance: f64,
     /// The share of pairs in which the second is the larger; ties count half.
     pub second_larger: f64,
 }
 
-/// Compares values by their ranks, given as how often each occurs; nothing where one has fewer than 20, or all are the
-/// same.
+/// Compares values by their ranks, given as counts per value; nothing if one has fewer than 20, or all are equal.
 pub fn rank_test(first: &[Bucket], second: &[Bucket]) -> Option<RankTest> {
     let mut all: Vec<(u64, [u64; 2])> = first.iter().map(|bucket| (bucket.ns, [bucket.count, 0])).collect();
     all.extend(second.iter().map(|bucket| (bucket.ns, [0, bucket.count])));
@@ -78,25 +77,25 @@ fn of_intervals(a: &Interval, b: &Interval) -> (Certainty, &'static str) {
     }
 }
 
-/// A percentile of how long the same requests took, in two results.
+/// A latency percentile of the same requests in two results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ComparedPercentile {
     /// `p50`, `p90`, `p95`, `p99` or `p99.9`.
     pub rank: String,
-    /// In the first result, and where it is in 95 of 100 cases. Unit: microseconds.
+    /// In the first result. Unit: microseconds.
     pub first_us: f64,
-    /// Unit: microseconds.
+    /// Its 95 % confidence interval. Unit: microseconds.
     pub first_interval: Interval,
-    /// In this one.
+    /// In this result. Unit: microseconds.
     pub us: f64,
-    /// Unit: microseconds.
+    /// Its 95 % confidence interval. Unit: microseconds.
     pub interval: Interval,
-    /// Whether they differ: their intervals have no value in common.
+    /// Whether they differ: their intervals are disjoint.
     pub certainty: Certainty,
 }
 
-/// Every percentile of which both know how sure it is.
+/// Every percentile for which both have a confidence interval.
 pub(super) fn percentiles(first: &Latency, second: &Latency) -> Vec<ComparedPercentile> {
     first
         .percentiles()
@@ -110,9 +109,9 @@ pub(super) fn percentiles(first: &Latency, second: &Latency) -> Vec<ComparedPerc
         .collect()
 }
 
-/// Of two figures of the same, and what tells it.
+/// Compares two matching figures; returns the verdict and its evidence.
 pub(super) fn certainty(first: &Entry<'_>, second: &Entry<'_>) -> (Certainty, String) {
-    let behind = first.settled.zip(second.settled).map(|both| (both, " behind the warm-up"));
+    let behind = first.settled.zip(second.settled).map(|both| (both, " after the warm-up"));
     if let Some(((a, b), of)) = behind.or(first.interval.zip(second.interval).map(|both| (both, ""))) {
         let (told, how) = of_intervals(&a, &b);
         return (told, format!("95 % intervals{of} are {how}"));
@@ -121,8 +120,8 @@ pub(super) fn certainty(first: &Entry<'_>, second: &Entry<'_>) -> (Certainty, St
         if let Some(ranks) = rank_test(&a.histogram, &b.histogram) {
             let share = ranks.second_larger * 100.0;
             let told = if ranks.chance < CHANCE_MAX { Certainty::Differs } else { Certainty::NoDifferenceShown };
-            return (told, format!("latencies by rank: longer in {share:.1} % of pairs, chance {:.1e}", ranks.chance));
+            return (told, format!("latencies by rank: longer in {share:.1} % of pairs, p = {:.1e}", ranks.chance));
         }
     }
-    (Certainty::CannotTell, "one of the two has neither an interval nor its latencies".into())
+    (Certainty::CannotTell, "one of the two has neither a confidence interval nor latencies".into())
 }

@@ -13,7 +13,7 @@ fn buckets(values: impl Iterator<Item = u64>) -> Vec<Bucket> {
     values.map(|ns| Bucket { ns, count: 1 }).collect()
 }
 
-/// Values by the definition: pairs counted one by one, variance with ties.
+/// Values by definition: pairs counted one by one, variance with ties.
 #[test]
 fn ranks_are_compared_as_mann_and_whitney_did() {
     let test = rank_test(&buckets(1..=30), &buckets(6..=35)).unwrap();
@@ -24,9 +24,9 @@ fn ranks_are_compared_as_mann_and_whitney_did() {
     assert_eq!(rank_test(&same, &same), None);
 }
 
-/// Samples of one distribution are told apart about as often as chance says, those of two reliably.
+/// Samples of one distribution differ about as often as the p-value says, those of two distributions always.
 #[test]
-fn chance_is_chance() {
+fn false_differences_are_as_rare_as_the_p_value_says() {
     let mut rng = Rng::new(7);
     let mut sample = |shift: u64| buckets((0..200).map(|_| shift + rng.below(1000)));
     let alike = (0..500).filter(|_| rank_test(&sample(0), &sample(0)).unwrap().chance < 0.05).count();
@@ -50,7 +50,7 @@ fn pslc_doubles_what_the_board_vendor_wrote() {
 }
 
 #[test]
-fn requests_are_aligned_over_tools_and_columns_of_a_table_are_not_mixed_up() {
+fn requests_match_across_tools_and_columns_of_a_table_are_not_mixed_up() {
     let fio = r#"{"fio version":"fio-3","jobs":[{"jobname":"a","job options":{"rw":"randwrite","bs":"4k"},
         "write":{"io_bytes":409600,"bw_bytes":12058624,"bw":11776,"iops":2944.0,"runtime":34,"total_ios":100}}]}"#;
     let fio = read("fio.json", fio.as_bytes()).unwrap();
@@ -76,7 +76,7 @@ fn three_results_share_rows_that_the_first_does_not_have() {
 }
 
 #[test]
-fn intervals_and_latencies_tell_what_they_can() {
+fn intervals_are_used_first_and_latencies_else() {
     let mut first = named("colibri-t30-mlc");
     first.outcomes.truncate(1);
     let mut second = first.clone();
@@ -112,8 +112,8 @@ fn intervals_and_latencies_tell_what_they_can() {
 #[test]
 fn circumstances_that_differ_are_listed() {
     let [mut first, mut second] = [named("jetson-tx1"), named("jetson-tx1")];
-    let state = "ref:jetson-tx1: in what state the card was (fresh, filled, aged, trimmed) is not known of both results for 4 \
-                 figures: that alone can make a difference";
+    let state = "ref:jetson-tx1: the card's state (fresh, filled, aged, trimmed) is not known for both results for 4 \
+                 figures: the state alone can explain a difference";
     assert_eq!(compare(&[first.clone(), second.clone()]).warnings, [state]);
     first.engine = Some("io_uring".into());
     second.engine = Some("pread".into());
@@ -122,7 +122,7 @@ fn circumstances_that_differ_are_listed() {
     let told = compare(&[first, second]).warnings;
     let expected = [
         "the engine differs: io_uring in ref:jetson-tx1, pread in mine",
-        "the card's cache is known of one only of ref:jetson-tx1 and mine: on",
+        "the card's cache is known for only one of ref:jetson-tx1 and mine: on",
         &state.replace("ref:jetson-tx1", "mine"),
     ];
     assert_eq!(told, expected);
@@ -131,7 +131,7 @@ fn circumstances_that_differ_are_listed() {
 }
 
 #[test]
-fn states_that_differ_or_are_unknown_are_told() {
+fn states_that_differ_or_are_unknown_are_reported() {
     use crate::{CardState, StateKind};
     let state = |kind, holds| CardState { kind, holds_share: Some(holds), of_share: Some(1.0), ..CardState::default() };
     let told = |ours: Option<CardState>, theirs: Option<CardState>| {
@@ -148,15 +148,15 @@ fn states_that_differ_or_are_unknown_are_told() {
     let differ = told(Some(fresh.clone()), Some(aged.clone()));
     assert!(differ.len() == 1 && differ[0].starts_with("mine: the card's state differs"), "{differ:?}");
     assert!(differ[0].ends_with("fresh, 0 % holds data before, aged, 98 % holds data here"), "{differ:?}");
-    // A state of a small part of the target is not the card's.
+    // The state of a small part of the target does not count.
     let part = CardState { of_share: Some(0.01), ..aged.clone() };
     for unknown in [None, Some(CardState::default()), Some(part)] {
         let told = told(unknown, Some(aged.clone()));
-        assert!(told.len() == 1 && told[0].contains("is not known of both"), "{told:?}");
+        assert!(told.len() == 1 && told[0].contains("is not known for both"), "{told:?}");
     }
 }
 
-/// Percentiles are told apart by their own intervals, and speeds behind a warm-up by those behind it.
+/// Percentiles are compared by their own intervals, and speeds after a warm-up by those after it.
 #[test]
 fn percentiles_and_settled_speeds_are_compared_where_both_know_how_sure_they_are() {
     let mut both = [named("colibri-t30-mlc"), named("colibri-t30-mlc")];
@@ -183,7 +183,7 @@ fn percentiles_and_settled_speeds_are_compared_where_both_know_how_sure_they_are
     let told = compare(&both);
     let cell = &told.rows[0].cells[1];
     assert_eq!(cell.certainty, Some(Certainty::Differs), "{cell:?}");
-    assert_eq!(cell.evidence, "95 % intervals behind the warm-up are apart");
+    assert_eq!(cell.evidence, "95 % intervals after the warm-up are apart");
     let ranks: Vec<_> = cell.percentiles.iter().map(|found| (found.rank.as_str(), found.certainty)).collect();
     let (same, apart) = (Certainty::NoDifferenceShown, Certainty::Differs);
     assert_eq!(ranks, [("p50", same), ("p90", same), ("p95", same), ("p99", apart)], "{:?}", cell.percentiles);

@@ -56,7 +56,7 @@ fn an_ordinary_result_is_believed() {
     let context = Context { bus: Some(bus), host: Some(host), effort: Some(effort), ..nothing() };
     assert_eq!(codes(TargetKind::Device, cell(150.0), context.clone()), [""; 0]);
     assert_eq!(codes(TargetKind::Device, cell(210.0), context.clone()), ["faster_than_bus"]);
-    // What was trimmed reads as fast as the bus carries.
+    // Trimmed ranges read as fast as the bus.
     assert_eq!(codes(TargetKind::Device, cell(180.0), context.clone()), ["state_unknown"]);
     let state = crate::CardState { kind: crate::StateKind::Filled, ..Default::default() };
     let known = Measurement { state: Some(state), ..cell(180.0) };
@@ -100,7 +100,7 @@ fn each_circumstance_is_named() {
 }
 
 #[test]
-fn cells_tell_of_themselves() {
+fn each_measurement_has_its_own_doubts() {
     let alone = |change: fn(&mut Measurement)| {
         let mut cell = cell(10.0);
         change(&mut cell);

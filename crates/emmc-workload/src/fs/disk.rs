@@ -1,4 +1,4 @@
-//! The part of a target that a filesystem lies on, and what is counted of its requests.
+//! The part of a target with a modelled filesystem, and statistics of its requests.
 
 use emmc_port::{BlockOp, BlockRequest, BlockTarget};
 use emmc_units::{Instant, Nanos};
@@ -12,7 +12,7 @@ use crate::watch::{Progress, Watch};
 const REQUEST_BYTES_MAX: u64 = 512 << 10;
 const WATCH_EVERY: u64 = 256;
 
-/// A range of a target, in blocks, one request at a time.
+/// A range of a target, in blocks, with one request at a time.
 pub struct Disk<'a> {
     target: &'a mut dyn BlockTarget,
     watch: &'a mut dyn Watch,
@@ -28,15 +28,15 @@ pub struct Disk<'a> {
     pub trimmed_bytes: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Writes of 16 KiB or less that do not go on where the last write ended, and their bytes.
+    /// Writes of 16 KiB or less that do not continue the previous write, and their bytes.
     pub scattered_writes: (u64, u64),
-    /// How long each write took.
+    /// Latency of each write.
     pub writes: Latencies,
     write_end: u64,
 }
 
 impl<'a> Disk<'a> {
-    /// A range of a target, cut to whole blocks.
+    /// A range of a target, truncated to whole blocks.
     pub fn new(target: &'a mut dyn BlockTarget, watch: &'a mut dyn Watch, from_bytes: u64, to_bytes: u64) -> Self {
         let from_bytes = from_bytes.next_multiple_of(BLOCK_BYTES);
         let blocks = to_bytes.min(target.shape().size_bytes).saturating_sub(from_bytes) / BLOCK_BYTES;
@@ -57,12 +57,12 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// What the watcher is told from now on.
+    /// Sets the step name for the progress callback.
     pub fn step(&mut self, step: impl Into<String>) {
         self.step = step.into();
     }
 
-    /// Blocks that it has.
+    /// Its size in blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
@@ -72,7 +72,7 @@ impl<'a> Disk<'a> {
         self.target.now()
     }
 
-    /// The host computes, the card does what it likes.
+    /// The host computes; the card is idle.
     ///
     /// Errors: as the target.
     pub fn think(&mut self, time: Nanos) -> Result<(), BenchError> {
@@ -87,7 +87,7 @@ impl<'a> Disk<'a> {
         self.io(BlockOp::Read, block, count, false)
     }
 
-    /// Writes blocks; `through`: they are on flash when this returns.
+    /// Writes blocks; `through`: FUA.
     ///
     /// Errors: as the target.
     pub fn write(&mut self, block: u64, count: u64, through: bool) -> Result<(), BenchError> {
@@ -109,7 +109,7 @@ impl<'a> Disk<'a> {
         self.request(BlockOp::Trim, self.from_bytes + block * BLOCK_BYTES, count * BLOCK_BYTES, false)
     }
 
-    /// Brings the card's cache to flash.
+    /// Flushes the card's cache.
     ///
     /// Errors: as the target.
     pub fn flush(&mut self) -> Result<(), BenchError> {

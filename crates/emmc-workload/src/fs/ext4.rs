@@ -1,8 +1,9 @@
 //! ext4 with its defaults: delayed allocation, ordered data, a journal with commits every five seconds.
 //!
-//! A group of 128 MiB begins with its bitmaps and inode table; the journal lies in the middle. A commit writes the data
-//! that was allocated, the metadata blocks in a row into the journal, a flush, and the commit block past the cache; the
-//! blocks go to their own places when they expire. Source: Documentation/filesystems/ext4 and jbd2 of the kernel.
+//! A group of 128 MiB begins with its bitmaps and inode table; the journal lies in the middle. A commit writes the
+//! allocated data, the metadata blocks sequentially into the journal, a flush, and the commit block with FUA; the
+//! blocks are written to their home locations when they expire. Source: Documentation/filesystems/ext4 and jbd2 of the
+//! kernel.
 //! Assumed: a folder's entries in one block of its group.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +29,7 @@ const JOURNALS: [(u64, u64); 5] =
 struct File {
     /// Number of the inode.
     inode: u64,
-    /// Where its first block had best be: its folder's group.
+    /// Preferred place of its first block: its folder's group.
     goal: u64,
     folder: u32,
     /// Where its blocks are, by the first block in the file: (on disk, count).
@@ -50,7 +51,7 @@ pub struct Ext4 {
     /// Metadata blocks of the running transaction.
     running: BTreeSet<u64>,
     committed_at: Instant,
-    /// Committed blocks that are not yet at their own places.
+    /// Committed blocks that are not yet written to their home locations.
     checkpoint: BTreeSet<u64>,
     checkpointed_at: Instant,
     /// Freed by the running transaction: usable after its commit.
@@ -58,7 +59,7 @@ pub struct Ext4 {
 }
 
 impl Ext4 {
-    /// Makes one over the whole disk: writes the tables and the superblock (`mkfs.ext4 -E
+    /// Creates one on the whole disk: writes the tables and the superblock (`mkfs.ext4 -E
     /// lazy_itable_init=1,nodiscard`).
     ///
     /// Errors: as the target; a disk of less than 16 MiB.
@@ -118,7 +119,7 @@ impl Ext4 {
         u64::from(folder) % self.groups * GROUP_BLOCKS
     }
 
-    /// Gives a file's dirty blocks places and writes them.
+    /// Allocates and writes a file's dirty blocks.
     fn write_out(&mut self, disk: &mut Disk<'_>, id: FileId) -> Result<(), BenchError> {
         let Some(file) = self.files.get_mut(&id) else { return Ok(()) };
         let (inode, dirty) = (file.inode, file.dirty.drain());
@@ -130,7 +131,7 @@ impl Ext4 {
         Ok(())
     }
 
-    /// Where a run of a file's blocks lies, in order; what has no place yet gets one.
+    /// The places of a run of a file's blocks, in order; allocates missing ones.
     fn places(&mut self, id: FileId, inode: u64, start: u64, count: u64) -> Result<Vec<(u64, u64)>, BenchError> {
         let (mut at, end, mut places) = (start, start + count, Vec::new());
         while at < end {
@@ -158,7 +159,7 @@ impl Ext4 {
         Ok(places)
     }
 
-    /// The running transaction becomes permanent.
+    /// Commits the running transaction.
     fn commit(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         self.committed_at = disk.now();
         let running = std::mem::take(&mut self.running);
@@ -184,7 +185,7 @@ impl Ext4 {
         Ok(())
     }
 
-    /// Committed metadata goes to its own places, neighbours in one request.
+    /// Writes committed metadata to its home locations, neighbours in one request.
     fn write_home(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         self.checkpointed_at = disk.now();
         let mut runs = Ranges::default();
@@ -201,7 +202,7 @@ impl Ext4 {
         first + at
     }
 
-    /// What the kernel does by itself when its time has come.
+    /// Timed work of the kernel.
     fn tick(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         let now = disk.now();
         if now.since(self.committed_at) < self.commit_every() {

@@ -1,10 +1,10 @@
 //! f2fs with its defaults: everything is written to the end of a log, in segments of 2 MiB.
 //!
-//! Data and node blocks have logs of their own; what is written again goes to a new place, and the old one becomes
-//! invalid. An fsync writes the data, the file's node blocks and a flush; a checkpoint (every 60 seconds, at a sync,
-//! when segments run out) writes the changed blocks of the address tables and a checkpoint pack. When free segments run
-//! out, the one with the fewest valid blocks is cleaned. Source: Documentation/filesystems/f2fs of the kernel. Assumed:
-//! one log for data and one for nodes, where the kernel has three of each by temperature.
+//! Data and node blocks have separate logs; an overwrite goes to a new place, and the old block becomes invalid. An
+//! fsync writes the data, the file's node blocks and a flush; a checkpoint (every 60 seconds, at a sync, when segments
+//! run out) writes the changed blocks of the address tables and a checkpoint pack. When free segments run out, the one
+//! with the fewest valid blocks is cleaned. Source: Documentation/filesystems/f2fs of the kernel. Assumed: one log for
+//! data and one for nodes, where the kernel has three of each by temperature.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +23,9 @@ const ADDRESSES: u64 = 1018;
 const NODES_PER_NAT_BLOCK: u64 = 455;
 const SEGMENTS_PER_SIT_BLOCK: u64 = 55;
 const CHECKPOINT_EVERY: Nanos = Nanos::from_secs(60);
-/// Segments kept free for cleaning, of all (`reserved segments`).
+/// One segment in this many is reserved for cleaning (`reserved segments`).
 const RESERVED_SHARE: u64 = 20;
-/// A block that holds nothing.
+/// An unowned block.
 const NOBODY: u64 = u64::MAX;
 
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ struct File {
     dirty: Dirty,
 }
 
-/// A log: the segment that is being filled, and how far.
+/// A log: the open segment, and the position in it.
 #[derive(Clone, Copy, Debug)]
 struct Log {
     segment: u64,
@@ -58,7 +58,7 @@ pub struct F2fs {
     valid: Vec<u16>,
     used: u64,
     free: BTreeSet<u64>,
-    /// Emptied since the last checkpoint: free after it.
+    /// Emptied since the last checkpoint: free after the next.
     emptied: BTreeSet<u64>,
     data: Log,
     node: Log,
@@ -66,11 +66,11 @@ pub struct F2fs {
     /// Blocks of the address tables that changed.
     tables: BTreeSet<u64>,
     checkpointed_at: Instant,
-    /// Which of the two packs is next.
+    /// The next of the two checkpoint packs.
     pack: u64,
 }
 
-/// What a block of the main area holds.
+/// The owner of a block in the main area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Data(FileId, u64),
@@ -93,7 +93,7 @@ impl Owner {
 }
 
 impl F2fs {
-    /// Makes one over the whole disk: writes the tables and the first checkpoint (`mkfs.f2fs -t 0`).
+    /// Creates one on the whole disk: writes the tables and the first checkpoint (`mkfs.f2fs -t 0`).
     ///
     /// Errors: as the target; a disk of less than 64 MiB.
     pub fn make(disk: &mut Disk<'_>, options: MountOptions) -> Result<Self, BenchError> {
@@ -132,8 +132,8 @@ impl F2fs {
         (self.valid.len() as u64 / RESERVED_SHARE).max(4)
     }
 
-    /// Blocks that files can take in all: what is left without the segments that cleaning needs, twice the reserve, so
-    /// that the fullest mix still has a segment worth cleaning.
+    /// Blocks available to files: what is left without the segments that cleaning needs (twice the reserve), so that
+    /// even a full disk has a segment worth cleaning.
     fn capacity(&self) -> u64 {
         (self.valid.len() as u64).saturating_sub(2 * self.reserved()) * SEGMENT
     }
@@ -154,7 +154,7 @@ impl F2fs {
         Ok(block)
     }
 
-    /// A block's content is elsewhere or gone.
+    /// A block's content was moved or deleted.
     fn invalidate(&mut self, block: u64) {
         let segment = block / SEGMENT;
         self.owners[block as usize] = NOBODY;
@@ -232,7 +232,7 @@ impl F2fs {
         Ok(())
     }
 
-    /// Moves what is valid in a segment to the ends of the logs.
+    /// Moves the valid blocks of a segment to the ends of the logs.
     fn clean(&mut self, disk: &mut Disk<'_>, segment: u64) -> Result<(), BenchError> {
         for block in segment * SEGMENT..(segment + 1) * SEGMENT {
             let packed = self.owners[block as usize];
@@ -258,7 +258,7 @@ impl F2fs {
         Ok(())
     }
 
-    /// What was written becomes the state to come back to.
+    /// Writes a checkpoint.
     fn checkpoint(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         self.checkpointed_at = disk.now();
         let changed = self.files.iter().filter(|(_, file)| !file.nodes.is_empty()).map(|(id, _)| *id);

@@ -1,9 +1,9 @@
-//! Filesystems as the card sees them: which requests a file's life comes down to.
+//! Modelled filesystems: the requests that a file's operations cause.
 //!
 //! A [`Filesystem`] turns creations, writes, syncs and deletions into requests to a target, with the layout, the
 //! journal or log, and the flushes of the real one. Absent on purpose: content, names and folders (a folder is one
-//! metadata block), what the host's processor does (`emmc-host`), and quotas, snapshots, inline data and other features
-//! that are off by default.
+//! metadata block), processor time (`emmc-host`), and quotas, snapshots, inline data and other features that are off by
+//! default.
 
 mod disk;
 mod ext4;
@@ -29,9 +29,9 @@ pub struct FileId(u32);
 /// How a filesystem is mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MountOptions {
-    /// What is deleted is trimmed at once (`-o discard`).
+    /// Deleted blocks are trimmed at once (`-o discard`).
     pub discard: bool,
-    /// Metadata is committed at least so often (`-o commit=`). Unit: seconds; 0: the default, 5.
+    /// Commit interval of metadata (`-o commit=`). Unit: seconds; 0: the default, 5.
     pub commit_s: u32,
 }
 
@@ -45,27 +45,27 @@ pub trait Filesystem {
     /// Errors: as the target.
     fn create(&mut self, disk: &mut Disk<'_>, folder: u32) -> Result<FileId, BenchError>;
 
-    /// Writes into the page cache; the disk hears of it later.
+    /// Writes into the page cache; the disk is written later.
     ///
-    /// Errors: as the target, where something had to be written back.
+    /// Errors: as the target, if something had to be written back.
     fn write(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError>;
 
-    /// Writes past the page cache.
+    /// Writes with direct I/O.
     ///
     /// Errors: as the target; the filesystem is full.
     fn write_direct(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError>;
 
-    /// Reads past the page cache.
+    /// Reads with direct I/O.
     ///
     /// Errors: as the target.
     fn read(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError>;
 
-    /// The file's data is written back, without its metadata and without a flush (`sync_file_range`).
+    /// Writes back the file's data, without its metadata and without a flush (`sync_file_range`).
     ///
     /// Errors: as the target; the filesystem is full.
     fn write_back(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError>;
 
-    /// What was written to the file is on the disk when this returns.
+    /// Makes the file's writes durable.
     ///
     /// Errors: as the target; the filesystem is full.
     fn fsync(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError>;
@@ -75,21 +75,21 @@ pub trait Filesystem {
     /// Errors: as the target.
     fn unlink(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError>;
 
-    /// Everything is on the disk when this returns.
+    /// Makes everything durable.
     ///
     /// Errors: as the target; the filesystem is full.
     fn sync(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError>;
 
-    /// What holds nothing is trimmed (`fstrim`); answers how many bytes.
+    /// Trims free space (`fstrim`); returns the number of bytes.
     ///
     /// Errors: as the target.
     fn trim(&mut self, disk: &mut Disk<'_>) -> Result<u64, BenchError>;
 
-    /// Bytes that files can still take.
+    /// Bytes available to files.
     fn free_bytes(&self) -> u64;
 }
 
-/// Why a filesystem cannot go on.
+/// The error of a full filesystem.
 fn full(name: &'static str) -> BenchError {
     BenchError::Misfit { suite: name, what: "no space is left on the filesystem".into() }
 }

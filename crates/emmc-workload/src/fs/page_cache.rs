@@ -1,4 +1,4 @@
-//! What of a file is only in the page cache.
+//! Dirty data of a file in the page cache.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{BLOCK_BYTES, FileId};
 /// Dirty data and metadata are written back after this long (`dirty_expire_centisecs`).
 pub(super) const EXPIRE: Nanos = Nanos::from_secs(30);
 
-/// A file's blocks that the disk has not seen.
+/// A file's dirty blocks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dirty {
     blocks: Ranges,
@@ -27,13 +27,13 @@ impl Dirty {
         self.blocks.insert(first, last - first);
     }
 
-    /// Ranges of blocks to be written, as beginning and count; there are none afterwards.
+    /// The dirty ranges of blocks, as start and count; clears them.
     pub(super) fn drain(&mut self) -> Vec<(u64, u64)> {
         self.blocks.drain()
     }
 }
 
-/// The files that have anything dirty; with `expired_at` only those whose time has come by then.
+/// The files with dirty data; with `expired_at` only those that have expired by then.
 pub(super) fn dirty_files<F>(
     files: &BTreeMap<FileId, F>,
     expired_at: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Sets of block ranges: neighbours are joined.
+//! Sets of block ranges; neighbours are merged.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ impl Ranges {
         self.total == 0
     }
 
-    /// Adds blocks, some of which may be in already.
+    /// Adds blocks; some of them may be present already.
     pub(super) fn insert(&mut self, start: u64, count: u64) {
         let (mut from, mut to) = (start, start + count);
         let touching: Vec<(u64, u64)> = self
@@ -38,7 +38,7 @@ impl Ranges {
         self.total += to - from;
     }
 
-    /// Takes out up to `count` blocks from the first range at or behind `goal`, else from the first of all.
+    /// Removes up to `count` blocks from the first range at or after `goal`, else from the first of all.
     pub(super) fn take(&mut self, goal: u64, count: u64) -> Option<(u64, u64)> {
         let (start, end) = self.by_start.range(goal..).next().or_else(|| self.by_start.iter().next()).map(pair)?;
         let taken = count.min(end - start);

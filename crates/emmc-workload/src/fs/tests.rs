@@ -1,4 +1,4 @@
-//! Both filesystems on a target that writes down what it is asked.
+//! Both filesystems on a target that records its requests.
 
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetKind, TargetShape};
 use emmc_units::{Instant, Nanos, Rng};
@@ -65,7 +65,7 @@ const BOTH: [Make; 2] = [
     |disk| Box::new(F2fs::make(disk, MountOptions::default()).unwrap()),
 ];
 
-/// Where a file's blocks are, as reads tell.
+/// A file's block addresses, found by reading it.
 fn places(recorder: &mut Recorder, filesystem: &mut dyn Filesystem, file: FileId, blocks: u64) -> Vec<u64> {
     let before = recorder.asked.len();
     let size = recorder.shape.size_bytes;

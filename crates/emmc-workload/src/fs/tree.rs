@@ -1,7 +1,6 @@
 //! A modelled filesystem as a tree of files: the same work as on a real one.
 //!
-//! Assumed: stat, a rename and closing ask nothing of the card. What a model has read is read again: it has no page
-//! cache.
+//! Assumed: stat, rename and close cause no requests. Reads are not cached: the model has no read cache.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use crate::stream::BenchError;
 pub struct ModelTree<'a, 'd> {
     disk: &'a mut Disk<'d>,
     filesystem: Box<dyn Filesystem>,
-    /// Of each file its folder, and what the model calls it.
+    /// Each file's folder and its identifier in the model.
     files: BTreeMap<FileNumber, (u32, FileId)>,
 }
 
@@ -100,7 +99,7 @@ impl FileTree for ModelTree<'_, '_> {
     }
 }
 
-/// What a model says, as a target says it.
+/// A model's error as a target's error.
 fn of_target(error: BenchError) -> TargetError {
     match error {
         BenchError::Target(error) => error,

@@ -1,9 +1,9 @@
-//! bonnie++ 1.03 and 2.00: its table, and the line of comma-separated values that it ends with.
+//! bonnie++ 1.03 and 2.00: its table, and the line of comma-separated values at its end.
 //!
-//! Source: outputs of both versions; field order of formats 1.03 and 1.98 from their manual page. `+++++` stands where
-//! a phase was over too soon to tell: no number. Rates are KiB a second (2.00 appends a letter to large ones). Block
-//! phases move 8 KiB at a time unless a chunk is told. bonnie++ goes through the page cache: reads of a file smaller
-//! than memory are not the device's.
+//! Source: outputs of both versions; field order of formats 1.03 and 1.98 from their manual page. `+++++` means that a
+//! phase was too short to measure: no number. Rates are in KiB a second (2.00 appends a letter to large ones). Block
+//! phases move 8 KiB at a time unless a chunk size is given. bonnie++ goes through the page cache: reads of a file
+//! smaller than memory do not measure the device.
 
 use super::rate::{Rate, size_bytes};
 use super::{ImportError, Text, outcome, summed};
@@ -12,7 +12,7 @@ use crate::result::{Figure, Outcome, Pivot};
 const TABLE: &str = "bonnie";
 /// Source: the manual page. Unit: bytes.
 const CHUNK_BYTES: u64 = 8 << 10;
-const TOO_FAST: &str = "+++++: over too soon for bonnie++ to tell";
+const TOO_FAST: &str = "+++++: too short for bonnie++ to measure";
 
 /// What a phase measures.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ enum Phase {
     Operations(&'static str),
 }
 
-/// In the order of both forms: what goes through the file, then files.
+/// In the order of both forms: phases on one file, then phases on many files.
 const FILE: [Phase; 6] = [
     Phase::Characters("per-character output"),
     Phase::Blocks("block output", "write", "sequential, buffered"),
@@ -52,7 +52,7 @@ struct Run<'a> {
     chunk: u64,
 }
 
-/// Every run in the text; a CSV line only where there is no table above it that tells the same.
+/// Every run in the text; a CSV line only if no table above it has the same figures.
 pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError> {
     let mut runs: Vec<(usize, Outcome)> = Vec::new();
     for (number, line) in text.lines.iter().enumerate() {
@@ -88,7 +88,7 @@ fn empty<'a>(text: &'a Text<'a>, machine: &str, size: &str) -> Run<'a> {
 }
 
 impl Run<'_> {
-    /// Takes a phase's figure, as it stands on a line; an empty one was left out.
+    /// Takes a phase's figure from a line; an empty one was skipped.
     fn take(&mut self, line: usize, phase: Phase, cell: &str) -> Result<(), ImportError> {
         let (name, unit) = match phase {
             Phase::Characters(name) => (name, "KiB/s"),
@@ -143,8 +143,8 @@ fn value(cell: &str) -> Option<f64> {
     digits.parse::<f64>().ok().filter(|value| is_plain && value.is_finite()).map(|value| value * scale)
 }
 
-/// The cells of a row of figures: each rate ends in the 25th column or ten, twenty... further, and its share of the
-/// processor stands behind it; a rate of six digits moves the rest of the row.
+/// The cells of a row of figures. Each rate ends in the 25th column or ten, twenty... further, followed by its share of
+/// the processor; a rate of six digits shifts the rest of the row.
 fn cells(line: &str) -> [String; 6] {
     let characters: Vec<char> = line.chars().collect();
     let mut shift = 0;
@@ -184,8 +184,8 @@ fn table(text: &Text<'_>, heading: usize) -> Result<Outcome, ImportError> {
     run.finish(heading)
 }
 
-/// A line of values: where machine and size stand, where the rates of both tables begin; each is followed by a share of
-/// the processor.
+/// A line of values: the columns of machine and size, and where the rates of both tables begin; each is followed by a
+/// share of the processor.
 fn csv(
     text: &Text<'_>,
     number: usize,

@@ -1,8 +1,8 @@
 //! The last line of `dd`, of coreutils and of busybox.
 //!
-//! dd's MB are 10^6 bytes; its exact bytes and seconds are used. The block is what the count of full records says.
-//! Which of its two files is the device stands only in its command line: where the text has that above it,
-//! `if=/dev/zero` writes.
+//! dd's MB are 10^6 bytes; its exact bytes and seconds are used. The block size follows from the count of full records.
+//! Which of its two files is the device is visible only in its command line: if the text has that above, `if=/dev/zero`
+//! means a write.
 
 use super::rate::Rate;
 use super::{ImportError, Text, outcome, summed};
@@ -10,7 +10,7 @@ use crate::result::{Outcome, Pivot};
 
 const TABLE: &str = "dd";
 
-/// Every run in the text that tells its time.
+/// Every run in the text that has a time.
 pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError> {
     let mut found = outcome(TABLE, "one file copied to another");
     let mut first = None;
@@ -46,7 +46,7 @@ pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError
     Ok(first.map(|first| (first, summed(found))).into_iter().collect())
 }
 
-/// Bytes in a full record: what `65536+0 records in` above it divides the bytes into.
+/// Bytes of a full record: the quotient of the bytes and `65536+0 records in` above.
 fn block(above: &[&str], bytes: u64) -> Option<u64> {
     let records = above.iter().rev().take(3).find_map(|line| {
         let (full, partial) = line.trim().strip_suffix(" records out")?.split_once('+')?;
@@ -55,11 +55,13 @@ fn block(above: &[&str], bytes: u64) -> Option<u64> {
     bytes.checked_div(records).filter(|block| *block > 0 && block.checked_mul(records) == Some(bytes))
 }
 
-/// From the command above, if it is there.
+/// From the command line above, if present.
 fn direction(above: &[&str], found: &mut Outcome) -> (&'static str, &'static str) {
     let command = above.iter().rev().take(4).find(|line| line.contains("dd ") && line.contains("f="));
     let Some(command) = command else {
-        found.remarks.push("dd's command is not in the text: what was read and written is not known".into());
+        found
+            .remarks
+            .push("dd's command line is not in the text: which file was read and which written is not known".into());
         return ("copy", "sequential");
     };
     let direct = if command.contains("direct") { "sequential" } else { "sequential, buffered" };
@@ -76,7 +78,7 @@ fn direction(above: &[&str], found: &mut Outcome) -> (&'static str, &'static str
             .iter()
             .any(|sync| command.contains(sync))
     {
-        found.remarks.push("dd was told no fdatasync: part of the writes may still have been in memory".into());
+        found.remarks.push("dd ran without fdatasync: part of the writes may still have been in memory".into());
     }
     (op, direct)
 }

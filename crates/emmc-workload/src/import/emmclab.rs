@@ -1,4 +1,4 @@
-//! What `emmclab bench --json` and `emmclab import --json` have printed.
+//! Output of `emmclab bench --json` and `emmclab import --json`.
 
 use serde_json::Value;
 
@@ -9,22 +9,22 @@ use crate::result::BenchResult;
 const BENCH: &str = "emmclab.bench/1";
 const IMPORT: &str = "emmclab.import/1";
 
-/// The document, if the text is one of ours.
+/// The document, if the text is one of these.
 pub(super) fn value(text: &str) -> Option<Value> {
     let value: Value = text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok())??;
     value.get("schema")?.as_str()?.starts_with("emmclab.").then_some(value)
 }
 
-/// What `emmclab bench --json` printed.
+/// Reads the output of `emmclab bench --json`.
 ///
-/// Errors: no document of the schema emmclab.bench/1; one that contradicts itself.
+/// Errors: not a document of the schema emmclab.bench/1; one that contradicts itself.
 pub fn bench_result(name: &str, bytes: &[u8]) -> Result<BenchResult, ImportError> {
-    let none = || no_bench(name, "it is no document of emmclab".into());
+    let none = || no_bench(name, "it is not a document of emmclab".into());
     bench(name, value(&String::from_utf8_lossy(bytes)).ok_or_else(none)?)
 }
 
 fn no_bench(name: &str, reason: String) -> ImportError {
-    let expected = format!("what bench --json printed, a document of the schema {BENCH}");
+    let expected = format!("the output of bench --json, a document of the schema {BENCH}");
     ImportError::Unknown { name: name.into(), reason, expected }
 }
 

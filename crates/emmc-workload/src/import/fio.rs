@@ -1,8 +1,7 @@
-//! fio's JSON, `--output-format=json` or `json+`, with whatever fio has written around it.
+//! fio's JSON, `--output-format=json` or `json+`, with other output of fio around it.
 //!
-//! Source: outputs of fio 3.33; fio 2 writes KiB a second and microseconds. fio's warnings stand before the JSON on the
-//! same stream (its issue 731): they are kept as remarks. Where a job tells no block size, the mean of its requests is
-//! one.
+//! Source: outputs of fio 3.33; fio 2 writes KiB a second and microseconds. fio's warnings precede the JSON on the same
+//! stream (its issue 731): they are kept as remarks. If a job has no block size, the mean request size is used.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +14,7 @@ use crate::percentiles::PercentileIntervals;
 use crate::result::{Outcome, Pivot};
 
 const TABLE: &str = "fio";
-/// Lines of fio's own talk that are kept.
+/// Most lines of fio's other output that are kept.
 const REMARKS_MAX: usize = 8;
 
 /// A job's options over those of all jobs.
@@ -70,10 +69,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<SavedResult, ImportError> {
         result.context.disk = Some(DiskFacts { name: disk.into(), ..DiskFacts::default() });
     }
     if let Some(version) = value.get("fio version").and_then(Value::as_str) {
-        result
-            .context
-            .notes
-            .push(format!("measured by {version}; latencies are its clat where it tells ranks of them"));
+        result.context.notes.push(format!("measured by {version}; latencies are its clat if it has percentiles"));
     }
     found.tables.push(Pivot {
         table: TABLE.into(),
@@ -97,7 +93,7 @@ fn take_job(job: &Value, options: &Options<'_>, found: &mut Outcome) {
     };
     let rw = options.get(&["rw", "readwrite"]);
     if rw.is_none() {
-        found.remarks.push(format!("job {name}: it does not say in which order: fio's default is sequential"));
+        found.remarks.push(format!("job {name}: no order is given: fio's default is sequential"));
     }
     let rw = rw.unwrap_or("read");
     let order = if rw.starts_with("rand") { "random" } else { "sequential" };
@@ -129,7 +125,7 @@ fn take_job(job: &Value, options: &Options<'_>, found: &mut Outcome) {
     }
 }
 
-/// One direction of a job; nothing where it made no requests.
+/// One direction of a job; nothing if it made no requests.
 fn direction(part: &Value, options: &Options<'_>, index: usize) -> Option<Measurement> {
     let bytes = number(part, "io_bytes")?;
     // fio 2 writes io_bytes and bw in KiB, and has no bw_bytes.
@@ -164,7 +160,7 @@ fn direction(part: &Value, options: &Options<'_>, index: usize) -> Option<Measur
     })
 }
 
-/// Of those that fio tells, the one with ranks; nothing where none has.
+/// The latency statistics with percentiles; nothing if there are none.
 fn latency(part: &Value) -> Option<Latency> {
     let kinds = [("clat_ns", 1e3), ("lat_ns", 1e3), ("clat", 1.0), ("lat", 1.0)];
     let (told, scale) = kinds.into_iter().find_map(|(key, scale)| {
@@ -195,7 +191,7 @@ fn latency(part: &Value) -> Option<Latency> {
         p99: at("99.000000")?,
         p999: at("99.900000")?,
         max: figure("max")?,
-        intervals: PercentileIntervals::none("fio does not tell in which order its requests came"),
+        intervals: PercentileIntervals::none("fio does not report the order of its requests"),
         histogram,
     })
 }

@@ -1,9 +1,9 @@
 //! flashbench: `--align`, `--open-au`, `--find-fat`.
 //!
-//! Source: outputs of version 62. It prints through buffers of eight bytes, so that units are cut off: `2.387G/`,
-//! `-49389n`. What is left tells the unit in most cases; a figure that fills the buffer without any has perhaps lost
-//! digits too and is not told. Its K, M and G are powers of 1000. How many units were open and in which order stands
-//! only in its command.
+//! Source: outputs of version 62. It prints through buffers of eight bytes, which truncates units: `2.387G/`,
+//! `-49389n`. What is left identifies the unit in most cases; a figure that fills the buffer without a unit may have
+//! lost digits too and is not used. Its K, M and G are powers of 1000. The number of open units and their order are
+//! visible only in its command line.
 
 use super::rate::{Rate, size_bytes};
 use super::{ImportError, Text, outcome, summed};
@@ -13,7 +13,7 @@ use crate::result::{Figure, Outcome, Pivot};
 /// Characters that fit into flashbench's buffer.
 const FITS: usize = 7;
 
-/// Every run in the text: rows that follow each other.
+/// Every run in the text: consecutive rows.
 pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError> {
     let mut found: Vec<(usize, Outcome)> = Vec::new();
     let mut number = 0;
@@ -72,14 +72,14 @@ fn align(text: &Text<'_>, first: usize, rows: usize) -> Result<Outcome, ImportEr
     Ok(found)
 }
 
-/// A figure as far as it can be told.
+/// A figure as far as it is readable.
 struct Cut {
     value: Option<f64>,
-    /// What was cut off.
+    /// The truncated part.
     lost: Option<&'static str>,
 }
 
-/// A time in microseconds; nothing where it is none.
+/// A time in microseconds; nothing if it is not a time.
 fn micros(cell: &str) -> Option<Cut> {
     let end = cell.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(cell.len());
     let value = cell[..end].parse::<f64>().ok().filter(|value| value.is_finite())?;
@@ -92,15 +92,15 @@ fn micros(cell: &str) -> Option<Cut> {
         "n" => told(1e-3, Some("the unit was cut off: ns")),
         "u" | "µ" | "μ" | "\u{fffd}" | "\u{fffd}\u{fffd}" => told(1.0, Some("the unit was cut off: us")),
         "m" => told(1e3, Some("the unit was cut off: ms")),
-        // Below a second flashbench prints ns for what is negative; a full buffer may have lost digits too.
+        // Below a second flashbench prints ns for negative values; a full buffer may have lost digits too.
         "" if cell.len() >= FITS => {
-            Some(Cut { value: None, lost: Some("the unit was cut off, and perhaps digits: not told") })
+            Some(Cut { value: None, lost: Some("the unit was cut off, and perhaps digits: not used") })
         }
         _ => None,
     }
 }
 
-/// Bytes a second; nothing where it is no rate.
+/// Bytes a second; nothing if it is not a rate.
 fn rate(cell: &str) -> Option<f64> {
     let end = cell.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(cell.len());
     let value = cell[..end].parse::<f64>().ok()?;
@@ -123,7 +123,7 @@ fn rates(line: &str) -> Option<(u64, Vec<f64>)> {
     (!rates.is_empty()).then_some((block, rates))
 }
 
-/// The command above, if the text holds it.
+/// The command line above, if the text has it.
 fn command<'a>(text: &Text<'a>, number: usize) -> Option<&'a str> {
     let above = text.lines[..number].iter().rev().take(4);
     above.copied().find(|line| line.contains("flashbench"))
@@ -140,7 +140,7 @@ fn told_count(command: &str) -> Option<u32> {
     })
 }
 
-/// The bytes that `--blocksize=1024` tells.
+/// The value of `--blocksize=1024`.
 fn told_block(command: &str) -> Option<u64> {
     let words = command.split_whitespace();
     words.into_iter().find_map(|word| word.strip_prefix("--blocksize=")?.parse().ok())
@@ -158,7 +158,7 @@ fn rate_table(text: &Text<'_>, first: usize, rows: usize, index: usize) -> Outco
     let units = command.and_then(told_count);
     if command.is_none() {
         found.remarks.push(format!(
-            "line {}: flashbench's command is not above: how many units were open and in which order is not known",
+            "line {}: flashbench's command is not above: the number of open units and their order are not known",
             first + 1
         ));
     }
@@ -178,7 +178,7 @@ fn rate_table(text: &Text<'_>, first: usize, rows: usize, index: usize) -> Outco
         }
     }
     if let Some(units) = units {
-        found.figures.push(Figure::new("units written in turn", f64::from(units), "", "told to flashbench"));
+        found.figures.push(Figure::new("units written in turn", f64::from(units), "", "given to flashbench"));
     }
     found.tables.push(Pivot {
         table,

@@ -1,6 +1,6 @@
 //! `hdparm -t` and `-T`.
 //!
-//! Source: hdparm's manual page; its MB are MiB, it reads 2 MiB at a time from the beginning of the device.
+//! Source: hdparm's manual page; its MB are MiB, it reads 2 MiB at a time from the start of the device.
 
 use super::rate::Rate;
 use super::{ImportError, Text, outcome, summed};
@@ -62,7 +62,7 @@ pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError
 }
 
 fn empty() -> Outcome {
-    let mut outcome = outcome(TABLE, "sequential reads from the beginning of the device");
+    let mut outcome = outcome(TABLE, "sequential reads from the start of the device");
     outcome.tables.push(Pivot {
         table: TABLE.into(),
         rows: "run".into(),

@@ -1,7 +1,7 @@
 //! iozone: its report table and the part for Excel (`-R`).
 //!
-//! Source: reference outputs of 3.489 and 3.492. Values stand below the ends of their headings and columns that were
-//! not measured are blank, so the place decides. All figures are KiB a second, `kBytes/sec` as iozone calls them.
+//! Source: reference outputs of 3.489 and 3.492. Values are right-aligned with their headings and columns that were not
+//! measured are blank, so positions matter. All figures are KiB a second, `kBytes/sec` in iozone's words.
 
 use super::rate::Rate;
 use super::{ImportError, Text, outcome, summed};
@@ -9,7 +9,7 @@ use crate::measurement::Measurement;
 use crate::result::{Outcome, Pivot};
 
 const TABLE: &str = "iozone";
-/// In the table's order, and what the Excel part calls the same; operation, order.
+/// In the table's order, with the name in the Excel part; operation, order.
 const COLUMNS: [(&str, &str, &str, &str); 13] = [
     ("write", "writer", "write", "sequential"),
     ("rewrite", "re-writer", "write", "sequential"),
@@ -26,7 +26,7 @@ const COLUMNS: [(&str, &str, &str, &str); 13] = [
     ("freread", "re-fread", "read", "sequential, buffered"),
 ];
 
-/// A measurement of a cell: record and file in KiB, the column as this crate calls it, KiB a second.
+/// A measurement of a cell: record and file in KiB, this crate's column name, KiB a second.
 pub(crate) fn measurements(file_kib: u64, record_kib: u64, column: &str, kib_per_s: f64) -> Option<Measurement> {
     let (column, _, op, order) = COLUMNS.iter().find(|(name, ..)| *name == column)?;
     let rate = Rate {
@@ -43,7 +43,7 @@ pub(crate) fn measurements(file_kib: u64, record_kib: u64, column: &str, kib_per
     rate.measurement()
 }
 
-/// Every table in the text; the Excel part only where there is no table.
+/// Every table in the text; the Excel part only if there is no table.
 pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError> {
     let mut found = Vec::new();
     for (number, line) in text.lines.iter().enumerate() {
@@ -111,7 +111,7 @@ fn table(text: &Text<'_>, heading: usize) -> Result<Outcome, ImportError> {
             let rate = whole(word)?;
             let near = |(index, (_, column)): (usize, &(&str, usize))| (column.abs_diff(*end), index);
             let place = headings.iter().enumerate().skip(2).map(near).min().map_or(0, |(_, index)| index);
-            // In a table whose spaces were lost, as in a web page, a full row is still clear.
+            // In a table whose spaces were lost, as in a web page, a full row is still unambiguous.
             let place = if cells.len() + 2 == headings.len() { last + 1 } else { place };
             let Some((column, ..)) = COLUMNS.get(place.wrapping_sub(2)).filter(|_| place > last) else {
                 return Err(text.wrong(number, line, "each rate below its own heading"));

@@ -1,9 +1,9 @@
-//! Results that other tools have saved, and our own, in the one form that results are compared in.
+//! Results saved by other tools, and our own, in the one form used for comparison.
 //!
 //! A file is recognised by its content; a transcript may hold the outputs of several tools. Units become MB (10^6
-//! bytes) a second and microseconds. What a tool did not tell is absent; what follows from what it told (a time from
-//! bytes and their rate) is computed. Absent on purpose: reading files, guesses about the device, and outputs made for
-//! people that have a form for machines beside them (fio's text).
+//! bytes) a second and microseconds. What a tool did not print is absent; what follows from its output (a time from
+//! bytes and their rate) is computed. Absent on purpose: reading files, guesses about the device, and outputs for
+//! people if the tool also has a machine-readable one (fio's text).
 
 mod bonnie;
 mod dd;
@@ -27,35 +27,35 @@ use crate::context::Context;
 use crate::doubts::Doubt;
 use crate::result::Outcome;
 
-/// What is recognised, for who is told that a file is not.
+/// The recognised forms, for error messages.
 const FORMS: &str =
     "JSON of fio or of emmclab bench, or text of iozone, flashbench, bonnie++ (or its CSV), hdparm -t or dd";
-/// More than any tool writes. Unit: bytes.
+/// Larger than any tool's output. Unit: bytes.
 pub const RESULT_BYTES_MAX: usize = 64 << 20;
 
-/// A result as it was saved: by whom, of what, under what, as far as the file tells.
+/// A saved result: the tool, the target and the conditions, as far as the file has them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SavedResult {
     /// The file, or `ref:NAME`.
     pub name: String,
-    /// What was measured, as it was called then.
+    /// The target's name at that time.
     pub target: Option<String>,
-    /// What kind of thing that is.
+    /// The kind of target.
     pub target_kind: Option<TargetKind>,
-    /// How requests were handed over.
+    /// How requests were submitted.
     pub engine: Option<String>,
-    /// What came of it; one for each tool.
+    /// The outcomes; one for each tool.
     pub outcomes: Vec<Outcome>,
-    /// On what and under what it was measured.
+    /// The conditions of the measurement.
     #[serde(default)]
     pub context: Context,
-    /// What speaks against it.
+    /// Reasons to doubt it.
     #[serde(default)]
     pub doubts: Vec<Doubt>,
 }
 
-/// Why a file is no result.
+/// Why a file is not a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// A line is wrong.
@@ -96,15 +96,15 @@ impl Text<'_> {
     }
 }
 
-/// Reads a saved result; the name is for what is told.
+/// Reads a saved result; the name is for messages.
 ///
-/// Errors: nothing that is recognised; the first wrong line.
+/// Errors: nothing recognised; the first wrong line.
 pub fn read(name: &str, bytes: &[u8]) -> Result<SavedResult, ImportError> {
     let unknown = |reason: String| ImportError::Unknown { name: name.into(), reason, expected: FORMS.into() };
     if bytes.len() > RESULT_BYTES_MAX {
-        return Err(unknown(format!("{} bytes are more than any tool writes", bytes.len())));
+        return Err(unknown(format!("{} bytes: larger than any tool's output", bytes.len())));
     }
-    // flashbench cuts units in the middle of a character.
+    // flashbench truncates units in the middle of a character.
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
     if let Some(value) = emmclab::value(text) {
@@ -129,9 +129,9 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<SavedResult, ImportError> {
     sound(result)
 }
 
-/// What does not contradict itself.
+/// Checks that the result does not contradict itself.
 ///
-/// Errors: the first figure that cannot be.
+/// Errors: the first contradiction.
 fn sound(result: SavedResult) -> Result<SavedResult, ImportError> {
     match crate::consistency::outcomes(&result.outcomes) {
         Ok(()) => Ok(result),
@@ -139,12 +139,12 @@ fn sound(result: SavedResult) -> Result<SavedResult, ImportError> {
     }
 }
 
-/// The outcome of a tool of which the file tells no more than figures.
+/// An outcome of a tool whose file has only figures.
 fn outcome(suite: &str, about: &str) -> Outcome {
     Outcome { suite: suite.into(), about: about.into(), ..Outcome::default() }
 }
 
-/// Adds up what its measurements moved.
+/// Sums up the bytes of its measurements.
 fn summed(mut outcome: Outcome) -> Outcome {
     for measurement in &outcome.measurements {
         outcome.time_s += measurement.time_s.unwrap_or(0.0);

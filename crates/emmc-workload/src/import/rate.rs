@@ -2,7 +2,7 @@
 
 use crate::measurement::Measurement;
 
-/// What a tool told of a run: how fast, in which requests, of how many bytes.
+/// What a tool printed about a run: rate, requests, bytes.
 pub(super) struct Rate<'a> {
     pub(super) table: &'a str,
     pub(super) row: String,
@@ -16,7 +16,7 @@ pub(super) struct Rate<'a> {
 }
 
 impl Rate<'_> {
-    /// With what follows: requests and the time. Nothing where the rate is none.
+    /// With derived values: requests and time. Nothing if the rate is not valid.
     pub(super) fn measurement(self) -> Option<Measurement> {
         if !(self.bytes_per_s > 0.0 && self.bytes_per_s.is_finite()) || self.block_bytes == 0 {
             return None;
@@ -39,7 +39,7 @@ impl Rate<'_> {
     }
 }
 
-/// A size as tools take and print them: `100M`, `4k`, `102400`; powers of 1024. Nothing where it is none.
+/// A size as tools accept and print it: `100M`, `4k`, `102400`; powers of 1024. Nothing if it is not a size.
 pub(super) fn size_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -54,8 +54,7 @@ pub(super) fn size_bytes(text: &str) -> Option<u64> {
     text[..digits].parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// A rate of a published table: its place, what was done and in which order, in requests of which size, in bytes a
-/// second.
+/// A rate of a published table: its place, operation and order, request size, in bytes a second.
 #[cfg(test)]
 pub(crate) fn published_rate(
     [table, row, column]: [&str; 3],

@@ -72,7 +72,7 @@ fn iozones_excel_part_is_read_where_there_is_no_table() {
 }
 
 #[test]
-fn flashbench_runs_are_told_apart_by_their_commands() {
+fn flashbench_runs_differ_by_their_command_lines() {
     let result = saved("bench_results/flashbench_62.txt");
     let suites: Vec<&str> = result.outcomes.iter().map(|outcome| outcome.suite.as_str()).collect();
     assert_eq!(suites, ["align", "open-au", "find-fat"]);
@@ -95,10 +95,10 @@ fn flashbench_units_that_were_cut_off_are_named() {
     assert_eq!(grid.lines[1].values[3], None);
     let remarks = &result.outcomes[0].remarks;
     assert_eq!(remarks.len(), 4);
-    assert_eq!(remarks[3], "line 2: diff -412331: the unit was cut off, and perhaps digits: not told");
+    assert_eq!(remarks[3], "line 2: diff -412331: the unit was cut off, and perhaps digits: not used");
     let rates = read("f", b"4MiB    2.387G/ \n2MiB    8.84M/s \n").unwrap();
     assert_eq!(cell(&rates, "4MiB", "run 1").mb_per_s, 2387.0);
-    assert!(rates.outcomes[0].remarks[0].contains("how many units were open"));
+    assert!(rates.outcomes[0].remarks[0].contains("the number of open units"));
 }
 
 #[test]

@@ -1,8 +1,7 @@
-//! Published results, compiled in, so that one's own can be held against them by name.
+//! Published results, compiled in, for comparison by name.
 //!
-//! Source: `testdata/`, whose README tells where each was published; a test makes the files in `reference/` from it
-//! again. Absent on purpose: figures that were printed without the conditions they hold under, and MB for MiB: rates
-//! are converted.
+//! Source: `testdata/`, whose README says where each was published; a test regenerates the files in `reference/` from
+//! it. Absent on purpose: figures that were published without their conditions, and MB for MiB: rates are converted.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +12,7 @@ use crate::grid::Grid;
 use crate::import::{SavedResult, iozone_measurements};
 use crate::result::{Outcome, Pivot};
 
-/// What a name of a reference begins with where a file may stand too.
+/// The prefix of a reference's name, where a file name is also possible.
 pub const PREFIX: &str = "ref:";
 /// The collections.
 const COLLECTIONS: [&str; 4] = [
@@ -27,7 +26,7 @@ const COLLECTIONS: [&str; 4] = [
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reference {
-    /// What it is called behind `ref:`.
+    /// Its name after `ref:`.
     pub name: String,
     /// What was measured.
     pub about: String,
@@ -73,13 +72,13 @@ fn iozone(grid: &Grid) -> Outcome {
     outcome
 }
 
-/// All of them, in the order in which they are listed.
+/// All of them, in list order.
 pub fn references() -> Vec<Reference> {
     let read = |text| serde_json::from_str::<Vec<Reference>>(text).unwrap_or_default();
     COLLECTIONS.into_iter().flat_map(read).collect()
 }
 
-/// The reference of a name.
+/// The reference with a name.
 pub fn reference(name: &str) -> Option<Reference> {
     references().into_iter().find(|reference| reference.name == name)
 }

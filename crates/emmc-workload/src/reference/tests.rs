@@ -1,4 +1,4 @@
-//! The files in `reference/` are made from `testdata/`: `EMMCLAB_WRITE_REFERENCE=1` writes them anew.
+//! The files in `reference/` are generated from `testdata/`: `EMMCLAB_WRITE_REFERENCE=1` writes them.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ fn open_units() -> Vec<Reference> {
         let rate = digits.parse::<f64>().unwrap() * scale;
         let block = row[5].parse::<u64>().unwrap() << 10;
         let told = published_rate(["open-au, linear", &row[4], &column], ["write", "strided"], block, rate);
-        // One run was made twice: the first stands.
+        // One run was made twice: the first counts.
         if !outcome.measurements.iter().any(|cell| (&cell.row, &cell.column) == (&told.row, &told.column)) {
             outcome.measurements.push(told);
         }

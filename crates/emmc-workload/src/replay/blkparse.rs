@@ -1,4 +1,4 @@
-//! blkparse's text in its default form: `8,0 3 1 0.000000000 697 D W 223490 + 8 [name]`, up to its summary.
+//! blkparse's text in its default form, `8,0 3 1 0.000000000 697 D W 223490 + 8 [name]`, up to its summary.
 
 use emmc_port::BlockOp;
 use emmc_units::Nanos;
@@ -6,7 +6,7 @@ use emmc_units::Nanos;
 use super::{Event, Kind, Trace, TraceRequest, range, requests, wrong};
 use crate::import::ImportError;
 
-/// Whether a line begins as one of blkparse: with the numbers of a device.
+/// Whether a line looks like blkparse's: it begins with device numbers.
 pub(super) fn is_line(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let device = words.next().and_then(|word| word.split_once(','));
@@ -56,7 +56,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Trace, ImportError> {
     Ok(Trace { form: "blkparse".into(), requests, notes })
 }
 
-/// Nothing where it is no request of the block layer's.
+/// Nothing if it is not a request of the block layer.
 fn op(rwbs: &str) -> Option<BlockOp> {
     let letter = rwbs.trim_start_matches('F').chars().next();
     match letter {

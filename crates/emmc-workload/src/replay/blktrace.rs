@@ -1,6 +1,6 @@
-//! blktrace's binary, version 1 (7 in its magic): records of 48 bytes, each with data of its own behind it.
+//! blktrace's binary, version 1 (7 in its magic): records of 48 bytes, each followed by its data.
 //!
-//! A file of one processor, `blkparse -d`'s dump, or files of all processors one behind the other. Source:
+//! A file of one processor, `blkparse -d`'s dump, or concatenated files of all processors. Source:
 //! `include/uapi/linux/blktrace_api.h`. Version 2 (8 in its magic) is refused by name.
 
 use emmc_port::BlockOp;
@@ -13,7 +13,7 @@ const RECORD_BYTES: usize = 48;
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 
-/// How numbers are written.
+/// Byte order.
 #[derive(Clone, Copy)]
 pub(super) enum ByteOrder {
     Little,
@@ -38,7 +38,7 @@ impl ByteOrder {
     }
 }
 
-/// How the file's numbers are written, if it is blktrace's.
+/// The file's byte order, if it is blktrace's.
 pub(super) fn order(bytes: &[u8]) -> Option<ByteOrder> {
     let begin = bytes.get(..4)?;
     [ByteOrder::Little, ByteOrder::Big].into_iter().find(|order| order.u32(begin, 0) & !0xff == MAGIC)
@@ -78,10 +78,10 @@ pub(super) fn read(name: &str, bytes: &[u8], order: ByteOrder) -> Result<Trace, 
     Ok(Trace { form: "blktrace".into(), requests, notes })
 }
 
-/// Nothing where the record is of no interest; nothing inside where its range makes no sense.
+/// Nothing if the record is not relevant; an inner nothing if its range is invalid.
 fn event(record: &[u8], order: ByteOrder) -> Option<Option<Event>> {
     let action = order.u32(record, 28);
-    // Bit 8 of the low half says that a control group stands in the data.
+    // Bit 8 of the low half says that the data contains a control group.
     let kind = match action & 0xff {
         1 => Kind::Queued,
         6 => Kind::Requeued,

@@ -1,4 +1,4 @@
-//! fio's I/O logs of versions 2 and 3, as `--write_iolog` writes them and blktrace-to-fio tools do.
+//! fio's I/O logs of versions 2 and 3, as written by `--write_iolog` and blktrace-to-fio tools.
 //!
 //! Source: fio's HOWTO; the time of version 3 is in microseconds, as fio 3.33 writes it. Version 2 has no times but its
 //! waits.

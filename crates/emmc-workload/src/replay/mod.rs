@@ -1,7 +1,7 @@
-//! Recorded requests, whoever has recorded them: fio's logs, blktrace, blkparse, MSR's CSV.
+//! Recorded requests from several tools: fio's logs, blktrace, blkparse, MSR's CSV.
 //!
 //! Absent on purpose: the forms of simulators (`emmc-card`'s own traces), events of the kernel other than those of the
-//! block layer, and the driving of a target (the suite `replay`).
+//! block layer, and the replay on a target (the suite `replay`).
 
 mod blkparse;
 mod blktrace;
@@ -18,32 +18,32 @@ use crate::import::ImportError;
 /// A recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRequest {
-    /// When it was made, counted from the first.
+    /// Its time, counted from the first request.
     pub at: Nanos,
-    /// What it asked for.
+    /// The operation.
     pub op: BlockOp,
     /// Unit: bytes.
     pub offset_bytes: u64,
     /// Unit: bytes; 0 for a flush.
     pub bytes: u64,
-    /// A write that is done when a power cut leaves it: FUA.
+    /// A write with FUA.
     pub through: bool,
 }
 
-/// Recorded requests in order of time.
+/// Recorded requests, sorted by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Who recorded it, e.g. `blktrace`.
     pub form: String,
     /// The requests.
     pub requests: Vec<TraceRequest>,
-    /// What is to be known of it.
+    /// Notes on it.
     pub notes: Vec<String>,
 }
 
-/// Reads a trace, recognised by its content; the name is for what is told.
+/// Reads a trace, recognised by its content; the name is for messages.
 ///
-/// Errors: nothing that is recognised; the first wrong line or record; no request in it.
+/// Errors: nothing recognised; the first wrong line or record; no request in it.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Trace, ImportError> {
     let expected = "fio's iolog of version 2 or 3, text of blkparse, blktrace's binary of version 1, or MSR's CSV";
     let unknown =
@@ -78,7 +78,7 @@ fn wrong(name: &str, line: usize, found: &str, expected: &str) -> ImportError {
     ImportError::Line { name: name.into(), line: line + 1, found, expected: expected.into() }
 }
 
-/// A range in sectors of 512 bytes as bytes; nothing where it ends past 2^64.
+/// A range in sectors of 512 bytes as bytes; nothing if it ends past 2^64.
 fn range(sector: u64, sectors: u64) -> Option<(u64, u64)> {
     let (offset, bytes) = (sector.checked_mul(512)?, sectors.checked_mul(512)?);
     offset.checked_add(bytes).map(|_| (offset, bytes))
@@ -89,7 +89,7 @@ struct Event {
     at: Nanos,
     kind: Kind,
     request: TraceRequest,
-    /// It flushes first.
+    /// With a flush before it.
     flush: bool,
 }
 
@@ -100,12 +100,12 @@ enum Kind {
     Requeued,
 }
 
-/// The requests that reached the driver; where none is recorded, those that were queued.
+/// The requests that were issued to the driver; if none is recorded, those that were queued.
 fn requests(mut events: Vec<Event>, notes: &mut Vec<String>) -> Vec<TraceRequest> {
     events.sort_by_key(|event| event.at);
     let wanted = if events.iter().any(|event| event.kind == Kind::Issued) { Kind::Issued } else { Kind::Queued };
     if wanted == Kind::Queued && !events.is_empty() {
-        notes.push("no request that was issued is recorded: those that were queued are taken".into());
+        notes.push("no issued request is recorded: queued requests are used".into());
     }
     let mut all: Vec<TraceRequest> = Vec::new();
     for event in events {
@@ -123,7 +123,7 @@ fn requests(mut events: Vec<Event>, notes: &mut Vec<String>) -> Vec<TraceRequest
     all
 }
 
-/// What the driver handed back is issued once more later: all of a request, or what was left of it.
+/// A request that the driver returned (requeue) is issued again later: all of it, or the rest.
 fn take_back(all: &mut Vec<TraceRequest>, back: &TraceRequest) {
     let end = |request: &TraceRequest| request.offset_bytes.saturating_add(request.bytes);
     let same = |other: &TraceRequest| {

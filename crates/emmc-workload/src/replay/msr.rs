@@ -27,7 +27,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Trace, ImportError> {
         if *disk.get_or_insert(here) != here {
             return Err(wrong(name, number, line, "requests of one disk only"));
         }
-        // Counted from 1601: only what has passed since the first line fits into nanoseconds.
+        // Times count from 1601: only the time since the first line fits into nanoseconds.
         let ticks = whole(0)?;
         let since = ticks.saturating_sub(*first.get_or_insert(ticks));
         let at = since.checked_mul(100).ok_or_else(|| wrong(name, number, columns[0], "a time within 584 years"))?;

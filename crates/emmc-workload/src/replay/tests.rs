@@ -11,7 +11,7 @@ fn trace(path: &str) -> Trace {
 /// btt counts 27 requests that reached the driver, 4264 sectors in all, 1024 in the largest, 1 in the smallest: half of
 /// one was handed back and issued again.
 #[test]
-fn blktrace_and_blkparse_tell_the_same_and_what_btt_counts() {
+fn blktrace_and_blkparse_agree_with_each_other_and_with_btt() {
     let [binary, text] = ["blk_dwrite_4096.bin", "blk_dwrite_4096.txt"].map(trace);
     assert_eq!(binary.requests, text.requests);
     let moved: Vec<u64> =

@@ -1,19 +1,18 @@
-//! The part of a target that a suite works on, and what may be written there.
+//! The part of a target that a suite works on, and its write limit.
 
 use emmc_port::TargetShape;
 
 use super::{Bench, Options};
 use crate::stream::BenchError;
 
-/// What the area of a suite that takes all there is is a multiple of. Unit: bytes.
+/// Granularity of the area of a suite that uses all there is. Unit: bytes.
 const UNIT: u64 = 4 << 20;
-/// The smallest area of such a suite: below it what is measured is most of it.
+/// The smallest area of such a suite: below it the measurement itself changes most of it.
 const WHOLE_MIN: u64 = 16 << 20;
 
-/// The part of a target that a suite works on: what was asked for, or everything from there on; whole multiples of
-/// `unit`.
+/// The suite's part of a target: the requested size, or everything from the start on; whole multiples of `unit`.
 ///
-/// Errors: less than one unit of room; more asked for than there is.
+/// Errors: less than one unit of space; a size beyond the end.
 pub(super) fn area(
     suite: &'static str,
     shape: &TargetShape,
@@ -23,7 +22,7 @@ pub(super) fn area(
     at_least(suite, shape, options, unit, unit)
 }
 
-/// The same with more than one unit as the least.
+/// The same with a minimum of more than one unit.
 ///
 /// Errors: as [`area`].
 fn at_least(
@@ -41,7 +40,7 @@ fn at_least(
     let what = if from >= size {
         format!("--from {from}: {name} has {size} bytes")
     } else if wanted < least {
-        format!("it needs {least} bytes at least; {asked} from byte {from} on were given, {name} has {size}")
+        format!("at least {least} bytes are needed; {asked} from byte {from} on were given, {name} has {size}")
     } else if wanted > room {
         format!("{wanted} bytes from byte {from} on do not fit: {name} has {size}")
     } else {
@@ -50,7 +49,7 @@ fn at_least(
     Err(BenchError::Misfit { suite, what })
 }
 
-/// Whether the place and the size that were asked for are whole sectors.
+/// Checks that start and size are whole sectors.
 ///
 /// Errors: the option that is not.
 pub(super) fn aligned(suite: &'static str, shape: &TargetShape, options: &Options) -> Result<(), BenchError> {
@@ -65,7 +64,7 @@ pub(super) fn aligned(suite: &'static str, shape: &TargetShape, options: &Option
     }
 }
 
-/// The same where a suite has a usual size of its own.
+/// The same for a suite with a default size.
 ///
 /// Errors: as [`area`].
 pub(super) fn sized(
@@ -84,17 +83,16 @@ pub(super) fn block_bytes(row: &str, most_kib: u64) -> Option<u64> {
     row.parse().ok().filter(|kib: &u64| kib.is_power_of_two() && *kib <= most_kib).map(|kib| kib << 10)
 }
 
-/// The same for a suite that brings all of it into a state.
+/// The same for a suite that puts all of it into a state.
 ///
 /// Errors: as [`area`]; less than 16 MiB.
 pub(super) fn whole(suite: &'static str, shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
     at_least(suite, shape, options, UNIT, WHOLE_MIN)
 }
 
-/// What may be written beside what must be: the rest of the budget, or of what is usual where none is given. Unit:
-/// bytes.
+/// Bytes that may be written beyond the required ones: the rest of the budget, or of the default. Unit: bytes.
 ///
-/// Errors: the budget is less than `least`, which is needed for `what`.
+/// Errors: the budget is less than `least`, which `what` needs.
 pub(super) fn beyond(
     suite: &'static str,
     options: &Options,
@@ -111,7 +109,7 @@ pub(super) fn beyond(
 }
 
 impl Bench<'_> {
-    /// Says so where a good part of the target was left alone.
+    /// Adds a remark if a large part of the target was not used.
     pub(super) fn remark_rest(&mut self, (from, to): (u64, u64), why: &str) {
         let size = self.target.shape().size_bytes;
         if size - (to - from) >= size / 100 {

@@ -1,21 +1,21 @@
 //! bonnie++: block output, rewrite, block input and seeks, on a target instead of a file.
 //!
-//! bonnie++ works in chunks of 8 KiB through the page cache; what reaches the card are the page cache's requests, and
-//! these are made here:
+//! bonnie++ works in chunks of 8 KiB through the page cache; the card sees the page cache's requests, which are made
+//! here:
 //!
 //! | column | requests |
 //! |---|---|
-//! | block out | 512 KiB writes in order, 32 outstanding at most, one flush at the end (bonnie++ ends with `fsync`) |
-//! | rewrite | one MiB after the other: read ahead 128 KiB at a time, two outstanding, then written back 512 KiB at a time; one flush at the end |
-//! | block in | 128 KiB reads in order, two outstanding: read ahead |
-//! | seeks | 8000 reads of 8 KiB anywhere by five processes; after one of ten the chunk is written back |
+//! | block out | sequential writes of 512 KiB, at most 32 outstanding, one flush at the end (bonnie++ ends with `fsync`) |
+//! | rewrite | one MiB at a time: read with a read-ahead of 128 KiB, two outstanding, then written back in 512 KiB; one flush at the end |
+//! | block in | sequential reads of 128 KiB, two outstanding: read-ahead |
+//! | seeks | 8000 random reads of 8 KiB by five processes; one in ten chunks is written back |
 //!
-//! Where the target has a page cache of its own (a board that a virtual card is put behind), chunks of 8 KiB go through
-//! that instead, without a flush, and what it keeps counts as bonnie++ counts it; seeks go past it.
+//! If the target has a page cache of its own (a virtual card behind a board), chunks of 8 KiB go through that instead,
+//! without a flush, and data left in it counts as bonnie++ counts it; seeks use direct I/O.
 //!
-//! `--size` is the file (256 MiB; bonnie++ itself takes twice the memory). Else, unlike bonnie++'s columns, none is the
-//! page cache's speed. The number of seeks is from memory. Creating, looking up and deleting files needs a filesystem:
-//! in a folder it follows the rest. Absent on purpose: the columns by character, which measure a processor.
+//! `--size` is the file (256 MiB; bonnie++ itself uses twice the memory). Otherwise, unlike in bonnie++, no column
+//! measures the page cache. The number of seeks is from memory. Creating, looking up and deleting files needs a
+//! filesystem: in a folder it follows the rest. Absent on purpose: the columns by character, which measure a processor.
 
 mod real_files;
 
@@ -39,7 +39,7 @@ const READ_AHEAD: u64 = 128 << 10;
 const CHUNK: u64 = 8 << 10;
 const SEEKS: u64 = 8000;
 const SEEKERS: u32 = 5;
-/// The longest that the seeks take.
+/// Time limit of the seeks.
 const SEEK_TIME: Nanos = Nanos::from_secs(120);
 
 /// The suite.
@@ -56,13 +56,13 @@ impl Suite for Bonnie {
     }
 
     fn about(&self) -> &'static str {
-        "block output, rewrite, block input and seeks, as bonnie++ without its page cache"
+        "block output, rewrite, block input and seeks, as in bonnie++ without the page cache"
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
         let (from, to) = plan(shape, options)?;
         Ok(Cost {
-            // Of the seeks one of ten writes; by chance they are somewhat more.
+            // One seek in ten writes; with random choice it can be slightly more.
             written_bytes: 2 * (to - from) + SEEKS * CHUNK / 8,
             read_bytes: 2 * (to - from) + (SEEKS + SEEKS / 10) * CHUNK,
             from_bytes: from,
@@ -92,7 +92,7 @@ impl Suite for Bonnie {
         grid.line(format!("{}M", (to - from) >> 20), &values);
         bench.grid(grid);
         if bench.target.shape().kind != TargetKind::File {
-            bench.remark("files are created, looked up and deleted in a folder only");
+            bench.remark("creating, looking up and deleting files is measured only in a folder");
         }
         Ok(())
     }
@@ -105,7 +105,7 @@ struct Columns {
     read: Measured,
 }
 
-/// Through the target's own page cache where it has one, else as a page cache makes requests of it.
+/// Through the target's own page cache if it has one, else with the requests of a page cache.
 fn columns(bench: &mut Bench<'_>, from: u64, to: u64) -> Result<Columns, BenchError> {
     let cached = bench.target.through_page_cache(BlockOp::Write, true);
     let most = bench.target.shape().depth_max;
@@ -131,7 +131,7 @@ fn columns(bench: &mut Bench<'_>, from: u64, to: u64) -> Result<Columns, BenchEr
     found
 }
 
-/// How long it takes to read and write back everything, piece by piece.
+/// Time to read and write back everything, piece by piece.
 fn rewrite(bench: &mut Bench<'_>, (from, to): (u64, u64), read: &Stream, write: &Stream) -> Result<Nanos, BenchError> {
     let began = bench.now();
     for piece in (from..to).step_by(PIECE as usize) {

@@ -1,10 +1,10 @@
-//! A boot as the card sees it: the reads and the few writes that were recorded over ten seconds on one board.
+//! A boot as the card sees it: the reads and the few writes recorded over ten seconds on one board.
 //!
 //! Recorded: 121 MB read in 1800 requests of 49 KiB on average, 0.8 MB written. Assumed: files of 4 KiB to 512 KiB
-//! anywhere on the root filesystem, each read from its beginning in windows of at most 128 KiB. Of the real boot much
-//! is processor time, and services wait for each other: this is the card's share, with one reader.
+//! anywhere on the root filesystem, each read from its start in windows of at most 128 KiB. Much of a real boot is
+//! processor time, and services wait for each other: this is the card's share, with one reader.
 //!
-//! In a folder the files are real, and the kernel reads ahead in them as it does.
+//! In a folder the files are real, with the kernel's own read-ahead.
 
 mod real_files;
 
@@ -23,9 +23,9 @@ const NAME: &str = "boot";
 const READ_BYTES: u64 = 121_217 << 10;
 /// Source: the same, 0.8 MB. Unit: bytes.
 const WRITTEN_BYTES: u64 = 804 << 10;
-/// The last write may begin below that. Unit: bytes.
+/// The last write starts below that. Unit: bytes.
 const BLOCK: u64 = 4096;
-/// Assumed: what the root filesystem takes. Unit: bytes.
+/// Assumed: the size of the root filesystem. Unit: bytes.
 const DISK_BYTES: u64 = 1 << 30;
 const DISK_BYTES_MIN: u64 = 64 << 20;
 /// Source: VM_MAX_READAHEAD of the kernel. Unit: bytes.
@@ -67,7 +67,7 @@ impl Suite for Boot {
             let blocks = disk.blocks();
             let (mut requests, mut written) = (0u64, 0);
             while disk.read_bytes < READ_BYTES {
-                // Sizes spread evenly over their powers of two, from one block to 128.
+                // Sizes are uniform over powers of two, from one block to 128.
                 let largest = 1 << rng.below(8);
                 let mut left = 1 + rng.below(largest);
                 let mut block = rng.below(blocks.saturating_sub(1024).max(1));

@@ -1,19 +1,18 @@
-//! `dd`, as people time cards with it: `bs=` blocks from the beginning, in the three ways that give three answers.
+//! `dd`, as people time cards with it: `bs=` blocks from the start, in the three modes that give three answers.
 //!
 //! | column | requests |
 //! |---|---|
-//! | `conv=fdatasync` | through the page cache: written back 512 KiB at a time, as many outstanding as the target takes (32 at most), one flush at the end that counts |
-//! | `oflag=direct` | one block at a time, no flush: the card's cache may keep the last of it |
-//! | `oflag=dsync` | one block at a time, each in flash before the next (FUA) |
+//! | `conv=fdatasync` | through the page cache: written back in 512 KiB, with the target's queue depth (32 at most), one flush at the end that counts |
+//! | `oflag=direct` | one block at a time, no flush: the end may remain in the card's cache |
+//! | `oflag=dsync` | one block at a time, each durable before the next (FUA) |
 //! | `iflag=direct` | the same blocks read, one at a time |
 //!
-//! On a target with a page cache of its own (a board that a virtual card is put behind) `conv=fdatasync` are the blocks
-//! through it, and beside it stands `plain`: the same without the flush, so that what is left in memory was not
-//! written.
+//! On a target with a page cache of its own (a virtual card behind a board) `conv=fdatasync` writes the blocks through
+//! it, and `plain` is the same without the flush, so data left in memory was not written.
 //!
-//! Rows (`--rows`) are block sizes in KiB: 4, 128 and 1024 where none are given; `--size` is how much, 256 MiB where
-//! it is not given. Mended: data do not compress (dd's zeros do), and a column takes no longer than 60 s: then the
-//! rate is that of what was done. Absent on purpose: the time that the page cache and its copying take (`emmc-host`).
+//! Rows (`--rows`) are block sizes in KiB: 4, 128 and 1024 by default; `--size` is the amount, 256 MiB by default.
+//! Improved: data do not compress (dd's zeros do), and a column takes at most 60 s: then the rate covers what was done.
+//! Absent on purpose: the time of the page cache and its copying (`emmc-host`).
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
@@ -30,7 +29,7 @@ const BLOCKS_KIB: [u64; 3] = [4, 128, 1024];
 const WRITTEN_BACK: u64 = 512 << 10;
 const WRITTEN_BACK_DEPTH: u32 = 32;
 const COLUMN_TIME: Nanos = Nanos::from_secs(60);
-/// Everything is a multiple of this. Unit: bytes.
+/// Granularity. Unit: bytes.
 const UNIT: u64 = 1 << 20;
 
 /// The suite.
@@ -75,7 +74,7 @@ impl Suite for Dd {
     }
 
     fn about(&self) -> &'static str {
-        "one file's worth in order, as dd with conv=fdatasync, oflag=direct, oflag=dsync and iflag=direct"
+        "sequential blocks, as dd with conv=fdatasync, oflag=direct, oflag=dsync and iflag=direct"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -101,7 +100,7 @@ impl Suite for Dd {
             table: NAME.into(),
             rows: "bs, KiB".into(),
             unit: "MB/s".into(),
-            caption: "as dd tells it, in MB of 10^6 bytes".into(),
+            caption: "as dd reports it, in MB of 10^6 bytes".into(),
         });
         let depth = WRITTEN_BACK_DEPTH.min(bench.target.shape().depth_max);
         for kib in &plan.blocks_kib {

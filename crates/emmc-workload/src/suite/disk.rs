@@ -7,7 +7,7 @@ use crate::fs::Disk;
 use crate::stream::BenchError;
 
 impl Bench<'_> {
-    /// Lets work be done on a part of the target, and counts what it came to.
+    /// Runs work on a part of the target, and counts its requests.
     ///
     /// Errors: those of the work.
     pub(super) fn on_disk<R>(
@@ -26,10 +26,9 @@ impl Bench<'_> {
     }
 }
 
-/// What a suite costs that needs so much of the target at least and takes so much where nothing else is asked for, and
-/// writes so much.
+/// The cost of a suite with a minimum size, a default size and an amount to write.
 ///
-/// Errors: the target has less room, or less than the least is asked for.
+/// Errors: not enough space, or a requested size below the minimum.
 pub(super) fn cost(
     suite: &'static str,
     shape: &TargetShape,
@@ -42,12 +41,12 @@ pub(super) fn cost(
     let refused = |what: String| Err(BenchError::Misfit { suite, what });
     super::area::aligned(suite, shape, options)?;
     if size < least_bytes {
-        return refused(format!("--size {size}: it needs {least_bytes} bytes at least"));
+        return refused(format!("--size {size}: at least {least_bytes} bytes are needed"));
     }
     if to_bytes > shape.size_bytes {
         let given = if options.size_bytes.is_some() { "--size asks for" } else { "it takes" };
         let what = format!(
-            "{given} {size} bytes from byte {from_bytes} on; {} has {}; {least_bytes} is the least that can be asked for with --size",
+            "{given} {size} bytes from byte {from_bytes} on; {} has {}; --size accepts {least_bytes} or more",
             shape.name, shape.size_bytes
         );
         return refused(what);

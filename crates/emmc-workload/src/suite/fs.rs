@@ -1,12 +1,12 @@
 //! ext4 against f2fs, and mount options against each other: the same work on each.
 //!
-//! On a virtual card and on a file the filesystems are models, which make the requests of the real ones; what the
-//! processor spends is left out. On a block device they are the kernel's own: made, mounted, worked on and taken away.
-//! In a folder the filesystem that is there is measured alone.
+//! On a virtual card and on a file the filesystems are models, which make the requests of the real ones; processor time
+//! is not included. On a block device they are the kernel's own: created, mounted, used and removed. In a folder only
+//! its own filesystem is measured.
 //!
-//! For each, on a range that was trimmed before: a large file written and read in order, written and read by chance in
-//! blocks of 4 KiB past the page cache, small files created with a sync each and deleted. `--rows` are mount options:
-//! `default`, `discard`, `nodiscard`, `commit=SECONDS`, several of them joined with `+`; each row is measured.
+//! For each, on a trimmed range: a large file written and read sequentially, written and read at random in blocks of 4
+//! KiB with direct I/O, small files created with a sync each and deleted. `--rows` are mount options: `default`,
+//! `discard`, `nodiscard`, `commit=SECONDS`, or several joined with `+`; each row is measured.
 
 mod real_files;
 mod steps;
@@ -27,9 +27,9 @@ use steps::{Plan, STEPS};
 const NAME: &str = "fs";
 /// Unit: bytes.
 const DISK_BYTES: u64 = 2 << 30;
-/// What both filesystems can be made on and do the work. Unit: bytes.
+/// Large enough for both filesystems and the work. Unit: bytes.
 const DISK_BYTES_MIN: u64 = 128 << 20;
-/// The longest `commit=`: the kernel refuses what it cannot count, after the filesystem was made. Unit: seconds.
+/// The longest `commit=`: the kernel refuses larger ones, after the filesystem was created. Unit: seconds.
 const COMMIT_S_MAX: u32 = 86_400;
 
 /// The suite.
@@ -40,14 +40,14 @@ pub(super) struct Fs;
 #[derive(Clone, Debug)]
 struct Column {
     fstype: &'static str,
-    /// As the kernel is told them.
+    /// In the kernel's syntax.
     options: String,
     title: String,
 }
 
-/// The columns that the rows of `--rows` ask for.
+/// The columns for the rows of `--rows`.
 ///
-/// Errors: a row that is no mount option.
+/// Errors: a row that is not a mount option.
 fn columns(options: &Options) -> Result<Vec<Column>, BenchError> {
     let default = ["default".to_owned()];
     let rows = if options.rows.is_empty() { &default[..] } else { &options.rows };
@@ -55,7 +55,7 @@ fn columns(options: &Options) -> Result<Vec<Column>, BenchError> {
     for row in rows {
         let words: Vec<&str> = row.split('+').filter(|word| *word != "default").collect();
         if !seen.insert(BTreeSet::from_iter(words.clone())) {
-            let what = format!("row {row:?}: the same options are there already; expected each once");
+            let what = format!("row {row:?}: the same options appear twice; expected each once");
             return Err(BenchError::Misfit { suite: NAME, what });
         }
         for word in &words {
@@ -77,7 +77,7 @@ fn columns(options: &Options) -> Result<Vec<Column>, BenchError> {
     Ok(columns)
 }
 
-/// What every column came to: what is missing was not measured.
+/// The results of every column; missing ones were not measured.
 fn table(columns: &[Column], speeds: &[Vec<f64>], plan: &Plan) -> Grid {
     let is_pair = matches!(columns, [ext4, f2fs] if ext4.fstype != f2fs.fstype);
     let mut titles: Vec<(&str, &str)> = columns.iter().map(|column| (column.title.as_str(), "MB/s")).collect();
@@ -98,7 +98,7 @@ fn table(columns: &[Column], speeds: &[Vec<f64>], plan: &Plan) -> Grid {
 
 fn writes(options: &Options) -> Result<(), BenchError> {
     if options.read_only {
-        return Err(BenchError::Misfit { suite: NAME, what: "it writes: nothing can be told without".into() });
+        return Err(BenchError::Misfit { suite: NAME, what: "it must write".into() });
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ impl Suite for Fs {
     }
 
     fn about(&self) -> &'static str {
-        "ext4 against f2fs, modelled: large files in order and by chance, small files with a sync each, deletion"
+        "ext4 against f2fs, modelled: sequential and random I/O on a large file, small files with a sync each, deletion"
     }
 
     fn follows(&self) -> &'static [Knob] {

@@ -1,10 +1,10 @@
-//! `hdparm -t`: reads of 2 MiB in order from the target's beginning, for three seconds.
+//! `hdparm -t`: sequential reads of 2 MiB from the target's start, for three seconds.
 //!
-//! `direct` is `hdparm -t --direct`, one read after the other. `buffered` is `hdparm -t`: the page cache reads ahead
-//! 128 KiB at a time with two requests outstanding, which is what reaches the card. A read begun is finished, and the
-//! rate is over the time that passed; no more than 1024 MiB are read, nor beyond the end (hdparm's limits). What it
-//! tells is what hdparm tells: the beginning of the target, in order, nothing else; where nothing was ever written a
-//! card may answer without reading.
+//! `direct` is `hdparm -t --direct`, one read at a time. `buffered` is `hdparm -t`: the page cache reads ahead 128 KiB
+//! at a time with two requests outstanding, which is what reaches the card. A read in progress is completed, and the
+//! rate covers the time that passed; at most 1024 MiB are read, and nothing beyond the end (hdparm's limits). It
+//! measures what hdparm measures: sequential reads at the start of the target, nothing else; ranges that were never
+//! written may be answered without reading flash.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
@@ -24,7 +24,7 @@ const MOST: u64 = 1024 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hdparm;
 
-/// Where the reads end.
+/// End of the reads.
 fn end(shape: &TargetShape, options: &Options) -> Result<u64, BenchError> {
     super::area::aligned(NAME, shape, options)?;
     let room = shape.size_bytes.saturating_sub(options.from_bytes);
@@ -41,7 +41,7 @@ impl Suite for Hdparm {
     }
 
     fn about(&self) -> &'static str {
-        "reads in order from the beginning for three seconds, as hdparm -t, with and without the page cache"
+        "sequential reads from the start for three seconds, as hdparm -t, with and without the page cache"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -66,7 +66,7 @@ impl Suite for Hdparm {
         for (row, block, depth) in [("direct", BLOCK, 1), ("buffered", READ_AHEAD, ahead)] {
             let pass = Stream::pass(BlockOp::Read, Order::Sequential, from, to, block);
             let limit = Limit { time: Some(TIME), ..pass.limit };
-            // Where the target has a page cache of its own, that reads ahead.
+            // If the target has a page cache, that one reads ahead.
             let cached = row == "buffered" && bench.target.through_page_cache(BlockOp::Read, true);
             let depth = if cached { 1 } else { depth };
             let measured = bench.measure(NAME, row, "read", &Stream { limit, depth, ..pass });

@@ -1,13 +1,13 @@
 //! A package installation as the card sees it, through ext4: what the nine-card table timed as "LXDE install".
 //!
 //! Archives are downloaded into the page cache; then, package by package, files are unpacked, synced and renamed, and
-//! the package manager's database is synced again and again: small writes, each with a journal commit. The processor's
-//! own time is beside it, the same for every card. A bulk writer would make it a matter of sequential speed; the syncs
-//! make it one of small writes. What is published is only how long it took: of a dozen mixes of file sizes and records
-//! that were tried, all within reason, this one orders the nine cards best (Spearman 0.90; the others 0.73 to 0.88).
+//! the package manager's database is synced again and again: small writes, each with a journal commit. Processor time
+//! is added, the same for every card. Without the syncs, sequential speed would decide; with them, small writes do.
+//! Only the duration is published: of a dozen plausible mixes of file sizes and records, this one orders the nine cards
+//! best (Spearman 0.90; the others 0.73 to 0.88).
 //!
-//! On a virtual card, a device and a file the filesystem is a model of ext4; in a folder it is the one that is there,
-//! and the files are real: written under another name, synced, and then given their own, as dpkg does.
+//! On a virtual card, a device and a file the filesystem is a model of ext4. In a folder it is the folder's own, and
+//! the files are real: written under a temporary name, synced, and renamed, as dpkg does.
 
 use emmc_port::{FileNumber, FileOp, FileTree, TargetError, TargetShape};
 use emmc_units::{Nanos, Rng};
@@ -30,11 +30,10 @@ struct Shape {
     file_bytes: u64,
     /// Assumed: the archives, a third of what is unpacked. Unit: bytes.
     archive_bytes: u64,
-    /// Assumed: how often the package manager syncs a record of its database for a package: unpacked, configured,
-    /// triggers.
+    /// Assumed: records of the package manager's database synced per package: unpacked, configured, triggers.
     records: u32,
     record_bytes: u64,
-    /// The processor's own time: user and sys of the nine-card table, 33 s on average over the nine.
+    /// Processor time: user and sys of the nine-card table, 33 s on average over the nine.
     processor: Nanos,
 }
 
@@ -50,10 +49,10 @@ const LXDE: Shape = Shape {
     record_bytes: 4096,
     processor: Nanos::from_secs(33),
 };
-/// Room for it. Unit: bytes.
+/// Its size. Unit: bytes.
 const DISK_BYTES: u64 = 2 << 30;
 
-/// What a target needs, and what is taken of it. Unit: bytes.
+/// Smallest and default size on a target. Unit: bytes.
 const DISK_BYTES_MIN: u64 = 512 << 20;
 const WRITTEN_BYTES: u64 = 3 << 29;
 
@@ -67,7 +66,7 @@ pub(super) struct RealInstall;
 
 fn writes(options: &Options) -> Result<(), BenchError> {
     if options.read_only {
-        return Err(BenchError::Misfit { suite: NAME, what: "it writes: nothing can be told without".into() });
+        return Err(BenchError::Misfit { suite: NAME, what: "it must write".into() });
     }
     Ok(())
 }
@@ -96,7 +95,7 @@ impl Suite for Install {
             Ok((found, disk.scattered_writes.0))
         })?;
         found.figures().into_iter().for_each(|figure| bench.figure(figure));
-        let small = format!("{scattered} of 16 KiB or less, each elsewhere than the one before");
+        let small = format!("{scattered} of 16 KiB or less, not sequential");
         bench.figure(Figure::new("small writes", scattered as f64, "", small));
         Ok(())
     }
@@ -110,7 +109,7 @@ impl FileSuite for RealInstall {
     fn cost(&self, shape: &FileShape, options: &Options) -> Result<Cost, BenchError> {
         writes(options)?;
         if options.size_bytes.is_some() {
-            let what = "--size: in a folder an installation is as large as it is".into();
+            let what = "--size: in a folder the size of the installation is fixed".into();
             return Err(BenchError::Misfit { suite: NAME, what });
         }
         room(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES_MIN))?;
@@ -129,7 +128,7 @@ impl FileSuite for RealInstall {
             })
             .map_err(|error| of_files(error, NAME))?;
         found.iter().flat_map(Found::figures).for_each(|figure| bench.figure(figure));
-        bench.remark("while the processor would compute, nothing is done: 33 s of the time in all");
+        bench.remark("processor time is simulated by waiting: 33 s in total");
         Ok(())
     }
 }
@@ -144,7 +143,7 @@ impl Found {
     fn figures(&self) -> Vec<Figure> {
         let processor = LXDE.processor.as_secs_f64();
         vec![
-            Figure::new("installation", self.seconds, "s", "with 33 s of processor time, as the table's runs had"),
+            Figure::new("installation", self.seconds, "s", "with 33 s of processor time, as in the table's runs"),
             Figure::new("waiting for the card", self.seconds - processor, "s", "the rest"),
             Figure::new("of that in syncs", self.sync_s, "s", format!("{} of them", self.syncs)),
         ]
@@ -156,7 +155,7 @@ const DOWNLOADS: u32 = 1;
 const DATABASE: u32 = 2;
 const FIRST_FOLDER: u32 = 8;
 
-/// An installation under way.
+/// A running installation.
 struct Run<'a> {
     tree: &'a mut dyn FileTree,
     shape: Shape,
@@ -207,7 +206,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A package's files: written under another name, synced, given their own.
+    /// A package's files: written under a temporary name, synced, renamed.
     fn unpack(&mut self) -> Result<(), TargetError> {
         let mut files = Vec::new();
         for _ in 0..self.shape.files {
@@ -218,7 +217,7 @@ impl Run<'_> {
             self.write(file, 0, bytes)?;
             files.push(file);
         }
-        // The package manager starts writing all files back before it syncs the first (`sync_file_range`).
+        // The package manager starts writing back all files before it syncs the first (`sync_file_range`).
         for file in &files {
             self.tree.call(FileOp::WriteBack(*file))?;
         }
@@ -232,7 +231,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The package manager's records of what it did.
+    /// Writes the package manager's records.
     fn record(&mut self, database: FileNumber) -> Result<(), TargetError> {
         for record in 0..self.shape.records {
             let file = self.create(DATABASE, "tmp.i")?;

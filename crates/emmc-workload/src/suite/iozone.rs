@@ -1,10 +1,9 @@
 //! `iozone -e -I -a -s 100M -r 1k..16384k -i 0 -i 1 -i 2`: the columns that everyone compares.
 //!
-//! One thread, one request at a time, past the page cache. For each record size: write a file, write it again, read it,
-//! read it again, read every record once in an order by chance, write every record once in an order by chance. Writes
-//! are followed by an `fsync` that counts. Unlike iozone's, the file has no filesystem around it on a device: its
-//! metadata is not written. On a target that can be trimmed, the file is new each time, as one that iozone has made
-//! anew is.
+//! One thread, one request at a time, direct I/O. For each record size: write a file, rewrite it, read it, reread it,
+//! read every record once in random order, write every record once in random order. Writes are followed by an `fsync`
+//! that counts. Unlike iozone's file, this one has no filesystem around it on a device: no metadata is written. On a
+//! target that can be trimmed, the file is new each time, like a file that iozone creates anew.
 
 use emmc_port::{BlockOp, TargetShape};
 
@@ -13,7 +12,7 @@ use crate::order::Order;
 use crate::result::Pivot;
 use crate::stream::{BenchError, FlushAt, Stream};
 
-/// The records of the nine-card table, and those that `-a` has between. Unit: KiB.
+/// The records of the nine-card table, and those of `-a` in between. Unit: KiB.
 const RECORDS_KIB: [u64; 15] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384];
 /// Unit: bytes.
 const FILE_BYTES: u64 = 100 << 20;
@@ -46,7 +45,7 @@ impl Suite for Iozone {
     }
 
     fn about(&self) -> &'static str {
-        "a file written, rewritten, read, reread and gone through by chance, by record size, as iozone -e -I -i 0 -i 1 -i 2 does"
+        "a file written, rewritten, read, reread, and read and written at random, by record size, as iozone -e -I -i 0 -i 1 -i 2"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -80,7 +79,7 @@ impl Suite for Iozone {
             table: TABLE.into(),
             rows: "record KiB".into(),
             unit: "KiB/s".into(),
-            caption: "KiB a second, as iozone prints them; the flush after writes counts".into(),
+            caption: "KiB a second, as iozone prints; the flush after writes counts".into(),
         });
         for kib in records {
             let row = kib.to_string();

@@ -1,9 +1,9 @@
-//! What suites can be told, and which of it each follows.
+//! Options of suites, and which suite supports which.
 
 use super::{Options, Suite, suites};
 use crate::stream::BenchError;
 
-/// Something that a suite can be told.
+/// An option of suites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -25,7 +25,7 @@ pub enum Knob {
 }
 
 impl Knob {
-    /// All of them, in the order in which they are told.
+    /// All of them, in list order.
     pub const ALL: [Self; 7] =
         [Self::From, Self::Size, Self::Rows, Self::ReadOnly, Self::QueueDepth, Self::WriteBudget, Self::Trace];
 
@@ -55,9 +55,9 @@ impl Knob {
     }
 }
 
-/// Whether a suite follows everything that it is told.
+/// Checks that a suite supports every given option.
 ///
-/// Errors: the first that it cannot follow, and which suites can.
+/// Errors: the first that it does not support, and which suites do.
 pub fn follows(suite: &dyn Suite, told: &[Knob]) -> Result<(), BenchError> {
     let Some(knob) = told.iter().find(|knob| !suite.follows().contains(knob)) else { return Ok(()) };
     let can: Vec<&str> =
@@ -65,7 +65,7 @@ pub fn follows(suite: &dyn Suite, told: &[Knob]) -> Result<(), BenchError> {
     Err(BenchError::CannotFollow { suite: suite.name(), option: knob.option(), suites: can.join(", ") })
 }
 
-/// What options tell.
+/// The given options.
 pub(super) fn given(options: &Options) -> Vec<Knob> {
     Knob::ALL.into_iter().filter(|knob| knob.is_in(options)).collect()
 }

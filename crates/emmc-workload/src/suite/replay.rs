@@ -1,9 +1,8 @@
-//! Recorded requests, made again: as fast as the target takes them, or at their times.
+//! Replay of recorded requests: as fast as the target takes them, or at their recorded times.
 //!
-//! Timed, a request is never early. It may be late: a target can wait for time to pass only when nothing is
-//! outstanding, so while requests are, the next one waits for one of them to end where its time has not come. How many
-//! were late and by how much is told. Absent on purpose: requests of other processes that were waiting for each other
-//! when it was recorded.
+//! A timed request is never early. It may be late: a target can wait only when nothing is outstanding, so while
+//! requests are outstanding, a request that is not due yet waits for one of them to complete. The report says how many
+//! were late and by how much. Absent on purpose: dependencies between requests of different processes.
 
 use emmc_port::{BlockOp, BlockRequest, TargetShape};
 use emmc_units::{Instant, Nanos};
@@ -18,7 +17,7 @@ use crate::watch::Progress;
 
 const NAME: &str = "replay";
 const WATCH_EVERY: usize = 64;
-/// A request this late was late. Unit: nanoseconds.
+/// A request with this delay counts as late. Unit: nanoseconds.
 const LATE_NS: u64 = 100_000;
 
 /// The suite.
@@ -36,9 +35,9 @@ fn asked(options: &Options) -> Result<&Replay, BenchError> {
     }
 }
 
-/// The requests as this target gets them.
+/// The requests, adapted to this target.
 ///
-/// Errors: one that does not fit, unless it may be wrapped.
+/// Errors: one that does not fit, unless wrapping is allowed.
 fn fitted(shape: &TargetShape, options: &Options) -> Result<Vec<TraceRequest>, BenchError> {
     let replay = asked(options)?;
     let (from, sector) = (options.from_bytes, u64::from(shape.sector_bytes).max(1));
@@ -63,13 +62,13 @@ fn fitted(shape: &TargetShape, options: &Options) -> Result<Vec<TraceRequest>, B
             (offset_bytes % room).min(room - bytes)
         } else {
             return misfit(format!(
-                "request {}: {bytes} bytes at byte {offset_bytes}; the area has {room} bytes; --wrap begins anew at its end",
+                "request {}: {bytes} bytes at byte {offset_bytes}; the area has {room} bytes; --wrap continues at its start",
                 number + 1
             ));
         };
         all.push(TraceRequest { offset_bytes: from + place, ..*request });
     }
-    if all.is_empty() { misfit("nothing of the trace is left to be made".into()) } else { Ok(all) }
+    if all.is_empty() { misfit("no request of the trace is left to replay".into()) } else { Ok(all) }
 }
 
 impl Suite for ReplaySuite {
@@ -78,7 +77,7 @@ impl Suite for ReplaySuite {
     }
 
     fn about(&self) -> &'static str {
-        "recorded requests, made again: fio's iolog, blktrace, blkparse or MSR's CSV (--trace FILE)"
+        "replay of recorded requests: fio's iolog, blktrace, blkparse or MSR's CSV (--trace FILE)"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -118,7 +117,9 @@ impl Suite for ReplaySuite {
         run.tell(bench, timed);
         trace.notes.iter().for_each(|note| bench.remark(note.clone()));
         if left_out > 0 {
-            bench.remark(format!("{left_out} requests were left out: writes of a reading run, trims of what has none"));
+            bench.remark(format!(
+                "{left_out} requests were skipped: writes of a read-only run, trims on a target without trim"
+            ));
         }
         bench.figure(Figure::new("recorded", trace_time(&requests).as_secs_f64(), "s", trace.form.clone()));
         ended
@@ -129,12 +130,12 @@ fn trace_time(requests: &[TraceRequest]) -> Nanos {
     requests.last().map_or(Nanos::ZERO, |last| last.at)
 }
 
-/// A replay under way.
+/// A running replay.
 struct Run {
     began: Instant,
     depth: u32,
     outstanding: u32,
-    /// Of reads, of writes with flushes, of trims.
+    /// Reads, writes with flushes, trims.
     measured: [Measured; 3],
     late: u64,
     late_most: Nanos,
@@ -166,7 +167,7 @@ impl Run {
             if timed {
                 self.until(bench, self.began + request.at)?;
             }
-            // What was done before it must be on flash: nothing may pass a flush.
+            // Earlier requests must be durable first: nothing may pass a flush.
             while request.op == BlockOp::Flush && self.outstanding > 0 {
                 self.wait(bench)?;
             }
@@ -183,7 +184,7 @@ impl Run {
         Ok(())
     }
 
-    /// Lets time pass up to a request's own.
+    /// Waits until a request is due.
     fn until(&mut self, bench: &mut Bench<'_>, due: Instant) -> Result<(), BenchError> {
         while bench.now() < due && self.outstanding > 0 {
             self.wait(bench)?;
@@ -225,7 +226,7 @@ impl Run {
             }
             bench.count(measured);
             let mut told = measured.to_measurement(NAME, name, if timed { "timed" } else { "as fast as it goes" });
-            // Requests of several sizes make no batches of equal work.
+            // Requests of several sizes do not form batches of equal work.
             (told.mb_per_s_interval, told.warm_up) = (None, None);
             told.order = "recorded".into();
             bench.outcome.measurements.push(told);

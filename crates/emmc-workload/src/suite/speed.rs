@@ -1,8 +1,8 @@
-//! The short answer to "how fast is it": large requests in order, small ones by chance, alone and many at once.
+//! The short answer to "how fast is it": large sequential requests and small random ones, single and queued.
 //!
-//! Takes seconds and writes little. Where the target may be written, what is read was written first: on a target that
-//! is too slow for all of the range, the range ends where the first row's writes did. What limits each figure is told
-//! by [`crate::causes`].
+//! Takes seconds and writes little. On a writable target, data is written before it is read: on a target that is too
+//! slow for all of the range, the range ends where the first row's writes did. [`crate::causes`] reports what limits
+//! each figure.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
@@ -14,22 +14,22 @@ use crate::result::Pivot;
 use crate::stream::{BenchError, FlushAt, Limit, Stream};
 
 pub(crate) const NAME: &str = "speed";
-/// Requests outstanding in the row that asks for many: what CMDQ_DEPTH allows at most.
+/// Queue depth of the queued row: the maximum of CMDQ_DEPTH.
 pub(crate) const MANY: u32 = 32;
 /// Unit: bytes.
 const RANGE_BYTES: u64 = 256 << 20;
 /// Unit: bytes.
 const LARGE: u64 = 512 << 10;
 const SMALL: u64 = 4 << 10;
-/// Bytes of the rows of small requests, and how long one may take.
+/// Bytes of the rows of small requests, and their time limit.
 const SMALL_BYTES: u64 = 16 << 20;
 const TIME_MAX: Nanos = Nanos::from_secs(10);
 
 /// The rows: name, order, size of a request, requests outstanding, bytes.
 pub(crate) const ROWS: [(&str, Order, u64, u32, u64); 3] = [
-    ("512 KiB in order", Order::Sequential, LARGE, 1, RANGE_BYTES),
-    ("4 KiB by chance", Order::Random, SMALL, 1, SMALL_BYTES),
-    ("4 KiB by chance, many at once", Order::Random, SMALL, MANY, SMALL_BYTES),
+    ("512 KiB sequential", Order::Sequential, LARGE, 1, RANGE_BYTES),
+    ("4 KiB random", Order::Random, SMALL, 1, SMALL_BYTES),
+    ("4 KiB random, queued", Order::Random, SMALL, MANY, SMALL_BYTES),
 ];
 
 /// The suite.
@@ -42,7 +42,7 @@ impl Suite for Speed {
     }
 
     fn about(&self) -> &'static str {
-        "the short answer: 512 KiB in order, 4 KiB by chance, alone and 32 at once, read and written"
+        "the short answer: 512 KiB sequential, 4 KiB random, single and 32 queued, read and write"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -88,14 +88,13 @@ impl Suite for Speed {
             }
         }
         if read_only {
-            bench
-                .remark("Nothing was written: what the card holds no data for may have been read faster than data is.");
+            bench.remark("Nothing was written: unmapped ranges may have been read faster than data.");
         }
         Ok(())
     }
 }
 
-/// A quarter of the target, or less where it is large.
+/// A quarter of the target, or less if it is large.
 fn range(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
     let usual = RANGE_BYTES.min(shape.size_bytes / 4);
     sized(NAME, shape, options, usual, LARGE)

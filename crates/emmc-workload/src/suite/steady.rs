@@ -1,14 +1,14 @@
-//! The steady state of random writes, as SNIA's Performance Test Specification finds it, within a write budget.
+//! The steady state of random writes by SNIA's Performance Test Specification, within a write budget.
 //!
-//! Purge (trim everything), precondition (twice the area in order, 128 KiB), then rounds of 4 KiB writes anywhere in
-//! the area. Over a window of five rounds it is steady where **both** hold: the rounds' speeds lie within 20 % of
-//! their mean, and the least-squares line through them rises or falls by no more than 10 % of the mean from the first
-//! to the last. At most 25 rounds. Then, at steady state, reads and a mix of 65 % reads.
+//! Purge (trim everything), precondition (twice the area sequentially, 128 KiB), then rounds of random 4 KiB writes in
+//! the area. A window of five rounds is steady if **both** hold: the rounds' speeds lie within 20 % of their mean, and
+//! the least-squares line through them rises or falls by at most 10 % of the mean from the first to the last. At most
+//! 25 rounds. Then, at steady state, reads and a mix of 65 % reads.
 //!
-//! What differs from SNIA's: a round is a sixteenth of the area, not a minute, so that it is the same share of a
-//! small card and of a large one; and nothing is written beyond the budget (`--write-budget`; by default four times
-//! the area, so four erases of each block were nothing copied). A steady state that the budget does not reach is not
-//! claimed. Absent on purpose: the other sizes and mixes of SNIA's matrix, and sanitize as a purge.
+//! Differences from SNIA's: a round is a sixteenth of the area, not a minute, so that it is the same share of a small
+//! card and of a large one; and nothing is written beyond the budget (`--write-budget`; by default four times the area,
+//! which is four erases of each block without write amplification). A steady state that the budget does not reach is
+//! not claimed. Absent on purpose: the other sizes and mixes of SNIA's matrix, and sanitize as a purge.
 
 use emmc_port::{BlockOp, TargetShape};
 
@@ -26,30 +26,30 @@ const NAME: &str = "steady";
 const PRECONDITION_BLOCK: u64 = 128 << 10;
 const ROUNDS_MAX: usize = 25;
 const WINDOW: usize = 5;
-/// Rounds that one area holds.
+/// Rounds per area.
 const ROUNDS_OF_AREA: u64 = 16;
-/// Areas that may be written where no budget is given.
+/// Default budget in areas.
 const BUDGET_AREAS: u64 = 4;
 const RANGE_MAX: f64 = 0.2;
 const SLOPE_MAX: f64 = 0.1;
-/// Of the mix at steady state.
+/// Share of reads in the mix at steady state.
 const READ_SHARE: f64 = 0.65;
 
 /// The suite.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steady;
 
-/// How even the last rounds are, as shares of their mean.
+/// Variation of the last rounds, as shares of their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Evenness {
     /// From the slowest to the fastest.
     range: f64,
-    /// By how much the line through them rises or falls.
+    /// Rise or fall of the line through them.
     slope: f64,
 }
 
 impl Evenness {
-    /// Of the last five; nothing where there are fewer, or where nothing moved.
+    /// Of the last five; nothing if there are fewer, or without progress.
     fn of(speeds: &[f64]) -> Option<Self> {
         let window = &speeds[speeds.len().checked_sub(WINDOW)?..];
         let count = WINDOW as f64;
@@ -68,7 +68,7 @@ impl Evenness {
     }
 }
 
-/// Where and how much.
+/// The plan of a run.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     from: u64,
@@ -131,7 +131,7 @@ impl Suite for Steady {
         let mut rounds = Rounds::default();
         let ended = precondition(bench, &plan).and_then(|()| rounds.run(bench, &plan));
         let is_short = !rounds.is_steady() && plan.rounds < ROUNDS_MAX;
-        // Also where it was stopped: what the rounds came to until then.
+        // Also if it was cancelled: the rounds until then.
         rounds.tell(bench, &plan, ended.is_err());
         ended?;
         at_steady_state(bench, &plan)?;
@@ -151,7 +151,7 @@ fn precondition(bench: &mut Bench<'_>, plan: &Plan) -> Result<(), BenchError> {
     }
     let fill = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, PRECONDITION_BLOCK);
     let limit = Limit { bytes: 2 * fill.limit.bytes, time: None };
-    bench.prepare("precondition: twice in order", &Stream { limit, flush: FlushAt::End, ..fill })?;
+    bench.prepare("precondition: twice sequentially", &Stream { limit, flush: FlushAt::End, ..fill })?;
     bench.brought_into(StateKind::Filled, plan.from, plan.to);
     Ok(())
 }
@@ -165,22 +165,22 @@ fn at_steady_state(bench: &mut Bench<'_>, plan: &Plan) -> Result<(), BenchError>
         table: "at the end".into(),
         rows: String::new(),
         unit: "IOPS".into(),
-        caption: "4 KiB requests anywhere, in the state that the rounds left".into(),
+        caption: "random 4 KiB requests, in the state after the rounds".into(),
     });
     Ok(())
 }
 
-/// What the rounds came to.
+/// Results of the rounds.
 #[derive(Debug, Default)]
 struct Rounds {
     iops: Vec<f64>,
-    /// Speeds of the batches and latencies of each round, for the window.
+    /// Batch speeds and latencies of each round, for the window.
     batches: Vec<Vec<f64>>,
     latencies: Vec<Latencies>,
 }
 
 impl Rounds {
-    /// Measures until both rules hold or the budget ends.
+    /// Measures until both rules hold or the budget is used up.
     fn run(&mut self, bench: &mut Bench<'_>, plan: &Plan) -> Result<(), BenchError> {
         for number in 1..=plan.rounds {
             let seed = bench.options.seed.wrapping_add(number as u64);
@@ -208,9 +208,9 @@ impl Rounds {
         }
         let note = match is_steady {
             true => "both rules hold over the last five".to_string(),
-            false if was_stopped => format!("it was ended after {count} whole rounds"),
+            false if was_stopped => format!("the run ended after {count} complete rounds"),
             false if count == ROUNDS_MAX => format!("the rules did not hold over any five of {ROUNDS_MAX} rounds"),
-            false => format!("the write budget ended after {count} rounds, before the rules held"),
+            false => format!("the write budget was used up after {count} rounds, before the rules held"),
         };
         if count > 0 {
             self.figures(bench, is_steady);
@@ -219,18 +219,18 @@ impl Rounds {
         if !is_steady {
             bench.remark(format!("Not steady: {note}."));
         }
-        let why = "are written to: the rest may be free to the card, which then writes faster than a full one";
+        let why = "are written: the rest may be free, and a card with free space writes faster than a full one";
         bench.remark_rest((plan.from, plan.to), why);
         let times = bench.outcome().written_bytes as f64 / (plan.to - plan.from) as f64;
-        bench.remark(format!("The area was written {times:.2} times over to come here."));
+        bench.remark(format!("The area was written {times:.2} times to get here."));
     }
 
-    /// Speed and percentiles over the last five rounds, each with its interval.
+    /// Speed and percentiles over the last five rounds, each with its confidence interval.
     fn figures(self, bench: &mut Bench<'_>, is_steady: bool) {
         let (first, count) = (self.iops.len().saturating_sub(WINDOW), self.iops.len());
         let of = match is_steady {
             true => format!("steady: rounds {} to {count}", first + 1),
-            false => format!("not steady: rounds {} to {count}, the last there were", first + 1),
+            false => format!("not steady: rounds {} to {count}, the last ones", first + 1),
         };
         let iops = self.iops[first..].iter().sum::<f64>() / (count - first) as f64;
         let interval = Interval::of_rates(&self.batches[first..].concat());

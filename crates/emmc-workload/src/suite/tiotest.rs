@@ -1,13 +1,13 @@
 //! `tiotest`: several threads, each with a file of its own, in four phases.
 //!
-//! Four threads (`--queue-depth`), 10 MiB each (`--size` is all of them together), blocks of 4 KiB (`--rows` in KiB):
-//! write in order, write by chance, read in order, read by chance, even over the file and with repetitions. The flush
-//! at the end of a write phase counts in its time, not in its latencies. `tiotest -S` does all again with writes that
-//! are in flash before the next (`O_SYNC`, the mode of a well-known white paper). Told are MB/s, mean and longest
-//! latency, and which share took more than 2 and more than 10 s.
+//! Four threads (`--queue-depth`), 10 MiB each (`--size` is the total), blocks of 4 KiB (`--rows` in KiB): sequential
+//! write, random write, sequential read, random read; random is uniform over the file, with repetitions. The flush at
+//! the end of a write phase counts in its time, not in its latencies. `tiotest -S` repeats this with synchronous writes
+//! (`O_SYNC`, the mode of a well-known white paper). It reports MB/s, mean and longest latency, and the shares above 2
+//! and above 10 s.
 //!
-//! What differs: requests of the threads are handed over in turn, so a thread does not get ahead of the others; 1000
-//! requests by chance for each thread instead of 100000, which would write 1.6 GB; a phase takes 120 s at most.
+//! Differences: requests of the threads are submitted in rotation, so no thread gets ahead of the others; 1000 random
+//! requests for each thread instead of 100000, which would write 1.6 GB; a phase takes at most 120 s.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::{Nanos, Rng};
@@ -24,7 +24,7 @@ const THREADS: u32 = 4;
 const FILE: u64 = 10 << 20;
 const RANDOM: u64 = 1000;
 const PHASE_TIME: Nanos = Nanos::from_secs(120);
-/// In the order in which they come: name, what, by chance.
+/// In their order: name, operation, random.
 const PHASES: [(&str, BlockOp, bool); 4] = [
     ("write", BlockOp::Write, false),
     ("random write", BlockOp::Write, true),
@@ -40,7 +40,7 @@ pub(super) struct Tiotest;
 struct Plan {
     from: u64,
     threads: u64,
-    /// Of each thread. Unit: bytes.
+    /// Per thread. Unit: bytes.
     file: u64,
     block: u64,
     seed: u64,
@@ -69,7 +69,7 @@ impl Plan {
         Ok(Self { from, threads, file: (to - from) / threads, block, seed: options.seed })
     }
 
-    /// Of a phase, the threads in turn.
+    /// Offsets of a phase, rotating over the threads.
     fn offsets(&self, by_chance: bool, rng: &mut Rng) -> Vec<u64> {
         let blocks = self.file / self.block;
         let turns = if by_chance { RANDOM } else { blocks };
@@ -83,7 +83,7 @@ impl Plan {
         offsets
     }
 
-    /// Bytes of the phases in order and by chance.
+    /// Bytes of the sequential and the random phases.
     fn bytes(&self) -> u64 {
         self.threads * (self.file + RANDOM * self.block)
     }
@@ -95,7 +95,7 @@ impl Suite for Tiotest {
     }
 
     fn about(&self) -> &'static str {
-        "four threads with a file each, in order and by chance, with latencies, as tiotest and tiotest -S"
+        "four threads with a file each, sequential and random, with latencies, as tiotest and tiotest -S"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -126,7 +126,7 @@ impl Suite for Tiotest {
             ),
         });
         let columns = [("mean", "ms"), ("longest", "ms"), ("over 2 s", "%"), ("over 10 s", "%")];
-        let mut latencies = Grid::new("tiotest, latencies", "phase", &columns, "of single requests, flushes left out");
+        let mut latencies = Grid::new("tiotest, latencies", "phase", &columns, "of single requests, without flushes");
         let mut rng = Rng::new(plan.seed);
         for sync in [false, true] {
             let mode = if sync { "-S" } else { "plain" };
@@ -147,7 +147,7 @@ impl Suite for Tiotest {
     }
 }
 
-/// Mean, longest, and the shares over 2 and 10 s.
+/// Mean, longest, and the shares above 2 and 10 s.
 fn told(times: &[Nanos]) -> [f64; 4] {
     let count = times.len().max(1) as f64;
     let share = |secs: u64| times.iter().filter(|time| **time > Nanos::from_secs(secs)).count() as f64 / count * 100.0;
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latencies_are_told_as_tiotest_tells_them() {
+    fn latencies_are_reported_as_by_tiotest() {
         let times = [1_000, 1_000, 3_000, 11_000].map(Nanos::from_millis);
         assert_eq!(told(&times), [4_000.0, 11_000.0, 50.0, 25.0]);
     }

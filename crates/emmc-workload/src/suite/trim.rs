@@ -1,17 +1,17 @@
-//! What trim is worth on a target: measured when it is fresh, filled, aged, and trimmed again.
+//! The benefit of trim on a target: measured fresh, filled, aged, and trimmed again.
 //!
-//! | state | how it comes about |
+//! | state | how it is reached |
 //! |---|---|
-//! | fresh | everything was trimmed, then half a minute of rest, in which a card may erase |
-//! | filled | everything was written once, in order, in blocks of 512 KiB |
-//! | aged | 4 KiB blocks by chance were written over, as much as a fifth of the area (Linaro's share), two hours at most |
-//! | trimmed | everything was trimmed again, and the same rest |
+//! | fresh | everything was trimmed, then half a minute of idle time, in which a card may erase |
+//! | filled | everything was written once, sequentially, in blocks of 512 KiB |
+//! | aged | random 4 KiB blocks were overwritten, in total a fifth of the area (Linaro's share), two hours at most |
+//! | trimmed | everything was trimmed again, and the same idle time |
 //!
-//! In each state: a window at the beginning written and read in order (128 KiB) and read in an order by chance (4
-//! KiB), and 4 KiB writes anywhere in the area, each write phase with a flush that counts. What is read was written
-//! before: in the fresh and the trimmed state by the window's write just before, in the others by what made the
-//! state. Absent on purpose: whether trimmed sectors really read as erased (content is not seen through a target),
-//! and files: `fstrim` leaves those in place, this trims everything.
+//! In each state: a window at the start is written and read sequentially (128 KiB) and read in random order (4 KiB),
+//! and 4 KiB writes go to random places of the area; each write phase includes a flush. Data is written before it is
+//! read: in the fresh and the trimmed state by the window's write just before, in the others by the steps that led to
+//! the state. Absent on purpose: whether trimmed sectors really read as erased (a target does not show content), and
+//! files: `fstrim` leaves those in place, this trims everything.
 
 use emmc_port::{BlockOp, TargetKind, TargetShape};
 use emmc_units::Nanos;
@@ -25,24 +25,24 @@ use crate::stream::{BenchError, FlushAt, Limit, Stream};
 
 const NAME: &str = "trim";
 const SEQUENTIAL: &str = "sequential, 128 KiB";
-const RANDOM: &str = "by chance, 4 KiB";
-/// What the window is a multiple of. Unit: bytes.
+const RANDOM: &str = "random, 4 KiB";
+/// Granularity of the window. Unit: bytes.
 const UNIT: u64 = 4 << 20;
 const FILL_BLOCK: u64 = 512 << 10;
 const AGE_SHARE: f64 = 0.2;
 const AGE_TIME: Nanos = Nanos::from_secs(7200);
-/// The longest that one measurement of 4 KiB requests takes.
+/// Time limit of one measurement of 4 KiB requests.
 const RANDOM_TIME: Nanos = Nanos::from_secs(120);
-/// After a trim: what was given up is still to be erased, which a card does when it is left alone.
+/// After a trim: a card erases trimmed blocks while it is idle.
 const REST: Nanos = Nanos::from_secs(30);
-/// What counts as no change: less than a fifth.
+/// A smaller change than a fifth counts as none.
 const CHANGE: f64 = 0.8;
 
 /// The suite.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trim;
 
-/// Where and how much.
+/// The plan of a run.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     from: u64,
@@ -87,7 +87,7 @@ impl Suite for Trim {
     }
 
     fn about(&self) -> &'static str {
-        "what trim is worth: fresh, filled, written over by chance, and trimmed again"
+        "the benefit of trim: fresh, filled, overwritten at random, and trimmed again"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -114,24 +114,24 @@ impl Suite for Trim {
         }
         let mut found = Found::default();
         let ended = states(bench, &plan, &mut found);
-        // Also where it was stopped: what was measured until then.
+        // Also if it was cancelled: what was measured until then.
         remarks(bench, &plan, found.aged_bytes);
         verdict(bench, &found, ended.is_ok());
         ended
     }
 }
 
-/// Speeds in each state, as far as it was measured.
+/// Speeds in each state, as far as measured.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     fresh: Speeds,
     aged: Speeds,
     trimmed: Speeds,
-    /// What was written over; nothing where it did not come to that.
+    /// Overwritten bytes; absent if not reached.
     aged_bytes: Option<u64>,
 }
 
-/// Brings the area into one state after the other and measures it there.
+/// Puts the area into each state in turn and measures it there.
 fn states(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let (from, to) = (plan.from, plan.to);
     bench.trim("trim everything", from, to)?;
@@ -159,7 +159,7 @@ fn four_kib(op: BlockOp, plan: &Plan) -> Stream {
     Stream { flush, limit, ..Stream::pass(op, Order::Random, plan.from, plan.to, 4096) }
 }
 
-/// Measures a state; what is read is there already, or is written first.
+/// Measures a state; data to read exists already, or is written first.
 fn measure(
     bench: &mut Bench<'_>,
     plan: &Plan,
@@ -187,18 +187,19 @@ fn measure(
 
 fn remarks(bench: &mut Bench<'_>, plan: &Plan, aged_bytes: Option<u64>) {
     let kind = match bench.target.shape().kind {
-        TargetKind::Simulated => "the virtual card is sent DISCARD (CMD38 with argument 3)",
+        TargetKind::Simulated => "the virtual card gets DISCARD (CMD38 with argument 3)",
         TargetKind::Device => {
-            "BLKDISCARD: the kernel sends DISCARD, TRIM or ERASE, the first of these that the card can"
+            "BLKDISCARD: the kernel sends the first of DISCARD, TRIM and ERASE that the card supports"
         }
-        TargetKind::File => "holes are punched into the file: what that does below is the file system's choice",
+        TargetKind::File => "holes are punched into the file: the effect on the device depends on the filesystem",
     };
     bench.remark(format!("How it is trimmed: {kind}."));
-    let why = "were filled: the rest may be free to the card, which then bears overwriting better than a full one";
+    let why =
+        "were filled: the rest may be free, and a card with free space handles overwriting better than a full one";
     bench.remark_rest((plan.from, plan.to), why);
     if let Some(aged_bytes) = aged_bytes.filter(|bytes| *bytes < plan.age) {
         bench.remark(format!(
-            "Ageing ended after {} s with {} of {} MiB written over.",
+            "Ageing ended after {} s with {} of {} MiB overwritten.",
             AGE_TIME.0 / 1_000_000_000,
             aged_bytes >> 20,
             plan.age >> 20
@@ -206,7 +207,7 @@ fn remarks(bench: &mut Bench<'_>, plan: &Plan, aged_bytes: Option<u64>) {
     }
 }
 
-/// One over the other; nothing where nothing was measured.
+/// The quotient; nothing if nothing was measured.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0 && part > 0.0).then(|| part / whole)
 }
@@ -226,7 +227,7 @@ fn verdict(bench: &mut Bench<'_>, found: &Found, is_whole: bool) {
     }
     let words = match is_whole {
         true => words(fresh, aged, trimmed),
-        false => "Verdict: cannot tell: it was ended before every state was measured.".into(),
+        false => "Verdict: cannot tell: the run ended before every state was measured.".into(),
     };
     bench.remark(words);
 }
@@ -235,7 +236,7 @@ fn percent(part: f64, whole: f64) -> Option<f64> {
     ratio(part, whole).map(|ratio| ratio * 100.0)
 }
 
-/// The verdict in a sentence.
+/// The verdict in one sentence.
 fn words(fresh: Speeds, aged: Speeds, trimmed: Speeds) -> String {
     let kept = [(aged.random_write, fresh.random_write), (aged.sequential_write, fresh.sequential_write)];
     let [Some(random), Some(sequential)] = kept.map(|(now, before)| ratio(now, before)) else {

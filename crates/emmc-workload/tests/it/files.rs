@@ -158,7 +158,7 @@ fn what_does_not_fit_is_told_with_what_there_is() {
     let sized = |bytes| Options { size_bytes: Some(bytes), ..Options::default() };
     check("fs", true, Options::default(), "it needs 134217728 bytes; models has 104857600");
     check("fs", true, sized((128 << 20) + 1), "--size 134217729: expected a multiple of 4096 bytes");
-    check("fs", true, sized(1 << 20), "--size 1048576: it needs 134217728 bytes at least");
+    check("fs", true, sized(1 << 20), "--size 1048576: at least 134217728 bytes are needed");
     check("boot", false, Options::default(), "models has room for 104857600");
     check("install", false, Options::default(), "it needs 536870912 bytes; models has room for 104857600");
     check("install", false, sized(1 << 30), "as large as it is");

@@ -82,7 +82,7 @@ fn a_suite_has_one_least_size() {
     for suite in ["trim", "steady"] {
         for size in ["512B", "4MiB", "8MiB"] {
             let run = emmclab(["bench", "sim:generic-8g", "--suite", suite, "--size", size]).exits(2);
-            assert!(run.stderr.contains("it needs 16777216 bytes at least"), "{suite} {size}: {}", run.stderr);
+            assert!(run.stderr.contains("at least 16777216 bytes are needed"), "{suite} {size}: {}", run.stderr);
         }
     }
     // What is there is told, not a part of it that nobody asked for.

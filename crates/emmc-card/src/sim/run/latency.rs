@@ -63,7 +63,7 @@ pub(super) struct Latencies {
 
 impl Latencies {
     pub(super) fn new() -> Self {
-        let empty = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
+        let empty = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are valid");
         Self { kinds: [empty.clone(), empty.clone(), empty.clone(), empty] }
     }
 

@@ -12,7 +12,7 @@ pub(super) fn section(result: &BenchResult) -> Section {
     let bus = result.context.bus.as_ref();
     let large: Vec<&Measurement> = of_table(result, "speed, MB/s");
     if !large.is_empty() {
-        let mut bars = Bars::rows("Large requests in order", "MB/s");
+        let mut bars = Bars::rows("Large sequential requests", "MB/s");
         if let Some(bus) = bus {
             let mut ceiling = item("what the bus carries".into(), bus.mb_per_s_max, "MB/s", Tone::Muted);
             ceiling.note = Some(format!("{}, {} lines", bus.mode, bus.lines));
@@ -23,7 +23,7 @@ pub(super) fn section(result: &BenchResult) -> Section {
     }
     let small: Vec<&Measurement> = of_table(result, "speed, IOPS");
     if !small.is_empty() {
-        let mut bars = Bars::rows("Small requests by chance", "IOPS");
+        let mut bars = Bars::rows("Small random requests", "IOPS");
         bars.items.extend(small.iter().map(|found| item(label(found), found.iops, "IOPS", Tone::Plain)));
         section.push(bars);
         section.push(latencies(&small));

@@ -1,12 +1,12 @@
-//! bonnie++'s files: created, looked up and deleted, in order and by chance.
+//! bonnie++'s files: created, looked up and deleted, sequentially and at random.
 //!
-//! 16384 empty files in one folder. Names are seven digits and up to twelve letters and digits by chance: digits first,
-//! so that the folder is filled in its own order, or last. In order means: as the folder lists them. Looking up by
-//! chance asks for as many files, some of them twice, and deleting by chance goes through them in another order.
+//! 16384 empty files in one folder. Names are seven digits and up to twelve random letters and digits: digits first, so
+//! that the folder is filled in its own order, or last. Sequential means: in the folder's listing order. Random
+//! look-ups ask for the same number of files, some of them twice; random deletion goes through them in another order.
 //! Source: bonnie++'s documentation.
 //!
-//! bonnie++ stops its watch while everything is still in memory. The same run tells both: what it would have counted,
-//! and what it is until the card has it, or from a card of which memory knows nothing.
+//! bonnie++ stops its clock while everything is still in memory. The same run reports both: bonnie++'s figure, and the
+//! time until the card has the data, or with empty caches.
 
 use emmc_port::{FileNumber, FileOp, FileTree, TargetError};
 use emmc_units::Rng;
@@ -24,7 +24,7 @@ const FILES: u32 = 16 << 10;
 const FILE_BYTES: u64 = 2048;
 const PHASES: [&str; 6] =
     ["sequential create", "sequential stat", "sequential delete", "random create", "random stat", "random delete"];
-/// How names go on.
+/// The characters of names.
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const LETTERS_MAX: u64 = 12;
 
@@ -32,7 +32,7 @@ const LETTERS_MAX: u64 = 12;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RealBonnie;
 
-/// Files a second: as bonnie++ counts, and with what is then still to be done.
+/// Files a second: as bonnie++ counts, and with the rest of the work included.
 type Rates = [Vec<Option<f64>>; 2];
 
 impl FileSuite for RealBonnie {
@@ -41,7 +41,7 @@ impl FileSuite for RealBonnie {
     }
 
     fn cost(&self, shape: &FileShape, options: &Options) -> Result<Cost, BenchError> {
-        // --size and --from are the other part's.
+        // --size and --from belong to the other part.
         let options = Options { size_bytes: None, from_bytes: 0, ..options.clone() };
         let bytes = u64::from(FILES) * FILE_BYTES;
         room(NAME, shape, &options, (bytes, bytes))?;
@@ -57,7 +57,7 @@ impl FileSuite for RealBonnie {
             ended
         });
         let columns = PHASES.map(|phase| (phase, "/s"));
-        let caption = "files a second; on the card: with the sync after it, or nothing of it in memory before";
+        let caption = "files a second; on the card: with a sync after it, or with empty caches before";
         let mut grid = Grid::new("bonnie++, files", "counted", &columns, caption);
         for (row, values) in ["as bonnie++", "on the card"].into_iter().zip(&rates) {
             let mut values = values.clone();
@@ -69,7 +69,9 @@ impl FileSuite for RealBonnie {
             bench.figure(Figure::new(phase, *rate, "/s", format!("{FILES} files; as bonnie++ counts")));
         }
         if !is_settled {
-            bench.remark("only root can empty what this machine keeps of folders and inodes: looking up cannot be told on the card");
+            bench.remark(
+                "dropping the kernel's dentry and inode caches requires root: look-ups on the card are not measured",
+            );
         }
         ended.map_err(|error| of_files(error, NAME))
     }
@@ -117,7 +119,7 @@ impl Work<'_, '_> {
         })
     }
 
-    /// What changes the folder: timed without and with the sync after it.
+    /// Phases that change the folder: timed without and with the sync after them.
     fn synced(
         &mut self,
         step: &str,
@@ -134,7 +136,7 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// What only looks: timed with all of it in memory, and with none.
+    /// Phases that only read the folder: timed with full and with empty caches.
     fn stat(&mut self, mut work: impl FnMut(&mut dyn FileTree) -> Result<(), TargetError>) -> Result<(), TargetError> {
         self.tree.step("stat");
         for kept in 0..2 {

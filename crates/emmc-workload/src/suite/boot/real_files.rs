@@ -1,4 +1,4 @@
-//! The boot in a folder: files made for it, each read once in an order by chance, with an empty page cache.
+//! The boot in a folder: files created for it, each read once in random order, with an empty page cache.
 
 use emmc_port::{FileNumber, FileOp, FileTree, TargetError};
 use emmc_units::Rng;
@@ -10,9 +10,9 @@ use crate::result::Figure;
 use crate::stream::BenchError;
 use crate::suite::{Cost, Options};
 
-/// Room that is needed for as much as is read. Unit: bytes.
+/// Space needed for the files. Unit: bytes.
 const LEAST_BYTES: u64 = 128 << 20;
-/// Assumed: folders of a root filesystem that a boot reads in.
+/// Assumed: folders of a root filesystem that a boot reads.
 const FOLDERS: u32 = 200;
 const LOG_FOLDER: u32 = FOLDERS;
 const BLOCK_BYTES: u64 = 4096;
@@ -33,11 +33,11 @@ impl FileSuite for RealBoot {
 
     fn cost(&self, shape: &FileShape, options: &Options) -> Result<Cost, BenchError> {
         if options.read_only {
-            let what = "it writes the files that it reads".into();
+            let what = "it must write the files that it reads".into();
             return Err(BenchError::Misfit { suite: NAME, what });
         }
         let size = options.size_bytes.unwrap_or(DISK_BYTES);
-        // A filesystem needs some room of its own for as many files.
+        // Space for the filesystem's own metadata.
         let room_bytes = size + size / 16;
         room(NAME, shape, options, (LEAST_BYTES, room_bytes))?;
         Ok(Cost {
@@ -67,9 +67,7 @@ impl FileSuite for RealBoot {
         bench.figure(Figure::new("waiting for the card", seconds, "s", note));
         bench.figure(Figure::new("speed", read_bytes as f64 / 1e6 / seconds.max(1e-9), "MB/s", "of the reads"));
         if !is_settled {
-            bench.remark(
-                "what this machine keeps of folders and inodes only root can empty: a real boot reads these too",
-            );
+            bench.remark("dropping the kernel's dentry and inode caches requires root: a real boot reads these too");
         }
         Ok(())
     }
@@ -86,7 +84,7 @@ struct Found {
 }
 
 impl Root {
-    /// Sizes spread evenly over their powers of two, from one block to 128, as the boot on sectors reads them.
+    /// Sizes are uniform over powers of two, from one block to 128, as in the boot on sectors.
     fn make(tree: &mut dyn FileTree, size_bytes: u64, rng: &mut Rng) -> Result<Self, TargetError> {
         tree.step("a root filesystem");
         let (mut sizes, mut made) = (Vec::new(), 0);

@@ -25,12 +25,12 @@ pub(super) fn measure(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> 
     let to = plan.to.min(plan.from + AREA);
     let fill = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, to, RU);
     let fill = Stream { flush: FlushAt::End, ..fill };
-    found.sustained = bench.measure("speed class", "sustained", "RUs written in order", &fill)?.bytes_per_s() / 1e6;
+    found.sustained = bench.measure("speed class", "sustained", "RUs written sequentially", &fill)?.bytes_per_s() / 1e6;
     bench.table(Pivot {
         table: "application class".into(),
         rows: "queue depth".into(),
         unit: "IOPS".into(),
-        caption: "4 KiB requests by chance in 256 MiB; the flush after writes counts".into(),
+        caption: "random 4 KiB requests in 256 MiB; the flush after writes counts".into(),
     });
     let limit = Limit { bytes: PASS_BYTES.min(to - plan.from), time: Some(PASS_TIME) };
     for (depth, iops) in [(1, &mut found.one), (plan.depth, &mut found.many)] {

@@ -1,28 +1,27 @@
-//! What class a card would be given: SD speed class (C2 to C10, U1, U3) and application performance class (A1, A2).
+//! The class that a card would get: SD speed class (C2 to C10, U1, U3) and application performance class (A1, A2).
 //!
 //! Speed class, after the physical layer specification 4.10, section 4.13 (the public, simplified one): the card is
-//! cut into allocation units (AU; 4 MiB, the largest of SDHC and the part by which larger ones are measured; `--size`
-//! is another), each filled with recording units (RU) of 512 KiB.
+//! divided into allocation units (AU; 4 MiB, the largest of SDHC and the part by which larger ones are measured;
+//! `--size` sets another), each filled with recording units (RU) of 512 KiB.
 //!
 //! | figure | how |
 //! |---|---|
-//! | Pw | the slowest average over an AU of 64 AUs written one after the other |
-//! | P(u) | AUs of which a share u holds data that stays: the other RUs are written, in order; the mean over eight AUs |
-//! | Pm | the speed at which what stays is moved: of all P(u), time = free / Pw + used / Pm by least squares |
-//! | Pr | the mean of 256 single RUs read anywhere |
+//! | Pw | the slowest average over an AU, of 64 AUs written sequentially |
+//! | P(u) | AUs in which a share u holds data that stays: the other RUs are written, in ascending order; the mean over eight AUs |
+//! | Pm | the speed at which data that stays is moved: from all P(u), time = free / Pw + used / Pm by least squares |
+//! | Pr | the mean of 256 single RUs read at random |
 //! | T_FW | a FAT update between AUs: the largest mean over eight in a row, and the longest |
 //! | T_FR | a read of 4 KiB of the FAT: the longest |
-//! | busy | no write of an RU takes longer than 250 ms (its transfer is in that figure) |
+//! | busy | no write of an RU takes longer than 250 ms (its transfer is included in that figure) |
 //!
-//! **From memory, not from the text**: Pm of C2 to C6 (half of Pw), that C10 and U classes ask for no Pm, and that a
-//! FAT
-//! update is a directory entry of one sector and two FATs of 16 KiB each. Application class: 4 KiB requests by chance
-//! in 256 MiB that were written in order, ten seconds each, the flush after writes counts; A1 at queue depth 1, A2 at
-//! the target's depth (32, or `--queue-depth`); 10 MB/s sustained. The specification's own precondition and area are
+//! **From memory, not from the text**: Pm of C2 to C6 (half of Pw), that C10 and U classes require no Pm, and that a
+//! FAT update is a directory entry of one sector and two FATs of 16 KiB each. Application class: random 4 KiB requests
+//! in 256 MiB that were written sequentially, ten seconds each, the flush after writes counts; A1 at queue depth 1, A2
+//! at the target's depth (32, or `--queue-depth`); 10 MB/s sustained. The specification's own precondition and area are
 //! from memory too.
 //!
 //! Absent on purpose: V classes, which are recorded with CMD20 that no block device passes on; UHS timing (the bus is
-//! as it is).
+//! used in its current mode).
 
 mod application;
 mod speed;
@@ -45,7 +44,7 @@ const AUS: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Class;
 
-/// Where it all happens.
+/// The plan of a run.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     from: u64,
@@ -57,11 +56,11 @@ struct Plan {
     seed: u64,
 }
 
-/// Everything measured; 0 where it did not come to that. Unit: MB/s, ms, IOPS.
+/// The measured figures; 0 if not measured. Unit: MB/s, ms, IOPS.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     pw: f64,
-    /// Nothing where moving cost no time.
+    /// Absent if moving cost no time.
     pm: Option<f64>,
     pr: f64,
     fat_mean_ms: f64,
@@ -106,7 +105,7 @@ impl Suite for Class {
     }
 
     fn about(&self) -> &'static str {
-        "SD speed class and application class: what would be passed, and why not more"
+        "SD speed class and application class: which classes the card meets, and what prevents the next"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -131,7 +130,7 @@ impl Suite for Class {
         let mut found = Found { depth: plan.depth, ..Found::default() };
         let ended =
             speed::measure(bench, &plan, &mut found).and_then(|()| application::measure(bench, &plan, &mut found));
-        // Also where it was stopped: what was measured until then.
+        // Also if it was cancelled: what was measured until then.
         verdict::tell(bench, &found, ended.is_ok());
         ended
     }

@@ -11,13 +11,13 @@ use crate::result::Figure;
 use crate::state::StateKind;
 use crate::stream::{BenchError, FlushAt, Stream};
 
-/// AUs of each share of used RUs.
+/// AUs for each share of used RUs.
 const CURVE_AUS: u64 = 8;
-/// FAT updates, one behind each of so many AUs.
+/// Number of FAT updates, each after an AU.
 const UPDATES: u64 = 32;
 const FAT: u64 = 16 * KIB;
 const READS: u64 = 256;
-/// A FAT update that is longer counts as slow; how many may be among eight is the standard's.
+/// A longer FAT update counts as slow; the standard limits how many of eight may be.
 const UPDATE_SLOW_MS: f64 = 250.0;
 
 /// Written and read. Unit: bytes.
@@ -27,7 +27,7 @@ pub(super) fn cost(plan: &Plan) -> (u64, u64) {
     (AUS * plan.au + curve + updates, READS * (RU + 4 * KIB))
 }
 
-/// Which RUs of an AU are free when `used` eighths hold data: spread by chance.
+/// The free RUs of an AU when `used` eighths hold data: chosen at random.
 fn free_rus(plan: &Plan, used: u64) -> Vec<u64> {
     let rus = plan.rus();
     let keep = (rus * used / 8).clamp(1, rus - 1);
@@ -51,7 +51,7 @@ pub(super) fn measure(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> 
     let reads = Stream::pass(BlockOp::Read, Order::Random, plan.from, plan.to, RU);
     let limit = crate::stream::Limit { bytes: READS * RU, time: None };
     let reads = Stream { limit, seed: plan.seed, ..reads };
-    found.pr = bench.measure("speed class", "Pr", "RUs read anywhere", &reads)?.bytes_per_s() / 1e6;
+    found.pr = bench.measure("speed class", "Pr", "RUs read at random", &reads)?.bytes_per_s() / 1e6;
     Ok(())
 }
 
@@ -66,14 +66,14 @@ fn longest_ms(times: &[emmc_units::Nanos]) -> f64 {
 fn write_aus(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let rus = Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, RU);
     let offsets: Vec<u64> = (plan.from..plan.to).step_by(RU as usize).collect();
-    let (_, times) = bench.measure_at(["speed class", "Pw", "RUs written in order"], &rus, &offsets)?;
+    let (_, times) = bench.measure_at(["speed class", "Pw", "RUs written sequentially"], &rus, &offsets)?;
     let slowest = times.chunks(plan.rus() as usize).map(seconds).fold(0.0, f64::max);
     found.pw = if slowest > 0.0 { plan.au as f64 / slowest / 1e6 } else { 0.0 };
     found.busy_ms = longest_ms(&times);
     Ok(())
 }
 
-/// P(u), and Pm from all of it.
+/// P(u), and Pm from all of them.
 fn curve(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let mut points = vec![(0.0, plan.au as f64, plan.au as f64 / found.pw.max(1e-9) / 1e6)];
     let ended = curve_points(bench, plan, found, &mut points);
@@ -108,8 +108,8 @@ fn curve_points(
 }
 
 fn curve_grid(plan: &Plan, found: &Found, points: &[Point]) -> Grid {
-    let caption = "AUs of which a share holds data that stays; as Pw and Pm say: free / (free / Pw + used / Pm)";
-    let columns = [("measured", "MB/s"), ("as Pw and Pm say", "MB/s")];
+    let caption = "AUs in which a share holds data that stays; model: free / (free / Pw + used / Pm)";
+    let columns = [("measured", "MB/s"), ("model", "MB/s")];
     let mut grid = Grid::new("performance curve", "used, %", &columns, caption);
     for &(used, free, time) in points {
         let moving = found.pm.map_or(0.0, |pm| used / pm);
@@ -119,8 +119,8 @@ fn curve_grid(plan: &Plan, found: &Found, points: &[Point]) -> Grid {
     grid
 }
 
-/// Bytes a second at which used bytes are moved, from (used, free, seconds) and the speed of writing; nothing where
-/// that takes no time.
+/// The speed at which used bytes are moved, in bytes a second, from (used, free, seconds) and the write speed; nothing
+/// if that takes no time.
 fn moved_at(points: &[Point], written_at: f64) -> Option<f64> {
     let (mut squares, mut products) = (0.0, 0.0);
     for (used, free, time) in points {
@@ -132,7 +132,7 @@ fn moved_at(points: &[Point], written_at: f64) -> Option<f64> {
 
 fn fat_updates(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let whole = |block| Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, block);
-    // The first AU holds the directory and the FATs; the stream goes into the others.
+    // The first AU holds the directory and the FATs; the stream goes to the others.
     let mut updates = Vec::new();
     for number in 0..UPDATES {
         let au = plan.from + (1 + number) * plan.au;
@@ -151,7 +151,7 @@ fn fat_updates(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<
     let offsets: Vec<u64> = (0..READS).map(|number| plan.from + RU + number % 4 * 4 * KIB).collect();
     let (_, times) = bench.visit("FAT reads", &reads, &offsets)?;
     found.fat_read_ms = longest_ms(&times);
-    let note = "a directory sector and two FATs of 16 KiB behind each AU; from memory";
+    let note = "a directory sector and two FATs of 16 KiB after each AU; from memory";
     bench.figure(Figure::new("T_FW, largest mean of eight", found.fat_mean_ms, "ms", note));
     bench.figure(Figure::new("T_FW, longest", found.fat_longest_ms, "ms", note));
     bench.figure(Figure::new("T_FR, longest", found.fat_read_ms, "ms", "4 KiB of the FAT"));

@@ -1,19 +1,19 @@
-//! Which classes are passed, and what stands in the way of the others.
+//! Which classes are met, and what prevents the others.
 
 use super::super::Bench;
 use super::Found;
 use crate::result::Figure;
 
-/// Slowest writes that are no busy time too long. Unit: milliseconds.
+/// Longest write that is not too long a busy time. Unit: milliseconds.
 const BUSY_MS: f64 = 250.0;
 /// Of a FAT update: mean of eight, and the longest, which may come once in eight.
 const FAT_MEAN_MS: f64 = 100.0;
 const FAT_LONGEST_MS: f64 = 750.0;
 const FAT_READ_MS: f64 = 20.0;
-/// What A1 and A2 sustain. Unit: MB/s.
+/// Sustained speed for A1 and A2. Unit: MB/s.
 const SUSTAINED: f64 = 10.0;
 
-/// Class, Pw, and Pm where it is asked for. Pm from memory. Unit: MB/s.
+/// Class, Pw, and Pm if required. Pm from memory. Unit: MB/s.
 const SPEED: [(&str, f64, Option<f64>); 6] = [
     ("C2", 2.0, Some(1.0)),
     ("C4", 4.0, Some(2.0)),
@@ -23,7 +23,7 @@ const SPEED: [(&str, f64, Option<f64>); 6] = [
     ("U3", 30.0, None),
 ];
 
-/// What keeps a card from a class; empty: it passes.
+/// What prevents a class; empty: it is met.
 #[derive(Debug, Default)]
 struct Faults(Vec<String>);
 
@@ -70,22 +70,22 @@ fn application(found: &Found, class: &str) -> Faults {
     faults
 }
 
-/// Tells figures and classes; of a run that was stopped those figures that it came to, and no class.
+/// Reports figures and classes; for a cancelled run the figures measured, and no class.
 pub(super) fn tell(bench: &mut Bench<'_>, found: &Found, is_whole: bool) {
     let measured = |value: f64| (is_whole || value > 0.0).then_some(value);
     bench.figure(Figure::new("Pw", measured(found.pw), "MB/s", "the slowest AU"));
     let note = match found.pm {
-        Some(_) => "moving what stays in an AU",
-        None if !is_whole => "it was ended before",
-        None => "moving what stays in an AU took no time: whole units are mapped, nothing moves",
+        Some(_) => "moving the remaining data of an AU",
+        None if !is_whole => "the run ended before",
+        None => "moving the remaining data of an AU took no time: whole units are mapped, nothing moves",
     };
     bench.figure(Figure::new("Pm", found.pm, "MB/s", note));
-    bench.figure(Figure::new("Pr", measured(found.pr), "MB/s", "single RUs anywhere"));
+    bench.figure(Figure::new("Pr", measured(found.pr), "MB/s", "single random RUs"));
     let note = "a write of 512 KiB, its transfer included";
     bench.figure(Figure::new("busy, longest", measured(found.busy_ms), "ms", note));
-    bench.figure(Figure::new("sustained", measured(found.sustained), "MB/s", "512 KiB writes in order"));
+    bench.figure(Figure::new("sustained", measured(found.sustained), "MB/s", "sequential 512 KiB writes"));
     if !is_whole {
-        bench.remark("No class is told: it was ended before all of it was measured.");
+        bench.remark("No class: the run ended before everything was measured.");
         return;
     }
     let speeds = SPEED.map(|(class, pw, pm)| (class, speed(found, pw, pm)));

@@ -1,14 +1,14 @@
-//! `flashbench --align`: what it costs that a request lies across a boundary.
+//! `flashbench --align`: the cost of a request that crosses a boundary.
 //!
-//! For each power of two from twice the block to the largest of which seven fit on the target: at seven such
-//! boundaries a block that ends there (pre), one that lies half on either side (on) and one that begins there (post).
-//! The fastest of eight visits counts for each place, then the mean of the seven; `diff` is on less the mean of pre
-//! and post. The write variant does the same with writes. Rows (`--rows`) are block sizes in KiB.
+//! For each power of two from twice the block to the largest of which seven fit on the target: at seven such boundaries
+//! a block that ends there (pre), one that crosses it in its middle (on) and one that starts there (post). The fastest
+//! of eight visits counts for each place, then the mean of the seven; `diff` is on minus the mean of pre and post. The
+//! write variant does the same with writes. Rows (`--rows`) are block sizes in KiB.
 //!
-//! Mended: the largest boundary is so small that all seven lie on the target; pre, on and post come in turns within
-//! each round, in an order that changes from round to round, so that drift falls on all alike (neighbours are still
-//! never visited one after the other: a card may have the last block at hand); and at how many of the seven places on
-//! was slower than both its neighbours is told beside the mean.
+//! Improved: the largest boundary is so small that all seven lie on the target; pre, on and post alternate within each
+//! round, in an order that changes from round to round, so that drift affects all equally (neighbours are still never
+//! visited in sequence: a card may have the last block buffered); and beside the mean it reports at how many of the
+//! seven places on was slower than both its neighbours.
 
 use emmc_port::{BlockOp, TargetShape};
 
@@ -25,7 +25,7 @@ const PLACES: u64 = 7;
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Align;
 
-/// Which boundaries are looked at with blocks of a size.
+/// The boundaries to test with blocks of a size.
 #[derive(Clone, Debug)]
 struct Plan {
     block: u64,
@@ -56,23 +56,23 @@ impl Plan {
             let least = label(15 * block);
             return Err(misfit(format!("{} bytes: blocks of {} need {least}", to - from, label(block))));
         }
-        // The largest power of two that is no more than a seventh.
+        // The largest power of two up to a seventh of the target.
         let spacing = 1 << (63 - spacing.leading_zeros());
         let aligns = super::halvings(spacing, 2 * block).collect();
         Ok(Self { block, from, spacing, aligns })
     }
 
-    /// Where a block lies: 0 before the boundary, 1 across it, 2 behind it.
+    /// The position of a block: 0 before the boundary, 1 across it, 2 after it.
     fn offset(&self, align: u64, place: u64, kind: u64) -> u64 {
         self.from + align + place * self.spacing + kind * (self.block / 2) - self.block
     }
 
-    /// Every request, with what it is of: boundary, place, kind.
+    /// Every request, with boundary, place, kind.
     fn requests(&self) -> Vec<(u64, [usize; 3])> {
         let mut all = Vec::new();
         for round in 0..ROUNDS {
             for index in 0..self.aligns.len() {
-                // Up and down in turns.
+                // Alternately up and down.
                 let index = if round % 2 == 0 { index } else { self.aligns.len() - 1 - index };
                 for kind in 0..3 {
                     let kind = (kind + round) % 3;
@@ -97,7 +97,7 @@ impl Suite for Align {
     }
 
     fn about(&self) -> &'static str {
-        "what a request across a boundary of each size costs, read and written, as flashbench -a"
+        "the cost of a request across a boundary of each size, read and write, as flashbench -a"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -140,7 +140,7 @@ fn sweep(bench: &mut Bench<'_>, plan: &Plan, op: BlockOp, verb: &str) -> Result<
         *known = known.min(time.0 as f64 / 1e3);
     }
     let columns = [("pre", "us"), ("on", "us"), ("post", "us"), ("diff", "us"), ("slower at", "of 7")];
-    let caption = "the fastest of eight visits, mean of seven places; diff: on less the mean of pre and post; slower at: \
+    let caption = "the fastest of eight visits, mean of seven places; diff: on minus the mean of pre and post; slower at: \
                    places where on took longer than both";
     let mut grid = Grid::new(name, "boundary", &columns, caption);
     for (align, places) in plan.aligns.iter().zip(&fastest) {
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// A target of a power of two, on which flashbench itself passes the end.
+    /// A target of a power of two, where flashbench itself passes the end.
     #[test]
     fn nothing_passes_the_end_and_no_place_comes_twice() {
         for size_bytes in [256 << 20, 1 << 30, 7_784_628_224, 240 << 10] {

@@ -1,10 +1,10 @@
-//! `flashbench --find-fat`: is there a part of the card that bears small writes, as cards have for the FAT?
+//! `flashbench --find-fat`: does a part of the card handle small writes better, as cards do for the FAT?
 //!
-//! For each block size from the allocation unit down to 16 KiB: the first six units (`--rows N`: the first N) are
-//! each filled with blocks of that size, one unit after the other; in order, then as `--random` does. The rate of
-//! each unit stands in its own column. A unit that keeps its rate where the others' falls is one made for small
-//! writes. `--size` is the allocation unit (`--erasesize`). Destroys from the very first sector on. A pass over one
-//! unit takes no longer than 60 s: then the rate is that of what was done.
+//! For each block size from the allocation unit down to 16 KiB: the first six units (`--rows N`: the first N) are each
+//! filled with blocks of that size, one unit at a time; sequentially, then in the order of `--random`. Each unit's rate
+//! has its own column. A unit that keeps its rate where the others' falls is made for small writes. `--size` is the
+//! allocation unit (`--erasesize`). Destroys data from the very first sector on. A pass over one unit takes at most 60
+//! s: then the rate covers what was done.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
@@ -24,10 +24,10 @@ const PASS_TIME: Nanos = Nanos::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct FindFat;
 
-/// The allocation unit, and how many are looked at.
+/// The allocation unit, and how many are tested.
 fn plan(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
     aligned(NAME, shape, options)?;
-    let (unit, rows) = (unit(NAME, options)?, numbers(NAME, options, "how many allocation units to look at")?);
+    let (unit, rows) = (unit(NAME, options)?, numbers(NAME, options, "the number of allocation units to test")?);
     let units = rows.first().copied().unwrap_or(UNITS);
     let room = shape.size_bytes.saturating_sub(options.from_bytes) / unit;
     if rows.len() > 1 || units > room {
@@ -43,7 +43,7 @@ impl Suite for FindFat {
     }
 
     fn about(&self) -> &'static str {
-        "which of the first allocation units bears small writes, as flashbench -f"
+        "which of the first allocation units handles small writes, as flashbench -f"
     }
 
     fn follows(&self) -> &'static [Knob] {

@@ -1,10 +1,9 @@
-//! `flashbench --interval`: how long reads take by their size, and the line through it.
+//! `flashbench --interval`: read time by size, and a fitted line.
 //!
-//! Reads of 512 bytes, twice that, and so on to 1 MiB: of each size eight, nine blocks of 16 KiB apart. Shown are the
+//! Reads of 512 bytes, twice that, and so on to 1 MiB: eight of each size, nine blocks of 16 KiB apart. It shows the
 //! fastest, the mean and the slowest with the rate of the mean; the line `time = access time + size / rate` is fitted
-//! by least squares to the fastest of 4 KiB and more, and each size's residual told. Mended: the number of sizes is
-//! not 0 where none is given, sizes come in turns and not one after the other, and figures that cannot be computed
-//! are absent.
+//! by least squares to the fastest of 4 KiB and more, and each size's residual is shown. Improved: the default number
+//! of sizes is not 0, sizes alternate instead of running in sequence, and figures that cannot be computed are absent.
 
 use emmc_port::{BlockOp, TargetShape};
 
@@ -44,7 +43,7 @@ impl Suite for IntervalSuite {
     }
 
     fn about(&self) -> &'static str {
-        "how long reads take by their size: rate and access time, as flashbench -i"
+        "read time by size: rate and access time, as flashbench -i"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -85,7 +84,7 @@ impl Suite for IntervalSuite {
 }
 
 fn grid(fastest: &[(f64, f64)], times: &[Vec<f64>], line: Option<Line>) -> Grid {
-    let columns = [("fastest", "us"), ("mean", "us"), ("slowest", "us"), ("rate", "MB/s"), ("beside the line", "us")];
+    let columns = [("fastest", "us"), ("mean", "us"), ("slowest", "us"), ("rate", "MB/s"), ("residual", "us")];
     let mut grid = Grid::new("interval", "size", &columns, "reads by their size; rate: of the mean");
     for ((size, fastest), times) in fastest.iter().zip(times) {
         let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
@@ -107,7 +106,7 @@ struct Line {
 }
 
 impl Line {
-    /// By least squares; nothing where all sizes are the same.
+    /// By least squares; nothing if all sizes are the same.
     fn through(points: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Self> {
         let count = points.clone().count() as f64;
         let (x, y) = points.clone().fold((0.0, 0.0), |(x, y), point| (x + point.0 / count, y + point.1 / count));
@@ -117,7 +116,7 @@ impl Line {
         (below > 0.0).then(|| Self { access_us: y - above / below * x, us_per_byte: above / below })
     }
 
-    /// Bytes a microsecond are MB a second; nothing where larger reads are no slower.
+    /// Bytes a microsecond are MB a second; nothing if larger reads are not slower.
     fn mb_per_s(self) -> Option<f64> {
         (self.us_per_byte > 0.0).then(|| 1.0 / self.us_per_byte)
     }

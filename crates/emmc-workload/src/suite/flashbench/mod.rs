@@ -1,9 +1,9 @@
-//! `flashbench`: what a card looks like from outside, one suite for each of its modes.
+//! `flashbench`: a card's structure as seen from outside, one suite for each of its modes.
 //!
-//! Requests, their sizes, places and orders are flashbench's; its writes are `O_SYNC`. Mended: nothing ever wraps
-//! past the target's end (what does not fit is refused beforehand, with what would), no place is counted twice, what
-//! is compared is measured in turns instead of one after the other, and every figure has its unit. Absent on purpose:
-//! conclusions beyond the number of open allocation units; they are for `probe`.
+//! Requests, their sizes, places and orders are flashbench's; its writes are `O_SYNC`. Improved: nothing wraps past the
+//! target's end (what does not fit is refused in advance, with a size that does), no place is counted twice, compared
+//! measurements alternate instead of running in sequence, and every figure has its unit. Absent on purpose: conclusions
+//! beyond the number of open allocation units; they are for `probe`.
 
 mod align;
 mod find_fat;
@@ -34,18 +34,18 @@ const AU: u64 = 4 * MIB;
 /// `--count`, the default: how often each place is visited.
 const ROUNDS: usize = 8;
 
-/// Requests of a size anywhere on the target, one at a time; writes are done when they are in flash.
+/// Requests of a size at listed places on the target, one at a time; writes use FUA.
 fn requests(op: BlockOp, shape: &TargetShape, block_bytes: u64, seed: u64) -> Stream {
     let whole = Stream::pass(op, Order::Sequential, 0, shape.size_bytes, block_bytes);
     Stream { through: op == BlockOp::Write, seed, ..whole }
 }
 
-/// The same, for no longer than a time.
+/// The same with a time limit.
 fn for_at_most(stream: Stream, time: Nanos) -> Stream {
     Stream { limit: Limit { time: Some(time), ..stream.limit }, ..stream }
 }
 
-/// `--size` as the allocation unit that is assumed.
+/// `--size` as the assumed allocation unit.
 ///
 /// Errors: not a power of two of 64 KiB to 1 GiB.
 fn unit(suite: &'static str, options: &Options) -> Result<u64, BenchError> {
@@ -59,7 +59,7 @@ fn unit(suite: &'static str, options: &Options) -> Result<u64, BenchError> {
 
 /// Rows as numbers.
 ///
-/// Errors: a row that is no number of at least 1.
+/// Errors: a row that is not a number of at least 1.
 fn numbers(suite: &'static str, options: &Options, what: &str) -> Result<Vec<u64>, BenchError> {
     let number = |row: &String| match row.parse() {
         Ok(number) if number > 0 => Ok(number),

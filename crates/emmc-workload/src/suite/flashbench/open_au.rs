@@ -1,18 +1,17 @@
-//! `flashbench --open-au`: how many allocation units the card writes to at once before it must merge.
+//! `flashbench --open-au`: how many allocation units the card can write to at once before it must merge.
 //!
-//! N units, twelve units apart, the first behind 16 MiB (or where `--from` says); they are filled in turn, each
-//! position in all of them, in the shift register's order, before the next: with blocks of the unit's size, of its
-//! half, and so on to 16 KiB. Positions come in order or, as with `--random`, in the shift register's order. When N
-//! is more than the card keeps open, every write merges and the rate falls with the block. `--size` is the allocation
-//! unit (`--erasesize`); `--rows N` are counts to measure, as `--open-au-nr` is.
+//! N units, twelve units apart, the first behind 16 MiB (or at `--from`); they are filled in rotation, each position in
+//! all of them, in the shift register's order, before the next: with blocks of the unit's size, of its half, and so on
+//! to 16 KiB. Positions are sequential or, as with `--random`, in the shift register's order. When N is more than the
+//! card keeps open, every write merges and the rate falls with the block size. `--size` is the allocation unit
+//! (`--erasesize`); `--rows N` are counts to measure, as `--open-au-nr` is.
 //!
-//! Without rows the count is searched for: doubled until 64 KiB blocks (a 64th of the unit where that is more) run at
-//! less than a third of what they do in one unit in order, then halved in; each trial is preceded by one write of
-//! each whole unit, so that there is something to merge. Then the tables show one unit, the most that the card bears,
-//! and one more.
+//! Without rows the count is searched: doubled until 64 KiB blocks (1/64 of the unit if that is more) run at less than
+//! a third of their rate in one sequential unit, then bisected; each trial is preceded by one write of each whole unit,
+//! so that there is something to merge. Then the tables show one unit, the most that the card supports, and one more.
 //!
-//! Mended: nothing wraps; a count that does not fit is refused with the largest that does. A pass takes no longer
-//! than 60 s: then the rate is that of what was done.
+//! Improved: nothing wraps; a count that does not fit is refused with the largest that does. A pass takes at most 60 s:
+//! then the rate covers what was done.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
@@ -25,13 +24,13 @@ use crate::result::{Figure, Pivot};
 use crate::stream::BenchError;
 
 const NAME: &str = "flashbench-open-au";
-/// What lies before the first unit where nothing else is asked for: the FAT.
+/// Space before the first unit by default: the FAT.
 const BEFORE: u64 = 16 * MIB;
-/// Units from the beginning of one to that of the next.
+/// Units from the start of one to the start of the next.
 const APART: u64 = 12;
-/// Most units of the search.
+/// Upper limit of the search.
 const SEARCH_MAX: u64 = 64;
-/// A rate that has fallen to less than one in so many has collapsed.
+/// A rate that has fallen by more than this factor has collapsed.
 const COLLAPSE: f64 = 3.0;
 const PASS_TIME: Nanos = Nanos::from_secs(60);
 
@@ -44,7 +43,7 @@ pub(in super::super) struct OpenAu;
 struct Plan {
     unit: u64,
     from: u64,
-    /// Counts asked for; empty: to be searched for.
+    /// Requested counts; empty: to be searched.
     counts: Vec<u64>,
     /// The most units that fit.
     most: u64,
@@ -74,7 +73,7 @@ impl Plan {
         SEARCH_MAX.min(self.most)
     }
 
-    /// The block of which the rate decides.
+    /// The block size whose rate decides.
     fn trial_block(&self) -> u64 {
         (self.unit / 64).max(64 * KIB).min(self.unit)
     }
@@ -96,7 +95,7 @@ impl Plan {
                 let units: u64 = self.counts.iter().sum();
                 (2 * units * sizes * self.unit, 2 * self.counts.len() as u64 * sizes)
             }
-            // Doubling, then halving in; each trial twice; then three counts with all blocks.
+            // Doubling, then bisecting; each trial twice; then three counts with all blocks.
             true => {
                 let trials = 2 * (2 * most + u64::from(most.ilog2()) * most);
                 (2 * (trials + (2 * most + 1) * sizes) * self.unit, 0)
@@ -111,7 +110,7 @@ impl Suite for OpenAu {
     }
 
     fn about(&self) -> &'static str {
-        "how many allocation units can be written to at once, as flashbench -O, in order and by chance"
+        "how many allocation units can be written to at once, as flashbench -O, linear and random"
     }
 
     fn follows(&self) -> &'static [Knob] {
@@ -134,7 +133,7 @@ impl Suite for OpenAu {
                 table: table.into(),
                 rows: "block".into(),
                 unit: "MB/s".into(),
-                caption: format!("so many units of {} filled in turn with blocks of one size", label(plan.unit)),
+                caption: format!("N units of {} filled in rotation with blocks of one size", label(plan.unit)),
             });
             let mut counts = plan.counts.clone();
             if counts.is_empty() {
@@ -158,7 +157,7 @@ fn units(count: u64) -> String {
     if count == 1 { "1 AU".into() } else { format!("{count} AUs") }
 }
 
-/// Fills so many units in turn; answers MB a second.
+/// Fills `count` units in rotation; returns MB a second.
 fn pass(
     bench: &mut Bench<'_>,
     plan: &Plan,
@@ -185,7 +184,7 @@ fn trial(bench: &mut Bench<'_>, plan: &Plan, count: u64, random: bool) -> Result
     pass(bench, plan, count, plan.trial_block(), random, None)
 }
 
-/// The most units that the card bears; tells it.
+/// Searches the most units that the card supports, and reports it.
 fn search(bench: &mut Bench<'_>, plan: &Plan, random: bool) -> Result<u64, BenchError> {
     let base = trial(bench, plan, 1, false)?;
     let (mut good, mut bad) = (0, None);
@@ -207,12 +206,14 @@ fn search(bench: &mut Bench<'_>, plan: &Plan, random: bool) -> Result<u64, Bench
     let how = if random { "random" } else { "linear" };
     let block = label(plan.trial_block());
     let note = match (bad, good) {
-        (Some(_), 0) => format!("{block} blocks collapse in a single unit already: none is open to them in that order"),
+        (Some(_), 0) => {
+            format!("{block} blocks collapse in a single unit already: no unit is open for them in that order")
+        }
         (Some(fails), _) => {
-            format!("{block} blocks keep a third of their rate of one unit up to there; with {fails} they do not")
+            format!("{block} blocks keep a third of their one-unit rate up to this count; with {fails} they do not")
         }
         (None, _) => {
-            format!("{block} blocks kept their rate with all that were tried: it may be more, or without limit")
+            format!("{block} blocks kept their rate with every count that was tried: there may be more, or no limit")
         }
     };
     bench.figure(Figure::new(format!("open AUs, {how}"), bad.map(|_| good as f64), "", note));

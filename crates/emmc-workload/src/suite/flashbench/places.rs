@@ -1,14 +1,14 @@
-//! flashbench's order by chance, which is the same each time: a shift register's.
+//! flashbench's reproducible random order: a shift register's.
 
-/// Feedback of registers that go through every value but 0, from 8 bits on.
+/// Feedback of registers with full period, from 8 bits on.
 const FEEDBACK: [u64; 13] =
     [0xb8, 0x110, 0x240, 0x500, 0xe08, 0x1c80, 0x3802, 0x6000, 0xd008, 0x12000, 0x20400, 0x72000, 0x90000];
 
-/// Most things that can be ordered.
+/// Most items that can be ordered.
 pub(super) const PLACES_MAX: u64 = 1 << 20;
 
-/// The numbers below `count`, 0 first, the others as a shift register of at least eight bits meets them; values too
-/// large are left out. At most [`PLACES_MAX`].
+/// The numbers below `count`, 0 first, the others in the order of a shift register of at least eight bits; values that
+/// are too large are skipped. At most [`PLACES_MAX`].
 pub(super) fn scattered(count: u64) -> Vec<u64> {
     let bits = (64 - count.saturating_sub(1).leading_zeros()).max(8) as usize;
     let feedback = FEEDBACK[(bits - 8).min(FEEDBACK.len() - 1)];

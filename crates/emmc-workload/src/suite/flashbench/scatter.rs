@@ -1,9 +1,9 @@
-//! `flashbench --scatter`: how long reads take by where they go.
+//! `flashbench --scatter`: read time by position.
 //!
 //! 512 places (`2^9`), one block of 16 KiB apart, read in the shift register's order; the fastest of eight visits
-//! counts. `--rows N` is flashbench's `--span`: places lie N blocks apart. What comes again at equal distances in the
-//! picture is the size of an allocation unit or a stripe. Mended: where so many places do not fit on the target, as
-//! many as fit are visited, and it is said.
+//! counts. `--rows N` is flashbench's `--span`: places are N blocks apart. A pattern that repeats at equal distances is
+//! the size of an allocation unit or a stripe. Improved: if not all places fit on the target, those that fit are
+//! visited, and the report says so.
 
 use emmc_port::{BlockOp, TargetShape};
 
@@ -21,11 +21,11 @@ const PLACES: u64 = 1 << 9;
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Scatter;
 
-/// How many places, and how far apart.
+/// Number of places, and their distance.
 fn plan(shape: &TargetShape, options: &Options) -> Result<(u64, u64), BenchError> {
     aligned(NAME, shape, options)?;
     let misfit = |what| Err(BenchError::Misfit { suite: NAME, what });
-    let rows = numbers(NAME, options, "how many blocks of 16 KiB the places lie apart")?;
+    let rows = numbers(NAME, options, "the distance between places in blocks of 16 KiB")?;
     let apart = rows.first().copied().unwrap_or(1).saturating_mul(BLOCK);
     let room = options.room(shape);
     let fit = if room < BLOCK { 0 } else { (room - BLOCK) / apart + 1 };
@@ -41,7 +41,7 @@ impl Suite for Scatter {
     }
 
     fn about(&self) -> &'static str {
-        "how long reads take by where they go, as flashbench -s"
+        "read time by position, as flashbench -s"
     }
 
     fn follows(&self) -> &'static [Knob] {

@@ -1,4 +1,4 @@
-//! The comparison on the kernel's own filesystems: made on a block device, or the one that a folder is on.
+//! The comparison on the kernel's own filesystems: created on a block device, or a folder's own.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::suite::{Cost, Options};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RealFs;
 
-/// The part of the place that is used: what was asked for, 2 GiB, or a smaller device as a whole.
+/// The size of the used part: the requested size, 2 GiB, or all of a smaller device.
 fn size_bytes(shape: &FileShape, options: &Options) -> u64 {
     let whole = if shape.is_device { shape.room_bytes / (1 << 20) * (1 << 20) } else { u64::MAX };
     options.size_bytes.unwrap_or(DISK_BYTES.min(whole).max(DISK_BYTES_MIN))
@@ -23,7 +23,7 @@ fn size_bytes(shape: &FileShape, options: &Options) -> u64 {
 
 impl FileSuite for RealFs {
     fn about(&self) -> &'static str {
-        "the kernel's own filesystems: large files in order and by chance, small files with a sync each, deletion"
+        "the kernel's own filesystems: sequential and random I/O on a large file, small files with a sync each, deletion"
     }
 
     fn cost(&self, shape: &FileShape, options: &Options) -> Result<Cost, BenchError> {
@@ -65,7 +65,7 @@ impl FileSuite for RealFs {
     }
 }
 
-/// Every filesystem with every set of options; one that this machine does not have is told and left out.
+/// Every filesystem with every set of options; a filesystem that this machine lacks is reported and skipped.
 fn compare(bench: &mut FileBench<'_>, plan: Plan) -> Result<(), BenchError> {
     let mut columns = columns(bench.options)?;
     let mut speeds = vec![Vec::new(); columns.len()];
@@ -89,7 +89,7 @@ fn compare(bench: &mut FileBench<'_>, plan: Plan) -> Result<(), BenchError> {
     if ended.is_ok() && speeds.iter().all(Vec::is_empty) {
         ended = Err(BenchError::Misfit { suite: NAME, what: missing.join("; ") });
     }
-    // Of two the other column stays, empty; of many only those that were measured.
+    // Of two columns the other stays, empty; of many only the measured ones.
     if columns.len() > 2 && ended.is_ok() {
         let mut kept = speeds.iter().map(|speeds| !speeds.is_empty());
         columns.retain(|_| kept.next().unwrap_or(true));
@@ -117,12 +117,12 @@ fn measure(
         Ok(())
     })?;
     if options != column.options {
-        bench.remark(format!("{}: f2fs knows no commit=, it was mounted without", column.title));
+        bench.remark(format!("{}: f2fs has no commit= option and was mounted without it", column.title));
     }
     Ok(is_settled)
 }
 
-/// The filesystem that a folder is on.
+/// A folder's own filesystem.
 fn there(bench: &mut FileBench<'_>, plan: Plan) -> Result<(), BenchError> {
     let (seed, mut speeds, mut is_settled) = (bench.options.seed, Vec::new(), true);
     let ended = bench.on_tree(None, &mut |tree| {
@@ -140,8 +140,8 @@ fn there(bench: &mut FileBench<'_>, plan: Plan) -> Result<(), BenchError> {
 
 fn caches(bench: &mut FileBench<'_>, is_settled: bool) {
     bench.remark(if is_settled {
-        "between two rows everything is written and the machine's page cache emptied"
+        "between two rows everything is written back and the page cache is dropped"
     } else {
-        "between two rows everything is written; what this machine keeps of folders and inodes only root can empty"
+        "between two rows everything is written back; dropping the kernel's dentry and inode caches requires root"
     });
 }

@@ -1,4 +1,4 @@
-//! The work that filesystems are compared by.
+//! The work for comparing filesystems.
 
 use emmc_port::{FileNumber, FileOp, FileTree, TargetError};
 use emmc_units::Rng;
@@ -10,14 +10,14 @@ const PIECE_BYTES: u64 = 1 << 20;
 const SMALL_BYTES: u64 = 16 << 10;
 const SMALL_FILES: u32 = 1000;
 
-/// How much work it is.
+/// The amounts of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     file_bytes: u64,
     random_bytes: u64,
 }
 
-/// A piece of work: its row, size of a request, requests, and how it is done.
+/// A step: its row, request size, requests, and its function.
 type Step = (&'static str, fn(&Plan) -> (u64, u64), fn(&mut Work<'_>) -> Result<(), TargetError>);
 
 /// A tree at work.
@@ -28,7 +28,7 @@ pub(super) struct Work<'a> {
 }
 
 impl Plan {
-    /// For so much room: the large file is an eighth of it, 256 MiB at most.
+    /// Amounts for a size: the large file is an eighth of it, 256 MiB at most.
     pub(super) fn of(size_bytes: u64) -> Self {
         let file_bytes = (size_bytes / 8).min(256 << 20) / PIECE_BYTES * PIECE_BYTES;
         Self { file_bytes, random_bytes: file_bytes / 4 }
@@ -39,7 +39,7 @@ impl Plan {
         self.file_bytes + 2 * self.random_bytes + 8 * u64::from(SMALL_FILES) * SMALL_BYTES
     }
 
-    /// What the files take. Unit: bytes.
+    /// Space for the files. Unit: bytes.
     pub(super) fn room_bytes(&self) -> u64 {
         self.file_bytes + u64::from(SMALL_FILES) * (SMALL_BYTES + BLOCK_BYTES) + (16 << 20)
     }
@@ -47,7 +47,7 @@ impl Plan {
     pub(super) fn told(&self) -> String {
         let mib = |bytes: u64| bytes >> 20;
         format!(
-            "MB a second; writes end with a sync; a file of {} MiB, {} MiB of it by chance in 4 KiB, {SMALL_FILES} files of 16 KiB",
+            "MB a second; writes end with a sync; a file of {} MiB, {} MiB of it at random in 4 KiB, {SMALL_FILES} files of 16 KiB",
             mib(self.file_bytes),
             mib(self.random_bytes)
         )
@@ -55,7 +55,7 @@ impl Plan {
 }
 
 impl Work<'_> {
-    /// Blocks anywhere in the large file, past the page cache.
+    /// Random blocks of the large file, with direct I/O.
     fn by_chance(&mut self, op: fn(u64) -> FileOp<'static>) -> Result<(), TargetError> {
         for _ in 0..self.plan.random_bytes / BLOCK_BYTES {
             let offset = self.rng.below(self.plan.file_bytes / BLOCK_BYTES) * BLOCK_BYTES;
@@ -135,7 +135,7 @@ pub(super) const STEPS: [Step; 6] = [
     ),
 ];
 
-/// Does all steps and adds the speed of each to `speeds` as soon as it is known; answers whether memory was emptied
+/// Runs all steps and adds the speed of each to `speeds` as soon as it is known; returns whether caches were dropped
 /// between them.
 ///
 /// Errors: as the tree.

@@ -25,7 +25,7 @@ fn a_glacial_module_recovers_after_one_trim_and_reads_never_suffered() {
             };
             outcome.measurements.iter().find(is_it).unwrap().mb_per_s
         };
-        let (small, large) = ("by chance, 4 KiB", "sequential, 128 KiB");
+        let (small, large) = ("random, 4 KiB", "sequential, 128 KiB");
         let write = |state, table| speed(state, table, "write");
         assert!(write(aged, large) * 4.0 < write(fresh, large), "{profile}: no collapse");
         assert!(write(aged, small) * 1.5 < write(fresh, small), "{profile}: no collapse of small writes");
