@@ -129,7 +129,10 @@ fn links_to_nowhere_and_ends_that_are_passed_are_told_as_such() {
         (&[link], "a symbolic link to /no such/file, which is not there"),
         (&[link, "--size", "1MiB"], "a symbolic link to /no such/file, which is not there"),
         (&[&file, "--from", "1MiB", "--size", "4KiB", "--destroy"], "--from 1048576: the target has 1048576 bytes"),
-        (&[&file, "--suite", "bonnie", "--size", "64KiB", "--destroy"], "at least 1048576 bytes are needed; 65536 from"),
+        (
+            &[&file, "--suite", "bonnie", "--size", "64KiB", "--destroy"],
+            "at least 1048576 bytes are needed; 65536 from",
+        ),
         (&[&file, "--suite", "fs", "--destroy"], "it takes 2147483648 bytes from byte 0 on; "),
     ];
     for (args, says) in cases {

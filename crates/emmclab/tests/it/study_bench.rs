@@ -113,7 +113,11 @@ fn results_that_contradict_themselves_are_refused_by_whoever_reads_them() {
         ("/measurements/1/iops", (at(&format!("{cell}/iops")) * 0.8).into(), "requests in"),
         ("/measurements/1/mb_per_s_interval", interval, "expected the lower end first"),
         ("/measurements/1/read_us/p50", 1e9.into(), "that ascend"),
-        ("/measurements/1/read_us/count", 1.into(), "requests in its histogram; expected the same number as its count, 1"),
+        (
+            "/measurements/1/read_us/count",
+            1.into(),
+            "requests in its histogram; expected the same number as its count, 1",
+        ),
         ("/schema", "emmclab.bench/2".into(), "it is a document of the schema \"emmclab.bench/2\""),
         ("/schema", Value::Null, ""),
     ] {
