@@ -139,17 +139,12 @@ pub(crate) fn writable(index: u8, rev: u8) -> Option<&'static Field> {
     (field.since_rev <= rev && !field.access.iter().all(never)).then_some(field)
 }
 
-/// The groups of bits of one byte of a field.
+/// The groups of bits of one byte of a field that are written together.
 fn groups(field: &'static Field, index: u8) -> impl Iterator<Item = Group> {
     let access = field.access[0];
     let whole = field.bits.is_empty().then_some(Group { mask: 0xff, access });
-    // Elements of an array have the same bits each.
-    let shift = if field.is_array() { 0 } else { 8 * (u32::from(index) - u32::from(field.offset)) };
-    let named = field
-        .bits
-        .iter()
-        .map(move |bits| Group { mask: (bits.mask() >> shift) as u8, access: bits.access.unwrap_or(access) });
-    whole.into_iter().chain(named).filter(|group| group.mask != 0)
+    let named = field.bits_of_byte(u16::from(index) - field.offset);
+    whole.into_iter().chain(named.map(move |(mask, bits)| Group { mask, access: bits.access.unwrap_or(access) }))
 }
 
 #[cfg(test)]

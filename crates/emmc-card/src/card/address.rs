@@ -1,5 +1,6 @@
 //! From the argument of a data command to sectors of an area.
 
+use emmc_regs::ext_csd::reg;
 use emmc_regs::ocr::{AccessMode, Ocr};
 use emmc_regs::r1::R1;
 
@@ -16,7 +17,7 @@ impl Card {
 
     /// Whether the card works with native sectors of 4 KiB (DATA_SECTOR_SIZE).
     pub(super) fn has_native_sectors(&self) -> bool {
-        self.is_emmc() && self.ext_csd_byte(61) == 1
+        self.is_emmc() && self.ext_csd_byte(reg::DATA_SECTOR_SIZE) == 1
     }
 
     /// The sector that an address names, which must lie in the area that is accessed.

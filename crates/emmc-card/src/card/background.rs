@@ -8,16 +8,11 @@
 //! Source: JESD84-B51 clauses 6.6.25, 7.4 (BKOPS_EN, BKOPS_START, BKOPS_STATUS, EXCEPTION_EVENTS_STATUS).
 //! Assumed: that BKOPS_START without MANUAL_EN is refused, and how long a card waits before it calls itself idle.
 
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use emmc_units::{Instant, Nanos};
 
 use super::partition::Refused;
 use crate::device::{Device, StorageError};
-
-const BKOPS_EN: usize = 163;
-const BKOPS_SUPPORT: usize = 502;
-/// Where BKOPS_START is.
-pub(crate) const BKOPS_START: u8 = 164;
 
 /// Without a command for so long a card calls itself idle.
 const IDLE_AFTER: Nanos = Nanos::from_millis(20);
@@ -41,15 +36,23 @@ pub(crate) struct Background {
     exhausted: bool,
 }
 
-/// The rules of BKOPS_START and BKOPS_EN beyond their access classes.
+/// The rule of BKOPS_EN beyond its access classes.
+///
+/// Errors: a card that has no background operations, or none of its own: AUTO_EN came with 5.1.
+pub(crate) fn check_enable(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refused> {
+    let is_automatic = value & 2 != 0;
+    Refused::unless(is_supported(ext_csd) && (!is_automatic || ext_csd[reg::EXT_CSD_REV] >= 8))
+}
+
+/// The rule of BKOPS_START beyond its access class.
 ///
 /// Errors: a card that has no background operations; a start that the host has not announced by MANUAL_EN.
-pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {
-    let supported = ext_csd[BKOPS_SUPPORT] & 1 == 1;
-    let announced = index != BKOPS_START || ext_csd[BKOPS_EN] & 1 == 1;
-    // AUTO_EN came with 5.1.
-    let automatic = usize::from(index) == BKOPS_EN && value & 2 != 0 && ext_csd[192] < 8;
-    if supported && announced && !automatic { Ok(()) } else { Err(Refused) }
+pub(crate) fn check_start(ext_csd: &[u8; EXT_CSD_BYTES]) -> Result<(), Refused> {
+    Refused::unless(is_supported(ext_csd) && ext_csd[reg::BKOPS_EN] & 1 == 1)
+}
+
+fn is_supported(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
+    ext_csd[reg::BKOPS_SUPPORT] & 1 == 1
 }
 
 impl Background {
@@ -115,7 +118,7 @@ impl Background {
 
     /// The card has nothing to do for the host from `now` on.
     pub(crate) fn idle(&mut self, ext_csd: &[u8; EXT_CSD_BYTES], now: Instant) {
-        if ext_csd[BKOPS_EN] & 2 != 0 && self.work == Work::Rest && !self.exhausted {
+        if ext_csd[reg::BKOPS_EN] & 2 != 0 && self.work == Work::Rest && !self.exhausted {
             self.work = Work::Automatic(now + IDLE_AFTER);
         }
     }
@@ -132,23 +135,27 @@ mod tests {
 
     fn register(support: u8, enabled: u8, revision: u8) -> [u8; EXT_CSD_BYTES] {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        (ext_csd[BKOPS_SUPPORT], ext_csd[BKOPS_EN], ext_csd[192]) = (support, enabled, revision);
+        (ext_csd[reg::BKOPS_SUPPORT], ext_csd[reg::BKOPS_EN], ext_csd[reg::EXT_CSD_REV]) = (support, enabled, revision);
         ext_csd
     }
 
     #[test]
     fn a_start_must_be_announced() {
-        for (ext_csd, index, value, allowed) in [
-            (register(1, 0, 8), BKOPS_START, 1, false),
-            (register(1, 2, 8), BKOPS_START, 1, false),
-            (register(1, 1, 8), BKOPS_START, 1, true),
-            (register(0, 1, 8), BKOPS_START, 1, false),
-            (register(1, 0, 8), 163, 3, true),
-            (register(1, 0, 7), 163, 2, false),
-            (register(1, 0, 7), 163, 1, true),
-            (register(0, 0, 8), 163, 1, false),
+        for (ext_csd, allowed) in [
+            (register(1, 0, 8), false),
+            (register(1, 2, 8), false),
+            (register(1, 1, 8), true),
+            (register(0, 1, 8), false),
         ] {
-            assert_eq!(check(&ext_csd, index, value).is_ok(), allowed, "{index} = {value}");
+            assert_eq!(check_start(&ext_csd).is_ok(), allowed, "{:?}", &ext_csd[reg::BKOPS_EN]);
+        }
+        for (ext_csd, value, allowed) in [
+            (register(1, 0, 8), 3, true),
+            (register(1, 0, 7), 2, false),
+            (register(1, 0, 7), 1, true),
+            (register(0, 0, 8), 1, false),
+        ] {
+            assert_eq!(check_enable(&ext_csd, value).is_ok(), allowed, "{value}");
         }
     }
 

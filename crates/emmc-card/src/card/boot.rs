@@ -6,41 +6,35 @@
 //!
 //! Source: JESD84-B51 clauses 6.3 and 7.4 (BOOT_INFO, BOOT_CONFIG_PROT, BOOT_BUS_CONDITIONS, PARTITION_CONFIG).
 
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 
 use super::partition::Refused;
 use crate::device::Area;
-
-const BOOT_BUS_CONDITIONS: usize = 177;
-const BOOT_CONFIG_PROT: usize = 178;
-const PARTITION_CONFIG: usize = 179;
-const BOOT_SIZE_MULT: usize = 226;
-const BOOT_INFO: usize = 228;
 
 /// The pattern of the boot acknowledge on line 0: start 0, then 1, then 0.
 pub(crate) const BOOT_ACK: u8 = 0b010;
 
 /// What the card boots from, if anything: area and sectors.
 pub(crate) fn source(ext_csd: &[u8; EXT_CSD_BYTES]) -> Option<(Area, u64)> {
-    let sectors = u64::from(ext_csd[BOOT_SIZE_MULT]) * (128 << 10) / 512;
-    let area = match ext_csd[PARTITION_CONFIG] >> 3 & 7 {
+    let sectors = u64::from(ext_csd[reg::BOOT_SIZE_MULT]) * (128 << 10) / 512;
+    let area = match ext_csd[reg::PARTITION_CONFIG] >> 3 & 7 {
         1 => Area::Boot(0),
         2 => Area::Boot(1),
         7 => Area::User,
         _ => return None,
     };
-    let offers_alternative = ext_csd[BOOT_INFO] & 1 == 1;
+    let offers_alternative = ext_csd[reg::BOOT_INFO] & 1 == 1;
     (offers_alternative && sectors > 0).then_some((area, sectors))
 }
 
 /// Whether the card acknowledges that it boots.
 pub(crate) fn acknowledges(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
-    ext_csd[PARTITION_CONFIG] >> 6 & 1 == 1
+    ext_csd[reg::PARTITION_CONFIG] >> 6 & 1 == 1
 }
 
 /// How the bus runs while the card boots: high speed, lines, both edges.
 pub(crate) fn bus(ext_csd: &[u8; EXT_CSD_BYTES]) -> (bool, u8, bool) {
-    let conditions = ext_csd[BOOT_BUS_CONDITIONS];
+    let conditions = ext_csd[reg::BOOT_BUS_CONDITIONS];
     let (mode, width) = (conditions >> 3 & 3, conditions & 3);
     let is_double = mode == 2;
     let lines = match width {
@@ -55,14 +49,14 @@ pub(crate) fn bus(ext_csd: &[u8; EXT_CSD_BYTES]) -> (bool, u8, bool) {
 
 /// Whether the bus stays as it was while booting (RESET_BOOT_BUS_CONDITIONS).
 pub(crate) fn keeps_bus(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
-    ext_csd[BOOT_BUS_CONDITIONS] >> 2 & 1 == 1
+    ext_csd[reg::BOOT_BUS_CONDITIONS] >> 2 & 1 == 1
 }
 
 /// The rules of BOOT_BUS_CONDITIONS: a mode that the card boots in, and not while the boot configuration is protected.
 ///
 /// Errors: a rule broken.
 pub(crate) fn check_bus_conditions(ext_csd: &[u8; EXT_CSD_BYTES], new: u8) -> Result<(), Refused> {
-    let info = ext_csd[BOOT_INFO];
+    let info = ext_csd[reg::BOOT_INFO];
     let mode_is_offered = match new >> 3 & 3 {
         0 => true,
         1 => info & 4 != 0,
@@ -76,17 +70,17 @@ pub(crate) fn check_bus_conditions(ext_csd: &[u8; EXT_CSD_BYTES], new: u8) -> Re
 ///
 /// Errors: a boot area that does not exist, or the boot configuration is protected.
 pub(crate) fn check_partition_config(ext_csd: &[u8; EXT_CSD_BYTES], new: u8) -> Result<(), Refused> {
-    let changes = (ext_csd[PARTITION_CONFIG] ^ new) & 0x78 != 0;
+    let changes = (ext_csd[reg::PARTITION_CONFIG] ^ new) & 0x78 != 0;
     let known = match new >> 3 & 7 {
         0 | 7 => true,
-        1 | 2 => ext_csd[BOOT_SIZE_MULT] > 0,
+        1 | 2 => ext_csd[reg::BOOT_SIZE_MULT] > 0,
         _ => false,
     };
     if changes && (is_configuration_protected(ext_csd) || !known) { Err(Refused) } else { Ok(()) }
 }
 
 fn is_configuration_protected(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
-    ext_csd[BOOT_CONFIG_PROT] & 0x11 != 0
+    ext_csd[reg::BOOT_CONFIG_PROT] & 0x11 != 0
 }
 
 #[cfg(test)]
@@ -95,7 +89,8 @@ mod tests {
 
     fn part(partition_config: u8) -> [u8; EXT_CSD_BYTES] {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        (ext_csd[PARTITION_CONFIG], ext_csd[BOOT_SIZE_MULT], ext_csd[BOOT_INFO]) = (partition_config, 32, 7);
+        (ext_csd[reg::PARTITION_CONFIG], ext_csd[reg::BOOT_SIZE_MULT], ext_csd[reg::BOOT_INFO]) =
+            (partition_config, 32, 7);
         ext_csd
     }
 
@@ -113,10 +108,10 @@ mod tests {
             assert_eq!(acknowledges(&ext_csd), ack, "{config:#x}");
         }
         let mut ext_csd = part(0x08);
-        ext_csd[BOOT_INFO] = 6;
+        ext_csd[reg::BOOT_INFO] = 6;
         assert_eq!(source(&ext_csd), None, "a part without the alternative boot mode");
-        ext_csd[BOOT_INFO] = 7;
-        ext_csd[BOOT_SIZE_MULT] = 0;
+        ext_csd[reg::BOOT_INFO] = 7;
+        ext_csd[reg::BOOT_SIZE_MULT] = 0;
         assert_eq!(source(&ext_csd), None, "a part without boot areas");
     }
 
@@ -134,11 +129,11 @@ mod tests {
             (0x03, None),
         ] {
             let allowed = check_bus_conditions(&ext_csd, conditions).is_ok();
-            ext_csd[BOOT_BUS_CONDITIONS] = conditions;
+            ext_csd[reg::BOOT_BUS_CONDITIONS] = conditions;
             assert_eq!(allowed.then(|| bus(&ext_csd)), expected, "{conditions:#x}");
             assert_eq!(keeps_bus(&ext_csd), conditions & 4 != 0);
         }
-        ext_csd[BOOT_INFO] = 1;
+        ext_csd[reg::BOOT_INFO] = 1;
         assert!(check_bus_conditions(&ext_csd, 0x0a).is_err() && check_bus_conditions(&ext_csd, 0x12).is_err());
     }
 
@@ -147,14 +142,14 @@ mod tests {
         for protection in [1, 0x10, 0x11] {
             let mut ext_csd = part(0x48);
             assert_eq!(check_partition_config(&ext_csd, 0x10), Ok(()));
-            ext_csd[BOOT_CONFIG_PROT] = protection;
+            ext_csd[reg::BOOT_CONFIG_PROT] = protection;
             assert_eq!(check_partition_config(&ext_csd, 0x10), Err(Refused));
             assert_eq!(check_partition_config(&ext_csd, 0x49), Ok(()), "PARTITION_ACCESS is free");
             assert_eq!(check_bus_conditions(&ext_csd, 0), Err(Refused));
         }
         assert_eq!(check_partition_config(&part(0), 0x18), Err(Refused), "3 is reserved");
         let mut ext_csd = part(0);
-        ext_csd[BOOT_SIZE_MULT] = 0;
+        ext_csd[reg::BOOT_SIZE_MULT] = 0;
         assert_eq!(check_partition_config(&ext_csd, 0x08), Err(Refused));
         assert_eq!(check_partition_config(&ext_csd, 0x38), Ok(()));
     }

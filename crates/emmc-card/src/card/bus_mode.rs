@@ -1,5 +1,6 @@
 //! How the bus runs: HS_TIMING and BUS_WIDTH in their legal combinations, tuning, bus test, block length.
 
+use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
@@ -7,10 +8,6 @@ use super::transfer::{Collecting, Purpose};
 use super::{Card, Reply};
 use crate::device::Bus;
 use crate::profile::BusMode;
-
-const DEVICE_TYPE: usize = 196;
-const DRIVER_STRENGTH: usize = 197;
-const STROBE_SUPPORT: usize = 184;
 
 /// TIMING_INTERFACE of HS_TIMING.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,9 +123,9 @@ impl Card {
     /// What the part can do.
     pub(super) fn abilities(&self) -> Abilities {
         Abilities {
-            device_type: self.ext_csd_byte(DEVICE_TYPE),
-            driver_strength: self.ext_csd_byte(DRIVER_STRENGTH),
-            strobe: self.ext_csd_byte(STROBE_SUPPORT) & 1 == 1,
+            device_type: self.ext_csd_byte(reg::DEVICE_TYPE),
+            driver_strength: self.ext_csd_byte(reg::DRIVER_STRENGTH),
+            strobe: self.ext_csd_byte(reg::STROBE_SUPPORT) & 1 == 1,
         }
     }
 

@@ -6,19 +6,9 @@
 //!
 //! Source: JESD84-B51 clauses 6.6.27, 6.6.28, 7.4 (CONTEXT_CONF, CONTEXT_CAPABILITIES).
 
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 
 use super::partition::Refused;
-
-/// CONTEXT_CONF of context 1.
-const FIRST: u8 = 37;
-const LAST: u8 = 51;
-const CAPABILITIES: usize = 496;
-
-/// Whether a byte is a context's configuration.
-pub(crate) fn is_configuration(index: u8) -> bool {
-    (FIRST..=LAST).contains(&index)
-}
 
 /// The rules of CONTEXT_CONF beyond its access class: a context that the card has, a reliability mode and a multiplier
 /// that exist, and an open context is closed before it is opened otherwise.
@@ -26,11 +16,11 @@ pub(crate) fn is_configuration(index: u8) -> bool {
 /// Errors: a rule broken.
 pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {
     let old = ext_csd[usize::from(index)];
-    let number = index.wrapping_sub(FIRST) + 1;
-    let exists = is_configuration(index) && number <= ext_csd[CAPABILITIES] & 0xf;
+    let Some(before) = u16::from(index).checked_sub(reg::CONTEXT_CONF.offset) else { return Err(Refused) };
+    let exists = before < u16::from(ext_csd[reg::CONTEXT_CAPABILITIES] & 0xf);
     let is_open = |configuration: u8| configuration & 3 != 0;
     let reopens = is_open(old) && is_open(value) && old != value;
-    let multiplier_max = ext_csd[CAPABILITIES] >> 4 & 7;
+    let multiplier_max = ext_csd[reg::CONTEXT_CAPABILITIES] >> 4 & 7;
     let is_large = value & 4 != 0;
     let multiplier_fits = !is_large || value >> 3 & 7 <= multiplier_max;
     if exists && !reopens && multiplier_fits && value >> 6 != 3 { Ok(()) } else { Err(Refused) }
@@ -43,7 +33,7 @@ mod tests {
     #[test]
     fn contexts_open_close_and_stay_within_what_the_card_has() {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        ext_csd[CAPABILITIES] = 0x15;
+        ext_csd[reg::CONTEXT_CAPABILITIES] = 0x15;
         for (old, index, value, allowed) in [
             (0, 37, 0x01, true),
             (0, 41, 0x03, true),
@@ -57,9 +47,8 @@ mod tests {
             (0, 37, 0x83, true),
             (0, 37, 0xc3, false),
         ] {
-            ext_csd[37] = old;
+            ext_csd[reg::CONTEXT_CONF] = old;
             assert_eq!(check(&ext_csd, index, value).is_ok(), allowed, "{index}: {old:#x} -> {value:#x}");
         }
-        assert!(is_configuration(37) && is_configuration(51) && !is_configuration(36) && !is_configuration(52));
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Absent on purpose: the access itself, which is the device's ([`crate::device::Device`]).
 
+use emmc_regs::ext_csd::reg;
+
 use super::legality::Phase;
 use super::{Area, Card};
 use crate::device::{Bus, Device};
@@ -37,7 +39,7 @@ impl Card {
 
     /// Whether it may work in the background of its own: BKOPS_EN's AUTO_EN. An SD card is not asked.
     pub fn works_when_idle(&self) -> bool {
-        !self.is_emmc() || self.ext_csd_byte(163) & 2 != 0
+        !self.is_emmc() || self.ext_csd_byte(reg::BKOPS_EN) & 2 != 0
     }
 }
 

@@ -4,6 +4,7 @@
 //! from the flash, for which valid data in the same blocks is moved.
 
 use emmc_regs::command::Erase;
+use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::R1;
 use emmc_units::Instant;
 
@@ -11,11 +12,6 @@ use super::interrupt::Busy;
 use super::{Area, Card, Reply};
 use crate::device::StorageError;
 use crate::ftl::TrimKind;
-
-const ERASE_GROUP_DEF: usize = 175;
-const HC_ERASE_GRP_SIZE: usize = 224;
-const SEC_FEATURE_SUPPORT: usize = 231;
-const EXT_CSD_REV: usize = 192;
 
 /// How far the host has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,12 +106,12 @@ impl Card {
     ///
     /// Source: JESD84-B51: secure ones by SEC_FEATURE_SUPPORT, discard since 4.5.
     fn takes_erase(&self, erase: Erase) -> bool {
-        let features = self.ext_csd_byte(SEC_FEATURE_SUPPORT);
+        let features = self.ext_csd_byte(reg::SEC_FEATURE_SUPPORT);
         let has = |bit: u8| features >> bit & 1 == 1;
         match erase {
             Erase::Erase => true,
             Erase::Trim => has(4),
-            Erase::Discard => self.ext_csd_byte(EXT_CSD_REV) >= 6,
+            Erase::Discard => self.ext_csd_byte(reg::EXT_CSD_REV) >= 6,
             Erase::SecureErase => has(0),
             Erase::SecureTrimStep1 | Erase::SecureTrimStep2 => has(0) && has(4),
             Erase::Other(_) => false,
@@ -129,8 +125,8 @@ impl Card {
 
     /// Sectors of an erase group: high-capacity groups where the host chose them, else those of the CSD.
     pub(super) fn erase_group_sectors(&self) -> u64 {
-        let high_capacity = u64::from(self.ext_csd_byte(HC_ERASE_GRP_SIZE)) * 1024;
-        if self.ext_csd_byte(ERASE_GROUP_DEF) & 1 == 1 && high_capacity > 0 {
+        let high_capacity = u64::from(self.ext_csd_byte(reg::HC_ERASE_GRP_SIZE)) * 1024;
+        if self.ext_csd_byte(reg::ERASE_GROUP_DEF) & 1 == 1 && high_capacity > 0 {
             high_capacity
         } else {
             self.csd().erase_group_sectors().unwrap_or(1)

@@ -1,12 +1,12 @@
-//! The features' state, and what a write to one of their registers does.
+//! What the features remember, and what resets, power and time do to it.
 //!
-//! Each feature's rules are in a file of its own and know nothing of the card; here they meet: access class (`access`),
-//! then the feature's rule, then its effect.
-//! Absent on purpose: the commands of features (`write_protect_groups`, `queue`, `streams`, ...).
+//! Each feature's rules are in a file of its own and know nothing of the card.
+//! Absent on purpose: what a write to one of their registers does (`switch_rows`), and the commands of features (`queue`,
+//! `streams`, `write_protect_groups`, ...).
 
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_regs::r1::State;
-use emmc_units::{Instant, Nanos};
+use emmc_units::Instant;
 
 use super::access::Reset;
 use super::background::Background;
@@ -15,36 +15,14 @@ use super::image::FeatureState;
 use super::interrupt::Busy;
 use super::legality::Phase;
 use super::packed::Packed;
-use super::partition::{self, Refused};
 use super::power_notify::PowerLog;
 use super::queue::CommandQueue;
 use super::rpmb::Rpmb;
 use super::streams::BootStream;
-use super::switch::{SwitchError, is_meaningful};
 use super::write_protect::WriteProtect;
-use super::{
-    Card, background, boot, cache_control, context, ffu, interrupt, power_notify, production, queue, write_protect,
-};
+use super::{Card, interrupt, partition, write_protect};
 use crate::device::StorageError;
 use crate::ftl::FtlError;
-use crate::profile::Layout;
-
-/// What a switch takes that only changes a register. Assumed: traces of parts show tens of microseconds.
-const PLAIN: Nanos = Nanos::from_micros(50);
-/// What installing firmware takes. Assumed: OPERATION_CODES_TIMEOUT bounds it.
-const INSTALL: Nanos = Nanos::from_millis(50);
-
-const CMDQ_MODE_EN: u8 = 15;
-const CLASS_6_CTRL: u8 = 59;
-const PARTITION_SETTING_COMPLETED: u8 = 155;
-const HPI_MGMT: u8 = 161;
-const BKOPS_EN: u8 = 163;
-const SANITIZE_START: u8 = 165;
-const USER_WP: u8 = 171;
-const BOOT_WP: u8 = 173;
-const BOOT_BUS_CONDITIONS: u8 = 177;
-const EXT_CSD_REV: usize = 192;
-const SEC_FEATURE_SUPPORT: usize = 231;
 
 /// What the features remember.
 #[derive(Debug, Default)]
@@ -64,26 +42,6 @@ pub(crate) struct Features {
     pub(crate) next_busy: Busy,
     /// The committed partitioning has been carried out.
     is_partitioned: bool,
-}
-
-/// Bytes of EXT_CSD whose rules are a feature's.
-fn is_feature(index: u8) -> bool {
-    matches!(
-        index,
-        CMDQ_MODE_EN
-            | production::ENABLEMENT
-            | production::PRE_LOADING_DATA_SIZE..=25
-            | ffu::MODE_OPERATION_CODES..=power_notify::POWER_OFF_NOTIFICATION
-            | CLASS_6_CTRL
-            | production::STATE
-            | PARTITION_SETTING_COMPLETED
-            | HPI_MGMT
-            | BKOPS_EN..=SANITIZE_START
-            | USER_WP
-            | BOOT_WP
-            | BOOT_BUS_CONDITIONS
-    ) || context::is_configuration(index)
-        || partition::is_setting(index)
 }
 
 impl Features {
@@ -108,113 +66,7 @@ impl Features {
     }
 }
 
-impl From<Refused> for SwitchError {
-    fn from(_: Refused) -> Self {
-        Self
-    }
-}
-
 impl Card {
-    /// A write to a feature's byte; absent: it is none.
-    ///
-    /// Errors: any rule broken; nothing has changed.
-    pub(super) fn feature_switch(
-        &mut self,
-        index: u8,
-        old: u8,
-        new: u8,
-        now: Instant,
-    ) -> Result<Option<Instant>, SwitchError> {
-        if !is_feature(index) {
-            return Ok(None);
-        }
-        let rev = self.ext_csd_byte(EXT_CSD_REV);
-        self.rules.check(index, old, new, rev).map_err(|_| SwitchError)?;
-        if !is_meaningful(index, new) {
-            return Err(SwitchError);
-        }
-        self.check_feature(index, old, new)?;
-        let carried_out = self.carry_out(index, old, new, now);
-        Ok(Some(self.done_or_failed(carried_out, now)))
-    }
-
-    /// The feature's own rule.
-    fn check_feature(&self, index: u8, old: u8, new: u8) -> Result<(), Refused> {
-        let ext_csd = &self.device.stored_registers().ext_csd;
-        match index {
-            CMDQ_MODE_EN => queue::check_mode(ext_csd, new & 1 == 1, None),
-            ffu::MODE_OPERATION_CODES | ffu::MODE_CONFIG => ffu::check(ext_csd, index, new),
-            cache_control::BARRIER_CTRL..=cache_control::CACHE_CTRL => cache_control::check(ext_csd, index, new),
-            power_notify::POWER_OFF_NOTIFICATION => power_notify::check(ext_csd, new),
-            // Dynamic capacity is not offered.
-            CLASS_6_CTRL if new != 0 => Err(Refused),
-            HPI_MGMT => interrupt::check(ext_csd, new),
-            BKOPS_EN | background::BKOPS_START => background::check(ext_csd, index, new),
-            SANITIZE_START if ext_csd[SEC_FEATURE_SUPPORT] >> 6 & 1 == 0 => Err(Refused),
-            USER_WP => write_protect::check_user_wp(old, new),
-            BOOT_WP => write_protect::write_boot_wp(&mut ext_csd.clone(), new),
-            BOOT_BUS_CONDITIONS => boot::check_bus_conditions(ext_csd, new),
-            production::ENABLEMENT | production::PRE_LOADING_DATA_SIZE..=25 | production::STATE => {
-                production::check(ext_csd, index, new)
-            }
-            PARTITION_SETTING_COMPLETED => {
-                partition::check(ext_csd, index, new)?;
-                self.check_layout(new)
-            }
-            _ if context::is_configuration(index) => context::check(ext_csd, index, new),
-            _ if partition::is_setting(index) => partition::check(ext_csd, index, new),
-            _ => Ok(()),
-        }
-    }
-
-    /// The flash must be able to hold what is about to be committed.
-    fn check_layout(&self, completed: u8) -> Result<(), Refused> {
-        let mut ext_csd = self.device.stored_registers().ext_csd;
-        ext_csd[usize::from(PARTITION_SETTING_COMPLETED)] = completed;
-        let Some(wanted) = partition::committed(&ext_csd) else { return Ok(()) };
-        Layout::new(self.device.profile(), &wanted, 0).map(|_| ()).map_err(|_| Refused)
-    }
-
-    /// Keeps the byte and does what it asks for; answers when that is done.
-    ///
-    /// Errors: worn out, power lost.
-    fn carry_out(&mut self, index: u8, old: u8, new: u8, now: Instant) -> Result<Instant, StorageError> {
-        self.store(index, old, new);
-        match index {
-            CMDQ_MODE_EN if new & 1 == 0 => self.features.queue.clear(),
-            ffu::MODE_OPERATION_CODES => {
-                let register = &mut self.device.registers_mut().ext_csd;
-                self.features.firmware.operate(register, new);
-                return Ok(now + INSTALL);
-            }
-            cache_control::FLUSH_CACHE | cache_control::CACHE_CTRL => {
-                self.features.next_busy = Busy::Flush;
-                return Ok(cache_control::carry_out(&mut self.device, index, new, now)?.max(now + PLAIN));
-            }
-            power_notify::POWER_OFF_NOTIFICATION => {
-                if power_notify::is_interruptible(new) {
-                    self.features.next_busy = Busy::PowerOff;
-                }
-                return Ok(power_notify::carry_out(&mut self.device, new, now)?.max(now + PLAIN));
-            }
-            background::BKOPS_START => {
-                self.features.next_busy = Busy::Background;
-                self.features.background.start(now);
-                return Ok(now);
-            }
-            SANITIZE_START => {
-                self.features.next_busy = Busy::Sanitize;
-                return self.device.purge(now);
-            }
-            BOOT_WP => {
-                // The rule was checked; this sets BOOT_WP_STATUS.
-                let _ = write_protect::write_boot_wp(&mut self.device.registers_mut().ext_csd, new);
-            }
-            _ => {}
-        }
-        Ok(now + PLAIN)
-    }
-
     /// A reset has put the register back; the features follow.
     pub(super) fn reset_features(&mut self, reset: Reset) {
         let register: &mut [u8; EXT_CSD_BYTES] = &mut self.device.registers_mut().ext_csd;

@@ -7,22 +7,10 @@
 //!
 //! Source: JESD84-B51 clauses 6.6.19, 7.4; mmc-utils and fwupd as hosts. The image's form is this card's own.
 
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use sha2::{Digest, Sha256};
 
 use super::partition::Refused;
-
-/// Where MODE_OPERATION_CODES is.
-pub(crate) const MODE_OPERATION_CODES: u8 = 29;
-/// Where MODE_CONFIG is.
-pub(crate) const MODE_CONFIG: u8 = 30;
-const FFU_STATUS: usize = 26;
-const FW_CONFIG: usize = 169;
-const FIRMWARE_VERSION: usize = 254;
-const SECTORS_PROGRAMMED: usize = 302;
-const FFU_ARG: usize = 487;
-const FFU_FEATURES: usize = 492;
-const SUPPORTED_MODES: usize = 493;
 
 const INSTALL: u8 = 1;
 const ABORT: u8 = 2;
@@ -80,27 +68,33 @@ impl Firmware {
 
 /// Whether writes to FFU_ARG download firmware now.
 pub(crate) fn is_downloading(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
-    ext_csd[usize::from(MODE_CONFIG)] == 1
+    ext_csd[reg::MODE_CONFIG] == 1
 }
 
 /// The address to which firmware is written.
 pub(crate) fn address(ext_csd: &[u8; EXT_CSD_BYTES]) -> u32 {
-    let bytes = &ext_csd[FFU_ARG..FFU_ARG + 4];
+    let bytes = &ext_csd[reg::FFU_ARG.range()];
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// The rules of MODE_CONFIG and MODE_OPERATION_CODES beyond their access classes.
+/// The rule of MODE_CONFIG beyond its access class.
 ///
-/// Errors: a mode or an operation that the card does not have; FW_CONFIG has switched updates off for ever.
-pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {
-    let offered = ext_csd[SUPPORTED_MODES] & 1 == 1 && ext_csd[FW_CONFIG] & 1 == 0;
-    let allowed = match (index, value) {
-        (MODE_CONFIG, 0) => true,
-        (MODE_CONFIG, 1) => offered,
-        (MODE_OPERATION_CODES, INSTALL | ABORT) => offered && ext_csd[FFU_FEATURES] & 1 == 1 && is_downloading(ext_csd),
-        _ => false,
-    };
-    if allowed { Ok(()) } else { Err(Refused) }
+/// Errors: a mode that the card does not have; FW_CONFIG has switched updates off for ever.
+pub(crate) fn check_mode(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refused> {
+    Refused::unless(value == 0 || value == 1 && is_offered(ext_csd))
+}
+
+/// The rule of MODE_OPERATION_CODES beyond its access class.
+///
+/// Errors: an operation that the card does not have, or outside the mode.
+pub(crate) fn check_operation(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refused> {
+    let has_operations = ext_csd[reg::FFU_FEATURES] & 1 == 1;
+    let is_known = matches!(value, INSTALL | ABORT);
+    Refused::unless(is_known && is_offered(ext_csd) && has_operations && is_downloading(ext_csd))
+}
+
+fn is_offered(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
+    ext_csd[reg::SUPPORTED_MODES] & 1 == 1 && ext_csd[reg::FW_CONFIG] & 1 == 0
 }
 
 impl Firmware {
@@ -120,22 +114,22 @@ impl Firmware {
     /// MODE_OPERATION_CODES: installs or aborts; either ends the mode.
     pub(crate) fn operate(&mut self, ext_csd: &mut [u8; EXT_CSD_BYTES], operation: u8) {
         if operation == INSTALL {
-            ext_csd[FFU_STATUS] = self.install();
+            ext_csd[reg::FFU_STATUS] = self.install();
         }
         self.image.clear();
-        ext_csd[usize::from(MODE_CONFIG)] = 0;
+        ext_csd[reg::MODE_CONFIG] = 0;
         self.tell(ext_csd);
     }
 
     /// Reset by CMD0, by the pin or by power: what is installed runs; a card without operation codes installs now.
     pub(crate) fn reset(&mut self, ext_csd: &mut [u8; EXT_CSD_BYTES]) {
-        if ext_csd[FFU_FEATURES] & 1 == 0 && !self.image.is_empty() {
-            ext_csd[FFU_STATUS] = self.install();
+        if ext_csd[reg::FFU_FEATURES] & 1 == 0 && !self.image.is_empty() {
+            ext_csd[reg::FFU_STATUS] = self.install();
         }
         self.image.clear();
         self.tell(ext_csd);
         if let Some(version) = self.installed.take() {
-            ext_csd[FIRMWARE_VERSION..FIRMWARE_VERSION + 8].copy_from_slice(&version);
+            ext_csd[reg::FIRMWARE_VERSION.range()].copy_from_slice(&version);
         }
     }
 
@@ -167,7 +161,7 @@ impl Firmware {
     /// NUMBER_OF_FW_SECTORS_CORRECTLY_PROGRAMMED.
     fn tell(&self, ext_csd: &mut [u8; EXT_CSD_BYTES]) {
         let sectors = (self.image.len() / SECTOR) as u32;
-        ext_csd[SECTORS_PROGRAMMED..SECTORS_PROGRAMMED + 4].copy_from_slice(&sectors.to_le_bytes());
+        ext_csd[reg::NUMBER_OF_FW_SECTORS_CORRECTLY_PROGRAMMED.range()].copy_from_slice(&sectors.to_le_bytes());
     }
 }
 
@@ -177,15 +171,15 @@ mod tests {
 
     fn part() -> [u8; EXT_CSD_BYTES] {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        (ext_csd[SUPPORTED_MODES], ext_csd[FFU_FEATURES]) = (1, 1);
-        ext_csd[FFU_ARG..FFU_ARG + 4].copy_from_slice(&0xfffa_fff0u32.to_le_bytes());
-        ext_csd[FIRMWARE_VERSION..FIRMWARE_VERSION + 8].copy_from_slice(b"OLD     ");
-        ext_csd[30] = 1;
+        (ext_csd[reg::SUPPORTED_MODES], ext_csd[reg::FFU_FEATURES]) = (1, 1);
+        ext_csd[reg::FFU_ARG.range()].copy_from_slice(&0xfffa_fff0u32.to_le_bytes());
+        ext_csd[reg::FIRMWARE_VERSION.range()].copy_from_slice(b"OLD     ");
+        ext_csd[reg::MODE_CONFIG] = 1;
         ext_csd
     }
 
     fn programmed(ext_csd: &[u8; EXT_CSD_BYTES]) -> u8 {
-        ext_csd[SECTORS_PROGRAMMED]
+        ext_csd[reg::NUMBER_OF_FW_SECTORS_CORRECTLY_PROGRAMMED]
     }
 
     #[test]
@@ -199,11 +193,11 @@ mod tests {
         firmware.download(&mut ext_csd, &image[SECTOR..]);
         assert_eq!(programmed(&ext_csd), 3);
         firmware.operate(&mut ext_csd, INSTALL);
-        assert_eq!((ext_csd[FFU_STATUS], ext_csd[30], programmed(&ext_csd)), (SUCCESS, 0, 0));
-        assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"OLD     ");
+        assert_eq!((ext_csd[reg::FFU_STATUS], ext_csd[reg::MODE_CONFIG], programmed(&ext_csd)), (SUCCESS, 0, 0));
+        assert_eq!(ext_csd[reg::FIRMWARE_VERSION.range()], *b"OLD     ");
         firmware.power_off();
         firmware.reset(&mut ext_csd);
-        assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"NEW     ");
+        assert_eq!(ext_csd[reg::FIRMWARE_VERSION.range()], *b"NEW     ");
     }
 
     #[test]
@@ -222,9 +216,9 @@ mod tests {
             let (mut ext_csd, mut firmware) = (part(), Firmware::default());
             firmware.download(&mut ext_csd, image);
             firmware.operate(&mut ext_csd, INSTALL);
-            assert_eq!(ext_csd[FFU_STATUS], status);
+            assert_eq!(ext_csd[reg::FFU_STATUS], status);
             firmware.reset(&mut ext_csd);
-            assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"OLD     ");
+            assert_eq!(ext_csd[reg::FIRMWARE_VERSION.range()], *b"OLD     ");
         }
     }
 
@@ -236,29 +230,31 @@ mod tests {
         firmware.download(&mut ext_csd, &image);
         assert_eq!(programmed(&ext_csd), 2);
         firmware.operate(&mut ext_csd, ABORT);
-        assert_eq!((ext_csd[FFU_STATUS], programmed(&ext_csd)), (SUCCESS, 0));
+        assert_eq!((ext_csd[reg::FFU_STATUS], programmed(&ext_csd)), (SUCCESS, 0));
         firmware.reset(&mut ext_csd);
-        assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"OLD     ");
+        assert_eq!(ext_csd[reg::FIRMWARE_VERSION.range()], *b"OLD     ");
         // Without operation codes the reset installs.
-        ext_csd[FFU_FEATURES] = 0;
+        ext_csd[reg::FFU_FEATURES] = 0;
         firmware.download(&mut ext_csd, &image);
         firmware.reset(&mut ext_csd);
-        assert_eq!(ext_csd[FIRMWARE_VERSION..][..8], *b"NEW     ");
+        assert_eq!(ext_csd[reg::FIRMWARE_VERSION.range()], *b"NEW     ");
     }
 
     #[test]
     fn updates_can_be_switched_off_and_modes_missing() {
         let mut ext_csd = part();
-        for (index, value, allowed) in [(30, 1, true), (30, 0, true), (30, 0x10, false), (29, 1, true), (29, 3, false)]
-        {
-            assert_eq!(check(&ext_csd, index, value).is_ok(), allowed, "{index} = {value}");
+        for (mode, allowed) in [(1, true), (0, true), (0x10, false)] {
+            assert_eq!(check_mode(&ext_csd, mode).is_ok(), allowed, "{mode}");
         }
-        ext_csd[30] = 0;
-        assert_eq!(check(&ext_csd, 29, 1), Err(Refused), "outside the mode");
-        ext_csd[FW_CONFIG] = 1;
-        assert_eq!((check(&ext_csd, 30, 1), check(&ext_csd, 30, 0)), (Err(Refused), Ok(())));
-        ext_csd[FW_CONFIG] = 0;
-        ext_csd[SUPPORTED_MODES] = 0;
-        assert_eq!(check(&ext_csd, 30, 1), Err(Refused));
+        for (operation, allowed) in [(1, true), (3, false)] {
+            assert_eq!(check_operation(&ext_csd, operation).is_ok(), allowed, "{operation}");
+        }
+        ext_csd[reg::MODE_CONFIG] = 0;
+        assert_eq!(check_operation(&ext_csd, 1), Err(Refused), "outside the mode");
+        ext_csd[reg::FW_CONFIG] = 1;
+        assert_eq!((check_mode(&ext_csd, 1), check_mode(&ext_csd, 0)), (Err(Refused), Ok(())));
+        ext_csd[reg::FW_CONFIG] = 0;
+        ext_csd[reg::SUPPORTED_MODES] = 0;
+        assert_eq!(check_mode(&ext_csd, 1), Err(Refused));
     }
 }

@@ -8,15 +8,10 @@
 //! Assumed: that a card obeys in a tenth of the time that it asks hosts to allow.
 
 use emmc_regs::command::Command;
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use emmc_units::{Instant, Nanos};
 
 use super::partition::Refused;
-
-const HPI_MGMT: usize = 161;
-const OUT_OF_INTERRUPT_TIME: usize = 198;
-const CORRECTLY_PRG_SECTORS_NUM: usize = 242;
-const HPI_FEATURES: usize = 503;
 
 /// What a card in `prg` is busy with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,20 +51,20 @@ pub(crate) struct Interrupted {
 
 /// Whether a command is an interrupt for this card: enabled, and the one of CMD12 and CMD13 that the card has.
 pub(crate) fn is_interrupt(ext_csd: &[u8; EXT_CSD_BYTES], command: &Command) -> bool {
-    let by_cmd12 = ext_csd[HPI_FEATURES] & 2 != 0;
+    let by_cmd12 = ext_csd[reg::HPI_FEATURES] & 2 != 0;
     let asked = match command {
         Command::StopTransmission { hpi, .. } => *hpi && by_cmd12,
         Command::SendStatus { hpi, .. } => *hpi && !by_cmd12,
         _ => false,
     };
-    asked && ext_csd[HPI_FEATURES] & 1 == 1 && ext_csd[HPI_MGMT] & 1 == 1
+    asked && ext_csd[reg::HPI_FEATURES] & 1 == 1 && ext_csd[reg::HPI_MGMT] & 1 == 1
 }
 
 /// The rule of HPI_MGMT beyond its access class: a card without HPI does not switch it on.
 ///
 /// Errors: it does not.
 pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refused> {
-    if value & 1 == 0 || ext_csd[HPI_FEATURES] & 1 == 1 { Ok(()) } else { Err(Refused) }
+    if value & 1 == 0 || ext_csd[reg::HPI_FEATURES] & 1 == 1 { Ok(()) } else { Err(Refused) }
 }
 
 /// Interrupts at `now` what would have ended at `end`.
@@ -77,7 +72,7 @@ pub(crate) fn interrupt(ext_csd: &[u8; EXT_CSD_BYTES], busy: Busy, end: Instant,
     if busy == Busy::Other || end <= now {
         return Interrupted { until: end.max(now), programmed: None };
     }
-    let allowed = Nanos::from_millis(u64::from(ext_csd[OUT_OF_INTERRUPT_TIME].max(1)) * 10);
+    let allowed = Nanos::from_millis(u64::from(ext_csd[reg::OUT_OF_INTERRUPT_TIME].max(1)) * 10);
     let until = end.min(now + Nanos(allowed.0 / 10));
     let programmed = match busy {
         Busy::Write { sectors, from } => Some(share(sectors, now.since(from), end.since(from))),
@@ -95,7 +90,7 @@ fn share(sectors: u32, passed: Nanos, all: Nanos) -> u32 {
 
 /// Puts the count of sectors into the register.
 pub(crate) fn set_correctly_programmed(ext_csd: &mut [u8; EXT_CSD_BYTES], sectors: u32) {
-    ext_csd[CORRECTLY_PRG_SECTORS_NUM..CORRECTLY_PRG_SECTORS_NUM + 4].copy_from_slice(&sectors.to_le_bytes());
+    ext_csd[reg::CORRECTLY_PRG_SECTORS_NUM.range()].copy_from_slice(&sectors.to_le_bytes());
 }
 
 #[cfg(test)]
@@ -108,7 +103,8 @@ mod tests {
 
     fn register(features: u8, management: u8) -> [u8; EXT_CSD_BYTES] {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        (ext_csd[HPI_FEATURES], ext_csd[HPI_MGMT], ext_csd[OUT_OF_INTERRUPT_TIME]) = (features, management, 1);
+        (ext_csd[reg::HPI_FEATURES], ext_csd[reg::HPI_MGMT], ext_csd[reg::OUT_OF_INTERRUPT_TIME]) =
+            (features, management, 1);
         ext_csd
     }
 
@@ -158,6 +154,6 @@ mod tests {
         }
         let mut ext_csd = register(1, 1);
         set_correctly_programmed(&mut ext_csd, 0x0102_0304);
-        assert_eq!(ext_csd[CORRECTLY_PRG_SECTORS_NUM..][..4], [4, 3, 2, 1]);
+        assert_eq!(ext_csd[reg::CORRECTLY_PRG_SECTORS_NUM.range()], [4, 3, 2, 1]);
     }
 }

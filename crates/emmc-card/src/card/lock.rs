@@ -4,6 +4,7 @@
 //!
 //! Source: JESD84-B51, lock/unlock data structure; the same on SD.
 
+use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::R1;
 use emmc_units::{Instant, Nanos};
 
@@ -18,8 +19,6 @@ use crate::ftl::TrimKind;
 const STORE: Nanos = Nanos::from_micros(500);
 /// The longest password.
 const PASSWORD_BYTES: usize = 16;
-
-const USER_WP: usize = 171;
 
 const SET_PWD: u8 = 1;
 const CLR_PWD: u8 = 2;
@@ -154,7 +153,7 @@ impl Card {
 
     /// USER_WP.PERM_PSWD_DIS: the password is switched off for ever.
     fn password_is_disabled(&self) -> bool {
-        self.is_emmc() && self.ext_csd_byte(USER_WP) >> 7 == 1
+        self.is_emmc() && self.ext_csd_byte(reg::USER_WP) >> 7 == 1
     }
 
     /// A permanently write protected card is not erased by force, nor one with groups that CMD29 cannot free.

@@ -41,6 +41,7 @@ mod sleep;
 mod status;
 mod streams;
 mod switch;
+mod switch_rows;
 mod transfer;
 mod vendor;
 mod write;
@@ -49,7 +50,7 @@ mod write_protect_groups;
 
 use emmc_regs::CardKind;
 use emmc_regs::command::SetBlockCount;
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, Field, reg};
 use emmc_regs::r1::{R1, State};
 use emmc_units::{Instant, Nanos};
 
@@ -192,16 +193,21 @@ impl Card {
         &mut self.device.registers_mut().ext_csd
     }
 
-    /// A byte of EXT_CSD as it is kept.
-    fn ext_csd_byte(&self, index: usize) -> u8 {
-        self.device.stored_registers().ext_csd[index]
+    /// The first byte of a field of EXT_CSD as it is kept.
+    fn ext_csd_byte(&self, field: &Field) -> u8 {
+        self.kept()[field]
+    }
+
+    /// EXT_CSD as it is kept.
+    fn kept(&self) -> &[u8; EXT_CSD_BYTES] {
+        &self.device.stored_registers().ext_csd
     }
 
     /// The area that reads and writes go to: PARTITION_CONFIG's access bits.
     fn area(&self) -> Area {
         match self.kind {
             CardKind::Sd => Area::User,
-            CardKind::Emmc => accessed(self.ext_csd_byte(179)),
+            CardKind::Emmc => accessed(self.ext_csd_byte(reg::PARTITION_CONFIG)),
         }
     }
 

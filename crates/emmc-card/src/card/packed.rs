@@ -8,12 +8,7 @@
 //! Source: JESD84-B51 clause 6.6.29 and PACKED_COMMAND_STATUS, PACKED_FAILURE_INDEX; Linux's `mmc_blk_packed_hdr`.
 
 use emmc_regs::command::SetBlockCount;
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
-
-const FAILURE_INDEX: usize = 35;
-const STATUS: usize = 36;
-const MAX_WRITES: usize = 500;
-const MAX_READS: usize = 501;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 
 const VERSION: u8 = 1;
 const READ: u8 = 1;
@@ -50,8 +45,8 @@ impl Packed {
     pub(crate) fn parse(ext_csd: &[u8; EXT_CSD_BYTES], header: &[u8]) -> Option<Self> {
         let [version, direction, count, _, ..] = *header else { return None };
         let (read, most) = match direction {
-            READ => (true, ext_csd[MAX_READS]),
-            WRITE => (false, ext_csd[MAX_WRITES]),
+            READ => (true, ext_csd[reg::MAX_PACKED_READS]),
+            WRITE => (false, ext_csd[reg::MAX_PACKED_WRITES]),
             _ => return None,
         };
         if version != VERSION || count == 0 || count > most {
@@ -73,14 +68,16 @@ impl Packed {
 
 /// A packed command begins: what the registers say of the one before is over.
 pub(crate) fn begin(ext_csd: &mut [u8; EXT_CSD_BYTES]) {
-    (ext_csd[STATUS], ext_csd[FAILURE_INDEX]) = (0, 0);
+    (ext_csd[reg::PACKED_COMMAND_STATUS], ext_csd[reg::PACKED_FAILURE_INDEX]) = (0, 0);
 }
 
 /// A packed command failed, at an entry (counted from 0) or as a whole.
 pub(crate) fn fail(ext_csd: &mut [u8; EXT_CSD_BYTES], entry: Option<usize>) {
     match entry.and_then(|entry| u8::try_from(entry + 1).ok()) {
-        Some(number) => (ext_csd[STATUS], ext_csd[FAILURE_INDEX]) = (ERROR | INDEXED_ERROR, number),
-        None => (ext_csd[STATUS], ext_csd[FAILURE_INDEX]) = (ERROR, 0),
+        Some(number) => {
+            (ext_csd[reg::PACKED_COMMAND_STATUS], ext_csd[reg::PACKED_FAILURE_INDEX]) = (ERROR | INDEXED_ERROR, number)
+        }
+        None => (ext_csd[reg::PACKED_COMMAND_STATUS], ext_csd[reg::PACKED_FAILURE_INDEX]) = (ERROR, 0),
     }
 }
 
@@ -90,7 +87,7 @@ mod tests {
 
     fn part() -> [u8; EXT_CSD_BYTES] {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        (ext_csd[MAX_WRITES], ext_csd[MAX_READS]) = (63, 2);
+        (ext_csd[reg::MAX_PACKED_WRITES], ext_csd[reg::MAX_PACKED_READS]) = (63, 2);
         ext_csd
     }
 
@@ -138,10 +135,10 @@ mod tests {
     fn failures_are_numbered_from_one() {
         let mut ext_csd = part();
         fail(&mut ext_csd, Some(0));
-        assert_eq!((ext_csd[STATUS], ext_csd[FAILURE_INDEX]), (3, 1));
+        assert_eq!((ext_csd[reg::PACKED_COMMAND_STATUS], ext_csd[reg::PACKED_FAILURE_INDEX]), (3, 1));
         fail(&mut ext_csd, None);
-        assert_eq!((ext_csd[STATUS], ext_csd[FAILURE_INDEX]), (1, 0));
+        assert_eq!((ext_csd[reg::PACKED_COMMAND_STATUS], ext_csd[reg::PACKED_FAILURE_INDEX]), (1, 0));
         begin(&mut ext_csd);
-        assert_eq!((ext_csd[STATUS], ext_csd[FAILURE_INDEX]), (0, 0));
+        assert_eq!((ext_csd[reg::PACKED_COMMAND_STATUS], ext_csd[reg::PACKED_FAILURE_INDEX]), (0, 0));
     }
 }

@@ -7,54 +7,60 @@
 //!
 //! Source: JESD84-B51 clauses 6.2.4, 7.4.
 
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, Field, reg};
 
 use crate::profile::Partitioning;
-
-const EXT_ATTRIBUTE: usize = 52;
-const ENH_START: usize = 136;
-const ENH_SIZE: usize = 140;
-const GP_SIZE: usize = 143;
-const COMPLETED: usize = 155;
-const ATTRIBUTE: usize = 156;
-const MAX_ENH_SIZE: usize = 157;
-const SUPPORT: usize = 160;
-const WR_REL_PARAM: usize = 166;
-const WR_REL_SET: usize = 167;
-const ERASE_GROUP_DEF: usize = 175;
-const SEC_COUNT: usize = 212;
-const HC_WP_GRP: usize = 221;
-const HC_ERASE_GRP: usize = 224;
-const EXT_SUPPORT: usize = 494;
 
 /// A write to a register that the rules do not allow: the card answers SWITCH_ERROR and nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused;
 
-/// The bytes that PARTITION_SETTING_COMPLETED commits, itself not among them.
-pub(crate) fn is_setting(index: u8) -> bool {
-    matches!(usize::from(index), EXT_ATTRIBUTE..=53 | ENH_START..=154 | ATTRIBUTE | WR_REL_SET)
+impl Refused {
+    /// Nothing where the rule holds.
+    ///
+    /// Errors: it does not.
+    pub(crate) const fn unless(holds: bool) -> Result<(), Self> {
+        if holds { Ok(()) } else { Err(Self) }
+    }
 }
+
+/// What PARTITION_SETTING_COMPLETED commits, itself not among it.
+pub(crate) const SETTINGS: [&Field; 9] = [
+    reg::EXT_PARTITIONS_ATTRIBUTE,
+    reg::ENH_START_ADDR,
+    reg::ENH_SIZE_MULT,
+    reg::GP_SIZE_MULT_1,
+    reg::GP_SIZE_MULT_2,
+    reg::GP_SIZE_MULT_3,
+    reg::GP_SIZE_MULT_4,
+    reg::PARTITIONS_ATTRIBUTE,
+    reg::WR_REL_SET,
+];
 
 /// Every byte of the settings: what a power cycle forgets while it is not committed.
 pub(crate) fn settings() -> impl Iterator<Item = u8> {
-    (0..=u8::MAX).filter(|index| is_setting(*index))
+    (0..=u8::MAX).filter(|index| SETTINGS.iter().any(|field| field.bytes().contains(&u16::from(*index))))
 }
 
 /// Whether PARTITION_SETTING_COMPLETED is set.
 pub(crate) fn is_committed(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
-    ext_csd[COMPLETED] & 1 == 1
+    ext_csd[reg::PARTITION_SETTING_COMPLETED] & 1 == 1
 }
 
-/// The rules of a setting or of PARTITION_SETTING_COMPLETED beyond their access class.
+/// The rules of one byte of a setting beyond its access class.
 ///
 /// Errors: any rule broken.
-pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {
-    let at = usize::from(index);
-    if is_committed(ext_csd) || !is_supported(ext_csd, at, value) {
-        return Err(Refused);
-    }
-    if at == COMPLETED && value == 1 { check_commit(ext_csd) } else { Ok(()) }
+pub(crate) fn check_setting(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {
+    Refused::unless(!is_committed(ext_csd) && is_supported(ext_csd, index, value))
+}
+
+/// The rules of PARTITION_SETTING_COMPLETED beyond its access class.
+///
+/// Errors: any rule broken, by the settings together too.
+pub(crate) fn check_completed(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refused> {
+    let offered = ext_csd[reg::PARTITIONING_SUPPORT] & 1 == 1;
+    Refused::unless(!is_committed(ext_csd) && offered && value <= 1)?;
+    if value == 1 { check_commit(ext_csd) } else { Ok(()) }
 }
 
 /// The partitioning that a commit asks for; the caller carries it out at the power cycle after the commit.
@@ -65,25 +71,26 @@ pub(crate) fn committed(ext_csd: &[u8; EXT_CSD_BYTES]) -> Option<Partitioning> {
 /// The partitioning has been carried out: the user area has so many sectors from now on.
 pub(crate) fn set_user_sectors(ext_csd: &mut [u8; EXT_CSD_BYTES], user_sectors: u64) {
     let sectors = u32::try_from(user_sectors).unwrap_or(u32::MAX);
-    ext_csd[SEC_COUNT..SEC_COUNT + 4].copy_from_slice(&sectors.to_le_bytes());
+    ext_csd[reg::SEC_COUNT.range()].copy_from_slice(&sectors.to_le_bytes());
 }
 
 /// Whether the card has the feature that the byte belongs to, and the value no bit that it does not have.
-fn is_supported(ext_csd: &[u8; EXT_CSD_BYTES], at: usize, value: u8) -> bool {
-    let support = ext_csd[SUPPORT];
+fn is_supported(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> bool {
+    let support = ext_csd[reg::PARTITIONING_SUPPORT];
     let (partitions, enhanced, extended) = (support & 1 == 1, support & 2 != 0, support & 4 != 0);
-    let sizes_count = ext_csd[ERASE_GROUP_DEF] & 1 == 1;
-    match at {
-        EXT_ATTRIBUTE | 53 => {
-            let known = |code| code == 0 || (code <= 2 && ext_csd[EXT_SUPPORT] >> (code - 1) & 1 == 1);
-            extended && known(value & 0xf) && known(value >> 4)
-        }
-        ENH_START..=142 => partitions && enhanced && sizes_count,
-        GP_SIZE..=154 => partitions && sizes_count,
-        COMPLETED => partitions && value <= 1,
-        ATTRIBUTE => enhanced && value & 0xe0 == 0,
-        WR_REL_SET => ext_csd[WR_REL_PARAM] & 1 == 1 && value & 0xe0 == 0,
-        _ => false,
+    let sizes_count = ext_csd[reg::ERASE_GROUP_DEF] & 1 == 1;
+    let is_of = |fields: &[&Field]| fields.iter().any(|field| field.bytes().contains(&index.into()));
+    if is_of(&[reg::EXT_PARTITIONS_ATTRIBUTE]) {
+        let known = |code| code == 0 || (code <= 2 && ext_csd[reg::EXT_SUPPORT] >> (code - 1) & 1 == 1);
+        extended && known(value & 0xf) && known(value >> 4)
+    } else if is_of(&[reg::ENH_START_ADDR, reg::ENH_SIZE_MULT]) {
+        partitions && enhanced && sizes_count
+    } else if is_of(&[reg::PARTITIONS_ATTRIBUTE]) {
+        enhanced && value & 0xe0 == 0
+    } else if is_of(&[reg::WR_REL_SET]) {
+        ext_csd[reg::WR_REL_PARAM] & 1 == 1 && value & 0xe0 == 0
+    } else {
+        partitions && sizes_count
     }
 }
 
@@ -93,25 +100,25 @@ fn number(bytes: &[u8]) -> u64 {
 
 /// Sectors of a write protection group.
 fn group_sectors(ext_csd: &[u8; EXT_CSD_BYTES]) -> u64 {
-    u64::from(ext_csd[HC_WP_GRP]) * u64::from(ext_csd[HC_ERASE_GRP]) * 1024
+    u64::from(ext_csd[reg::HC_WP_GRP_SIZE]) * u64::from(ext_csd[reg::HC_ERASE_GRP_SIZE]) * 1024
 }
 
 /// ENH_START_ADDR counts bytes on parts of at most 2 GiB, else sectors.
 fn enhanced_start_sectors(ext_csd: &[u8; EXT_CSD_BYTES]) -> Option<u64> {
-    let start = number(&ext_csd[ENH_START..ENH_START + 4]);
-    let by_byte = number(&ext_csd[SEC_COUNT..SEC_COUNT + 4]) <= (2 << 30) / 512;
+    let start = number(&ext_csd[reg::ENH_START_ADDR.range()]);
+    let by_byte = number(&ext_csd[reg::SEC_COUNT.range()]) <= (2 << 30) / 512;
     if by_byte { (start % 512 == 0).then_some(start / 512) } else { Some(start) }
 }
 
 /// What the settings ask for.
 fn partitioning(ext_csd: &[u8; EXT_CSD_BYTES]) -> Partitioning {
-    let attribute = ext_csd[ATTRIBUTE];
+    let attribute = ext_csd[reg::PARTITIONS_ATTRIBUTE];
     let is_enhanced = attribute & 1 == 1;
-    let gp = |index: usize| number(&ext_csd[GP_SIZE + 3 * index..][..3]);
+    let gp = |index: usize| number(&ext_csd[reg::GP_SIZE_MULT_1.index() + 3 * index..][..3]);
     let group = group_sectors(ext_csd).max(1);
     Partitioning {
         enhanced_start: if is_enhanced { enhanced_start_sectors(ext_csd).unwrap_or(0) / group } else { 0 },
-        enhanced_groups: if is_enhanced { number(&ext_csd[ENH_SIZE..ENH_SIZE + 3]) } else { 0 },
+        enhanced_groups: if is_enhanced { number(&ext_csd[reg::ENH_SIZE_MULT.range()]) } else { 0 },
         gp_groups: [gp(0), gp(1), gp(2), gp(3)],
         gp_enhanced: [1, 2, 3, 4].map(|bit| attribute >> bit & 1 == 1),
     }
@@ -125,14 +132,14 @@ fn check_commit(ext_csd: &[u8; EXT_CSD_BYTES]) -> Result<(), Refused> {
     let enhanced_gp = wanted.gp_groups.iter().zip(wanted.gp_enhanced).filter(|(_, enhanced)| *enhanced);
     let enhanced: u64 = wanted.enhanced_groups + enhanced_gp.map(|(groups, _)| groups).sum::<u64>();
     let total = wanted.enhanced_groups + wanted.gp_groups.iter().sum::<u64>();
-    let fits = total.checked_mul(group).is_some_and(|sectors| sectors <= number(&ext_csd[SEC_COUNT..SEC_COUNT + 4]));
-    let extended = u16::from_le_bytes([ext_csd[EXT_ATTRIBUTE], ext_csd[EXT_ATTRIBUTE + 1]]);
+    let fits = total.checked_mul(group).is_some_and(|sectors| sectors <= number(&ext_csd[reg::SEC_COUNT.range()]));
+    let extended = number(&ext_csd[reg::EXT_PARTITIONS_ATTRIBUTE.range()]);
     // An extended attribute is for a partition that exists and is not enhanced.
     let attributes = (0..4).all(|gp| {
         let code = extended >> (4 * gp) & 0xf;
         code == 0 || (wanted.gp_groups[gp] > 0 && !wanted.gp_enhanced[gp])
     });
-    let allowed = aligned && fits && attributes && enhanced <= number(&ext_csd[MAX_ENH_SIZE..MAX_ENH_SIZE + 3]);
+    let allowed = aligned && fits && attributes && enhanced <= number(&ext_csd[reg::MAX_ENH_SIZE_MULT.range()]);
     if allowed { Ok(()) } else { Err(Refused) }
 }
 
@@ -140,13 +147,21 @@ fn check_commit(ext_csd: &[u8; EXT_CSD_BYTES]) -> Result<(), Refused> {
 mod tests {
     use super::*;
 
+    /// The rule of a byte, as the rows of SWITCH name it.
+    fn check(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> Result<(), Refused> {
+        match usize::from(index) == reg::PARTITION_SETTING_COMPLETED.index() {
+            true => check_completed(ext_csd, value),
+            false => check_setting(ext_csd, index, value),
+        }
+    }
+
     /// The board vendor's part: 1897 groups of 8 MiB, 939 of which can be enhanced.
     fn part() -> [u8; EXT_CSD_BYTES] {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        ext_csd[SEC_COUNT..SEC_COUNT + 4].copy_from_slice(&31_080_448u32.to_le_bytes());
-        ext_csd[MAX_ENH_SIZE..MAX_ENH_SIZE + 3].copy_from_slice(&[0xab, 3, 0]);
-        (ext_csd[SUPPORT], ext_csd[WR_REL_PARAM], ext_csd[EXT_SUPPORT]) = (7, 5, 3);
-        (ext_csd[HC_WP_GRP], ext_csd[HC_ERASE_GRP]) = (16, 1);
+        ext_csd[reg::SEC_COUNT.range()].copy_from_slice(&31_080_448u32.to_le_bytes());
+        ext_csd[reg::MAX_ENH_SIZE_MULT.range()].copy_from_slice(&[0xab, 3, 0]);
+        (ext_csd[reg::PARTITIONING_SUPPORT], ext_csd[reg::WR_REL_PARAM], ext_csd[reg::EXT_SUPPORT]) = (7, 5, 3);
+        (ext_csd[reg::HC_WP_GRP_SIZE], ext_csd[reg::HC_ERASE_GRP_SIZE]) = (16, 1);
         ext_csd
     }
 
@@ -166,7 +181,7 @@ mod tests {
     fn the_vendors_example_commits_once_and_shrinks_the_user_area() {
         let mut ext_csd = part();
         assert_eq!(check(&ext_csd, 140, 0xab), Err(Refused), "without ERASE_GROUP_DEF");
-        ext_csd[ERASE_GROUP_DEF] = 1;
+        ext_csd[reg::ERASE_GROUP_DEF] = 1;
         assert_eq!(committed(&ext_csd), None);
         let accepted = write_all(&mut ext_csd, &[(140, 0xab), (141, 3), (156, 1), (167, 0x1f), (155, 1)]);
         assert_eq!(accepted, [true; 5]);
@@ -175,8 +190,8 @@ mod tests {
         let wanted = committed(&ext_csd).unwrap();
         assert_eq!((wanted.enhanced_start, wanted.enhanced_groups), (0, 939));
         set_user_sectors(&mut ext_csd, 15_384_576);
-        assert_eq!(number(&ext_csd[SEC_COUNT..SEC_COUNT + 4]), 15_384_576);
-        assert_eq!(ext_csd[140], 0xab);
+        assert_eq!(number(&ext_csd[reg::SEC_COUNT.range()]), 15_384_576);
+        assert_eq!(ext_csd[reg::ENH_SIZE_MULT], 0xab);
     }
 
     #[test]
@@ -192,14 +207,14 @@ mod tests {
             ("attribute of nothing", &[(52, 0x20)]),
         ] {
             let mut ext_csd = part();
-            ext_csd[ERASE_GROUP_DEF] = 1;
+            ext_csd[reg::ERASE_GROUP_DEF] = 1;
             let accepted = write_all(&mut ext_csd, writes);
             assert!(accepted.iter().all(|accepted| *accepted), "{why}");
             assert_eq!(write_all(&mut ext_csd, &[(155, 1)]), [false], "{why}");
-            assert_eq!(ext_csd[COMPLETED], 0, "{why}");
+            assert_eq!(ext_csd[reg::PARTITION_SETTING_COMPLETED], 0, "{why}");
         }
         let mut ext_csd = part();
-        ext_csd[ERASE_GROUP_DEF] = 1;
+        ext_csd[reg::ERASE_GROUP_DEF] = 1;
         let accepted = write_all(&mut ext_csd, &[(143, 2), (146, 3), (156, 4), (52, 2), (155, 1)]);
         assert_eq!(accepted, [true; 5]);
         let wanted = partitioning(&ext_csd);
@@ -209,17 +224,17 @@ mod tests {
     #[test]
     fn what_the_part_does_not_have_is_refused() {
         for (byte, cleared, writes) in [
-            (SUPPORT, 0, &[(140, 1), (143, 1), (155, 1), (156, 1), (52, 1)][..]),
-            (SUPPORT, 1, &[(140, 1), (156, 1), (52, 1)]),
-            (WR_REL_PARAM, 4, &[(167, 1)]),
-            (EXT_SUPPORT, 1, &[(52, 2), (53, 0x20)]),
+            (reg::PARTITIONING_SUPPORT.index(), 0, &[(140, 1), (143, 1), (155, 1), (156, 1), (52, 1)][..]),
+            (reg::PARTITIONING_SUPPORT.index(), 1, &[(140, 1), (156, 1), (52, 1)]),
+            (reg::WR_REL_PARAM.index(), 4, &[(167, 1)]),
+            (reg::EXT_SUPPORT.index(), 1, &[(52, 2), (53, 0x20)]),
         ] {
             let mut ext_csd = part();
-            (ext_csd[byte], ext_csd[ERASE_GROUP_DEF]) = (cleared, 1);
+            (ext_csd[byte], ext_csd[reg::ERASE_GROUP_DEF]) = (cleared, 1);
             let accepted = write_all(&mut ext_csd, writes);
             assert!(!accepted.contains(&true), "{byte}: {accepted:?}");
         }
         let mut ext_csd = part();
-        assert_eq!(write_all(&mut ext_csd, &[(156, 0x20), (52, 3), (155, 2), (183, 1)]), [false; 4]);
+        assert_eq!(write_all(&mut ext_csd, &[(156, 0x20), (52, 3), (155, 2)]), [false; 3]);
     }
 }

@@ -1,6 +1,7 @@
 //! Power, reset, and what they leave of the card's state.
 
 use emmc_regs::CardKind;
+use emmc_regs::ext_csd::reg;
 use emmc_units::{Instant, Nanos};
 
 use super::access::Reset;
@@ -18,11 +19,6 @@ const INITIALIZATION: Nanos = Nanos::from_millis(20);
 ///
 /// Assumed: firmware is loaded already.
 const REINITIALIZATION: Nanos = Nanos::from_millis(1);
-
-const USE_NATIVE_SECTOR: usize = 62;
-const NATIVE_SECTOR_SIZE: usize = 63;
-const DATA_SECTOR_SIZE: usize = 61;
-const RST_N_FUNCTION: usize = 162;
 
 impl Card {
     /// Power goes at `now`.
@@ -49,7 +45,7 @@ impl Card {
     ///
     /// Errors: power lost, at an armed cut.
     pub fn hardware_reset(&mut self, now: Instant) -> Result<(), StorageError> {
-        let enabled = self.kind == CardKind::Emmc && self.ext_csd_byte(RST_N_FUNCTION) & 3 == 1;
+        let enabled = self.kind == CardKind::Emmc && self.ext_csd_byte(reg::RST_n_FUNCTION) & 3 == 1;
         if enabled && self.phase != Phase::Off {
             self.power_off(now);
             self.power_on(now)?;
@@ -90,8 +86,8 @@ impl Card {
         if self.kind == CardKind::Emmc {
             let register = &mut self.device.registers_mut().ext_csd;
             self.rules.reset(register, reset);
-            if reset == Reset::Power && register[USE_NATIVE_SECTOR] & 1 == 1 {
-                register[DATA_SECTOR_SIZE] = register[NATIVE_SECTOR_SIZE];
+            if reset == Reset::Power && register[reg::USE_NATIVE_SECTOR] & 1 == 1 {
+                register[reg::DATA_SECTOR_SIZE] = register[reg::NATIVE_SECTOR_SIZE];
             }
             self.reset_features(reset);
         } else {

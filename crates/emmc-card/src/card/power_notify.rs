@@ -7,14 +7,11 @@
 //! Source: JESD84-B51 clauses 6.6.30, 7.4 (POWER_OFF_NOTIFICATION).
 //! Assumed: that the promise is not taken back (a host writes 0 only while it never promised).
 
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use emmc_units::Instant;
 
 use super::partition::Refused;
 use crate::device::{Device, StorageError};
-
-/// Where POWER_OFF_NOTIFICATION is.
-pub(crate) const POWER_OFF_NOTIFICATION: u8 = 34;
 
 const NONE: u8 = 0;
 const POWERED_ON: u8 = 1;
@@ -34,7 +31,7 @@ pub(crate) struct PowerLog {
 impl PowerLog {
     /// Power went; `ext_csd` as it was until then.
     pub(crate) fn power_off(&mut self, ext_csd: &[u8; EXT_CSD_BYTES]) {
-        if matches!(ext_csd[usize::from(POWER_OFF_NOTIFICATION)], POWERED_ON | SLEEP) {
+        if matches!(ext_csd[reg::POWER_OFF_NOTIFICATION], POWERED_ON | SLEEP) {
             self.unannounced = self.unannounced.saturating_add(1);
         }
     }
@@ -49,9 +46,9 @@ impl PowerLog {
 ///
 /// Errors: a reserved value, a notification without the promise, a promise taken back.
 pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refused> {
-    let now = ext_csd[usize::from(POWER_OFF_NOTIFICATION)];
+    let now = ext_csd[reg::POWER_OFF_NOTIFICATION];
     // SLEEP_NOTIFICATION came with 5.0.
-    let known = value <= POWER_OFF_LONG || value == SLEEP && ext_csd[192] >= 7;
+    let known = value <= POWER_OFF_LONG || value == SLEEP && ext_csd[reg::EXT_CSD_REV] >= 7;
     let follows = match (now, value) {
         (NONE, NONE | POWERED_ON) => true,
         (_, NONE) | (NONE, _) => false,
@@ -81,7 +78,7 @@ mod tests {
 
     fn register(value: u8) -> [u8; EXT_CSD_BYTES] {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        (ext_csd[34], ext_csd[192]) = (value, 8);
+        (ext_csd[reg::POWER_OFF_NOTIFICATION], ext_csd[reg::EXT_CSD_REV]) = (value, 8);
         ext_csd
     }
 

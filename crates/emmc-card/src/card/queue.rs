@@ -14,12 +14,11 @@ mod rules;
 mod tests;
 
 use emmc_regs::command::{QueuedTaskParams, TaskManagement};
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use emmc_units::{Instant, Nanos};
 
 pub(crate) use rules::{check_mode, is_enabled, is_legal};
 
-const CMDQ_DEPTH: usize = 307;
 /// Slots of the standard.
 const SLOTS: usize = 32;
 /// What the firmware needs to look at a task. Assumed.
@@ -55,7 +54,7 @@ pub(crate) struct CommandQueue {
 
 /// Tasks that the card holds at most.
 pub(crate) fn depth(ext_csd: &[u8; EXT_CSD_BYTES]) -> u8 {
-    (ext_csd[CMDQ_DEPTH] & 0x1f) + 1
+    (ext_csd[reg::CMDQ_DEPTH] & 0x1f) + 1
 }
 
 impl CommandQueue {

@@ -2,6 +2,7 @@
 
 use emmc_regs::bits::{bits, set_bits};
 use emmc_regs::crc::{Crc, sealed};
+use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::R1;
 use emmc_units::{Instant, Nanos};
 
@@ -12,8 +13,6 @@ use super::{Card, Reply};
 ///
 /// Assumed: about one page program.
 const PROGRAM: Nanos = Nanos::from_micros(500);
-
-const USER_WP: usize = 171;
 
 /// The CSD's one-time bits: FILE_FORMAT_GRP, COPY, PERM_WRITE_PROTECT, FILE_FORMAT.
 const CSD_ONE_TIME: [u16; 5] = [15, 14, 13, 11, 10];
@@ -60,7 +59,7 @@ impl Card {
         }
         let new = sealed(new);
         // USER_WP.CD_PERM_WP_DIS: the card can no longer be protected permanently.
-        let is_disabled = self.is_emmc() && self.ext_csd_byte(USER_WP) >> 6 & 1 == 1;
+        let is_disabled = self.is_emmc() && self.ext_csd_byte(reg::USER_WP) >> 6 & 1 == 1;
         let protects = bits(&new, 13, 13) > bits(&old, 13, 13);
         if new[..15] != wanted[..15] || is_disabled && protects {
             self.status.raise(R1::CID_CSD_OVERWRITE);

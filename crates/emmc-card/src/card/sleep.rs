@@ -5,14 +5,12 @@
 //! Source: JESD84-B51 clauses 6.6.21, 7.4 (S_A_TIMEOUT).
 //! Assumed: that a card needs a tenth of the time that it asks hosts to allow.
 
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use emmc_regs::r1::State;
 use emmc_units::{Instant, Nanos};
 
 use super::legality::Phase;
 use super::{Card, Reply};
-
-const S_A_TIMEOUT: usize = 217;
 
 /// Where CMD5 takes a card, and when it is there; `None`: the command is illegal.
 pub(crate) fn switch(
@@ -27,7 +25,7 @@ pub(crate) fn switch(
         _ => return None,
     };
     // 100 ns x 2^n, at most 2^23; 0 means that the part does not say.
-    let allowed_ns = 100u64 << ext_csd[S_A_TIMEOUT].min(0x17);
+    let allowed_ns = 100u64 << ext_csd[reg::S_A_TIMEOUT].min(0x17);
     Some((next, now + Nanos(allowed_ns / 10)))
 }
 
@@ -51,7 +49,7 @@ mod tests {
     #[test]
     fn only_from_standby_and_back() {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        ext_csd[S_A_TIMEOUT] = 0x12;
+        ext_csd[reg::S_A_TIMEOUT] = 0x12;
         let now = Instant::START;
         let (state, at) = switch(&ext_csd, State::Stby, true, now).unwrap();
         assert_eq!(state, State::Slp);

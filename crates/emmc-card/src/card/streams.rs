@@ -1,6 +1,7 @@
 //! Transfers whose data is not an area's sectors: RPMB frames, firmware, packed commands, the maker's report, boot.
 
 use emmc_regs::command::SetBlockCount;
+use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
@@ -14,8 +15,6 @@ use super::transfer::{Collecting, Purpose};
 use super::{Area, Card, DataBlock, Reply, boot, ffu, vendor};
 use crate::device::{Device, StorageError, WriteFlags};
 
-const WR_REL_PARAM: usize = 166;
-const EXCEPTION_STATUS: usize = 54;
 const PACKED_FAILURE: u8 = 1 << 3;
 
 /// A card that is sending its boot area.
@@ -120,7 +119,7 @@ impl Card {
     pub(super) fn use_stream(&mut self, purpose: Purpose, bytes: &[u8], now: Instant) -> Instant {
         match purpose {
             Purpose::Rpmb { reliable } => {
-                let large = self.ext_csd_byte(WR_REL_PARAM) >> 4 & 1 == 1;
+                let large = self.ext_csd_byte(reg::WR_REL_PARAM) >> 4 & 1 == 1;
                 let mut store = RpmbArea { device: &mut self.device, now };
                 let received = self.features.rpmb.receive(bytes, reliable, large, &mut store);
                 let done = received.map(|()| store.now);
@@ -236,7 +235,7 @@ impl Card {
     }
 
     fn note_packed_failure(&mut self, failed: bool) {
-        let events = &mut self.device.registers_mut().ext_csd[EXCEPTION_STATUS];
+        let events = &mut self.device.registers_mut().ext_csd[reg::EXCEPTION_EVENTS_STATUS];
         *events = if failed { *events | PACKED_FAILURE } else { *events & !PACKED_FAILURE };
     }
 

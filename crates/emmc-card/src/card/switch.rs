@@ -4,36 +4,25 @@
 //! byte's own rule applies. Whatever refuses, nothing has changed and SWITCH_ERROR is told with the next status.
 
 use emmc_regs::command::{Switch, SwitchAccess};
-use emmc_regs::ext_csd::{EXT_CSD_BYTES, field_at};
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, field_at, reg};
 use emmc_regs::r1::R1;
-use emmc_units::{Instant, Nanos};
+use emmc_units::Instant;
 
 use super::access::{AccessRules, writable};
-use super::{Card, Reply, accessed, boot, queue};
+use super::partition::Refused;
+use super::switch_rows::{PLAIN, Write, row_of};
+use super::{Card, Reply};
 use crate::profile::RegisterImage;
-
-/// What a switch takes that only changes a register.
-///
-/// Assumed: traces of parts show tens of microseconds; GENERIC_CMD6_TIME bounds it.
-const PLAIN: Nanos = Nanos::from_micros(50);
-/// What a change of the accessed area takes.
-///
-/// Assumed: some hundred microseconds; PARTITION_SWITCH_TIME bounds it.
-const AREA_SWITCH: Nanos = Nanos::from_micros(200);
 
 /// A write that the card does not make: it answers SWITCH_ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SwitchError;
 
-const HS_TIMING: u8 = 185;
-const BUS_WIDTH: u8 = 183;
-const PARTITION_CONFIG: u8 = 179;
-const POWER_CLASS: u8 = 187;
-const EXT_CSD_REV: usize = 192;
-const USE_NATIVE_SECTOR: u8 = 62;
-const NATIVE_SECTOR_SIZE: usize = 63;
-const SEC_FEATURE_SUPPORT: usize = 231;
-const SEC_BAD_BLK_MGMNT: u8 = 134;
+impl From<Refused> for SwitchError {
+    fn from(_: Refused) -> Self {
+        Self
+    }
+}
 
 impl Card {
     /// CMD6.
@@ -61,60 +50,26 @@ impl Card {
     /// Errors: any rule broken; nothing has changed.
     fn write_ext_csd(&mut self, switch: Switch, now: Instant) -> Result<Instant, SwitchError> {
         let index = switch.index;
-        let (rev, old) = (self.ext_csd_byte(EXT_CSD_REV), self.ext_csd_byte(index.into()));
+        let (rev, old) = (self.ext_csd_byte(reg::EXT_CSD_REV), self.kept()[usize::from(index)]);
         let new = switch.apply(old).ok_or(SwitchError)?;
         writable(index, rev).ok_or(SwitchError)?;
-        if let Some(done) = self.feature_switch(index, old, new, now)? {
-            return Ok(done);
-        }
         self.rules.check(index, old, new, rev).map_err(|_| SwitchError)?;
         if !is_meaningful(index, new) {
             return Err(SwitchError);
         }
-        let done = self.take_effect(index, old, new, now)?;
+        let (row, write) = (row_of(index), Write { index, old, new });
+        if let Some(row) = row {
+            (row.check)(self, write)?;
+        }
         self.store(index, old, new);
-        Ok(done)
+        let effect = row.map_or(Ok(now + PLAIN), |row| (row.effect)(self, write, now));
+        Ok(self.done_or_failed(effect, now))
     }
 
     /// Keeps a byte that passed all rules.
     pub(super) fn store(&mut self, index: u8, old: u8, new: u8) {
         self.rules.note(index, old, new);
         self.ext_csd()[usize::from(index)] = AccessRules::readable(index, new);
-    }
-
-    /// What a byte does besides being kept.
-    ///
-    /// Errors: the value does not suit the part or the moment.
-    fn take_effect(&mut self, index: u8, old: u8, new: u8, now: Instant) -> Result<Instant, SwitchError> {
-        match index {
-            HS_TIMING => {
-                let abilities = self.abilities();
-                self.interface = self.interface.with_timing(new, abilities).ok_or(SwitchError)?;
-                self.apply_interface();
-            }
-            BUS_WIDTH => {
-                let abilities = self.abilities();
-                self.interface = self.interface.with_width(new, abilities).ok_or(SwitchError)?;
-                self.apply_interface();
-            }
-            PARTITION_CONFIG => return self.switch_partition(old, new, now),
-            POWER_CLASS if new > 0x0f => return Err(SwitchError),
-            USE_NATIVE_SECTOR if new == 1 && self.ext_csd_byte(NATIVE_SECTOR_SIZE) != 1 => return Err(SwitchError),
-            SEC_BAD_BLK_MGMNT if self.ext_csd_byte(SEC_FEATURE_SUPPORT) & 4 == 0 => return Err(SwitchError),
-            _ => {}
-        }
-        Ok(now + PLAIN)
-    }
-
-    /// PARTITION_CONFIG: the accessed area must exist; the boot configuration may be protected.
-    fn switch_partition(&mut self, old: u8, new: u8, now: Instant) -> Result<Instant, SwitchError> {
-        boot::check_partition_config(&self.device.stored_registers().ext_csd, new)?;
-        let queue_allows =
-            queue::check_mode(&self.device.stored_registers().ext_csd, self.is_queueing(), Some(new)).is_ok();
-        if self.device.sectors(accessed(new)) == 0 || !queue_allows {
-            return Err(SwitchError);
-        }
-        Ok(now + if (old ^ new) & 7 != 0 { AREA_SWITCH } else { PLAIN })
     }
 
     /// CMD8.
@@ -129,19 +84,18 @@ impl Card {
     pub fn registers(&self) -> RegisterImage {
         let mut image = self.device.registers();
         if self.is_emmc() {
-            image.ext_csd[54] = self.exception_events();
+            image.ext_csd[reg::EXCEPTION_EVENTS_STATUS] = self.exception_events();
         }
         image
     }
 }
 
-/// Whether a value is one of those that the field table names, where it names all.
-pub(super) fn is_meaningful(index: u8, value: u8) -> bool {
+/// Whether a value is one of those that the field table names, where it names all; they are those of the lowest bits.
+fn is_meaningful(index: u8, value: u8) -> bool {
     let Some(field) = field_at(index.into()) else { return false };
-    let named = |known: &(u64, &str)| known.0 == u64::from(value);
-    // Named values of these cover only some of their bits.
-    let partly = matches!(index, HS_TIMING | BUS_WIDTH | 52 | 53);
-    field.values.is_empty() || partly || field.values.iter().any(named)
+    let lowest = field.bits_of_byte(u16::from(index) - field.offset).map(|(mask, _)| mask).min().unwrap_or(0xff);
+    let code = (value & lowest) >> lowest.trailing_zeros();
+    field.values.is_empty() || field.values.iter().any(|(known, _)| *known == u64::from(code))
 }
 
 #[cfg(test)]

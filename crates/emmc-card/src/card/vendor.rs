@@ -9,6 +9,8 @@
 //! disagree (bytes 4..6 of argument 0x11) emmcparm's reading holds: all spare blocks, the factory's bad ones among
 //! them.
 
+use emmc_regs::ext_csd::reg;
+
 use crate::device::{Device, EraseCounts, Health};
 use crate::nand::BlockHealth;
 
@@ -58,7 +60,7 @@ pub(crate) fn report(device: &Device, power: &PowerLog, argument: u32) -> [u8; R
 
 fn firmware(device: &Device) -> [u8; 8] {
     let mut version = [0; 8];
-    version.copy_from_slice(&device.stored_registers().ext_csd[254..262]);
+    version.copy_from_slice(&device.stored_registers().ext_csd[reg::FIRMWARE_VERSION.range()]);
     version
 }
 

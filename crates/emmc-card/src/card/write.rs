@@ -4,6 +4,7 @@
 //! the time that the device takes counts from the command, as if it had worked on them while they came.
 
 use emmc_regs::command::{DataDirection, SetBlockCount};
+use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
 
@@ -95,8 +96,8 @@ impl Card {
 
     /// Parts without EN_REL_WR write one sector reliably, or as many as REL_WR_SEC_C says, at a multiple of that.
     fn takes_reliable(&self, lba: u64, blocks: Option<u32>) -> bool {
-        let any = self.ext_csd_byte(166) & 4 != 0;
-        let legacy = u32::from(self.ext_csd_byte(222));
+        let any = self.ext_csd_byte(reg::WR_REL_PARAM) & 4 != 0;
+        let legacy = u32::from(self.ext_csd_byte(reg::REL_WR_SEC_C));
         any || blocks == Some(1) || blocks == Some(legacy) && legacy > 0 && lba % u64::from(legacy) == 0
     }
 

@@ -10,14 +10,11 @@
 use std::collections::BTreeMap;
 
 use emmc_regs::bits::bits;
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 
 use super::partition::Refused;
 use crate::device::Area;
 
-const USER_WP: usize = 171;
-const BOOT_WP: usize = 173;
-const BOOT_WP_STATUS: usize = 174;
 const US_PWR_EN: u8 = 1;
 const US_PERM_EN: u8 = 1 << 2;
 const US_PWR_DIS: u8 = 1 << 3;
@@ -58,7 +55,7 @@ impl WriteProtect {
 
     /// CMD28: protects the group as USER_WP says.
     pub(crate) fn set(&mut self, ext_csd: &[u8; EXT_CSD_BYTES], area: Area, first: u64, sectors: u64) {
-        let user_wp = ext_csd[USER_WP];
+        let user_wp = ext_csd[reg::USER_WP];
         let wanted = match (user_wp & US_PERM_EN != 0, user_wp & US_PWR_EN != 0) {
             (true, _) => Protection::Permanent,
             (false, true) => Protection::PowerOn,
@@ -148,7 +145,7 @@ pub(crate) fn is_card_protected(csd: &[u8; 16]) -> bool {
 
 /// Whether a boot area is protected.
 pub(crate) fn is_boot_protected(ext_csd: &[u8; EXT_CSD_BYTES], boot: u8) -> bool {
-    ext_csd[BOOT_WP_STATUS] >> (2 * boot) & 3 != 0
+    ext_csd[reg::BOOT_WP_STATUS] >> (2 * boot) & 3 != 0
 }
 
 /// The rules of USER_WP beyond its access types: what is disabled is not enabled, what is enabled is not disabled.
@@ -165,7 +162,7 @@ pub(crate) fn check_user_wp(old: u8, new: u8) -> Result<(), Refused> {
 ///
 /// Errors: enabling what is disabled, or the other way round.
 pub(crate) fn write_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES], new: u8) -> Result<(), Refused> {
-    let old = ext_csd[BOOT_WP];
+    let old = ext_csd[reg::BOOT_WP];
     let both = |enable, disable| new & enable != 0 && new & disable != 0;
     if both(B_PWR_EN, B_PWR_DIS) || both(B_PERM_EN, B_PERM_DIS) || (old ^ new) & 0x20 != 0 {
         return Err(Refused);
@@ -174,7 +171,7 @@ pub(crate) fn write_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES], new: u8) -> Resul
         (false, _) => [true, true],
         (true, second) => [!second, second],
     };
-    let mut status = ext_csd[BOOT_WP_STATUS];
+    let mut status = ext_csd[reg::BOOT_WP_STATUS];
     for (enable, select, code) in [(B_PWR_EN, B_PWR_SEL, 1), (B_PERM_EN, B_PERM_SEL, 2)] {
         if new & enable == 0 {
             continue;
@@ -186,16 +183,16 @@ pub(crate) fn write_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES], new: u8) -> Resul
             }
         }
     }
-    (ext_csd[BOOT_WP], ext_csd[BOOT_WP_STATUS]) = (new, status);
+    (ext_csd[reg::BOOT_WP], ext_csd[reg::BOOT_WP_STATUS]) = (new, status);
     Ok(())
 }
 
 /// Power was cycled or the card reset by its pin: the power-on protection of boot areas ends.
 pub(crate) fn power_cycle_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES]) {
-    ext_csd[BOOT_WP] &= B_PERM_EN | B_PERM_DIS;
+    ext_csd[reg::BOOT_WP] &= B_PERM_EN | B_PERM_DIS;
     for boot in 0..2 {
-        if ext_csd[BOOT_WP_STATUS] >> (2 * boot) & 3 == 1 {
-            ext_csd[BOOT_WP_STATUS] &= !(3 << (2 * boot));
+        if ext_csd[reg::BOOT_WP_STATUS] >> (2 * boot) & 3 == 1 {
+            ext_csd[reg::BOOT_WP_STATUS] &= !(3 << (2 * boot));
         }
     }
 }
@@ -208,7 +205,7 @@ mod tests {
 
     fn register(user_wp: u8) -> [u8; EXT_CSD_BYTES] {
         let mut ext_csd = [0; EXT_CSD_BYTES];
-        ext_csd[USER_WP] = user_wp;
+        ext_csd[reg::USER_WP] = user_wp;
         ext_csd
     }
 
@@ -280,16 +277,16 @@ mod tests {
     fn boot_areas_are_protected_together_or_one_by_one() {
         let mut ext_csd = register(0);
         assert_eq!(write_boot_wp(&mut ext_csd, B_PWR_EN), Ok(()));
-        assert_eq!(ext_csd[BOOT_WP_STATUS], 0b0101);
+        assert_eq!(ext_csd[reg::BOOT_WP_STATUS], 0b0101);
         power_cycle_boot_wp(&mut ext_csd);
-        assert_eq!((ext_csd[BOOT_WP], ext_csd[BOOT_WP_STATUS]), (0, 0));
+        assert_eq!((ext_csd[reg::BOOT_WP], ext_csd[reg::BOOT_WP_STATUS]), (0, 0));
         assert_eq!(write_boot_wp(&mut ext_csd, B_SEC_SEL | B_PWR_EN | B_PWR_SEL), Ok(()));
-        assert_eq!(ext_csd[BOOT_WP_STATUS], 0b0100);
+        assert_eq!(ext_csd[reg::BOOT_WP_STATUS], 0b0100);
         assert!(is_boot_protected(&ext_csd, 1) && !is_boot_protected(&ext_csd, 0));
         assert_eq!(write_boot_wp(&mut ext_csd, B_SEC_SEL | B_PERM_EN), Ok(()));
-        assert_eq!(ext_csd[BOOT_WP_STATUS], 0b0110);
+        assert_eq!(ext_csd[reg::BOOT_WP_STATUS], 0b0110);
         power_cycle_boot_wp(&mut ext_csd);
-        assert_eq!((ext_csd[BOOT_WP], ext_csd[BOOT_WP_STATUS]), (B_PERM_EN, 0b0010));
+        assert_eq!((ext_csd[reg::BOOT_WP], ext_csd[reg::BOOT_WP_STATUS]), (B_PERM_EN, 0b0010));
         for disabled in [B_PWR_DIS | B_PWR_EN, B_PERM_DIS | B_PERM_EN, 0x20] {
             assert_eq!(write_boot_wp(&mut ext_csd, disabled), Err(Refused));
         }

@@ -1,5 +1,6 @@
 //! Write protection as commands: CMD28 to CMD31, and what protected sectors refuse.
 
+use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::R1;
 use emmc_units::{Instant, Nanos};
 
@@ -8,9 +9,6 @@ use super::{Area, Card, Reply};
 
 /// What protecting a group takes. Assumed: about one page program.
 const STORE: Nanos = Nanos::from_micros(500);
-
-const ERASE_GROUP_DEF: usize = 175;
-const HC_WP_GRP_SIZE: usize = 221;
 
 impl Card {
     /// CMD28.
@@ -64,8 +62,8 @@ impl Card {
 
     /// Sectors of a write protection group.
     pub(super) fn wp_group_sectors(&self) -> u64 {
-        let high_capacity = self.ext_csd_byte(ERASE_GROUP_DEF) & 1 == 1;
-        let groups = u64::from(self.ext_csd_byte(HC_WP_GRP_SIZE));
+        let high_capacity = self.ext_csd_byte(reg::ERASE_GROUP_DEF) & 1 == 1;
+        let groups = u64::from(self.ext_csd_byte(reg::HC_WP_GRP_SIZE));
         if high_capacity && groups > 0 {
             groups * self.erase_group_sectors()
         } else {

@@ -17,6 +17,7 @@ mod path;
 mod source;
 mod storage;
 
+use emmc_regs::ext_csd::reg;
 use emmc_units::Instant;
 
 pub use bus::Bus;
@@ -191,7 +192,7 @@ impl Device {
             Area::Gp(number) => 1 + number,
             Area::Boot(_) | Area::Rpmb => return Durability::Reliable,
         };
-        if flags.reliable || self.registers.ext_csd[167] >> bit & 1 == 1 {
+        if flags.reliable || self.registers.ext_csd[reg::WR_REL_SET] >> bit & 1 == 1 {
             Durability::Reliable
         } else {
             Durability::Flash
@@ -243,7 +244,7 @@ impl Device {
 
     /// ERASED_MEM_CONT. The layers below erase to zeros: where ones are wanted, all content is inverted on its way.
     fn erases_to_ones(&self) -> bool {
-        self.registers.ext_csd[181] & 1 == 1
+        self.registers.ext_csd[reg::ERASED_MEM_CONT] & 1 == 1
     }
 
     /// Gives up the content of sectors.
@@ -337,10 +338,10 @@ impl Device {
         let mut image = self.registers.clone();
         if self.profile.kind == emmc_regs::CardKind::Emmc {
             let health = self.health();
-            image.ext_csd[246] = self.urgency();
-            image.ext_csd[267] = health.pre_eol_info();
-            image.ext_csd[268] = health.life_time_a();
-            image.ext_csd[269] = health.life_time_b();
+            image.ext_csd[reg::BKOPS_STATUS] = self.urgency();
+            image.ext_csd[reg::PRE_EOL_INFO] = health.pre_eol_info();
+            image.ext_csd[reg::DEVICE_LIFE_TIME_EST_TYP_A] = health.life_time_a();
+            image.ext_csd[reg::DEVICE_LIFE_TIME_EST_TYP_B] = health.life_time_b();
         }
         image
     }

@@ -12,13 +12,12 @@ use emmc_port::{
     BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind, TargetShape,
 };
 use emmc_regs::CardKind;
+use emmc_regs::ext_csd::reg;
 use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 
 use crate::device::{Area, Device, StorageError, WriteFlags};
 use crate::ftl::{FtlError, TrimKind};
 
-/// Where EXT_CSD says that the cache is on.
-const CACHE_CTRL: usize = 33;
 /// The most that a host asks for in one command; larger requests are several, one after the other.
 ///
 /// Source: `max_req_size` in the kernel's sdhci.c. Unit: bytes.
@@ -55,7 +54,7 @@ impl SimTarget {
         // Only switching off has something to do that can fail.
         let has_cache = device.set_cache(true, now).unwrap_or(false);
         if has_cache && device.profile().kind == CardKind::Emmc {
-            device.registers_mut().ext_csd[CACHE_CTRL] = 1;
+            device.registers_mut().ext_csd[reg::CACHE_CTRL] = 1;
         }
         let shape = TargetShape {
             name: name.into(),
@@ -243,7 +242,7 @@ mod tests {
     fn the_cache_is_on_where_there_is_one_and_the_registers_say_so() {
         for (name, has_cache) in [("odroid-64g", true), ("friendlyelec-emmc-8g", false)] {
             let target = target(name, true);
-            assert_eq!(target.device().registers().ext_csd[CACHE_CTRL], u8::from(has_cache), "{name}");
+            assert_eq!(target.device().registers().ext_csd[reg::CACHE_CTRL], u8::from(has_cache), "{name}");
         }
     }
 

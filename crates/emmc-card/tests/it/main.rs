@@ -7,6 +7,7 @@ mod harness;
 mod image;
 mod models;
 mod partition_cuts;
+mod persistence;
 mod profiles;
 mod scripts;
 mod segment_cards;

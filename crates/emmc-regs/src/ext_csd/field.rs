@@ -1,7 +1,9 @@
 //! What one row of the EXT_CSD table says.
 
 use std::fmt;
+use std::ops::{Index, IndexMut};
 
+use super::EXT_CSD_BYTES;
 use crate::Persistence;
 
 /// How a register may be written, as JESD84 abbreviates it.
@@ -220,6 +222,21 @@ impl Offset for u16 {
 impl Offset for &Field {
     fn offset(self) -> u16 {
         self.offset
+    }
+}
+
+/// `bytes[reg::BKOPS_EN]`: the first byte of a field.
+impl Index<&Field> for [u8; EXT_CSD_BYTES] {
+    type Output = u8;
+
+    fn index(&self, field: &Field) -> &u8 {
+        &self[field.index()]
+    }
+}
+
+impl IndexMut<&Field> for [u8; EXT_CSD_BYTES] {
+    fn index_mut(&mut self, field: &Field) -> &mut u8 {
+        &mut self[field.index()]
     }
 }
 

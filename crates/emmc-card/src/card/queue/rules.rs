@@ -1,27 +1,24 @@
 //! When the queue may be switched on, and what the card still takes then.
 
 use emmc_regs::command::Command;
-use emmc_regs::ext_csd::EXT_CSD_BYTES;
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 
 use crate::card::partition::Refused;
 
-const CMDQ_MODE_EN: usize = 15;
-const PARTITION_CONFIG: usize = 179;
-const CMDQ_SUPPORT: usize = 308;
 /// PARTITION_ACCESS of RPMB.
 const RPMB: u8 = 3;
 
 /// Whether CMDQ_MODE_EN is set.
 pub(crate) fn is_enabled(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
-    ext_csd[CMDQ_MODE_EN] & 1 == 1
+    ext_csd[reg::CMDQ_MODE_EN] & 1 == 1
 }
 
 /// The rule of CMDQ_MODE_EN beyond its access class; with `partition` that of PARTITION_ACCESS about to change.
 ///
 /// Errors: no queue on this card; a queue over RPMB.
 pub(crate) fn check_mode(ext_csd: &[u8; EXT_CSD_BYTES], enable: bool, partition: Option<u8>) -> Result<(), Refused> {
-    let access = partition.unwrap_or(ext_csd[PARTITION_CONFIG]) & 7;
-    let offered = ext_csd[CMDQ_SUPPORT] & 1 == 1;
+    let access = partition.unwrap_or(ext_csd[reg::PARTITION_CONFIG]) & 7;
+    let offered = ext_csd[reg::CMDQ_SUPPORT] & 1 == 1;
     if !enable || offered && access != RPMB { Ok(()) } else { Err(Refused) }
 }
 

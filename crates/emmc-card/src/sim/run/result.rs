@@ -1,5 +1,6 @@
 //! What came of a run, as it is written out.
 
+use emmc_regs::ext_csd::reg;
 use emmc_units::Instant;
 use serde::Serialize;
 
@@ -156,10 +157,10 @@ impl HealthRegisters {
         }
         let ext_csd = device.registers().ext_csd;
         Self {
-            life_time_a: Some(ext_csd[268]),
-            life_time_b: Some(ext_csd[269]),
-            pre_eol_info: Some(ext_csd[267]),
-            bkops_status: Some(ext_csd[246]),
+            life_time_a: Some(ext_csd[reg::DEVICE_LIFE_TIME_EST_TYP_A]),
+            life_time_b: Some(ext_csd[reg::DEVICE_LIFE_TIME_EST_TYP_B]),
+            pre_eol_info: Some(ext_csd[reg::PRE_EOL_INFO]),
+            bkops_status: Some(ext_csd[reg::BKOPS_STATUS]),
         }
     }
 }

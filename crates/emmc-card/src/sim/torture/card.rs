@@ -1,6 +1,7 @@
 //! Whole devices: every shipped profile, scaled down until collection and folding never rest, in units of a sector.
 
 use emmc_regs::CardKind;
+use emmc_regs::ext_csd::reg;
 use emmc_units::Instant;
 
 use super::subject::Subject;
@@ -175,7 +176,8 @@ impl Subject for Card {
 
     /// WR_REL_SET makes every write past the cache reliable, and without a cache all go past it.
     fn kept_as(&self, durability: Durability) -> Durability {
-        let reliable = self.device.profile().kind == CardKind::Emmc && self.device.registers().ext_csd[167] & 1 == 1;
+        let reliable =
+            self.device.profile().kind == CardKind::Emmc && self.device.registers().ext_csd[reg::WR_REL_SET] & 1 == 1;
         match durability {
             Durability::Buffered if self.cached => Durability::Buffered,
             Durability::Reliable => Durability::Reliable,
