@@ -6,6 +6,7 @@
 
 mod answer;
 mod request;
+mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use std::thread::JoinHandle;
 
 pub use answer::{ServedState, ServedStats};
 pub use request::Order;
+pub use stop::StopOrder;
 
 use crate::layer::{Faults, Stats};
 use crate::sdhci::HostFaults;
@@ -36,15 +38,24 @@ pub struct Control {
     pub host_faults: HostFaults,
     /// The statistics.
     pub stats: Arc<Stats>,
-    /// Signals the server to stop.
-    pub stop: mpsc::Sender<()>,
+    /// Takes orders to end; each is answered when everything has ended, or cannot.
+    pub stop: mpsc::Sender<StopOrder>,
 }
 
 impl Control {
-    /// Answers a line.
-    fn answer(&self, line: &str) -> String {
-        let answered = request::parse(line).and_then(|order| answer::carry_out(self, order));
-        answered.map_or_else(|error| refusal(&error), |value| value.to_string())
+    /// Answers a line. What comes with the answer is held until it is written.
+    fn answer(&self, line: &str) -> (String, Option<stop::Asker>) {
+        let (answered, asker) = match request::parse(line) {
+            Ok(Order::Stop) => {
+                let (order, asker) = StopOrder::asked();
+                // Whoever takes orders may have ended already, for another reason.
+                drop(self.stop.send(order));
+                (asker.outcome().map(|()| answer::done()), Some(asker))
+            }
+            Ok(order) => (answer::carry_out(self, order), None),
+            Err(error) => (Err(error), None),
+        };
+        (answered.map_or_else(|error| refusal(&error), |value| value.to_string()), asker)
     }
 }
 
@@ -108,16 +119,18 @@ fn serve(client: &UnixStream, control: &Control) -> std::io::Result<()> {
         if reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        let answer = if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {
+        let (answer, asker) = if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {
             skip_line(&mut reader)?;
-            refusal(&format!("the line is longer than {LINE_BYTES_MAX} bytes"))
+            (refusal(&format!("the line is longer than {LINE_BYTES_MAX} bytes")), None)
         } else {
             match std::str::from_utf8(&line) {
                 Ok(line) => control.answer(line),
-                Err(error) => refusal(&format!("not understood: byte {} is no UTF-8", error.valid_up_to())),
+                Err(error) => (refusal(&format!("not understood: byte {} is no UTF-8", error.valid_up_to())), None),
             }
         };
         writer.write_all((answer + "\n").as_bytes())?;
+        // The process may end from here on.
+        drop(asker);
     }
 }
 
@@ -139,8 +152,7 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
     }
 }
 
-/// Sends an order to the server of a card and returns its answer. After [`Order::Stop`] the server has ended when this
-/// returns.
+/// Asks the server of a card something and returns its answer. After a granted [`Order::Stop`] the server has ended.
 ///
 /// Errors: no server, or the system's.
 pub fn ask(path: &Path, order: &Order) -> std::io::Result<serde_json::Value> {
@@ -150,15 +162,16 @@ pub fn ask(path: &Path, order: &Order) -> std::io::Result<serde_json::Value> {
     let mut answer = String::new();
     let mut reader = BufReader::new(&client);
     reader.read_line(&mut answer)?;
-    if *order == Order::Stop {
-        // The connection closes when the process ends.
-        reader.read_to_end(&mut Vec::new())?;
-    }
     if answer.is_empty() {
         return Err(std::io::Error::new(
             std::io::ErrorKind::UnexpectedEof,
             "the server closed the connection without an answer",
         ));
     }
-    Ok(serde_json::from_str(&answer)?)
+    let answer: serde_json::Value = serde_json::from_str(&answer)?;
+    if *order == Order::Stop && answer.get("error").is_none() {
+        // The line goes when the process does.
+        reader.read_to_end(&mut Vec::new())?;
+    }
+    Ok(answer)
 }

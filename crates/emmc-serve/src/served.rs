@@ -68,6 +68,9 @@ impl Inner {
 
     /// Records what could not be written before; until that succeeds nothing more is done.
     fn catch_up(&mut self, now: Instant) -> Result<(), BlockError> {
+        if let Some(store) = self.store.as_mut().filter(|store| store.waits_for_room()) {
+            return store.begin_again(&mut self.card, now).map_err(|error| BlockError::Store(error.to_string()));
+        }
         let is_behind = self.store.as_ref().is_some_and(Store::is_behind);
         if is_behind { self.commit(true, now) } else { Ok(()) }
     }
@@ -98,6 +101,11 @@ impl Served {
             clock: Mutex::new(clock),
             lateness_ns: Mutex::new(histogram()),
         }
+    }
+
+    /// Whether its disk was full when it was opened and nothing was written since: reads are served, writes fail.
+    pub fn waits_for_room(&self) -> bool {
+        self.inner().store.as_ref().is_some_and(Store::waits_for_room)
     }
 
     /// A client has just got the reply to work that the card finished at `at`. Where clients do not wait, nothing is

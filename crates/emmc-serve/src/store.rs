@@ -95,6 +95,19 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Whether the disk, or what this user may take of it, is full.
+    fn is_full_disk(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            // What the system said is text by now; the disk itself can be asked.
+            Self::Contents { path, .. } => rustix::fs::statvfs(path).is_ok_and(|found| found.f_bavail == 0),
+            _ => false,
+        }
+    }
+}
+
 /// The purpose of opening a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -113,6 +126,8 @@ pub struct Store {
     generation: u64,
     journal: Option<Journal>,
     journal_bytes_max: u64,
+    /// The disk was full when the store was opened: the state and journal of before stay as they are until there is room.
+    waits_for_room: bool,
     /// Held as long as the store exists.
     _lock: File,
 }
@@ -160,7 +175,7 @@ impl Store {
 
     fn new(folder: &Path, generation: u64, lock: File) -> Self {
         let journal_bytes_max = JOURNAL_BYTES_MAX;
-        Self { folder: folder.into(), generation, journal: None, journal_bytes_max, _lock: lock }
+        Self { folder: folder.into(), generation, journal: None, journal_bytes_max, waits_for_room: false, _lock: lock }
     }
 
     /// The card's folder.
@@ -168,12 +183,33 @@ impl Store {
         &self.folder
     }
 
-    /// From now on the card's changes are recorded.
+    /// From now on the card's changes are recorded. On a full disk there is none until there is room: see
+    /// [`Store::waits_for_room`].
     ///
     /// Errors: the system's.
     pub fn begin(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
         card.log_changes(now);
-        self.checkpoint(card, now)
+        match self.checkpoint(card, now) {
+            Err(error) if error.is_full_disk() => {
+                self.waits_for_room = true;
+                Ok(())
+            }
+            begun => begun,
+        }
+    }
+
+    /// Whether there was no room to begin: the card can be read, and nothing may change it before [`Store::begin`] succeeds.
+    pub fn waits_for_room(&self) -> bool {
+        self.waits_for_room
+    }
+
+    /// Tries again to begin.
+    ///
+    /// Errors: as [`Store::checkpoint`].
+    pub fn begin_again(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
+        self.checkpoint(card, now)?;
+        self.waits_for_room = false;
+        Ok(())
     }
 
     /// Records what the card did since the last call; `looks_closer`: more than the flash may have changed.
@@ -230,7 +266,11 @@ impl Store {
     ///
     /// Errors: as [`Store::checkpoint`].
     pub fn finish(mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
-        self.keep(card, now, true)?;
+        match self.keep(card, now, true) {
+            // Nothing changed the card: the state and journal of before still hold it.
+            Err(error) if self.waits_for_room && error.is_full_disk() => return Ok(()),
+            kept => kept?,
+        }
         let path = self.folder.join(JOURNAL_FILE);
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(StoreError::Io { path, source }),
@@ -258,10 +298,15 @@ impl Store {
         let generation = self.generation + 1;
         let image = card.to_image(now);
         let checksum = CHECKSUM.checksum(&image).to_le_bytes();
-        let file = write(&new, &[MAGIC, &generation.to_le_bytes(), &checksum, &image])?;
-        let synced = if forces { file.sync_all() } else { Ok(()) };
-        let renamed = synced.and_then(|()| std::fs::rename(&new, &path));
-        renamed.map_err(|source| StoreError::Io { path, source })?;
+        let written = write(&new, &[MAGIC, &generation.to_le_bytes(), &checksum, &image]).and_then(|file| {
+            let synced = if forces { file.sync_all() } else { Ok(()) };
+            synced.and_then(|()| std::fs::rename(&new, &path)).map_err(|source| StoreError::Io { path, source })
+        });
+        if let Err(error) = written {
+            // Half a state takes room that the journal may need.
+            let _ = std::fs::remove_file(&new);
+            return Err(error);
+        }
         self.generation = generation;
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::result::{Figure, Outcome};
 use crate::state::{CardState, StateKind};
 use crate::stream::BenchError;
 use crate::suite::{Cost, Options};
-use crate::watch::{Progress, Watch};
+use crate::watch::{Progress, Watch, Whole};
 
 /// Operations between two calls of the progress callback.
 const WATCH_EVERY: u64 = 32;
@@ -56,6 +56,7 @@ pub struct FileBench<'a> {
     watch: &'a mut dyn Watch,
     number: u32,
     steps: u32,
+    whole: Whole,
     outcome: Outcome,
 }
 
@@ -77,7 +78,8 @@ impl<'a> FileBench<'a> {
             let share = cost.to_bytes as f64 / shape.room_bytes.max(1) as f64;
             outcome.state_before = CardState::new(None, Some((StateKind::Trimmed, share)));
         }
-        let mut bench = Self { shape, options, place, watch, number: 0, steps: cost.steps, outcome };
+        let mut bench =
+            Self { shape, options, place, watch, number: 0, steps: cost.steps, whole: Whole::new(&cost), outcome };
         let ended = suite.run(&mut bench);
         let ended_at = bench.place.now();
         let mut outcome = bench.outcome;
@@ -97,13 +99,14 @@ impl<'a> FileBench<'a> {
     ///
     /// Errors: as [`FilePlace::with`]; a cancelled run.
     pub fn on_tree(&mut self, new: Option<NewFilesystem<'_>>, work: TreeWork<'_>) -> Result<(), FilesystemError> {
-        let Self { place, watch, number, steps, outcome, shape, .. } = self;
+        let Self { place, watch, number, steps, whole, outcome, shape, .. } = self;
         place.with(new, &mut |tree| {
             let mut counted = Counted {
                 tree,
                 watch: &mut **watch,
                 number,
                 steps: *steps,
+                whole,
                 outcome,
                 name: &shape.name,
                 step: String::new(),
@@ -182,6 +185,7 @@ struct Counted<'a> {
     /// Steps so far.
     number: &'a mut u32,
     steps: u32,
+    whole: &'a Whole,
     name: &'a str,
     step: String,
     calls: u64,
@@ -205,7 +209,14 @@ impl FileTree for Counted<'_> {
         }
         self.calls += 1;
         if self.calls % WATCH_EVERY == 0 {
-            let progress = Progress { step: &self.step, number: *self.number, steps: self.steps, done_share: 0.0 };
+            let moved_bytes = self.outcome.written_bytes + self.outcome.read_bytes;
+            let progress = Progress {
+                step: &self.step,
+                number: *self.number,
+                steps: self.steps,
+                done_share: 1.0,
+                whole: self.whole.span(moved_bytes),
+            };
             if !self.watch.progress(progress) {
                 return Err(TargetError::Failed { name: self.name.into(), reason: "stopped".into() });
             }

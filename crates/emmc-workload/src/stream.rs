@@ -122,6 +122,11 @@ impl Stream {
         }
     }
 
+    /// What it moves at most; with `offsets` a request goes to each of them.
+    pub(crate) fn bytes_most(&self, offsets: Option<&[u64]>) -> u64 {
+        offsets.map_or(self.limit.bytes, |offsets| offsets.len() as u64 * self.block_bytes)
+    }
+
     fn check(&self, target: &dyn BlockTarget) -> Result<(), BenchError> {
         let shape = target.shape();
         let misfit = |what| Err(BenchError::Misfit { suite: "stream", what });
@@ -180,8 +185,7 @@ pub(crate) fn driven(
         let places = Places::Ordered(Positions::new(stream.order, blocks, stream.seed));
         return Ok(Driver::new(target, stream, places).finish(target, step, watch));
     };
-    let stream =
-        &Stream { limit: Limit { bytes: offsets.len() as u64 * stream.block_bytes, ..stream.limit }, ..*stream };
+    let stream = &Stream { limit: Limit { bytes: stream.bytes_most(Some(offsets)), ..stream.limit }, ..*stream };
     stream.check(target)?;
     let (first, last) = (stream.from_bytes, stream.to_bytes - stream.block_bytes);
     if let Some(offset) = offsets.iter().find(|offset| !(first..=last).contains(*offset)) {

@@ -30,8 +30,8 @@ use crate::order::Order;
 use crate::replay::Trace;
 use crate::result::{Figure, Outcome, Pivot};
 use crate::state::{CardState, StateKind};
-use crate::stream::{BenchError, Driven, Stream, driven};
-use crate::watch::{Progress, Watch};
+use crate::stream::{BenchError, Driven, Mix, Stream, driven};
+use crate::watch::{Progress, Watch, Whole};
 use area::area;
 pub use knobs::{Knob, follows};
 
@@ -118,6 +118,7 @@ pub struct Bench<'a> {
     watch: &'a mut dyn Watch,
     steps: u32,
     number: u32,
+    whole: Whole,
     /// The state that the suite has caused on a share of the target.
     brought: Option<(StateKind, f64)>,
     outcome: Outcome,
@@ -160,7 +161,8 @@ impl<'a> Bench<'a> {
         let cost = suite.cost(target.shape(), options)?;
         let began = target.now();
         let outcome = Outcome { suite: suite.name().into(), about: suite.about().into(), ..Outcome::default() };
-        let mut bench = Self { target, options, watch, steps: cost.steps, number: 0, brought: None, outcome };
+        let (steps, whole) = (cost.steps, Whole::new(&cost));
+        let mut bench = Self { target, options, watch, steps, number: 0, whole, brought: None, outcome };
         bench.outcome.state_before = bench.state();
         let ended = suite.run(&mut bench);
         bench.outcome.state_after = bench.state();
@@ -237,8 +239,13 @@ impl<'a> Bench<'a> {
 
     fn driven(&mut self, step: &str, stream: &Stream, offsets: Option<&[u64]>) -> Result<Driven, BenchError> {
         self.number += 1;
-        let progress = Progress { step, number: self.number, steps: self.steps, done_share: 0.0 };
+        let bytes = if stream.mix == Mix::Only(BlockOp::Trim) { 0 } else { stream.bytes_most(offsets) };
+        let whole = self.whole.span(bytes);
+        let progress = Progress { step, number: self.number, steps: self.steps, done_share: 0.0, whole };
         let driven = driven(self.target, stream, offsets, progress, self.watch)?;
+        // A stream that ends by time has moved less than it might have; one without a limit has moved what it has.
+        let moved = driven.measured.written_bytes + driven.measured.read_bytes;
+        self.whole.pass(if stream.limit.bytes == u64::MAX { moved } else { bytes });
         self.count(&driven.measured);
         Ok(driven)
     }

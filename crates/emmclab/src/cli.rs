@@ -4,6 +4,8 @@
 mod bench;
 #[cfg(feature = "bench")]
 mod compare;
+mod examples;
+mod known;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "sim")]
@@ -13,27 +15,26 @@ use std::path::PathBuf;
 
 #[cfg(feature = "bench")]
 pub(crate) use bench::{BenchArgs, EngineArg};
-use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum, ValueHint};
 #[cfg(feature = "bench")]
 pub(crate) use compare::{CompareArgs, ImportArgs};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
 use emmc_units::Size;
+#[cfg(feature = "pages")]
+pub(crate) use examples::examples;
+pub(crate) use examples::{command, parse};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
 #[cfg(feature = "sim")]
 pub(crate) use sim::{
     CqEngineName, SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPipelineArgs, SimPowerCutArgs,
-    SimProfilesArgs, SimRunArgs,
+    SimProfileArgs, SimProfilesArgs, SimRunArgs,
 };
 
 /// What is the eMMC or SD card in front of you, how is it configured, how long will it live, and what could be changed.
 #[derive(Debug, Parser)]
 #[command(name = "emmclab", version, about, long_about = None, propagate_version = true, arg_required_else_help = true)]
-#[command(
-    after_help = "Exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 not supported or unknown, 4 refused for \
-safety.\nA SOURCE is a device (/dev/mmcblk0), a saved file (EXT_CSD as bytes or hex, text of mmc-utils or U-Boot, a snapshot), - for standard \
-input, or a virtual card (sim:PROFILE, sim:PROFILE@60% with 60 % of its life used, sim:FOLDER)."
-)]
+#[command(disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// Print JSON instead of text
     #[arg(long, short = 'J', global = true)]
@@ -91,6 +92,8 @@ pub(crate) enum Command {
     /// Serve a virtual card as a live device: to a virtual machine, over NBD, as files and loop devices
     #[cfg(feature = "serve")]
     Serve(ServeArgs),
+    /// Print the help of a command, or a topic: sources, jobs, sizes, exit-codes
+    Help(HelpArgs),
     /// Print the JSON Schema of a document
     #[cfg(feature = "schema")]
     Schema(SchemaArgs),
@@ -106,6 +109,7 @@ pub(crate) enum Command {
 #[derive(Args, Debug, Default)]
 pub(crate) struct SourceArgs {
     /// Device, saved file, - for standard input, or sim:PROFILE
+    #[arg(value_parser = known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
     pub(crate) source: String,
     #[command(flatten)]
     pub(crate) more: MoreArgs,
@@ -162,8 +166,10 @@ pub(crate) struct SnapshotArgs {
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
     /// Device, saved file, or - for standard input
+    #[arg(value_parser = known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
     pub(crate) a: String,
     /// Device or saved file
+    #[arg(value_parser = known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
     pub(crate) b: String,
     /// Show only the bits that a power cycle keeps
     #[arg(long)]
@@ -231,8 +237,9 @@ pub(crate) enum PlanCommand {
 pub(crate) struct HwpartArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Enhanced (pSLC) part of the user area: START:SIZE, e.g. 0s:7512MiB, or max
-    #[arg(long, value_name = "START:SIZE|max")]
+    /// Enhanced (pSLC) part of the user area: a size, e.g. 4GiB, 50% or max, with its place before it where that is not 0:
+    /// START:SIZE
+    #[arg(long, value_name = "[START:]SIZE")]
     pub(crate) enh_user: Option<EnhRequest>,
     /// A general purpose partition: N:SIZE with :enh, :sys or :nonpersist behind it (may be repeated)
     #[arg(long, value_name = "N:SIZE[:enh]")]
@@ -251,6 +258,7 @@ pub(crate) struct HwpartArgs {
 #[derive(Args, Debug)]
 pub(crate) struct StudyArgs {
     /// Device, saved file, - for standard input, or sim:PROFILE; without it, what is piped in, else the only card of this machine
+    #[arg(value_parser = known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
     pub(crate) source: Option<String>,
     /// Study a virtual card that has used up 62 % of its life, as a demonstration
     #[arg(long, conflicts_with_all = ["source", "with", "vendor_reply", "sysroot", "vendor_health"])]
@@ -276,6 +284,13 @@ pub(crate) struct StudyArgs {
     #[cfg(feature = "bench")]
     #[arg(long)]
     pub(crate) measure: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HelpArgs {
+    /// A command (`sim run`), a topic (`sizes`), or `topics` for their list
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub(crate) words: Vec<String>,
 }
 
 /// The documents that `--json` prints.

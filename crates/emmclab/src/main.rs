@@ -5,17 +5,21 @@ mod commands;
 mod exit;
 #[cfg(feature = "bench")]
 mod input;
+mod markdown;
 mod output;
+#[cfg(any(feature = "bench", feature = "sim"))]
+mod progress;
 mod save;
+#[cfg(any(feature = "bench", feature = "sim"))]
+mod signals;
 mod source;
+mod topics;
 #[cfg(feature = "sim")]
 mod virtual_card;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::cli::{Cli, Command, PlanCommand};
+use crate::cli::{Command, PlanCommand};
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -23,7 +27,7 @@ use crate::output::Output;
 const PARSE_ONLY: &str = "EMMCLAB_PARSE_ONLY";
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };
@@ -31,6 +35,10 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut output = Output::new(cli.json, cli.color);
+    #[cfg(any(feature = "bench", feature = "sim"))]
+    if cli.json {
+        progress::be_quiet();
+    }
     let exit = match cli.command {
         Command::List(args) => commands::list::run(&args, &mut output),
         Command::Show(args) => commands::show::run(&args, &mut output),
@@ -50,6 +58,7 @@ fn main() -> ExitCode {
         Command::Sim(command) => commands::sim::run(&command, &mut output),
         #[cfg(feature = "serve")]
         Command::Serve(args) => commands::serve::run(&args, &mut output),
+        Command::Help(args) => commands::help::run(&args, &mut output),
         #[cfg(feature = "schema")]
         Command::Schema(args) => commands::schema::run(&args, &mut output),
         #[cfg(feature = "pages")]

@@ -60,6 +60,11 @@ impl Output {
         self.json
     }
 
+    /// When text is coloured.
+    pub(crate) fn color(&self) -> ColorChoice {
+        self.color
+    }
+
     /// Prints `body` as JSON, or the document that `present` makes of it as text.
     pub(crate) fn print<T: Serialize>(
         &mut self,

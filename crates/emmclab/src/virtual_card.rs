@@ -10,6 +10,11 @@ use emmc_card::profile::{Profile, shipped};
 use emmc_serve::store::{Purpose, STATE_FILE, Store};
 use emmc_units::Instant;
 
+use crate::progress::Bar;
+
+/// What a virtual card's name begins with where a file or folder may stand too.
+const PREFIX: &str = "sim:";
+
 /// A profile as the user named it.
 pub(crate) struct NamedProfile {
     pub(crate) profile: Profile,
@@ -50,7 +55,10 @@ impl NamedProfile {
         let mut card = Card::new(self.profile.clone(), DeviceOptions { keep, seed })?;
         let mut now = Instant::START;
         if self.age > 0.0 {
-            now = card.device_mut().age(self.age, now)?;
+            let mut bar = Bar::new();
+            let what = format!("ageing {}", self.profile.name);
+            now = card.device_mut().age_watched(self.age, now, &mut |share| bar.show(Some(share), &what))?;
+            bar.finish();
         }
         Ok(Powered { card, now, store: None })
     }
@@ -70,22 +78,56 @@ pub(crate) fn is_folder(name: &str) -> bool {
     Path::new(name).join(STATE_FILE).is_file()
 }
 
+/// The folder of a card, as it is named alone or behind `sim:`.
+pub(crate) fn folder(name: &Path) -> &Path {
+    name.to_str().and_then(|name| name.strip_prefix(PREFIX)).map_or(name, Path::new)
+}
+
+/// A virtual card as an argument names it.
+enum Named<'a> {
+    Folder(&'a Path),
+    Profile(&'a str),
+}
+
 impl crate::cli::SimCardArgs {
+    fn named(&self) -> anyhow::Result<Named<'_>> {
+        Ok(match (&self.card, &self.profile) {
+            (Some(card), _) => match card.strip_prefix(PREFIX) {
+                Some(profile) if !is_folder(profile) => Named::Profile(profile),
+                folder => Named::Folder(Path::new(folder.unwrap_or(card))),
+            },
+            (None, Some(profile)) => Named::Profile(profile.strip_prefix(PREFIX).unwrap_or(profile)),
+            (None, None) => bail!("name a card's folder, or a new card: sim:PROFILE"),
+        })
+    }
+
+    /// Whether it is kept in a folder.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self.named(), Ok(Named::Folder(_)))
+    }
+
     /// The card that was named, to be looked at; a new one remembers what `keep` says.
     pub(crate) fn look(&self, keep: StoredContent, seed: u64) -> anyhow::Result<Powered> {
-        match (&self.card, &self.profile) {
-            (Some(folder), _) => Powered::look(folder),
-            (None, Some(profile)) => NamedProfile::open(profile)?.make(keep, seed),
-            (None, None) => bail!("name a card's folder, or a profile with --profile"),
+        match self.named()? {
+            Named::Folder(folder) => Powered::look(folder),
+            Named::Profile(profile) => NamedProfile::open(profile)?.make(keep, seed),
         }
     }
 
     /// The same, to be worked on: a card in a folder is ours until it is stored.
     pub(crate) fn open(&self, keep: StoredContent, seed: u64) -> anyhow::Result<Powered> {
-        match &self.card {
-            Some(folder) => Powered::open(folder),
-            None => self.look(keep, seed),
+        match self.named()? {
+            Named::Folder(folder) => Powered::open(folder),
+            Named::Profile(_) => self.look(keep, seed),
         }
+    }
+}
+
+impl crate::cli::SimProfileArgs {
+    /// The profile as it was named, without `sim:`.
+    pub(crate) fn name(&self) -> &str {
+        let name = self.part.as_deref().or(self.profile.as_deref()).unwrap_or_default();
+        name.strip_prefix(PREFIX).unwrap_or(name)
     }
 }
 

@@ -156,12 +156,12 @@ impl FromStr for EnhRequest {
     type Err = RequestError;
 
     fn from_str(text: &str) -> Result<Self, RequestError> {
-        let expected = "START:SIZE, e.g. 0s:7512MiB, or max";
-        if text.trim().eq_ignore_ascii_case("max") {
-            return Ok(Self { start: Bytes(0), size: Size::Max });
-        }
-        let form = || RequestError::Form { argument: text.into(), expected };
-        let (start, size) = text.split_once(':').ok_or_else(form)?;
+        let form =
+            || RequestError::Form { argument: text.into(), expected: "a START in bytes or sectors before the colon" };
+        // Without a start it begins where the card does.
+        let Some((start, size)) = text.split_once(':') else {
+            return Ok(Self { start: Bytes(0), size: size_of(text, text)? });
+        };
         // Nought is nought in every unit; any other bare number is refused.
         let start = if start.trim() == "0" { Size::Exact(Bytes(0)) } else { size_of(text, start)? };
         let Size::Exact(start) = start else { return Err(form()) };
@@ -282,6 +282,8 @@ mod tests {
     fn enhanced_areas_are_read_strictly_and_written_exactly() {
         for (text, start, size, written) in [
             ("max", 0, Size::Max, "0s:max"),
+            ("4GiB", 0, Size::Exact(Bytes(4096 * MIB)), "0s:8388608s"),
+            ("50%", 0, Size::Percent(50), "0s:50%"),
             ("0s:7512MiB", 0, Size::Exact(Bytes(7512 * MIB)), "0s:15384576s"),
             ("0:15384576s", 0, Size::Exact(Bytes(7512 * MIB)), "0s:15384576s"),
             ("0MiB:50%", 0, Size::Percent(50), "0s:50%"),
@@ -294,15 +296,14 @@ mod tests {
             assert_eq!(written.parse(), Ok(request), "{text}");
         }
         for (text, expected) in [
-            ("7512MiB", "\"7512MiB\": expected START:SIZE, e.g. 0s:7512MiB, or max"),
-            ("50%:max", "\"50%:max\": expected START:SIZE, e.g. 0s:7512MiB, or max"),
-            ("max:max", "\"max:max\": expected START:SIZE, e.g. 0s:7512MiB, or max"),
-            ("", "\"\": expected START:SIZE, e.g. 0s:7512MiB, or max"),
+            ("50%:max", "\"50%:max\": expected a START in bytes or sectors before the colon"),
+            ("max:max", "\"max:max\": expected a START in bytes or sectors before the colon"),
+            ("", "\"\": size is empty; expected e.g. 7512MiB, 15384576s, 50% or max"),
             ("0s:", "\"0s:\": size is empty; expected e.g. 7512MiB, 15384576s, 50% or max"),
         ] {
             assert_eq!(message::<EnhRequest>(text), expected, "{text}");
         }
-        for text in ["0s:7512", "4096:81920", "8:max", "0s:1MB", "0s:1MiB:2MiB"] {
+        for text in ["7512", "0s:7512", "4096:81920", "8:max", "0s:1MB", "0s:1MiB:2MiB"] {
             assert!(message::<EnhRequest>(text).contains("size"), "{text}");
         }
     }

@@ -12,12 +12,26 @@ use crate::sim::Rng;
 
 /// Sectors of one write while the card is filled: 1 MiB.
 const FILL_SECTORS: u64 = 2048;
+/// Scattered writes between two calls of the watcher.
+const WATCH_EVERY: u64 = 256;
 
 impl Device {
     /// Uses up `share` of the rated erases of every block, give or take a twentieth, and fills the user area.
     ///
     /// Errors: as [`Device::write`].
     pub fn age(&mut self, share: f64, now: Instant) -> Result<Instant, StorageError> {
+        self.age_watched(share, now, &mut |_| {})
+    }
+
+    /// The same; `watch` learns now and then which share of the bytes is written, 0 to 1.
+    ///
+    /// Errors: as [`Device::write`].
+    pub fn age_watched(
+        &mut self,
+        share: f64,
+        now: Instant,
+        watch: &mut dyn FnMut(f64),
+    ) -> Result<Instant, StorageError> {
         let mut rng = Rng::new(self.options.seed ^ 0xa6e);
         let config = &self.profile.nand;
         let rated = |mode: CellMode| f64::from(health::rating(config, mode)) * share;
@@ -29,12 +43,14 @@ impl Device {
             let count = rated(nand.block(block).mode) * stray * part;
             nand.set_erase_count(block, count.round() as u32);
         }
-        self.fill(now, &mut rng)
+        self.fill(now, &mut rng, watch)
     }
 
     /// Fills the user area, then writes a tenth of it again at random, 4 KiB at a time.
-    fn fill(&mut self, mut now: Instant, rng: &mut Rng) -> Result<Instant, StorageError> {
+    fn fill(&mut self, mut now: Instant, rng: &mut Rng, watch: &mut dyn FnMut(f64)) -> Result<Instant, StorageError> {
         let sectors = self.sectors(Area::User);
+        let scattered = sectors / 80;
+        let done = |written: u64| written as f64 / (sectors + scattered * 8).max(1) as f64;
         let zeros = self.keeps_data().then(|| vec![0; (FILL_SECTORS * 512) as usize]);
         let mut lba = 0;
         while lba < sectors {
@@ -42,11 +58,15 @@ impl Device {
             let data = zeros.as_ref().map(|zeros| &zeros[..(count * 512) as usize]);
             now = self.write(Area::User, lba, count as u32, WriteFlags::default(), data, now)?.done;
             lba += count;
+            watch(done(lba));
         }
         let data = zeros.as_ref().map(|zeros| &zeros[..4096]);
-        for _ in 0..sectors / 80 {
+        for number in 0..scattered {
             let lba = rng.below(sectors / 8) * 8;
             now = self.write(Area::User, lba, 8, WriteFlags::default(), data, now)?.done;
+            if number % WATCH_EVERY == 0 {
+                watch(done(sectors + number * 8));
+            }
         }
         now = self.flush(now)?.done;
         // Then it rests, and tidies up as far as it ever does.

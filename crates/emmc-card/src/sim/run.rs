@@ -81,6 +81,8 @@ pub struct Progress {
     pub kind: &'static str,
     /// How much of the phase is done, 0 to 1; of a life, how much is used.
     pub done_share: f64,
+    /// How much of the whole run is done, 0 to 1, weighted by bytes.
+    pub whole_share: f64,
     /// Simulated time since the card was made.
     pub now: Instant,
     /// Whether nothing is left to do.
@@ -105,6 +107,8 @@ pub struct Run {
     phases: Vec<PhaseResult>,
     read_errors: u64,
     payload: Vec<u8>,
+    /// How much each phase moves. Unit: sectors of 512 bytes.
+    weights: Vec<u64>,
 }
 
 impl Run {
@@ -113,7 +117,7 @@ impl Run {
     /// Errors: a phase that does not fit the card.
     pub fn new(device: Device, job: Job, now: Instant) -> Result<Self, RunError> {
         let before = Sums::default().with(&device);
-        let run = Self {
+        let mut run = Self {
             started: now,
             now,
             active: None,
@@ -126,12 +130,14 @@ impl Run {
             phases: Vec::with_capacity(job.phases.len()),
             read_errors: 0,
             payload: Vec::new(),
+            weights: Vec::new(),
             device,
             job,
         };
         for index in 0..run.job.phases.len() {
             run.check(index)?;
         }
+        run.weights = (0..run.job.phases.len()).map(|index| run.weight(index)).collect();
         Ok(run)
     }
 
@@ -172,15 +178,19 @@ impl Run {
     /// How far it is.
     pub fn progress(&self) -> Progress {
         let index = self.next_phase.max(1) - 1;
+        let done_share = match &self.active {
+            Some(active) => self.done_share(active),
+            None if self.next_phase == 0 => 0.0,
+            None => 1.0,
+        };
+        let sum = |weights: &[u64]| weights.iter().fold(0, |sum: u64, weight| sum.saturating_add(*weight)) as f64;
+        let done = sum(&self.weights[..index]) + self.weights[index] as f64 * done_share;
         Progress {
             phase: index + 1,
             phases: self.job.phases.len(),
             kind: self.job.phases[index].kind,
-            done_share: match &self.active {
-                Some(active) => self.done_share(active),
-                None if self.next_phase == 0 => 0.0,
-                None => 1.0,
-            },
+            done_share,
+            whole_share: (done / sum(&self.weights)).min(1.0),
             now: self.now,
             is_finished: self.ended.is_some(),
         }

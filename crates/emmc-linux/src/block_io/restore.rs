@@ -57,6 +57,11 @@ impl Saved {
         Ok(total(&parts))
     }
 
+    /// How much is saved, and is written when it is put back. Unit: bytes.
+    pub fn size_bytes(&self) -> u64 {
+        total(&self.parts)
+    }
+
     /// Reads a range of a target into memory, or into a new file, of which nothing is left where that fails.
     ///
     /// Errors: something of it cannot be read; there is not so much memory or room; the file is there already; the
@@ -279,7 +284,7 @@ fn total(parts: &[[u64; 2]]) -> u64 {
 /// Saving is one step, putting back two.
 fn progress(step: &str, number: u32, done: usize, bytes: u64) -> Progress<'_> {
     let steps = if step.starts_with("saving") { 1 } else { 2 };
-    Progress { step, number, steps, done_share: done as f64 / bytes.max(1) as f64 }
+    Progress { step, number, steps, done_share: done as f64 / bytes.max(1) as f64, whole: None }
 }
 
 fn parts(target: &BlockIo, from_bytes: u64, to_bytes: u64) -> Result<Vec<[u64; 2]>, TargetError> {

@@ -136,10 +136,14 @@ pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String
             let stats = ServedStats { requests, lateness_us: lateness, answers };
             return serde_json::to_value(stats).map_err(|error| error.to_string());
         }
-        // The receiver may have ended already, for another reason.
-        Order::Stop => drop(control.stop.send(())),
+        Order::Stop => return Err("an order to stop waits for its outcome".into()),
     }
-    Ok(json!({ "ok": true }))
+    Ok(done())
+}
+
+/// The answer to an order that has nothing to report.
+pub(super) fn done() -> Value {
+    json!({ "ok": true })
 }
 
 fn state(card: &mut Card, now: Instant) -> ServedState {

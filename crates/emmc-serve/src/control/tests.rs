@@ -9,7 +9,7 @@ use emmc_card::profile::shipped;
 use emmc_units::Instant;
 use serde_json::Value;
 
-use super::{Control, ControlServer, Order, ask};
+use super::{Control, ControlServer, Order, StopOrder, ask};
 use crate::block::{Block, BlockError, Request};
 use crate::layer::{Fault, Faults, Stats};
 use crate::sdhci::{HostError, HostFault, HostFaults};
@@ -18,7 +18,7 @@ use crate::served::{Served, ServedOptions};
 struct Rig {
     folder: tempfile::TempDir,
     block: Arc<dyn Block>,
-    stopped: mpsc::Receiver<()>,
+    stopped: mpsc::Receiver<StopOrder>,
     _server: ControlServer,
 }
 
@@ -126,4 +126,14 @@ fn what_makes_no_sense_is_answered_with_an_error_and_the_next_line_counts() {
     (&client).write_all(b"{\"do\":\"\xff\"}\n{\"do\":\"on\"}\n").unwrap();
     assert!(lines.next().unwrap().unwrap().contains("byte 7 is no UTF-8"));
     assert!(lines.next().unwrap().unwrap().contains("ok"));
+}
+
+#[test]
+fn a_stop_that_cannot_be_is_answered_with_the_reason() {
+    let rig = Rig::new();
+    let socket = rig.folder.path().join("socket");
+    let asked = std::thread::spawn(move || ask(&socket, &Order::Stop).unwrap());
+    rig.stopped.recv().unwrap().answer(Err("/dev/loop7 is still in use".into()));
+    assert_eq!(asked.join().unwrap()["error"], "/dev/loop7 is still in use");
+    assert_eq!(rig.ask(&Order::State)["powered"], true);
 }

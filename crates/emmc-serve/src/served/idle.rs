@@ -8,6 +8,7 @@ use std::time::Duration;
 use emmc_units::{Instant, Nanos};
 
 use super::{Inner, Served};
+use crate::store::Store;
 
 /// Polling interval, by the host machine's clock.
 const TICK: Duration = Duration::from_millis(20);
@@ -52,7 +53,9 @@ impl Served {
     fn tick(&self, resting_until: Instant) -> Instant {
         let mut inner = self.inner();
         let now = self.now();
-        if inner.catch_up(now).is_err() {
+        // Without room for a record the card does nothing by itself; the next write tries again.
+        let waits = inner.store.as_ref().is_some_and(Store::waits_for_room);
+        if waits || inner.catch_up(now).is_err() {
             return resting_until;
         }
         if inner.card.poll_timeout().is_some_and(|at| at <= now) {

@@ -6,7 +6,7 @@ use emmc_units::{Instant, Nanos};
 use super::BLOCK_BYTES;
 use crate::latency::Latencies;
 use crate::stream::BenchError;
-use crate::watch::{Progress, Watch};
+use crate::watch::{Progress, Watch, Whole};
 
 /// Largest request of the block layer for an eMMC (`max_sectors_kb`). Unit: bytes.
 const REQUEST_BYTES_MAX: u64 = 512 << 10;
@@ -33,6 +33,8 @@ pub struct Disk<'a> {
     /// Latency of each write.
     pub writes: Latencies,
     write_end: u64,
+    /// What the bench has moved before, and will.
+    pub(crate) whole: Whole,
 }
 
 impl<'a> Disk<'a> {
@@ -54,6 +56,7 @@ impl<'a> Disk<'a> {
             scattered_writes: (0, 0),
             writes: Latencies::default(),
             write_end: 0,
+            whole: Whole::default(),
         }
     }
 
@@ -135,7 +138,8 @@ impl<'a> Disk<'a> {
         }
         self.requests += 1;
         if self.requests % WATCH_EVERY == 0 {
-            let progress = Progress { step: &self.step, number: 1, steps: 0, done_share: 0.0 };
+            let whole = self.whole.span(self.written_bytes + self.read_bytes);
+            let progress = Progress { step: &self.step, number: 1, steps: 0, done_share: 1.0, whole };
             if !self.watch.progress(progress) {
                 return Err(BenchError::Stopped);
             }

@@ -17,11 +17,13 @@ impl Bench<'_> {
         work: impl FnOnce(&mut Disk<'_>) -> Result<R, BenchError>,
     ) -> Result<R, BenchError> {
         let mut disk = Disk::new(self.target, self.watch, from_bytes, to_bytes);
+        disk.whole = self.whole;
         let found = work(&mut disk);
         let counts = (disk.written_bytes, disk.read_bytes, disk.trimmed_bytes);
         self.outcome.written_bytes += counts.0;
         self.outcome.read_bytes += counts.1;
         self.outcome.trimmed_bytes += counts.2;
+        self.whole.pass(counts.0 + counts.1);
         found
     }
 }

@@ -157,7 +157,7 @@ impl Run {
         for (number, request) in requests.iter().enumerate() {
             if number % WATCH_EVERY == 0 {
                 let done_share = number as f64 / requests.len() as f64;
-                if !bench.watch.progress(Progress { step: NAME, number: 1, steps: 1, done_share }) {
+                if !bench.watch.progress(Progress { step: NAME, number: 1, steps: 1, done_share, whole: None }) {
                     return Err(BenchError::Stopped);
                 }
             }

@@ -137,3 +137,31 @@ fn what_a_suite_cannot_follow_is_refused_before_anything_is_done() {
     let expected = "suite dd cannot follow --queue-depth; suites that can: tiotest, class, steady, replay";
     assert_eq!(error.unwrap_err().to_string(), expected);
 }
+
+/// Notes how far each look finds the bench.
+#[derive(Default)]
+struct Shares(Vec<Option<f64>>);
+
+impl Watch for Shares {
+    fn progress(&mut self, progress: Progress<'_>) -> bool {
+        self.0.push(progress.share());
+        true
+    }
+}
+
+/// How far a bench is never goes back and never beyond the end, whatever the suite.
+#[test]
+fn progress_grows_from_nothing_to_the_whole() {
+    for name in ["iozone", "dd", "hdparm", "speed", "steady", "trim", "tiotest", "boot"] {
+        let suite = named(name).unwrap();
+        let mut target = card("odroid-64g", |profile| shrunk(profile, 8));
+        let size_bytes = suite.follows().contains(&Knob::Size).then_some(64 << 20);
+        let rows = if name == "iozone" { vec!["4".into(), "128".into()] } else { Vec::new() };
+        let (options, mut shares) = (Options { size_bytes, rows, ..Options::default() }, Shares::default());
+        Bench::run(suite, &mut target, &options, &mut shares).unwrap();
+        let shares: Vec<f64> = shares.0.into_iter().map(|share| share.unwrap()).collect();
+        assert!(shares.is_sorted() && shares[0] >= 0.0, "{name}: {shares:?}");
+        let last = shares[shares.len() - 1];
+        assert!((0.3..=1.0).contains(&last), "{name}: {last}");
+    }
+}

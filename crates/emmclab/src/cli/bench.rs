@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use emmc_units::Size;
 
 /// How requests are handed to the kernel.
@@ -22,10 +22,12 @@ pub(crate) enum EngineArg {
 #[derive(Args, Debug, Default)]
 pub(crate) struct BenchArgs {
     /// A block device, a file, a folder (a file is made in it and removed), or a virtual card: sim:PROFILE, sim:PROFILE@PERCENT, sim:FOLDER
-    #[arg(required_unless_present = "list")]
+    #[arg(required_unless_present = "list", value_parser = super::known::target(), hide_possible_values = true)]
+    #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) target: Option<OsString>,
     /// The suite; --list tells them
-    #[arg(long, default_value = "iozone", value_name = "NAME")]
+    #[arg(long, default_value = "speed", value_name = "NAME", value_parser = super::known::suite())]
+    #[arg(hide_possible_values = true)]
     pub(crate) suite: String,
     /// List the suites
     #[arg(long, conflicts_with_all = ["target", "suite", "rows"])]
@@ -80,9 +82,8 @@ pub(crate) struct BenchArgs {
     #[cfg(feature = "sim")]
     #[arg(long)]
     pub(crate) no_queueing: bool,
-    /// Put a virtual card behind this board, with its processor's spans or its page cache: jetson-tx1, zynq-zed, colibri-t30,
-    /// colibri-imx6s
+    /// Put a virtual card behind this board, with its processor's spans or its page cache
     #[cfg(feature = "sim")]
-    #[arg(long, value_name = "BOARD")]
-    pub(crate) host: Option<String>,
+    #[arg(long, alias = "host", value_name = "BOARD", value_parser = super::known::board())]
+    pub(crate) board: Option<String>,
 }

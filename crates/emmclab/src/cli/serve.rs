@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use emmc_units::{Bytes, Size};
 
 /// As which controller a card is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -106,10 +107,10 @@ pub(crate) enum CtlOrder {
         #[arg(long)]
         area: Option<String>,
         /// Only what touches bytes from here on
-        #[arg(long, default_value_t = 0, value_name = "BYTE")]
+        #[arg(long, default_value = "0", value_name = "SIZE", value_parser = place)]
         from: u64,
         /// Only what touches bytes before this
-        #[arg(long, value_name = "BYTE")]
+        #[arg(long, value_name = "SIZE", value_parser = place)]
         to: Option<u64>,
         /// Let so many pass first
         #[arg(long, default_value_t = 0, value_name = "COUNT")]
@@ -150,4 +151,27 @@ pub(crate) enum CtlOrder {
     Stats,
     /// Keep everything and end the server
     Stop,
+}
+
+/// A place in an area: a size, or a bare number of bytes.
+fn place(text: &str) -> Result<u64, String> {
+    if let Ok(bytes) = text.parse() {
+        return Ok(bytes);
+    }
+    match text.parse() {
+        Ok(Size::Exact(Bytes(bytes))) => Ok(bytes),
+        Ok(size) => Err(format!("a place of {size}: expected bytes, e.g. 1MiB")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_sizes_or_bytes() {
+        assert_eq!((place("1MiB"), place("8s"), place("4096")), (Ok(1 << 20), Ok(4096), Ok(4096)));
+        assert!(place("50%").is_err() && place("4kB").is_err() && place("-1").is_err());
+    }
 }

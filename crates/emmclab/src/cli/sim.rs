@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use emmc_units::{Nanos, Size};
 
 #[derive(Debug, Subcommand)]
@@ -27,6 +27,7 @@ pub(crate) enum SimCommand {
 #[derive(Args, Debug)]
 pub(crate) struct SimProfilesArgs {
     /// Print this profile's file instead of the list
+    #[arg(value_parser = super::known::profile(), hide_possible_values = true)]
     pub(crate) name: Option<String>,
 }
 
@@ -34,20 +35,33 @@ pub(crate) struct SimProfilesArgs {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct SimCardArgs {
-    /// A card that `sim create` made: its folder
-    pub(crate) card: Option<PathBuf>,
+    /// A card that `sim create` made: its folder; or a new one: sim:PROFILE, sim:PROFILE@PERCENT
+    #[arg(value_parser = super::known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) card: Option<String>,
     /// A new card: the name of a shipped profile, with @PERCENT of its life used, or a profile's file
-    #[arg(long, value_name = "NAME[@PERCENT]|FILE")]
+    #[arg(long, value_name = "NAME[@PERCENT]|FILE", value_parser = super::known::profile(), hide = true)]
+    pub(crate) profile: Option<String>,
+}
+
+/// Which part a new virtual card is.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct SimProfileArgs {
+    /// The part: sim:PROFILE, sim:PROFILE@PERCENT, sim:FILE.toml; `sim profiles` lists them
+    #[arg(value_name = "sim:PROFILE", value_parser = super::known::source(), hide_possible_values = true)]
+    pub(crate) part: Option<String>,
+    /// The name of a shipped profile, with @PERCENT of its life used, or a profile's file
+    #[arg(long, value_name = "NAME[@PERCENT]|FILE", value_parser = super::known::profile(), hide = true)]
     pub(crate) profile: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SimCreateArgs {
     /// The folder; must not exist yet
+    #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
-    /// The name of a shipped profile, with @PERCENT of its life used, or a profile's file
-    #[arg(long, value_name = "NAME[@PERCENT]|FILE")]
-    pub(crate) profile: String,
+    #[command(flatten)]
+    pub(crate) part: SimProfileArgs,
     /// Which specimen: weak blocks, stray times
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub(crate) seed: u64,
@@ -57,14 +71,15 @@ pub(crate) struct SimCreateArgs {
 pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) card: SimCardArgs,
-    /// The workload: a job's file, or - for standard input
-    #[arg(long, value_name = "FILE")]
+    /// The workload: a ready job by its name (steady-random, collapse-and-trim, skewed, open-units, whole-life), a job's file,
+    /// or - for standard input
+    #[arg(long, value_name = "NAME|FILE", value_parser = super::known::job(), hide_possible_values = true)]
     pub(crate) job: PathBuf,
-    /// Which specimen of a new card: weak blocks, stray times
-    #[arg(long, default_value_t = 1, value_name = "NUMBER", requires = "profile")]
-    pub(crate) seed: u64,
+    /// Which specimen of a new card: weak blocks, stray times [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
     /// Leave a card that is kept in a folder as it was
-    #[arg(long, requires = "card")]
+    #[arg(long)]
     pub(crate) dry_run: bool,
     /// Write one self-contained HTML file; - for standard output
     #[cfg(feature = "html")]
@@ -109,14 +124,14 @@ pub(crate) struct SimPipelineArgs {
     /// What one request transfers, e.g. 128KiB
     #[arg(long, value_name = "SIZE", requires = "pre")]
     pub(crate) chunk: Option<Size>,
-    /// A board with published spans: jetson-tx1 or zynq-zed
-    #[arg(long, value_name = "NAME")]
+    /// A board with published spans
+    #[arg(long = "board", alias = "platform", value_name = "BOARD", value_parser = super::known::platform())]
     pub(crate) platform: Option<String>,
     /// One of the board's workloads, e.g. random-read
     #[arg(long, value_name = "NAME", requires = "platform")]
     pub(crate) workload: Option<String>,
     /// Requests in flight [default: 32]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long = "queue-depth", alias = "depth", value_name = "COUNT")]
     pub(crate) depth: Option<u32>,
     /// Cores that take part [default: 2, or the board's]
     #[arg(long, value_name = "COUNT")]
@@ -156,9 +171,8 @@ fn micros(text: &str) -> Result<Nanos, String> {
 
 #[derive(Args, Debug)]
 pub(crate) struct SimPowerCutArgs {
-    /// The name of a shipped profile, or a profile's file; it is scaled down to a few megabytes
-    #[arg(long, value_name = "NAME|FILE")]
-    pub(crate) profile: String,
+    #[command(flatten)]
+    pub(crate) part: SimProfileArgs,
     /// How many cuts
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     pub(crate) cuts: u32,

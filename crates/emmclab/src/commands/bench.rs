@@ -15,13 +15,13 @@ use crate::CommandResult;
 use crate::cli::{BenchArgs, EngineArg};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::progress::Watched;
 
 mod consent;
+mod demand;
 mod files;
 mod place;
-mod progress;
 mod real;
-mod signals;
 #[cfg(feature = "sim")]
 mod simulated;
 
@@ -122,7 +122,7 @@ fn fits(name: &str, is_virtual: bool, args: &BenchArgs) -> anyhow::Result<()> {
     // What --destroy and --yes-i-mean allow is no more than is needed.
     let of_real = [("--engine", args.engine != EngineArg::Auto), ("--save-restore", args.save_restore)];
     #[cfg(feature = "sim")]
-    let of_virtual = [("--host", args.host.is_some()), ("--no-queueing", args.no_queueing)];
+    let of_virtual = [("--board", args.board.is_some()), ("--no-queueing", args.no_queueing)];
     #[cfg(not(feature = "sim"))]
     let of_virtual: [(&str, bool); 0] = [];
     let (wrong, who) = match is_virtual {
@@ -142,11 +142,11 @@ fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Resul
     let stop = Arc::new(AtomicBool::new(false));
     let mut measured = match name.strip_prefix("sim:") {
         #[cfg(feature = "sim")]
-        Some(profile) => simulated::bench(suite, &name, profile, args, stop)?.into(),
+        Some(profile) => simulated::bench(suite, &name, profile, args, is_quiet, stop)?.into(),
         #[cfg(not(feature = "sim"))]
         Some(_) => bail!("{name}: this build has no virtual cards (feature `sim`)"),
         None => {
-            signals::outlive_file_limits()?;
+            crate::signals::outlive_file_limits()?;
             match files::Kind::of(suite, path) {
                 Some(kind) => files::bench(kind, suite, (path, &name), args, is_quiet, &stop)?,
                 None => real::bench(suite, (path, &name), args, is_quiet, &stop)?,
@@ -168,7 +168,7 @@ fn conclude(result: &mut BenchResult) {
 #[cfg(feature = "sim")]
 pub(crate) fn speed_of_virtual(name: &str, profile: &str) -> anyhow::Result<BenchResult> {
     let suite = named("speed").context("there is no suite speed")?;
-    let how = simulated::How { queueing: true, board: None };
+    let how = simulated::How { queueing: true, board: None, announces: false };
     let stop = Arc::new(AtomicBool::new(false));
     let mut result = simulated::measure(suite, name, profile, how, |_| Ok(Options::default()), stop)?;
     conclude(&mut result);
@@ -236,7 +236,7 @@ fn run_suite(
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
     let shape = target.shape().clone();
-    let mut bar = progress::Bar::new(stop);
+    let mut bar = Watched::new(stop);
     let outcome = Bench::run(suite, target, options, &mut bar);
     bar.finish();
     Ok(BenchResult {

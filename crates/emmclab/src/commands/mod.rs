@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod diff;
 pub(crate) mod health;
+pub(crate) mod help;
 pub(crate) mod list;
 #[cfg(feature = "pages")]
 pub(crate) mod pages;

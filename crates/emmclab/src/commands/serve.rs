@@ -1,12 +1,12 @@
 //! `serve`: a virtual card as a live device, until it is told to stop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
 use anyhow::{Context, anyhow, ensure};
 use emmc_report::{Document, KeyValue};
-use emmc_serve::block::Block;
-use emmc_serve::control::{Control, ControlServer};
+use emmc_serve::block::{Block, Export};
+use emmc_serve::control::{Control, ControlServer, StopOrder};
 use emmc_serve::fuse::Mounted;
 use emmc_serve::layer::{self, Faults, Stats};
 use emmc_serve::nbd::{self, Listen, NbdServer};
@@ -23,6 +23,7 @@ use crate::CommandResult;
 use crate::cli::{ControllerArg, ServeArgs};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::virtual_card::folder;
 
 pub(crate) const SCHEMA: &str = "emmclab.serve/1";
 
@@ -40,6 +41,8 @@ pub(crate) struct Serving {
     dilation: u32,
     /// Clients wait until the card is done.
     delays: bool,
+    /// The disk below the card's folder is full: reads are served, writes fail until there is room.
+    waits_for_room: bool,
 }
 
 /// One way to reach the card.
@@ -50,6 +53,32 @@ struct Front {
     kind: &'static str,
     /// A socket, an address, a file or a device.
     at: String,
+    /// The area behind a file or a device; absent where all areas are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    area: Option<String>,
+    /// What NBD clients call each area.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    exports: Vec<NbdExport>,
+}
+
+/// An area as NBD clients name it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct NbdExport {
+    /// Its name: `user`, `boot0`, `boot1`, `gp1` to `gp4`.
+    area: String,
+    /// Its URI, e.g. `nbd://127.0.0.1:10809/user`.
+    uri: String,
+}
+
+impl Front {
+    fn new(kind: &'static str, at: impl ToString) -> Self {
+        Self { kind, at: at.to_string(), area: None, exports: Vec::new() }
+    }
+
+    fn of_area(kind: &'static str, area: &str, at: &Path) -> Self {
+        Self { area: Some(area.into()), ..Self::new(kind, at.display()) }
+    }
 }
 
 /// What serves clients; dropped in this order.
@@ -73,22 +102,25 @@ impl Fronts {
             let identity = identity(args.controller);
             let options = VfioUserOptions { identity, power_follows_client: args.power_follows_client };
             fronts.vfio_user = Some(vfio_user::serve(Arc::clone(served), faults.clone(), socket, options)?);
-            fronts.told.push(Front { kind: "vfio-user", at: socket.display().to_string() });
+            fronts.told.push(Front::new("vfio-user", socket.display()));
         }
         for address in &args.nbd {
             let listen = Listen::parse(address).map_err(|what| anyhow!("--nbd {what}"))?;
             let server = nbd::serve(Arc::clone(block), &listen)?;
-            fronts.told.push(Front { kind: "nbd", at: server.local().to_string() });
+            let local = server.local();
+            let export = |export: Export| NbdExport { uri: local.uri(&export.name), area: export.name };
+            let exports = block.exports().into_iter().map(export).collect();
+            fronts.told.push(Front { exports, ..Front::new("nbd", local) });
             fronts.nbd.push(server);
         }
         if let Some(folder) = &args.fuse {
             let mut mounted = fuse::mount(Arc::clone(block), folder)?;
             for export in block.exports() {
-                fronts.told.push(Front { kind: "fuse", at: mounted.file(&export.name).display().to_string() });
+                fronts.told.push(Front::of_area("fuse", &export.name, &mounted.file(&export.name)));
             }
             if args.attach_loop {
-                for (_, device) in mounted.attach_all()? {
-                    fronts.told.push(Front { kind: "loop", at: device.display().to_string() });
+                for (area, device) in mounted.attach_all()? {
+                    fronts.told.push(Front::of_area("loop", &area, &device));
                 }
             }
             fronts.fuse = Some(mounted);
@@ -112,7 +144,7 @@ pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CommandResult {
     let has_front = args.vfio_user.is_some() || !args.nbd.is_empty() || args.fuse.is_some();
     ensure!(has_front, "name at least one of --vfio-user, --nbd and --fuse");
     let options = ServedOptions { delays: !args.no_delay, dilation: args.dilate };
-    let served = Arc::new(Served::open(&args.card, options)?);
+    let served = Arc::new(Served::open(folder(&args.card), options)?);
     let (stop, stopped) = mpsc::channel();
     listen_to_signals(stop.clone())?;
     let result = serve(args, &served, stop, &stopped, output);
@@ -125,8 +157,8 @@ pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CommandResult {
 fn serve(
     args: &ServeArgs,
     served: &Arc<Served>,
-    stop: mpsc::Sender<()>,
-    stopped: &mpsc::Receiver<()>,
+    stop: mpsc::Sender<StopOrder>,
+    stopped: &mpsc::Receiver<StopOrder>,
     output: &mut Output,
 ) -> anyhow::Result<()> {
     let mut block: Arc<dyn Block> = Arc::clone(served) as Arc<dyn Block>;
@@ -136,7 +168,7 @@ fn serve(
     let faults = Arc::new(Faults::new(block));
     let stats = Arc::new(Stats::new(Arc::clone(&faults) as Arc<dyn Block>, Arc::clone(served)));
     let block = Arc::clone(&stats) as Arc<dyn Block>;
-    let socket: PathBuf = args.card.join(SOCKET_FILE);
+    let socket: PathBuf = folder(&args.card).join(SOCKET_FILE);
     let host_faults = HostFaults::default();
     let control = Control { served: Arc::clone(served), faults, host_faults: host_faults.clone(), stats, stop };
     let _control = ControlServer::start(&socket, control).with_context(|| socket.display().to_string())?;
@@ -148,18 +180,24 @@ fn serve(
         fronts: std::mem::take(&mut fronts.told),
         dilation: args.dilate,
         delays: !args.no_delay,
+        waits_for_room: served.waits_for_room(),
     };
     output.print(SCHEMA, &serving, present)?;
-    while stopped.recv().is_ok() {
+    while let Ok(order) = stopped.recv() {
         match fronts.stop() {
-            Ok(()) => break,
-            Err(error) => output.error(&format!("{error:#}")),
+            Ok(()) => {
+                order.answer(Ok(()));
+                break;
+            }
+            Err(error) => {
+                output.error(&format!("{error:#}"));
+                order.answer(Err(format!("{error:#}")));
+            }
         }
     }
     Ok(())
 }
 
-/// The first of these signals is an orderly end.
 fn identity(controller: ControllerArg) -> pci::Identity {
     match controller {
         ControllerArg::Cqe => pci::Identity::Gl9763e,
@@ -168,11 +206,12 @@ fn identity(controller: ControllerArg) -> pci::Identity {
     }
 }
 
-fn listen_to_signals(stop: mpsc::Sender<()>) -> anyhow::Result<()> {
+/// The first of these signals is an orderly end.
+fn listen_to_signals(stop: mpsc::Sender<StopOrder>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
     std::thread::spawn(move || {
         for _ in signals.forever() {
-            if stop.send(()).is_err() {
+            if stop.send(StopOrder::default()).is_err() {
                 break;
             }
         }
@@ -182,8 +221,7 @@ fn listen_to_signals(stop: mpsc::Sender<()>) -> anyhow::Result<()> {
 
 fn present(serving: &Serving) -> Document {
     let mut document = Document::new(format!("Serving virtual card {}", serving.card));
-    let mut lines: Vec<KeyValue> =
-        serving.fronts.iter().map(|front| KeyValue::new(front.kind, front.at.as_str())).collect();
+    let mut lines: Vec<KeyValue> = serving.fronts.iter().flat_map(front_lines).collect();
     lines.push(KeyValue::new("control", serving.control.as_str()));
     let times = match (serving.delays, serving.dilation) {
         (false, _) => "answers at once".to_owned(),
@@ -191,8 +229,21 @@ fn present(serving: &Serving) -> Document {
         (true, dilation) => format!("answers when the card would be done, {dilation} times slower"),
     };
     lines.push(KeyValue::new("time", times));
+    if serving.waits_for_room {
+        lines.push(KeyValue::new("disk", "full: reads are served, writes fail until there is room"));
+    }
     let section = document.section("fronts", "Fronts");
     section.push(lines);
     section.paragraph(format!("Ctrl-C or `emmclab sim ctl {} stop` keeps everything and ends.", serving.card));
     document
+}
+
+/// One line for each thing that a client can name.
+fn front_lines(front: &Front) -> Vec<KeyValue> {
+    let named = |area: &str| format!("{} {area}", front.kind);
+    match &front.area {
+        Some(area) => vec![KeyValue::new(named(area), front.at.as_str())],
+        None if front.exports.is_empty() => vec![KeyValue::new(front.kind, front.at.as_str())],
+        None => front.exports.iter().map(|export| KeyValue::new(named(&export.area), export.uri.as_str())).collect(),
+    }
 }

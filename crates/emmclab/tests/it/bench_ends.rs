@@ -23,7 +23,7 @@ fn after(before: &str, args: &[&str]) -> Command {
 
 /// Sends a signal as soon as the content is saved; answers the exit code and what was told.
 fn signalled(before: &str, file: &str, size: &str, signal: &str) -> (Option<i32>, String) {
-    let args = ["bench", file, "--size", size, "--rows", "4", "--destroy", "--save-restore"];
+    let args = ["bench", file, "--size", size, "--suite", "iozone", "--rows", "4", "--destroy", "--save-restore"];
     let mut command = after(before, &args);
     let hold = Hold::at(&mut command, "saved", 1, Path::new(file));
     let mut child = command.spawn().unwrap();
@@ -64,7 +64,7 @@ fn a_limit_of_file_sizes_is_an_error_like_any_other() {
     let folder = scratch("limited");
     let before = content(16 << 20);
     let file = save(&folder, "file", &before);
-    let args = ["bench", &file, "--size", "16MiB", "--rows", "64", "--destroy", "--save-restore"];
+    let args = ["bench", &file, "--size", "16MiB", "--suite", "iozone", "--rows", "64", "--destroy", "--save-restore"];
     let run = after("ulimit -f 8192", &args).output().unwrap();
     let told = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.code().is_some() && told.contains("`ulimit -f` allows 4194304"), "{:?} {told}", run.status);

@@ -18,7 +18,7 @@ fn content(bytes: usize) -> Vec<u8> {
 #[test]
 fn a_killed_bench_leaves_nothing_in_a_folder() {
     let folder = scratch("killed");
-    let args = ["bench", folder.to_str().unwrap(), "--size", "64MiB", "--rows", "4"];
+    let args = ["bench", folder.to_str().unwrap(), "--size", "64MiB", "--suite", "iozone", "--rows", "4"];
     let mut command = command();
     command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
     let hold = Hold::at(&mut command, "filled", 1, &folder);
@@ -34,7 +34,7 @@ fn what_was_measured_is_told_where_the_content_cannot_be_put_back() {
     let folder = scratch("not_put_back");
     let before = content(48 << 20);
     let (file, kept) = (save(&folder, "file", &before), folder.join("kept"));
-    let size = ["--size", "48MiB", "--rows", "64", "--destroy"];
+    let size = ["--size", "48MiB", "--suite", "iozone", "--rows", "64", "--destroy"];
     let args = ["bench", &file].into_iter().chain(size).chain(["--save-restore", "--save-to", kept.to_str().unwrap()]);
     let mut command = command();
     command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -65,7 +65,18 @@ fn a_sparse_file_is_as_sparse_afterwards() {
     file.write_all_at(&content(1 << 20), 3 << 20).unwrap();
     file.sync_all().unwrap();
     let (before, blocks) = (std::fs::read(&path).unwrap(), file.metadata().unwrap().blocks());
-    let args = ["bench", path.to_str().unwrap(), "--rows", "64", "--size", "8MiB", "--destroy", "--save-restore"];
+    let args = [
+        "bench",
+        path.to_str().unwrap(),
+        "--suite",
+        "iozone",
+        "--rows",
+        "64",
+        "--size",
+        "8MiB",
+        "--destroy",
+        "--save-restore",
+    ];
     let run = emmclab(args);
     assert!(run.code < 2 && run.stderr.contains("1.0 MiB saved in memory"), "{}", run.stderr);
     assert!(std::fs::read(&path).unwrap() == before);
@@ -80,7 +91,7 @@ fn a_name_that_is_no_plain_text_is_written_out() {
     std::fs::write(&path, &before).unwrap();
     let run = |more: &[&str]| {
         let mut command = command();
-        command.args(["bench", "--rows", "64", "--size", "1MiB"]).arg(&path).args(more);
+        command.args(["bench", "--suite", "iozone", "--rows", "64", "--size", "1MiB"]).arg(&path).args(more);
         support::run(command)
     };
     for refused in [run(&[]).exits(4), run(&["--destroy", "--yes-i-mean", "another"]).exits(4)] {
@@ -111,7 +122,7 @@ fn a_mount_whose_name_is_no_plain_text_is_found() {
         return skip("no mkfs.ext4, or mount is not allowed");
     }
     let mut bench = command();
-    bench.args(["bench", "--rows", "64", "--size", "1MiB", "--json"]).arg(&point);
+    bench.args(["bench", "--suite", "iozone", "--rows", "64", "--size", "1MiB", "--json"]).arg(&point);
     let run = support::run(bench);
     assert!(mount("umount", &[point.as_ref()]));
     assert!(run.code < 2, "{}", run.stderr);

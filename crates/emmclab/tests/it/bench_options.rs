@@ -13,7 +13,7 @@ fn what_a_suite_cannot_follow_is_refused() {
     };
     let depth = "tiotest, class, steady, replay";
     refused("bench sim:generic-8g --suite dd --queue-depth 4", &can("dd", "--queue-depth", depth));
-    refused("bench sim:generic-8g --queue-depth 4", &can("iozone", "--queue-depth", depth));
+    refused("bench sim:generic-8g --queue-depth 4", &can("speed", "--queue-depth", depth));
     refused("bench sim:generic-8g --suite dd --write-budget 1GiB", &can("dd", "--write-budget", "steady, trim"));
     refused("bench sim:generic-8g --suite speed --trace x", &can("speed", "--trace", "replay"));
     let start = can("steady", "--rows", "");
@@ -29,11 +29,11 @@ fn what_a_target_cannot_follow_is_refused() {
     let real = "only block devices, files and folders can follow it, sim:generic-8g cannot";
     for option in ["--engine pread", "--save-restore"] {
         let name = option.split(' ').next().unwrap();
-        let run = emmclab(format!("bench sim:generic-8g --rows 128 {option}").split(' ')).exits(2);
+        let run = emmclab(format!("bench sim:generic-8g --suite iozone --rows 128 {option}").split(' ')).exits(2);
         assert_eq!(run.stderr.trim_end(), format!("emmclab: {name}: {real}"));
     }
     let file = file.display().to_string();
-    for option in ["--host zynq-zed", "--no-queueing"] {
+    for option in ["--board zynq-zed", "--no-queueing"] {
         let args = format!("bench {file} --suite hdparm {option}");
         let name = option.split(' ').next().unwrap();
         let run = emmclab(args.split(' ')).exits(2);
@@ -98,4 +98,30 @@ fn a_list_is_all_that_is_asked_for() {
         let run = emmclab(args.split(' ')).exits(2);
         assert!(run.stderr.contains("--list") && run.stdout.is_empty(), "{args}: {}", run.stderr);
     }
+}
+
+/// What is about to be written is said before: bytes, time, share of life. Nothing is said of what only reads.
+#[test]
+fn a_bench_without_a_suite_is_the_short_answer_and_says_what_it_will_write() {
+    let run = emmclab(["bench", "sim:generic-8g", "--size", "16MiB"]);
+    assert!(run.stdout.contains("512 KiB") && run.code < 2, "{run:?}");
+    for says in ["suite speed: writes up to 48.0 MiB, reads up to 48.0 MiB", "MB/s", "% of the card's rated life"] {
+        assert!(run.stderr.contains(says), "{says}: {}", run.stderr);
+    }
+    let quiet = emmclab(["bench", "sim:generic-8g", "--size", "16MiB", "--read-only"]);
+    assert_eq!(quiet.stderr, "");
+    let quiet = emmclab(["bench", "sim:generic-8g", "--size", "16MiB", "--json"]);
+    assert_eq!((quiet.stderr.as_str(), &quiet.json()["suite"]), ("", &"speed".into()));
+}
+
+/// A new file is filled before: those bytes are counted as written, in the result and in its wear.
+#[test]
+fn what_was_written_is_counted_with_the_fill() {
+    let folder = scratch("bench_whole_count");
+    let run = emmclab(["bench", &folder.display().to_string(), "--size", "4MiB", "--json"]).json();
+    let measured = |column: &str| -> u64 {
+        let all = run["measurements"].as_array().unwrap().iter();
+        all.filter(|one| one["column"] == column).map(|one| one["bytes"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(run["written_bytes"].as_u64().unwrap(), measured("write") + (4 << 20), "{run}");
 }

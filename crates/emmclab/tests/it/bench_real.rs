@@ -18,22 +18,25 @@ fn a_file_is_written_only_if_that_was_asked_for() {
     let folder = scratch("asked");
     let before = content(4 << 20);
     let file = save(&folder, "file", &before);
-    let refused = emmclab(["bench", &file, "--rows", "64", "--size", "2MiB"]).exits(4);
+    let refused = emmclab(["bench", &file, "--suite", "iozone", "--rows", "64", "--size", "2MiB"]).exits(4);
     assert!(refused.stderr.contains("is lost") && refused.stderr.contains("--destroy"), "{}", refused.stderr);
     assert_eq!(std::fs::read(&file).unwrap(), before);
-    let refused = emmclab(["bench", &file, "--rows", "64", "--size", "2MiB", "--json"]).exits(4);
+    let refused = emmclab(["bench", &file, "--suite", "iozone", "--rows", "64", "--size", "2MiB", "--json"]).exits(4);
     assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
 
-    let other = ["bench", &file, "--rows", "64", "--size", "2MiB", "--destroy", "--yes-i-mean", "another"];
+    let other =
+        ["bench", &file, "--suite", "iozone", "--rows", "64", "--size", "2MiB", "--destroy", "--yes-i-mean", "another"];
     assert!(emmclab(other).exits(4).stderr.contains("its name is file"));
     assert_eq!(std::fs::read(&file).unwrap(), before);
 
-    let read = emmclab(["bench", &file, "--rows", "64", "--size", "4MiB", "--read-only", "--json"]);
+    let read =
+        emmclab(["bench", &file, "--suite", "iozone", "--rows", "64", "--size", "4MiB", "--read-only", "--json"]);
     assert!(read.code < 2, "{}", read.stderr);
     assert_eq!((&read.json()["written_bytes"], &read.json()["read_bytes"]), (&0.into(), &(3 * (4u64 << 20)).into()));
     assert_eq!(std::fs::read(&file).unwrap(), before);
 
-    let written = emmclab(["bench", &file, "--rows", "64", "--size", "2MiB", "--destroy", "--json"]);
+    let written =
+        emmclab(["bench", &file, "--suite", "iozone", "--rows", "64", "--size", "2MiB", "--destroy", "--json"]);
     assert!(written.code < 2, "{}", written.stderr);
     let document = written.json();
     assert_eq!(document["written_bytes"], 3 * (2u64 << 20));
@@ -51,8 +54,20 @@ fn what_was_there_is_put_back() {
     let kept = folder.join("kept").display().to_string();
     for more in [&[][..], &["--save-to", &kept]] {
         for engine in ["auto", "pread"] {
-            let args =
-                ["bench", &file, "--rows", "16", "--size", "3MiB", "--destroy", "--save-restore", "--engine", engine];
+            let args = [
+                "bench",
+                &file,
+                "--suite",
+                "iozone",
+                "--rows",
+                "16",
+                "--size",
+                "3MiB",
+                "--destroy",
+                "--save-restore",
+                "--engine",
+                engine,
+            ];
             let run = emmclab(args.iter().chain(more));
             assert!(run.code < 2 && run.stdout.contains("put back after and compared"), "{}{}", run.stdout, run.stderr);
             assert_eq!(std::fs::read(&file).unwrap(), before);
@@ -67,7 +82,7 @@ fn a_made_file_is_gone_afterwards() {
     let name = folder.to_str().unwrap();
     let new = folder.join("new").display().to_string();
     for target in [name, &new] {
-        let run = emmclab(["bench", target, "--rows", "128", "--size", "4MiB", "--json"]);
+        let run = emmclab(["bench", target, "--suite", "iozone", "--rows", "128", "--size", "4MiB", "--json"]);
         assert!(run.code < 2, "{}", run.stderr);
         let document = run.json();
         assert_eq!((&document["size_bytes"], &document["target_kind"]), (&(4u64 << 20).into(), &"file".into()));
@@ -84,7 +99,7 @@ fn a_signal_ends_it_cleanly() {
     let folder = scratch("signal");
     let before = content(48 << 20);
     let file = save(&folder, "file", &before);
-    let args = ["bench", &file, "--size", "48MiB", "--rows", "1", "--destroy", "--save-restore"];
+    let args = ["bench", &file, "--size", "48MiB", "--suite", "iozone", "--rows", "1", "--destroy", "--save-restore"];
     let mut command = with_default_signals(command().get_program());
     command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
     let hold = Hold::at(&mut command, "saved", 1, Path::new(&file));
@@ -115,7 +130,7 @@ fn bad_targets_are_told_in_one_line() {
         (&["/dev/no-such-device", "--size", "1MiB"], 2, "no such device"),
         (&["no-such-file"], 2, "--size SIZE makes"),
         (&[&odd], 2, "multiple of its sectors"),
-        (&[&short, "--destroy"], 2, "the target has 1048576"),
+        (&[&short, "--destroy", "--suite", "iozone"], 2, "the target has 1048576"),
         (&[&folder, "--size", "900TiB"], 2, "no room"),
         (&[&short, "--size", "0B", "--destroy"], 2, "more than nothing"),
         (&[&short, "--yes-i-mean", "x"], 2, "--destroy"),
@@ -129,7 +144,19 @@ fn bad_targets_are_told_in_one_line() {
 /// A bench that would write, fully asked for.
 fn bench(device: &Loop) -> support::Run {
     let name = device.name();
-    emmclab(["bench", &device.path, "--rows", "128", "--size", "4MiB", "--destroy", "--yes-i-mean", name])
+    emmclab([
+        "bench",
+        &device.path,
+        "--suite",
+        "iozone",
+        "--rows",
+        "128",
+        "--size",
+        "4MiB",
+        "--destroy",
+        "--yes-i-mean",
+        name,
+    ])
 }
 
 #[test]
@@ -171,7 +198,19 @@ fn what_lies_below_a_loop_device_must_be_free_too() {
     };
     let [one, other] = [one, other].map(|out| String::from_utf8(out.stdout).unwrap().trim().to_owned());
     let name = one.trim_start_matches("/dev/");
-    let refused = emmclab(["bench", &one, "--rows", "64", "--size", "2MiB", "--destroy", "--yes-i-mean", name]);
+    let refused = emmclab([
+        "bench",
+        &one,
+        "--suite",
+        "iozone",
+        "--rows",
+        "64",
+        "--size",
+        "2MiB",
+        "--destroy",
+        "--yes-i-mean",
+        name,
+    ]);
     for device in [&one, &other] {
         assert!(succeeds("losetup", &["-d", device]));
     }

@@ -31,7 +31,7 @@ fn a_file_that_is_renamed_meanwhile_is_put_back_and_a_new_one_left_alone() {
     let folder = scratch("renamed");
     let before = content(16 << 20);
     let (a, b) = (save(&folder, "a", &before), folder.join("b"));
-    once_saved(&[&a, "--size", "16MiB", "--rows", "4"], || {
+    once_saved(&[&a, "--size", "16MiB", "--suite", "iozone", "--rows", "4"], || {
         std::fs::rename(&a, &b).unwrap();
         std::fs::write(&a, vec![7; 16 << 20]).unwrap();
     });
@@ -65,7 +65,7 @@ fn of_a_moved_link(test: &str, bytes: u64, args: &[&str]) {
 
 #[test]
 fn a_link_that_is_moved_meanwhile_leads_nowhere_else() {
-    of_a_moved_link("moved", 16 << 20, &["--size", "16MiB", "--rows", "4"]);
+    of_a_moved_link("moved", 16 << 20, &["--size", "16MiB", "--suite", "iozone", "--rows", "4"]);
 }
 
 #[test]

@@ -229,8 +229,8 @@ fn bench_documents() {
     documents(
         "bench",
         &words_of(
-            "bench sim:generic-8g --rows 128 --size 8MiB
-            bench sim:sandisk-20au --rows 16 --size 1MiB
+            "bench sim:generic-8g --suite iozone --rows 128 --size 8MiB
+            bench sim:sandisk-20au --suite iozone --rows 16 --size 1MiB
             bench sim:generic-8g --suite speed --size 16MiB
             bench sim:generic-8g --suite boot --size 160MiB
             bench sim:generic-8g --suite tiotest --size 4MiB --host zynq-zed
@@ -249,7 +249,19 @@ fn compare_documents() {
     if cfg!(feature = "sim") {
         let folder = scratch("compare_documents");
         let own = ["1", "2"].map(|seed| {
-            let run = emmclab(["bench", "sim:generic-8g", "--rows", "4", "--size", "4MiB", "--seed", seed, "--json"]);
+            let run = emmclab([
+                "bench",
+                "sim:generic-8g",
+                "--suite",
+                "iozone",
+                "--rows",
+                "4",
+                "--size",
+                "4MiB",
+                "--seed",
+                seed,
+                "--json",
+            ]);
             save(&folder, &format!("{seed}.json"), run.exits(0).stdout)
         });
         all.push(["compare".to_owned()].into_iter().chain(own).collect());

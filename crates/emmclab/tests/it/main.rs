@@ -17,6 +17,8 @@ mod board_vendor;
 mod contract;
 mod copied_sys;
 mod exit_codes;
+#[cfg(all(feature = "bench", feature = "serve", feature = "pages"))]
+mod help;
 mod hostile_names;
 #[cfg(feature = "html")]
 mod html;

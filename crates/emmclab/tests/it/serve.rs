@@ -25,10 +25,23 @@ fn card(folder: &Path, name: &str) -> PathBuf {
     card
 }
 
+/// The document that a server prints once it serves.
+fn first_document(child: &mut Child) -> serde_json::Value {
+    let (mut lines, mut text) = (BufReader::new(child.stdout.take().unwrap()).lines(), String::new());
+    // The document ends with the only line that has nothing but its brace.
+    while !text.ends_with("\n}\n") {
+        text += &lines.next().expect("the server says where it listens").unwrap();
+        text += "\n";
+    }
+    serde_json::from_str(&text).unwrap()
+}
+
 /// A server; killed when it is dropped.
 struct Server {
     child: Child,
     socket: PathBuf,
+    /// What it said once it served.
+    document: serde_json::Value,
 }
 
 impl Server {
@@ -44,10 +57,8 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // The document ends with the only line that has nothing but its brace.
-        assert!(lines.any(|line| line.unwrap() == "}"), "the server says where it listens");
-        Self { child, socket }
+        let document = first_document(&mut child);
+        Self { child, socket, document }
     }
 
     fn client(&self) -> Client {
@@ -101,6 +112,8 @@ fn orders_are_carried_out_and_a_stop_keeps_everything() {
     emmclab(["sim", "info", &name]).exits(0);
     let second = emmclab(["serve", &name, "--nbd", "0"]).exits(2);
     assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    let uri = format!("nbd+unix:///user?socket={}", server.socket.display());
+    assert_eq!((&server.document["fronts"][0]["exports"][0]["uri"]), &uri);
     emmclab(["sim", "ctl", &name, "stop"]).exits(0);
     assert!(server.child.wait().unwrap().success());
     let again = Server::start(&card);
@@ -136,4 +149,29 @@ fn what_makes_no_sense_is_refused_with_one_line() {
     }
     // None of it has left the folder locked, or its socket behind.
     Server::start(&card).kill();
+}
+
+#[test]
+fn a_stop_of_a_busy_mount_is_refused_at_once_with_the_reason() {
+    let folder = scratch("serve_busy");
+    let card = card(&folder, "card");
+    let (name, mount) = (card.display().to_string(), folder.join("mount"));
+    std::fs::create_dir(&mount).unwrap();
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_emmclab"));
+    serve.arg("serve").arg(&card).arg("--fuse").arg(&mount).args(["--no-delay", "--json"]);
+    if !Path::new("/dev/fuse").exists() || !crate::support::is_root() {
+        return crate::support::skip("no FUSE here, or no root");
+    }
+    let mut child = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let document = first_document(&mut child);
+    let areas: Vec<_> = document["fronts"].as_array().unwrap().iter().map(|front| front["area"].as_str()).collect();
+    assert_eq!(areas, [Some("user"), Some("boot0"), Some("boot1")], "{document}");
+    let held = std::fs::File::open(mount.join("user")).unwrap();
+    let refused = emmclab(["sim", "ctl", &name, "stop"]).exits(2);
+    assert!(refused.stderr.contains("still serving: cannot unmount"), "{}", refused.stderr);
+    // It goes on, and ends when nobody uses it any more.
+    assert_eq!(std::io::Read::read(&mut &held, &mut [0; 512]).unwrap(), 512);
+    drop(held);
+    emmclab(["sim", "ctl", &name, "stop"]).exits(0);
+    assert!(child.wait().unwrap().success());
 }

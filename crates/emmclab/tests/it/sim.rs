@@ -204,3 +204,41 @@ fn a_run_is_written_as_one_html_file() {
     assert_eq!(run_json(&["--profile", &profile, "--job", &job, "-o", path])["schema"], "emmclab.sim-run/1");
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("<!DOCTYPE html>"));
 }
+
+/// Ctrl-C: what was simulated until then is reported, marked, and a card in a folder keeps it.
+#[test]
+fn a_run_that_is_interrupted_reports_what_it_has() {
+    let folder = scratch("sim_interrupted");
+    let card = folder.join("card").display().to_string();
+    emmclab(["sim", "create", "--profile", "generic-8g", &card]).exits(0);
+    let mut command = crate::support::hold::with_default_signals(crate::support::command().get_program());
+    command.args(["sim", "run", &card, "--job", "whole-life", "--json"]);
+    let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let catches = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim();
+        u64::from_str_radix(mask, 16).unwrap() >> 1 & 1 == 1
+    };
+    while !catches() {
+        std::thread::yield_now();
+    }
+    let signalled = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(signalled.success());
+    let output = child.wait_with_output().unwrap();
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &run["ended"]), (Some(1), &json!("stopped")));
+    assert!(run["host_writes"].as_u64().unwrap() > 0);
+    let kept = emmclab(["sim", "info", &card, "--json"]).exits(0).json();
+    assert!(kept["nand"]["page_programs"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_ready_job_is_run_by_its_name() {
+    let folder = scratch("sim_ready");
+    let profile = small_profile(&folder);
+    let run = run_json(&["--profile", &profile, "--job", "steady-random"]);
+    assert_eq!(run["phases"].as_array().unwrap().len(), 3);
+    let unknown = emmclab(["sim", "run", "--profile", &profile, "--job", "steady"]).exits(2);
+    assert!(unknown.stderr.contains("no ready job (steady-random, collapse-and-trim"), "{}", unknown.stderr);
+}

@@ -111,9 +111,8 @@ fn what_cannot_be_is_refused() {
         (more(&["--requests", "0"]), "requests is 0; expected 1 to 10000000"),
         (more(&["--serial", "636"]), "serial part of pre is 636.0 us; expected at most pre"),
         (more(&["--gap", "687"]), "gap is 687.0 us; expected at most pre + post"),
-        (pipeline(&["--platform", "pi"]), "--platform pi: not known; expected one of jetson-tx1, zynq-zed"),
         (pipeline(&["--platform", "zynq-zed", "--workload", "x"]), "expected one of random-read, random-write"),
-        (pipeline(&["--tables", "--depth", "3"]), "--depth changes nothing in the tables"),
+        (pipeline(&["--tables", "--depth", "3"]), "--queue-depth changes nothing in the tables"),
     ] {
         let run = run.exits(2);
         assert_eq!((run.stdout.as_str(), run.stderr.lines().count()), ("", 1), "{run:?}");
@@ -126,6 +125,7 @@ fn what_cannot_be_is_refused() {
         (pipeline(&["--pre", "635"]), "--hw"),
         (pipeline(&[]), "required"),
         (more(&["--platform", "zynq-zed"]), "cannot be used with"),
+        (pipeline(&["--board", "pi"]), "possible values: jetson-tx1, zynq-zed"),
     ] {
         let run = run.exits(2);
         assert!(run.stderr.contains(says), "no {says:?} in {run:?}");

@@ -9,7 +9,8 @@ fn saved_results_become_sections_before_the_capacity() {
     let run = |words: &str| emmclab(words.split(' ')).stdout;
     let card = "sim:generic-8g";
     let trim = save(&folder, "trim.json", run(&format!("bench {card} --suite trim --size 512MiB --json")));
-    let iozone = save(&folder, "iozone.json", run(&format!("bench {card} --rows 64,128 --size 8MiB --json")));
+    let iozone =
+        save(&folder, "iozone.json", run(&format!("bench {card} --suite iozone --rows 64,128 --size 8MiB --json")));
     let speed = run(&format!("bench {card} --suite speed --size 64MiB --json"));
     let speed_file = save(&folder, "speed.json", &speed);
 

@@ -1,6 +1,6 @@
 //! How a phase begins and ends.
 
-use emmc_units::Instant;
+use emmc_units::{Instant, SECTOR_BYTES};
 
 use super::latency::Latencies;
 use super::plan::{PatternSource, Source, Span};
@@ -11,7 +11,7 @@ use super::{Run, RunError};
 use crate::device::StorageError;
 use crate::ftl::FtlStats;
 use crate::sim::Rng;
-use crate::sim::job::Work;
+use crate::sim::job::{Amount, Work};
 
 /// A phase under way.
 #[derive(Debug)]
@@ -113,6 +113,24 @@ impl Run {
         let result = PhaseResult::of(&active, self);
         self.phases.push(result);
         self.latencies.take(&mut active.latencies);
+    }
+
+    /// How much a phase moves, at least 1; how many sectors a life is, is an estimate. Unit: sectors of 512 bytes.
+    pub(super) fn weight(&self, index: usize) -> u64 {
+        let sectors = match &self.job.phases[index].work {
+            Work::Transfer(transfer) => {
+                let area = self.device.sectors(transfer.target.area);
+                match transfer.amount {
+                    Amount::Bytes(bytes) => bytes / SECTOR_BYTES,
+                    Amount::Capacities(times) => (area as f64 * times) as u64,
+                    Amount::RangeOnce => Span::of(transfer, &self.device).map_or(0, |span| span.sectors),
+                    Amount::UntilWornOut => area.saturating_mul(self.device.profile().nand.native.endurance.into()),
+                }
+            }
+            Work::Replay(replay) => replay.trace.records.iter().map(|record| u64::from(record.sectors)).sum(),
+            Work::Trim(_) | Work::Idle { .. } | Work::Flush | Work::PowerCycle { .. } => 0,
+        };
+        sectors.max(1)
     }
 
     /// How much of a phase is done, 0 to 1.

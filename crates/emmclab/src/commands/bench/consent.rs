@@ -6,9 +6,10 @@ use std::io::{BufRead, IsTerminal, Write};
 use emmc_linux::usage::Occupied;
 use emmc_report::visible;
 use emmc_units::Bytes;
-use emmc_workload::context::{Context, Wear};
+use emmc_workload::context::Context;
 use emmc_workload::{Cost, Suite};
 
+use super::demand::Demand;
 use crate::cli::BenchArgs;
 use crate::save::Refused;
 
@@ -31,7 +32,7 @@ impl Intent<'_> {
         let Occupied { name, model, size_bytes, contents, .. } = self.occupied;
         // Lines are told one by one: a name must not make lines of its own.
         let (name, called) = (visible(name), visible(self.called));
-        let Cost { from_bytes, to_bytes, written_bytes, read_bytes, .. } = self.cost;
+        let Cost { from_bytes, to_bytes, .. } = self.cost;
         let mut text = format!("{called}: {}", Bytes(*size_bytes).rounded());
         if let Some(model) = model {
             let _ = write!(text, ", {}", visible(model));
@@ -42,20 +43,15 @@ impl Intent<'_> {
         for line in contents {
             let _ = write!(text, "\n    {}", visible(line));
         }
-        let (written, read) = (Bytes(written_bytes).rounded(), Bytes(read_bytes).rounded());
-        let _ = write!(text, "\n  suite {}: writes up to {written}, reads up to {read}", self.suite.name());
-        if let Some(bus) = &self.context.bus {
-            let least = (written_bytes + read_bytes) as f64 / 1e6 / bus.mb_per_s_max.max(1e-3);
-            let _ = write!(text, "; at least {least:.0} s at the bus's {:.0} MB/s", bus.mb_per_s_max);
-        }
-        let capacity = self.context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(*size_bytes);
-        let wear = Wear::of(written_bytes + if args.save_restore { to_bytes - from_bytes } else { 0 }, capacity, None);
-        let cycles = if wear.cycles_assumed { "an assumed " } else { "" };
-        let _ = write!(
-            text,
-            "\n  wear: {:.3} times the capacity, {:.4} % of {cycles}{} erase cycles",
-            wear.capacities, wear.life_percent, wear.cycles
-        );
+        let demand = Demand {
+            suite: self.suite.name(),
+            cost: self.cost,
+            beside_bytes: if args.save_restore { to_bytes - from_bytes } else { 0 },
+            context: self.context,
+            capacity_bytes: self.context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(*size_bytes),
+            cycles: None,
+        };
+        let _ = write!(text, "\n  {}", demand.text().replace('\n', "\n  "));
         if let Some(life) = &self.context.life_before {
             let [a, b] =
                 [life.type_a, life.type_b].map(|value| value.map_or("?".into(), |value| format!("{value:#04x}")));

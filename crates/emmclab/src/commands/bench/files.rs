@@ -17,11 +17,12 @@ use emmc_workload::{
 };
 
 use super::consent::Intent;
-use super::place;
-use super::signals::stop_by_signal;
-use super::{Measured, options, progress, real};
+use super::demand::Demand;
+use super::{Measured, options, place, real};
 use crate::cli::{BenchArgs, EngineArg};
+use crate::progress::Watched;
 use crate::save::Refused;
+use crate::signals::stop_by_signal;
 
 /// How requests reach a tree of files.
 const ENGINE: &str = "files";
@@ -67,14 +68,14 @@ pub(super) fn bench(
     }
     match kind {
         Kind::Made(files) => on_device((suite, files), target, args, is_quiet, stop),
-        Kind::There(files) => Ok(in_folder((suite, files), target, args, stop)?.into()),
+        Kind::There(files) => Ok(in_folder((suite, files), target, args, is_quiet, stop)?.into()),
         Kind::After(files) => {
             let meter = Meter::default();
             let mut measured = real::bench(suite, target, args, is_quiet, stop)?;
             let result = &mut measured.result;
             if result.outcome.ended_early.is_none() {
                 let written_bytes = result.context.wear.map_or(0, |wear| wear.written_bytes);
-                let more = match in_folder((suite, files), target, args, stop) {
+                let more = match in_folder((suite, files), target, args, is_quiet, stop) {
                     Ok(more) => more,
                     Err(error) => {
                         // What was measured until then is told all the same.
@@ -110,6 +111,7 @@ fn in_folder(
     (suite, files): (&dyn Suite, &dyn FileSuite),
     (path, name): (&Path, &str),
     args: &BenchArgs,
+    is_quiet: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
     let room_bytes = bench_context::available_bytes(path).with_context(|| name.to_owned())?;
@@ -117,6 +119,9 @@ fn in_folder(
     let options = options(args, room_bytes)?;
     let cost = files.cost(&shape, &options)?;
     let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
+    let capacity_bytes = context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(room_bytes);
+    Demand { suite: suite.name(), cost, beside_bytes: 0, context: &context, capacity_bytes, cycles: None }
+        .announce(&format!("{name}: new files are made here, and removed after"), is_quiet);
     stop_by_signal(stop)?;
     for path in Folder::left_over(path) {
         context.notes.push(format!("{}: left by a bench that was killed; it can be removed", path.display()));
@@ -221,7 +226,7 @@ fn run(
     options: &Options,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Outcome> {
-    let mut bar = progress::Bar::new(Arc::clone(stop));
+    let mut bar = Watched::new(Arc::clone(stop));
     let outcome = FileBench::run((suite.name(), files), shape, place, options, &mut bar);
     bar.finish();
     Ok(outcome?)

@@ -15,11 +15,12 @@ use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream, Suite, drive};
 
 use super::consent::{Intent, say};
+use super::demand::Demand;
 use super::place::{Place, told};
-use super::progress::Bar;
-use super::signals::stop_by_signal;
 use super::{Measured, options, run_suite};
 use crate::cli::{BenchArgs, EngineArg};
+use crate::progress::Watched;
+use crate::signals::stop_by_signal;
 
 /// What a new file is filled with at a time. Unit: bytes.
 const FILL_BYTES: u64 = 1 << 20;
@@ -56,6 +57,11 @@ pub(super) fn bench(
             let occupied = occupied(&place.path).with_context(|| name.to_owned())?;
             let (occupied, context) = (&occupied, &context);
             Intent { suite, cost, occupied, context, called: name, is_device, is_quiet }.ask(args)?;
+        } else {
+            let capacity_bytes = context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(size_bytes);
+            let (suite, context) = (suite.name(), &context);
+            Demand { suite, cost, beside_bytes: size_bytes, context, capacity_bytes, cycles: None }
+                .announce(&format!("{name}: a new file is made here, filled, and removed after"), is_quiet);
         }
         if let Some(most) = writable_bytes().filter(|most| place.path.is_file() && *most < cost.to_bytes) {
             // What was put over its content might not be let be put back.
@@ -76,6 +82,7 @@ pub(super) fn bench(
     stop_by_signal(stop)?;
     let saved = if place.is_made() { None } else { save(&target, &cost, args, is_quiet, stop)? };
     let filled_bytes = if place.is_made() { fill(&mut target, &mut context, stop)? } else { 0 };
+    let saved_bytes = saved.as_ref().map_or(0, Saved::size_bytes);
     let meter = Meter::default();
     let run = || run_suite(suite, &mut target, &options, Arc::clone(stop));
     let result = catch_unwind(AssertUnwindSafe(run));
@@ -84,7 +91,9 @@ pub(super) fn bench(
     let not_put_back = put_back(saved, |again| place.opened(name, again), name, args, &mut context);
     let (mut result, not_put_back) = both(result, not_put_back)?;
     ended_by_signal(&mut result, stop);
-    bench_context::finish(&mut context, &meter, result.outcome.written_bytes + filled_bytes);
+    // Whatever was written for this bench, not by its suite alone.
+    result.outcome.written_bytes += filled_bytes + if not_put_back.is_none() { saved_bytes } else { 0 };
+    bench_context::finish(&mut context, &meter, result.outcome.written_bytes);
     result.context = context;
     Ok(Measured { result, not_put_back })
 }
@@ -179,7 +188,7 @@ pub(super) fn save(
             );
         }
     }
-    let mut bar = Bar::new(Arc::clone(stop));
+    let mut bar = Watched::new(Arc::clone(stop));
     let saved = Saved::take(target, [cost.from_bytes, cost.to_bytes], args.save_to.as_deref(), &mut bar);
     bar.finish();
     let saved = saved?;
@@ -206,7 +215,7 @@ pub(super) fn put_back(
         Opening { engine: EngineChoice::Pread, write: true, flush_all: false, seed: args.seed, stop: Arc::default() };
     let done = match opened(&again) {
         Ok(target) => {
-            let mut bar = Bar::new(Arc::default());
+            let mut bar = Watched::new(Arc::default());
             let done = saved.put_back(&target, &mut bar);
             bar.finish();
             done.map_err(anyhow::Error::from)
@@ -235,8 +244,8 @@ fn memory_bytes() -> Option<u64> {
 /// Fills a new file, so that reads of it reach the device.
 fn fill(target: &mut BlockIo, context: &mut Context, stop: &Arc<AtomicBool>) -> anyhow::Result<u64> {
     let size = target.shape().size_bytes;
-    let step = Progress { step: "a new file", number: 1, steps: 1, done_share: 0.0 };
-    let mut bar = Bar::new(Arc::clone(stop));
+    let step = Progress { step: "a new file", number: 1, steps: 1, done_share: 0.0, whole: None };
+    let mut bar = Watched::new(Arc::clone(stop));
     for (from, to, block) in
         [(0, size / FILL_BYTES * FILL_BYTES, FILL_BYTES), (size / FILL_BYTES * FILL_BYTES, size, 0)]
     {

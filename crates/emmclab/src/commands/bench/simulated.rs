@@ -11,6 +11,7 @@ use emmc_port::BlockTarget;
 use emmc_workload::context::{BusFacts, Context, Wear};
 use emmc_workload::{BenchResult, Options, Suite};
 
+use super::demand::Demand;
 use super::{options, run_suite};
 use crate::cli::BenchArgs;
 use crate::virtual_card::Powered;
@@ -22,6 +23,8 @@ pub(super) struct How {
     pub(super) queueing: bool,
     /// A board's spans or page cache.
     pub(super) board: Option<&'static Board>,
+    /// Says on standard error what the suite asks before it begins.
+    pub(super) announces: bool,
 }
 
 /// Runs a suite on the card that `sim:` names.
@@ -30,13 +33,14 @@ pub(super) fn bench(
     name: &str,
     profile: &str,
     args: &BenchArgs,
+    is_quiet: bool,
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
-    let board = args.host.as_deref().map(board).transpose()?;
-    let how = How { queueing: !args.no_queueing && board.is_none_or(Board::queues), board };
+    let board = args.board.as_deref().map(board).transpose()?;
+    let how = How { queueing: !args.no_queueing && board.is_none_or(Board::queues), board, announces: !is_quiet };
     // From when the card is there on, so that Ctrl-C while it is aged ends the process at once.
     let told = |size_bytes| {
-        super::signals::stop_by_signal(&stop)?;
+        crate::signals::stop_by_signal(&stop)?;
         options(args, size_bytes)
     };
     measure(suite, name, profile, how, told, Arc::clone(&stop))
@@ -56,6 +60,12 @@ pub(super) fn measure(
     let mut context = context(&device, name);
     let mut target = SimTarget::new(device, name, powered.now, how.queueing);
     let options = options(target.shape().size_bytes)?;
+    if how.announces {
+        let cost = suite.cost(target.shape(), &options)?;
+        let (context, capacity_bytes) = (&context, target.shape().size_bytes);
+        let cycles = Some(target.device().profile().nand.native.endurance);
+        Demand { suite: suite.name(), cost, beside_bytes: 0, context, capacity_bytes, cycles }.announce(name, false);
+    }
     let (mut result, target) = match how.board {
         None => (run_suite(suite, &mut target, &options, stop)?, target),
         Some(board) => {
@@ -84,7 +94,7 @@ pub(super) fn measure(
 fn board(name: &str) -> anyhow::Result<&'static Board> {
     emmc_host::board(name).with_context(|| {
         let known: Vec<_> = emmc_host::BOARDS.iter().map(|board| board.name).collect();
-        format!("--host {name:?}: expected one of {}", known.join(", "))
+        format!("--board {name:?}: expected one of {}", known.join(", "))
     })
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Created {
 }
 
 pub(crate) fn run(args: &SimCreateArgs, output: &mut Output) -> CommandResult {
-    let named = NamedProfile::open(&args.profile)?;
+    let named = NamedProfile::open(args.part.name())?;
     let card = named.make(StoredContent::Orders, args.seed)?;
     let created = Created {
         folder: args.folder.display().to_string(),

@@ -13,6 +13,7 @@ use crate::CommandResult;
 use crate::cli::{CtlOrder, HostErrorArg, KindArg, SimCtlArgs};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::virtual_card::folder;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-ctl/1";
 
@@ -31,12 +32,13 @@ pub(crate) struct Answer {
 }
 
 pub(crate) fn run(args: &SimCtlArgs, output: &mut Output) -> CommandResult {
-    let folder = args.card.display();
-    if !args.card.join(STATE_FILE).is_file() {
+    let place = folder(&args.card);
+    let folder = place.display();
+    if !place.join(STATE_FILE).is_file() {
         bail!("{folder}: no virtual card (expected {STATE_FILE} in it; see sim create)");
     }
     let order = order(&args.order)?;
-    let asked = ask(&args.card.join(SOCKET_FILE), &order);
+    let asked = ask(&place.join(SOCKET_FILE), &order);
     let answer = asked.with_context(|| format!("{folder}: nobody serves this card"))?;
     if let Some(error) = answer.get("error").and_then(Value::as_str) {
         bail!("{folder}: {error}");

@@ -39,7 +39,7 @@ fn study(args: &SimPipelineArgs) -> anyhow::Result<PipelineResult> {
         result.pipelines.push(PipelineStudy::of(changed(args, pipeline), args.requests, DRAWN)?);
     } else {
         let of_a_pipeline = [
-            ("--depth", args.depth.is_some()),
+            ("--queue-depth", args.depth.is_some()),
             ("--cores", args.cores.is_some()),
             ("--cqe", args.cqe.is_some()),
             ("--serial", args.serial.is_some()),
@@ -47,7 +47,7 @@ fn study(args: &SimPipelineArgs) -> anyhow::Result<PipelineResult> {
         ];
         if let Some((name, _)) = of_a_pipeline.iter().find(|(_, is_given)| *is_given) {
             bail!(
-                "{name} changes nothing in the tables; expected --pre, --hw, --post and --chunk, or --platform, with it"
+                "{name} changes nothing in the tables; expected --pre, --hw, --post and --chunk, or --board, with it"
             );
         }
     }
@@ -56,7 +56,7 @@ fn study(args: &SimPipelineArgs) -> anyhow::Result<PipelineResult> {
 
 fn board(name: &str) -> anyhow::Result<&'static Platform> {
     let known = PLATFORMS.map(|platform| platform.name).join(", ");
-    platform(name).with_context(|| format!("--platform {name}: not known; expected one of {known}"))
+    platform(name).with_context(|| format!("--board {name}: not known; expected one of {known}"))
 }
 
 fn workloads(board: &'static Platform, name: Option<&str>) -> anyhow::Result<Vec<&'static MeasuredSpans>> {

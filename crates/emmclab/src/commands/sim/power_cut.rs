@@ -40,8 +40,8 @@ struct Broken {
 }
 
 pub(crate) fn run(args: &SimPowerCutArgs, output: &mut Output) -> CommandResult {
-    let named = NamedProfile::open(&args.profile)?;
-    ensure!(named.age == 0.0, "--profile {}: power cuts are tried on new cards", args.profile);
+    let named = NamedProfile::open(args.part.name())?;
+    ensure!(named.age == 0.0, "sim:{}: power cuts are tried on new cards", args.part.name());
     let mut result =
         PowerCuts { profile: named.profile.name.clone(), cuts: 0, lives: 0, seed: args.seed, violations: Vec::new() };
     while result.cuts < u64::from(args.cuts) {

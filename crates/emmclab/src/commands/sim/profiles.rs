@@ -56,6 +56,7 @@ impl ProfileLine {
 
 pub(crate) fn run(args: &SimProfilesArgs, output: &mut Output) -> CommandResult {
     if let Some(name) = &args.name {
+        let name = name.strip_prefix("sim:").unwrap_or(name);
         let profile = shipped::named(name)?;
         if output.is_json() {
             let list = ProfileList { profiles: vec![ProfileLine::new(profile)] };

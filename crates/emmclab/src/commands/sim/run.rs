@@ -2,19 +2,20 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use emmc_card::card::Card;
 use emmc_card::nand::StoredContent;
-use emmc_card::sim::{Ended, Job, Run, RunResult};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use emmc_card::sim::{Ended, Job, Progress, READY_JOBS, Run, RunResult, ready_job};
 use serde::Serialize;
 
 use crate::CommandResult;
 use crate::cli::SimRunArgs;
 use crate::exit::Exit;
 use crate::output::{Output, Page};
+use crate::progress::Bar;
 use crate::virtual_card::Powered;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-run/1";
@@ -36,18 +37,24 @@ pub(crate) struct SimRun {
 }
 
 pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
-    let text = read_job(&args.job)?;
-    let folder = args.job.parent().unwrap_or(Path::new(""));
+    let (text, folder) = read_job(&args.job)?;
     let mut load = |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
     let job = Job::from_json(&text, &mut load).with_context(|| args.job.display().to_string())?;
+    let is_kept = args.card.is_kept();
+    ensure!(is_kept || !args.dry_run, "--dry-run: a new card is kept nowhere");
+    ensure!(!is_kept || args.seed.is_none(), "--seed: a card that is kept in a folder has its specimen already");
+    // What a new card must keep; one in a folder keeps what it always does.
     let keep = if job.cuts_power() { StoredContent::Orders } else { StoredContent::Nothing };
+    let seed = args.seed.unwrap_or(1);
     let Powered { card, now, store } = match args.dry_run {
-        true => args.card.look(keep, args.seed)?,
-        false => args.card.open(keep, args.seed)?,
+        true => args.card.look(keep, seed)?,
+        false => args.card.open(keep, seed)?,
     };
     let start = std::time::Instant::now();
     let (device, rest) = card.into_parts();
-    let (device, result) = complete(Run::new(device, job, now)?)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    crate::signals::stop_by_signal(&stop)?;
+    let (device, result) = complete(Run::new(device, job, now)?, &stop)?;
     let now = result.now;
     let run = SimRun { wall_s: start.elapsed().as_secs_f64(), result };
     Powered { card: Card::from_parts(device, rest), now, store }.store()?;
@@ -60,51 +67,38 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     Ok(exit)
 }
 
-/// Runs to the end, with a progress bar on a terminal once it takes longer than a second.
-fn complete(mut run: Run) -> anyhow::Result<(emmc_card::device::Device, RunResult)> {
-    let begun = std::time::Instant::now();
-    let mut bar: Option<ProgressBar> = None;
+/// Runs to the end or until it is stopped by a signal.
+fn complete(mut run: Run, stop: &AtomicBool) -> anyhow::Result<(emmc_card::device::Device, RunResult)> {
+    let mut bar = Bar::new();
     loop {
-        let progress = run.step(BATCH)?;
-        if progress.is_finished {
+        let Progress { phase, phases, kind, whole_share, now, is_finished, .. } = run.step(BATCH)?;
+        if is_finished || stop.load(Ordering::Relaxed) {
             break;
         }
-        if bar.is_none() && begun.elapsed() > Duration::from_secs(1) {
-            bar = Some(new_bar());
-        }
-        if let Some(bar) = &bar {
-            let seconds = progress.now.0 as f64 / 1e9;
-            bar.set_message(format!(
-                "phase {}/{} {}, {seconds:.1} s simulated",
-                progress.phase, progress.phases, progress.kind
-            ));
-            let done = (progress.phase as f64 - 1.0 + progress.done_share) / progress.phases as f64;
-            bar.set_position((done * 1000.0) as u64);
-        }
+        let seconds = now.0 as f64 / 1e9;
+        let what = format!("phase {phase}/{phases} {kind}, {seconds:.1} s simulated");
+        bar.show(Some(whole_share), &what);
     }
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    bar.finish();
     Ok(run.finish())
 }
 
-fn new_bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(8));
-    // The template is a constant that is known to be good.
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {msg}  {eta} left") {
-        bar.set_style(style);
+/// A job and the folder of the traces that it names.
+fn read_job(name: &Path) -> anyhow::Result<(String, &Path)> {
+    if let Some(ready) = name.to_str().and_then(ready_job) {
+        return Ok((ready.text.into(), Path::new("")));
     }
-    bar
+    let mut text = String::new();
+    let source: Box<dyn Read> = match name == Path::new("-") {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(std::fs::File::open(name).with_context(|| cannot_read(name))?),
+    };
+    source.take(JOB_BYTES_MAX).read_to_string(&mut text).with_context(|| cannot_read(name))?;
+    Ok((text, name.parent().unwrap_or(Path::new(""))))
 }
 
-fn read_job(path: &Path) -> anyhow::Result<String> {
-    let name = path.display();
-    let mut text = String::new();
-    let source: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(std::io::stdin().lock())
-    } else {
-        Box::new(std::fs::File::open(path).with_context(|| format!("{name}: cannot read"))?)
-    };
-    source.take(JOB_BYTES_MAX).read_to_string(&mut text).with_context(|| format!("{name}: cannot read"))?;
-    Ok(text)
+/// What is wrong with the name of a job that is no file.
+fn cannot_read(name: &Path) -> String {
+    let names: Vec<_> = READY_JOBS.iter().map(|job| job.name).collect();
+    format!("{}: no ready job ({}), and the file cannot be read", name.display(), names.join(", "))
 }

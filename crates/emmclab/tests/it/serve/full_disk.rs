@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Server, card, scratch};
+use super::{Server, card, emmclab, scratch};
 
 /// A small filesystem of our own; unmounted when it is dropped.
 struct Tmpfs(PathBuf);
@@ -47,13 +47,47 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let (last, last_byte) = acknowledged[acknowledged.len() - 1];
     assert_eq!(client.read(last * 4096, 4096), (0, vec![last_byte; 4096]), "reads go on");
     server.kill();
+    // Without room it starts all the same: what was acknowledged is read, writes fail, and nothing is lost by another kill.
+    for _ in 0..2 {
+        let server = Server::start(&card);
+        assert_eq!(server.document["waits_for_room"], true);
+        let mut client = server.client();
+        assert_eq!(client.read(last * 4096, 4096), (0, vec![last_byte; 4096]));
+        assert_ne!(client.write(last * 4096, &[0; 4096]), 0);
+        server.kill();
+    }
     let server = Server::start_with_room(&card, &disk.0);
+    assert_eq!(server.document["waits_for_room"], false);
     let mut client = server.client();
     for &(block, byte) in &acknowledged {
         assert_eq!(client.read(block * 4096, 4096), (0, vec![byte; 4096]), "block {block}");
     }
     // With room again writes go on.
     assert_eq!(client.write(0, &[9; 4096]), 0);
+    drop((client, server));
+    // Also where the room comes while it is served; an orderly end without room keeps the card as it was.
+    let resize = |size: &str| {
+        let mount = Command::new("mount").args(["-o", &format!("remount,size={size}")]).arg(&disk.0).status();
+        assert!(mount.unwrap().success());
+    };
+    let filler = disk.0.join("filler");
+    let fill = || {
+        let mut file = std::fs::File::create(&filler).unwrap();
+        while std::io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
+    };
+    fill();
+    let name = card.display().to_string();
+    let server = Server::start(&card);
+    assert_eq!(server.document["waits_for_room"], true);
+    emmclab(["sim", "ctl", &name, "stop"]).exits(0);
+    drop(server);
+    let server = Server::start(&card);
+    let mut client = server.client();
+    assert_ne!(client.write(0, &[8; 4096]), 0);
+    resize("128m");
+    assert_eq!((client.write(0, &[8; 4096]), client.read(0, 4096)), (0, (0, vec![8; 4096])));
+    server.kill();
+    assert_eq!(Server::start(&card).client().read(0, 4096), (0, vec![8; 4096]));
 }
 
 impl Server {

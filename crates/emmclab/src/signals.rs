@@ -1,4 +1,5 @@
-//! Signals while a bench runs: what was saved is put back and what was made is removed before the process ends.
+//! Signals while a bench or a simulation runs: what was measured is printed, what was saved is put back and what was made is
+//! removed before the process ends.
 //!
 //! Absent on purpose: SIGKILL, which nobody can follow, and faults of the program itself.
 
@@ -7,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
 };
 
 /// Every signal that ends a process which does not expect it, and that somebody sends.
@@ -18,7 +19,7 @@ const ENDING: [i32; 11] =
 /// measured until then is told, and what was saved is put back. What this process was started to ignore (`nohup`) it ignores.
 ///
 /// Errors: the kernel's.
-pub(super) fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+pub(crate) fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
     for signal in ENDING.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
         signal_hook::flag::register(signal, Arc::clone(stop)).context("signals")?;
@@ -29,8 +30,9 @@ pub(super) fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
 /// From here on a write beyond what `ulimit -f` allows fails as any other does, instead of ending the process.
 ///
 /// Errors: the kernel's.
-pub(super) fn outlive_file_limits() -> anyhow::Result<()> {
-    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("signals").map(drop)
+#[cfg(feature = "bench")]
+pub(crate) fn outlive_file_limits() -> anyhow::Result<()> {
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).context("signals").map(drop)
 }
 
 /// The signals that are ignored, a bit each.

@@ -1,0 +1,42 @@
+//! An order to end, and the answer to whoever gave it.
+
+use std::convert::Infallible;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// Somebody wants the server to end.
+#[derive(Debug, Default)]
+pub struct StopOrder {
+    /// Where the outcome is sent, and where the asker hangs up once its client has read it. Absent: nobody asks.
+    asker: Option<(Sender<Result<(), String>>, Receiver<Infallible>)>,
+}
+
+/// The side of an order that waits for the outcome.
+#[derive(Debug)]
+pub(super) struct Asker {
+    outcome: Receiver<Result<(), String>>,
+    _answered: Sender<Infallible>,
+}
+
+impl StopOrder {
+    /// An order of a client that waits for the outcome.
+    pub(super) fn asked() -> (Self, Asker) {
+        let ((send, outcome), (answered, hung_up)) = (channel(), channel());
+        (Self { asker: Some((send, hung_up)) }, Asker { outcome, _answered: answered })
+    }
+
+    /// Reports that everything has ended, or why it goes on. Returns once the client's answer is written.
+    pub fn answer(self, outcome: Result<(), String>) {
+        let Some((send, hung_up)) = self.asker else { return };
+        if send.send(outcome).is_ok() {
+            // Nothing is ever sent: the channel closes when the answer is written or the client is gone.
+            let _ = hung_up.recv();
+        }
+    }
+}
+
+impl Asker {
+    /// Waits for the outcome; an order that nobody took is one whose server has ended.
+    pub(super) fn outcome(&self) -> Result<(), String> {
+        self.outcome.recv().unwrap_or(Ok(()))
+    }
+}

@@ -1,0 +1,207 @@
+//! Examples of every command, in its help and its manual page, and the command line that has them.
+
+use clap::{Command, CommandFactory, FromArgMatches};
+
+use super::Cli;
+
+/// A command line that runs, and what it does.
+#[derive(Debug)]
+pub(crate) struct Example {
+    /// Words of the command, e.g. `sim run`.
+    pub(crate) path: &'static str,
+    /// The whole line, as a shell takes it.
+    pub(crate) line: &'static str,
+    /// What it does.
+    pub(crate) about: &'static str,
+}
+
+const fn example(path: &'static str, line: &'static str, about: &'static str) -> Example {
+    Example { path, line, about }
+}
+
+const EXAMPLES: &[Example] = &[
+    example("", "emmclab study /dev/mmcblk0", "everything about a card, with what to do about it"),
+    example("", "cat ext_csd | emmclab health -", "how worn a card is, from a saved EXT_CSD"),
+    example("", "emmclab help topics", "what sources, sizes, jobs and exit codes are"),
+    example("list", "emmclab list", "the cards of this machine"),
+    example("list", "emmclab list --sysroot rootfs --json", "those of a copied /sys, for a script"),
+    example("show", "emmclab show /dev/mmcblk0", "all registers, decoded"),
+    example("show", "emmclab show ext_csd.hex --field SEC_COUNT --raw", "one field of a saved EXT_CSD, as it is"),
+    example("show", "mmc extcsd read /dev/mmcblk0 | emmclab show -", "what mmc-utils printed"),
+    example("snapshot", "emmclab snapshot /dev/mmcblk0 -o before.json", "save everything that can be read"),
+    example("snapshot", "emmclab snapshot ext_csd.hex --with cid.txt -o card.json", "join saved files of one card"),
+    example("diff", "emmclab diff before.json /dev/mmcblk0", "what changed since"),
+    example("diff", "emmclab diff before.json after.json --persistent", "only what a power cycle keeps"),
+    example("health", "emmclab health /dev/mmcblk0", "life used, reserve, forecast"),
+    example("health", "emmclab health now.hex --since old.hex@2025-01-31T00:00:00Z", "when it ends, at this rate"),
+    example("check", "emmclab check /dev/mmcblk0", "one line and Nagios exit codes, for cron"),
+    example("check", "emmclab check /dev/mmcblk0 -w 70 -c 90", "warn from 70 % of its life on"),
+    example("plan hwpart", "emmclab plan hwpart /dev/mmcblk0 --enh-user 4GiB", "4 GiB of pSLC; nothing is sent"),
+    example("plan hwpart", "emmclab plan hwpart ext_csd.hex --enh-user 50% --wrrel on", "half of what is possible"),
+    example("plan hwpart", "emmclab plan hwpart ext_csd.hex --enh-user max -o plan.json", "all of it, saved"),
+    example("study", "emmclab study /dev/mmcblk0", "the report of a card of this machine"),
+    example("study", "emmclab study ext_csd.hex --with cid.txt", "the same from saved files"),
+    #[cfg(feature = "html")]
+    example("study", "emmclab study --demo -o report.html", "a worn virtual card, as a page to look at"),
+    #[cfg(feature = "bench")]
+    example("bench", "emmclab bench /dev/mmcblk0 --read-only", "how fast it reads; nothing is written"),
+    #[cfg(feature = "bench")]
+    example("bench", "emmclab bench /mnt/data --suite iozone --rows 4,16384", "in a file of its own on a mounted card"),
+    #[cfg(feature = "bench")]
+    example("bench", "emmclab bench /dev/mmcblk1 --destroy --save-restore", "reads and writes; asks for the name"),
+    #[cfg(all(feature = "bench", feature = "sim"))]
+    example("bench", "emmclab bench sim:generic-8g@60% --suite trim", "what trim is worth, on a virtual card"),
+    #[cfg(feature = "bench")]
+    example("compare", "emmclab compare before.json after.json", "two results side by side"),
+    #[cfg(feature = "bench")]
+    example("compare", "emmclab compare mine.json ref:nine-cards-friendlyelec-emmc-8gb", "against a published one"),
+    #[cfg(feature = "bench")]
+    example("import", "emmclab import fio.json", "what fio wrote"),
+    #[cfg(feature = "bench")]
+    example("import", "iozone -e -I -a -i 0 -i 1 | emmclab import -", "what iozone prints"),
+    #[cfg(feature = "sim")]
+    example("sim profiles", "emmclab sim profiles", "the parts that can be simulated"),
+    #[cfg(feature = "sim")]
+    example("sim profiles", "emmclab sim profiles generic-8g > mine.toml", "one as a file, to be changed"),
+    #[cfg(feature = "sim")]
+    example("sim create", "emmclab sim create card1 sim:generic-8g", "a new card in the folder card1"),
+    #[cfg(feature = "sim")]
+    example("sim create", "emmclab sim create card2 sim:generic-8g@60%", "one with 60 % of its life used"),
+    #[cfg(feature = "sim")]
+    example("sim run", "emmclab sim run sim:generic-8g --job steady-random", "a ready job on a new card"),
+    #[cfg(feature = "sim")]
+    example("sim run", "emmclab sim run card1 --job job.json", "a job of your own; card1 is older afterwards"),
+    #[cfg(feature = "sim")]
+    example("sim info", "emmclab sim info card1", "areas, wear and blocks of a card in a folder"),
+    #[cfg(feature = "sim")]
+    example("sim info", "emmclab sim info sim:odroid-64g --json", "those of a new card, for a script"),
+    #[cfg(feature = "sim")]
+    example("sim power-cut", "emmclab sim power-cut sim:generic-8g", "100 cuts: does it keep its promises?"),
+    #[cfg(feature = "sim")]
+    example("sim power-cut", "emmclab sim power-cut sim:generic-8g --cuts 1 --seed 17", "one life again"),
+    #[cfg(feature = "sim")]
+    example("sim pipeline", "emmclab sim pipeline --board jetson-tx1", "where a request's time goes on this board"),
+    #[cfg(feature = "sim")]
+    example("sim pipeline", "emmclab sim pipeline --pre 90 --hw 635 --post 50 --chunk 128KiB", "with your own spans"),
+    #[cfg(feature = "serve")]
+    example("sim ctl cut", "emmclab sim ctl card1 cut", "pull the plug, now"),
+    #[cfg(feature = "serve")]
+    example(
+        "sim ctl cut",
+        "emmclab sim ctl card1 cut --at-operation 1000 --seed 7",
+        "in the middle of a program or erase",
+    ),
+    #[cfg(feature = "serve")]
+    example("sim ctl on", "emmclab sim ctl card1 on", "plug it in again"),
+    #[cfg(feature = "serve")]
+    example("sim ctl reset", "emmclab sim ctl card1 reset", "RST_n"),
+    #[cfg(feature = "serve")]
+    example(
+        "sim ctl inject",
+        "emmclab sim ctl card1 inject --kind read --from 1MiB --to 2MiB --times 3",
+        "three bad reads",
+    ),
+    #[cfg(feature = "serve")]
+    example("sim ctl inject-host", "emmclab sim ctl card1 inject-host data-crc --command 25", "every CMD25 fails"),
+    #[cfg(feature = "serve")]
+    example("sim ctl clear-faults", "emmclab sim ctl card1 clear-faults", "no injected error is left"),
+    #[cfg(feature = "serve")]
+    example("sim ctl state", "emmclab sim ctl card1 state --json", "wear, mapping, open blocks"),
+    #[cfg(feature = "serve")]
+    example("sim ctl speed", "emmclab sim ctl card1 speed 10", "ten times slower from now on"),
+    #[cfg(feature = "serve")]
+    example("sim ctl stats", "emmclab sim ctl card1 stats", "requests, latencies, lateness"),
+    #[cfg(feature = "serve")]
+    example("sim ctl stop", "emmclab sim ctl card1 stop", "keep everything and end the server"),
+    #[cfg(feature = "serve")]
+    example("serve", "emmclab serve card1 --nbd 10809", "its areas as network block devices on loopback"),
+    #[cfg(feature = "serve")]
+    example("serve", "emmclab serve card1 --fuse mnt --loop", "as files in mnt, and a loop device for each"),
+    #[cfg(feature = "serve")]
+    example("serve", "emmclab serve card1 --vfio-user /tmp/sdhci.socket", "as an SD host controller for QEMU"),
+    example("help", "emmclab help sizes", "a topic"),
+    example("help", "emmclab help plan hwpart", "a command"),
+    #[cfg(feature = "schema")]
+    example("schema", "emmclab schema study > study.schema.json", "the schema of what `study --json` prints"),
+    #[cfg(feature = "pages")]
+    example("completions", "emmclab completions bash > emmclab.bash", "to be sourced, or put with the system's others"),
+    #[cfg(feature = "pages")]
+    example("man", "emmclab man man1", "all manual pages, in the folder man1"),
+];
+
+/// The examples of a command; a group of commands has those of all its commands.
+pub(crate) fn examples(path: &str) -> impl Iterator<Item = &'static Example> {
+    let is_inside =
+        move |inside: &str| !path.is_empty() && inside.strip_prefix(path).is_some_and(|rest| rest.starts_with(' '));
+    EXAMPLES.iter().filter(move |example| example.path == path || is_inside(example.path))
+}
+
+/// The command line as it is parsed and shown: every command with its examples.
+pub(crate) fn command() -> Command {
+    with_examples(Cli::command(), "")
+}
+
+/// What was asked for.
+///
+/// Errors: as clap has them.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let matches = command().try_get_matches()?;
+    Cli::from_arg_matches(&matches)
+}
+
+fn with_examples(command: Command, path: &str) -> Command {
+    let mut text = String::new();
+    for Example { line, about, .. } in examples(path) {
+        let start = if text.is_empty() { "Examples:" } else { "" };
+        text += &format!("{start}\n  {line}\n      {about}");
+    }
+    let command = if text.is_empty() { command } else { command.after_help(text) };
+    let inside = |word: &str| if path.is_empty() { word.to_owned() } else { format!("{path} {word}") };
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    names.iter().fold(command, |command, name| command.mut_subcommand(name, |sub| with_examples(sub, &inside(name))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paths of every command that runs by itself.
+    fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {
+        for sub in command.get_subcommands() {
+            let path = format!("{path} {}", sub.get_name()).trim().to_owned();
+            if sub.has_subcommands() {
+                leaves(sub, &path, found);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_has_examples_and_every_example_is_a_command() {
+        let mut found = Vec::new();
+        leaves(&Cli::command(), "", &mut found);
+        for path in &found {
+            assert!(examples(path).count() > 0, "{path} has no example");
+        }
+        for Example { path, line, about } in EXAMPLES {
+            assert!(path.is_empty() || found.iter().any(|leaf| leaf == path), "{path}");
+            assert!(line.len() <= 90 && about.len() <= 60, "{line}: {about}");
+            let words = line.rsplit("| ").next().unwrap_or(line).split(" > ").next().unwrap_or(line).split(' ');
+            let words: Vec<&str> = words.collect();
+            // `sim ctl card1 cut`: a card may stand between the words of a command.
+            let mut rest = words.iter();
+            assert!(
+                words[0] == "emmclab"
+                    && path.split(' ').filter(|word| !word.is_empty()).all(|word| rest.any(|other| *other == word)),
+                "{line}"
+            );
+            assert!(command().try_get_matches_from(&words).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+}

@@ -1,0 +1,119 @@
+//! Names that completions and manual pages know, of arguments that take other text too.
+
+use std::ffi::OsStr;
+use std::sync::LazyLock;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Command, Error};
+
+/// The names of something.
+type Names = fn() -> &'static [(&'static str, &'static str)];
+
+/// Parses as `P` does; completions offer the names besides.
+#[derive(Clone)]
+pub(crate) struct Known<P> {
+    parser: P,
+    names: Names,
+}
+
+impl<P: TypedValueParser> TypedValueParser for Known<P> {
+    type Value = P::Value;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<P::Value, Error> {
+        self.parser.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.names)().iter().map(|(name, about)| match *about {
+            "" => PossibleValue::new(*name),
+            about => PossibleValue::new(*name).help(about),
+        })))
+    }
+}
+
+/// A source: what was saved, a device, or a virtual card.
+pub(crate) fn source() -> Known<impl TypedValueParser<Value = String>> {
+    Known { parser: clap::builder::StringValueParser::new(), names: virtual_cards }
+}
+
+/// A target of a bench.
+#[cfg(feature = "bench")]
+pub(crate) fn target() -> Known<impl TypedValueParser<Value = std::ffi::OsString>> {
+    Known { parser: clap::builder::OsStringValueParser::new(), names: virtual_cards }
+}
+
+/// The name of a profile, or its file.
+#[cfg(feature = "sim")]
+pub(crate) fn profile() -> Known<impl TypedValueParser<Value = String>> {
+    Known { parser: clap::builder::StringValueParser::new(), names: profiles }
+}
+
+/// A ready job, or a job's file.
+#[cfg(feature = "sim")]
+pub(crate) fn job() -> Known<impl TypedValueParser<Value = std::path::PathBuf>> {
+    Known { parser: clap::builder::PathBufValueParser::new(), names: jobs }
+}
+
+/// A saved result, or a published one.
+#[cfg(feature = "bench")]
+pub(crate) fn result() -> Known<impl TypedValueParser<Value = String>> {
+    Known { parser: clap::builder::StringValueParser::new(), names: references }
+}
+
+/// A suite; nothing else is a suite.
+#[cfg(feature = "bench")]
+pub(crate) fn suite() -> impl TypedValueParser<Value = String> {
+    let value = |suite: &&'static dyn emmc_workload::Suite| PossibleValue::new(suite.name()).help(suite.about());
+    clap::builder::PossibleValuesParser::new(emmc_workload::suites().iter().map(value))
+}
+
+/// A board that a virtual card is put behind.
+#[cfg(all(feature = "bench", feature = "sim"))]
+pub(crate) fn board() -> impl TypedValueParser<Value = String> {
+    clap::builder::PossibleValuesParser::new(emmc_host::BOARDS.iter().map(|board| board.name))
+}
+
+/// A board whose spans were published.
+#[cfg(feature = "sim")]
+pub(crate) fn platform() -> impl TypedValueParser<Value = String> {
+    clap::builder::PossibleValuesParser::new(emmc_host::PLATFORMS.iter().map(|platform| platform.name))
+}
+
+#[cfg(feature = "sim")]
+fn profiles() -> &'static [(&'static str, &'static str)] {
+    static NAMES: LazyLock<Vec<(&str, &str)>> =
+        LazyLock::new(|| emmc_card::profile::shipped::names().map(|name| (name, "")).collect());
+    &NAMES
+}
+
+#[cfg(feature = "sim")]
+fn virtual_cards() -> &'static [(&'static str, &'static str)] {
+    static NAMES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+        let name = |(profile, _): &(&str, _)| -> (&'static str, _) { (format!("sim:{profile}").leak(), "") };
+        profiles().iter().map(name).collect()
+    });
+    &NAMES
+}
+
+#[cfg(not(feature = "sim"))]
+fn virtual_cards() -> &'static [(&'static str, &'static str)] {
+    &[]
+}
+
+#[cfg(feature = "sim")]
+fn jobs() -> &'static [(&'static str, &'static str)] {
+    static NAMES: LazyLock<Vec<(&str, &str)>> =
+        LazyLock::new(|| emmc_card::sim::READY_JOBS.iter().map(|job| (job.name, job.about)).collect());
+    &NAMES
+}
+
+#[cfg(feature = "bench")]
+fn references() -> &'static [(&'static str, &'static str)] {
+    static NAMES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+        let name = |set: emmc_workload::reference::Reference| -> (&'static str, &'static str) {
+            (format!("{}{}", emmc_workload::reference::PREFIX, set.name).leak(), set.about.leak())
+        };
+        emmc_workload::reference::references().into_iter().map(name).collect()
+    });
+    &NAMES
+}

@@ -1,0 +1,82 @@
+//! What a suite asks of a target, said before anything is written: bytes, time, share of the card's rated life.
+
+use emmc_units::Bytes;
+use emmc_workload::Cost;
+use emmc_workload::context::{Context, Wear};
+
+use super::consent::say;
+
+/// What is about to be asked.
+pub(super) struct Demand<'a> {
+    pub(super) suite: &'a str,
+    pub(super) cost: Cost,
+    /// Written beside the suite: a new file is filled, saved content is put back. Unit: bytes.
+    pub(super) beside_bytes: u64,
+    pub(super) context: &'a Context,
+    pub(super) capacity_bytes: u64,
+    /// Erase cycles that the card endures; absent: assumed.
+    pub(super) cycles: Option<u32>,
+}
+
+impl Demand<'_> {
+    /// Two lines.
+    pub(super) fn text(&self) -> String {
+        let written_bytes = self.cost.written_bytes.saturating_add(self.beside_bytes);
+        let (written, read) = (Bytes(written_bytes).rounded(), Bytes(self.cost.read_bytes).rounded());
+        let time = match &self.context.bus {
+            Some(bus) => {
+                let bytes = written_bytes.saturating_add(self.cost.read_bytes) as f64;
+                let least = bytes / 1e6 / bus.mb_per_s_max.max(1e-3);
+                format!("at least {least:.0} s at the bus's {:.0} MB/s", bus.mb_per_s_max)
+            }
+            None => "the time is not known, as the speed of the bus is not".into(),
+        };
+        let wear = Wear::of(written_bytes, self.capacity_bytes, self.cycles);
+        let assumed = if wear.cycles_assumed { "an assumed " } else { "" };
+        format!(
+            "suite {}: writes up to {written}, reads up to {read}; {time}\nwear: {:.4} % of the card's rated life, {:.3} \
+times its capacity at {assumed}{} erase cycles",
+            self.suite, wear.life_percent, wear.capacities, wear.cycles
+        )
+    }
+
+    /// Says it on standard error, for a target of which nothing is lost.
+    pub(super) fn announce(&self, name: &str, is_quiet: bool) {
+        if !is_quiet && self.cost.written_bytes.saturating_add(self.beside_bytes) > 0 {
+            say(&format!("{name}\n  {}", self.text().replace('\n', "\n  ")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_workload::context::BusFacts;
+
+    use super::*;
+
+    #[test]
+    fn bytes_time_and_share_of_life_are_said() {
+        let bus = Some(BusFacts { mb_per_s_max: 100.0, ..BusFacts::default() });
+        let context = Context { bus, ..Context::default() };
+        let cost = Cost { written_bytes: 1 << 30, read_bytes: 1 << 30, ..Cost::default() };
+        let mut demand = Demand {
+            suite: "speed",
+            cost,
+            beside_bytes: 1 << 30,
+            context: &context,
+            capacity_bytes: 8 << 30,
+            cycles: None,
+        };
+        assert_eq!(
+            demand.text(),
+            "suite speed: writes up to 2.0 GiB, reads up to 1.0 GiB; at least 32 s at the bus's 100 MB/s\n\
+wear: 0.0250 % of the card's rated life, 0.250 times its capacity at an assumed 1000 erase cycles"
+        );
+        let unknown = Context::default();
+        (demand.context, demand.cycles) = (&unknown, Some(3000));
+        let text = demand.text();
+        assert!(
+            text.contains("time is not known") && text.contains("0.0083 %") && text.ends_with("at 3000 erase cycles")
+        );
+    }
+}

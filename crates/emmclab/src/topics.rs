@@ -1,0 +1,90 @@
+//! The help topics: pages of the documentation, in the binary.
+//!
+//! `topics/` holds links to the pages in `docs/`, so that each is written once.
+
+use emmc_report::Document;
+
+use crate::markdown;
+
+/// A page that `emmclab help` prints.
+#[derive(Debug)]
+pub(crate) struct Topic {
+    /// What it is called on the command line.
+    pub(crate) name: &'static str,
+    /// What it is about, in a few words.
+    pub(crate) about: &'static str,
+    /// The page, as Markdown.
+    page: &'static str,
+}
+
+/// Every topic.
+pub(crate) const TOPICS: &[Topic] = &[
+    Topic {
+        name: "sources",
+        about: "what a SOURCE may be: devices, saved files, virtual cards",
+        page: include_str!("../topics/sources.md"),
+    },
+    #[cfg(feature = "sim")]
+    Topic { name: "jobs", about: "what `sim run --job` does to a card", page: include_str!("../topics/jobs.md") },
+    Topic { name: "sizes", about: "how sizes and places are written", page: include_str!("../topics/sizes.md") },
+    Topic {
+        name: "exit-codes",
+        about: "what a command's exit code means",
+        page: include_str!("../topics/exit-codes.md"),
+    },
+];
+
+impl Topic {
+    /// The topic of a name; `exit codes` is `exit-codes`.
+    pub(crate) fn named(words: &[String]) -> Option<&'static Self> {
+        let name = words.join("-");
+        TOPICS.iter().find(|topic| topic.name == name)
+    }
+
+    /// The page as a document.
+    pub(crate) fn document(&self) -> Document {
+        markdown::document(self.page)
+    }
+}
+
+/// Every exit code with its meaning, and what is said of the one command that has codes of its own.
+#[cfg(any(test, feature = "pages"))]
+pub(crate) fn exit_codes() -> (Vec<[String; 2]>, String) {
+    use emmc_report::Block;
+    let (mut codes, mut check) = (Vec::new(), String::new());
+    let Some(topic) = TOPICS.iter().find(|topic| topic.name == "exit-codes") else { return (codes, check) };
+    for block in topic.document().sections.into_iter().flat_map(|section| section.blocks) {
+        match block {
+            Block::Table(table) => codes.extend(table.rows.iter().filter_map(|row| match &row[..] {
+                [code, meaning] => Some([code.text.clone(), meaning.text.clone()]),
+                _ => None,
+            })),
+            Block::Paragraph(text) if text.contains("emmclab check") => check = text,
+            _ => {}
+        }
+    }
+    (codes, check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_are_found_by_their_words() {
+        let named = |words: &str| Topic::named(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(named("exit codes").unwrap().name, "exit-codes");
+        assert!(named("sizes").is_some() && named("nothing").is_none());
+        for topic in TOPICS {
+            assert!(!topic.document().sections.is_empty() && topic.page.len() > 500, "{}", topic.name);
+        }
+    }
+
+    #[test]
+    fn every_exit_code_is_in_the_page() {
+        let (codes, check) = exit_codes();
+        let numbers: Vec<&str> = codes.iter().map(|[code, _]| code.as_str()).collect();
+        assert_eq!(numbers, ["0", "1", "2", "3", "4"]);
+        assert!(check.contains("3 UNKNOWN"), "{check}");
+    }
+}
