@@ -44,9 +44,17 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     Ok(data)
 }
 
-/// Whether a kernel name is a card's: `mmcblk0`, `mmcblk0boot0`, `mmcblk0p1`.
+/// Whether a kernel name is a card's: `mmcblk0`, `mmcblk0boot0`, `mmcblk0gp3`, `mmcblk0rpmb`, `mmcblk0p1`.
 fn is_card(name: &str) -> bool {
-    name.strip_prefix("mmcblk").is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit());
+    let Some(rest) = name.strip_prefix("mmcblk") else { return false };
+    let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+    let area = rest.get(end..).unwrap_or_default();
+    let area = ["boot", "gp"].iter().find_map(|kind| area.strip_prefix(kind)).map_or(area, |number| {
+        let (area, partition) = number.split_once('p').unwrap_or((number, "1"));
+        if digits(area) && digits(partition) { "" } else { number }
+    });
+    end > 0 && (area.is_empty() || area == "rpmb" || area.strip_prefix('p').is_some_and(digits))
 }
 
 /// The disk that a partition lies on.

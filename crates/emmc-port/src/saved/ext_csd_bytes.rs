@@ -9,6 +9,11 @@ use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd, fields};
 /// Assumed: of the real registers in testdata none sets any, and random bytes set nearly all 217.
 const RESERVED_SET_MAX: usize = 16;
 
+/// Impossible fields from which on bytes are no EXT_CSD at all: of the first bytes alone, and of all 512.
+///
+/// A real one in testdata has at most one; each of them shifted by one byte has 19 or more.
+const IMPOSSIBLE_FIELDS_MIN: [usize; 2] = [3, 8];
+
 /// What is wrong with bytes that should be an EXT_CSD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -62,10 +67,25 @@ pub(crate) fn fault(bytes: &[u8]) -> Option<Fault> {
             let first = fields().find(|field| field.is_reserved() && any_set(bytes, field.offset, field.width));
             let offset = first.map_or(0, |field| u64::from(field.offset));
             let found = format!("{set} of them set");
-            if set > RESERVED_SET_MAX { fault(offset, "EXT_CSD's reserved bytes to be zero", found) } else { None }
+            if set > RESERVED_SET_MAX {
+                return fault(offset, "EXT_CSD's reserved bytes to be zero", found);
+            }
+            impossible(bytes)
         }
         _ => fault(bytes.len() as u64, "EXT_CSD at least up to DEVICE_TYPE, byte 196", "the end".into()),
     }
+}
+
+/// The fault of bytes in which too many fields hold what no part can.
+fn impossible(bytes: &[u8]) -> Option<Fault> {
+    let mut ext_csd = ExtCsd::unknown();
+    (0..512).zip(bytes).for_each(|(offset, byte)| ext_csd.set_bits(offset, 0xff, *byte));
+    let fields = ext_csd.impossible_fields();
+    let [part, whole] = IMPOSSIBLE_FIELDS_MIN;
+    let least = if bytes.len() < EXT_CSD_BYTES { part } else { whole };
+    let first = fields.first().filter(|_| fields.len() >= least)?;
+    let found = format!("{} such fields, first {}", fields.len(), first.name);
+    Some(Fault { offset: first.offset.into(), expected: "an EXT_CSD without fields that no part can have", found })
 }
 
 /// How much of a plausible register is unusual.

@@ -5,11 +5,11 @@
 //! MAX_ENH_SIZE_MULT, which alone tells the unit where the text has no group sizes.
 
 use emmc_regs::CardKind;
-use emmc_regs::ext_csd::{Field, field_at, field_named};
+use emmc_regs::ext_csd::{Field, field_at, field_named, fields, reg};
 use emmc_units::Bytes;
 
 use super::register_bits::RegisterBits;
-use super::text::{Line, Text, decimal_number, excerpt, hex_number};
+use super::text::{Line, Text, decimal_number, excerpt, hex_number, hex_of_width};
 use crate::{CardData, Format, SourceError};
 
 /// Names that mmc-utils prints and the standard does not have, with the register's offset.
@@ -25,6 +25,15 @@ const OTHER_NAMES: [(&str, u16); 9] = [
     ("EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_B", 269),
     ("EXT_CSD_PRE_EOL_INFO", 267),
     ("EXT_CSD_REV", 192),
+];
+
+/// What stands before the registers that decide health, in mmc-utils and in the ChromiumOS fork.
+///
+/// With another text before it a value is no line of these tools. Source: mmc_cmds.c of both, `do_read_extcsd`.
+const HEALTH_LABELS: [(u16, [&str; 2]); 3] = [
+    (reg::PRE_EOL_INFO.offset, ["eMMC Pre EOL information", "Pre EOL information"]),
+    (reg::DEVICE_LIFE_TIME_EST_TYP_A.offset, ["eMMC Life Time Estimation A", "Device life time estimation type A"]),
+    (reg::DEVICE_LIFE_TIME_EST_TYP_B.offset, ["eMMC Life Time Estimation B", "Device life time estimation type B"]),
 ];
 
 /// Registers that mmc-utils prints only since it scales CACHE_SIZE (April 2020).
@@ -62,7 +71,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     let format = if chromium_os { Format::ChromiumOsExtCsd } else { Format::MmcUtilsExtCsd };
     let mut data = CardData::new(text.name, format);
     let mut registers = RegisterBits::new(text);
-    let mut strangers = Vec::new();
+    let mut notes = Vec::new();
     let mut cache_size = false;
     let mut after_max_enh = false;
     for line in text.lines() {
@@ -70,20 +79,38 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
             data.stated.max_enh_size = kib.checked_mul(1024).map(Bytes);
         }
         match said(line.text) {
-            Some(Said::Stranger(name)) => strangers.push(format!("line {}: {name} is no known register", line.number)),
+            Some(Said::Stranger(name)) => match meant(name) {
+                Some(meant) if !text.is_cut(line.number) => {
+                    return Err(text.malformed(line.number, format!("the name of a register such as {meant}"), name));
+                }
+                _ => notes.push(format!("line {}: {name} is no known register", line.number)),
+            },
+            Some(Said::Register { field, .. }) if !is_labelled(line.text, field) => {
+                notes.push(format!(
+                    "line {}: {} stands behind words that no tool prints; left out",
+                    line.number, field.name
+                ));
+            }
             Some(said) => {
                 cache_size |= matches!(said, Said::CacheKib(_));
                 after_max_enh = matches!(said, Said::Register { offset: 157, .. });
-                take(text, &mut registers, line, &said)?;
+                if take(text, &mut registers, line, &said)? == Taken::Cut {
+                    notes.push(format!("line {} ends inside its value, which is left out", line.number));
+                }
             }
-            None => {}
+            None => {
+                if let Some(name) = broken(line.text).filter(|_| !text.is_cut(line.number)) {
+                    let expected = format!("[{name}: 0x01] or [{name}]: 0x01");
+                    return Err(text.malformed(line.number, expected, excerpt(line.text)));
+                }
+            }
         }
     }
     data.kind = Some(CardKind::Emmc);
     data.ext_csd = registers.finish();
     wp_group(&mut data);
-    strangers.truncate(8);
-    strangers.into_iter().for_each(|note| data.note(note));
+    notes.truncate(8);
+    notes.into_iter().for_each(|note| data.note(note));
     if cache_size && !SINCE_CACHE_SIZE_IS_SCALED.iter().any(|name| text.as_str().contains(name)) {
         data.note(
             "CACHE_SIZE is taken as KiB; mmc-utils before April 2020 printed kilobits with that unit, an eighth of it",
@@ -115,48 +142,122 @@ fn wp_group(data: &mut CardData) {
     }
 }
 
-fn take(text: &Text, registers: &mut RegisterBits, line: Line, said: &Said) -> Result<(), SourceError> {
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// Its value is known now.
+    Whole,
+    /// The text ends inside its value.
+    Cut,
+}
+
+fn take(text: &Text, registers: &mut RegisterBits, line: Line, said: &Said) -> Result<Taken, SourceError> {
     let number = line.number;
-    let wrong = |expected: String, found: &str| text.malformed(number, expected, excerpt(found));
+    let wrong = |expected: String, found: &str| {
+        if text.is_cut(number) { Ok(Taken::Cut) } else { Err(text.malformed(number, expected, excerpt(found))) }
+    };
     match *said {
         Said::Register { field, offset, value } => {
             let width = if field.is_array() { 1 } else { field.width };
-            let value =
-                hex_number(value).ok_or_else(|| wrong(format!("a value such as 0x01 for {}", field.name), value))?;
-            registers.set(number, field.name, offset, width, value)
+            let digits = 2 * usize::from(width.min(8));
+            // mmc-utils of 2012 to 2019 printed this one in six digits.
+            let least = if field.offset == reg::ENH_START_ADDR.offset { 6 } else { digits };
+            let Some(value) = hex_of_width(value, least..=digits) else {
+                return wrong(format!("{digits} digits behind 0x for {}", field.name), value);
+            };
+            registers.set(number, field.name, offset, width, value)?;
         }
         Said::CacheKib(value) => {
             // A size past 2^31 kilobits is printed as a negative number.
-            let kib = value.split(' ').next().and_then(|kib| kib.parse::<i64>().ok());
+            let mut words = value.split_whitespace();
+            let kib = words.next().filter(|_| words.next() == Some("KiB")).and_then(|kib| kib.parse::<i64>().ok());
             let kib = kib.filter(|kib| (-(1 << 28)..1 << 29).contains(kib));
-            let kib = kib.ok_or_else(|| wrong("CACHE_SIZE in KiB".into(), value))?;
-            registers.set(number, "CACHE_SIZE", 249, 4, u64::from((kib * 8) as u32))
+            let Some(kib) = kib else { return wrong("CACHE_SIZE in KiB".into(), value) };
+            registers.set(number, "CACHE_SIZE", reg::CACHE_SIZE.offset, 4, u64::from((kib * 8) as u32))?;
         }
         Said::QueueDepth(value) => {
-            let depth = decimal_number(value).filter(|depth| (1..=32).contains(depth));
-            let depth = depth.ok_or_else(|| wrong("a CMDQ_DEPTH of 1 to 32".into(), value))?;
+            let depth = value.split_whitespace().next().and_then(|depth| depth.parse::<u64>().ok());
+            let depth = depth.filter(|depth| (1..=32).contains(depth));
+            let Some(depth) = depth.filter(|_| !text.is_cut(number)) else {
+                return wrong("a CMDQ_DEPTH of 1 to 32".into(), value);
+            };
             // mmc-utils drops the upper three bits, which the standard reserves as zero.
-            registers.set(number, "CMDQ_DEPTH", 307, 1, depth - 1)
+            registers.set(number, "CMDQ_DEPTH", reg::CMDQ_DEPTH.offset, 1, depth - 1)?;
         }
         Said::Revision(value) => {
-            let revision = decimal_number(value).ok_or_else(|| wrong("Extended CSD rev 1.0 to 1.9".into(), value))?;
-            registers.set(number, "EXT_CSD_REV", 192, 1, revision)
+            let (revision, behind) = value.split_at_checked(1).unwrap_or((value, ""));
+            let whole = behind.trim_end().is_empty() || behind.starts_with(" (");
+            let Some(revision) = decimal_number(revision).filter(|_| whole) else {
+                return wrong("Extended CSD rev 1.0 to 1.9".into(), value);
+            };
+            registers.set(number, "EXT_CSD_REV", reg::EXT_CSD_REV.offset, 1, revision)?;
         }
         Said::Firmware(value) => {
             let whole = value.len() == 8 && value.bytes().all(|letter| matches!(letter, b' '..=b'~'));
-            match <[u8; 8]>::try_from(value.as_bytes()) {
-                Ok(letters) if whole => registers.set(number, "FIRMWARE_VERSION", 254, 8, u64::from_le_bytes(letters)),
-                // Binary versions are cut or mangled on their way through terminals and web pages: stay unknown.
-                _ => Ok(()),
+            if let (Ok(letters), true) = (<[u8; 8]>::try_from(value.as_bytes()), whole) {
+                registers.set(
+                    number,
+                    "FIRMWARE_VERSION",
+                    reg::FIRMWARE_VERSION.offset,
+                    8,
+                    u64::from_le_bytes(letters),
+                )?;
             }
+            // Binary versions are cut or mangled on their way through terminals and web pages: stay unknown.
         }
         Said::SecureWp { mask, value } => {
-            let set = decimal_number(value).filter(|&bit| bit <= 1);
-            let set = set.ok_or_else(|| wrong("0 or 1".into(), value))?;
-            registers.set_bits(number, "SECURE_WP_INFO", 211, mask, if set == 1 { mask } else { 0 })
+            let set = match value.trim_end() {
+                "0" => 0,
+                "1" => mask,
+                _ => return wrong("0 or 1".into(), value),
+            };
+            registers.set_bits(number, "SECURE_WP_INFO", reg::SECURE_WP_INFO.offset, mask, set)?;
         }
-        Said::Stranger(_) => Ok(()),
+        Said::Stranger(_) => {}
     }
+    Ok(Taken::Whole)
+}
+
+/// Whether the words before a register that decides health are those of a tool, or none.
+///
+/// A file's name, a comment sign or a prompt may stand before them, but no letter of a line that was cut there.
+fn is_labelled(line: &str, field: &Field) -> bool {
+    let Some((_, labels)) = HEALTH_LABELS.iter().find(|(offset, _)| *offset == field.offset) else { return true };
+    let parted = |before: &str| !before.ends_with(|letter: char| letter.is_alphanumeric());
+    // mmc-utils puts EXT_CSD_ before these names, the fork does not.
+    let [mmc_utils, fork] = labels;
+    let label =
+        |at: usize| if line.get(at..).is_some_and(|name| name.starts_with("[EXT_CSD_")) { mmc_utils } else { fork };
+    let ends =
+        |at: usize| line.get(..at).and_then(|words| words.trim_end().strip_suffix(label(at))).is_some_and(parted);
+    line.trim_start().starts_with('[') || line.match_indices('[').any(|(at, _)| ends(at))
+}
+
+/// The register that a name with one letter lost or doubled is of, or an element that its register does not have.
+fn meant(name: &str) -> Option<&'static str> {
+    let known = fields().filter(|field| !field.is_reserved()).map(|field| field.name);
+    let mut known = known.chain(OTHER_NAMES.iter().map(|(other, _)| *other));
+    known.find(|known| *known == name || one_letter_apart(known, name))
+}
+
+/// Whether one text is the other without one letter.
+fn one_letter_apart(one: &str, other: &str) -> bool {
+    let (short, long) =
+        if one.len() < other.len() { (one.as_bytes(), other.as_bytes()) } else { (other.as_bytes(), one.as_bytes()) };
+    let same = short.iter().zip(long).take_while(|(short, long)| short == long).count();
+    short.len() + 1 == long.len() && short.get(same..) == long.get(same + 1..)
+}
+
+/// The register that a line names at a bracket, beside a value, without being a line that can be read.
+fn broken(line: &str) -> Option<&'static str> {
+    if !line.contains("0x") || line.contains("grep") || !line.contains(['[', ']']) {
+        return None;
+    }
+    let letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let behind = line.split('[').skip(1).map(|rest| rest.split(|c: char| !letter(c)).next().unwrap_or_default());
+    let before = line.split(']').map(|rest| rest.rsplit(|c: char| !letter(c)).next().unwrap_or_default());
+    let inside = line.split(": 0x").map(|words| words.rsplit(|c: char| !letter(c)).next().unwrap_or_default());
+    behind.chain(before).chain(inside).filter(|name| name.len() > 3).find_map(|name| Some(register(name, None)?.0.name))
 }
 
 fn said(line: &str) -> Option<Said<'_>> {

@@ -1,6 +1,6 @@
 //! What bytes without a label are, told by their number and by whether they make sense.
 
-use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd};
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd, reg};
 
 use super::dump::{Dump, reversed_words};
 use super::ext_csd_bytes;
@@ -25,7 +25,14 @@ pub(super) enum Meaning {
     /// All of EXT_CSD; whether byte 511 came first.
     ExtCsd { ext_csd: ExtCsd, reversed: bool },
     /// Some bytes of EXT_CSD, from the first given one on.
-    ExtCsdPart { ext_csd: ExtCsd, start: usize },
+    ExtCsdPart {
+        /// What is known of it.
+        ext_csd: ExtCsd,
+        /// The first byte that is.
+        start: usize,
+        /// Whether addresses say where the bytes lie.
+        placed: bool,
+    },
     /// A vendor's reply.
     Reply(Vec<u8>),
 }
@@ -71,7 +78,7 @@ pub(super) fn of_block(text: &Text, block: &Block) -> Result<Vec<(u64, Meaning)>
             let few = count % 2 == 0 && count < 1024;
             match ext_csd_bytes::known_junk(&bytes) {
                 Some(junk) => return Err(text.malformed(block.line, "a register", junk)),
-                None if few && ext_csd_bytes::fault(&bytes).is_none() => part(0, &known),
+                None if few && ext_csd_bytes::fault(&bytes).is_none() => unplaced(&known),
                 None if block.starred => {
                     let found = "rows of digits and * for those left out; print them all, with -v";
                     return Err(text.malformed(block.line, DIGITS, found));
@@ -209,7 +216,23 @@ fn part(start: usize, bytes: &[Option<u8>]) -> Meaning {
             ext_csd.set_bits(offset, 0xff, *byte);
         }
     }
-    Meaning::ExtCsdPart { ext_csd, start }
+    Meaning::ExtCsdPart { ext_csd, start, placed: true }
+}
+
+/// The first bytes of EXT_CSD without addresses: only their number could tell that none is lost, and it is not whole.
+///
+/// So nothing of it decides about health, in the revisions that have registers for it.
+fn unplaced(bytes: &[Option<u8>]) -> Meaning {
+    let health = usize::from(reg::PRE_EOL_INFO.offset)..=usize::from(reg::DEVICE_LIFE_TIME_EST_TYP_B.offset);
+    // Before revision 7 these bytes are reserved.
+    let rev = bytes.get(usize::from(reg::EXT_CSD_REV.offset)).copied().flatten();
+    let has_health = rev.is_none_or(|rev| rev >= 7);
+    let kept = |(index, byte): (usize, &Option<u8>)| byte.filter(|_| !(has_health && health.contains(&index)));
+    let bytes: Vec<Option<u8>> = bytes.iter().enumerate().map(kept).collect();
+    match part(0, &bytes) {
+        Meaning::ExtCsdPart { ext_csd, start, .. } => Meaning::ExtCsdPart { ext_csd, start, placed: false },
+        other => other,
+    }
 }
 
 /// The bytes of whole pairs of digits.

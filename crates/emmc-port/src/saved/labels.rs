@@ -28,6 +28,8 @@ pub(super) enum Labelled {
     Whole(Register, String),
     /// U-Boot's `CID[0]: 0x1501004d`: a word of a register, or a byte of EXT_CSD.
     Part(Register, u16, u64),
+    /// The same with another number of digits than U-Boot prints.
+    BrokenPart(Register, u16),
 }
 
 impl Register {
@@ -55,6 +57,11 @@ impl Register {
         }
     }
 
+    /// Hexadecimal digits of each part that U-Boot prints: a byte of EXT_CSD, 32 bits of the others.
+    pub(super) const fn part_digits(self) -> usize {
+        if matches!(self, Self::ExtCsd) { 2 } else { 8 }
+    }
+
     fn named(name: &str) -> Option<Self> {
         let all = [Self::Cid, Self::Csd, Self::Scr, Self::Ssr, Self::Ocr, Self::Rca, Self::ExtCsd];
         let name = if name.eq_ignore_ascii_case("extcsd") { "EXT_CSD" } else { name };
@@ -69,8 +76,12 @@ pub(super) fn labelled(line: Line) -> Option<Labelled> {
     let (label, value) = (parted.0.trim(), parted.1.trim().trim_matches('"'));
     if let Some((name, index)) = label.strip_suffix(']').and_then(|label| label.rsplit_once('[')) {
         let (register, index) = (Register::named(last_word(name))?, index.parse().ok()?);
-        let value = super::text::hex_number(value)?;
-        return Some(Labelled::Part(register, index, value));
+        super::text::hex_number(value)?;
+        let digits = register.part_digits();
+        let value = super::text::hex_of_width(value, digits..=digits);
+        return Some(
+            value.map_or(Labelled::BrokenPart(register, index), |value| Labelled::Part(register, index, value)),
+        );
     }
     let register = Register::named(last_word(label)).filter(|register| !is_choice(*register, label))?;
     let digits = digits(value)?;

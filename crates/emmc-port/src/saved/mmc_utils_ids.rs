@@ -4,9 +4,9 @@
 //! counted from 1997 always. Absent on purpose: rebuilding the registers, whose digits sysfs gives.
 
 use emmc_regs::CardKind;
-use emmc_units::Bytes;
+use emmc_units::{Bytes, SECTOR_BYTES};
 
-use super::text::{Text, decimal_number, excerpt, hex_number};
+use super::text::{Text, decimal_number, excerpt, hex_of_width};
 use crate::{CardData, Format, SourceError, StatedSize};
 
 /// What the first line of an output begins with, or of its excerpt.
@@ -66,8 +66,9 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
 fn take(text: &Text, line: u64, label: &str, value: &str, data: &mut CardData) -> Result<(), SourceError> {
     let stated = &mut data.stated;
     let number = |bits: u32| {
-        let number = hex_number(value).filter(|number| number >> bits == 0);
-        number.ok_or_else(|| text.malformed(line, format!("{label} of {bits} bits"), excerpt(value)))
+        let digits = bits as usize / 4;
+        let number = hex_of_width(value, digits..=digits);
+        number.ok_or_else(|| text.malformed(line, format!("{label} in {digits} digits behind 0x"), excerpt(value)))
     };
     match (label, data.kind) {
         ("type", _) => {
@@ -142,7 +143,10 @@ fn named_maker(
 /// `119.08Gbyte (127865454592 bytes, 249737216 sectors, 512 bytes each)`.
 fn exact_capacity(value: &str) -> Option<StatedSize> {
     let (text, bytes) = value.split_once(" (")?;
-    let bytes = decimal_number(bytes).map(Bytes)?;
+    let (bytes, sectors) = bytes.split_once(" bytes, ")?;
+    // Twice the same number: where one lost a digit, neither is believed.
+    let sectors = sectors.strip_suffix(" sectors, 512 bytes each)").and_then(decimal_number)?;
+    let bytes = bytes.parse().ok().filter(|bytes| sectors.checked_mul(SECTOR_BYTES) == Some(*bytes)).map(Bytes)?;
     Some(StatedSize { text: text.into(), min: bytes, max: bytes })
 }
 
@@ -207,15 +211,18 @@ mod tests {
 
     #[test]
     fn common_words_elsewhere_are_no_statements() {
-        let log = "serial: unknown\n\ntype: 'SD'\nserial: 0x1\n\nserial: 7\ntype: disk\n";
+        let log = "serial: unknown\n\ntype: 'SD'\nserial: 0x00000001\n\nserial: 7\ntype: disk\n";
         assert_eq!(read(log).unwrap().stated.serial, Some(1));
     }
 
     #[test]
     fn wrong_numbers_and_two_cards_are_refused() {
         for (log, message) in [
-            ("type: 'SD'\nserial: fecbbd8b", "line 2: expected serial of 32 bits, found \"fecbbd8b\""),
-            ("type: 'MMC'\nmanufacturer: 0x115 (x)", "line 2: expected manufacturer of 8 bits, found \"0x115 (x)\""),
+            ("type: 'SD'\nserial: fecbbd8b", "line 2: expected serial in 8 digits behind 0x, found \"fecbbd8b\""),
+            (
+                "type: 'MMC'\nmanufacturer: 0x115 (x)",
+                "line 2: expected manufacturer in 2 digits behind 0x, found \"0x115 (x)\"",
+            ),
             ("type: 'SD'\ntype: 'MMC'", "line 2: expected one card, whose card type is Sd before, found Emmc"),
         ] {
             assert_eq!(read(log).unwrap_err(), format!("log: at {message}"));

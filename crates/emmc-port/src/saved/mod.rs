@@ -15,6 +15,7 @@ mod identify;
 mod kernel_log;
 mod labels;
 mod mmc_utils_ids;
+mod one_card;
 mod register_bits;
 mod register_hex;
 mod report_json;
@@ -121,6 +122,7 @@ fn read_text(text: &Text) -> Result<CardData, SourceError> {
     if sysfs_text::is_bare(text) {
         return sysfs_text::import(text);
     }
+    one_card::check(text)?;
     let mut data: Option<CardData> = None;
     for form in FORMS.iter().filter(|form| (form.recognises)(text)) {
         data = Some(match data {

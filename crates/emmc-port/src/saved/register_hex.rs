@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;
-use emmc_regs::ext_csd::ExtCsd;
+use emmc_regs::ext_csd::{ExtCsd, reg};
 
 use super::hex_meaning::{self, Meaning, bytes_of};
 use super::hex_scan;
@@ -84,6 +84,15 @@ fn collect(text: &Text) -> Result<Collected, SourceError> {
     for (line, labelled) in scan.labelled {
         match labelled {
             Labelled::Part(register, index, value) => found.take_part(line, register, index, value)?,
+            Labelled::BrokenPart(register, index) => {
+                let (name, digits) = (register.name(), register.part_digits());
+                let expected = format!("{digits} digits behind 0x for {name}[{index}]");
+                let error = text.malformed(line, expected, "another number of them");
+                if !text.is_cut(line) {
+                    return Err(error);
+                }
+                keep(Some(format!("line {line} ends inside its value, which is left out")), error);
+            }
             Labelled::Whole(register, digits) => match hex_meaning::of_label(text, line, register, &digits) {
                 Ok(meaning) => found.take(line, meaning)?,
                 Err(error) => {
@@ -178,11 +187,16 @@ impl<'t> Found<'t> {
                 }
                 self.take_ext_csd(line, &ext_csd)
             }
-            Meaning::ExtCsdPart { ext_csd, start } => {
+            Meaning::ExtCsdPart { ext_csd, start, placed } => {
                 self.format = Format::ExtCsdHex;
                 let count = ext_csd.known_bytes();
                 self.data
                     .note(format!("{count} of the 512 bytes of EXT_CSD, from byte {start} on; the rest is unknown"));
+                let health = reg::PRE_EOL_INFO.offset;
+                if !placed && count > usize::from(health) && ext_csd.byte(health).is_none() {
+                    self.data
+                        .note("without addresses and in part, it is not believed about life time and PRE_EOL_INFO");
+                }
                 self.take_ext_csd(line, &ext_csd)
             }
             Meaning::Reply(bytes) => {

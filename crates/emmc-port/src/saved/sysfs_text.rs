@@ -62,6 +62,10 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     let mut known: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
     for attribute in &attributes {
         match attribute.place {
+            _ if text.is_cut(attribute.line) && !has_fixed_width(attribute.name) => {
+                let (line, name) = (attribute.line, attribute.name);
+                data.note(format!("line {line} has no end and may be cut: {name} is left out"));
+            }
             Place::Card if UNSET.contains(&(attribute.name, attribute.value)) => {}
             Place::Card if is_cut(attribute) => {
                 data.note(format!(
@@ -99,6 +103,11 @@ fn attributes<'t>(text: &'t Text) -> Vec<Attribute<'t>> {
     found.truncate(ATTRIBUTES_MAX);
     found.sort_by_key(|attribute| attribute.line);
     found
+}
+
+/// Whether the kernel prints an attribute in a fixed number of digits, so that a cut one can be told.
+fn has_fixed_width(name: &str) -> bool {
+    matches!(name, "life_time" | "pre_eol_info" | "cid" | "csd" | "scr" | "ssr" | "manfid" | "oemid" | "serial")
 }
 
 /// Whether a health attribute has another shape than the kernel's fixed one: a cut value may look healthier.

@@ -1,6 +1,7 @@
 //! Saved text as numbered lines: byte order mark, CRLF, terminal colours and stray bytes are dealt with here once.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use crate::{Place, SourceError};
 
@@ -14,6 +15,8 @@ pub(super) struct Text<'a> {
     /// The bytes as they were saved.
     pub(super) raw: &'a [u8],
     text: Cow<'a, str>,
+    /// The last line, if nothing ends it.
+    cut_line: Option<u64>,
 }
 
 /// One line without its end.
@@ -51,7 +54,9 @@ impl<'a> Text<'a> {
             return Ok(None);
         }
         let text = if text.contains('\x1b') { Cow::Owned(without_escapes(&text)) } else { text };
-        Ok(Some(Self { name, raw, text }))
+        let ended = text.is_empty() || text.ends_with('\n');
+        let cut_line = (!ended).then(|| text.lines().count() as u64);
+        Ok(Some(Self { name, raw, text, cut_line }))
     }
 
     /// All of it.
@@ -62,6 +67,11 @@ impl<'a> Text<'a> {
     /// The lines, in order.
     pub(super) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         self.text.lines().zip(1..).map(|(text, number)| Line { number, text: text.trim_end_matches('\r') })
+    }
+
+    /// Whether a line is the last one and nothing ends it: what stands at its end may go on in the source.
+    pub(super) fn is_cut(&self, line: u64) -> bool {
+        self.cut_line == Some(line)
     }
 
     /// The error that a line is not what it should be.
@@ -125,6 +135,20 @@ pub(super) fn hex_number(text: &str) -> Option<u64> {
     u64::from_str_radix(digits.get(..end)?, 16).ok()
 }
 
+/// The number behind a leading `0x` that has exactly `digits` digits, and none of the letters of a longer one behind it.
+///
+/// Tools print registers in fixed widths: fewer digits, or more, are a value that was cut or changed.
+pub(super) fn hex_of_width(text: &str, digits: RangeInclusive<usize>) -> Option<u64> {
+    let number = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    let end = number.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(number.len());
+    let (number, behind) = number.split_at_checked(end)?;
+    // A comment may follow, but not what only a broken number has.
+    let ends =
+        behind.is_empty() || behind.starts_with([']', ' ', '\t', ',', '"', '\'', '`', ')', '*', '<', '\u{fffd}']);
+    let whole = digits.contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_hexdigit());
+    u64::from_str_radix(number, 16).ok().filter(|_| whole && ends)
+}
+
 /// The decimal number that a text begins with.
 pub(super) fn decimal_number(text: &str) -> Option<u64> {
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
@@ -158,6 +182,18 @@ mod tests {
     }
 
     #[test]
+    fn only_a_last_line_without_an_end_is_cut() {
+        let cut = |raw: &str| {
+            let text = Text::new("log", raw.as_bytes()).unwrap().unwrap();
+            (1..4).filter(|&line| text.is_cut(line)).collect::<Vec<u64>>()
+        };
+        assert_eq!(
+            [cut("a\nb\nc"), cut("a"), cut("a\nb\n"), cut("a\r\n"), cut("")],
+            [vec![3], vec![1], vec![], vec![], vec![]]
+        );
+    }
+
+    #[test]
     fn replacement_characters_that_were_written_are_text() {
         let written = "\u{fffd}".repeat(400);
         assert!(Text::new("f", written.as_bytes()).unwrap().is_some());
@@ -185,6 +221,19 @@ mod tests {
         assert_eq!(hex_number("0x"), None);
         assert_eq!(hex_number("1f"), None);
         assert_eq!(hex_number("0x1ffffffffffffffff"), None);
+        for (text, number) in [
+            ("0x0b", Some(11)),
+            ("0x0b] x", Some(11)),
+            ("0x0B", Some(11)),
+            ("0x0", None),
+            ("0x00b", None),
+            ("0x", None),
+        ] {
+            assert_eq!(hex_of_width(text, 2..=2), number, "{text}");
+        }
+        for text in ["0x0beMMC", "0x01_", "0x0g", "0b", "x0b", "0x0x0b", "0x01.1", "0x01-"] {
+            assert_eq!(hex_of_width(text, 2..=2), None, "{text}");
+        }
         assert_eq!(decimal_number("8192 KiB"), Some(8192));
         assert_eq!(decimal_number("x"), None);
         assert_eq!(excerpt(&"é".repeat(41)), format!("\"{}...\"", "é".repeat(40)));

@@ -70,7 +70,13 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     info.identity(&mut data)?;
     let mut bits = RegisterBits::new(text);
     info.sizes(&mut data.stated, &mut bits)?;
-    info.other_capacity()?.into_iter().for_each(|note| data.note(note));
+    if let Some((note, believed)) = info.other_capacity()? {
+        data.note(note);
+        data.stated.user_capacity = data.stated.user_capacity.take().filter(|_| believed);
+    }
+    if let Some(line) = text.lines().last().filter(|line| text.is_cut(line.number) && labelled(line.text).is_some()) {
+        data.note(format!("line {} has no end and may be cut; it is left out", line.number));
+    }
     if data.kind == Some(CardKind::Emmc) {
         info.registers(&mut bits)?;
         data.ext_csd = bits.finish();
@@ -120,7 +126,9 @@ fn lines<'t>(text: &'t Text) -> Result<Lines<'t>, SourceError> {
     let mut all = Lines::new();
     let mut run: Vec<(u64, &str, &str, bool)> = Vec::new();
     let end = [super::text::Line { number: 0, text: "end" }];
-    for line in text.lines().chain(end).filter(|line| !line.text.trim().is_empty()) {
+    // Sizes and words have no fixed width: of a last line without an end nobody knows what is missing.
+    let whole = text.lines().filter(|line| !text.is_cut(line.number));
+    for line in whole.chain(end).filter(|line| !line.text.trim().is_empty()) {
         match labelled(line.text) {
             Some((label, value, only_here)) => run.push((line.number, label, value, only_here)),
             None => {
@@ -236,18 +244,27 @@ impl Info<'_> {
     }
 
     /// `Capacity` is of the hardware partition that is selected, usually the user area.
-    fn other_capacity(&self) -> Result<Option<String>, SourceError> {
+    ///
+    /// Where it is no area's, one of the two lost a letter, and the user capacity is not believed.
+    fn other_capacity(&self) -> Result<Option<(String, bool)>, SourceError> {
         let (Some((selected, _)), Some((user, _))) = (self.size("Capacity")?, self.size("User Capacity")?) else {
             return Ok(None);
         };
-        let apart = selected.max < user.min || user.max < selected.min;
-        Ok(apart.then(|| {
-            format!(
-                "Capacity is {} and User Capacity {}: another hardware partition was selected, or one is wrong; \
-                 User Capacity counts",
-                selected.text, user.text
-            )
-        }))
+        if selected.max >= user.min && user.max >= selected.min {
+            return Ok(None);
+        }
+        let mut areas = Vec::new();
+        for label in ["Boot Capacity", "RPMB Capacity"].into_iter().chain(GP_LABELS) {
+            areas.extend(self.size(label)?);
+        }
+        let of_an_area = areas.iter().any(|(area, _)| area.max >= selected.min && selected.max >= area.min);
+        let (why, counts) = if of_an_area {
+            ("another hardware partition was selected", "User Capacity counts")
+        } else {
+            ("one of them is damaged", "neither is believed")
+        };
+        let note = format!("Capacity is {} and User Capacity {}: {why}; {counts}", selected.text, user.text);
+        Ok(Some((note, of_an_area)))
     }
 
     fn registers(&self, bits: &mut RegisterBits) -> Result<(), SourceError> {

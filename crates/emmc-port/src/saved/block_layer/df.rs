@@ -44,7 +44,7 @@ pub(super) fn filesystems(text: &Text) -> Result<(Vec<Filesystem>, usize), Sourc
             (columns, device) = (Some(new), None);
             continue;
         }
-        let Some(table) = columns else { continue };
+        let Some(table) = columns.filter(|_| !text.is_cut(line.number)) else { continue };
         let mut cells: Vec<&str> = line.text.split_whitespace().take(64).collect();
         // A long name is followed by a line of its own for the rest.
         if let Some(device) = device.take() {

@@ -28,8 +28,31 @@ enum Table {
 /// `Disk /dev/mmcblk0: 3850 MB, 3850371072 bytes`: the name and the size.
 pub(super) fn disk(line: &str) -> Option<(&str, Bytes)> {
     let (device, sizes) = line.trim().strip_prefix("Disk /dev/")?.split_once(": ")?;
-    let bytes = sizes.split(", ").find_map(|size| size.strip_suffix(" bytes"))?;
-    bytes.parse().ok().map(|bytes| (device, Bytes(bytes)))
+    let bytes: u64 = sizes.split(", ").find_map(|size| size.strip_suffix(" bytes"))?.parse().ok()?;
+    let others_agree = sizes.split(", ").all(|size| agrees(size, bytes));
+    (bytes % SECTOR_BYTES == 0 && others_agree).then_some((device, Bytes(bytes)))
+}
+
+/// Whether another way to print the size is of these bytes: where one of the two lost a digit, neither is believed.
+fn agrees(size: &str, bytes: u64) -> bool {
+    // Busybox and some versions of util-linux print binary units under decimal names.
+    const UNITS: [(&str, [f64; 2]); 6] = [
+        ("MB", [1e6, 1_048_576.0]),
+        ("GB", [1e9, 1_073_741_824.0]),
+        ("TB", [1e12, 1_099_511_627_776.0]),
+        ("MiB", [1_048_576.0; 2]),
+        ("GiB", [1_073_741_824.0; 2]),
+        ("TiB", [1_099_511_627_776.0; 2]),
+    ];
+    let Some((number, unit)) = size.split_once(' ') else { return true };
+    if unit == "sectors" {
+        return number.parse::<u64>().ok().and_then(|sectors| sectors.checked_mul(SECTOR_BYTES)) == Some(bytes);
+    }
+    let Some((_, units)) = UNITS.iter().find(|(name, _)| *name == unit) else { return true };
+    let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len()).min(6) as i32;
+    // Rounded or cut off, depending on the version.
+    let near = |number: f64| units.iter().any(|unit| (number - bytes as f64 / unit).abs() <= 10f64.powi(-decimals));
+    number.parse::<f64>().is_ok_and(near)
 }
 
 /// Adds the cards' disks with their partitions.

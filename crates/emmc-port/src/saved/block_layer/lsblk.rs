@@ -1,6 +1,6 @@
 //! `lsblk -b`: sizes in bytes, a tree of disks and partitions.
 
-use emmc_units::Bytes;
+use emmc_units::{Bytes, SECTOR_BYTES};
 
 use super::{disk_of, is_card, merge_disk, merge_partition};
 use crate::saved::text::{Line, Text, excerpt};
@@ -55,12 +55,23 @@ pub(super) fn disks(text: &Text) -> Result<Vec<Disk>, SourceError> {
         if !is_card(name) {
             continue;
         }
+        if text.is_cut(line.number) {
+            // Its size may go on in the source.
+            continue;
+        }
         let bytes = size(text, line, cells.get(columns.size).copied())?;
+        let kind = columns.kind.map(|at| cells.get(at).copied().unwrap_or_default());
+        let of_disk = disk_of(name).filter(|_| kind.is_none_or(|kind| kind != "disk"));
+        let expected = if of_disk.is_some() { "part" } else { "disk" };
+        if let Some(kind) = kind.filter(|kind| *kind != expected) {
+            // A blank was lost or doubled before it: the size may be another column's.
+            return Err(text.malformed(line.number, format!("{expected} in column TYPE of {name}"), excerpt(kind)));
+        }
         let mount = columns.mount.and_then(|at| cells.get(at..)).filter(|cells| !cells.is_empty());
         let mount = mount.map(|cells| cells.join(" ")).filter(|mount| mount.starts_with(['/', '[']));
         let flag = columns.read_only.and_then(|at| cells.get(at));
         let read_only = flag.map(|flag| *flag == "1");
-        match disk_of(name).filter(|_| columns.kind.is_none_or(|at| cells.get(at) == Some(&"part"))) {
+        match of_disk {
             Some(disk) => {
                 let partition = Partition { name: name.into(), bytes, mount, ..Partition::default() };
                 add_partition(text, line.number, &mut disks, disk, partition)?;
@@ -96,8 +107,10 @@ fn name(cell: &str) -> &str {
 
 fn size(text: &Text, line: Line, cell: Option<&str>) -> Result<Option<Bytes>, SourceError> {
     let Some(cell) = cell else { return Err(text.malformed(line.number, "a size in bytes", "the end of the line")) };
-    if let Ok(bytes) = cell.parse() {
-        return Ok(Some(Bytes(bytes)));
+    if let Ok(bytes) = cell.parse::<u64>() {
+        let whole = bytes > 0 && bytes % SECTOR_BYTES == 0;
+        let error = || text.malformed(line.number, "a size in bytes that is a multiple of 512", cell);
+        return if whole { Ok(Some(Bytes(bytes))) } else { Err(error()) };
     }
     let number = cell.trim_end_matches(['K', 'M', 'G', 'T', 'P', 'B', 'i']);
     let rounded = number.len() < cell.len() && number.replace(',', ".").parse::<f64>().is_ok();

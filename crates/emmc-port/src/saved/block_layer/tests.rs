@@ -112,8 +112,8 @@ fn tables_of_other_versions_are_read() {
         ],
     );
     check(
-        "NAME          SIZE RO TYPE FSTYPE MOUNTPOINT\nsda 99 0 disk\nmmcblk1 100 0 disk\n|-mmcblk1p1 60 0 part vfat /boot\n",
-        &[partition("mmcblk1p1", None, 60, None, None)],
+        "NAME          SIZE RO TYPE FSTYPE MOUNTPOINT\nsda 99 0 disk\nmmcblk1 1024 0 disk\n|-mmcblk1p1 512 0 part vfat /boot\n",
+        &[partition("mmcblk1p1", None, 512, None, None)],
     );
 }
 
@@ -147,17 +147,21 @@ fn wrong_tables_are_refused() {
             "line 1: expected a disk mmcblkN or a filesystem on /dev in the output of lsblk -b, fdisk -l or df, found none",
         ),
         (
-            "NAME SIZE\nmmcblk0 5\nmmcblk0 6\n",
-            "line 3: expected one size for mmcblk0, which had 5 bytes before, found 6 bytes",
+            "NAME SIZE\nmmcblk0 512\nmmcblk0 1024\n",
+            "line 3: expected one size for mmcblk0, which had 512 bytes before, found 1024 bytes",
         ),
         (
             "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/root 1 x 1 1% /\n",
             "line 2: expected a number of blocks, found \"x\"",
         ),
+        (
+            "NAME SIZE\nmmcblk0 385037107\n",
+            "line 2: expected a size in bytes that is a multiple of 512, found 385037107",
+        ),
     ] {
         assert_eq!(read(log).unwrap_err(), format!("log: at {message}"));
     }
-    let many: String = (0..300).map(|number| format!("mmcblk{number} 1\n")).collect();
+    let many: String = (0..300).map(|number| format!("mmcblk{number} 512\n")).collect();
     assert_eq!(
         read(&format!("NAME SIZE\n{many}")).unwrap_err(),
         "log: at line 258: expected at most 256 disks, found more"

@@ -94,10 +94,12 @@ fn two_values_or_a_wrong_length_are_refused() {
         (format!("{CID}0\n"), "line 1: expected 1024 hexadecimal digits of EXT_CSD, 32 of CID or CSD, 16 of SCR or 128 of SSR, found 33 digits".into()),
         ("cid: 15010038".into(), "line 1: expected 32 hexadecimal digits of CID, found 8 digits".into()),
         ("rca: 0x12345".into(), "line 1: expected 16 bits of RCA, found 0x012345".into()),
-        ("CID[0]: 0x1\nCID[0]: 0x2".into(), "line 2: expected CID[0] to be 0x00000001 as line 1 says, found 0x00000002".into()),
-        ("CID[4]: 0x1".into(), "line 1: expected CID[0] to CID[3], CSD[0] to CSD[3] or EXT_CSD[0] to EXT_CSD[511], found CID[4]".into()),
-        ("EXT_CSD[512]: 0x1".into(), "line 1: expected an offset from 0 to 511, found 512".into()),
-        ("EXT_CSD[1]: 0x1\nEXT_CSD[1]: 0x2".into(), "line 2: expected EXT_CSD to be 0x1 as line 1 says, found 0x2".into()),
+        ("CID[0]: 0x00000001\nCID[0]: 0x00000002".into(), "line 2: expected CID[0] to be 0x00000001 as line 1 says, found 0x00000002".into()),
+        ("EXT_CSD[267]: 0x0\n".into(), "line 1: expected 2 digits behind 0x for EXT_CSD[267], found another number of them".into()),
+        ("CID[0]: 0x1501004\n".into(), "line 1: expected 8 digits behind 0x for CID[0], found another number of them".into()),
+        ("CID[4]: 0x00000001".into(), "line 1: expected CID[0] to CID[3], CSD[0] to CSD[3] or EXT_CSD[0] to EXT_CSD[511], found CID[4]".into()),
+        ("EXT_CSD[512]: 0x01".into(), "line 1: expected an offset from 0 to 511, found 512".into()),
+        ("EXT_CSD[1]: 0x01\nEXT_CSD[1]: 0x02".into(), "line 2: expected EXT_CSD to be 0x1 as line 1 says, found 0x2".into()),
     ] {
         assert_eq!(read(&log).unwrap_err(), format!("log: at {message}"));
     }

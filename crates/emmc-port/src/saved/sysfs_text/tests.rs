@@ -33,6 +33,16 @@ fn what_a_cut_leaves_of_a_file_is_nothing() {
 }
 
 #[test]
+fn a_number_at_a_cut_end_is_left_out() {
+    let whole = "/sys/block/mmcblk0/device/type:MMC\n/sys/block/mmcblk0/size:15269888\n";
+    assert_eq!(read(whole).unwrap().blocks.disks[0].bytes, Some(Bytes(15_269_888 * 512)));
+    for end in whole.find("15").unwrap()..whole.len() {
+        let data = read(&whole[..end]).unwrap();
+        assert!(data.blocks.disks.is_empty(), "{:?}", &whole[..end]);
+    }
+}
+
+#[test]
 fn grep_prints_paths_of_card_disks_and_driver() {
     let log = "/sys/bus/mmc/devices/mmc0:0001/life_time:0x01 0x02\n\
                /sys/bus/mmc/devices/mmc0:0001/date:07/2016\n\

@@ -1,0 +1,4 @@
+//! The integration tests of `emmc-analysis`, one module per topic, linked once.
+
+mod damage;
+mod damage_classes;
