@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, bail, ensure};
 
 use crate::metadata;
-use crate::targets::{self, TARGETS, Target};
+use crate::targets::{self, QUICK, TARGETS, Target};
 
 /// What is compared of each saved source.
 const COMMANDS: [&[&str]; 8] = [
@@ -62,7 +62,12 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
             own = Some(outcomes(&cases, &workspace.root, &|| Command::new(&binary))?);
         }
         let start = Instant::now();
-        let status = target.cargo_build("").current_dir(&workspace.root).status().context("cannot run cargo build")?;
+        let status = target
+            .cargo_build("")
+            .args(QUICK)
+            .current_dir(&workspace.root)
+            .status()
+            .context("cannot run cargo build")?;
         ensure!(status.success(), "the build for {} failed", target.triple);
         let built = start.elapsed().as_secs_f64();
         let start = Instant::now();

@@ -16,7 +16,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 
 use crate::metadata;
-use crate::targets::{self, TARGETS, Target, output};
+use crate::targets::{self, QUICK, TARGETS, Target, output};
 
 /// One of the two times that everything is made.
 struct Copy {
@@ -127,6 +127,9 @@ impl Copy {
         let mut cargo = target.cargo_build(&flags);
         cargo.args(["--profile", self.profile]).current_dir(&self.source);
         cargo.env("CARGO_TARGET_DIR", &self.target).env("SOURCE_DATE_EPOCH", &self.epoch);
+        if self.profile == "dev" {
+            cargo.args(QUICK);
+        }
         run_all(&mut cargo)?;
         let folder = if self.profile == "dev" { "debug" } else { self.profile };
         Ok(self.target.join(target.triple).join(folder).join("emmclab"))

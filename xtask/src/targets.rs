@@ -57,6 +57,18 @@ pub(crate) const TARGETS: [Target; 4] = [
     },
 ];
 
+/// The quickest build: what the workspace optimises in its own tests is not, and nothing is said about lines.
+pub(crate) const QUICK: [&str; 8] = [
+    "--config",
+    "profile.dev.debug=false",
+    "--config",
+    "profile.dev.package.emmc-card.opt-level=0",
+    "--config",
+    "profile.dev.package.emmc-host.opt-level=0",
+    "--config",
+    "profile.dev.package.emmc-workload.opt-level=0",
+];
+
 /// Comes with every Rust toolchain and links musl's static binaries for all processors.
 const RUST_LLD: &str = "rust-lld";
 
