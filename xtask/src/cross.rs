@@ -160,9 +160,9 @@ fn compare(target: &Target, cases: &[Case], own: &[Outcome], found: &[Outcome]) 
             eprintln!("{}: emmclab {line}: {}", target.name, difference(own, found));
         }
     }
-    // Programs that all fail alike would be equal too.
+    // Programs that all fail alike would be equal too. Refused plans and cards of unknown health end with other codes.
     let good = own.iter().filter(|(code, stdout, _)| *code == Some(0) && !stdout.is_empty()).count();
-    ensure!(good * 2 > own.len(), "only {good} of {} runs on this machine gave an answer", own.len());
+    ensure!(good * 3 > own.len(), "only {good} of {} runs on this machine gave an answer", own.len());
     ensure!(different == 0, "{}: {different} of {} outputs are not this machine's", target.name, cases.len());
     Ok(())
 }
