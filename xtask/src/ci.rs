@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 
 use crate::targets::{TARGETS, output};
-use crate::{cross, dist, fuzz, guest, metadata, sim, size, tidy};
+use crate::{cross, dist, fuzz, guest, metadata, recipes, sim, size, tidy};
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 15;
@@ -20,6 +20,10 @@ const BOARD: &str = "aarch64";
 
 /// Whether the oldest supported Rust is there, and what it must build.
 const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
+
+/// What the registry would get; building each from its package is left to a release (docs/packages.md).
+const PACKAGES: &str = "package --workspace --exclude emmc-compare --exclude emmc-guest --exclude xtask --no-verify \
+                        --allow-dirty --offline --locked --quiet";
 
 /// How much of it to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +72,8 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     stage(&format!("other processors: {today} today"), || cross::run(&[today]))?;
     stage("the board's binary", || size::run(&[BOARD]))?;
     stage("packages: built twice, installed", || dist::run(&["--quick", "--install", std::env::consts::ARCH]))?;
+    cargo(PACKAGES, &[])?;
+    stage("recipes", || recipes::run(&["--check"]))?;
     stage("power cuts", || sim::run(&SIMULATED))?;
     stage("the guest", guest::ci_trials)?;
     // No time is asserted there, so that something else may go on.

@@ -42,8 +42,7 @@ pub(super) fn trial(root: &Path, base: &Path, out: &Path, target: &Target) -> an
 fn make(bare: &Path) -> anyhow::Result<()> {
     let mirror = own_mirror()?;
     let mut command = Command::new("mmdebstrap");
-    // Without /proc and /sys, which would have to be unmounted again.
-    command.args(["--quiet", "--mode=root", "--variant=essential", "--skip=cleanup/apt"]);
+    command.args(["--quiet", "--mode=root", "--variant=essential"]);
     run_all(command.args(["--format=directory", RELEASE]).arg(bare).arg(mirror))
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, ensure};
 
@@ -57,13 +57,14 @@ pub(super) fn buildroot(workspace: &Workspace) -> anyhow::Result<()> {
     run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&folder))?;
     let source = folder.join(value("EMMCLAB_SUBDIR")?);
     let mut vendor = Command::new("cargo");
-    vendor.args(["vendor", "--quiet", "--locked", "--manifest-path"]).arg(source.join("Cargo.toml"));
-    let output =
-        vendor.arg("vendor").current_dir(&folder).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
-    ensure!(output.status.success(), "cargo vendor: {}", output.status);
-    let config = folder.join(".cargo");
-    fs::create_dir_all(&config)?;
-    fs::write(config.join("config.toml"), output.stdout)?;
+    vendor.args(["vendor", "--locked", "--manifest-path"]).arg(source.join("Cargo.toml"));
+    let output = vendor.arg("vendor").current_dir(&folder).output().context("cannot run cargo")?;
+    ensure!(output.status.success(), "cargo vendor: {}", String::from_utf8_lossy(&output.stderr).trim());
+    // What cargo says must be set goes behind what the repository sets.
+    let config = folder.join(".cargo/config.toml");
+    let mut text = fs::read(&config).with_context(|| config.display().to_string())?;
+    text.extend(output.stdout);
+    fs::write(config, text)?;
     let mut build = Command::new("cargo");
     build.args(["build", "--quiet", "--offline", "--locked", "--manifest-path", "Cargo.toml"]);
     build.args(value("EMMCLAB_CARGO_BUILD_OPTS")?.split(' ')).current_dir(&source);
