@@ -50,7 +50,8 @@ pub(super) fn tree(copy: &Copy, target: &Target, binary: &Path) -> anyhow::Resul
         fs::copy(copy.source.join(name), documents.join(name)).with_context(|| name.to_owned())?;
     }
     let parts = bom::parts(&copy.source, target)?;
-    fs::write(documents.join("LICENSES-THIRD-PARTY.txt"), bom::licences(&parts)?)?;
+    let bundled = copy.source.join("crates/emmc-report/assets/LICENSES.txt");
+    fs::write(documents.join("LICENSES-THIRD-PARTY.txt"), bom::licences(&parts, target, &bundled)?)?;
     fs::write(documents.join("emmclab.cdx.json"), bom::cyclonedx(&parts, target, &copy.version, &copy.epoch)?)?;
     fs::write(tree.join("SHA256SUMS"), sums(&tree)?)?;
     set_modes(&tree)?;

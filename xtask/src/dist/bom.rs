@@ -119,6 +119,8 @@ pub(super) fn cyclonedx(parts: &[Part], target: &Target, version: &str, epoch: &
         let on = part.dependencies.iter().map(|(name, version)| Part::purl(name, version));
         json!({ "ref": Part::purl(&part.name, &part.version), "dependsOn": on.collect::<Vec<_>>() })
     });
+    let (library, license) = c_library(target);
+    let c_library = json!({ "type": "library", "name": library, "licenses": [{ "expression": license }] });
     let document = json!({
         "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
         "metadata": {
@@ -127,10 +129,15 @@ pub(super) fn cyclonedx(parts: &[Part], target: &Target, version: &str, epoch: &
             "component": component(own),
             "properties": [{ "name": "emmclab:target", "value": target.triple }],
         },
-        "components": others.iter().map(|part| component(part)).collect::<Vec<_>>(),
+        "components": others.iter().map(|part| component(part)).chain([c_library]).collect::<Vec<_>>(),
         "dependencies": dependencies.collect::<Vec<_>>(),
     });
     Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+/// What is linked statically beside the crates, and its licence.
+fn c_library(target: &Target) -> (&'static str, &'static str) {
+    if target.triple.ends_with("musl") { ("musl", "MIT") } else { ("glibc", "LGPL-2.1-or-later") }
 }
 
 /// Crates older than SPDX expressions separate licences with a slash.
@@ -144,8 +151,8 @@ fn timestamp(epoch: &str) -> anyhow::Result<String> {
     Ok(time.trim().to_owned())
 }
 
-/// The licence files of every crate from a registry; a text that several share stands once.
-pub(super) fn licences(parts: &[Part]) -> anyhow::Result<String> {
+/// The licence files of every crate from a registry, and of what the report bundles; a text that several share stands once.
+pub(super) fn licences(parts: &[Part], target: &Target, bundled: &Path) -> anyhow::Result<String> {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut list = String::new();
     for part in parts.iter().filter(|part| part.checksum.is_some()) {
@@ -164,7 +171,14 @@ pub(super) fn licences(parts: &[Part]) -> anyhow::Result<String> {
     texts.sort_by(|one, two| one.1.cmp(&two.1).then_with(|| one.0.cmp(&two.0)));
     let line = "-".repeat(80);
     let texts = texts.iter().map(|(text, users)| format!("{line}\n{}\n{line}\n{text}\n\n", users.join(", ")));
-    Ok(format!("emmclab contains these crates:\n{list}\nTheir licences:\n\n{}", texts.collect::<String>()))
+    let (library, license) = c_library(target);
+    let bundled = fs::read_to_string(bundled).with_context(|| bundled.display().to_string())?;
+    Ok(format!(
+        "emmclab contains these crates:\n{list}\nand these, linked statically: Rust's standard library (MIT OR Apache-2.0), \
+         {library} ({license}; the source of emmclab is free to be linked with another one).\n\nTheir licences:\n\n{}\
+         {line}\nThe chart library in HTML reports\n{line}\n{bundled}",
+        texts.collect::<String>()
+    ))
 }
 
 fn licence_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -219,7 +233,9 @@ mod tests {
         let bom: Value = serde_json::from_str(&cyclonedx(&sample(), &TARGETS[0], "0.1.0", "86400").unwrap()).unwrap();
         assert_eq!(bom["metadata"]["timestamp"], "1970-01-02T00:00:00Z");
         assert_eq!(bom["metadata"]["component"]["name"], "emmclab");
-        assert_eq!(bom["components"].as_array().unwrap().len(), 1);
+        let names: Vec<&str> =
+            bom["components"].as_array().unwrap().iter().flat_map(|part| part["name"].as_str()).collect();
+        assert_eq!(names, ["a", "musl"]);
         let part = &bom["components"][0];
         assert_eq!((&part["purl"], &part["hashes"][0]["content"]), (&json!("pkg:cargo/a@1.0.0"), &json!("0a")));
         assert_eq!(part["licenses"][0]["expression"], "MIT OR Apache-2.0");
