@@ -3,6 +3,7 @@
 mod crates;
 mod files;
 mod leftovers;
+mod registers;
 mod words;
 
 use std::path::Path;
@@ -41,6 +42,8 @@ fn violations() -> anyhow::Result<Vec<String>> {
     let tests: Vec<String> = texts.iter().flat_map(|(path, text)| files::test_files(path, text)).collect();
     violations.extend(texts.iter().flat_map(|(path, text)| files::check(path, text, &tests)));
     violations.extend(texts.iter().flat_map(|(path, text)| words::check(path, text)));
+    let fields = registers::fields(&texts);
+    violations.extend(texts.iter().flat_map(|(path, text)| registers::check(path, text, &tests, &fields)));
     violations.extend(leftovers::orphans(&texts));
     violations.extend(leftovers::unused(&texts));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();

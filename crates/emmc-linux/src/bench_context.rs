@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
+use emmc_regs::ext_csd::{Field, reg};
 use emmc_workload::context::{BusFacts, CardFacts, Context, DiskFacts, Effort, FilesystemFacts, HostFacts, Life, Wear};
 
 use crate::live_card::LiveCard;
@@ -16,22 +17,22 @@ use crate::tree::Tree;
 use crate::{card_name, ioctl, mounts};
 
 /// EXT_CSD fields that a benchmark's reader looks for.
-const REGISTERS: [&str; 15] = [
-    "EXT_CSD_REV",
-    "DEVICE_TYPE",
-    "HS_TIMING",
-    "STROBE_SUPPORT",
-    "CACHE_SIZE",
-    "CACHE_CTRL",
-    "CMDQ_SUPPORT",
-    "CMDQ_DEPTH",
-    "CMDQ_MODE_EN",
-    "BKOPS_EN",
-    "WR_REL_SET",
-    "PARTITION_SETTING_COMPLETED",
-    "PARTITIONS_ATTRIBUTE",
-    "OPTIMAL_WRITE_SIZE",
-    "ERASE_GROUP_DEF",
+const REGISTERS: [&Field; 15] = [
+    reg::EXT_CSD_REV,
+    reg::DEVICE_TYPE,
+    reg::HS_TIMING,
+    reg::STROBE_SUPPORT,
+    reg::CACHE_SIZE,
+    reg::CACHE_CTRL,
+    reg::CMDQ_SUPPORT,
+    reg::CMDQ_DEPTH,
+    reg::CMDQ_MODE_EN,
+    reg::BKOPS_EN,
+    reg::WR_REL_SET,
+    reg::PARTITION_SETTING_COMPLETED,
+    reg::PARTITIONS_ATTRIBUTE,
+    reg::OPTIMAL_WRITE_SIZE,
+    reg::ERASE_GROUP_DEF,
 ];
 
 /// Filesystems without a device.
@@ -129,10 +130,7 @@ fn card_facts(data: &CardData) -> CardFacts {
     let info = ext_csd.map(|ext_csd| ext_csd.decode().0);
     let identity = data.cid.zip(data.kind).map(|(cid, kind)| cid.decode(kind, info.as_ref().and_then(|info| info.rev)));
     let maker = data.cid.zip(data.kind).and_then(|(cid, kind)| cid.manufacturer(kind));
-    let register = |name: &&str| {
-        let field = emmc_regs::ext_csd::field_named(name)?;
-        Some(((*name).to_owned(), ext_csd?.raw(field)?))
-    };
+    let register = |field: &&Field| Some((field.name.to_owned(), ext_csd?.raw(field)?));
     let kind = data.kind.map(|kind| match kind {
         CardKind::Emmc => "emmc",
         CardKind::Sd => "sd",
@@ -153,7 +151,11 @@ fn card_facts(data: &CardData) -> CardFacts {
 
 fn life(data: &CardData) -> Option<Life> {
     let ext_csd = data.ext_csd.as_ref()?;
-    let life = Life { type_a: ext_csd.byte(268), type_b: ext_csd.byte(269), pre_eol_info: ext_csd.byte(267) };
+    let life = Life {
+        type_a: ext_csd.byte(reg::DEVICE_LIFE_TIME_EST_TYP_A),
+        type_b: ext_csd.byte(reg::DEVICE_LIFE_TIME_EST_TYP_B),
+        pre_eol_info: ext_csd.byte(reg::PRE_EOL_INFO),
+    };
     (life.type_a.is_some() || life.type_b.is_some()).then_some(life)
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use emmc_port::{CardData, Format, SourceError};
 use emmc_regs::CardKind;
-use emmc_regs::ext_csd::ExtCsd;
+use emmc_regs::ext_csd::{ExtCsd, reg};
 
 use crate::card_name::CardName;
 use crate::gather::{self, missing};
@@ -24,9 +24,6 @@ const RAWIO: &str = "CAP_SYS_RAWIO (root), and not from inside a container that 
 const NODE: &str = "root or the group of the device (disk)";
 /// What Linux gives every eMMC as its address.
 const EMMC_RCA: u16 = 1;
-
-/// The byte of EXT_CSD that says whether the command queue is on.
-const CMDQ_MODE_EN: usize = 15;
 
 /// `/dev/mmcblkN`, by whatever name it was called.
 #[derive(Clone, Debug)]
@@ -146,8 +143,8 @@ fn ask(device: &File, node: &Path, data: &mut CardData) {
 /// knows.
 fn queue_as_it_runs(block: &mut [u8; BLOCK_BYTES], data: &mut CardData) {
     let is_on = data.sysfs.get("cmdq_en").is_some_and(|text| text.trim() == "1");
-    if is_on && block[CMDQ_MODE_EN] == 0 {
-        block[CMDQ_MODE_EN] = 1;
+    if is_on && block[reg::CMDQ_MODE_EN.index()] == 0 {
+        block[reg::CMDQ_MODE_EN.index()] = 1;
         note(
             data,
             ["CMDQ_MODE_EN is 1 as sysfs cmdq_en says: Linux switches the queue off while a program asks".into()],
@@ -189,9 +186,9 @@ mod tests {
             let mut data = CardData::new("mmcblk0", Format::Live);
             data.sysfs.insert("cmdq_en".into(), cmdq_en.into());
             let mut block = [0; BLOCK_BYTES];
-            block[CMDQ_MODE_EN] = read;
+            block[reg::CMDQ_MODE_EN.index()] = read;
             queue_as_it_runs(&mut block, &mut data);
-            assert_eq!(block[CMDQ_MODE_EN], told, "{cmdq_en:?}, {read}");
+            assert_eq!(block[reg::CMDQ_MODE_EN.index()], told, "{cmdq_en:?}, {read}");
             assert_eq!(data.origins[0].notes.len(), usize::from(read != told), "{cmdq_en:?}, {read}");
         }
     }

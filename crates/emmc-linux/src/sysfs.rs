@@ -10,7 +10,7 @@ use emmc_port::CardData;
 use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;
 use emmc_regs::csd::Csd;
-use emmc_regs::ext_csd::ExtCsd;
+use emmc_regs::ext_csd::{ExtCsd, reg};
 use emmc_regs::scr::Scr;
 use emmc_regs::ssr::Ssr;
 
@@ -73,37 +73,37 @@ pub(crate) fn ext_csd(attributes: &BTreeMap<String, String>) -> Option<ExtCsd> {
     let mut ext_csd = ExtCsd::unknown();
     let rev = number("rev").filter(|&rev| rev <= 0xff);
     if let Some(rev) = rev {
-        ext_csd.set_uint(192, 1, rev);
+        ext_csd.set_raw(reg::EXT_CSD_REV, rev);
     }
     let rev_known = |least: u64| rev.is_some_and(|rev| rev >= least);
     let byte = |name: &str, least: u64| number(name).filter(|&value| value <= 0xff && rev_known(least));
     if let Some(mult) = byte("raw_rpmb_size_mult", 5) {
-        ext_csd.set_uint(168, 1, mult);
+        ext_csd.set_raw(reg::RPMB_SIZE_MULT, mult);
     }
     if let Some(sectors) = byte("rel_sectors", 3) {
-        ext_csd.set_uint(222, 1, sectors);
+        ext_csd.set_raw(reg::REL_WR_SEC_C, sectors);
     }
     if let Some(info) = attributes.get("pre_eol_info").and_then(|text| whole_byte(text)).filter(|_| rev_known(7)) {
-        ext_csd.set_uint(267, 1, u64::from(info));
+        ext_csd.set_raw(reg::PRE_EOL_INFO, u64::from(info));
     }
     if let Some([a, b]) = life_time(attributes).filter(|_| rev_known(7)) {
-        ext_csd.set_uint(268, 1, u64::from(a));
-        ext_csd.set_uint(269, 1, u64::from(b));
+        ext_csd.set_raw(reg::DEVICE_LIFE_TIME_EST_TYP_A, u64::from(a));
+        ext_csd.set_raw(reg::DEVICE_LIFE_TIME_EST_TYP_B, u64::from(b));
     }
     if let Some(version) = number("fwrev").filter(|_| rev_known(7)) {
         // The attribute prints the bytes in order, a number has its lowest byte first.
-        ext_csd.set_uint(254, 8, version.swap_bytes());
+        ext_csd.set_raw(reg::FIRMWARE_VERSION, version.swap_bytes());
     }
     if let Some(enabled) = byte("cmdq_en", 8) {
-        ext_csd.set_bits(15, 1, enabled as u8);
+        ext_csd.set_bits(reg::CMDQ_MODE_EN, 1, enabled as u8);
     }
     if let Some(supported) = byte("enhanced_rpmb_supported", 8) {
-        ext_csd.set_bits(166, 1 << 4, (supported as u8 & 1) << 4);
+        ext_csd.set_bits(reg::WR_REL_PARAM, 1 << 4, (supported as u8 & 1) << 4);
     }
     // 0 could mean either of the two bits.
     if byte("ffu_capable", 7) == Some(1) {
-        ext_csd.set_bits(493, 1, 1);
-        ext_csd.set_bits(169, 1, 0);
+        ext_csd.set_bits(reg::SUPPORTED_MODES, 1, 1);
+        ext_csd.set_bits(reg::FW_CONFIG, 1, 0);
     }
     (ext_csd != ExtCsd::unknown()).then_some(ext_csd)
 }

@@ -140,7 +140,7 @@ fn is_core(path: &str) -> bool {
 }
 
 /// The lines before a file's own tests, without comments.
-fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let below = text.lines().skip(1).chain([""]);
     let own_tests = |above: &str, line: &str| above.trim() == "#[cfg(test)]" && line.ends_with('{');
     let lines = text.lines().zip(below).take_while(move |(above, line)| !own_tests(above, line));

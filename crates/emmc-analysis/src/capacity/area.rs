@@ -5,7 +5,7 @@ use std::fmt;
 use emmc_port::{CardData, Disk};
 use emmc_regs::CardKind;
 use emmc_regs::csd::Csd;
-use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, Field, reg};
 use emmc_units::Bytes;
 use serde::Serialize;
 
@@ -120,21 +120,20 @@ fn area(card: &CardData, info: &DeviceInfo, name: AreaName) -> Option<Area> {
 /// Everything that is said of an area's size, the most exact and most direct first.
 fn amounts(card: &CardData, info: &DeviceInfo, name: AreaName) -> Vec<Amount> {
     let exact = |bytes: Option<Bytes>, source: &str| bytes.map(|bytes| Amount::exact(bytes, source));
-    let register = |bytes: Option<Bytes>, register: &str, offset: u16| {
-        let how = if card.is_inferred(offset) { ", inferred from U-Boot's text" } else { "" };
-        exact(bytes, &format!("EXT_CSD {register}{how}"))
+    let register = |bytes: Option<Bytes>, field: &Field| {
+        let how = if card.is_inferred(field) { ", inferred from U-Boot's text" } else { "" };
+        exact(bytes, &format!("EXT_CSD {}{how}", field.name))
     };
     let mut amounts: Vec<Option<Amount>> = match name {
         AreaName::User => {
-            vec![register(user_sectors(info), "SEC_COUNT", 212), exact(csd_bytes(card), "CSD C_SIZE")]
+            vec![register(user_sectors(info), reg::SEC_COUNT), exact(csd_bytes(card), "CSD C_SIZE")]
         }
-        AreaName::Boot1 | AreaName::Boot2 => vec![register(info.boot, "BOOT_SIZE_MULT", 226)],
+        AreaName::Boot1 | AreaName::Boot2 => vec![register(info.boot, reg::BOOT_SIZE_MULT)],
         AreaName::Rpmb => {
-            vec![register(info.rpmb, "RPMB_SIZE_MULT", 168), exact(sysfs_rpmb(card), "sysfs raw_rpmb_size_mult")]
+            vec![register(info.rpmb, reg::RPMB_SIZE_MULT), exact(sysfs_rpmb(card), "sysfs raw_rpmb_size_mult")]
         }
         gp => {
-            let offset = |gp: usize| u16::try_from(143 + 3 * gp).unwrap_or_default();
-            vec![gp.gp_index().and_then(|gp| register(gp_bytes(info, gp), "GP_SIZE_MULT", offset(gp)))]
+            vec![gp.gp_index().and_then(|gp| register(gp_bytes(info, gp), reg::GP_SIZE_MULT.get(gp)?))]
         }
     };
     let disk = card_disk(card).and_then(|card_name| disk(card, &format!("{card_name}{}", name.kernel_suffix())));

@@ -19,6 +19,7 @@ mod wear_line;
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
+use emmc_regs::ext_csd::reg;
 use serde::Serialize;
 
 pub use self::check::{CheckResult, CheckStatus, PerfValue, check};
@@ -30,6 +31,7 @@ pub use self::host_link::{HostLink, LinkError, LinkErrorKind};
 use self::reading::Area;
 pub use self::reading::{Absent, LifeReading, ReadFrom, Reading};
 pub use self::vendor_wear::{VendorWear, WearKind};
+use crate::evidence::Evidence;
 use crate::finding::Severity;
 use crate::maker_health::{self, VendorHealth};
 
@@ -104,6 +106,9 @@ pub struct Health {
     pub host_link: HostLink,
     /// What the part or the source cannot tell.
     pub cannot_tell: Vec<CannotTell>,
+    /// Registers that sysfs shows an older value of; `notes` has them as text.
+    #[serde(skip)]
+    pub(crate) behind: Vec<Evidence>,
     /// What a reader should know about the values: their age, contradictions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -146,10 +151,12 @@ pub fn health_with(card: &CardData, reports: &[VendorHealth], options: &HealthOp
         vendor_wear: vendor_wear::worst(reports, options),
         host_link: host_link::host_link(card),
         cannot_tell: Vec::new(),
+        behind: Vec::new(),
         notes: Vec::new(),
     };
     health.verdict = verdict::verdict(card, &health);
     health.cannot_tell = cannot_tell(card, reports, &health);
+    health.behind = behind(card, &health);
     health.notes = notes(card, &health);
     health
 }
@@ -203,6 +210,22 @@ fn beyond_registers(card: &CardData, reports: &[VendorHealth]) -> Option<CannotT
     (!missing.is_empty()).then(|| CannotTell { what: missing.join(", "), why: why.into() })
 }
 
+/// Readings of which sysfs has an older value.
+fn behind(card: &CardData, health: &Health) -> Vec<Evidence> {
+    let readings = [
+        (&health.life_a.reading, "life_time", 0),
+        (&health.life_b.reading, "life_time", 1),
+        (&health.pre_eol, "pre_eol_info", 0),
+    ];
+    let older = |(reading, attribute, word): (&Reading, &str, usize)| {
+        let raw = reading.raw.filter(|_| reading.read_from == Some(ReadFrom::ExtCsd))?;
+        let cached = reading::health_attribute(card, attribute).flatten()?.get(word).copied().map(u16::from)?;
+        let text = format!(": the register holds {raw:#04x}, sysfs {cached:#04x} as of the last probe");
+        (raw != cached).then(|| Evidence::of(reading.field, text))
+    };
+    readings.into_iter().filter_map(older).collect()
+}
+
 fn notes(card: &CardData, health: &Health) -> Vec<String> {
     let mut notes = Vec::new();
     let wear = [&health.life_a.reading, &health.life_b.reading, &health.pre_eol];
@@ -213,28 +236,14 @@ fn notes(card: &CardData, health: &Health) -> Vec<String> {
                 .into(),
         );
     }
-    for (reading, attribute, word) in
-        [(wear[0], "life_time", 0), (wear[1], "life_time", 1), (wear[2], "pre_eol_info", 0)]
-    {
-        let cached = reading::health_attribute(card, attribute).flatten().and_then(|bytes| bytes.get(word).copied());
-        let cached = cached.map(u16::from);
-        if let (Some(ReadFrom::ExtCsd), Some(raw), Some(cached)) = (reading.read_from, reading.raw, cached) {
-            if raw != cached {
-                notes.push(format!(
-                    "{}: the register holds {raw:#04x}, sysfs {cached:#04x} as of the last probe",
-                    reading.field.name
-                ));
-            }
-        }
-    }
+    notes.extend(health.behind.iter().map(ToString::to_string));
+    let report = reg::VENDOR_PROPRIETARY_HEALTH_REPORT;
     let vendor = card
         .ext_csd
         .as_ref()
-        .map_or(0, |csd| (270..302).filter_map(|offset| csd.byte(offset)).filter(|byte| *byte != 0).count());
+        .map_or(0, |csd| report.bytes().filter_map(|offset| csd.byte(offset)).filter(|byte| *byte != 0).count());
     if vendor > 0 && health.life_a.reading.absent != Some(Absent::PartTooOld) {
-        notes.push(format!(
-            "VENDOR_PROPRIETARY_HEALTH_REPORT has {vendor} bytes that are not 0; their meaning is the vendor's"
-        ));
+        notes.push(format!("{} has {vendor} bytes that are not 0; their meaning is the vendor's", report.name));
     }
     notes
 }

@@ -1,6 +1,6 @@
 //! The register writes of a plan, in the order in which they must be made, and what must be checked afterwards.
 
-use emmc_regs::ext_csd::field_at;
+use emmc_regs::ext_csd::{Field, reg};
 use serde::Serialize;
 
 use super::case::Case;
@@ -85,25 +85,24 @@ pub(super) fn writes(case: &Case) -> Option<Vec<RegisterWrite>> {
     let group = case.facts.group?;
     let mut list = List { case, writes: Vec::new() };
     // Sizes mean nothing without it, and it is cleared by every power cycle: written even where it reads 1.
-    list.add(175, 1, 1, Step::GroupDefinition);
+    list.add(reg::ERASE_GROUP_DEF, 1, Step::GroupDefinition);
     if let Some(piece) = case.enh {
-        list.add(136, 4, u64::from(case.enh_start_register()?), Step::EnhStart);
-        list.add(140, 3, piece.groups(group)?, Step::EnhSize);
+        list.add(reg::ENH_START_ADDR, u64::from(case.enh_start_register()?), Step::EnhStart);
+        list.add(reg::ENH_SIZE_MULT, piece.groups(group)?, Step::EnhSize);
     }
     for (index, _, piece) in case.gps() {
-        list.add([143, 146, 149, 152][index], 3, piece.groups(group)?, Step::GpSize);
+        list.add(reg::GP_SIZE_MULT[index], piece.groups(group)?, Step::GpSize);
     }
     if case.pieces().next().is_some() {
-        list.add(156, 1, u64::from(case.attributes()), Step::Attributes);
+        list.add(reg::PARTITIONS_ATTRIBUTE, u64::from(case.attributes()), Step::Attributes);
     }
-    let [low, high] = case.ext_attributes().to_le_bytes();
-    for (offset, byte) in [(52, low), (53, high)].into_iter().filter(|(_, byte)| *byte != 0) {
-        list.add(offset, 1, u64::from(byte), Step::ExtAttributes);
+    for (index, byte) in (0..).zip(case.ext_attributes().to_le_bytes()).filter(|(_, byte)| *byte != 0) {
+        list.add_byte(reg::EXT_PARTITIONS_ATTRIBUTE, index, byte, Step::ExtAttributes);
     }
     if case.request.wrrel.is_some() && case.facts.wr_rel_set() != case.wr_rel_wanted() {
-        list.add(167, 1, u64::from(case.wr_rel_wanted()?), Step::WriteReliability);
+        list.add(reg::WR_REL_SET, u64::from(case.wr_rel_wanted()?), Step::WriteReliability);
     }
-    list.add(155, 1, 1, Step::Commit);
+    list.add(reg::PARTITION_SETTING_COMPLETED, 1, Step::Commit);
     Some(list.writes)
 }
 
@@ -113,21 +112,24 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    fn add(&mut self, first: u16, width: u16, value: u64, step: Step) {
-        for (offset, new) in (first..first + width).zip(value.to_le_bytes()) {
-            let Some(field) = field_at(offset) else { continue };
-            let index = offset - field.offset;
-            self.writes.push(RegisterWrite {
-                offset,
-                name: field.name,
-                index,
-                old: self.case.facts.ext_csd.byte(offset),
-                new,
-                one_time: field.one_time_mask(index) != 0,
-                step,
-                reads_back: new,
-            });
+    fn add(&mut self, field: &'static Field, value: u64, step: Step) {
+        for (index, new) in (0..field.width).zip(value.to_le_bytes()) {
+            self.add_byte(field, index, new, step);
         }
+    }
+
+    fn add_byte(&mut self, field: &'static Field, index: u16, new: u8, step: Step) {
+        let offset = field.offset + index;
+        self.writes.push(RegisterWrite {
+            offset,
+            name: field.name,
+            index,
+            old: self.case.facts.ext_csd.byte(offset),
+            new,
+            one_time: field.one_time_mask(index) != 0,
+            step,
+            reads_back: new,
+        });
     }
 }
 
@@ -144,7 +146,7 @@ pub(super) fn after_commit(case: &Case, layout: &Layout, writes: &[RegisterWrite
         "write nothing else: after PARTITION_SETTING_COMPLETED no partitioning register can change".into(),
         "switch the card's power off and on; a reboot alone may not do it".into(),
         wait,
-        "set ERASE_GROUP_DEF[175] to 1 again, as at every power-up (Linux and U-Boot do)".into(),
+        format!("set {} to 1 again, as at every power-up (Linux and U-Boot do)", reg::ERASE_GROUP_DEF),
         "read EXT_CSD back and compare it with the checks".into(),
         "partition and format anew".into(),
     ];
@@ -164,7 +166,8 @@ fn checks(layout: &Layout, writes: &[RegisterWrite]) -> Vec<Check> {
         }
     }
     let (expected, certainty) = (layout.user_sectors.0, layout.user_certainty);
-    checks.push(Check { offset: 212, width: 4, name: "SEC_COUNT", expected, certainty });
+    let Field { offset, width, name, .. } = *reg::SEC_COUNT;
+    checks.push(Check { offset, width, name, expected, certainty });
     checks
 }
 

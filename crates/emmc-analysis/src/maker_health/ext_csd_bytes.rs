@@ -47,9 +47,10 @@ pub(super) fn read(csd: &ExtCsd, manufacturer_id: Option<u8>) -> Option<VendorHe
         }
         _ => {}
     }
-    if let Some(report) = (270..302).map(|at| csd.byte(at)).collect::<Option<Vec<u8>>>() {
+    let field = reg::VENDOR_PROPRIETARY_HEALTH_REPORT;
+    if let Some(report) = field.bytes().map(|at| csd.byte(at)).collect::<Option<Vec<u8>>>() {
         if report.iter().any(|&byte| byte != 0) && report.iter().any(|&byte| byte != 0xff) {
-            let source = "EXT_CSD, bytes 270..302, not decoded".to_owned();
+            let source = format!("EXT_CSD, bytes {}..{}, not decoded", field.bytes().start, field.bytes().end);
             let meaning = identity("vendor_proprietary_health_report");
             builder.put(&meaning, Value::Text(hex(&report)), source, Confidence::Uncertain);
         }

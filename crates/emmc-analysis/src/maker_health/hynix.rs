@@ -4,6 +4,8 @@
 //! the EXT_CSD only by what stands there. Sources: SDeMMCHealth for the layouts, Xiaomi's mi_memory driver for the
 //! commands.
 
+use emmc_regs::ext_csd::reg;
+
 use super::builder::Builder;
 use super::layout::{Field, Form, at, read};
 use super::meaning::{
@@ -59,7 +61,10 @@ pub(super) fn decode_old(reply: &[u8], argument: Option<u32>) -> Result<VendorHe
 ///
 /// Errors: the vendor's bytes are empty, so the card answered as to any CMD8.
 pub(super) fn decode_new(reply: &[u8], argument: Option<u32>) -> Result<VendorHealth, Refusal> {
-    if reply.get(270..302).is_none_or(|report| report.iter().all(|&byte| byte == 0)) {
+    if reply
+        .get(reg::VENDOR_PROPRIETARY_HEALTH_REPORT.range())
+        .is_none_or(|report| report.iter().all(|&byte| byte == 0))
+    {
         return Err(Refusal::ExtCsdEcho);
     }
     let mut builder = Builder::new(Family::HynixNew, reply_source(Family::HynixNew, argument));

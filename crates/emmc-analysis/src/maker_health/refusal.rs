@@ -3,6 +3,7 @@
 //! A card that does not know a vendor command answers anyway: with nothing but ones or zeros, with the sector that an
 //! ordinary read would give, or with its EXT_CSD. Such bytes decode into numbers that look like health.
 
+use emmc_regs::ext_csd::{Field, reg};
 use serde::Serialize;
 
 use super::Family;
@@ -121,14 +122,14 @@ fn is_boot_sector(reply: &[u8]) -> bool {
 
 /// What every EXT_CSD since 4.3 has: nothing in bytes 0..15, then structure, revision, bus modes, groups and size.
 fn looks_like_ext_csd(reply: &[u8]) -> bool {
-    let byte = |at: usize| reply.get(at).copied().unwrap_or(0);
+    let byte = |field: &Field| reply.get(field.index()).copied().unwrap_or(0);
     reply.get(..15).is_some_and(|reserved| reserved == [0; 15])
-        && byte(194) == 2
-        && (3..=9).contains(&byte(192))
-        && byte(196) & 1 == 1
-        && byte(221) != 0
-        && byte(224) != 0
-        && reply.get(212..216).is_some_and(|count| count != [0; 4])
+        && byte(reg::CSD_STRUCTURE) == 2
+        && (3..=9).contains(&byte(reg::EXT_CSD_REV))
+        && byte(reg::DEVICE_TYPE) & 1 == 1
+        && byte(reg::HC_WP_GRP_SIZE) != 0
+        && byte(reg::HC_ERASE_GRP_SIZE) != 0
+        && reply.get(reg::SEC_COUNT.range()).is_some_and(|count| count != [0; 4])
 }
 
 /// Bytes as a person reads them in a dump.

@@ -1,41 +1,42 @@
 //! Registers that two sources know: what tells two parts apart, and what merely changed.
 
-use emmc_regs::ext_csd::{Access, ExtCsd, Field, fields};
+use emmc_regs::ext_csd::{Access, ExtCsd, Field, fields, reg};
 
 use super::{digits, labels, sentence};
 use crate::CardData;
 
-/// Fields that the maker sets and no host can change: offset and width.
+/// Fields that the maker sets and no host can change.
 ///
 /// Source: access type R in JESD84-B51; without those that partitioning, wear or new firmware move.
-const FIXED: [(&str, u16, u16); 8] = [
-    ("EXT_CSD_REV", 192, 1),
-    ("DEVICE_TYPE", 196, 1),
-    ("HC_WP_GRP_SIZE", 221, 1),
-    ("HC_ERASE_GRP_SIZE", 224, 1),
-    ("ACC_SIZE", 225, 1),
-    ("SEC_FEATURE_SUPPORT", 231, 1),
-    ("INI_TIMEOUT_AP", 241, 1),
-    ("CACHE_SIZE", 249, 4),
+const FIXED: [&Field; 8] = [
+    reg::EXT_CSD_REV,
+    reg::DEVICE_TYPE,
+    reg::HC_WP_GRP_SIZE,
+    reg::HC_ERASE_GRP_SIZE,
+    reg::ACC_SIZE,
+    reg::SEC_FEATURE_SUPPORT,
+    reg::INI_TIMEOUT_AP,
+    reg::CACHE_SIZE,
 ];
 
 /// The first fixed field that both sources read, differently.
 pub(super) fn fixed_difference(ours: &CardData, theirs: &CardData) -> Option<(&'static str, u64, u64)> {
-    let read = |data: &CardData, offset: u16, width: u16| {
-        let inferred = (offset..offset + width).any(|byte| data.is_inferred(byte));
-        data.ext_csd.as_ref().filter(|_| !inferred)?.uint(offset, width)
+    let read = |data: &CardData, field: &Field| {
+        let inferred = field.bytes().any(|byte| data.is_inferred(byte));
+        data.ext_csd.as_ref().filter(|_| !inferred)?.raw(field)
     };
     // SEC_COUNT moves with partitioning alone: before that it is the part's size.
     let unpartitioned = |data: &CardData| {
-        let completed = data.ext_csd.as_ref().and_then(|ext_csd| ext_csd.bit(155, 0));
-        completed == Some(false) && !data.is_inferred(155)
+        let completed = data.ext_csd.as_ref().and_then(|ext_csd| ext_csd.bit(reg::PARTITION_SETTING_COMPLETED, 0));
+        completed == Some(false) && !data.is_inferred(reg::PARTITION_SETTING_COMPLETED)
     };
-    let size = (unpartitioned(ours) && unpartitioned(theirs)).then_some(("SEC_COUNT", 212, 4));
-    FIXED.into_iter().chain(size).find_map(|(name, offset, width)| {
-        let (ours, theirs) = (read(ours, offset, width)?, read(theirs, offset, width)?);
+    let size = (unpartitioned(ours) && unpartitioned(theirs)).then_some(reg::SEC_COUNT);
+    FIXED.into_iter().chain(size).find_map(|field| {
+        let (ours, theirs) = (read(ours, field)?, read(theirs, field)?);
         // Older mmc-utils printed kilobits as KiB.
-        let unit = name == "CACHE_SIZE" && (ours.checked_mul(8) == Some(theirs) || theirs.checked_mul(8) == Some(ours));
-        (ours != theirs && !unit).then_some((name, ours, theirs))
+        let eightfold = ours.checked_mul(8) == Some(theirs) || theirs.checked_mul(8) == Some(ours);
+        let unit = field == reg::CACHE_SIZE && eightfold;
+        (ours != theirs && !unit).then_some((field.name, ours, theirs))
     })
 }
 
@@ -62,8 +63,7 @@ pub(super) fn conflicts(ours: &CardData, theirs: &CardData) -> Vec<String> {
     if let (Some(first), Some(second)) = (&ours.ext_csd, &theirs.ext_csd) {
         for field in fields().filter(|field| !field.is_reserved()) {
             let Some((before, after)) = differing(field, first, second) else { continue };
-            let inferred =
-                |data: &CardData| (field.offset..field.offset + field.width).any(|byte| data.is_inferred(byte));
+            let inferred = |data: &CardData| field.bytes().any(|byte| data.is_inferred(byte));
             let read_wins = inferred(ours) != inferred(theirs);
             found.push(sentence(field.name, (&name, before), (&other, after), read_wins));
         }

@@ -1,6 +1,6 @@
 //! EXT_CSD as text gives it: some bits a line, never two different values for one.
 
-use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd};
+use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd, Field};
 
 use super::text::Text;
 use crate::SourceError;
@@ -73,6 +73,20 @@ impl<'t> RegisterBits<'t> {
             *told_by = if *told_by == 0 { line } else { *told_by };
         }
         Ok(())
+    }
+
+    /// A line gives a whole field.
+    ///
+    /// Errors: those of [`Self::set`].
+    pub(super) fn set_field(&mut self, line: u64, field: &Field, value: u64) -> Result<(), SourceError> {
+        self.set(line, field.name, field.offset, field.width, value)
+    }
+
+    /// A line gives some bits of a field's first byte.
+    ///
+    /// Errors: those of [`Self::set_bits`].
+    pub(super) fn set_field_bits(&mut self, line: u64, field: &Field, mask: u8, value: u8) -> Result<(), SourceError> {
+        self.set_bits(line, field.name, field.offset, mask, value)
     }
 
     /// Whether any bit is known.

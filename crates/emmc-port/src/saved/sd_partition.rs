@@ -3,7 +3,7 @@
 //! Source: testdata/hwpartition/cisco-hynix-hbg4e, the only published output.
 
 use emmc_regs::CardKind;
-use emmc_regs::ext_csd::field_at;
+use emmc_regs::ext_csd::{field_at, reg};
 
 use super::register_bits::RegisterBits;
 use super::text::{Text, decimal_number, excerpt, hex_of_width};
@@ -29,10 +29,10 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
         planned |= said.starts_with(TO_BE_SET);
         match said.strip_prefix("!!! ") {
             Some("Partition Setting already set?") => {
-                bits.set_bits(line.number, "PARTITION_SETTING_COMPLETED", 155, 1, 1)?;
+                bits.set_field_bits(line.number, reg::PARTITION_SETTING_COMPLETED, 1, 1)?;
             }
             Some("Partitions Attribute already set for ENH_USR?") => {
-                bits.set_bits(line.number, "PARTITIONS_ATTRIBUTE", 156, 1, 1)?;
+                bits.set_field_bits(line.number, reg::PARTITIONS_ATTRIBUTE, 1, 1)?;
             }
             Some("Enhanced user data area size already set?") => {
                 data.note("ENH_SIZE_MULT is not zero; its value is not told");

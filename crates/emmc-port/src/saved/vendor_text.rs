@@ -3,7 +3,7 @@
 //! They are kept as they are for `emmc-analysis`; here only what they say about the card itself is read.
 
 use emmc_regs::CardKind;
-use emmc_regs::ext_csd::field_at;
+use emmc_regs::ext_csd::{field_at, reg};
 
 use super::register_bits::RegisterBits;
 use super::text::{Text, decimal_number, excerpt, hex_number};
@@ -32,7 +32,7 @@ pub(super) fn import_emmcparm(text: &Text) -> Result<CardData, SourceError> {
                 ("EXT_CSD revision [192]", value) => {
                     let revision = value.strip_prefix("1.").and_then(decimal_number);
                     let wrong = || text.malformed(line.number, "a revision such as 1.8", excerpt(value));
-                    bits.set(line.number, "EXT_CSD_REV", 192, 1, revision.ok_or_else(wrong)?)?;
+                    bits.set_field(line.number, reg::EXT_CSD_REV, revision.ok_or_else(wrong)?)?;
                 }
                 (label, value) => state(&mut data.stated, label, value),
             }

@@ -85,7 +85,7 @@ fn checksums(facts: &Facts<'_>) -> Option<Finding> {
 
 /// sysfs and the register disagree: the monitor that reads sysfs is behind.
 fn health_text(facts: &Facts<'_>) -> Option<Finding> {
-    let behind: Vec<&String> = facts.health.notes.iter().filter(|note| note.contains("as of the last probe")).collect();
+    let behind = &facts.health.behind;
     if behind.is_empty() {
         return None;
     }
@@ -93,7 +93,8 @@ fn health_text(facts: &Facts<'_>) -> Option<Finding> {
     let finding = Finding::new(Severity::Notice, "sysfs-stale", what);
     Some(
         behind
-            .into_iter()
+            .iter()
+            .cloned()
             .fold(finding, Finding::evidence)
             .advice("read EXT_CSD (debugfs, or this tool on the device) instead of sysfs")
             .source("Linux drivers/mmc/core/mmc.c: the attributes print what was read at initialisation"),
