@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::evidence::{Evidence, EvidenceList};
 
 /// How much a finding matters, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -18,6 +18,7 @@ pub enum Severity {
     /// Worth knowing.
     Notice,
     /// Could not be told: never to be read as good, never as bad.
+    #[default]
     Unknown,
     /// As it should be.
     Good,
@@ -59,12 +60,37 @@ pub struct Finding {
     /// Where the rule comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Cow<'static, str>>,
+    /// The same in one plain sentence, for somebody who knows no registers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Commands that do something about it, or find out more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Command>,
+}
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Command {
+    /// As a shell takes it.
+    pub command: String,
+    /// What it is good for, in a few words.
+    pub why: String,
 }
 
 impl Finding {
     /// A finding without evidence, advice or source yet.
     pub fn new(severity: Severity, id: &'static str, what: impl Into<String>) -> Self {
-        Self { severity, id, what: what.into(), evidence: EvidenceList::default(), advice: Vec::new(), source: None }
+        Self {
+            severity,
+            id,
+            what: what.into(),
+            evidence: EvidenceList::default(),
+            advice: Vec::new(),
+            source: None,
+            summary: None,
+            commands: Vec::new(),
+        }
     }
 
     /// Adds a figure that shows it.
@@ -78,6 +104,20 @@ impl Finding {
     #[must_use]
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice.push(advice.into());
+        self
+    }
+
+    /// Says it in one plain sentence.
+    #[must_use]
+    pub fn summary(mut self, summary: impl Into<String>) -> Self {
+        self.summary = Some(summary.into());
+        self
+    }
+
+    /// Adds a command that does something about it.
+    #[must_use]
+    pub fn command(mut self, command: impl Into<String>, why: impl Into<String>) -> Self {
+        self.commands.push(Command { command: command.into(), why: why.into() });
         self
     }
 

@@ -10,8 +10,10 @@ pub mod finding;
 pub mod health;
 pub mod hwpart;
 pub mod maker_health;
+#[cfg(feature = "bench")]
+pub mod measured;
 pub mod registers;
 pub mod study;
 
 pub use evidence::{Citation, Evidence};
-pub use finding::{Finding, Severity};
+pub use finding::{Command, Finding, Severity};

@@ -207,10 +207,19 @@ pub(crate) fn own_mounts() -> io::Result<()> {
 
 /// Columns of the terminal behind standard output, if it is one.
 pub fn terminal_columns() -> Option<usize> {
+    terminal_size().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Rows of the terminal behind standard output, if it is one.
+pub fn terminal_rows() -> Option<usize> {
+    terminal_size().map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0)
+}
+
+fn terminal_size() -> Option<libc::winsize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: TIOCGWINSZ fills a `winsize`, which `size` is.
     let result = unsafe { libc::ioctl(io::stdout().as_raw_fd(), libc::TIOCGWINSZ, std::ptr::from_mut(&mut size)) };
-    (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
+    (result == 0).then_some(size)
 }
 
 #[cfg(test)]

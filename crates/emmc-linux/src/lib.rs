@@ -31,7 +31,7 @@ mod tree;
 pub mod usage;
 
 pub use card_name::{card_node, is_card_name};
-pub use ioctl::terminal_columns;
+pub use ioctl::{terminal_columns, terminal_rows};
 pub use list::{CardList, ListedCard, list};
 pub use live_card::LiveCard;
 pub use sysroot::SysRoot;

@@ -1,4 +1,4 @@
-use crate::{Bars, Finding};
+use crate::{Bars, Finding, Lead, Picture};
 
 /// What one command has to say: a title and sections in reading order.
 #[derive(Clone, Debug, PartialEq)]
@@ -7,6 +7,8 @@ pub struct Document {
     pub title: String,
     /// One line below the title: where the data came from.
     pub subtitle: Option<String>,
+    /// The answer, before everything else.
+    pub lead: Option<Lead>,
     /// The sections, in reading order.
     pub sections: Vec<Section>,
 }
@@ -20,6 +22,8 @@ pub struct Section {
     pub title: String,
     /// The content, in reading order.
     pub blocks: Vec<Block>,
+    /// Whether it is detail: folded in HTML, left out of text unless all of it is wanted.
+    pub is_detail: bool,
 }
 
 /// One piece of content.
@@ -33,10 +37,14 @@ pub enum Block {
     Table(Table),
     /// Conclusions; the caller puts the most urgent first.
     Findings(Vec<Finding>),
+    /// Conclusions on one line each in text, folded in HTML.
+    Brief(Vec<Finding>),
     /// Quantities as horizontal bars.
     Bars(Bars),
     /// A chart in HTML, lines of text on a terminal.
     Chart(Chart),
+    /// A drawing in HTML, a table on a terminal.
+    Picture(Picture),
     /// Text to copy as it is; never wrapped.
     Code {
         /// The language, such as `sh`; becomes a label in HTML.
@@ -68,6 +76,8 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// What the table shows, as one sentence.
     pub caption: Option<String>,
+    /// Whether each row stays on one line of text: the last column is cut where it does not fit.
+    pub one_line: bool,
 }
 
 /// A column's title and alignment.
@@ -77,6 +87,8 @@ pub struct Column {
     pub title: String,
     /// Right for numbers that are compared down the column.
     pub align: Align,
+    /// Whether text leaves the column out where a row would take more than one line with it.
+    pub optional: bool,
 }
 
 /// On which side the cells of a column line up.
@@ -132,7 +144,7 @@ pub struct Chart {
 impl Document {
     /// An empty document.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), subtitle: None, sections: Vec::new() }
+        Self { title: title.into(), subtitle: None, lead: None, sections: Vec::new() }
     }
 
     /// Adds an empty section and returns it, to be filled.
@@ -146,7 +158,7 @@ impl Document {
 impl Section {
     /// An empty section.
     pub fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
-        Self { id: id.into(), title: title.into(), blocks: Vec::new() }
+        Self { id: id.into(), title: title.into(), blocks: Vec::new(), is_detail: false }
     }
 
     /// Adds a block.
@@ -187,13 +199,26 @@ impl KeyValue {
 impl Table {
     /// An empty table with these columns.
     pub fn new<T: Into<String>>(columns: impl IntoIterator<Item = (T, Align)>) -> Self {
-        let columns = columns.into_iter().map(|(title, align)| Column { title: title.into(), align }).collect();
-        Self { columns, rows: Vec::new(), caption: None }
+        let columns =
+            columns.into_iter().map(|(title, align)| Column { title: title.into(), align, optional: false }).collect();
+        Self { columns, rows: Vec::new(), caption: None, one_line: false }
     }
 
     /// Adds a row.
     pub fn row<T: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = T>) -> &mut Self {
         self.rows.push(cells.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Names the columns that text may leave out.
+    pub fn optional(mut self, titles: &[&str]) -> Self {
+        self.columns.iter_mut().for_each(|column| column.optional |= titles.contains(&column.title.as_str()));
+        self
+    }
+
+    /// Keeps each row on one line of text.
+    pub fn one_line(mut self) -> Self {
+        self.one_line = true;
         self
     }
 
@@ -244,6 +269,12 @@ impl From<Vec<Finding>> for Block {
 impl From<Bars> for Block {
     fn from(bars: Bars) -> Self {
         Self::Bars(bars)
+    }
+}
+
+impl From<Picture> for Block {
+    fn from(picture: Picture) -> Self {
+        Self::Picture(picture)
     }
 }
 

@@ -12,6 +12,8 @@ mod bars;
 mod document;
 #[cfg(feature = "html")]
 mod html;
+mod lead;
+mod picture;
 pub mod present;
 mod text;
 mod visible;
@@ -21,5 +23,7 @@ pub use document::{Align, Block, Cell, Chart, Column, Document, KeyValue, Sectio
 pub use emmc_analysis::{Finding, Severity};
 #[cfg(feature = "html")]
 pub use html::{HtmlOptions, html};
+pub use lead::{Lead, LeadLine};
+pub use picture::{Curve, Drawing, Matrix, Picture};
 pub use text::{TextOptions, text};
 pub use visible::visible;

@@ -42,6 +42,9 @@ pub(crate) struct Cli {
     /// When to colour the text
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorChoice,
+    /// Print long text as it is, without a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -146,6 +149,9 @@ pub(crate) struct ShowArgs {
     /// Show reserved bytes and vendor bytes that are zero too
     #[arg(long)]
     pub(crate) all: bool,
+    /// Show whole meanings and how each field may be written
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Show the numbers in the registers only
     #[arg(long)]
     pub(crate) raw: bool,
@@ -273,6 +279,9 @@ pub(crate) struct StudyArgs {
     #[cfg(feature = "html")]
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
+    /// Print everything: all evidence, health, speed, capacity, settings
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Ask a live card for its vendor's report, if that needs nothing but reads
     #[arg(long)]
     pub(crate) vendor_health: bool,

@@ -7,6 +7,7 @@ mod exit;
 mod input;
 mod markdown;
 mod output;
+mod pager;
 #[cfg(any(feature = "bench", feature = "sim"))]
 mod progress;
 mod save;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     if std::env::var_os(PARSE_ONLY).is_some() {
         return ExitCode::SUCCESS;
     }
-    let mut output = Output::new(cli.json, cli.color);
+    let mut output = Output::new(cli.json, cli.color).paged(!cli.no_pager);
     #[cfg(any(feature = "bench", feature = "sim"))]
     if cli.json {
         progress::be_quiet();

@@ -9,6 +9,8 @@ use clap::ColorChoice;
 use emmc_report::{Document, TextOptions, text, visible};
 use serde::Serialize;
 
+use crate::pager;
+
 /// Columns of text when standard output is no terminal.
 const WIDTH_PIPED: usize = 100;
 
@@ -16,6 +18,7 @@ const WIDTH_PIPED: usize = 100;
 pub(crate) struct Output {
     json: bool,
     color: ColorChoice,
+    is_paged: bool,
 }
 
 /// The HTML page that a command was asked for.
@@ -52,7 +55,12 @@ struct ErrorDocument<'a> {
 
 impl Output {
     pub(crate) fn new(json: bool, color: ColorChoice) -> Self {
-        Self { json, color }
+        Self { json, color, is_paged: false }
+    }
+
+    /// Whether long text goes through a pager where standard output is a terminal.
+    pub(crate) fn paged(self, is_paged: bool) -> Self {
+        Self { is_paged, ..self }
     }
 
     /// Whether JSON was asked for.
@@ -105,7 +113,11 @@ impl Output {
     pub(crate) fn document(&mut self, document: &Document) -> anyhow::Result<()> {
         let stdout = std::io::stdout();
         let options = TextOptions { width: width(), colour: self.colour(&stdout), unicode: unicode() };
-        self.write(&text(document, &options))
+        let text = text(document, &options);
+        if self.is_paged && stdout.is_terminal() && pager::page(&text, emmc_linux::terminal_rows()) {
+            return Ok(());
+        }
+        self.write(&text)
     }
 
     /// Prints one line that may quote a name.
@@ -154,7 +166,9 @@ pub(crate) fn json<T: Serialize>(schema: &'static str, body: &T) -> anyhow::Resu
 
 fn width() -> usize {
     if !std::io::stdout().is_terminal() {
-        return WIDTH_PIPED;
+        // As other tools do: who pipes a report can say how wide it is to be.
+        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
+        return asked.map_or(WIDTH_PIPED, |columns| columns.clamp(40, 160));
     }
     emmc_linux::terminal_columns().map_or(WIDTH_PIPED, |columns| columns.clamp(40, 160))
 }

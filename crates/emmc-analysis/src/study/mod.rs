@@ -6,6 +6,7 @@ mod bus_mode;
 mod configuration;
 mod findings;
 mod identity;
+mod verdict;
 
 use emmc_port::{CardData, Format, Origin};
 use emmc_regs::ext_csd::Anomaly;
@@ -13,23 +14,39 @@ use serde::Serialize;
 
 pub use self::configuration::{ConfigRow, Configuration, Topic, configuration};
 pub use self::identity::{Identity, identity};
-use crate::capacity::{self, Capacity};
+pub use self::verdict::{Answer, Verdict};
+use crate::capacity::{self, AreaName, Capacity};
 use crate::finding::Finding;
 use crate::health::{self, Health, HealthOptions};
 use crate::hwpart::{self, HwPartOptions};
 use crate::maker_health::{self, Refusal, VendorHealth};
 
-/// What a study may be told.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a study is given beside the card.
+#[derive(Clone, Debug, Default)]
 pub struct StudyOptions {
     /// Thresholds of health.
     pub health: HealthOptions,
+    /// The source as an argument of a command, with what goes with it; as the first origin is named, unless given.
+    pub source: Option<String>,
+    /// What benchmarks have found.
+    pub measured: Measured,
+}
+
+/// What benchmarks have found of a card.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// How fast it is, in one line.
+    pub speed: Option<Answer>,
+    /// What was found out beside the figures.
+    pub findings: Vec<Finding>,
 }
 
 /// Everything about one card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
+    /// The answer in a few lines.
+    pub verdict: Verdict,
     /// Where it all comes from.
     pub sources: Vec<Origin>,
     /// What it is.
@@ -59,6 +76,35 @@ impl Study {
         let taken_from_one = |note: &String| note.starts_with("taken from sim:");
         self.sources.iter().any(|origin| origin.format == Format::Virtual || origin.notes.iter().any(taken_from_one))
     }
+
+    /// Maker, name and size, as far as they are known.
+    pub fn card_name(&self) -> String {
+        let identity = &self.identity;
+        let maker = identity.manufacturer.as_ref().map(|maker| maker.name.to_owned());
+        let name = identity.product_name.as_ref().map(|name| name.trim().to_owned());
+        let kind = identity.standard.clone().or_else(|| identity.kind.map(|kind| kind.to_string()));
+        let user = self.capacity.areas.iter().find(|area| area.name == AreaName::User);
+        let size = user.and_then(|area| area.size.bytes).map(|bytes| bytes.rounded());
+        let parts: Vec<String> = [maker, name, kind, size].into_iter().flatten().collect();
+        let card = if parts.is_empty() { "A card".into() } else { parts.join(" ") };
+        if self.is_virtual() { format!("VIRTUAL CARD: {card}") } else { card }
+    }
+
+    /// The device of a card of this machine.
+    fn live_device(&self) -> Option<String> {
+        live_device(&self.sources)
+    }
+
+    /// Vendor health reports that were decoded.
+    fn maker_health(&self) -> &[VendorHealth] {
+        &self.vendor
+    }
+}
+
+/// The device of a card of this machine: `/dev/mmcblk0`.
+fn live_device(sources: &[Origin]) -> Option<String> {
+    let live = sources.iter().find(|origin| origin.format == Format::Live)?;
+    Some(if live.name.starts_with('/') { live.name.clone() } else { format!("/dev/{}", live.name) })
 }
 
 /// Studies a card.
@@ -67,6 +113,8 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
     let anomalies = card.ext_csd.as_ref().map(|csd| csd.decode().1).unwrap_or_default();
     let (vendor, vendor_refused) = maker_health::sorted(card);
     let health = health::health_with(card, &vendor, &options.health);
+    let source = options.source.clone().or_else(|| Some(card.origins.first()?.name.clone()));
+    let source = source.unwrap_or_else(|| "SOURCE".into());
     let findings = findings::findings(
         card,
         &findings::Parts {
@@ -76,9 +124,13 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
             anomalies: &anomalies,
             vendor: &vendor,
             vendor_refused: &vendor_refused,
+            measured: &options.measured.findings,
+            names: &findings::Names { source: &source, device: live_device(&card.origins) },
         },
     );
-    Study {
+    let verdict = Verdict::default();
+    let mut study = Study {
+        verdict,
         sources: card.origins.clone(),
         identity: identity(card),
         findings,
@@ -89,7 +141,9 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
         vendor,
         vendor_refused,
         anomalies,
-    }
+    };
+    study.verdict = verdict::verdict(card, &study, &options.measured, &source);
+    study
 }
 
 #[cfg(test)]

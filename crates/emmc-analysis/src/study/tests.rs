@@ -39,7 +39,7 @@ fn the_samsung_8g_of_a_boards_owner() {
     let user = &study.capacity.areas[0];
     assert_eq!((user.name, user.size.bytes.map(|bytes| bytes.0)), (AreaName::User, Some(7_634_944 * 1024)));
     assert_eq!(study.hw_partition.max_enhanced.as_ref().map(|max| max.enhanced_bytes.0), Some(3_817_472 * 1024));
-    assert_eq!(ids(&study), ["boot-enabled", "boot-unprotected", "bus-slower-than-offered", "bkops-off"]);
+    assert_eq!(ids(&study), ["boot-enabled", "boot-unprotected", "bkops-off"]);
     assert_eq!(setting(&study, "write reliability of the user area"), Some("on"));
     assert_eq!(setting(&study, "boots from"), Some("boot area 1"));
 }
@@ -216,7 +216,8 @@ fn the_json_keeps_its_keys() {
             "identity",
             "sources",
             "vendor",
-            "vendor_refused"
+            "vendor_refused",
+            "verdict"
         ]
     );
     assert_eq!(json["capacity"]["areas"][0]["name"], "user");

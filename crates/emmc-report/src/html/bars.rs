@@ -121,7 +121,7 @@ fn part_class(tone: Tone, index: usize) -> String {
     if tone == Tone::Plain { format!("series-{}", index % SERIES + 1) } else { fill(tone).to_owned() }
 }
 
-fn fill(tone: Tone) -> &'static str {
+pub(super) fn fill(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "fill-plain",
         Tone::Good => "fill-good",
@@ -132,7 +132,7 @@ fn fill(tone: Tone) -> &'static str {
     }
 }
 
-fn percent(fraction: f64) -> String {
+pub(super) fn percent(fraction: f64) -> String {
     format!("{}%", decimal(fraction * 100.0))
 }
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{bars, chart};
+use super::{bars, chart, picture};
 use crate::text::note_word;
 use crate::visible::{visible, visible_lines};
 use crate::{Align, Block, Cell, Finding, KeyValue, Severity, Table, Tone};
@@ -13,6 +13,8 @@ pub(super) fn block(block: &Block) -> Markup {
         Block::KeyValues(pairs) => key_values(pairs),
         Block::Table(table) => self::table(table),
         Block::Findings(findings) => html! { ul.findings { @for finding in findings { (self::finding(finding)) } } },
+        Block::Brief(findings) => html! { ul.findings.brief { @for finding in findings { (self::folded(finding)) } } },
+        Block::Picture(picture) => picture::picture(picture),
         Block::Bars(bars) => bars::bars(bars),
         Block::Chart(chart) => chart::chart(chart),
         Block::Code { language, text } => html! {
@@ -47,7 +49,7 @@ fn key_values(pairs: &[KeyValue]) -> Markup {
     }
 }
 
-fn table(table: &Table) -> Markup {
+pub(super) fn table(table: &Table) -> Markup {
     let align = |i: usize| table.columns.get(i).map(|column| column.align).unwrap_or_default();
     let width = table.rows.iter().map(Vec::len).max().unwrap_or(0).max(table.columns.len());
     html! {
@@ -79,12 +81,33 @@ fn finding(finding: &Finding) -> Markup {
             div { span.severity.(finding.severity.word()) { (finding.severity.word()) } }
             div {
                 p.what { (prose(&finding.what)) }
-                @for (class, lines) in [("evidence", &finding.evidence.texts()), ("advice", &finding.advice)] {
-                    @if !lines.is_empty() { ul.(class) { @for line in lines { li { (prose(line)) } } } }
-                }
-                @if let Some(source) = &finding.source { p.source { "Source: " (prose(source)) } }
+                (detail(finding))
             }
         }
+    }
+}
+
+/// One line, of which a click shows the rest.
+fn folded(finding: &Finding) -> Markup {
+    html! {
+        li.finding {
+            div { span.severity.(finding.severity.word()) { (finding.severity.word()) } }
+            details { summary { (prose(&finding.what)) } (detail(finding)) }
+        }
+    }
+}
+
+/// What shows a finding, and what to do about it.
+fn detail(finding: &Finding) -> Markup {
+    html! {
+        @if let Some(summary) = &finding.summary { p.summary { (prose(summary)) } }
+        @for (class, lines) in [("evidence", &finding.evidence.texts()), ("advice", &finding.advice)] {
+            @if !lines.is_empty() { ul.(class) { @for line in lines { li { (prose(line)) } } } }
+        }
+        @for command in &finding.commands {
+            p.command { code { (visible(&command.command)) } span.why { (prose(&command.why)) } }
+        }
+        @if let Some(source) = &finding.source { p.source { "Source: " (prose(source)) } }
     }
 }
 

@@ -6,6 +6,8 @@
 mod bars;
 mod blocks;
 mod chart;
+mod lead;
+mod picture;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -41,6 +43,7 @@ pub fn html(document: &Document, options: &HtmlOptions) -> String {
             body {
                 div.page {
                     (head(document))
+                    @if let Some(lead) = &document.lead { (lead::lead(lead)) }
                     div.with-contents[contents] {
                         @if contents { (table_of_contents(&document.sections)) }
                         main { @for section in &document.sections { (self::section(section)) } }
@@ -83,7 +86,10 @@ fn count(document: &Document, severity: Severity) -> usize {
     let findings = document.sections.iter().find(|section| section.id == "findings");
     let counted = findings.map_or(document.sections.as_slice(), std::slice::from_ref);
     let blocks = counted.iter().flat_map(|section| &section.blocks);
-    let findings = blocks.filter_map(|block| if let Block::Findings(findings) = block { Some(findings) } else { None });
+    let findings = blocks.filter_map(|block| match block {
+        Block::Findings(findings) | Block::Brief(findings) => Some(findings),
+        _ => None,
+    });
     findings.flatten().filter(|finding| finding.severity == severity).count()
 }
 
@@ -96,6 +102,16 @@ fn table_of_contents(sections: &[Section]) -> Markup {
 }
 
 fn section(section: &Section) -> Markup {
+    if section.is_detail {
+        return html! {
+            section.detail id=(anchor(&section.id)) {
+                details.fold {
+                    summary { h2 { (visible(&section.title)) } }
+                    @for block in &section.blocks { div.block { (blocks::block(block)) } }
+                }
+            }
+        };
+    }
     html! {
         section id=(anchor(&section.id)) {
             h2 { (visible(&section.title)) }

@@ -8,13 +8,17 @@ mod sure;
 
 pub use study::with_benches;
 
+use emmc_analysis::Finding;
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Measurement, Outcome, Pivot};
 
-use crate::{Align, Cell, Document, KeyValue, Table, Tone};
+use crate::{Align, Block, Cell, Document, Drawing, KeyValue, Matrix, Picture, Table, Tone};
+
+/// From so many rows and columns on a table is drawn.
+const MATRIX_MIN: usize = 3;
 
 /// The report of a bench.
-pub fn bench(result: &BenchResult) -> Document {
+pub fn bench(result: &BenchResult, findings: &[Finding]) -> Document {
     let outcome = &result.outcome;
     let mut document = Document::new(format!("Bench {} of {}", outcome.suite, result.target));
     document.subtitle = Some(outcome.about.clone());
@@ -27,8 +31,13 @@ pub fn bench(result: &BenchResult) -> Document {
         KeyValue::new("time", format!("{:.2} s", outcome.time_s)),
         sure::state(result),
     ]);
-    for remark in &outcome.remarks {
+    // What is a finding is not said a second time.
+    let is_new = |remark: &&String| findings.is_empty() || !remark.starts_with("Verdict:");
+    for remark in outcome.remarks.iter().filter(is_new) {
         section.note(Tone::Notice, remark.clone());
+    }
+    if !findings.is_empty() {
+        document.section("findings", "Findings").push(findings.to_vec());
     }
     context::doubts(&result.doubts, &mut document);
     tables(outcome, &mut document);
@@ -51,7 +60,7 @@ pub(super) fn outcome(outcome: &Outcome, document: &mut Document) {
 fn tables(outcome: &Outcome, document: &mut Document) {
     for pivot in &outcome.tables {
         let section = document.section(grids::anchor(&pivot.table), pivot.table.clone());
-        section.push(pivot_table(outcome, pivot).caption(pivot.caption.clone()));
+        section.push(pivot_block(outcome, pivot, pivot.caption.clone()));
     }
     grids::grids(outcome, document);
     figures(outcome, document);
@@ -104,6 +113,31 @@ fn pivot_table(outcome: &Outcome, pivot: &Pivot) -> Table {
         table.row(std::iter::once(Cell::from(row)).chain(columns.iter().map(cell)));
     }
     table
+}
+
+/// A table of measurements; drawn as a matrix where it has several rows and columns of numbers, as iozone's has.
+fn pivot_block(outcome: &Outcome, pivot: &Pivot, caption: String) -> Block {
+    let table = pivot_table(outcome, pivot).caption(caption);
+    let columns: Vec<String> = table.columns.iter().skip(1).map(|column| column.title.clone()).collect();
+    let rows: Vec<String> = table.rows.iter().filter_map(|row| row.first()).map(|cell| cell.text.clone()).collect();
+    let is_numbered = rows.iter().all(|row| row.parse::<f64>().is_ok());
+    if rows.len() < MATRIX_MIN || columns.len() < MATRIX_MIN || !is_numbered {
+        return table.into();
+    }
+    let found = |row: &String, column: &String| {
+        let mut cells = outcome.measurements.iter().filter(|cell| cell.table == pivot.table);
+        let cell = cells.find(|cell| cell.row == *row && cell.column == *column)?;
+        Some(figure(cell, &pivot.unit))
+    };
+    let values = rows.iter().map(|row| columns.iter().map(|column| found(row, column)).collect()).collect();
+    let matrix = Matrix { rows_title: pivot.rows.clone(), rows, columns, unit: pivot.unit.clone(), values };
+    Picture {
+        title: format!("{}, {}", pivot.table, pivot.unit),
+        caption: pivot.caption.clone(),
+        drawing: Drawing::Matrix(matrix),
+        table,
+    }
+    .into()
 }
 
 /// The figure of a measurement in a unit that a table may ask for.

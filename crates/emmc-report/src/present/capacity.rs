@@ -45,7 +45,7 @@ fn range(amount: &Amount) -> String {
 }
 
 /// The share of each area; absent where one is not known exactly, for then every share would be wrong.
-fn area_bars(areas: &[Area]) -> Option<Bars> {
+pub(super) fn area_bars(areas: &[Area]) -> Option<Bars> {
     let mut bars = Bars::stacked("Areas of the part", "MiB");
     let mut at = 0.0;
     for area in areas {
@@ -85,7 +85,7 @@ fn areas(areas: &[Area]) -> Table {
             area.size.source.clone(),
         ]);
     }
-    table
+    table.optional(&["bytes", "sectors", "source"])
 }
 
 fn partitions(disk: &PartitionTable, section: &mut Section) {
@@ -110,6 +110,7 @@ fn partitions(disk: &PartitionTable, section: &mut Section) {
         ]);
     }
     let unused = disk.unpartitioned_bytes.map_or(String::new(), |bytes| format!(", {bytes} in no partition"));
+    let table = table.optional(&["first sector", "bytes", "starts on"]);
     section.push(table.caption(format!("Partitions of {}{unused}", disk.disk)));
 }
 
@@ -155,7 +156,7 @@ fn filesystems(list: &[FilesystemLine]) -> Table {
             line.available_bytes.rounded(),
         ]);
     }
-    table.caption("Filesystems")
+    table.optional(&["device", "filesystem keeps"]).caption("Filesystems")
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub(super) fn tone(severity: Severity) -> Tone {
 }
 
 /// Used life as bands; absent where neither kind of cells tells it.
-fn life_bars(health: &Health) -> Option<Bars> {
+pub(super) fn life_bars(health: &Health) -> Option<Bars> {
     let mut bars = Bars::rows("Life used", "%").max(110.0);
     for (label, life) in [("type A cells", &health.life_a), ("type B cells", &health.life_b)] {
         if let Some(lower) = life.used_lower_percent {

@@ -34,7 +34,7 @@ pub use plan::hwpart_plan;
 pub use registers::{field, registers};
 #[cfg(feature = "sim")]
 pub use sim::{inside, sim_run};
-pub use study::study;
+pub use study::{study, study_in_brief, study_in_full};
 pub use vendor::vendor_sections;
 
 use crate::{Align, Cell, Document, Table, Tone};

@@ -6,7 +6,7 @@ use super::{anomaly_table, sources, sources_line};
 use crate::{Align, Block, Cell, Document, KeyValue, Table, Tone};
 
 /// Every register, a section each; `all` keeps vendor and array bytes that are zero.
-pub fn registers(shown: &Registers, all: bool) -> Document {
+pub fn registers(shown: &Registers, all: bool, full: bool) -> Document {
     let mut document = Document::new("Registers");
     document.subtitle = Some(sources_line(&shown.sources));
     anomalies(shown, &mut document);
@@ -27,7 +27,7 @@ pub fn registers(shown: &Registers, all: bool) -> Document {
                 format!("This source tells {known} of 512 bytes; the others are unknown, not zero."),
             );
         }
-        section.push(table(&kept));
+        section.push(if full { table(&kept) } else { one_line_each(&kept) });
         if !hidden.is_empty() {
             section.note(Tone::Muted, format!("{} vendor and context bytes are zero; --all shows them.", hidden.len()));
         }
@@ -63,6 +63,18 @@ fn anomalies(shown: &Registers, document: &mut Document) {
     if !shown.anomalies.is_empty() {
         document.section("anomalies", "Anomalies").push(anomaly_table(&shown.anomalies));
     }
+}
+
+/// Where it is, its name, its number and what that means, cut to the width.
+fn one_line_each(rows: &[&RegisterRow]) -> Block {
+    let place_title = if rows.first().is_some_and(|row| row.register == "EXT_CSD") { "byte" } else { "bits" };
+    let columns =
+        [(place_title, Align::Right), ("field", Align::Left), ("raw", Align::Right), ("meaning", Align::Left)];
+    let mut table = Table::new(columns).one_line();
+    for row in rows {
+        table.row([place(row), row.name.to_string(), row.raw_hex(), row.value_text()]);
+    }
+    table.into()
 }
 
 fn table(rows: &[&RegisterRow]) -> Block {

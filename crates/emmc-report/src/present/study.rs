@@ -1,24 +1,25 @@
 //! The study of a card as one document.
 
-use emmc_analysis::capacity::AreaName;
 use emmc_analysis::hwpart::{Certainty, HwPartOptions, Partitioned};
 use emmc_analysis::study::{Configuration, Identity, Study};
 use emmc_analysis::{Finding, Severity};
 
 use super::{HealthParts, capacity, health_sections, sources, sources_line, vendor_sections};
-use crate::{Align, Cell, Document, KeyValue, Section, Table, Tone};
+use crate::{Align, Block, Cell, Document, KeyValue, Section, Table, Tone};
 
-/// Identity, findings, health, capacity, configuration, hardware partitioning, vendor health, anomalies, sources.
+mod verdict;
+
+/// The section that is no detail.
+const FINDINGS: &str = "findings";
+
+/// The verdict and the findings, then in detail: identity, health, capacity, configuration, hardware partitioning, vendor
+/// health, anomalies, sources.
 pub fn study(study: &Study) -> Document {
-    let mut document = Document::new(title(study));
+    let mut document = Document::new(study.verdict.card.as_str());
     document.subtitle = Some(sources_line(&study.sources));
+    document.lead = Some(verdict::lead(study));
+    findings(&study.findings, &mut document);
     identity(&study.identity, &mut document);
-    let section = document.section("findings", "Findings");
-    if study.findings.is_empty() {
-        section.paragraph("Nothing to say: this source tells too little.");
-    } else {
-        section.push(study.findings.clone());
-    }
     health_sections(HealthParts { health: &study.health, endurance: None, forecast: None }, &mut document);
     capacity(&study.capacity, &mut document);
     configuration(&study.configuration, &mut document);
@@ -28,20 +29,60 @@ pub fn study(study: &Study) -> Document {
         document.section("anomalies", "Register anomalies").push(super::anomaly_table(&study.anomalies));
     }
     sources(&study.sources, &mut document);
+    let details = document.sections.iter_mut().filter(|section| section.id != FINDINGS);
+    details.for_each(|section| section.is_detail = true);
     document
 }
 
-/// Maker, name and size, as far as they are known.
-fn title(study: &Study) -> String {
-    let identity = &study.identity;
-    let maker = identity.manufacturer.as_ref().map(|maker| maker.name.to_owned());
-    let name = identity.product_name.as_ref().map(|name| name.trim().to_owned());
-    let kind = identity.standard.clone().or_else(|| identity.kind.map(|kind| kind.to_string()));
-    let user = study.capacity.areas.iter().find(|area| area.name == AreaName::User);
-    let size = user.and_then(|area| area.size.bytes).map(|bytes| bytes.rounded());
-    let parts: Vec<String> = [maker, name, kind, size].into_iter().flatten().collect();
-    let card = if parts.is_empty() { "A card".into() } else { parts.join(" ") };
-    if study.is_virtual() { format!("VIRTUAL CARD: {card}") } else { card }
+/// What is urgent in full, the rest on a line each; what the verdict says already is not said again.
+fn findings(findings: &[Finding], document: &mut Document) {
+    let of = |wanted: &dyn Fn(&Finding) -> bool| -> Vec<Finding> {
+        findings.iter().filter(|finding| wanted(finding)).cloned().collect()
+    };
+    let urgent = of(&|finding| finding.severity <= Severity::Warning);
+    let others = of(&|finding| finding.severity > Severity::Warning && !is_aside(finding));
+    let section = document.section(FINDINGS, "Findings");
+    if urgent.is_empty() && others.is_empty() {
+        section.paragraph("None that asks for anything.");
+    }
+    if !urgent.is_empty() {
+        section.push(urgent);
+    }
+    if !others.is_empty() {
+        section.push(Block::Brief(others));
+    }
+    let aside = of(&|finding| finding.severity > Severity::Warning && is_aside(finding));
+    if !aside.is_empty() {
+        document.section("also", "Also looked at").push(aside);
+    }
+}
+
+/// What the verdict says already, what is as it should be, and what nobody can act on.
+fn is_aside(finding: &Finding) -> bool {
+    let is_known =
+        matches!(finding.id, "no-health-registers" | "health-undefined" | "vendor-implied-rating" | "boot-enabled");
+    is_known || finding.severity == Severity::Good
+}
+
+/// A study as text without its details: the verdict, the findings and where the rest is.
+pub fn study_in_brief(mut document: Document) -> Document {
+    document.sections.retain(|section| !section.is_detail);
+    if let Some(section) = document.sections.iter_mut().find(|section| section.id == FINDINGS) {
+        section.note(Tone::Muted, "`--full` prints the rest, `-o report.html` makes a page of it.");
+    }
+    document
+}
+
+/// A study as text with everything: every finding in full.
+pub fn study_in_full(mut document: Document) -> Document {
+    for section in &mut document.sections {
+        for block in &mut section.blocks {
+            if let Block::Brief(findings) = block {
+                *block = Block::Findings(std::mem::take(findings));
+            }
+        }
+    }
+    document
 }
 
 fn identity(identity: &Identity, document: &mut Document) {
@@ -88,7 +129,7 @@ fn configuration(configuration: &Configuration, document: &mut Document) {
     if table.rows.is_empty() {
         section.paragraph("This source tells no setting.");
     } else {
-        section.push(table);
+        section.push(table.optional(&["from"]));
     }
     if !configuration.not_told.is_empty() {
         section.note(Tone::Muted, format!("Not told by this source: {}.", configuration.not_told.join(", ")));

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::Align;
 
 /// Columns between two columns of a grid.
-const GAP: usize = 2;
+pub(crate) const GAP: usize = 2;
 /// A word longer than this may be broken to make its column narrower; one register name is.
 const LONGEST_WORD: usize = 32;
 

@@ -3,13 +3,15 @@
 mod bars;
 mod ink;
 mod layout;
+mod lead;
+mod table;
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr;
 
 use crate::visible::{ascii, visible, visible_lines};
-use crate::{Block, Chart, Document, Finding, KeyValue, Severity, Table, Tone};
+use crate::{Block, Chart, Document, Finding, KeyValue, Severity, Tone};
 use ink::{Ink, push_line};
 use layout::{GridColumn, fits, grid, hang, wrap};
 
@@ -42,6 +44,10 @@ pub fn text(document: &Document, options: &TextOptions) -> String {
     page.heading(&document.title, '═', '=');
     if let Some(subtitle) = &document.subtitle {
         let lines = wrap(&page.paint(Ink::Muted, subtitle), page.options.width.max(WIDTH_MIN));
+        page.lines.extend(lines);
+    }
+    if let Some(lead) = &document.lead {
+        let lines = page.lead(lead);
         page.lines.extend(lines);
     }
     for section in &document.sections {
@@ -104,6 +110,8 @@ impl Page {
             Block::KeyValues(pairs) => self.key_values(pairs),
             Block::Table(table) => self.table(table),
             Block::Findings(findings) => self.findings(findings),
+            Block::Brief(findings) => self.brief(findings),
+            Block::Picture(picture) => self.table(&picture.table),
             Block::Bars(bars) => self.bars(bars),
             Block::Chart(chart) => self.chart(chart),
             Block::Code { text, .. } => self.code(text),
@@ -134,42 +142,6 @@ impl Page {
             .collect()
     }
 
-    fn table(&self, table: &Table) -> Vec<String> {
-        let titled = |title: &String| Some(self.paint(Ink::Strong, title));
-        let columns: Vec<GridColumn> = (table.columns.iter())
-            .map(|column| GridColumn { title: titled(&column.title), align: column.align, rigid: false })
-            .collect();
-        let rows: Vec<Vec<String>> = (table.rows.iter())
-            .map(|row| row.iter().map(|cell| self.paint(cell.tone.into(), &cell.text)).collect())
-            .collect();
-        let mut lines = Vec::new();
-        if let Some(caption) = &table.caption {
-            lines.extend(wrap(&self.clean(caption), self.width()));
-        }
-        if fits(&columns, &rows, self.width()) {
-            lines.extend(grid(&columns, rows, self.width(), self.sign('─', '-')));
-        } else {
-            self.records(&columns, rows, &mut lines);
-        }
-        lines
-    }
-
-    /// A table too wide for the terminal: one paragraph of `title value` lines for each row.
-    fn records(&self, columns: &[GridColumn], rows: Vec<Vec<String>>, lines: &mut Vec<String>) {
-        let pair = vec![GridColumn::default(); 2];
-        for row in rows {
-            if !lines.is_empty() {
-                lines.push(String::new());
-            }
-            let title = |i: usize| columns.get(i).and_then(|column| column.title.clone()).unwrap_or_default();
-            let cells = (row.into_iter().enumerate())
-                .filter(|(_, cell)| !cell.is_empty())
-                .map(|(i, cell)| vec![title(i), cell])
-                .collect();
-            lines.extend(grid(&pair, cells, self.width(), ' '));
-        }
-    }
-
     fn findings(&self, findings: &[Finding]) -> Vec<String> {
         let longest = Severity::ALL.iter().map(|severity| severity.word().len()).max().unwrap_or(0);
         let indent = " ".repeat(longest + 2);
@@ -181,6 +153,9 @@ impl Page {
             let word = self.paint(finding.severity.into(), finding.severity.word());
             let fill = " ".repeat(longest + 2 - finding.severity.word().len());
             lines.extend(hang(&format!("{word}{fill}"), &self.paint(Ink::Strong, &finding.what), self.width()));
+            if let Some(summary) = &finding.summary {
+                lines.extend(hang(&format!("{indent}In short: "), &self.clean(summary), self.width()));
+            }
             let bullet = format!("{indent}{} ", self.sign('•', '-'));
             for evidence in finding.evidence.texts() {
                 lines.extend(hang(&bullet, &self.clean(&evidence), self.width()));
@@ -188,6 +163,10 @@ impl Page {
             let arrow = format!("{indent}{} ", if self.options.unicode { "→" } else { "->" });
             for advice in &finding.advice {
                 lines.extend(hang(&arrow, &self.clean(advice), self.width()));
+            }
+            for command in &finding.commands {
+                // Never wrapped, so that it can be copied.
+                lines.push(format!("{indent}$ {}", self.paint(Ink::Notice, &command.command)));
             }
             if let Some(source) = &finding.source {
                 lines.extend(hang(&indent, &self.paint(Ink::Muted, &format!("Source: {source}")), self.width()));

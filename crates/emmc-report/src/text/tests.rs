@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::{Align, BarItem, Bars, Block, Cell, Section};
+use crate::{Align, BarItem, Bars, Block, Cell, Lead, LeadLine, Section, Table};
 
 const PLAIN: TextOptions = TextOptions { width: 60, colour: false, unicode: true };
 const ASCII: TextOptions = TextOptions { unicode: false, ..PLAIN };
@@ -115,16 +115,76 @@ fn a_table_has_numbers_on_the_right_and_one_rule() {
 }
 
 #[test]
-fn a_table_too_wide_becomes_a_record_for_each_row() {
-    let mut table = Table::new([("Byte", Align::Right), ("Name", Align::Left), ("Value", Align::Left)]);
-    table.row(["155", "PARTITION_SETTING_COMPLETED", ""]);
-    table.row(["33", "CACHE_CTRL", "off"]);
-    let records = lines(table.clone(), &TextOptions { width: 40, ..PLAIN });
+fn a_table_too_wide_loses_columns_and_says_which() {
+    let mut table =
+        Table::new([("Byte", Align::Right), ("Name", Align::Left), ("Value", Align::Left), ("From", Align::Left)]);
+    table.row(["155", "PARTITION_SETTING_COMPLETED", "", "EXT_CSD"]);
+    table.row(["33", "CACHE_CTRL", "off", "EXT_CSD"]);
+    let at = |width: usize, table: &Table| lines(table.clone(), &TextOptions { width, ..ASCII });
     assert_eq!(
-        records,
-        ["Byte  155", "Name  PARTITION_SETTING_COMPLETED", "", "Byte   33", "Name   CACHE_CTRL", "Value  off"]
+        at(40, &table),
+        [
+            "Byte  Name",
+            "---------------------------------",
+            " 155  PARTITION_SETTING_COMPLETED",
+            "  33  CACHE_CTRL",
+            "(too narrow for: Value, From)",
+        ]
     );
-    assert_eq!(lines(table, &PLAIN)[2], " 155  PARTITION_SETTING_COMPLETED");
+    assert_eq!(at(60, &table)[2], " 155  PARTITION_SETTING_COMPLETED         EXT_CSD");
+    // What may be left out goes before anything is wrapped.
+    let optional = table.optional(&["Value"]);
+    assert_eq!(at(46, &optional)[0], "Byte  Name                         From");
+}
+
+#[test]
+fn a_one_line_table_cuts_its_last_column() {
+    let mut table = Table::new([("field", Align::Left), ("meaning", Align::Left)]).one_line();
+    table.row(["CACHE_CTRL", "on, as long as nobody switches it off again"]);
+    table.row(["REV", "8"]);
+    assert_eq!(
+        lines(table, &TextOptions { width: 36, ..PLAIN }),
+        [
+            "field       meaning",
+            "──────────────────────────────────",
+            "CACHE_CTRL  on, as long as nobody…",
+            "REV         8"
+        ]
+    );
+}
+
+#[test]
+fn the_answer_stands_before_the_sections_and_commands_are_not_wrapped() {
+    let mut document = Document::new("A card");
+    let command = "emmclab plan hwpart /a/long/name/of/a/file.hex --wrrel on";
+    let continued =
+        "# then old data survives\n        emmclab plan hwpart /a/long/name/of/a/file.hex \\\n          --wrrel on\n";
+    document.lead = Some(Lead {
+        lines: vec![
+            LeadLine::words("HEALTH", Tone::Good, "good: 0 % to 10 % used"),
+            LeadLine::command("DO", "emmclab check x", "warns"),
+            LeadLine::command("DO", command, "then old data survives"),
+        ],
+        pictures: Vec::new(),
+    });
+    let text = text(&document, &PLAIN);
+    let expected = format!(
+        "A card\n══════\nHEALTH  good: 0 % to 10 % used\nDO      emmclab check x  # warns\n        {continued}"
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn brief_findings_are_one_line_each() {
+    let long =
+        Finding::new(Severity::Notice, "id", "The line has no effect: after a warm reboot the board may hang for ever");
+    let cut =
+        Finding::new(Severity::Unknown, "id", "A sentence that has no clause that would end before the line does");
+    let brief = Block::Brief(vec![long, cut]);
+    assert_eq!(
+        lines(brief, &PLAIN),
+        ["notice    The line has no effect", "unknown   A sentence that has no clause that would end be…"]
+    );
 }
 
 #[test]

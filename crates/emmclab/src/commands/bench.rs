@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, bail};
+use emmc_analysis::Finding;
+use emmc_analysis::measured::findings;
 use emmc_port::BlockTarget;
 use emmc_units::{Bytes, Size};
 use emmc_workload::{Bench, BenchResult, Knob, Options, Replay, Suite, causes, doubts, follows, named, suites};
@@ -63,13 +65,25 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> CommandResult {
     // Who reads JSON gets nothing but the document or the error, unless there is somebody to be asked.
     let is_quiet = output.is_json() && !std::io::stdin().is_terminal();
     let Measured { result, not_put_back } = measure(suite, args, is_quiet)?;
-    output.print(SCHEMA, &result, emmc_report::present::bench)?;
+    let document = BenchDocument { findings: findings(&result), result };
+    output.print(SCHEMA, &document, |document| emmc_report::present::bench(&document.result, &document.findings))?;
     match not_put_back {
         // What was measured is told all the same; what was lost counts for more.
         Some(error) => Err(error),
-        None if result.doubts.is_empty() => Ok(Exit::Good),
+        None if document.result.doubts.is_empty() => Ok(Exit::Good),
         None => Ok(Exit::Findings),
     }
+}
+
+/// What `bench --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct BenchDocument {
+    #[serde(flatten)]
+    result: BenchResult,
+    /// What was found out, worst first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<Finding>,
 }
 
 /// What was measured, and what of the target could not be put back as it was.

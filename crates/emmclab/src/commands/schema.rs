@@ -31,7 +31,7 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::PlanHwpart => enveloped::<HwPartPlan>(plan::SCHEMA),
         DocumentName::Study => enveloped::<study::StudyDocument>(study::SCHEMA),
         #[cfg(feature = "bench")]
-        DocumentName::Bench => enveloped::<emmc_workload::BenchResult>(super::bench::SCHEMA),
+        DocumentName::Bench => enveloped::<super::bench::BenchDocument>(super::bench::SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Suites => enveloped::<super::bench::SuiteList>(super::bench::LIST_SCHEMA),
         #[cfg(feature = "bench")]

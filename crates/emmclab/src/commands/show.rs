@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ShowArgs, output: &mut Output) -> CommandResult {
     match (args.raw && !output.is_json(), &args.field) {
         (true, _) => output.write(&raw(&shown.fields, args.field.is_some()))?,
         (false, Some(_)) if !output.is_json() => output.document(&emmc_report::present::field(&shown))?,
-        _ => output.print(SCHEMA, &shown, |shown| emmc_report::present::registers(shown, args.all))?,
+        _ => output.print(SCHEMA, &shown, |shown| emmc_report::present::registers(shown, args.all, args.full))?,
     }
     Ok(Exit::Good)
 }

@@ -22,18 +22,30 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     let subject = subject::subject(args, output)?;
     #[cfg(feature = "bench")]
     let benches = speed::benches(args, &subject, output.is_json())?;
+    let options = StudyOptions {
+        source: Some(subject.argument.clone()),
+        #[cfg(feature = "bench")]
+        measured: benches.measured(),
+        ..StudyOptions::default()
+    };
     let study = StudyDocument {
-        study: study(&subject.card, &StudyOptions::default()),
+        study: study(&subject.card, &options),
         #[cfg(feature = "bench")]
         speed: benches.speed,
         #[cfg(feature = "bench")]
         benches: benches.others,
     };
     #[cfg(feature = "html")]
-    let page = Page { path: args.output.as_deref(), force: args.force, inputs: inputs(args) };
-    #[cfg(not(feature = "html"))]
-    let page = Page::default();
-    output.report(SCHEMA, &study, &page, present)?;
+    if args.output.is_some() {
+        let page = Page { path: args.output.as_deref(), force: args.force, inputs: inputs(args) };
+        output.report(SCHEMA, &study, &page, present)?;
+        return Ok(exit(&study));
+    }
+    let as_text = match args.full {
+        true => emmc_report::present::study_in_full,
+        false => emmc_report::present::study_in_brief,
+    };
+    output.print(SCHEMA, &study, |study| as_text(present(study)))?;
     Ok(exit(&study))
 }
 

@@ -113,7 +113,7 @@ fn the_study_offers_what_the_plan_gives() {
     let max = &options["max_enhanced"];
     assert_eq!((&max["enhanced_groups"], &max["user_after_bytes"]), (&json!(939), &json!(7_876_902_912_u64)));
     assert_eq!(max["user_before_bytes"], 15_913_189_376_u64);
-    emmclab(["study", &card])
+    emmclab(["study", &card, "--full"])
         .exits(0)
         .says(&["pSLC that could be had 7512 MiB (939 groups)", "14.8 GiB -> about 7.3 GiB"]);
 }

@@ -20,7 +20,7 @@ fn zero_is_good() {
     emmclab(["show", "--sysroot", &board, "/dev/mmcblk1"]).exits(0).says(&["SD16G"]);
     emmclab(["diff", &klm, &klm]).exits(0).says(&["No difference"]);
     emmclab(["health", &klm]).exits(0).says(&["0 % to 10 % of life used"]);
-    emmclab(["study", "--demo"]).exits(0).says(&["eMMC 5.1", "Hardware partitioning"]);
+    emmclab(["study", "--demo", "--full"]).exits(0).says(&["eMMC 5.1", "Hardware partitioning"]);
     emmclab(["list", "--sysroot", &board]).exits(0).says(&["/dev/mmcblk0", "BJNB4R"]);
     emmclab(["plan", "hwpart", &klm, "--enh-user", "max"]).exits(0).says(&["the plan can be carried out"]);
     for args in [["--help"], ["--version"], ["help"]] {

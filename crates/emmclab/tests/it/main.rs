@@ -34,6 +34,7 @@ mod snapshot_diff;
 #[cfg(all(feature = "bench", feature = "sim"))]
 mod study_bench;
 mod study_source;
+mod study_verdict;
 mod support;
 mod transcripts;
 #[cfg(feature = "sim")]

@@ -128,7 +128,7 @@ fn an_aged_card_is_a_source_for_every_command() {
     emmclab(["show", &source, "--field", "DEVICE_LIFE_TIME_EST_TYP_B", "--raw"]).exits(0).says(&["0x05"]);
     emmclab(["check", &source]).exits(0).says(&["40 % to 50 %"]);
     emmclab(["diff", &source, &source]).exits(0);
-    let study = emmclab(["study", &source]);
+    let study = emmclab(["study", &source, "--full"]);
     assert!(study.code <= 1, "{study:?}");
     study.says(&["erase counts", "agree on spare blocks"]);
     emmclab(["plan", "hwpart", &source, "--enh-user", "max"]).exits(0);

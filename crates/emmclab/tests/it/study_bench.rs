@@ -14,7 +14,7 @@ fn saved_results_become_sections_before_the_capacity() {
     let speed = run(&format!("bench {card} --suite speed --size 64MiB --json"));
     let speed_file = save(&folder, "speed.json", &speed);
 
-    let study = ["study", card, "--bench", &trim, "--bench", &iozone, "--bench", &iozone];
+    let study = ["study", card, "--full", "--bench", &trim, "--bench", &iozone, "--bench", &iozone];
     let text = emmclab(study);
     let at = |heading: &str| {
         let place = text.stdout.lines().position(|line| line == heading);
@@ -59,7 +59,7 @@ fn a_result_of_a_card_that_may_be_another_is_a_warning() {
     let result = emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout;
     let speed = save(&scratch("study_bench_unknown"), "speed.json", &result);
     let dump = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
-    let run = emmclab(["study", &dump, "--bench", &speed]);
+    let run = emmclab(["study", &dump, "--full", "--bench", &speed]);
     let said = "it may have been measured on another card than the one that is studied";
     assert!(run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{}", run.stdout);
     let json = emmclab(["study", &dump, "--bench", &speed, "--json"]).json();

@@ -235,7 +235,7 @@ fn sdmon_outputs_are_read_or_refused_with_the_reason() {
         assert_eq!(found, Vec::from_iter(life), "{file}");
         let reasons = health["vendor_refused"].as_array().unwrap();
         assert_eq!(reasons.len(), refused.len(), "{file}: {reasons:?}");
-        let text = emmclab(["study", &path]).exits(0).words();
+        let text = emmclab(["study", &path, "--full"]).exits(0).words();
         for reason in refused {
             assert!(text.contains(reason), "{file}: no {reason:?} in {text}");
         }

@@ -1,6 +1,5 @@
 //! A bus or a queue that is slower than the part.
 
-use emmc_port::Format;
 use emmc_regs::ext_csd::reg;
 
 use super::super::bus_mode::{self, BusMode, SaidBy};
@@ -20,9 +19,8 @@ fn slower_mode(facts: &Facts<'_>) -> Option<Finding> {
     if in_use.at_most >= offered {
         return None;
     }
-    // HS_TIMING of a virtual card that no kernel has brought up is as at power-on: nothing runs so slowly.
-    let is_virtual = facts.card.origins.iter().any(|origin| origin.format == Format::Virtual);
-    if is_virtual && in_use.said_by != SaidBy::Kernel {
+    // A dump holds the mode of whoever read it: nobody can do anything about that.
+    if in_use.said_by == SaidBy::Register {
         return None;
     }
     // Only the kernel's own word tells how the system runs; a boot loader's or a dump's mode is that moment's.
@@ -31,8 +29,8 @@ fn slower_mode(facts: &Facts<'_>) -> Option<Finding> {
         _ => Severity::Notice,
     };
     let what = format!(
-        "The bus ran in {} ({} MB/s at most) where the part offers {} ({} MB/s)",
-        if in_use.at_most == in_use.mode { in_use.mode.name() } else { "High Speed or DDR52" },
+        "The bus ran in {} ({} MB/s); the part offers {} ({} MB/s)",
+        if in_use.at_most == in_use.mode { in_use.mode.name() } else { "DDR52 at most" },
         in_use.at_most.mb_per_s(),
         offered.name(),
         offered.mb_per_s()

@@ -7,6 +7,7 @@ mod boot;
 mod bus;
 mod consistency;
 mod partitioning;
+mod plain;
 pub(super) mod power_cut;
 mod sd;
 mod upkeep;
@@ -47,6 +48,16 @@ pub(super) struct Parts<'a> {
     pub(super) anomalies: &'a [Anomaly],
     pub(super) vendor: &'a [VendorHealth],
     pub(super) vendor_refused: &'a [Refusal],
+    pub(super) measured: &'a [Finding],
+    pub(super) names: &'a Names<'a>,
+}
+
+/// How commands name the card.
+pub(super) struct Names<'a> {
+    /// As a source of this tool.
+    pub(super) source: &'a str,
+    /// `/dev/mmcblk0`, where it is a card of this machine.
+    pub(super) device: Option<String>,
 }
 
 /// Everything worth telling about a card, worst first.
@@ -72,6 +83,8 @@ pub(super) fn findings(card: &CardData, parts: &Parts<'_>) -> Vec<Finding> {
         None => {}
     }
     findings.iter_mut().for_each(|finding| finding.evidence.mark(card));
+    findings.extend(parts.measured.iter().cloned());
+    findings.iter_mut().for_each(|finding| plain::complete(finding, &facts, parts.names));
     finding::sort(&mut findings);
     findings
 }

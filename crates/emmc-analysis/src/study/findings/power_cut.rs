@@ -68,8 +68,8 @@ fn write_reliability(facts: &Facts<'_>) -> Option<Finding> {
             .advice("it can no longer be set: partitioning is completed; hold the supply until a write has ended"),
         (Some(true), _) => finding
             .advice(
-                "set it before the part goes into service: `emmclab plan hwpart SOURCE --wrrel on` shows how. It is \
-                 one-time, takes effect with PARTITION_SETTING_COMPLETED, and what is on the part must be taken as lost",
+                "set it before the part goes into service: one-time, takes effect with PARTITION_SETTING_COMPLETED, and \
+                 what is on the part must be taken as lost",
             )
             .advice("measure the cost of it on a spare part first: some parts write slower"),
         (None, _) => finding.advice("read WR_REL_PARAM to see whether it can still be set"),

@@ -4,10 +4,12 @@ use emmc_workload::{Grid, GridLine, Outcome};
 use serde_json::json;
 
 use super::number;
-use crate::{Align, Block, Cell, Chart, Document, Table, Tone};
+use crate::{Align, Block, Cell, Chart, Curve, Document, Drawing, Picture, Table, Tone};
 
 /// From how many rows on a table is a chart.
 const ROWS_MAX: usize = 64;
+/// From how many rows on a table of numbers is drawn.
+const CURVE_MIN: usize = 5;
 /// Rows of a chart that text shows.
 const TEXT_ROWS: usize = 16;
 
@@ -18,9 +20,30 @@ pub(super) fn grids(outcome: &Outcome, document: &mut Document) {
     }
 }
 
-/// A grid as a table under this caption, or as a chart.
+/// A grid as a table under this caption, as a drawing where its rows are numbers in order, or as a chart.
 pub(super) fn block(grid: &Grid, caption: &str) -> Block {
-    if grid.lines.len() > ROWS_MAX { chart(grid).into() } else { table(grid).caption(caption).into() }
+    if grid.lines.len() > ROWS_MAX {
+        return chart(grid).into();
+    }
+    let points = points(grid);
+    let is_curve = grid.lines.len() >= CURVE_MIN && points.len() == grid.lines.len();
+    if !is_curve || !points.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+        return table(grid).caption(caption).into();
+    }
+    let curve = Curve { x_title: grid.rows.clone(), y_title: title(grid, 0), points };
+    Picture {
+        title: format!("{} ({})", grid.name, title(grid, 0)),
+        caption: caption.into(),
+        drawing: Drawing::Curve(curve),
+        table: table(grid).caption(caption),
+    }
+    .into()
+}
+
+/// The first column over the rows, where both are numbers.
+fn points(grid: &Grid) -> Vec<(f64, f64)> {
+    let point = |line: &GridLine| Some((line.row.parse::<f64>().ok()?, line.values.first().copied().flatten()?));
+    grid.lines.iter().filter_map(point).collect()
 }
 
 /// A name as an anchor: lower-case words joined by `-`.
@@ -104,6 +127,17 @@ mod tests {
         let titles: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
         assert_eq!(titles, ["place", "time, ms", "share"]);
         assert_eq!(table.rows[1][2].text, "-");
+    }
+
+    #[test]
+    fn rounds_are_drawn_and_named_rows_are_not() {
+        let Block::Picture(picture) = block(&grid(12), "caption") else { panic!("no picture") };
+        let Drawing::Curve(curve) = picture.drawing else { panic!("no curve") };
+        assert_eq!((curve.points.len(), curve.points[11]), (12, (11.0, 11.0)));
+        assert_eq!(picture.table.rows.len(), 12);
+        let mut named = grid(12);
+        named.lines[3].row = "4 MiB".into();
+        assert!(matches!(block(&named, "caption"), Block::Table(_)));
     }
 
     #[test]

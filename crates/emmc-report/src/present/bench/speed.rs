@@ -9,16 +9,7 @@ use crate::{Align, BarItem, Bars, Cell, Document, Section, Table, Tone};
 /// The section on speed.
 pub(super) fn section(result: &BenchResult) -> Section {
     let mut section = Section::new("speed", "Speed");
-    let bus = result.context.bus.as_ref();
-    let large: Vec<&Measurement> = of_table(result, "speed, MB/s");
-    if !large.is_empty() {
-        let mut bars = Bars::rows("Large sequential requests", "MB/s");
-        if let Some(bus) = bus {
-            let mut ceiling = item("what the bus carries".into(), bus.mb_per_s_max, "MB/s", Tone::Muted);
-            ceiling.note = Some(format!("{}, {} lines", bus.mode, bus.lines));
-            bars.items.push(ceiling);
-        }
-        bars.items.extend(large.iter().map(|found| item(label(found), found.mb_per_s, "MB/s", Tone::Plain)));
+    if let Some(bars) = bars(result) {
         section.push(bars);
     }
     let small: Vec<&Measurement> = of_table(result, "speed, IOPS");
@@ -36,6 +27,22 @@ pub(super) fn section(result: &BenchResult) -> Section {
     }
     section.note(Tone::Muted, measured_on(result));
     section
+}
+
+/// Large requests, beside what the bus carries.
+pub(super) fn bars(result: &BenchResult) -> Option<Bars> {
+    let large: Vec<&Measurement> = of_table(result, "speed, MB/s");
+    if large.is_empty() {
+        return None;
+    }
+    let mut bars = Bars::rows("Speed of large requests", "MB/s");
+    if let Some(bus) = &result.context.bus {
+        let mut ceiling = item("what the bus carries".into(), bus.mb_per_s_max, "MB/s", Tone::Muted);
+        ceiling.note = Some(format!("{}, {} lines", bus.mode, bus.lines));
+        bars.items.push(ceiling);
+    }
+    bars.items.extend(large.iter().map(|found| item(label(found), found.mb_per_s, "MB/s", Tone::Plain)));
+    Some(bars)
 }
 
 /// On what a result was measured and what that took.
@@ -91,7 +98,9 @@ fn latencies(found: &[&Measurement]) -> Table {
         let stalls = measurement.stalls.as_ref().map_or(String::new(), |stalls| stalls.over_100_ms.to_string());
         table.row(std::iter::once(label(measurement)).chain(cells).chain([stalls]).map(Cell::from));
     }
-    table.caption("How long each small request took, in microseconds; in parentheses where it is in 95 of 100 cases")
+    table
+        .optional(&["stalls over 100 ms", "mean us"])
+        .caption("How long each small request took, in microseconds; in parentheses where it is in 95 of 100 cases")
 }
 
 fn cause_table(causes: &[Cause]) -> Table {

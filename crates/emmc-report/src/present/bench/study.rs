@@ -2,7 +2,7 @@
 
 use emmc_workload::{BenchResult, Measurement, Outcome, Pivot};
 
-use super::{figure, figure_rows, grids, pivot_table, speed};
+use super::{figure, figure_rows, grids, pivot_block, speed};
 use crate::{Bars, Document, Section, Tone};
 
 /// Up to how many cells a table is drawn as bars.
@@ -11,11 +11,15 @@ const BARS_MAX: usize = 16;
 /// A study with sections on what was measured, before the capacity.
 pub fn with_benches(mut document: Document, speed: Option<&BenchResult>, others: &[BenchResult]) -> Document {
     let place = document.sections.iter().position(|known| known.id == "capacity").unwrap_or(document.sections.len());
+    if let (Some(lead), Some(bars)) = (&mut document.lead, speed.and_then(speed::bars)) {
+        lead.pictures.insert(lead.pictures.len().min(1), bars);
+    }
     let mut sections: Vec<Section> = speed.map(speed::section).into_iter().collect();
     for (index, result) in others.iter().enumerate() {
         let before = others[..index].iter().filter(|other| other.outcome.suite == result.outcome.suite).count();
         sections.push(section(result, before));
     }
+    sections.iter_mut().for_each(|section| section.is_detail = true);
     document.sections.splice(place..place, sections);
     document
 }
@@ -34,7 +38,7 @@ fn section(result: &BenchResult, before: usize) -> Section {
             Some(bars) => section.push(bars),
             None => {
                 let title = format!("{}, {}: {}", pivot.table, pivot.unit, pivot.caption);
-                section.push(pivot_table(outcome, pivot).caption(title))
+                section.push(pivot_block(outcome, pivot, title))
             }
         };
     }

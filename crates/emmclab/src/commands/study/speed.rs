@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use emmc_analysis::measured::measured;
+use emmc_analysis::study::Measured;
 use emmc_port::CardData;
 use emmc_regs::cid::Cid;
 use emmc_workload::import::{RESULT_BYTES_MAX, bench_result};
@@ -22,6 +24,13 @@ pub(super) struct Benches {
     pub(super) others: Vec<BenchResult>,
 }
 
+impl Benches {
+    /// What they come to: a line on the speed, and findings.
+    pub(super) fn measured(&self) -> Measured {
+        measured(self.speed.iter().chain(&self.others))
+    }
+}
+
 /// As saved results tell; else measured: on a copy of a virtual card always, on a live card where that was asked for.
 pub(super) fn benches(args: &StudyArgs, subject: &Subject, is_quiet: bool) -> anyhow::Result<Benches> {
     let mut benches = Benches::default();
@@ -35,14 +44,14 @@ pub(super) fn benches(args: &StudyArgs, subject: &Subject, is_quiet: bool) -> an
     }
     if args.measure {
         ensure!(benches.speed.is_none(), "--measure: a result of bench --suite {SPEED} is given with --bench");
-        benches.speed = Some(measured(args, &subject.name, is_quiet)?);
+        benches.speed = Some(measured_now(args, &subject.name, is_quiet)?);
     } else if benches.speed.is_none() {
         benches.speed = virtual_card(&subject.name)?;
     }
     Ok(benches)
 }
 
-fn measured(args: &StudyArgs, source: &str, is_quiet: bool) -> anyhow::Result<BenchResult> {
+fn measured_now(args: &StudyArgs, source: &str, is_quiet: bool) -> anyhow::Result<BenchResult> {
     if let Some(result) = virtual_card(source)? {
         return Ok(result);
     }

@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use emmc_port::CardData;
 use emmc_port::saved::{SOURCE_BYTES_MAX, SavedSource};
 
-use crate::cli::StudyArgs;
+use crate::cli::{MoreArgs, StudyArgs};
 use crate::output::Output;
 use crate::source;
 
@@ -33,7 +33,29 @@ const SILENCE: Duration = Duration::from_secs(2);
 pub(super) struct Subject {
     /// A device, a file, `sim:...` or `-`.
     pub(super) name: String,
+    /// The same with what goes with it, as a shell takes it.
+    pub(super) argument: String,
     pub(super) card: CardData,
+}
+
+impl Subject {
+    fn new(name: String, more: &MoreArgs, card: CardData) -> Self {
+        let quoted = |text: &str| {
+            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%=,".contains(letter);
+            if !text.is_empty() && text.chars().all(is_plain) {
+                text.to_owned()
+            } else {
+                format!("'{}'", text.replace('\'', r"'\''"))
+            }
+        };
+        let mut words: Vec<String> = vec![quoted(&name)];
+        if let Some(root) = &more.sysroot {
+            words.splice(0..0, ["--sysroot".into(), quoted(&root.to_string_lossy())]);
+        }
+        words.extend(more.with.iter().flat_map(|path| ["--with".into(), quoted(&path.to_string_lossy())]));
+        words.extend(more.vendor_reply.iter().flat_map(|reply| ["--vendor-reply".into(), quoted(reply)]));
+        Self { argument: words.join(" "), name, card }
+    }
 }
 
 /// Finds and reads the card that is to be studied.
@@ -53,31 +75,34 @@ fn found(args: &StudyArgs, output: &Output) -> anyhow::Result<Subject> {
         return demonstration();
     }
     if let Some(name) = &args.source {
-        return Ok(Subject { name: name.clone(), card: source::open_with(name, more)? });
+        return Ok(Subject::new(name.clone(), more, source::open_with(name, more)?));
     }
     if let (Some((first, rest)), None) = (more.with.split_first(), &more.sysroot) {
         let name = first.display().to_string();
-        let rest = crate::cli::MoreArgs { with: rest.to_vec(), vendor_reply: more.vendor_reply.clone(), sysroot: None };
-        return Ok(Subject { card: source::open_with(&name, &rest)?, name });
+        let rest = MoreArgs { with: rest.to_vec(), vendor_reply: more.vendor_reply.clone(), sysroot: None };
+        let card = source::open_with(&name, &rest)?;
+        return Ok(Subject::new(name, &rest, card));
     }
     if let (None, Some(bytes)) = (&more.sysroot, piped(output)?) {
         let mut card = SavedSource::new("-", bytes).read()?;
         source::add(&mut card, more)?;
-        return Ok(Subject { name: "-".into(), card });
+        return Ok(Subject::new("-".into(), more, card));
     }
     let name = only_card(more.sysroot.as_deref())?;
-    Ok(Subject { card: source::open_with(&name, more)?, name })
+    let card = source::open_with(&name, more)?;
+    Ok(Subject::new(name, more, card))
 }
 
 #[cfg(feature = "sim")]
 fn demonstration() -> anyhow::Result<Subject> {
-    Ok(Subject { name: DEMONSTRATION.into(), card: source::open_one(DEMONSTRATION, None)? })
+    Ok(Subject::new(DEMONSTRATION.into(), &MoreArgs::default(), source::open_one(DEMONSTRATION, None)?))
 }
 
 #[cfg(not(feature = "sim"))]
 fn demonstration() -> anyhow::Result<Subject> {
     let name = "EXAMPLE: samsung-klm-8g, the dump of a real 8 GB eMMC that ships with emmclab";
-    Ok(Subject { name: name.into(), card: SavedSource::new(name, DEMONSTRATION_DUMP.to_vec()).read()? })
+    let card = SavedSource::new(name, DEMONSTRATION_DUMP.to_vec()).read()?;
+    Ok(Subject::new(name.into(), &MoreArgs::default(), card))
 }
 
 /// The one card of this machine, or of a copied /sys.

@@ -1,0 +1,129 @@
+//! The answer first: what the card is, its health, its speed, what a power cut may lose, how it is set, what to do.
+//!
+//! Everything here is concluded from what the rest of the study has found. Absent on purpose: layout, and any figure of its own.
+
+mod health;
+mod safety;
+mod setup;
+mod unknowns;
+
+use emmc_port::CardData;
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+use serde::Serialize;
+
+use super::{Measured, Study};
+use crate::finding::{Command, Finding, Severity};
+use crate::health::CannotTell;
+
+/// At most so many commands are named: what is urgent, not all that could be done.
+const COMMANDS_MAX: usize = 2;
+
+/// The answer in a few lines.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verdict {
+    /// What it is: maker, name, standard, size.
+    pub card: String,
+    /// Whether it is a virtual card, which nobody owns.
+    #[serde(rename = "virtual")]
+    pub is_virtual: bool,
+    /// How worn it is.
+    pub health: Answer,
+    /// How fast it is and why, where that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Answer>,
+    /// What a power cut may lose.
+    pub safety: Answer,
+    /// How it is set.
+    pub setup: Answer,
+    /// Whether there is a finding that is critical or a warning.
+    #[serde(rename = "urgent")]
+    pub is_urgent: bool,
+    /// What to do, the most urgent first.
+    #[serde(rename = "do")]
+    pub todo: Vec<Command>,
+    /// What this source cannot answer, and what would.
+    pub cannot_tell: Vec<CannotTell>,
+}
+
+/// One line of the answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Answer {
+    /// How it is to be taken.
+    pub severity: Severity,
+    /// The answer in a sentence.
+    pub text: String,
+    /// What it rests on, in a few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+}
+
+impl Answer {
+    /// An answer that needs no evidence beside it.
+    pub fn new(severity: Severity, text: impl Into<String>) -> Self {
+        Self { severity, text: text.into(), evidence: None }
+    }
+
+    /// Says what it rests on.
+    #[must_use]
+    pub fn evidence(mut self, evidence: impl Into<String>) -> Self {
+        self.evidence = Some(evidence.into());
+        self
+    }
+}
+
+/// What the lines look at.
+struct Facts<'a> {
+    card: &'a CardData,
+    csd: &'a ExtCsd,
+    info: &'a DeviceInfo,
+    study: &'a Study,
+}
+
+/// Sums a study up; its own verdict is not looked at.
+pub(super) fn verdict(card: &CardData, study: &Study, measured: &Measured, source: &str) -> Verdict {
+    let unknown = ExtCsd::unknown();
+    let csd = card.ext_csd.as_ref().unwrap_or(&unknown);
+    let (info, _) = csd.decode();
+    let facts = Facts { card, csd, info: &info, study };
+    let todo = todo(study);
+    Verdict {
+        card: study.card_name(),
+        is_virtual: study.is_virtual(),
+        health: health::answer(&facts),
+        speed: measured.speed.clone(),
+        safety: safety::answer(&facts),
+        setup: setup::answer(&facts),
+        is_urgent: study.findings.iter().any(|finding| finding.severity <= Severity::Warning),
+        todo: if todo.is_empty() { vec![next_step(study, measured, source)] } else { todo },
+        cannot_tell: unknowns::list(&facts, measured),
+    }
+}
+
+/// The commands of the most urgent findings.
+fn todo(study: &Study) -> Vec<Command> {
+    let worth_doing = |finding: &&Finding| finding.severity <= Severity::Notice;
+    let mut commands: Vec<Command> = Vec::new();
+    for command in study.findings.iter().filter(worth_doing).flat_map(|finding| finding.commands.first()) {
+        if commands.iter().all(|known| known.command != command.command) && commands.len() < COMMANDS_MAX {
+            commands.push(command.clone());
+        }
+    }
+    commands
+}
+
+/// Nothing is urgent: measure what is not known, else watch.
+fn next_step(study: &Study, measured: &Measured, source: &str) -> Command {
+    let is_urgent = study.findings.iter().any(|finding| finding.severity <= Severity::Warning);
+    let (command, why) = match (study.live_device(), measured.speed.is_some()) {
+        _ if is_urgent => (format!("emmclab study {source} --full"), "first read the warning below"),
+        (Some(device), false) => (format!("emmclab study {device} --measure"), "nothing is urgent; how fast is it?"),
+        (Some(device), true) => (format!("emmclab check {device}"), "nothing is urgent; from cron it warns in time"),
+        (None, _) => (format!("emmclab study {source} --full"), "nothing is urgent"),
+    };
+    Command { command, why: why.into() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! The answer first: a verdict of at most eight lines that fits 80 columns, for every part whose registers are in testdata.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::{command, emmclab, save, scratch, skip, testdata};
+
+/// What a screen shows.
+const SCREEN: (usize, usize) = (80, 24);
+/// The verdict with the card's name.
+const VERDICT_LINES: usize = 8;
+
+/// Every EXT_CSD in testdata, as a name below the folder.
+fn dumps() -> Vec<String> {
+    let root = testdata("ext_csd_raw");
+    let mut found = Vec::new();
+    for folder in std::fs::read_dir(&root).unwrap() {
+        for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|kind| kind == "hex") {
+                found.push(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() >= 5, "{found:?}");
+    found
+}
+
+/// What a study prints on a terminal of 80 columns, without colours.
+fn on_a_terminal(source: &str) -> String {
+    let mut study = command();
+    study.args(["study", source, "--color", "never"]).env("COLUMNS", "80").current_dir(testdata("ext_csd_raw"));
+    let output = study.stdin(Stdio::null()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The lines from the title to the first empty one.
+fn head(text: &str) -> Vec<&str> {
+    text.lines().take_while(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn the_verdict_of_every_part_fits_a_screen() {
+    for source in dumps() {
+        let text = on_a_terminal(&source);
+        let head = head(&text);
+        // The rule below the title and the source's name are no part of the answer.
+        let verdict = head.len() - 2;
+        assert!(verdict <= VERDICT_LINES && head.len() < SCREEN.1, "{source}: {} lines\n{text}", head.len());
+        for line in &head {
+            assert!(line.chars().count() <= SCREEN.0, "{source}: {} columns: {line}", line.chars().count());
+        }
+        for label in ["HEALTH ", "SAFETY ", "SETUP ", "DO ", "CANNOT TELL "] {
+            let count = head.iter().filter(|line| line.starts_with(label)).count();
+            assert_eq!(count, 1, "{source}: {label}\n{text}");
+        }
+        assert!(!head.iter().any(|line| line.starts_with("SPEED")), "{source}: no dump tells a speed\n{text}");
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= SCREEN.0 || text.contains("$ emmclab"), "{source}: {widest} columns\n{text}");
+    }
+}
+
+#[test]
+fn the_verdict_says_in_json_what_it_says_in_text() {
+    for source in dumps() {
+        let path = Path::new(&testdata("ext_csd_raw")).join(&source).display().to_string();
+        let verdict = emmclab(["study", &path, "--json"]).json()["verdict"].clone();
+        let text = on_a_terminal(&source);
+        assert!(text.starts_with(verdict["card"].as_str().unwrap()), "{source}: {verdict}\n{text}");
+        let health = verdict["health"]["text"].as_str().unwrap();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let said: Vec<&str> = health.split_whitespace().collect();
+        assert!(words.windows(said.len()).any(|window| window == said), "{source}: {health}\n{text}");
+        assert_eq!(verdict["virtual"], false, "{source}");
+        let count = verdict["do"].as_array().unwrap().len();
+        assert!((1..=2).contains(&count), "{source}: {verdict}");
+        // Health is never better in the verdict than in the registers.
+        let health = emmclab(["health", &path, "--json"]).json();
+        assert_eq!(verdict["health"]["severity"], health["verdict"]["severity"], "{source}");
+    }
+}
+
+/// Whatever a verdict tells to do can be done: the commands of this tool run and mean this source.
+#[test]
+fn the_commands_of_a_verdict_run() {
+    let folder = scratch("verdict_commands");
+    for source in dumps() {
+        let path = Path::new(&testdata("ext_csd_raw")).join(&source).display().to_string();
+        for todo in emmclab(["study", &path, "--json"]).json()["verdict"]["do"].as_array().unwrap() {
+            let line = todo["command"].as_str().unwrap();
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(words[0], "emmclab", "{line}");
+            let mut run = command();
+            let output = run.args(&words[1..]).current_dir(&folder).output().unwrap();
+            let code = output.status.code();
+            assert!(matches!(code, Some(0 | 1 | 3)), "{line}: {code:?}\n{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn no_line_of_a_study_is_said_twice() {
+    for source in dumps() {
+        let text = on_a_terminal(&source);
+        let mut lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.len() > 30).collect();
+        let count = lines.len();
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!(lines.len(), count, "{source}\n{text}");
+    }
+}
+
+#[test]
+fn a_field_is_one_line_and_full_shows_how_it_is_written() {
+    let klm = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
+    let count = emmclab(["show", &klm, "--json"]).json()["fields"].as_array().unwrap().len();
+    let short = emmclab(["show", &klm]).exits(0).stdout;
+    // Headings and remarks beside one line for each field.
+    assert!(short.lines().count() <= count + 24, "{} lines for {count} fields\n{short}", short.lines().count());
+    assert!(short.lines().any(|line| line.contains("SEC_COUNT") && line.contains("15269888 sectors")), "{short}");
+    let full = emmclab(["show", &klm, "--full"]).exits(0).stdout;
+    assert!(full.contains("access") && full.contains("once") && !short.contains("once"), "{full}");
+}
+
+/// A pager is used on a terminal only, where the text does not fit, and not with `--no-pager`.
+#[test]
+fn long_text_goes_through_the_users_pager() {
+    let Ok(_) = Command::new("script").arg("--version").output() else { return skip("no script(1) for a terminal") };
+    let folder = scratch("pager");
+    let klm = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
+    let paged = |options: &str| {
+        let seen = folder.join("seen");
+        let _ = std::fs::remove_file(&seen);
+        let program = env!("CARGO_BIN_EXE_emmclab");
+        let line = format!("stty rows 24 cols 80; {program} {options} study --full {klm}");
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).stdin(Stdio::null());
+        let output =
+            script.env("PAGER", format!("cat > {}", seen.display())).env("LC_ALL", "C.UTF-8").output().unwrap();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), std::fs::read_to_string(&seen).unwrap_or_default())
+    };
+    let (shown, seen) = paged("");
+    assert!(seen.contains("HEALTH") && !shown.contains("HEALTH"), "shown:\n{shown}\nseen:\n{seen}");
+    let (shown, seen) = paged("--no-pager");
+    assert!(shown.contains("HEALTH") && seen.is_empty(), "shown:\n{shown}\nseen:\n{seen}");
+    // Not a terminal: no pager, whatever is set.
+    let mut piped = command();
+    let output = piped.args(["study", "--full", &klm]).env("PAGER", "false").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("HEALTH"));
+}
+
+#[test]
+#[cfg(all(feature = "bench", feature = "sim"))]
+fn what_a_bench_found_is_a_finding_of_the_study() {
+    let folder = scratch("verdict_bench");
+    let run = emmclab(["bench", "sim:friendlyelec-emmc-8g", "--suite", "trim", "--json"]);
+    let result = run.json();
+    let of_result = result["findings"].as_array().unwrap();
+    let slow = of_result.iter().find(|finding| finding["id"] == "slow-when-full").unwrap();
+    assert_eq!((&slow["severity"], &slow["commands"][0]["command"]), (&"warning".into(), &"fstrim -av".into()));
+    let trim = save(&folder, "trim.json", &run.stdout);
+    let study = emmclab(["study", "sim:friendlyelec-emmc-8g", "--bench", &trim]).exits(1);
+    assert!(study.stdout.contains("times slower; one trim cures it"), "{}", study.stdout);
+    let head = head(&study.stdout);
+    assert!(head.iter().any(|line| line.starts_with("DO ") && line.contains("fstrim -av")), "{head:?}");
+    assert!(head.iter().any(|line| line.starts_with("SPEED ")), "{head:?}");
+}
