@@ -10,7 +10,9 @@ use serde::Serialize;
 use crate::CommandResult;
 use crate::cli::StudyArgs;
 use crate::exit::Exit;
-use crate::output::{Output, Page};
+use crate::output::Output;
+#[cfg(feature = "html")]
+use crate::output::Page;
 
 #[cfg(feature = "bench")]
 mod speed;
