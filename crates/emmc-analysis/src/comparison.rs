@@ -1,8 +1,8 @@
 //! The difference between two sources, field by field and bit by bit.
 //!
-//! How long a difference lasts is judged by the bits that differ, not by the field they are in: PARTITION_CONFIG holds the boot
-//! configuration, which is kept, beside the accessed area, which a reset clears. Absent on purpose: which bit lasts how
-//! long, which the field tables of `emmc-regs` say.
+//! How long a difference lasts is judged by the bits that differ, not by the field they are in: PARTITION_CONFIG holds
+//! the boot configuration, which is kept, beside the accessed area, which a reset clears. Absent on purpose: which bit
+//! lasts how long, which the field tables of `emmc-regs` say.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,9 @@ use crate::registers::{RegisterRow, rows};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BitDifference {
-    /// The standard's name of the bits; the field's where its bits have none; absent where the standard leaves them unassigned.
+    /// The standard's name of the bits; the field's where its bits have none.
+    ///
+    /// Absent where the standard leaves them unassigned.
     pub name: Option<Cow<'static, str>>,
     /// Highest bit, counted inside the field.
     pub hi: u16,
@@ -72,7 +74,9 @@ pub struct Comparison {
     pub only_a: Vec<Difference>,
     /// Fields that only B knows.
     pub only_b: Vec<Difference>,
-    /// With `--persistent`: differences in bits that a power cycle clears, or of which the standard does not say how long they last.
+    /// With `--persistent`: the differences that it does not list.
+    ///
+    /// A power cycle clears their bits, or the standard does not say how long they last.
     pub left_out: Vec<Difference>,
     /// Whether only differences are listed that last over a power cycle.
     pub persistent_only: bool,

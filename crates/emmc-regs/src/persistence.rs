@@ -1,6 +1,6 @@
 //! How long a value of a register lasts.
 //!
-//! Source: JESD84-B51 7.4, the legend of the access types. Absent on purpose: which bit has which (the tables of the registers).
+//! Source: JESD84-B51 7.4, the legend of the access types. Absent on purpose: which bit has which (the registers' tables).
 
 use serde::Serialize;
 

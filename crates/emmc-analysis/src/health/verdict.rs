@@ -24,7 +24,7 @@ pub(super) fn verdict(card: &CardData, health: &Health) -> Verdict {
     // Without any word on wear a good link must not make the card good.
     let worn = known_wear(health).unwrap_or(Severity::Unknown);
     let worst = concerns.iter().map(|(severity, _)| *severity).chain([worn]).min().unwrap_or(Severity::Unknown);
-    // The worst register may be the one that is lost or that the part does not fill: what is left can alarm, and never calm.
+    // The worst register may be the one that is lost or not filled: what is left can alarm, and never calm.
     let calm = worst > Severity::Warning;
     let severity = if calm && (!is_life_known(health) || !lost(health).is_empty()) { Severity::Unknown } else { worst };
     Verdict { severity, sentence: parts.join("; ") }

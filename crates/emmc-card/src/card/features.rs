@@ -1,8 +1,8 @@
 //! What the features remember, and what resets, power and time do to it.
 //!
 //! Each feature's rules are in a file of its own and know nothing of the card.
-//! Absent on purpose: what a write to one of their registers does (`switch_rows`), and the commands of features (`queue`,
-//! `streams`, `write_protect_groups`, ...).
+//! Absent on purpose: what a write to one of their registers does (`switch_rows`), and the commands of features
+//! (`queue`, `streams`, `write_protect_groups`, ...).
 
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_regs::r1::State;

@@ -1,8 +1,8 @@
-//! What each register that CMD6 writes asks for beyond its access class: one row a register, or several that share a rule.
+//! What each register that CMD6 writes asks for beyond its access class: one row for each register or shared rule.
 //!
-//! A row says which bytes it is about, what must hold before they change, and what the card does then. A register without
-//! a row is just kept. A new register costs a row here and, where it has one, its feature's rule.
-//! Absent on purpose: who may write which bit (`access`), which values are defined (`switch`), and the rules themselves.
+//! A row says which bytes it is about, what must hold before they change, and what the card does then. A register
+//! without a row is just kept. A new register costs a row here and, where it has one, its feature's rule.
+//! Absent on purpose: who may write which bit (`access`), which values are defined (`switch`), the rules themselves.
 
 use emmc_regs::ext_csd::{Field, reg};
 use emmc_units::{Instant, Nanos};
@@ -139,7 +139,7 @@ static ROWS: [SwitchRow; 26] = [
             card.device.purge(now)
         }),
     row(&[reg::USER_WP]).check(|_, write| write_protect::check_user_wp(write.old, write.new)),
-    row(&[reg::BOOT_WP]).check(|card, write| write_protect::write_boot_wp(&mut card.kept().clone(), write.new)).effect(
+    row(&[reg::BOOT_WP]).check(|card, write| write_protect::write_boot_wp(&mut { *card.kept() }, write.new)).effect(
         |card, write, now| {
             // The rule was checked; this sets BOOT_WP_STATUS.
             let _ = write_protect::write_boot_wp(&mut card.device.registers_mut().ext_csd, write.new);

@@ -309,7 +309,9 @@ impl Field {
         self.bits.iter().map(move |bits| (byte_mask(bits), bits)).filter(|(mask, _)| *mask != 0)
     }
 
-    /// Access type of bit `bit` of byte `index` inside the field; a bit without a name in a field of named bits is reserved.
+    /// Access type of bit `bit` of byte `index` inside the field.
+    ///
+    /// A bit without a name in a field of named bits is reserved.
     pub fn access_of_bit(&self, index: u16, bit: u8) -> Access {
         let access = self.access[0];
         match self.bits_of_byte(index).find(|(mask, _)| mask >> bit & 1 == 1) {

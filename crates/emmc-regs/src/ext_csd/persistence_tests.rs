@@ -1,4 +1,4 @@
-//! How long each of the 4096 bits lasts, against a list written from the standard's table of the register, not from ours.
+//! How long each of the 4096 bits lasts, against a list written from the standard's table and not from ours.
 
 use super::{EXT_CSD_BYTES, field_at};
 use crate::Persistence::{self, *};
