@@ -1,7 +1,7 @@
 //! What a release consists of: a static archive and a Debian package for each processor, made twice and compared.
 //!
-//! Everything is made of the commit, not of the working tree: of two copies of it in two folders, with a target folder each.
-//! What depends on folder, time or user therefore shows as a difference.
+//! Everything is made of the commit, not of the working tree: of two copies of it in two folders, each with its own
+//! target folder. What depends on folder, time or user therefore shows as a difference.
 
 mod archive;
 mod bom;
@@ -30,8 +30,8 @@ struct Copy {
     profile: &'static str,
 }
 
-/// Makes and compares the named targets, or all; `--once` makes them once, `--install` installs this machine's package in a
-/// bare Debian, `--quick` does not optimise: a trial of everything else.
+/// Makes and compares the named targets, or all; `--once` makes them once, `--install` installs this machine's package
+/// in a bare Debian, `--quick` does not optimise: a trial of everything else.
 pub(crate) fn run(options: &[&str]) -> anyhow::Result<()> {
     let has = |option: &str| options.contains(&option);
     let names: Vec<&str> = options.iter().copied().filter(|option| !option.starts_with("--")).collect();

@@ -17,8 +17,8 @@ const BYTES_MAX: u64 = 1_500_000;
 const BOARD: [&str; 3] = ["--profile", "board", "--no-default-features"];
 const STD_ARGS: [&str; 2] = ["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"];
 
-/// Builds it as any user would, for this machine or the named targets, and, where Rust's own source is installed, with the
-/// standard library built for size. Fails where the static binary is larger than it may be.
+/// Builds it as any user would, for this machine or the named targets, and, where Rust's own source is installed, with
+/// the standard library built for size. Fails where the static binary is larger than it may be.
 pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     let workspace = metadata::workspace()?;
     if names.is_empty() {

@@ -151,7 +151,8 @@ fn timestamp(epoch: &str) -> anyhow::Result<String> {
     Ok(time.trim().to_owned())
 }
 
-/// The licence files of every crate from a registry, and of what the report bundles; a text that several share stands once.
+/// The licence files of every crate from a registry, and of what the report bundles; a text that several share stands
+/// once.
 pub(super) fn licences(parts: &[Part], target: &Target, bundled: &Path) -> anyhow::Result<String> {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut list = String::new();
