@@ -49,16 +49,6 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const CHECK_EXAMPLES: &str = "\
-Exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (errors too).
-Examples:
-  emmclab check /dev/mmcblk0                 one line, for Nagios and its kin
-  emmclab check -w 70 -c 90 /dev/mmcblk0     warn from 70 % of used life on
-  emmclab check --all                        every card of this machine
-  0 7 * * 1 root emmclab check --all -q      in /etc/crontab: a mail on Monday if a card needs attention
-  emmclab check --all --json                 the same as JSON
-  emmclab check --sysroot DIR --all          the cards of a copied /sys";
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List the eMMC and SD cards of this machine
@@ -72,7 +62,6 @@ pub(crate) enum Command {
     /// Tell how worn a card is and how long it will last
     Health(HealthArgs),
     /// Check a card's health for a monitoring system: one line, Nagios exit codes
-    #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Plan a change without making it
     #[command(subcommand)]
