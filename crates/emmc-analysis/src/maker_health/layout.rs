@@ -24,6 +24,8 @@ pub(super) enum Form {
     Hex(usize),
     /// Two halves of 16 bits, big-endian: the upper one at the first offset, the lower one here.
     Split(usize),
+    /// One byte that stands for a text; other values are absent.
+    Code(&'static [(u8, &'static str)]),
 }
 
 /// What becomes of the raw number.
@@ -104,7 +106,7 @@ pub(super) fn number(reply: &[u8], at: usize, form: Form) -> Option<(u64, bool)>
             let (high, low) = (raw(reply, at, 2)?, raw(reply, lower, 2)?);
             Some(fold(high.iter().chain(low), 4))
         }
-        Form::Ascii(_) | Form::Hex(_) => None,
+        Form::Ascii(_) | Form::Hex(_) | Form::Code(_) => None,
     }
 }
 
@@ -143,6 +145,13 @@ fn read_one(builder: &mut Builder, reply: &[u8], field: &Field) {
             Some(bytes) if bytes.iter().any(|&byte| byte != 0) => Value::Text(hex(bytes)),
             _ => return,
         },
+        Form::Code(texts) => {
+            let code = reply.get(field.at).copied();
+            match texts.iter().find(|(known, _)| Some(*known) == code) {
+                Some((_, text)) => Value::Text((*text).to_owned()),
+                None => return,
+            }
+        }
         form => {
             let Some((raw, all_ones)) = number(reply, field.at, form) else { return };
             if raw == 0 && field.zero_is_absent {
@@ -176,7 +185,7 @@ fn scaled(raw: u64, scale: Scale) -> Option<Value> {
 
 fn source_of(report: &str, field: &Field) -> String {
     let (at, width, order) = match field.form {
-        Form::U8 => (field.at, 1, ""),
+        Form::U8 | Form::Code(_) => (field.at, 1, ""),
         Form::Be16 => (field.at, 2, ", big-endian"),
         Form::Be24 => (field.at, 3, ", big-endian"),
         Form::Be32 => (field.at, 4, ", big-endian"),

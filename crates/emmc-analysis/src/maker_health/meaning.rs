@@ -144,6 +144,14 @@ pub(super) const FIRMWARE_UPDATES: Meaning = count("firmware_updates");
 pub(super) const FIRMWARE_UPDATES_FAILED: Meaning = count("firmware_updates_failed");
 pub(super) const REFRESHES: Meaning = count("block_refreshes");
 pub(super) const CRC_ERRORS: Meaning = count("interface_crc_errors");
+/// The speed class that the card promises, `Class 10`.
+pub(super) const SPEED_CLASS: Meaning = identity("speed_class");
+/// The UHS speed grade that the card promises.
+pub(super) const UHS_SPEED_GRADE: Meaning = identity("uhs_speed_grade");
+/// The bus mode in use when the report was read.
+pub(super) const BUS_SPEED_MODE: Meaning = identity("bus_speed_mode");
+/// The data lines in use when the report was read.
+pub(super) const BUS_WIDTH: Meaning = identity("bus_width");
 pub(super) const FIRMWARE: Meaning = identity("firmware");
 pub(super) const FLASH_ID: Meaning = identity("flash_id");
 pub(super) const CONTROLLER: Meaning = identity("controller");

@@ -6,9 +6,9 @@
 use super::builder::Builder;
 use super::layout::{Field, Form, at, read};
 use super::meaning::{
-    CONTROLLER, CRC_ERRORS, FIRMWARE, FLASH_ID, GOOD_BLOCKS_PERCENT, INITIAL_BAD_BLOCKS, LATER_BAD_BLOCKS,
+    BUS_SPEED_MODE, BUS_WIDTH, CONTROLLER, CRC_ERRORS, FIRMWARE, FLASH_ID, GOOD_BLOCKS_PERCENT, INITIAL_BAD_BLOCKS, LATER_BAD_BLOCKS,
     LATER_BAD_BLOCKS_SYSTEM, LIFE_LEFT_PERCENT, POWER_CYCLES, POWER_LOSSES, REFRESHES, SPARE_BLOCKS_LEFT,
-    SPARE_BLOCKS_SYSTEM, SPARE_BLOCKS_TOTAL, SPARE_USED_PERCENT, Stat, WRITTEN_BYTES, count, erases, identity,
+    SPARE_BLOCKS_SYSTEM, SPARE_BLOCKS_TOTAL, SPARE_USED_PERCENT, SPEED_CLASS, Stat, UHS_SPEED_GRADE, WRITTEN_BYTES, count, erases, identity,
 };
 use super::model::{Area, Confidence, VendorHealth};
 use super::refusal::hex;
@@ -16,7 +16,28 @@ use super::{Family, Refusal, reply_source};
 
 use Confidence::{Documented, Uncertain};
 
-const INNODISK: [Field; 10] = [
+/// Data lines in use: SSR's DAT_BUS_WIDTH in the upper half of a byte.
+pub(super) const WIDTHS: [(u8, &str); 2] = [(0x00, "1 bit"), (0x10, "4 bits")];
+/// SSR's SPEED_CLASS.
+pub(super) const CLASSES: [(u8, &str); 5] =
+    [(0, "Class 0"), (1, "Class 2"), (2, "Class 4"), (3, "Class 6"), (4, "Class 10")];
+/// SSR's UHS_SPEED_GRADE.
+pub(super) const GRADES: [(u8, &str); 3] =
+    [(0, "less than 10 MB/s"), (1, "U1: 10 MB/s and more"), (3, "U3: 30 MB/s and more")];
+const MODES: [(u8, &str); 7] = [
+    (0x00, "default speed"),
+    (0x01, "high speed"),
+    (0x10, "SDR12"),
+    (0x11, "SDR25"),
+    (0x12, "SDR50"),
+    (0x14, "DDR50"),
+    (0x18, "SDR104"),
+];
+
+const INNODISK: [Field; 13] = [
+    at(16, Form::Code(&WIDTHS), BUS_WIDTH),
+    at(18, Form::Code(&CLASSES), SPEED_CLASS),
+    at(19, Form::Code(&GRADES), UHS_SPEED_GRADE),
     at(24, Form::U8, SPARE_BLOCKS_TOTAL),
     at(25, Form::U8, INITIAL_BAD_BLOCKS),
     at(26, Form::U8, LATER_BAD_BLOCKS),
@@ -29,7 +50,9 @@ const INNODISK: [Field; 10] = [
     at(53, Form::Ascii(16), FIRMWARE),
 ];
 
-const SWISSBIT: [Field; 17] = [
+const SWISSBIT: [Field; 19] = [
+    at(86, Form::Code(&MODES), BUS_SPEED_MODE).sure(Documented),
+    at(87, Form::Code(&WIDTHS), BUS_WIDTH).sure(Documented),
     at(32, Form::Ascii(16), FIRMWARE).sure(Documented),
     at(48, Form::Be32, erases(Area::User, Stat::Rated)).sure(Documented),
     at(52, Form::Be32, erases(Area::User, Stat::Max)).sure(Documented),

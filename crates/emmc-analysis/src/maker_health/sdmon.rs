@@ -165,6 +165,9 @@ fn put(builder: &mut Builder, key: &Key, name: &str, value: &str) {
             let expected = "a count: all bits set mean unset or overflown";
             return builder.flag(&key.meaning, number.to_string(), expected, source);
         }
+        Some(Number::Whole(number)) if number > key.most.0 => {
+            return builder.flag(&key.meaning, number.to_string(), key.most.1, source);
+        }
         Some(Number::Whole(number)) => {
             number.checked_mul(key.times).and_then(|number| i64::try_from(number).ok()).map(Value::Integer)
         }

@@ -1,10 +1,10 @@
 //! sdmon's keys, the older spellings among them, and what each means.
 
 use super::meaning::{
-    CONTROLLER, CRC_ERRORS, FIRMWARE, FLASH_ID, GOOD_BLOCKS_PERCENT, INITIAL_BAD_BLOCKS, LATER_BAD_BLOCKS,
+    BUS_SPEED_MODE, BUS_WIDTH, CONTROLLER, CRC_ERRORS, FIRMWARE, FLASH_ID, GOOD_BLOCKS_PERCENT, INITIAL_BAD_BLOCKS, LATER_BAD_BLOCKS,
     LATER_BAD_BLOCKS_SYSTEM, LIFE_LEFT_PERCENT, LIFE_USED_PERCENT, LIFE_USED_PERCENT_SLC, LIFE_USED_PERCENT_TLC,
     Meaning, POWER_CYCLES, POWER_LOSSES, PRODUCT, READ_RECLAIMS_SLC, READ_RECLAIMS_TLC, REFRESHES, SPARE_BLOCKS_LEFT,
-    SPARE_BLOCKS_SLC, SPARE_BLOCKS_SYSTEM, SPARE_BLOCKS_TLC, SPARE_BLOCKS_TOTAL, SPARE_USED_PERCENT, Stat,
+    SPARE_BLOCKS_SLC, SPARE_BLOCKS_SYSTEM, SPARE_BLOCKS_TLC, SPARE_BLOCKS_TOTAL, SPARE_USED_PERCENT, SPEED_CLASS, Stat, UHS_SPEED_GRADE,
     WRITTEN_BYTES, count, erases, identity, life, spare_blocks,
 };
 use super::model::{Area, Confidence};
@@ -22,10 +22,16 @@ pub(super) struct Key {
     pub(super) remark: &'static str,
     /// What the field holds where all its bits are set, if that is narrower than 16 bits.
     pub(super) ones: u64,
+    /// The most that the number can be, and what a larger one is.
+    pub(super) most: (u64, &'static str),
 }
 
+/// What a larger count of power losses is that sdmon prints for Transcend.
+const MISREAD_LOSSES: &str = "a count below 65536: sdmon takes the spare blocks that are left for its upper half, and \
+                              Transcend's own tool reads the count elsewhere";
+
 const fn key(names: &'static [&'static str], meaning: Meaning) -> Key {
-    Key { names, meaning, confidence: SingleSource, times: 1, remark: "", ones: u64::MAX }
+    Key { names, meaning, confidence: SingleSource, times: 1, remark: "", ones: u64::MAX, most: (u64::MAX, "") }
 }
 
 impl Key {
@@ -35,6 +41,10 @@ impl Key {
 
     const fn times(self, times: u64, remark: &'static str) -> Self {
         Self { times, remark, ..self }
+    }
+
+    const fn at_most(self, most: u64, otherwise: &'static str) -> Self {
+        Self { most: (most, otherwise), ..self }
     }
 
     const fn ones(self, ones: u64) -> Self {
@@ -68,7 +78,10 @@ pub(super) const LONGSYS: [Key; 11] = [
     key(&["phyWrGBNum"], count("flash_written_gigabytes")).times(1024, "rounded by sdmon"),
 ];
 
-pub(super) const INNODISK: [Key; 10] = [
+pub(super) const INNODISK: [Key; 13] = [
+    key(&["Bus width"], BUS_WIDTH),
+    key(&["Speed mode"], SPEED_CLASS),
+    key(&["UHS speed grade"], UHS_SPEED_GRADE),
     key(&["Total spare blocks cnt"], SPARE_BLOCKS_TOTAL).ones(0xff),
     key(&["Factory bad blocks cnt"], INITIAL_BAD_BLOCKS).ones(0xff),
     key(&["Runtime bad blocks cnt"], LATER_BAD_BLOCKS).ones(0xff),
@@ -111,8 +124,15 @@ pub(super) const ADATA: [Key; 26] = [
 ];
 
 /// `Total erase cnt` and `Power cycle cnt` are left out: sdmon sums the bytes of the former and reads the upper half of
-/// the latter.
-pub(super) const TRANSCEND: [Key; 9] = [
+/// the latter. Of `Abnormal power loss` the upper half is the spare blocks that are left, so that only a number without it
+/// may be a count.
+pub(super) const TRANSCEND: [Key; 15] = [
+    key(&["Secured mode"], identity("secured_mode")),
+    key(&["Bus width"], BUS_WIDTH),
+    key(&["Speed mode"], SPEED_CLASS),
+    key(&["UHS speed grade"], UHS_SPEED_GRADE),
+    key(&["Abnormal power loss"], POWER_LOSSES).sure(Uncertain).at_most(0xffff, MISREAD_LOSSES),
+    key(&["NAND flash ID"], FLASH_ID).sure(SeveralSources),
     key(&["New bad blocks cnt"], LATER_BAD_BLOCKS).sure(SeveralSources).ones(0xff),
     key(&["Runtime spare blocks cnt"], spare_blocks("spare_blocks_runtime")).ones(0xff),
     key(&["Minimum erase cnt"], erases(Area::Global, Stat::Min)).sure(Uncertain),
@@ -130,7 +150,9 @@ pub(super) const MICRON: [Key; 3] = [
     key(&["SLC area utilization"], LIFE_USED_PERCENT_SLC),
 ];
 
-pub(super) const SWISSBIT: [Key; 17] = [
+pub(super) const SWISSBIT: [Key; 19] = [
+    key(&["Speed mode"], BUS_SPEED_MODE),
+    key(&["Bus width"], BUS_WIDTH),
     key(&["fwVersion"], FIRMWARE),
     key(&["User area rated cycles"], erases(Area::User, Stat::Rated)),
     key(&["User area max cycle cnt"], erases(Area::User, Stat::Max)),

@@ -218,3 +218,50 @@ fn what_is_no_sdmon_output_says_so() {
     let usage = b"{\n\"usage\":\"wrong option, sdmon <device> [-a]\"\n}";
     assert!(matches!(parse_sdmon(usage)[0], Err(Refusal::NotHealth { .. })));
 }
+
+fn identity<'a>(health: &'a VendorHealth, name: &str) -> Option<&'a Value> {
+    health.reading(name).map(|reading| &reading.value)
+}
+
+#[test]
+fn what_sdmon_prints_of_transcend_swissbit_and_innodisk_cards() {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let transcend = one("constructed/transcend.json.txt");
+    assert_eq!(transcend.family, Family::TranscendSd);
+    assert_eq!(identity(&transcend, "uhs_speed_grade"), Some(&text("30MB/s and higher")));
+    assert_eq!(identity(&transcend, "speed_class"), Some(&text("Class 10")));
+    assert_eq!(identity(&transcend, "flash_id"), Some(&text("0x45 0x3e 0x98 0x03 0x76 0x64")));
+    assert_eq!(identity(&transcend, "bus_width"), Some(&text("4 bits")));
+    // The card lost power 7 times and was switched on 41 times: sdmon prints neither.
+    assert_eq!((transcend.number("power_losses"), transcend.number("power_cycles")), (None, None));
+    let losses = transcend.implausible.iter().find(|flagged| flagged.name == "power_losses").unwrap();
+    assert!(losses.found == "855638016" && losses.expected.contains("spare blocks"), "{losses:?}");
+    assert_eq!(transcend.number("life_left_percent"), Some(99.0));
+    let swissbit = one("constructed/swissbit.json.txt");
+    assert_eq!(identity(&swissbit, "bus_speed_mode"), Some(&text("SDR104 speed")));
+    assert_eq!((swissbit.number("power_cycles"), wear(&swissbit, Area::System)), (Some(19.0), vec![1, 1, 8]));
+    let innodisk = one("constructed/innodisk.json.txt");
+    assert_eq!(identity(&innodisk, "uhs_speed_grade"), Some(&text("10MB/s and higher")));
+}
+
+#[test]
+fn a_count_of_power_losses_that_can_be_one_is_uncertain() {
+    let text = r#"{"signature":"0x54 0x72","Transcend":"true","Abnormal power loss": 12,"Remaining card life": 99%}"#;
+    let health = parse_sdmon(text.as_bytes()).remove(0).unwrap();
+    let losses = health.reading("power_losses").unwrap();
+    assert_eq!((losses.value.as_i64(), losses.confidence), (Some(12), Confidence::Uncertain));
+}
+
+#[test]
+fn the_replies_say_what_the_texts_say() {
+    let mut reply = [0u8; 512];
+    reply[..2].copy_from_slice(b"Tr");
+    (reply[16], reply[18], reply[19], reply[70], reply[167]) = (0x10, 4, 3, 99, 7);
+    let health = crate::maker_health::decode_reply(None, Some(0x1100_05f9), &reply).unwrap();
+    assert_eq!(identity(&health, "uhs_speed_grade"), Some(&Value::Text("U3: 30 MB/s and more".into())));
+    assert_eq!(identity(&health, "speed_class"), Some(&Value::Text("Class 10".into())));
+    assert_eq!(health.number("power_losses"), Some(7.0));
+    reply[19] = 2;
+    let health = crate::maker_health::decode_reply(None, Some(0x1100_05f9), &reply).unwrap();
+    assert_eq!(identity(&health, "uhs_speed_grade"), None);
+}

@@ -6,11 +6,12 @@
 use super::builder::Builder;
 use super::layout::{Field, Form, at, number, read};
 use super::meaning::{
-    CONTROLLER, CRC_ERRORS, ERASES_MAX, FIRMWARE, FLASH_ID, INITIAL_BAD_BLOCKS, LATER_BAD_BLOCKS, LIFE_LEFT_PERCENT,
+    BUS_WIDTH, CONTROLLER, CRC_ERRORS, ERASES_MAX, FIRMWARE, FLASH_ID, INITIAL_BAD_BLOCKS, LATER_BAD_BLOCKS, LIFE_LEFT_PERCENT,
     POWER_CYCLES, POWER_LOSSES, PRODUCT, READ_RECLAIMS_SLC, READ_RECLAIMS_TLC, REFRESHES, SPARE_BLOCKS_LEFT,
-    SPARE_BLOCKS_SLC, SPARE_BLOCKS_TLC, Stat, count, erases,
+    SPARE_BLOCKS_SLC, SPARE_BLOCKS_TLC, SPEED_CLASS, Stat, UHS_SPEED_GRADE, count, erases,
 };
 use super::model::{Area, Confidence, VendorHealth};
+use super::sd_cards::{CLASSES, GRADES, WIDTHS};
 use super::{Family, Refusal, reply_source};
 
 use Confidence::{Documented, SeveralSources, SingleSource, Uncertain};
@@ -53,8 +54,11 @@ const ADATA: [Field; 25] = [
 /// Both sources skip byte 142, so where the number starts is open.
 const ADATA_SLC_REFRESHES: [Field; 1] = [at(143, Form::Be16, count("block_refreshes_slc")).sure(Uncertain)];
 
-const TRANSCEND: [Field; 11] = [
+const TRANSCEND: [Field; 14] = [
     at(0, Form::Ascii(16), PRODUCT).sure(Documented),
+    at(16, Form::Code(&WIDTHS), BUS_WIDTH),
+    at(18, Form::Code(&CLASSES), SPEED_CLASS),
+    at(19, Form::Code(&GRADES), UHS_SPEED_GRADE),
     at(26, Form::U8, LATER_BAD_BLOCKS).sure(Documented),
     at(30, Form::Be16, SPARE_BLOCKS_LEFT).sure(Documented),
     at(68, Form::Be16, erases(Area::Global, Stat::Rated)).times(RATED_STEP).sure(Documented),
