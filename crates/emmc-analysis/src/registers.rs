@@ -4,9 +4,10 @@
 
 use std::borrow::Cow;
 
-use emmc_port::{CardData, Format, Origin};
+use emmc_port::{CardData, Format, Origin, Snapshot};
 use emmc_regs::cid::Cid;
-use emmc_regs::ext_csd::{Anomaly, ExtCsd, Row, reg};
+use emmc_regs::date::ManufactureDate;
+use emmc_regs::ext_csd::{Anomaly, ExtCsd, Row, mmc_version, reg};
 use emmc_regs::row::{FieldValue, RegisterField};
 use emmc_regs::{CardKind, Persistence};
 use emmc_regs::{csd::Csd, ocr::Ocr, r1::R1, scr::Scr, ssr::Ssr};
@@ -39,6 +40,9 @@ pub struct RegisterRow {
     /// What it is, where the name does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub what: Option<&'static str>,
+    /// The version of the standard that the part follows, where that has no such field: `4.41`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_in_revision: Option<&'static str>,
     /// How long a value lasts, of a register other than EXT_CSD, where each bit has its own.
     #[serde(skip)]
     pub persistence: Option<Persistence>,
@@ -63,6 +67,9 @@ impl RegisterRow {
 
     /// Value and unit as one text.
     pub fn value_text(&self) -> String {
+        if let Some(version) = self.not_in_revision {
+            return format!("not in this revision ({version})");
+        }
         match (&self.value, self.unit) {
             (FieldValue::Number(bytes), Some("B")) => emmc_units::Bytes(*bytes).to_string(),
             (FieldValue::Undefined, _) => "not defined".into(),
@@ -85,6 +92,7 @@ impl From<Row> for RegisterRow {
             access: Some(row.field.access_text()),
             danger: row.field.danger.map(|danger| danger.as_str()),
             what: (!row.field.what.is_empty()).then_some(row.field.what),
+            not_in_revision: row.not_in_rev.map(|rev| mmc_version(rev).unwrap_or("unknown")),
             persistence: None,
         }
     }
@@ -103,6 +111,7 @@ impl From<RegisterField> for RegisterRow {
             access: None,
             danger: None,
             what: None,
+            not_in_revision: None,
             persistence: Some(field.persistence),
         }
     }
@@ -115,7 +124,7 @@ pub fn rows(card: &CardData, reserved: bool) -> Vec<RegisterRow> {
     let mut rows: Vec<RegisterRow> = Vec::new();
     let mut add = |fields: Vec<RegisterField>| rows.extend(fields.into_iter().map(RegisterRow::from));
     if let Some(cid) = &card.cid {
-        add(cid.fields(kind, rev));
+        add(cid.fields(kind, ManufactureDate::rev_of(rev, card.csd.as_ref())));
     }
     if let Some(csd) = card.csd {
         add(Csd::new(kind, csd).fields());
@@ -152,6 +161,8 @@ pub struct Registers {
     pub fields: Vec<RegisterRow>,
     /// Values that break the standard or contradict each other.
     pub anomalies: Vec<Anomaly>,
+    /// All that the sources tell, undecoded: with it the document is a source again.
+    pub card: Snapshot,
 }
 
 impl Registers {
@@ -163,6 +174,7 @@ impl Registers {
             ext_csd_known_bytes: card.ext_csd.as_ref().map(|ext_csd| ext_csd.known_bytes()),
             fields: rows(card, reserved),
             anomalies: card.ext_csd.as_ref().map(|ext_csd| ext_csd.decode().1).unwrap_or_default(),
+            card: Snapshot::from(card),
         }
     }
 }

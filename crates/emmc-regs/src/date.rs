@@ -6,12 +6,14 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::bits::bits;
+
 /// Which year a year code stands for, and who says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DateRule {
-    /// eMMC, EXT_CSD_REV 0 to 4: 1997 + code.
+    /// MMC of before 4.0, which has no EXT_CSD, and eMMC of EXT_CSD_REV 0 to 4: 1997 + code.
     EmmcUpToRev4,
     /// eMMC, EXT_CSD_REV 5 to 8: codes 0 to 12 are 2013 to 2025, 13 to 15 stay 2010 to 2012.
     EmmcRev5To8,
@@ -45,7 +47,7 @@ impl DateRule {
 impl fmt::Display for DateRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::EmmcUpToRev4 => "EXT_CSD_REV 0 to 4",
+            Self::EmmcUpToRev4 => "MMC up to EXT_CSD_REV 4",
             Self::EmmcRev5To8 => "EXT_CSD_REV 5 to 8",
             Self::EmmcFromRev9 => "EXT_CSD_REV 9 and later",
             Self::EmmcReusedCodes => "year code reused before EXT_CSD_REV 9",
@@ -100,6 +102,14 @@ impl ManufactureDate {
             None => &[DateRule::EmmcRev5To8, DateRule::EmmcUpToRev4, DateRule::EmmcFromRev9],
         };
         Self::by_rules(rules, u16::from(mdt), u16::from(mdt & 0xf), mdt >> 4)
+    }
+
+    /// The revision by whose rule an MMC's date counts: of a card of before 4.0, as its CSD says, the oldest.
+    ///
+    /// Source: Linux `mmc_decode_cid()`, which adds 1997 for every SPEC_VERS, and 16 years more from EXT_CSD_REV 5 on.
+    pub fn rev_of(ext_csd_rev: Option<u8>, csd: Option<&[u8; 16]>) -> Option<u8> {
+        let spec_vers = csd.map(|csd| bits(csd, 125, 122));
+        ext_csd_rev.or(spec_vers.filter(|version| *version < 4).map(|_| 0))
     }
 
     /// The date of an SD card, from bits 19:8 of its CID; bits past the twelfth are ignored.
@@ -178,6 +188,21 @@ mod tests {
         ] {
             assert_eq!(ManufactureDate::emmc(mdt, rev).to_string(), expected, "{mdt:#04x}, {rev:?}");
         }
+    }
+
+    #[test]
+    fn a_card_of_before_4_0_has_one_date() {
+        let csd = |spec_vers: u8| [spec_vers << 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        for (spec_vers, rev, date) in [
+            (0, None, "2005-05"),
+            (3, None, "2005-05"),
+            (4, None, "2021-05 or 2005-05 or 2037-05"),
+            (3, Some(8), "2021-05"),
+        ] {
+            let rev = ManufactureDate::rev_of(rev, Some(&csd(spec_vers)));
+            assert_eq!(ManufactureDate::emmc(0x58, rev).to_string(), date, "{spec_vers}, {rev:?}");
+        }
+        assert_eq!(ManufactureDate::rev_of(None, None), None);
     }
 
     #[test]

@@ -83,7 +83,9 @@ pub(super) fn in_use(card: &CardData, info: &DeviceInfo) -> Option<InUse> {
         let text = card.stated.bus_mode.as_ref()?;
         let evidence = format!("printed mode: {}", text.trim()).into();
         let mode = named(text)?;
-        Some(InUse { mode, at_most: mode, said_by: SaidBy::Text, evidence })
+        let logged = card.origins.iter().any(|origin| origin.format == Format::KernelLog);
+        let said_by = if logged { SaidBy::Kernel } else { SaidBy::Text };
+        Some(InUse { mode, at_most: mode, said_by, evidence })
     };
     let register = || {
         let timing = info.hs_timing?;
@@ -106,13 +108,14 @@ fn read_under_linux(card: &CardData) -> bool {
 /// The mode that the kernel's or U-Boot's words name; SD modes have none here.
 fn named(text: &str) -> Option<BusMode> {
     let text = text.to_ascii_lowercase();
-    if text.contains("uhs") || text.contains("sd ") {
+    if text.contains("uhs") || text.contains("sd ") || text.contains("ultra") {
         return None;
     }
     [
         ("hs400", BusMode::Hs400),
         ("hs200", BusMode::Hs200),
-        ("ddr52", BusMode::Ddr52),
+        // Older kernels say "high speed DDR" and "DDR".
+        ("ddr", BusMode::Ddr52),
         ("high-speed", BusMode::HighSpeed),
         ("high speed", BusMode::HighSpeed),
         ("legacy", BusMode::Legacy),
@@ -152,6 +155,10 @@ mod tests {
             ("MMC legacy", Some(BusMode::Legacy)),
             ("HS400ES (200MHz)", Some(BusMode::Hs400)),
             ("SD High Speed (50MHz)", None),
+            ("HS400 Enhanced strobe", Some(BusMode::Hs400)),
+            ("high speed DDR", Some(BusMode::Ddr52)),
+            ("ultra high speed SDR104", None),
+            ("UHS-I speed SDR104", None),
             ("", None),
         ] {
             assert_eq!(named(text), expected, "{text}");

@@ -57,7 +57,10 @@ pub fn identity(card: &CardData) -> Identity {
     let kind = kind(card);
     let ext_csd_rev = if kind == Some(CardKind::Sd) { None } else { reading::rev(card) };
     let mut identity = match (card.cid, kind) {
-        (Some(cid), Some(kind)) => from_cid(&cid.decode(kind, ext_csd_rev), cid.manufacturer(kind)),
+        (Some(cid), Some(kind)) => {
+            let rev = ManufactureDate::rev_of(ext_csd_rev, card.csd.as_ref());
+            from_cid(&cid.decode(kind, rev), cid.manufacturer(kind))
+        }
         _ => from_text(card, kind),
     };
     identity.kind = kind;
@@ -150,7 +153,10 @@ fn standard(card: &CardData, kind: Option<CardKind>, ext_csd_rev: Option<u8>) ->
             let version = ext_csd_rev.and_then(mmc_version).or(card.stated.mmc_version.as_deref());
             version.map(|version| format!("eMMC {}", version.trim()))
         }
-        CardKind::Sd => Some(format!("SD {}", Scr(card.scr?).specification()?)),
+        CardKind::Sd => {
+            let register = card.scr.and_then(|scr| Scr(scr).specification());
+            register.or(card.stated.sd_version.as_deref()).map(|version| format!("SD {version}"))
+        }
     }
 }
 

@@ -8,7 +8,7 @@ mod findings;
 mod identity;
 mod verdict;
 
-use emmc_port::{CardData, Format, Origin};
+use emmc_port::{CardData, Format, Origin, Snapshot};
 use emmc_regs::ext_csd::Anomaly;
 use serde::Serialize;
 
@@ -67,6 +67,8 @@ pub struct Study {
     pub vendor_refused: Vec<Refusal>,
     /// Registers that hold what the standard does not allow.
     pub anomalies: Vec<Anomaly>,
+    /// All that the sources tell, undecoded: with it the document is a source again.
+    pub card: Snapshot,
 }
 
 impl Study {
@@ -141,6 +143,7 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
         vendor,
         vendor_refused,
         anomalies,
+        card: Snapshot::from(card),
     };
     study.verdict = verdict::verdict(card, &study, &options.measured, &source);
     study

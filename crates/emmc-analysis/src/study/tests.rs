@@ -209,6 +209,7 @@ fn the_json_keeps_its_keys() {
         [
             "anomalies",
             "capacity",
+            "card",
             "configuration",
             "findings",
             "health",

@@ -275,7 +275,7 @@ pub fn bus_modes(device_type: u8) -> impl Iterator<Item = &'static str> {
     const NAMES: [&str; 8] = [
         "HS 26 MHz",
         "HS 52 MHz",
-        "DDR52 1.8 V",
+        "DDR52 1.8 V or 3 V",
         "DDR52 1.2 V",
         "HS200 1.8 V",
         "HS200 1.2 V",

@@ -291,6 +291,11 @@ impl Field {
         matches!(self.access, [Access::Reserved])
     }
 
+    /// Whether a part of that EXT_CSD_REV has no such field; vendor bytes belong to no revision.
+    pub fn is_newer_than(&self, rev: u8) -> bool {
+        self.since_rev > rev && !self.is_reserved() && !matches!(self.access, [Access::Vendor])
+    }
+
     /// Whether the field is a row of independent bytes rather than one number.
     pub const fn is_array(&self) -> bool {
         self.width > 8 || (self.is_reserved() && self.width > 1)

@@ -23,6 +23,8 @@ pub struct Row {
     pub value: FieldValue,
     /// Unit of `value`; empty for names and flags.
     pub unit: &'static str,
+    /// EXT_CSD_REV of the part, where that revision has no such field: what is in it means nothing.
+    pub not_in_rev: Option<u8>,
 }
 
 pub(super) fn rows(ext_csd: &ExtCsd, reserved: bool) -> impl Iterator<Item = Row> + '_ {
@@ -38,7 +40,9 @@ fn row(ext_csd: &ExtCsd, field: &'static Field, offset: u16, width: u16) -> Opti
     let raw = ext_csd.uint(offset, width)?;
     let name = if field.is_array() { format!("{}[{offset}]", field.name).into() } else { field.name.into() };
     let (value, unit) = meaning(ext_csd, field, raw);
-    Some(Row { field, name, offset, width, raw, value, unit })
+    let not_in_rev = ext_csd.byte(super::reg::EXT_CSD_REV).filter(|rev| field.is_newer_than(*rev));
+    let value = if not_in_rev.is_some() { FieldValue::Undefined } else { value };
+    Some(Row { field, name, offset, width, raw, value, unit, not_in_rev })
 }
 
 fn meaning(ext_csd: &ExtCsd, field: &'static Field, raw: u64) -> (FieldValue, &'static str) {
@@ -48,6 +52,8 @@ fn meaning(ext_csd: &ExtCsd, field: &'static Field, raw: u64) -> (FieldValue, &'
     };
     match field.unit {
         Unit::None => (name_or_flags(field, raw), ""),
+        // The one named value of a quantity is that it is not defined.
+        Unit::Linear(_, unit) if field.values.iter().any(|(value, _)| *value == raw) => (FieldValue::Undefined, unit),
         Unit::Linear(step, unit) => product(Some(step), unit),
         Unit::PlusOne(step, unit) => {
             let counted = field.bits.first().map_or(raw, |bits| raw & bits.mask());
@@ -131,6 +137,7 @@ mod tests {
 
     fn with(bytes: &[(u16, u16, u64)]) -> ExtCsd {
         let mut ext_csd = ExtCsd::from_bytes([0; 512]);
+        ext_csd.set_uint(192, 1, 8);
         bytes.iter().for_each(|&(offset, width, value)| ext_csd.set_uint(offset, width, value));
         ext_csd
     }
@@ -175,6 +182,34 @@ mod tests {
             value_of(&card, "PARTITION_CONFIG").0.to_string(),
             "BOOT_ACK, BOOT_PARTITION_ENABLE=1, PARTITION_ACCESS=0"
         );
+    }
+
+    #[test]
+    fn best_sizes_of_zero_are_not_defined() {
+        let card = with(&[(192, 1, 7), (264, 1, 0), (265, 1, 0), (266, 1, 8), (241, 1, 0)]);
+        for name in ["OPTIMAL_TRIM_UNIT_SIZE", "OPTIMAL_WRITE_SIZE", "INI_TIMEOUT_AP"] {
+            assert_eq!(value_of(&card, name).0, FieldValue::Undefined, "{name}");
+        }
+        assert_eq!(value_of(&card, "OPTIMAL_READ_SIZE"), (FieldValue::Number(32_768), "B"));
+    }
+
+    #[test]
+    fn a_field_that_the_revision_does_not_have_means_nothing() {
+        let row = |rev: u64, name: &str| {
+            let card = with(&[(192, 1, rev), (308, 1, 1), (493, 1, 1), (486, 1, 1), (64, 1, 7)]);
+            let row = card.rows(true).find(|row| row.name == name).unwrap();
+            (row.not_in_rev, row.raw, row.value)
+        };
+        for (rev, name) in [(5, "CMDQ_SUPPORT"), (5, "SUPPORTED_MODES"), (7, "BARRIER_SUPPORT"), (7, "CMDQ_SUPPORT")] {
+            assert_eq!(row(rev, name), (Some(rev as u8), 1, FieldValue::Undefined), "{rev} {name}");
+        }
+        for (rev, name) in [(8, "CMDQ_SUPPORT"), (7, "SUPPORTED_MODES"), (8, "BARRIER_SUPPORT"), (9, "CMDQ_SUPPORT")] {
+            assert_eq!(row(rev, name).0, None, "{rev} {name}");
+        }
+        assert_eq!((row(3, "VENDOR_SPECIFIC_FIELD[64]").0, row(0, "RESERVED[0]").0), (None, None));
+        let mut unknown = ExtCsd::unknown();
+        unknown.set_uint(308, 1, 1);
+        assert_eq!(unknown.rows(false).next().unwrap().not_in_rev, None);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) const TABLE: [Field; 27] = [
         .values(&[(0, "normal"), (1, "FFU"), (16, "vendor specific mode (VSM)")])
         .danger(Danger::Action)
         .source("mmc-utils EXT_CSD_MODE_CONFIG"),
-    field("BARRIER_CTRL", 31, 1, &[W1], 8, "cache barrier")
+    field("BARRIER_CTRL", 31, 1, &[W1], 8, "cache barrier; sources differ on whether it is one-time: its access type R/W says so, its description is of a switch. Count on once")
         .bits(&[bit(0, 0, "BARRIER_EN", "", None)])
         .persists(NotSpecified, "Sources differ: R/W by its access type, which is one-time, but described as a switch of the barrier")
         .source("mmc-utils extcsd read"),

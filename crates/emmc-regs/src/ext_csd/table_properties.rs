@@ -145,6 +145,7 @@ pub(super) const TABLE: [Field; 85] = [
         .source("barebox mmc_extcsd"),
     field("INI_TIMEOUT_AP", 241, 1, &[R], 5, "first initialisation after partitioning: wait this long after the power cycle that follows PARTITION_SETTING_COMPLETED")
         .unit(Unit::Linear(100, "ms"))
+        .values(&[(0, "not defined")])
         .source("mmc-utils extcsd read"),
     field("CORRECTLY_PRG_SECTORS_NUM", 242, 4, &[R], 5, "correctly programmed sectors of last interrupted (HPI) write")
         .unit(Unit::Linear(1, "sectors"))
@@ -177,9 +178,11 @@ pub(super) const TABLE: [Field; 85] = [
         .source("barebox mmc_extcsd"),
     field("OPTIMAL_WRITE_SIZE", 265, 1, &[R], 7, "0 = not defined")
         .unit(Unit::Linear(4096, "B"))
+        .values(&[(0, "not defined")])
         .source("barebox mmc_extcsd"),
     field("OPTIMAL_READ_SIZE", 266, 1, &[R], 7, "0 = not defined")
         .unit(Unit::Linear(4096, "B"))
+        .values(&[(0, "not defined")])
         .source("barebox mmc_extcsd"),
     field("PRE_EOL_INFO", 267, 1, &[R], 7, "consumed reserved blocks")
         .values(&[(0, "not defined"), (1, "normal"), (2, "warning (80 % of reserved blocks consumed)"), (3, "urgent (90 %)")])

@@ -15,6 +15,7 @@ mod plan;
 mod registers;
 #[cfg(feature = "sim")]
 mod sim;
+mod statements;
 mod study;
 mod vendor;
 

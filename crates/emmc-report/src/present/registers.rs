@@ -10,6 +10,7 @@ pub fn registers(shown: &Registers, all: bool, full: bool) -> Document {
     let mut document = Document::new("Registers");
     document.subtitle = Some(sources_line(&shown.sources));
     anomalies(shown, &mut document);
+    super::statements::sections(&shown.card, !shown.fields.is_empty(), &mut document);
     let mut names: Vec<&'static str> = Vec::new();
     for row in &shown.fields {
         if !names.contains(&row.register) {

@@ -131,6 +131,10 @@ fn configuration(configuration: &Configuration, document: &mut Document) {
     } else {
         section.push(table.optional(&["from"]));
     }
+    if !configuration.not_in_revision.is_empty() {
+        let names = configuration.not_in_revision.join(", ");
+        section.note(Tone::Muted, format!("Not in the part's revision of the standard: {names}."));
+    }
     if !configuration.not_told.is_empty() {
         section.note(Tone::Muted, format!("Not told by this source: {}.", configuration.not_told.join(", ")));
     }

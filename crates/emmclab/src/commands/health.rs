@@ -7,7 +7,7 @@ use emmc_analysis::health::{
     parse_history,
 };
 use emmc_analysis::maker_health::{self, Refusal, VendorHealth};
-use emmc_port::{CardData, Origin};
+use emmc_port::{CardData, Origin, Snapshot};
 use emmc_report::Document;
 use emmc_report::present::{HealthParts, health_sections, sources, vendor_sections};
 use emmc_units::Size;
@@ -37,6 +37,8 @@ pub(crate) struct HealthDocument {
     endurance: Option<Endurance>,
     /// When life will be used up, from --since and --history.
     forecast: Option<Forecast>,
+    /// All that the sources tell, undecoded: with it the document is a source again.
+    card: Snapshot,
 }
 
 pub(crate) fn run(args: &HealthArgs, output: &mut Output) -> CommandResult {
@@ -56,6 +58,7 @@ pub(crate) fn run(args: &HealthArgs, output: &mut Output) -> CommandResult {
         vendor_refused,
         endurance: endurance_from(args)?,
         forecast,
+        card: Snapshot::from(&card),
     };
     output.print(SCHEMA, &document, present)?;
     Ok(exit(&document))

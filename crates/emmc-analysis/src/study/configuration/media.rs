@@ -1,16 +1,17 @@
 //! Sectors, groups, best sizes, waiting times, and the state of hardware partitioning.
 
+use emmc_port::CardData;
 use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
 use emmc_units::Bytes;
 
 use super::{Rows, Topic, at_least, plain, with};
 
-pub(super) fn rows(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+pub(super) fn rows(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     rows.topic = Topic::Media;
     sectors(csd, info, rows);
-    groups(csd, info, rows);
+    groups(card, csd, info, rows);
     best_sizes(info, rows);
-    partitioning(info, rows);
+    partitioning(card, info, rows);
     waiting(csd, info, rows);
 }
 
@@ -27,12 +28,21 @@ fn sectors(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     rows.add("sector size", [reg::DATA_SECTOR_SIZE, reg::NATIVE_SECTOR_SIZE], sector);
 }
 
-fn groups(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
+fn groups(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     let size = |bytes: Option<Bytes>| {
         bytes.map(|bytes| plain(if bytes.0 == 0 { "not told".into() } else { bytes.to_string() }))
     };
     rows.add("high-capacity erase group", reg::HC_ERASE_GRP_SIZE, size(info.hc_erase_group));
-    rows.add("high-capacity write-protect group", reg::HC_WP_GRP_SIZE, size(info.hc_wp_group));
+    match (info.hc_wp_group, card.stated.hc_wp_group) {
+        (None, Some(printed)) => {
+            rows.add("high-capacity write-protect group", "printed text", Some(plain(printed.to_string())));
+        }
+        (group, _) => rows.add("high-capacity write-protect group", reg::HC_WP_GRP_SIZE, size(group)),
+    }
+    // U-Boot prints the group that counts, which may be the CSD's.
+    if let (None, Some(printed)) = (info.hc_erase_group, card.stated.erase_group) {
+        rows.add_if_told("erase group in force", "printed text", Some(plain(printed.to_string())));
+    }
     let in_force = info.erase_group_def.map(|high| match high {
         true => plain("high-capacity groups"),
         false => with("groups of the CSD", "until the host asks for high-capacity ones, after each power-up"),
@@ -53,7 +63,7 @@ fn best_sizes(info: &DeviceInfo, rows: &mut Rows) {
     }
 }
 
-fn partitioning(info: &DeviceInfo, rows: &mut Rows) {
+fn partitioning(card: &CardData, info: &DeviceInfo, rows: &mut Rows) {
     let hw = &info.hw_partition;
     let supported = hw.partitioning_supported.filter(|_| at_least(info, 5));
     let supported = supported.map(|supported| match (supported, hw.enh_supported, hw.completed) {
@@ -68,6 +78,9 @@ fn partitioning(info: &DeviceInfo, rows: &mut Rows) {
     let max = hw.max_enh_groups.zip(info.hc_wp_group).and_then(|(groups, group)| group.checked_mul(groups));
     let max = max.filter(|max| max.0 > 0 && hw.enh_supported == Some(true));
     rows.add_if_told("largest enhanced area", reg::MAX_ENH_SIZE_MULT, max.map(|max| plain(max.to_string())));
+    if let (None, Some(printed)) = (max, card.stated.max_enh_size) {
+        rows.add_if_told("largest enhanced area", "printed text", Some(plain(printed.to_string())));
+    }
 }
 
 fn waiting(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {

@@ -11,7 +11,7 @@ mod service;
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
-use emmc_regs::ext_csd::{DeviceInfo, ExtCsd};
+use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
 use serde::Serialize;
 
 pub(super) use self::protection::boot_source;
@@ -73,11 +73,15 @@ pub struct Configuration {
     /// Settings that a card of this kind has and the source does not tell.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_told: Vec<&'static str>,
+    /// Settings that the part's revision of the standard does not have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_in_revision: Vec<&'static str>,
 }
 
 /// Reads a card's configuration.
 pub fn configuration(card: &CardData) -> Configuration {
-    let mut rows = Rows { topic: Topic::Bus, told: Configuration::default() };
+    let rev = card.ext_csd.as_ref().and_then(|ext_csd| ext_csd.byte(reg::EXT_CSD_REV));
+    let mut rows = Rows { topic: Topic::Bus, rev, told: Configuration::default() };
     bus::host_rows(card, &mut rows);
     match identity::kind(card) {
         Some(CardKind::Sd) => sd::rows(card, &mut rows),
@@ -97,7 +101,7 @@ fn emmc(card: &CardData, rows: &mut Rows) {
     bus::rows(card, csd, &info, rows);
     service::rows(csd, &info, rows);
     protection::rows(card, csd, &info, rows);
-    media::rows(csd, &info, rows);
+    media::rows(card, csd, &info, rows);
 }
 
 /// A value and its meaning.
@@ -106,23 +110,36 @@ type Told = Option<(String, String)>;
 /// The rows so far, and the topic of the next ones.
 struct Rows {
     topic: Topic,
+    /// EXT_CSD_REV.
+    rev: Option<u8>,
     told: Configuration,
 }
 
 impl Rows {
     /// Adds a setting that every card of the kind has: it is missed where it is not told.
     fn add(&mut self, name: &'static str, source: impl Into<Source>, told: Told) {
-        if told.is_none() {
-            self.told.not_told.push(name);
+        let source = source.into();
+        match (&told, self.lacks(&source)) {
+            (_, true) => self.told.not_in_revision.push(name),
+            (None, false) => self.told.not_told.push(name),
+            (Some(_), false) => self.add_if_told(name, source, told),
         }
-        self.add_if_told(name, source, told);
     }
 
     /// Adds a setting that nobody misses.
     fn add_if_told(&mut self, name: &'static str, source: impl Into<Source>, told: Told) {
-        if let Some((value, meaning)) = told {
-            self.told.rows.push(ConfigRow { topic: self.topic, name, value, meaning, source: source.into() });
+        let (Some((value, meaning)), source) = (told, source.into()) else { return };
+        if self.lacks(&source) {
+            self.told.not_in_revision.push(name);
+        } else {
+            self.told.rows.push(ConfigRow { topic: self.topic, name, value, meaning, source });
         }
+    }
+
+    /// Whether the part's revision does not have the field that a source cites first.
+    fn lacks(&self, source: &Source) -> bool {
+        let cited = source.0.cited.first();
+        cited.zip(self.rev).is_some_and(|(cited, rev)| cited.field().is_newer_than(rev))
     }
 }
 

@@ -72,10 +72,11 @@ fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows)
             2 => "for good",
             _ => "not assigned",
         };
-        let status = info.boot_config.wp_status;
         let source = reg::BOOT_WP_STATUS;
-        rows.add("write protection of boot area 1", source, status.map(|raw| plain(state(raw))));
-        rows.add("write protection of boot area 2", source, status.map(|raw| plain(state(raw >> 2))));
+        // U-Boot's words give the two bits of each area and no more.
+        let (first, second) = (csd.bits(source, 0b0011), csd.bits(source, 0b1100));
+        rows.add("write protection of boot area 1", source, first.map(|raw| plain(state(raw))));
+        rows.add("write protection of boot area 2", source, second.map(|raw| plain(state(raw >> 2))));
     }
     const BOOT_WP: [(u8, &str); 7] = [
         (0, "B_PWR_WP_EN"),

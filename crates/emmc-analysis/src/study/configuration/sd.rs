@@ -7,9 +7,11 @@ use emmc_regs::scr::Scr;
 use emmc_regs::ssr::Ssr;
 use emmc_units::Bytes;
 
+use super::super::bus_mode;
 use super::{Rows, Topic, plain, with, yes_no};
 
 pub(super) fn rows(card: &CardData, rows: &mut Rows) {
+    bus_in_use(card, rows);
     let scr = card.scr.map(Scr);
     let ssr = card.ssr.map(Ssr);
     let widths = scr.map(|scr| plain(if scr.has_bus_width(4) { "1 and 4" } else { "1" }));
@@ -33,6 +35,20 @@ pub(super) fn rows(card: &CardData, rows: &mut Rows) {
         })
     });
     rows.add("write protection of the whole card", "CSD PERM_WRITE_PROTECT, TMP_WRITE_PROTECT", whole);
+}
+
+/// The mode and the lines in use, as the kernel or U-Boot prints them.
+fn bus_in_use(card: &CardData, rows: &mut Rows) {
+    // The kernel prints a code and, in brackets, its name: "6 (sd uhs SDR104)".
+    let name = |text: &'_ String| text.split_once('(').map_or(text.as_str(), |(_, name)| name).replace(')', "");
+    match (card.host.ios.get("timing spec"), &card.stated.bus_mode) {
+        (Some(text), _) => rows.add_if_told("bus mode in use", "debugfs ios, timing spec", Some(plain(name(text)))),
+        (None, Some(text)) => rows.add_if_told("bus mode in use", "printed text", Some(plain(text.trim()))),
+        (None, None) => {}
+    }
+    if let Some((lines, _, source)) = bus_mode::lines_in_use(card) {
+        rows.add_if_told("data lines in use", source, Some(plain(lines.to_string())));
+    }
 }
 
 fn promises(ssr: Option<Ssr>, rows: &mut Rows) {

@@ -16,7 +16,11 @@ fn value(card: &CardData, name: &str) -> Option<String> {
 #[test]
 fn settings_are_read_as_the_standard_means_them() {
     for (registers, name, expected) in [
-        (&[(196, 1, 0x57)][..], "bus modes offered", "HS 26 MHz, HS 52 MHz, DDR52 1.8 V, HS200 1.8 V, HS400 1.8 V"),
+        (
+            &[(196, 1, 0x57)][..],
+            "bus modes offered",
+            "HS 26 MHz, HS 52 MHz, DDR52 1.8 V or 3 V, HS200 1.8 V, HS400 1.8 V",
+        ),
         (&[(185, 1, 3)], "bus mode in use", "HS400"),
         (&[(249, 4, 65_536)], "cache size", "8 MiB"),
         (&[(249, 4, 65_536), (33, 1, 1)], "cache", "on"),
@@ -132,4 +136,45 @@ fn an_sd_card_promises_by_its_status() {
         assert_eq!(value(&card, name).as_deref(), Some(expected), "{name}");
     }
     assert_eq!(configuration(&card).not_told, ["write protection of the whole card"]);
+}
+
+#[test]
+fn what_the_revision_does_not_have_is_no_setting() {
+    let old = emmc(&[(192, 1, 5), (308, 1, 1), (486, 1, 1), (493, 1, 1), (249, 4, 8)]);
+    let told = configuration(&old);
+    for name in ["command queue supported", "command queue", "cache", "cache size"] {
+        assert!(told.not_in_revision.contains(&name), "{name}: {:?}", told.not_in_revision);
+        assert!(!told.not_told.contains(&name) && value(&old, name).is_none(), "{name}");
+    }
+    let barrier = emmc(&[(192, 1, 7), (486, 1, 1), (249, 4, 8)]);
+    assert!(configuration(&barrier).not_in_revision.contains(&"cache barrier"));
+    assert_eq!(configuration(&emmc(&[])).not_in_revision, [""; 0]);
+}
+
+#[test]
+fn u_boots_words_are_settings() {
+    let saved = |text: &str| emmc_port::saved::read("mmc info", text.as_bytes()).unwrap();
+    let card = saved(
+        "Device: mmc@ff160000\nManufacturer ID: 45\nOEM: 100\nName: DG403 \nBus Speed: 52000000\n\
+         Mode: MMC High Speed (52MHz)\nRd Block Len: 512\nMMC version 5.1\nHigh Capacity: Yes\nCapacity: 29.1 GiB\n\
+         Bus Width: 4-bit\nErase Group Size: 512 KiB\nHC WP Group Size: 8 MiB\nUser Capacity: 29.1 GiB WRREL\n\
+         Boot Capacity: 4 MiB ENH\nRPMB Capacity: 4 MiB ENH\nBoot area 0 is not write protected\n\
+         Boot area 1 is power on protected\n",
+    );
+    for (name, expected) in [
+        ("high-capacity write-protect group", "8 MiB"),
+        ("erase group in force", "512 KiB"),
+        ("write protection of boot area 1", "not protected"),
+        ("write protection of boot area 2", "until the next power cycle"),
+    ] {
+        assert_eq!(value(&card, name).as_deref(), Some(expected), "{name}");
+    }
+    let sd = saved(
+        "Device: mmc@7e202000\nManufacturer ID: 3\nOEM: 5344\nName: SC16G \nBus Speed: 50000000\n\
+         Mode: SD High Speed (50MHz)\nRd Block Len: 512\nSD version 3.0\nHigh Capacity: Yes\nCapacity: 14.8 GiB\n\
+         Bus Width: 4-bit\nErase Group Size: 512 Bytes\n",
+    );
+    assert_eq!(value(&sd, "bus mode in use").as_deref(), Some("SD High Speed (50MHz)"));
+    assert_eq!(value(&sd, "data lines in use").as_deref(), Some("4"));
+    assert_eq!(identity::identity(&sd).standard.as_deref(), Some("SD 3.0"));
 }

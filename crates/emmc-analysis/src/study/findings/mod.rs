@@ -6,6 +6,7 @@
 mod boot;
 mod bus;
 mod consistency;
+mod marks;
 mod partitioning;
 mod plain;
 pub(super) mod power_cut;
@@ -70,6 +71,7 @@ pub(super) fn findings(card: &CardData, parts: &Parts<'_>) -> Vec<Finding> {
     wear::find(&facts, &mut findings);
     vendor::find(&facts, parts.thresholds, parts.vendor, parts.vendor_refused, &mut findings);
     consistency::find(&facts, parts.anomalies, &mut findings);
+    marks::find(&facts, &mut findings);
     findings.extend(parts.capacity.findings.iter().cloned());
     match identity::kind(card) {
         Some(CardKind::Emmc) => {
