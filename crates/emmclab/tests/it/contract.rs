@@ -327,8 +327,7 @@ fn schema(_: &str) -> Value {
 }
 
 /// Where the keys are the kernel's words, not this program's.
-const MAPS: [&str; 6] =
-    ["sysfs", "host.ios", "host.err_stats", "card.sysfs", "card.host.ios", "card.host.err_stats"];
+const MAPS: [&str; 6] = ["sysfs", "host.ios", "host.err_stats", "card.sysfs", "card.host.ios", "card.host.err_stats"];
 
 /// Every key with the keys above it; what stands in a list has `[]` before it.
 fn collect(value: &Value, above: &str, keys: &mut BTreeSet<String>) {
