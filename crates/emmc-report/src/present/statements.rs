@@ -93,7 +93,7 @@ mod tests {
     fn shown(source: &str) -> String {
         let card = saved::read("f", source.as_bytes()).unwrap();
         text(
-            &registers(&Registers::new(&card, false), false),
+            &registers(&Registers::new(&card, false), false, true),
             &TextOptions { width: 100, colour: false, unicode: true },
         )
     }
