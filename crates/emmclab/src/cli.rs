@@ -6,6 +6,7 @@ mod bench;
 mod compare;
 mod examples;
 mod known;
+mod save;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "sim")]
@@ -23,6 +24,7 @@ use emmc_units::Size;
 #[cfg(feature = "pages")]
 pub(crate) use examples::examples;
 pub(crate) use examples::{command, parse};
+pub(crate) use save::{SaveArgs, SavedForm};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
 #[cfg(feature = "sim")]
@@ -242,12 +244,8 @@ pub(crate) struct HwpartArgs {
     /// Write reliability of every area of the layout: on or off, or e.g. user=on,gp1=off
     #[arg(long, value_name = "on|off")]
     pub(crate) wrrel: Option<WrRelArgument>,
-    /// Save the plan as JSON; - for standard output instead of the text
-    #[arg(long, short = 'o', value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists
-    #[arg(long, requires = "output")]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) save: SaveArgs,
 }
 
 #[derive(Args, Debug)]
@@ -260,14 +258,9 @@ pub(crate) struct StudyArgs {
     pub(crate) demo: bool,
     #[command(flatten)]
     pub(crate) more: MoreArgs,
-    /// Write one self-contained HTML file; - for standard output
     #[cfg(feature = "html")]
-    #[arg(long, short = 'o', value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists
-    #[cfg(feature = "html")]
-    #[arg(long, requires = "output")]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) save: SaveArgs,
     /// Print everything: all evidence, health, speed, capacity, settings
     #[arg(long)]
     pub(crate) full: bool,

@@ -7,7 +7,7 @@ use emmc_report::{Align, Block, Cell, Document, Section, Table};
 /// A page as a document; its first heading is the title.
 pub(crate) fn document(page: &str) -> Document {
     let mut document = Document::new("");
-    let mut section = Section::new("page", "");
+    let mut section = Section::new("about", "About");
     let mut lines = page.lines().peekable();
     while let Some(line) = lines.next() {
         if let Some(title) = line.strip_prefix("# ") {

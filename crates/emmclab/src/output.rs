@@ -9,6 +9,8 @@ use clap::ColorChoice;
 use emmc_report::{Document, TextOptions, text, visible};
 use serde::Serialize;
 
+#[cfg(feature = "html")]
+use crate::cli::SavedForm;
 use crate::pager;
 
 /// Columns of text when standard output is no terminal.
@@ -83,7 +85,7 @@ impl Output {
         if self.json { self.line(&json(schema, body)?) } else { self.document(&present(body)) }
     }
 
-    /// Writes `body` as an HTML page where one is asked for, and prints it as JSON or text where that is still due:
+    /// Saves `body` as a page or as JSON where that is asked for, and prints it as JSON or text where that is still due:
     /// JSON beside a page that went to a file, and instead of one that would go to standard output too.
     pub(crate) fn report<T: Serialize>(
         &mut self,
@@ -94,9 +96,11 @@ impl Output {
     ) -> anyhow::Result<()> {
         #[cfg(feature = "html")]
         if let Some(path) = page.path.filter(|path| !(self.json && *path == Path::new("-"))) {
-            let generated_by = concat!("emmclab ", env!("CARGO_PKG_VERSION")).into();
-            let html = emmc_report::html(&present(body), &emmc_report::HtmlOptions { generated_by });
-            let is_file = crate::save::deliver(self, path, &html, page.force, &page.inputs)?;
+            let content = match SavedForm::of(path, SavedForm::Html) {
+                SavedForm::Json => json(schema, body)? + "\n",
+                SavedForm::Html => html(&present(body)),
+            };
+            let is_file = crate::save::deliver(self, path, &content, page.force, &page.inputs)?;
             if is_file && !self.json {
                 self.said(&format!("{}: written", path.display()))?;
             }
@@ -156,6 +160,13 @@ impl Output {
             ColorChoice::Auto => anstream::AutoStream::choice(stdout) != anstream::ColorChoice::Never,
         }
     }
+}
+
+/// One self-contained page.
+#[cfg(feature = "html")]
+pub(crate) fn html(document: &Document) -> String {
+    let generated_by = concat!("emmclab ", env!("CARGO_PKG_VERSION")).into();
+    emmc_report::html(document, &emmc_report::HtmlOptions { generated_by })
 }
 
 /// One JSON document, its `schema` key first.

@@ -81,14 +81,9 @@ pub(crate) struct SimRunArgs {
     /// Leave a card that is kept in a folder as it was
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Write one self-contained HTML file; - for standard output
     #[cfg(feature = "html")]
-    #[arg(long, short = 'o', value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists
-    #[cfg(feature = "html")]
-    #[arg(long, requires = "output")]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) save: super::SaveArgs,
 }
 
 #[derive(Args, Debug)]
@@ -151,14 +146,9 @@ pub(crate) struct SimPipelineArgs {
     /// Print the white paper's tables, computed beside printed
     #[arg(long)]
     pub(crate) tables: bool,
-    /// Write one self-contained HTML file; - for standard output
     #[cfg(feature = "html")]
-    #[arg(long, short = 'o', value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists
-    #[cfg(feature = "html")]
-    #[arg(long, requires = "output")]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) save: super::SaveArgs,
 }
 
 /// Microseconds, with or without a fraction.

@@ -3,7 +3,7 @@
 use emmc_analysis::hwpart::{HwPartPlan, LayoutRequest, plan};
 
 use crate::CommandResult;
-use crate::cli::HwpartArgs;
+use crate::cli::{HwpartArgs, SavedForm};
 use crate::exit::Exit;
 use crate::output::{Output, json};
 use crate::save::deliver;
@@ -15,9 +15,14 @@ pub(crate) fn run(args: &HwpartArgs, output: &mut Output) -> CommandResult {
     let request = request(args)?;
     let card = source::open(&args.source)?;
     let plan = plan(&card, &request);
-    let to_stdout = args.output.as_ref().is_some_and(|path| path.as_os_str() == "-");
-    if let Some(path) = &args.output {
-        deliver(output, path, &(json(SCHEMA, &plan)? + "\n"), args.force, &args.source.files())?;
+    let to_stdout = args.save.output.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if let Some(path) = &args.save.output {
+        let content = match SavedForm::of(path, SavedForm::Json) {
+            SavedForm::Json => json(SCHEMA, &plan)? + "\n",
+            #[cfg(feature = "html")]
+            SavedForm::Html => crate::output::html(&emmc_report::present::hwpart_plan(&plan)),
+        };
+        deliver(output, path, &content, args.save.force, &args.source.files())?;
     }
     if !to_stdout {
         output.print(SCHEMA, &plan, emmc_report::present::hwpart_plan)?;

@@ -38,8 +38,8 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
         benches: benches.others,
     };
     #[cfg(feature = "html")]
-    if args.output.is_some() {
-        let page = Page { path: args.output.as_deref(), force: args.force, inputs: inputs(args) };
+    if args.save.output.is_some() {
+        let page = Page { path: args.save.output.as_deref(), force: args.save.force, inputs: inputs(args) };
         output.report(SCHEMA, &study, &page, present)?;
         return Ok(exit(&study));
     }

@@ -1,7 +1,6 @@
 //! How `bench` ends where somebody or something ends it, and what it refuses before anything is lost.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 

@@ -1,7 +1,7 @@
 //! `bench` on files, folders and loop devices of this machine: what it refuses, what it tells, what it leaves behind.
 
 use crate::support;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 

@@ -115,3 +115,26 @@ fn an_enhanced_area_is_a_size() {
     assert_eq!(plan("50%"), plan("0:50%"));
     assert_ne!(plan("50%"), plan("max"));
 }
+
+/// `-o` saves in the form that the file's name asks for, whatever the command.
+#[cfg(feature = "html")]
+#[test]
+fn a_saved_report_has_the_form_that_its_name_asks_for() {
+    let folder = scratch("help_saved");
+    for command in [
+        "plan hwpart sim:generic-8g --enh-user 50%",
+        "sim pipeline --board zynq-zed --requests 50",
+        "sim run sim:generic-8g --job {job}",
+    ] {
+        let job = save(&folder, "job.json", r#"{"phases": [{"kind": "random", "amount": "1MiB"}]}"#);
+        let command = command.replace("{job}", &job);
+        let saved = |name: &str| {
+            let path = folder.join(name);
+            let path = path.to_str().unwrap();
+            emmclab(command.split(' ').chain(["-o", path, "--force"])).exits(0);
+            std::fs::read_to_string(path).unwrap()
+        };
+        assert!(saved("report.json").starts_with("{\n  \"schema\": \"emmclab."), "{command}");
+        assert!(saved("report.html").to_lowercase().starts_with("<!doctype html"), "{command}");
+    }
+}

@@ -19,7 +19,7 @@ const DRAWN: usize = 12;
 pub(crate) fn run(args: &SimPipelineArgs, output: &mut Output) -> CommandResult {
     let result = study(args)?;
     #[cfg(feature = "html")]
-    let page = Page { path: args.output.as_deref(), force: args.force, ..Page::default() };
+    let page = Page { path: args.save.output.as_deref(), force: args.save.force, ..Page::default() };
     #[cfg(not(feature = "html"))]
     let page = Page::default();
     output.report(SCHEMA, &result, &page, emmc_report::present::pipeline)?;

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     Powered { card: Card::from_parts(device, rest), now, store }.store()?;
     let exit = if run.result.ended == Ended::Done { Exit::Good } else { Exit::Findings };
     #[cfg(feature = "html")]
-    let page = Page { path: args.output.as_deref(), force: args.force, inputs: vec![&args.job] };
+    let page = Page { path: args.save.output.as_deref(), force: args.save.force, inputs: vec![&args.job] };
     #[cfg(not(feature = "html"))]
     let page = Page::default();
     output.report(SCHEMA, &run, &page, |run| emmc_report::present::sim_run(&run.result, run.wall_s))?;

@@ -1,0 +1,50 @@
+//! `-o`: where a report is saved, and in which form.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+
+/// Where a report is saved.
+#[derive(Args, Debug, Default)]
+pub(crate) struct SaveArgs {
+    /// Save the report in this file: .json saves JSON, .html one self-contained page; - for standard output
+    #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that exists
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+}
+
+/// What a saved report is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SavedForm {
+    /// What `--json` prints.
+    Json,
+    /// One self-contained page.
+    #[cfg(feature = "html")]
+    Html,
+}
+
+impl SavedForm {
+    /// As the file's name ends; any other name takes the form that the command usually saves.
+    pub(crate) fn of(path: &Path, usual: Self) -> Self {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("json") => Self::Json,
+            #[cfg(feature = "html")]
+            Some("html" | "htm") => Self::Html,
+            _ => usual,
+        }
+    }
+}
+
+#[cfg(all(test, feature = "html"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_of_a_name_decides_the_form() {
+        let of = |name: &str, usual| SavedForm::of(Path::new(name), usual);
+        assert_eq!((of("a.json", SavedForm::Html), of("a.html", SavedForm::Json)), (SavedForm::Json, SavedForm::Html));
+        assert_eq!((of("a", SavedForm::Html), of("-", SavedForm::Json)), (SavedForm::Html, SavedForm::Json));
+    }
+}
