@@ -85,7 +85,9 @@ fn read_line(builder: &mut Builder, line: &str, seen: &mut Seen) {
         seen.health = true;
         put_count(builder, meaning, number, source(), *confidence);
     } else if key == "Used spare blocks[%]" {
-        let Ok(percent) = value.parse::<f64>() else { return };
+        // Printed with two decimals: with fewer the value was cut.
+        let whole = value.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2);
+        let Some(percent) = value.parse::<f64>().ok().filter(|_| whole) else { return };
         seen.health = true;
         seen.spare_used.get_or_insert(percent);
     } else if let Some((_, area)) = AREAS.iter().find(|(name, _)| *name == key) {

@@ -26,11 +26,18 @@ const VENDORS: [(&str, Family, &[Key]); 7] = [
 /// Reads every run of sdmon in a text; runs that hold no health give the reason.
 pub fn parse_sdmon(bytes: &[u8]) -> Vec<Result<VendorHealth, Refusal>> {
     let text = String::from_utf8_lossy(bytes);
-    let runs = runs(&text);
+    let runs = runs(whole(&text));
     if runs.is_empty() {
         return vec![Err(Refusal::not_health("this is not what sdmon prints"))];
     }
     runs.into_iter().map(read_run).collect()
+}
+
+/// The text without a last number that nothing ends: what is missing of it could make the card look healthier.
+fn whole(text: &str) -> &str {
+    let end =
+        if text.ends_with(['\n', '}', ']', '"']) { text.len() } else { text.rfind([',', '\n']).unwrap_or_default() };
+    text.get(..end).unwrap_or_default()
 }
 
 fn read_run(mut run: Run) -> Result<VendorHealth, Refusal> {

@@ -129,6 +129,31 @@ fn worn(bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     made
 }
 
+/// Texts of sdmon and emmcparm in which the card is nearly used up: their numbers have no width, so that only cuts count.
+fn worn_vendor_texts() -> Vec<Source> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+    let worn = [
+        ("sdmon/sandisk-industrial-readme/sdmon.json.txt", "Used\": 1,", "Used\": 100,"),
+        (
+            "sdmon/apacer-readme/sdmon.json.txt",
+            "enduranceRemainLifePercent\": 99.97",
+            "enduranceRemainLifePercent\": 10.00",
+        ),
+        (
+            "sdmon/sandisk-ultra-sd128/sdmon.json.txt",
+            "enduranceRemainLifePercent\": 99.94",
+            "enduranceRemainLifePercent\": 5.00",
+        ),
+        ("sdmon/transcend-460t-64g/sdmon.json.txt", "Remaining life\": 100%", "Remaining life\": 10%"),
+        ("seeds_console/emmcparm_spare_block.txt", "[%]: 0.00", "[%]: 95.00"),
+    ];
+    let made = worn.into_iter().map(|(file, from, to)| {
+        let text = String::from_utf8_lossy(&std::fs::read(folder.join(file)).unwrap()).replace(from, to);
+        source(format!("{file}, worn"), text.into_bytes()).unwrap()
+    });
+    made.collect()
+}
+
 /// A line with another value behind its label: `[NAME]: 0x01` and `[NAME: 0x01]`.
 fn with_value(line: &str, label: &str, value: &str) -> String {
     let Some(at) = line.find(label).and_then(|at| Some(at + line.get(at..)?.find("0x")? + 2)) else {
@@ -248,6 +273,23 @@ fn one_damaged_byte_or_a_cut_end_never_makes_a_card_look_better() {
     let worn = sources.iter().filter(|source| matches!(source.status, CheckStatus::Warning | CheckStatus::Critical));
     assert!(sources.len() > 60 && worn.count() > 20, "{}", sources.len());
     single_bytes(&sources, SHARE, 0).end("cuts, lost and doubled bytes, wrapped lines");
+}
+
+#[test]
+fn a_cut_makers_report_never_makes_a_card_look_better() {
+    let mut tally = Tally::default();
+    for source in worn_vendor_texts() {
+        assert!(
+            matches!(source.status, CheckStatus::Warning | CheckStatus::Critical),
+            "{}: {:?}",
+            source.name,
+            source.status
+        );
+        for end in 0..source.bytes.len() {
+            tally.take(|| format!("{} up to {end}", source.name), &source.bytes[..end], &[&source], false);
+        }
+    }
+    tally.end("cut makers' reports");
 }
 
 #[test]

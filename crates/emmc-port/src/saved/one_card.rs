@@ -13,11 +13,11 @@ const COMMANDS: [&str; 5] = ["extcsd read /", "cid read /", "csd read /", "scr r
 ///
 /// Errors: two commands that read registers name two cards.
 pub(super) fn check(text: &Text) -> Result<(), SourceError> {
-    let (mut disk, mut host): (Option<(u64, &str)>, Option<(u64, &str)>) = (None, None);
+    let (mut disk, mut host) = (None, None);
     for line in text.lines().filter(|line| COMMANDS.iter().any(|command| line.text.contains(command))) {
         for (known, name) in [(&mut disk, disk_of(line.text)), (&mut host, host_of(line.text))] {
             let Some(name) = name else { continue };
-            let (first, before) = *known.get_or_insert((line.number, name));
+            let (first, before): (u64, &str) = *known.get_or_insert((line.number, name));
             if before != name {
                 let expected = format!("values of one card, {before} as on line {first}; save each card apart");
                 return Err(text.malformed(line.number, expected, name));
