@@ -1,5 +1,5 @@
 #![no_main]
-//! Any bytes as a result that another tool has saved; what is read serialises, and is read again.
+//! Any bytes as a result saved by another tool; a result that is read can be serialised and read again.
 
 use emmc_workload::import::{SavedResult, read};
 use libfuzzer_sys::fuzz_target;

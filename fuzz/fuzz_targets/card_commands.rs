@@ -1,9 +1,8 @@
 #![no_main]
 //! A host that sends a card anything, in and out of order, with data, time, resets and power cuts.
 //!
-//! After every step: an answer has the form of its command, states are those of the kind of card, time goes on,
-//! one-time bits stay, wear only grows, RPMB's key and counter only advance; and the layers below agree with
-//! themselves.
+//! After every step: a response has the form of its command, states fit the kind of card, time advances, one-time bits
+//! stay, wear only grows, RPMB's key and counter only advance; and the layers below are consistent.
 
 #[path = "card_commands/actions.rs"]
 mod actions;
@@ -15,7 +14,7 @@ mod sequences;
 use actions::Host;
 use libfuzzer_sys::fuzz_target;
 
-/// Steps of one run: enough to get somewhere, few enough to be quick.
+/// Steps of one run: enough to reach deep states, few enough to be fast.
 const STEPS: usize = 200;
 
 fuzz_target!(|data: &[u8]| {

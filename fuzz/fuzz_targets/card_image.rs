@@ -1,5 +1,5 @@
 #![no_main]
-//! Images of a card and records that come after, of any content: a card or an error, never a panic, nor much memory.
+//! Images of a card and records after them, of any content: a card or an error, never a panic, nor much memory.
 
 use std::sync::OnceLock;
 
@@ -29,9 +29,9 @@ fuzz_target!(|data: &[u8]| {
     let (profile, image) = small();
     let Some((&choice, rest)) = data.split_first() else { return };
     let loaded = match choice % 4 {
-        // An image that says that it is one.
+        // An image with a valid magic.
         0 => Card::from_image(profile.clone(), &[b"emmclab card 2\n", rest].concat(), &[], None),
-        // The right image, with a few bytes that are others.
+        // The right image with a few modified bytes.
         1 => {
             let mut image = image.clone();
             for change in rest.chunks_exact(3) {
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
             }
             Card::from_image(profile.clone(), &image, &[], None)
         }
-        // The right image, then a record as it comes.
+        // The right image, then a random record.
         2 => Card::from_image(profile.clone(), image, &[rest], None),
         // The right image, then a record with the right frame.
         _ => {
@@ -51,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
         }
     };
     if let Ok((card, now)) = loaded {
-        // What was taken in can be put out, and taken in again.
+        // Accepted input can be serialised, and read again.
         let again = card.to_image(now);
         assert!(Card::from_image(profile.clone(), &again, &[], None).is_ok());
     }

@@ -1,9 +1,9 @@
 #![no_main]
-//! Software that writes rubbish into the host controller's and the queueing engine's registers, and into the lists in
-//! memory that these point to, with a whole card behind them.
+//! Software that writes random values to the registers of the host controller and the queueing engine, and to the lists
+//! in memory that these point to, with a whole card behind them.
 //!
-//! Nothing panics, nothing goes on for ever, and afterwards the function works as it did: reset, the card given power
-//! anew, a driver reads the card's register by a list.
+//! Nothing panics or loops forever, and afterwards the function still works: after a reset and a power cycle of the
+//! card, a driver reads the card's register by a list.
 
 #[path = "host_controller/driver.rs"]
 mod driver;
@@ -17,7 +17,7 @@ const STEPS: usize = 300;
 
 /// One thing that software does, or time.
 fn step(driver: &mut Driver, input: &mut Unstructured) -> Result<()> {
-    // Registers that do something, more often than others.
+    // Registers with effects, more often than others.
     const HOT: [u16; 16] =
         [0x00, 0x04, 0x08, 0x0c, 0x0e, 0x20, 0x28, 0x2c, 0x2e, 0x2f, 0x34, 0x3e, 0x50, 0x58, 0x5c, 0x29];
     const ENGINE: [u16; 12] = [0x08, 0x0c, 0x10, 0x14, 0x18, 0x1c, 0x20, 0x24, 0x28, 0x2c, 0x38, 0x40];

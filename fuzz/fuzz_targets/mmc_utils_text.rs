@@ -1,5 +1,5 @@
 #![no_main]
-//! Any text behind the heading of `mmc extcsd read`, of either tool that prints it.
+//! Any text after the heading of `mmc extcsd read`, of either tool that prints it.
 
 use emmc_port::saved;
 use libfuzzer_sys::fuzz_target;

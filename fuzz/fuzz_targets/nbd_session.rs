@@ -1,6 +1,6 @@
 #![no_main]
-//! A whole NBD connection: any bytes, or any requests after an agreement that works. What is read is what was written
-//! before; every request has one reply, in order, because nothing waits here; refused ones change nothing.
+//! A whole NBD connection: any bytes, or any requests after a valid negotiation. Reads return what was written before;
+//! every request has one reply, in order, because nothing waits here; refused requests change nothing.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -64,7 +64,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// The agreement, with structured replies or without.
+/// The negotiation, with or without structured replies.
 fn agreement(structured: bool) -> Vec<u8> {
     let mut bytes = 3u32.to_be_bytes().to_vec();
     let mut option = |number: u32, data: &[u8]| {
@@ -101,7 +101,7 @@ fn requests(data: &[u8]) -> Vec<(Request, Vec<u8>)> {
     (0..).zip(data.chunks_exact(6)).take(64).map(request).collect()
 }
 
-/// What is left of the server's output, taken apart by hand.
+/// The rest of the server's output, parsed by hand.
 struct Replies<'a>(&'a [u8]);
 
 impl<'a> Replies<'a> {

@@ -1,5 +1,5 @@
 #![no_main]
-//! Any bytes as an NBD request and as an option; what is decoded says what the bytes say.
+//! Any bytes as an NBD request and as an option; decoded values match the bytes.
 
 use emmc_serve::nbd::option::{self, ClientOption, NAME_BYTES_MAX};
 use emmc_serve::nbd::wire::{REQUEST_BYTES, Request};

@@ -1,5 +1,5 @@
 #![no_main]
-//! Any bytes as recorded requests: in order of time, none empty, none past the end of what bytes can count.
+//! Any bytes as recorded requests: in order of time, none empty, none beyond 2^64 bytes.
 
 use emmc_port::BlockOp;
 use emmc_workload::replay::read;

@@ -1,5 +1,5 @@
 #![no_main]
-//! Any text behind the first lines of U-Boot's `mmc info` and `mmc reg read extcsd all`.
+//! Any text after the first lines of U-Boot's `mmc info` and `mmc reg read extcsd all`.
 
 use emmc_port::saved;
 use libfuzzer_sys::fuzz_target;

@@ -5,7 +5,7 @@ wait_card
 card=/dev/mmcblk0
 wrong=0
 
-# Compares two figures of which the measured one is so many times too slow: compare NAME MEASURED DILATION SIMULATED.
+# Compares two figures of which the measured one is DILATION times too slow: compare NAME MEASURED DILATION SIMULATED.
 compare() {
     awk -v name="$1" -v measured="$2" -v times="$3" -v simulated="$4" 'BEGIN {
         share = measured * times / simulated - 1
@@ -55,7 +55,7 @@ if [ ! -x /usr/bin/iozone ]; then
     echo 'SKIPPED: iozone is not in this guest'
     exit 0
 fi
-# Records of so many KiB, a file of so many KiB, so many times slower: file RECORD SIZE DILATION.
+# iozone with records of RECORD KiB, a file of SIZE KiB, DILATION times slower: file RECORD SIZE DILATION.
 file() {
     blkdiscard $card
     set_dilation "$3"

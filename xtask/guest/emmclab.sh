@@ -59,7 +59,7 @@ if [ "$CONTROLLER" = no-cqe ]; then
         emmclab '0 1' bench $card --suite speed --size 2MiB --destroy --yes-i-mean mmcblk0
         set_dilation 0
         wrong=0
-        for what in '512 KiB in order' '4 KiB by chance'; do
+        for what in '512 KiB sequential' '4 KiB random'; do
             for column in 1 0; do
                 measured=$(row /tmp/said "$what" $column) simulated=$(row /tmp/simulated "$what" $column)
                 echo "$what, $column: $measured times 100, simulated $simulated"

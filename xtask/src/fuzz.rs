@@ -43,18 +43,18 @@ pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The targets being built while something else goes on; given up when dropped.
+/// A build of the targets in the background; killed when dropped.
 pub(crate) struct Building(Child);
 
 impl Building {
-    /// Begins; none where [`run`] would skip.
+    /// Starts it; nothing if [`run`] would skip.
     pub(crate) fn start() -> anyhow::Result<Option<Self>> {
         let Some(cargo) = cargo_fuzz(&metadata::workspace()?.root) else { return Ok(None) };
         let child = cargo(&["build"]).stderr(Stdio::null()).spawn().context("cargo fuzz build")?;
         Ok(Some(Self(child)))
     }
 
-    /// Waits for its end; what went wrong is told when [`run`] builds what is not there.
+    /// Waits for its end; [`run`] reports errors when it builds what is missing.
     pub(crate) fn wait(mut self) -> anyhow::Result<()> {
         self.0.wait().map(drop).context("cargo fuzz build")
     }
@@ -81,12 +81,12 @@ fn seeds(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// A maker of `cargo fuzz` commands: with the nightly compiler, or the stable one made to take its flags.
+/// Returns a builder of `cargo fuzz` commands: with the nightly compiler, or the stable one set up to accept its flags.
 fn cargo_fuzz(root: &Path) -> Option<impl Fn(&[&str]) -> Command + use<>> {
     let make = |nightly: bool, root: PathBuf| {
         move |args: &[&str]| {
             let mut command = Command::new("cargo");
-            // `cargo xtask` fixes the toolchain for what it starts, which would overrule `+nightly`.
+            // `cargo xtask` sets the toolchain for child processes, which would override `+nightly`.
             command.current_dir(&root).env_remove("RUSTUP_TOOLCHAIN");
             if nightly {
                 command.arg("+nightly");

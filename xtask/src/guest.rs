@@ -1,4 +1,4 @@
-//! A Linux guest that a virtual card is tried in: built of Debian packages, run in QEMU.
+//! A Linux guest for testing a virtual card: built of Debian packages, run in QEMU.
 
 mod cpio;
 mod cuts;
@@ -24,7 +24,7 @@ use crate::guest::machine::Show;
 use crate::guest::rig::BuildOptions;
 use crate::guest::server::{Controller, Emmclab};
 
-/// How often CI cuts power.
+/// Power cuts in CI.
 const CI_CUTS: u32 = 200;
 
 /// Runs a command of `cargo xtask guest`; the exit status.
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     }
 }
 
-/// Every guest script, for CI; without QEMU it says so and leaves it out.
+/// Every guest script, for CI; prints why it is skipped without QEMU.
 pub(crate) fn ci_trials() -> anyhow::Result<()> {
     if ready().is_some() {
         ensure!(test::run(&[])? == 0, "guest tests failed");
@@ -52,7 +52,7 @@ pub(crate) fn ci_cuts() -> anyhow::Result<()> {
     cuts::run(&rig, &Emmclab::build()?, Extent { cuts: CI_CUTS, seed: 1, controller: Controller::Cqe }, Show::Nothing)
 }
 
-/// The rig, or why it is left out.
+/// The rig, or why it is missing.
 fn ready() -> Option<rig::Rig> {
     match rig::ready() {
         Ok(rig) => Some(rig),
@@ -81,7 +81,7 @@ fn cuts(args: &[&str]) -> anyhow::Result<u8> {
         }
     }
     let (options, names) = options::parse(&rest).context("guest cuts")?;
-    ensure!(names.is_empty(), "guest cuts: what is {names:?}?");
+    ensure!(names.is_empty(), "guest cuts: unknown argument {names:?}");
     extent.controller = options.controller.unwrap_or(extent.controller);
     let show = if options.show == Show::Console { Show::Console } else { Show::Nothing };
     cuts::run(&rig::ready()?, &Emmclab::build()?, extent, show).map(|()| 0)

@@ -23,7 +23,7 @@ pub(crate) struct Package {
     pub(crate) rust_version: String,
     pub(crate) edition: String,
     pub(crate) license: String,
-    /// What it is built of; what only its tests need is left out.
+    /// Its dependencies, without dev-dependencies.
     pub(crate) dependencies: Vec<String>,
 }
 

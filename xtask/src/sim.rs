@@ -1,4 +1,4 @@
-//! Tortures the virtual card: power cuts at every step of seeded workloads, and at random.
+//! Power-cut tests of the virtual card: cuts at every step of seeded workloads, and at random.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,18 +9,18 @@ use std::time::Instant;
 use anyhow::{Context, bail, ensure};
 use emmc_card::sim::torture::{Case, Outcome, torture};
 
-/// How much is tried.
+/// The extent of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
-    /// Workloads that are cut at every one of their steps.
+    /// Workloads that are cut at each of their steps.
     workloads: u32,
-    /// Cuts at random, over lives of some fifty each.
+    /// Random cuts, in lives of about fifty each.
     cuts: u64,
     /// The first workload, and the first life.
     seed: u32,
 }
 
-/// `--seed N` alone shows one case again; otherwise a run of the extent that is asked for.
+/// `--seed N` alone repeats one case; otherwise a run of the given extent.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let options = options(args)?;
     let get = |name: &str| options.get(name).copied();
@@ -68,7 +68,7 @@ fn attempt(case: Case) -> Result<Outcome, String> {
     }
 }
 
-/// What came out so far, summed over threads.
+/// Results so far, summed over threads.
 #[derive(Default)]
 struct Found {
     workload: AtomicU32,
@@ -109,7 +109,7 @@ fn explore(extent: Extent) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every workload that no other thread has; one that breaks a promise is left there.
+/// Takes every workload that no other thread has; a workload that violates a guarantee ends there.
 fn every_step(extent: &Extent, found: &Found) {
     loop {
         let workload = found.workload.fetch_add(1, Ordering::Relaxed);
@@ -139,7 +139,7 @@ fn at_random(extent: &Extent, found: &Found) {
             }
             Err(violation) => note(found, violation),
         }
-        // Lives that end before their first cut must not go on for ever.
+        // Lives that end before their first cut must not continue forever.
         if u64::from(life) > 1000 + extent.cuts {
             return;
         }

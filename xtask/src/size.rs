@@ -1,4 +1,4 @@
-//! How large the binary for a board is.
+//! The size of the binary for a board.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use crate::metadata::{self, Workspace};
 use crate::targets::{self, Target, output};
 
-/// What a board gains nothing from: addresses that move, and tables for unwinding where a panic ends the program.
+/// Features that a board does not need: relocation, and unwind tables if a panic aborts the program.
 const SMALL_FLAGS: &str = "-C relocation-model=static -C force-unwind-tables=no";
 
 /// What a static board binary with a standard library made for size may be. Unit: bytes.

@@ -29,7 +29,7 @@ fn violations() -> anyhow::Result<Vec<String>> {
     let mut test_data = Vec::new();
     let mut violations = Vec::new();
     for path in tracked(&root)? {
-        // What is deleted but not yet staged is none of ours; a link is judged where it leads.
+        // Deleted but unstaged files are skipped; a link is checked at its target.
         let file = root.join(&path);
         if file.is_symlink() || !file.is_file() {
             continue;

@@ -1,4 +1,4 @@
-//! What a run takes of this machine: real time, and processor time, which a busy machine disturbs less.
+//! A run's cost on this machine: real time, and processor time, which other load affects less.
 
 use std::time::Instant;
 
@@ -10,11 +10,11 @@ const TICKS_PER_S: f64 = 100.0;
 pub(crate) struct Spent {
     /// Real time.
     pub(crate) wall_s: f64,
-    /// Processor time of this process and of those that it has started and waited for.
+    /// Processor time of this process and of its finished child processes.
     pub(crate) cpu_s: f64,
 }
 
-/// A clock that runs.
+/// A running clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     begun: Instant,

@@ -1,4 +1,4 @@
-//! The same job on the virtual card and on another simulator that the user has built, side by side.
+//! Runs the same job on the virtual card and on another simulator built by the user, side by side.
 //!
 //! Edge: files, a clock, another program. Nothing of the other simulator is part of this project.
 
@@ -29,7 +29,7 @@ enum Command {
 /// What a comparison with MQSim needs.
 #[derive(Debug, Args)]
 struct Mqsim {
-    /// The MQSim program, as its own Makefile builds it
+    /// The MQSim program, as built by its own Makefile
     #[arg(long, value_name = "PROGRAM")]
     mqsim: PathBuf,
     /// A shipped profile
@@ -38,8 +38,8 @@ struct Mqsim {
     /// The job, as for `emmclab sim run`
     #[arg(long, value_name = "FILE")]
     job: PathBuf,
-    /// How many times slower MQSim is given the requests than the virtual card took them: with a backlog it is slow
-    /// itself
+    /// How many times slower MQSim gets the requests than the virtual card processed them: with a backlog MQSim itself
+    /// is slow
     #[arg(long, value_name = "FACTOR", default_value_t = 6.0, value_parser = stretch)]
     stretch: f64,
     /// Keeps MQSim's configuration, trace and results in this folder
@@ -81,6 +81,6 @@ fn compare(options: &Mqsim) -> anyhow::Result<()> {
         std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
     println!("{}", table::render(&[&ours, &theirs?]));
-    println!("MQSim was given the requests {} times slower, so its simulated time says little.", options.stretch);
+    println!("MQSim got the requests {} times slower, so its simulated time is not comparable.", options.stretch);
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! MQSim: its configuration, its workload, its results.
 //!
-//! MQSim maps pages, not units, so it is given pages of a mapping unit, with times in proportion: the same bytes take
-//! the same time. It reads requests with their times from a trace; the times are those at which the virtual card was
-//! given its requests, evenly within each phase and stretched by a factor, since a backlog makes MQSim several times
-//! slower. It reports no write amplification; that is computed from the pages that its collections moved.
+//! MQSim maps pages, not units, so its pages have the size of a mapping unit, with proportional times: the same bytes
+//! take the same time. It reads requests with their times from a trace: the times of the virtual card's requests,
+//! spread evenly over each phase and stretched by a factor, since a backlog makes MQSim several times slower. It
+//! reports no write amplification; that is computed from the pages that garbage collection moved.
 
 mod config;
 mod outcome;
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Mqsim, job: &Job, ours: &Side, folder: &Path) -> any
     let said = String::from_utf8_lossy(&output.stdout);
     let Ok(text) = std::fs::read_to_string(folder.join("workload_scenario_1.xml")) else {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        bail!("MQSim ended ({}) without results; it said: {} {}", output.status, said.trim(), complaint.trim());
+        bail!("MQSim ended ({}) without results; its output: {} {}", output.status, said.trim(), complaint.trim());
     };
     outcome::read(&text, &said, &trace, spent)
 }

@@ -17,7 +17,7 @@ pub(crate) fn device(profile: &str) -> anyhow::Result<Device> {
     Ok(Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 })?)
 }
 
-/// Runs the job; answers what came of it, and the job for the other side.
+/// Runs the job; returns its results, and the job for the other side.
 pub(crate) fn run(profile: &str, text: &str) -> anyhow::Result<(Side, Job)> {
     let no_files = &mut |name: &str| Err(format!("{name}: a comparison takes no trace files"));
     let job = Job::from_json(text, no_files)?;

@@ -1,21 +1,21 @@
-//! The two side by side.
+//! The comparison table.
 
 use crate::clock::Spent;
 
-/// What one simulator made of the job.
+/// One simulator's results for the job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Side {
     /// Its name.
     pub(crate) name: String,
-    /// Requests that it was given.
+    /// Requests submitted.
     pub(crate) requests: u64,
-    /// Requests that it served: one that stops early does not say so.
+    /// Requests served: a simulator that stops early does not report that.
     pub(crate) served: u64,
-    /// What it took of this machine's time.
+    /// Its cost on this machine.
     pub(crate) spent: Spent,
-    /// What it says that the device took.
+    /// Its simulated time.
     pub(crate) simulated_s: f64,
-    /// Programs over the host's writes.
+    /// Programmed units over the host's written units.
     pub(crate) write_amplification: Option<f64>,
     /// Blocks erased.
     pub(crate) erases: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Side {
     pub(crate) phase_ends: Vec<(u64, f64)>,
 }
 
-/// One line a simulator.
+/// One line per simulator.
 pub(crate) fn render(sides: &[&Side]) -> String {
     let head = ["", "requests", "served", "wall s", "CPU s", "requests/CPU s", "simulated s", "WA", "erases"];
     let mut lines: Vec<Vec<String>> = vec![head.iter().map(ToString::to_string).collect()];

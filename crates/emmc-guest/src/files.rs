@@ -1,4 +1,4 @@
-//! Files of a file system, each replaced as a careful program does it: a new file, synced, renamed, the folder synced.
+//! Files of a file system, each replaced safely: a new file, synced, renamed, the folder synced.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use crate::sectors::Records;
 /// How many names there are.
 const NAMES: u64 = 24;
 
-/// The most sectors that a file has.
+/// Largest file in sectors.
 const SECTORS_MAX: u64 = 400;
 
 /// Replaces files until the file system fails, each time with the next `generation`.
@@ -36,16 +36,16 @@ pub(crate) fn write<W: io::Write>(folder: &Path, seed: u64, generation: u64, rec
         records.say(&format!("s {name} {number}"))
     };
     let mut number = generation;
-    // Its last error is the end of power, which is what it writes for.
+    // Its last error is the power cut, which it waits for.
     while step(number).is_ok() {
         number += 1;
     }
     Ok(())
 }
 
-/// Says what each file holds.
+/// Reports the content of each file.
 ///
-/// Records: `v FILE WRITE SECTORS`, all of one write; `b FILE`, not readable, or anything else.
+/// Records: `v FILE WRITE SECTORS`, all of one write; `b FILE`, unreadable, or anything else.
 pub(crate) fn read<W: io::Write>(folder: &Path, records: &Records<W>) -> io::Result<()> {
     for name in 0..NAMES {
         let path = folder.join(name.to_string());
@@ -61,7 +61,7 @@ pub(crate) fn read<W: io::Write>(folder: &Path, records: &Records<W>) -> io::Res
     Ok(())
 }
 
-/// The one write that all of a file is of.
+/// The write that all of a file belongs to.
 fn only_write(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() || bytes.len() % SECTOR != 0 {
         return None;

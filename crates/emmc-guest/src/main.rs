@@ -1,8 +1,7 @@
-//! A writer whose writes can be told apart afterwards: what it says before and after each of them goes to standard
-//! output, which the host keeps; what the medium holds after a power cut is compared there.
+//! A writer with identifiable writes: before and after each write it prints a record to standard output, which the host
+//! saves; after a power cut the host compares the medium with these records.
 //!
-//! Absent on purpose: any judgement, and any library: it is linked statically and runs in a guest that has nothing
-//! else.
+//! Absent on purpose: any verdict, and any library: it is linked statically and runs in a guest that has nothing else.
 
 mod files;
 mod pattern;
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs what is asked for; none if that is not understood.
+/// Runs a command; nothing if it is not understood.
 fn run(args: &[&str]) -> Option<io::Result<()>> {
     let records = Records::new(io::stdout());
     let (command, rest) = args.split_first()?;

@@ -1,4 +1,4 @@
-//! What is written: sectors that say which write they are of, to the last byte.
+//! Written data: sectors that identify their write in every byte.
 
 /// Bytes of a sector.
 pub(crate) const SECTOR: usize = 512;
@@ -8,14 +8,14 @@ const WORDS: usize = SECTOR / 8;
 /// The first word of every written sector.
 const MAGIC: u64 = 0x656d_6d63_6c61_6221;
 
-/// What a sector holds.
+/// The content of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// It was never written, or erased.
     Blank,
-    /// All of it is of this write.
+    /// All of it belongs to this write.
     Written(u64),
-    /// Anything else: parts of two writes, another sector's content, rubbish.
+    /// Anything else: parts of two writes, another sector's content, invalid data.
     Foreign,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn fill(bytes: &mut [u8], first: u64, generation: u64) {
     }
 }
 
-/// What is in the sector `sector`.
+/// The content of the sector `sector`.
 pub(crate) fn content(bytes: &[u8], sector: u64) -> Content {
     let word = |index: usize| {
         let mut word = [0; 8];
@@ -55,7 +55,7 @@ fn expected(sector: u64, generation: u64, index: usize) -> u64 {
     }
 }
 
-/// A number that looks like chance. Source: SplitMix64, S. Vigna, public domain.
+/// A pseudo-random number. Source: SplitMix64, S. Vigna, public domain.
 pub(crate) fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

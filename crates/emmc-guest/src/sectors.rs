@@ -1,4 +1,4 @@
-//! Sectors of a device: written past the page cache, in any order, by several threads; and read back.
+//! Sectors of a device: written with direct I/O, in any order, by several threads; and read back.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,17 +7,17 @@ use std::sync::Mutex;
 
 use crate::pattern::{self, Content, SECTOR, mixed};
 
-/// `O_DIRECT` and `O_DSYNC` of Linux on x86-64, the only machine that this is built for.
+/// `O_DIRECT` and `O_DSYNC` of Linux on x86-64, the only architecture of this program.
 const O_DIRECT: i32 = 0o40_000;
 const O_DSYNC: i32 = 0o10_000;
 
-/// What direct input and output is aligned to.
+/// Alignment of direct I/O.
 const ALIGNMENT: usize = 4096;
 
-/// The most sectors that one write has.
+/// Largest write in sectors.
 const WRITE_MAX: u64 = 128;
 
-/// The part of a device that is ours.
+/// The part of a device that we use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     pub(crate) device: &'a str,
@@ -25,7 +25,7 @@ pub(crate) struct Part<'a> {
     pub(crate) sectors: u64,
 }
 
-/// Where records go: one line each, whole, in the order in which things happened.
+/// The output for records: one complete line each, in the order of events.
 pub(crate) struct Records<W> {
     to: Mutex<W>,
 }
@@ -44,7 +44,7 @@ impl<W: io::Write> Records<W> {
     }
 }
 
-/// Bytes at an address that direct input and output takes.
+/// A buffer aligned for direct I/O.
 struct Aligned {
     bytes: Vec<u8>,
     start: usize,
@@ -62,11 +62,10 @@ impl Aligned {
     }
 }
 
-/// Writes until the device fails: each of `threads` its own stripe of the part, the writes numbered from `generation`
-/// on.
+/// Writes until the device fails: each of `threads` in its own stripe of the part, with numbers from `generation` on.
 ///
-/// Records: `w WRITE SECTOR COUNT` before a write, `a WRITE` when it is acknowledged, `d WRITE` when it is and was
-/// asked to be on the medium, `f THREAD` before a flush, `F THREAD` when that is acknowledged.
+/// Records: `w WRITE SECTOR COUNT` before a write, `a WRITE` when it is acknowledged, `d WRITE` when it is acknowledged
+/// and was synchronous, `f THREAD` before a flush, `F THREAD` when that is acknowledged.
 pub(crate) fn write<W: io::Write + Send>(
     part: Part,
     seed: u64,
@@ -84,7 +83,7 @@ pub(crate) fn write<W: io::Write + Send>(
             scope.spawn(move || {
                 let mut writer = Writer { part: own, thread, state: mixed(seed ^ mixed(thread)), records };
                 let mut number = generation + thread;
-                // Its last error is the end of power, which is what it writes for.
+                // Its last error is the power cut, which it waits for.
                 while writer.step(plain, synchronous, number).is_ok() {
                     number += threads;
                 }
@@ -133,10 +132,10 @@ impl<W: io::Write> Writer<'_, W> {
     }
 }
 
-/// Reads the part, and says what each sector holds.
+/// Reads the part, and reports the content of each sector.
 ///
 /// Records: `r SECTOR COUNT WRITE`, sectors of one write; `z SECTOR COUNT`, blank; `t SECTOR COUNT`, foreign; `e SECTOR
-/// COUNT`, not readable.
+/// COUNT`, unreadable.
 pub(crate) fn read<W: io::Write>(part: Part, records: &Records<W>) -> io::Result<()> {
     let device = OpenOptions::new().read(true).custom_flags(O_DIRECT).open(part.device)?;
     let mut buffer = Aligned::new(WRITE_MAX as usize * SECTOR);
@@ -158,7 +157,7 @@ pub(crate) fn read<W: io::Write>(part: Part, records: &Records<W>) -> io::Result
     say_run(run, records)
 }
 
-/// What each of some sectors holds; none where one does not read.
+/// The content of some sectors; nothing if one is unreadable.
 fn read_some(device: &File, buffer: &mut Aligned, at: u64, count: u64) -> Vec<Option<Content>> {
     let bytes = buffer.slice(count as usize * SECTOR);
     if device.read_exact_at(bytes, at * SECTOR as u64).is_ok() {
@@ -167,7 +166,7 @@ fn read_some(device: &File, buffer: &mut Aligned, at: u64, count: u64) -> Vec<Op
             .map(|(sector, bytes)| Some(pattern::content(bytes, sector)))
             .collect();
     }
-    // One by one, to know which.
+    // One by one, to find which.
     let one = |sector: u64| {
         let mut buffer = Aligned::new(SECTOR);
         let bytes = buffer.slice(SECTOR);

@@ -1,4 +1,4 @@
-//! Boards that a virtual card can be put behind.
+//! Boards for a virtual card.
 
 use emmc_units::{Bytes, Nanos};
 
@@ -16,11 +16,11 @@ pub struct Board {
     pub title: &'static str,
     /// Cores.
     pub cores: u32,
-    /// Where its spans were published, if they were.
+    /// Its published processor times, if any.
     pub platform: Option<&'static Platform>,
-    /// Its memory, if that was published.
+    /// Its page cache, if published.
     pub page_cache: Option<PageCache>,
-    /// Where the figures are from.
+    /// The source of the figures.
     pub source: &'static str,
 }
 
@@ -50,7 +50,7 @@ pub const BOARDS: [Board; 4] = [
         page_cache: Some(PageCache { dirty: Bytes(75_000_000), cached: Bytes(700 << 20), copy_bytes_per_s: 400e6 }),
         // One figure for both runs: 256 MiB in 28.92 s with a sync and in 20.39 s without leave 79 MB; 13.61 s and
         // 10.17 s leave 68.
-        source: "board vendor's dd and bonnie++ runs: what one wrote and the other did not. Copying: bonnie++ read 395 MB/s from memory",
+        source: "board vendor's dd and bonnie++ runs: the difference in written data. Copying: bonnie++ read 395 MB/s from memory",
     },
     Board {
         name: "colibri-imx6s",
@@ -62,13 +62,13 @@ pub const BOARDS: [Board; 4] = [
     },
 ];
 
-/// The board of this name.
+/// The board with this name.
 pub fn board(name: &str) -> Option<&'static Board> {
     BOARDS.iter().find(|board| board.name == name)
 }
 
 impl Board {
-    /// What a read and a write past the page cache cost on it: the published direct workloads, else those that do not
+    /// The cost of reads and writes with direct I/O: from the published direct workloads, else from those that do not
     /// say.
     pub(crate) fn models(&self) -> Option<[HostModel; 2]> {
         let of = |operation| {
@@ -83,8 +83,7 @@ impl Board {
         Some([of(Operation::Read)?, of(Operation::Write)?])
     }
 
-    /// A read through the page cache, and a write that is on the card when it returns: where they were published as
-    /// such.
+    /// A read through the page cache, and a synchronous write, if they were published.
     pub(crate) fn sync_models(&self) -> Option<[HostModel; 2]> {
         let of = |operation| {
             let mut workloads = self.platform?.workloads.iter();
@@ -95,13 +94,12 @@ impl Board {
         Some([of(Operation::Read)?, of(Operation::Write)?])
     }
 
-    /// Whether its controller hands the card more than one request at a time.
+    /// Whether its controller supports command queueing.
     pub fn queues(&self) -> bool {
         self.platform.is_none_or(|platform| platform.engine == crate::CqEngine::Hardware)
     }
 
-    /// Between the end of a transfer and the start of the next where a core must start it; nothing where it was not
-    /// published.
+    /// The time between two transfers if a core must start each of them; zero if it was not published.
     pub(crate) fn gap(&self) -> Nanos {
         self.platform.map_or(Nanos::ZERO, |platform| platform.gap_completion + platform.gap_issue)
     }

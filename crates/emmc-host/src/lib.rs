@@ -1,16 +1,16 @@
-//! The Linux host as a model: what it adds to a card's own time, and what a faster card or a command queue would bring.
+//! The Linux host as a model: its share of a request's time, and the benefit of a faster card or a command queue.
 //!
 //! A request passes three stages: *pre* (system call, file system, block layer and driver, on a core), *hardware* (the
-//! card, one transfer at a time) and *post* (interrupt, completion, wake-up and copy, on a core). [`Pipeline`] says how
-//! the stages are shared; [`Pipeline::limits`] and [`Pipeline::makespan`] are closed forms with their derivation;
-//! [`Pipeline::simulate`] is the discrete-event model that holds them to account. [`system`] puts a program above the
-//! stages: page cache, journal, flush, read-ahead. [`HostTarget`] puts a whole board above a virtual card. [`paper`] is
-//! the published measurements with everything computed beside what was printed.
+//! card, one transfer at a time) and *post* (interrupt, completion, wake-up and copy, on a core). [`Pipeline`]
+//! describes how the stages are shared; [`Pipeline::limits`] and [`Pipeline::makespan`] are closed forms with their
+//! derivation; [`Pipeline::simulate`] is the discrete-event model that verifies them. [`system`] models a program above
+//! the stages: page cache, journal, flush, read-ahead. [`HostTarget`] puts a whole board above a virtual card.
+//! [`paper`] has the published measurements with all computed values.
 //!
-//! Units: a chunk is counted in bytes; speeds are told in MB/s (10^6) and MiB/s (2^20), each by name.
+//! Units: a chunk is counted in bytes; speeds are in MB/s (10^6) and MiB/s (2^20), each by name.
 //!
-//! Time is told, never read: there is no clock and no randomness here. Absent on purpose: I/O, the virtual card itself
-//! (a closure stands for any card), CPU frequency, scheduling among processes, and errors of the card.
+//! Time is an argument: there is no clock and no randomness here. Absent on purpose: I/O, the virtual card itself (a
+//! closure stands for any card), CPU frequency, scheduling among processes, and errors of the card.
 
 mod board;
 mod limits;

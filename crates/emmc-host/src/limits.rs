@@ -2,22 +2,22 @@ use serde::Serialize;
 
 use crate::{CqEngine, Pipeline, Speed};
 
-/// What keeps requests apart in the long run.
+/// What limits the request rate in the long run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Bottleneck {
     /// All cores are busy.
     Cores,
-    /// The part of pre that one request at a time may be in.
+    /// The serial part of pre.
     SerialPre,
-    /// The card, with the gap between two transfers where there is one.
+    /// The card, with the gap between two transfers, if any.
     Device,
-    /// Too few requests in flight.
+    /// Too few outstanding requests.
     Depth,
 }
 
-/// What a pipeline can do in the long run: the closed forms.
+/// Long-run limits of a pipeline: the closed forms.
 ///
 /// Symbols: a = pre, h = hardware, p = post, s = the serial part of pre, g = gap between two transfers (0 with a queue
 /// engine in hardware), B = chunk, C = cores, Q = depth.
@@ -36,7 +36,7 @@ pub struct Limits {
     pub period_us: f64,
     /// B / P.
     pub pipelined: Speed,
-    /// B / S: as many requests in flight as needed on a device that takes no time.
+    /// B / S: with unlimited depth on a device that takes no time.
     pub pipelined_fast_device: Speed,
     /// What P is.
     pub bottleneck: Bottleneck,
@@ -51,35 +51,35 @@ pub struct Limits {
 }
 
 impl Pipeline {
-    /// S = max((a + p) / C, s): how far apart the cores alone keep requests.
+    /// S = max((a + p) / C, s): the period that the cores alone allow.
     ///
-    /// Derivation: C cores have C nanoseconds a nanosecond and a request needs a + p of them; and requests pass the
-    /// serial part one by one. On one core that is a + p; the paper's case, all of pre serial on two or more cores with
-    /// p <= a, is a. Unit: nanoseconds.
+    /// Derivation: C cores provide C nanoseconds of work per nanosecond and a request needs a + p of them; and requests
+    /// pass the serial part one at a time. On one core that is a + p; the paper's case, all of pre serial on two or
+    /// more cores with p <= a, is a. Unit: nanoseconds.
     fn software_period_ns(&self) -> f64 {
         let shared = self.spans.software().0 as f64 / f64::from(self.cores);
         shared.max(self.serial.0 as f64)
     }
 
-    /// P = max(S, h + g, R / Q): how far apart requests are in the long run.
+    /// P = max(S, h + g, R / Q): the long-run period of requests.
     ///
     /// Derivation: each term is a bound. The cores: S. The card serves one at a time, and a core needs g between two: h
-    /// + g. With Q in flight, each for R at least, Q requests pass in R at best (Little's law). The largest binds, and
-    /// the model reaches it wherever [`crate::Makespan::is_exact`]. Unit: nanoseconds.
+    /// + g. With Q outstanding, each for at least R, at most Q requests complete in R (Little's law). The largest term
+    /// decides, and the model reaches it wherever [`crate::Makespan::is_exact`]. Unit: nanoseconds.
     pub fn period_ns(&self) -> f64 {
         self.unlimited_period_ns().max(self.spans.total().0 as f64 / f64::from(self.depth))
     }
 
-    /// P with as many requests in flight as help. Unit: nanoseconds.
+    /// P with unlimited depth. Unit: nanoseconds.
     pub(crate) fn unlimited_period_ns(&self) -> f64 {
         self.software_period_ns().max((self.spans.hw + self.gap_in_effect()).0 as f64)
     }
 
-    /// What a queue engine in hardware brings: P without it over P with it, minus one.
+    /// The gain of a queue engine in hardware: P without it over P with it, minus one.
     ///
-    /// Derivation: without an engine nothing overlaps a transfer's start, so that P_off = max(S, h + g, R / Q); with
-    /// one, P_on = max(S, h, R / Q). Whatever keeps the cores busy longer than h + g (random writes on the Zynq) cannot
-    /// gain.
+    /// Derivation: without an engine nothing overlaps a transfer's start, so P_off = max(S, h + g, R / Q); with one,
+    /// P_on = max(S, h, R / Q). A workload that keeps the cores busy longer than h + g (random writes on the Zynq)
+    /// cannot gain.
     pub fn cq_gain(&self) -> f64 {
         self.with(CqEngine::None).period_ns() / self.with(CqEngine::Hardware).period_ns() - 1.0
     }

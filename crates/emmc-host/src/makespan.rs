@@ -3,13 +3,13 @@ use serde::Serialize;
 
 use crate::Pipeline;
 
-/// When the last of a number of requests is through.
+/// The completion time of a number of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Makespan {
-    /// From the first request's beginning to the last one's end. Unit: microseconds.
+    /// From the start of the first request to the end of the last. Unit: microseconds.
     pub us: f64,
-    /// Whether the derivation gives the time itself; else it is the long run's period and a first request, an estimate.
+    /// Whether the derivation is exact; else it is an estimate from the long-run period and the first request.
     pub is_exact: bool,
 }
 

@@ -1,49 +1,49 @@
-//! The page cache of a board: what a program's writes and reads come down to, and when.
+//! The page cache of a board: the requests that a program's writes and reads cause, and when.
 //!
-//! Writes end in memory; a flusher writes them back in the background once enough is dirty, and a writer waits where
-//! too much is (`balance_dirty_pages`). What is left dirty when a program is done has not been written: a benchmark
+//! Writes end in memory; a flusher writes them back in the background once enough is dirty, and a writer is throttled
+//! when too much is (`balance_dirty_pages`). Data that is dirty when a program ends has not been written: a benchmark
 //! without a sync does not measure it. Reads come from memory, or fetch a window and the next one ahead of the reader.
-//! Absent on purpose: which pages are reclaimed first (oldest here), and what the processor spends beside copying.
+//! Absent on purpose: the kernel's reclaim policy (oldest first here), and processor time other than copying.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use emmc_port::{BlockOp, BlockRequest, SimulatedTarget, TargetError};
 use emmc_units::{Bytes, Instant, Nanos};
 
-/// What is fetched and forgotten at once. Unit: bytes.
+/// Granularity of fetching and reclaim. Unit: bytes.
 const CHUNK: u64 = 64 << 10;
 /// Largest request of the block layer (`max_sectors_kb`). Unit: bytes.
 const REQUEST_MAX: u64 = 512 << 10;
 /// Source: VM_MAX_READAHEAD, include/linux/mm.h. Unit: bytes.
 const WINDOW: u64 = 128 << 10;
 
-/// A board's memory, as far as files are concerned.
+/// A board's page cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageCache {
-    /// Where a writer begins to wait: midway between `dirty_background_ratio` and `dirty_ratio` of what is available.
+    /// The dirty limit: midway between `dirty_background_ratio` and `dirty_ratio` of the available memory.
     pub dirty: Bytes,
-    /// What is kept of files.
+    /// Memory for cached files.
     pub cached: Bytes,
-    /// How fast a program's data is copied. Unit: bytes a second.
+    /// Copy speed of a program's data. Unit: bytes a second.
     pub copy_bytes_per_s: f64,
 }
 
-/// The cache at work.
+/// The cache's state.
 #[derive(Clone, Debug)]
 pub(crate) struct Pages {
     cache: PageCache,
     /// Dirty ranges by their beginning, and their bytes in all.
     dirty: BTreeMap<u64, u64>,
     dirty_bytes: u64,
-    /// Where the flusher goes on.
+    /// The flusher's position.
     cursor: u64,
-    /// Chunks in memory with their last use, and the uses in order.
+    /// Cached chunks with their last use, and the uses in order.
     present: BTreeMap<u64, u64>,
     uses: VecDeque<(u64, u64)>,
     use_count: u64,
-    /// When the card is done with what it has.
+    /// When the card has finished its current request.
     card_free: Instant,
-    /// What was fetched ahead, and when it is there.
+    /// The read-ahead window, and when it arrives.
     ahead: Option<(u64, u64, Instant)>,
     expected: u64,
 }
@@ -64,7 +64,7 @@ impl Pages {
         }
     }
 
-    /// A program's call; answers when it returns.
+    /// A program's call; returns when it returns.
     pub(crate) fn call(
         &mut self,
         request: &BlockRequest,
@@ -96,7 +96,7 @@ impl Pages {
         Ok(done)
     }
 
-    /// In the background down to half the limit; above the limit the writer waits.
+    /// Writes back in the background down to half the limit; above the limit the writer waits.
     fn balance(&mut self, now: Instant, card: &mut dyn SimulatedTarget) -> Result<Instant, TargetError> {
         let limit = self.cache.dirty.0;
         while self.dirty_bytes > limit / 2 && self.card_free <= now {
@@ -116,7 +116,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Writes one request's worth from where the flusher is on, around the end.
+    /// Writes one request from the flusher's position on, wrapping around.
     fn write_back_one(&mut self, now: Instant, card: &mut dyn SimulatedTarget) -> Result<(), TargetError> {
         let next = self.dirty.range(self.cursor..).next().or_else(|| self.dirty.iter().next());
         let Some((from, to)) = next.map(|(from, to)| (*from, *to)) else { return Ok(()) };
@@ -161,7 +161,7 @@ impl Pages {
         Ok(done)
     }
 
-    /// Fetches a chunk, or a window from it on; answers when it is there.
+    /// Fetches a chunk, or a window starting there; returns when it arrives.
     fn fetch(
         &mut self,
         chunk: u64,
@@ -249,7 +249,7 @@ impl Pages {
         if self.present.insert(chunk, self.use_count) != Some(self.use_count) {
             self.uses.push_back((chunk, self.use_count));
         }
-        // Uses that were overtaken by later ones are dropped before they outnumber the chunks by far.
+        // Superseded uses are dropped before they far outnumber the chunks.
         if self.uses.len() > 4 * self.present.len() + 1024 {
             let present = &self.present;
             self.uses.retain(|(chunk, used)| present.get(chunk) == Some(used));

@@ -3,20 +3,20 @@ use serde::Serialize;
 
 use crate::Spans;
 
-/// Tasks that a card's command queue holds at most.
+/// Most tasks in a card's command queue.
 ///
 /// Source: JESD84-B51, CMDQ_DEPTH: 5 bits, depth minus one.
 pub const DEPTH_QUEUED_MAX: u32 = 32;
 
-/// The longest that a span may be: a minute, so that no sum overflows.
+/// The longest span: a minute, so that no sum overflows.
 const SPAN_MAX: Nanos = Nanos::from_secs(60);
-/// Cores and requests in flight that are no mistake of a digit.
+/// Limit of cores and outstanding requests, against typing errors.
 const CORES_MAX: u32 = 1024;
 const DEPTH_MAX: u32 = 65_536;
-/// The largest chunk: what a request of Linux may be, many times over.
+/// The largest chunk: many times a request of Linux.
 const CHUNK_MAX: Bytes = Bytes::GIB;
 
-/// Who starts the next transfer when one ends.
+/// What starts the next transfer when one ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -26,57 +26,57 @@ pub enum CqEngine {
     /// The card queues, a core sends CMD44 to CMD47: the next transfer waits for the interrupt and for a core's
     /// command.
     Software,
-    /// No queue: the same wait; the next request's pre stage may run during the transfer all the same.
+    /// No queue: the same wait; the next request's pre stage may still overlap the transfer.
     None,
 }
 
 /// How requests of one kind pass through the host.
 ///
-/// All requests are there at the beginning; at most `depth` are past the beginning of their pre stage and not yet
-/// through their post stage. The card serves one at a time, in order. A core does one stage at a time and is not taken
-/// away from it; completed requests go first, as interrupts do.
+/// All requests exist at the start; at most `depth` have started their pre stage and not completed their post stage.
+/// The card serves one at a time, in order. A core performs one stage at a time without preemption; completed requests
+/// go first, as interrupts do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipeline {
     /// The three stages.
     pub spans: Spans,
-    /// The part of pre, its last, that one request at a time may be in.
+    /// The last part of pre, which only one request at a time can be in.
     ///
     /// Source: the `mmcqd` thread up to Linux 4.15 (all of pre in the paper's formula); since then `mq->busy` of
     /// drivers/mmc/core/queue.c serialises `mmc_mq_queue_rq`.
     pub serial: Nanos,
     /// What a request transfers.
     pub chunk: Bytes,
-    /// Requests in flight at most.
+    /// Most outstanding requests.
     pub depth: u32,
-    /// Cores that take part.
+    /// Cores used.
     pub cores: u32,
     /// Who starts the next transfer.
     pub engine: CqEngine,
-    /// Between the end of a transfer and the start of the next where a core must start it. Part of the software's spans
-    /// already: it costs no core anything on top.
+    /// Between the end of a transfer and the start of the next if a core must start it. It is part of the software's
+    /// spans: no additional cost on a core.
     pub gap: Nanos,
 }
 
-/// Why a pipeline cannot be.
+/// Why a pipeline is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PipelineError {
-    /// A stage takes no time.
-    #[error("{0} is 0 us; expected more than 0 (what an infinitely fast device would bring is computed anyway)")]
+    /// A stage has zero time.
+    #[error("{0} is 0 us; expected more than 0 (the result for an infinitely fast device is computed anyway)")]
     ZeroSpan(&'static str),
-    /// A time is beyond reason.
+    /// A time is too long.
     #[error("{0} is {1}; expected at most 60 s")]
     LongSpan(&'static str, Nanos),
-    /// The chunk is not whole sectors, nothing, or more than a request can be.
+    /// The chunk is not whole sectors, zero, or larger than a request can be.
     #[error("chunk is {0} B; expected a multiple of 512 B, from 512 B to 1 GiB")]
     Chunk(u64),
-    /// No request, or too many, in flight.
+    /// Zero or too many outstanding requests.
     #[error("depth is {depth}; expected 1 to {max}{why}")]
     Depth {
         /// As given.
         depth: u32,
-        /// The largest possible.
+        /// The limit.
         max: u32,
-        /// What limits it.
+        /// What sets the limit.
         why: &'static str,
     },
     /// No core, or too many.
@@ -91,27 +91,27 @@ pub enum PipelineError {
         pre: Nanos,
     },
     /// The gap is longer than all software.
-    #[error("gap is {gap}; expected at most pre + post, of which it is a part: {software}")]
+    #[error("gap is {gap}; expected at most pre + post, which include it: {software}")]
     Gap {
         /// As given.
         gap: Nanos,
         /// What the cores spend on a request.
         software: Nanos,
     },
-    /// Nothing to do, or too much.
+    /// Zero or too many requests.
     #[error("requests is {0}; expected 1 to 10000000")]
     Requests(u64),
 }
 
 impl Pipeline {
-    /// The paper's pipeline: all of pre is serial, 32 requests in flight, two cores, a queue engine in hardware;
+    /// The paper's pipeline: all of pre is serial, 32 outstanding requests, two cores, a queue engine in hardware;
     /// without the engine, all of post would pass between two transfers.
     pub fn new(spans: Spans, chunk: Bytes) -> Self {
         let (serial, gap) = (spans.pre, spans.post);
         Self { spans, serial, chunk, depth: DEPTH_QUEUED_MAX, cores: 2, engine: CqEngine::Hardware, gap }
     }
 
-    /// The same, found to be possible.
+    /// Validates the parameters.
     ///
     /// Errors: the first parameter that is out of bounds.
     pub fn checked(self) -> Result<Self, PipelineError> {
@@ -146,7 +146,7 @@ impl Pipeline {
         Ok(self)
     }
 
-    /// Between two transfers, as the engine has it.
+    /// The gap between two transfers with this engine.
     pub fn gap_in_effect(&self) -> Nanos {
         if self.engine == CqEngine::Hardware { Nanos::ZERO } else { self.gap }
     }

@@ -1,18 +1,18 @@
-//! Boards whose spans were published.
+//! Boards with published spans.
 
 use emmc_units::{Bytes, Nanos};
 use serde::Serialize;
 
 use crate::{CqEngine, DEPTH_QUEUED_MAX, Pipeline, Spans};
 
-/// How a program asked for its data.
+/// How a program accesses data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// Through the page cache; a write is on the card when it returns.
+    /// Through the page cache; writes are synchronous.
     Sync,
-    /// Past the page cache (`O_DIRECT`).
+    /// Direct I/O (`O_DIRECT`).
     Direct,
     /// The publication does not say.
     Unstated,
@@ -29,14 +29,14 @@ pub enum Operation {
     Write,
 }
 
-/// Where one request lies against the one before.
+/// Position of a request relative to the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// Behind it.
+    /// Adjacent to it.
     Sequential,
-    /// Anywhere.
+    /// Random.
     Random,
 }
 
@@ -45,23 +45,23 @@ pub enum Order {
 pub struct MeasuredSpans {
     /// The name on the command line.
     pub name: &'static str,
-    /// How the program asked.
+    /// The access method.
     pub access: Access,
     /// Read or write.
     pub operation: Operation,
     /// Sequential or random.
     pub order: Order,
-    /// What one request transferred.
+    /// Bytes per request.
     pub chunk: Bytes,
     /// The three stages.
     pub spans: Spans,
-    /// The speed that a program saw. Unit: MiB/s (printed as MB/s).
+    /// The measured speed. Unit: MiB/s (printed as MB/s).
     pub measured_mib_s: Option<f64>,
-    /// Where the figures are from.
+    /// The source of the figures.
     pub source: &'static str,
 }
 
-/// A board: what its host does with a request.
+/// A board: its host's handling of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Platform {
     /// The name on the command line.
@@ -78,9 +78,9 @@ pub struct Platform {
     pub gap_completion: Nanos,
     /// From there until the next transfer starts.
     pub gap_issue: Nanos,
-    /// Where the two parts of the gap are from.
+    /// The source of the two parts of the gap.
     pub gap_source: &'static str,
-    /// The workloads that were measured.
+    /// The measured workloads.
     pub workloads: &'static [MeasuredSpans],
 }
 

@@ -1,4 +1,4 @@
-//! A pipeline studied: closed forms, the simulation beside them, and the first requests' times.
+//! A study of a pipeline: closed forms, the simulation for comparison, and the times of the first requests.
 
 use emmc_units::{Bytes, Instant};
 use serde::Serialize;
@@ -6,18 +6,18 @@ use serde::Serialize;
 use crate::paper::Reproduction;
 use crate::{CqEngine, Limits, Makespan, MeasuredSpans, Pipeline, PipelineError, Platform, RequestTimes, Speed};
 
-/// The most requests that are simulated; more would tell nothing more.
+/// Most simulated requests; more would not change the result.
 pub const REQUESTS_MAX: u64 = 10_000_000;
 
-/// What `sim pipeline` answers.
+/// The result of `sim pipeline`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineResult {
-    /// The shipped platform, where one was named.
+    /// The shipped platform, if one was named.
     pub platform: Option<PlatformFacts>,
     /// The pipelines, one for each workload.
     pub pipelines: Vec<PipelineStudy>,
-    /// The white paper's tables, where they were asked for.
+    /// The white paper's tables, if requested.
     pub paper: Option<Reproduction>,
 }
 
@@ -31,7 +31,7 @@ pub struct PlatformFacts {
     pub title: &'static str,
     /// Processor and kernel.
     pub host: &'static str,
-    /// Where the gap between two transfers is from.
+    /// The source of the gap between two transfers.
     pub gap_source: &'static str,
 }
 
@@ -42,13 +42,13 @@ impl From<&Platform> for PlatformFacts {
     }
 }
 
-/// One pipeline: what went in and what comes out.
+/// One pipeline: parameters and results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineStudy {
     /// The workload of a shipped platform.
     pub workload: Option<&'static str>,
-    /// Where the spans are from; none for the user's own.
+    /// The source of the spans; absent for the user's own.
     pub source: Option<&'static str>,
     /// Unit: microseconds.
     pub pre_us: f64,
@@ -56,7 +56,7 @@ pub struct PipelineStudy {
     pub hw_us: f64,
     /// Unit: microseconds.
     pub post_us: f64,
-    /// The part of pre that one request at a time may be in. Unit: microseconds.
+    /// The part of pre that only one request at a time can be in. Unit: microseconds.
     pub serial_us: f64,
     /// Between two transfers without a queue engine in hardware. Unit: microseconds.
     pub gap_us: f64,
@@ -66,19 +66,19 @@ pub struct PipelineStudy {
     pub depth: u32,
     /// Cores.
     pub cores: u32,
-    /// Who starts the next transfer.
+    /// What starts the next transfer.
     pub engine: CqEngine,
     /// The closed forms of the long run.
     pub limits: Limits,
-    /// How many requests the times below are of.
+    /// Number of requests for the times below.
     pub requests: u64,
     /// Their time by the closed form.
     pub makespan: Makespan,
     /// Their time in the discrete-event model. Unit: microseconds.
     pub simulated_us: f64,
-    /// Their speed in the model, filling and draining of the pipeline included.
+    /// Their speed in the model, including the filling and draining of the pipeline.
     pub simulated: Speed,
-    /// The cores' busy time, all together, in the model. Unit: percent.
+    /// Busy time of all cores in the model. Unit: percent.
     pub cores_busy_percent: f64,
     /// The card's busy time in the model. Unit: percent.
     pub device_busy_percent: f64,
@@ -86,28 +86,28 @@ pub struct PipelineStudy {
     pub timeline: Vec<TimelineRow>,
 }
 
-/// When a request was where. Unit: microseconds from the first request's beginning.
+/// The times of a request. Unit: microseconds from the start of the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimelineRow {
     /// Its number, from 0.
     pub request: u64,
-    /// A core began with it.
+    /// Start of pre.
     pub pre_start_us: f64,
-    /// It was handed to the card.
+    /// Submitted to the card.
     pub pre_end_us: f64,
-    /// The card began.
+    /// Start of the transfer.
     pub hw_start_us: f64,
-    /// The card was done.
+    /// End of the transfer.
     pub hw_end_us: f64,
-    /// A core began to complete it.
+    /// Start of post.
     pub post_start_us: f64,
-    /// It was through.
+    /// End of post.
     pub post_end_us: f64,
 }
 
 impl PipelineStudy {
-    /// Studies a pipeline with `requests` requests and keeps the times of the first `drawn`.
+    /// Studies a pipeline with `requests` requests and records the times of the first `drawn`.
     ///
     /// Errors: a parameter out of bounds.
     pub fn of(pipeline: Pipeline, requests: u64, drawn: usize) -> Result<Self, PipelineError> {
@@ -141,7 +141,7 @@ impl PipelineStudy {
         })
     }
 
-    /// Says which published workload it is.
+    /// Sets the name of the published workload.
     pub fn named(mut self, workload: &MeasuredSpans) -> Self {
         self.workload = Some(workload.name);
         self.source = Some(workload.source);

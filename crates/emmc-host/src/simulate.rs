@@ -1,4 +1,4 @@
-//! The pipeline as a discrete-event model: no period, no bound, only who waits for whom.
+//! The pipeline as a discrete-event model: queues and resources, without formulas.
 
 use std::collections::VecDeque;
 
@@ -6,33 +6,33 @@ use emmc_units::{Agenda, Instant, Nanos};
 
 use crate::Pipeline;
 
-/// When a request was where.
+/// The times of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestTimes {
-    /// A core began with it.
+    /// Start of pre.
     pub pre_start: Instant,
-    /// It was handed to the card.
+    /// Submitted to the card.
     pub pre_end: Instant,
-    /// The card began.
+    /// Start of the transfer.
     pub hw_start: Instant,
-    /// The card was done.
+    /// End of the transfer.
     pub hw_end: Instant,
-    /// A core began to complete it.
+    /// Start of post.
     pub post_start: Instant,
-    /// It was through.
+    /// End of post.
     pub post_end: Instant,
 }
 
-/// What came of a simulation.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simulated {
-    /// When the last request was through.
+    /// The end of the last request.
     pub end: Instant,
-    /// The first requests, as many as were asked for.
+    /// The requested number of first requests.
     pub first: Vec<RequestTimes>,
-    /// Time that the cores worked, all together.
+    /// Busy time of all cores.
     pub cores_busy: Nanos,
-    /// Time that the card worked.
+    /// Busy time of the card.
     pub device_busy: Nanos,
 }
 
@@ -55,7 +55,7 @@ struct Model<'a> {
     device_free: bool,
     begun: u64,
     through: u64,
-    /// Requests that wait for the serial part, for the card, for a core to complete them.
+    /// Requests waiting for the serial part, for the card, for a core for post.
     to_serial: VecDeque<u64>,
     to_device: VecDeque<u64>,
     to_post: VecDeque<u64>,
@@ -65,9 +65,9 @@ struct Model<'a> {
 }
 
 impl Pipeline {
-    /// Lets `requests` requests pass, event by event, and keeps the times of the first `keep`.
+    /// Simulates `requests` requests, event by event, and records the times of the first `keep`.
     ///
-    /// Takes time and no memory in proportion to `requests`.
+    /// Time is proportional to `requests`, memory is not.
     pub fn simulate(&self, requests: u64, keep: usize) -> Simulated {
         let mut model = Model {
             pipeline: self,
@@ -96,11 +96,11 @@ impl Model<'_> {
     fn run(&mut self) {
         while self.through < self.requests {
             self.dispatch();
-            // A request that is not through has an event ahead: a core, the lock or the card is never free for nothing.
+            // A request in progress always has a future event: no core, lock or card is idle while one waits.
             let Some((at, (event, request))) = self.events.pop() else { return };
             self.now = at;
             self.handle(event, request);
-            // What happens at one instant has happened before anybody chooses.
+            // All events of one instant are processed before anything is scheduled.
             while self.events.next_at() == Some(self.now) {
                 if let Some((_, (event, request))) = self.events.pop() {
                     self.handle(event, request);
@@ -109,7 +109,7 @@ impl Model<'_> {
         }
     }
 
-    /// Gives free cores and the free card their work; completed requests first.
+    /// Assigns work to free cores and the free card; completed requests first.
     fn dispatch(&mut self) {
         let spans = self.pipeline.spans;
         let parallel = spans.pre - self.pipeline.serial;

@@ -6,7 +6,7 @@ use serde::Serialize;
 pub struct Spans {
     /// From the system call to the transfer's start: file system, block layer, driver. On a core.
     pub pre: Nanos,
-    /// The card is busy with it.
+    /// The card's time.
     pub hw: Nanos,
     /// From the end of the transfer to the return to the caller: interrupt, completion, wake-up, copy. On a core.
     pub post: Nanos,
@@ -18,23 +18,23 @@ impl Spans {
         Self { pre: Nanos::from_micros(pre), hw: Nanos::from_micros(hw), post: Nanos::from_micros(post) }
     }
 
-    /// All three, one after the other: the time of a request that has the host for itself.
+    /// The sum of all three: the time of a request that has the host for itself.
     pub fn total(self) -> Nanos {
         self.pre + self.hw + self.post
     }
 
-    /// What the host's cores spend on a request.
+    /// Processor time of a request.
     pub fn software(self) -> Nanos {
         self.pre + self.post
     }
 
-    /// The share of a request's time that is software, 0 to 1; 0 where nothing takes time.
+    /// The software share of a request's time, 0 to 1; 0 if the total is zero.
     pub fn overhead_share(self) -> f64 {
         if self.total() == Nanos::ZERO { 0.0 } else { self.software().0 as f64 / self.total().0 as f64 }
     }
 }
 
-/// A speed in both units that go by the name of megabyte.
+/// A speed in both units that are called megabyte.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Speed {
@@ -45,7 +45,7 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// So many bytes in so many nanoseconds, which may be a fraction; zero where no time passes.
+    /// `bytes` in `ns` nanoseconds, which may be a fraction; zero if no time passes.
     pub fn of(bytes: Bytes, ns: f64) -> Self {
         let per_second = if ns > 0.0 { bytes.0 as f64 * 1e9 / ns } else { 0.0 };
         Self { mb_s: per_second / 1e6, mib_s: per_second / f64::from(1 << 20) }

@@ -1,16 +1,16 @@
 //! A virtual card behind a board: the target of a benchmark as a program on that board sees it.
 //!
-//! | request | what happens |
+//! | request | model |
 //! |---|---|
-//! | past the page cache | the program's own work and pre (one at a time: one queue thread for a card), the card's own time, post on another core |
-//! | a write behind what was written before | the file grows: size and orphan list on top |
-//! | a write that must be on the card (`through`) | where sync writes were published: data, then the commit of ext4's journal (system/host.rs) |
-//! | a read through the page cache | where sync reads were published: fetched in windows, not ahead |
-//! | anything through a page cache of which the size is known | [`PageCache`](crate::PageCache) |
+//! | direct I/O | the program's own work and pre (one at a time: one queue thread for a card), the card's own time, post on another core |
+//! | a write beyond the end of what was written before | the file grows: additional size and orphan list updates |
+//! | a FUA write (`through`) | if sync writes were published: data, then the commit of ext4's journal (system/host.rs) |
+//! | a read through the page cache | if sync reads were published: fetched in windows, not ahead |
+//! | any request through a page cache of known size | [`PageCache`](crate::PageCache) |
 //!
-//! Without a queue engine in hardware a core starts each transfer: the next begins the board's gap after the last one's
-//! end. Absent on purpose: the card (`SimulatedTarget`); several programs over one journal: their syncs follow each
-//! other; writes through the page cache of a board of which only spans are known: they are as those past it.
+//! Without a queue engine in hardware a core starts each transfer: the next one starts the board's gap after the end of
+//! the last. Absent on purpose: the card (`SimulatedTarget`); several programs on one journal: their syncs are
+//! serialised; writes through the page cache of a board with published spans only: they are modelled as direct I/O.
 
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetShape};
 use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
@@ -24,24 +24,24 @@ use crate::system::{CardOp, CardRequest, Host, HostModel, Spent};
 pub struct HostTarget<T> {
     card: T,
     shape: TargetShape,
-    /// Read and write past the page cache.
+    /// Read and write with direct I/O.
     models: Option<[HostModel; 2]>,
-    /// A reader through the page cache and a writer that waits for the card.
+    /// A reader through the page cache and a synchronous writer.
     sync: Option<[(HostModel, Host); 2]>,
     pages: Option<Pages>,
     through_cache: bool,
     now: Instant,
-    /// When the cores beside the queue thread's are free; none: there is but one core.
+    /// When the cores beside the queue thread's are free; empty: there is only one core.
     others: Vec<Instant>,
     queue_thread: Instant,
-    /// Between two transfers; nothing where an engine in hardware starts them.
+    /// Between two transfers; zero if an engine in hardware starts them.
     gap: Nanos,
-    /// When the card was done with the last transfer.
+    /// The end of the card's last transfer.
     card_free: Instant,
-    /// The end of the file: what was written so far ends there. Unit: bytes.
+    /// The end of the file: the end of the data written so far. Unit: bytes.
     file_end: u64,
     spent: Spent,
-    /// By when the card is done with each, or the call returns.
+    /// When the card completes each, or the call returns.
     outstanding: Agenda<Outstanding>,
 }
 
@@ -54,11 +54,11 @@ struct Outstanding {
 }
 
 impl<T: SimulatedTarget> HostTarget<T> {
-    /// A card behind a board, on which nothing is outstanding; `queueing`: an engine in hardware hands it its queue.
+    /// A card behind a board, with nothing outstanding; `queueing`: an engine in hardware manages its queue.
     pub fn new(mut card: T, board: &Board, queueing: bool) -> Self {
         let now = card.now();
         let shape = card.shape().clone();
-        // The journal lies in the middle of the file system, as mke2fs puts it.
+        // The journal lies in the middle of the file system, as placed by mke2fs.
         let journal = shape.size_bytes / 2 / SECTOR_BYTES;
         let host = |mut model: HostModel| {
             model.journal.first_lba = journal;
@@ -83,7 +83,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
         }
     }
 
-    /// The card, to be looked at.
+    /// The card, for inspection.
     pub fn card(&self) -> &T {
         &self.card
     }
@@ -93,7 +93,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
         self.card
     }
 
-    /// Where the time of requests went so far; of those in a page cache nothing is told.
+    /// Breakdown of the requests' time so far; requests in a page cache are not included.
     pub fn spent(&self) -> Spent {
         let hosts = self.sync.iter().flatten().map(|(_, host)| host.spent());
         hosts.fold(self.spent, |sum, spent| sum.plus(&spent))
@@ -126,7 +126,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
         Ok((ready, Outstanding { submitted, request: *request, post, error }))
     }
 
-    /// What it costs that the file grows.
+    /// The cost of growing the file.
     fn grows(&mut self, request: &BlockRequest) -> Nanos {
         let end = request.offset_bytes + request.bytes;
         match (request.op, &self.models) {
@@ -140,7 +140,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
         Nanos::ZERO
     }
 
-    /// A call that goes through the kernel's file system: a sync write or a buffered read.
+    /// A call through the kernel's file system: a sync write or a buffered read.
     fn synced(&mut self, request: &BlockRequest) -> Result<Option<(Instant, Outstanding)>, TargetError> {
         let which = match request.op {
             BlockOp::Read if self.through_cache => 0,
@@ -150,7 +150,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
         let Some(hosts) = &mut self.sync else { return Ok(None) };
         let (model, host) = &mut hosts[which];
         let between = model.between(request.bytes);
-        // One call after the other: the next one of the program, or of another, finds the journal busy.
+        // One call at a time: the next call, of any program, finds the journal busy.
         let begun = self.now.max(self.queue_thread);
         let (card, mut failed, mut error) = (&mut self.card, None, None);
         let mut ask = |asked: CardRequest| match card.serve(&block_request(&asked), asked.now) {
@@ -164,7 +164,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
             }
         };
         let (lba, sectors) = (request.offset_bytes / SECTOR_BYTES, request.bytes / SECTOR_BYTES);
-        // The program's own work comes before the call here, so that it is in no latency.
+        // The program's own work comes before the call here, so it is not part of any latency.
         let submitted = begun + between;
         let returned = match which {
             0 => host.read(lba, sectors, submitted, &mut ask),
@@ -180,7 +180,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
     }
 }
 
-/// What the kernel asks of the card, as the card is asked here.
+/// A request of the kernel, as a request to the card.
 fn block_request(asked: &CardRequest) -> BlockRequest {
     let op = match asked.op {
         CardOp::Read => BlockOp::Read,

@@ -1,6 +1,6 @@
-//! What Linux made of the card: block devices, partitions, mounted filesystems.
+//! The card as block devices: disks, partitions, mounted filesystems.
 //!
-//! Absent on purpose: what lies between a partition and a filesystem (device mapper, overlay, swap).
+//! Absent on purpose: layers between a partition and a filesystem (device mapper, overlay, swap).
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ fn partitions(tree: &Tree, disk: &str, mounts: &[Mount], filesystems: &mut Vec<F
     partitions
 }
 
-/// How full a filesystem is can only be asked of the kernel that mounted it.
+/// Only the kernel that mounted a filesystem knows its free space.
 fn filesystem(tree: &Tree, name: &str, number: Option<&str>, mounts: &[Mount]) -> Option<Filesystem> {
     let mount = mounts::of(mounts, name, number).filter(|_| tree.is_live())?;
     let space = ioctl::space(&mount.path).ok()?;
@@ -90,7 +90,7 @@ fn filesystem(tree: &Tree, name: &str, number: Option<&str>, mounts: &[Mount]) -
     })
 }
 
-/// RPMB has been no block device since Linux 4.15, and tells its size only as a register.
+/// RPMB has not been a block device since Linux 4.15; its size is only in a register.
 fn rpmb(tree: &Tree, disk: &str, blocks: &BlockLayer) -> Option<Disk> {
     let name = format!("{disk}rpmb");
     if blocks.disks.iter().any(|known| known.name == name) {

@@ -1,4 +1,4 @@
-//! What people call a card: `/dev/mmcblk0`, `mmcblk0`, one of its partitions, a link of udev's.
+//! Names of a card: `/dev/mmcblk0`, `mmcblk0`, one of its partitions, a udev link.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ pub(crate) struct CardName {
 }
 
 impl CardName {
-    /// The card that `source` names, or `None` if it has no card's name.
+    /// The card that `source` names, or `None` if it is not a card's name.
     ///
-    /// A path counts where it leads into `/dev`, through links or not; a name without a slash is a name there.
+    /// A path counts if it leads into `/dev`, through links or not; a name without a slash is looked up there.
     pub(crate) fn parse(source: &str) -> Option<Self> {
         let path = if source.contains('/') {
             let path = Path::new(source);

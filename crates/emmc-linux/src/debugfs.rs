@@ -1,4 +1,4 @@
-//! `/sys/kernel/debug/mmcN`: the host's side of the link, and registers read at the moment of asking.
+//! `/sys/kernel/debug/mmcN`: the host's side of the link, and registers read on access.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,9 +18,10 @@ pub(crate) struct Debugfs {
 impl Debugfs {
     /// Finds the host of a disk.
     ///
-    /// Linux numbers a disk after its host since 4.6; before, and in copies that kept links, the link `device` tells.
+    /// Linux numbers a disk after its host since 4.6; before that, and in copies with links, the link `device` names
+    /// it.
     ///
-    /// Errors: debugfs cannot be read, or knows no such host.
+    /// Errors: debugfs cannot be read, or has no such host.
     pub(crate) fn find(tree: &Tree, disk: &str) -> io::Result<Self> {
         let card = tree.link_name(&tree.block(disk).join("device"));
         let host = match card.as_deref().and_then(|card| card.split_once(':')) {
@@ -60,7 +61,7 @@ fn ios(text: &str) -> BTreeMap<String, String> {
     lines(text).map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-/// `# Command CRC Errors Occurred: 0`; a driver that does not count says so in a sentence, which gives nothing.
+/// `# Command CRC Errors Occurred: 0`; a driver without counters prints a sentence, which gives nothing.
 fn err_stats(text: &str) -> BTreeMap<String, u64> {
     lines(text).filter_map(|(name, value)| Some((name.to_string(), value.parse().ok()?))).collect()
 }

@@ -1,4 +1,4 @@
-//! What /sys, /proc and debugfs tell about one card, of this machine or of a copy.
+//! Reads one card's data from /sys, /proc and debugfs, of this machine or of a copy.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::sysfs::note;
 use crate::tree::Tree;
 use crate::{blocks, card_name, debugfs, sysfs};
 
-/// What stale health values are called, wherever they come from.
+/// The note on stale health values, for all sources.
 const AS_OLD_AS_THE_PROBE: &str = "EXT_CSD is known only in the parts that sysfs shows; life_time and pre_eol_info are as \
 old as the kernel's last probe of the card (boot, insertion or reset)";
 
@@ -80,7 +80,7 @@ fn ext_csd(tree: &Tree, path: &Path) -> Result<ExtCsd, String> {
         .ok_or_else(|| format!("{}: expected 1024 hexadecimal digits", path.display()))
 }
 
-/// The last resort: what the kernel kept of EXT_CSD.
+/// The fallback: the parts of EXT_CSD that the kernel caches.
 pub(crate) fn ext_csd_of_sysfs(data: &mut CardData) {
     data.ext_csd = sysfs::ext_csd(&data.sysfs);
     if data.ext_csd.is_some() {
@@ -88,7 +88,7 @@ pub(crate) fn ext_csd_of_sysfs(data: &mut CardData) {
     }
 }
 
-/// Names what is absent, where, why, and what would make it present.
+/// Names what is missing, where, why, and what would make it available.
 pub(crate) fn missing(what: &str, path: &Path, error: &io::Error, need: &str) -> String {
     let cause = match error.kind() {
         io::ErrorKind::PermissionDenied => format!("{error}; needs {need}"),
@@ -97,7 +97,7 @@ pub(crate) fn missing(what: &str, path: &Path, error: &io::Error, need: &str) ->
     format!("{what}: {}: {cause}", path.display())
 }
 
-/// Why a card is not there, with those that are.
+/// The error of a missing card, with the existing ones.
 pub(crate) fn no_such_card(tree: &Tree, name: &str, place: &str) -> SourceError {
     let names = tree.names(&tree.sys("block")).unwrap_or_default();
     let cards: Vec<&str> =

@@ -1,9 +1,9 @@
 //! The Linux edge: cards of this machine, and copies of another machine's /sys, as sources.
 //!
-//! Everything is read: CMD8, CMD13 and, where asked for, CMD56 by ioctl; attributes from sysfs; the host's side from
-//! debugfs; what is mounted from /proc. Whatever cannot be read becomes a note and costs nothing else. With feature
-//! `bench` block devices and files are also the targets of a bench, which writes to them: `block_io`, after `usage` was
-//! asked. Absent on purpose: any command that changes a card's configuration, and any meaning of what was read
+//! Everything is read: CMD8, CMD13 and, on request, CMD56 by ioctl; attributes from sysfs; the host's side from
+//! debugfs; mounts from /proc. Whatever cannot be read becomes a note and does not affect the rest. With feature
+//! `bench` block devices and files are also targets of a bench, which writes to them: `block_io`, after a check by
+//! `usage`. Absent on purpose: any command that changes a card's configuration, and any interpretation
 //! (`emmc-analysis`). `unsafe` code is in `ioctl`, `block_io::uring` and `block_io::discard` only.
 
 #[cfg(feature = "bench")]

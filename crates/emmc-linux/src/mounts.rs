@@ -13,17 +13,17 @@ pub(crate) struct Mount {
     pub(crate) number: Option<String>,
     /// The device as the mount named it: `/dev/mmcblk0p1`, `/dev/root`.
     pub(crate) source: String,
-    /// Where, as it is told.
+    /// The mount point, as printed.
     pub(crate) point: String,
-    /// Where, as it is: need not be UTF-8.
+    /// The mount point as a path, which need not be UTF-8.
     pub(crate) path: PathBuf,
     /// Type.
     pub(crate) fstype: String,
-    /// How, comma by comma: the mount's own options and its filesystem's.
+    /// Options of the mount and of its filesystem, comma-separated.
     pub(crate) options: String,
 }
 
-/// All mounts that the tree tells of: `/proc/self/mountinfo`, or `/proc/mounts` where a copy has only that.
+/// All mounts of the tree: `/proc/self/mountinfo`, or `/proc/mounts` if a copy has only that.
 pub(crate) fn read(tree: &Tree) -> Vec<Mount> {
     of_task(tree, "self").unwrap_or_else(|| {
         let text = tree.read_bytes(&tree.proc("mounts")).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(crate) fn read(tree: &Tree) -> Vec<Mount> {
     })
 }
 
-/// The mounts that the thread which asks sees: it may have some of its own.
+/// The mounts of the calling thread, which may have private ones.
 #[cfg(feature = "bench")]
 pub(crate) fn of_this_thread(tree: &Tree) -> Vec<Mount> {
     of_task(tree, "thread-self").unwrap_or_default()
@@ -48,15 +48,15 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The first mount of a block device; the others are views of the same filesystem.
 ///
-/// The number counts before the name: the root filesystem is often mounted from `/dev/root`. Some filesystems (btrfs)
-/// have a number of their own, and are found by name.
+/// The number takes precedence over the name: the root filesystem is often mounted from `/dev/root`. Some filesystems
+/// (btrfs) have a number of their own, and are found by name.
 pub(crate) fn of<'a>(mounts: &'a [Mount], name: &str, number: Option<&str>) -> Option<&'a Mount> {
     let by_number = |mount: &&Mount| number.is_some() && mount.number.as_deref() == number;
     let by_name = |mount: &&Mount| mount.source.strip_prefix("/dev/").is_some_and(|source| source == name);
     mounts.iter().find(by_number).or_else(|| mounts.iter().find(by_name))
 }
 
-/// The mount that a file lies on: of those whose place begins its path, the longest and latest.
+/// The mount of a file: the longest and latest mount point that is a prefix of its path.
 #[cfg(feature = "bench")]
 pub(crate) fn around<'a>(mounts: &'a [Mount], path: &std::path::Path) -> Option<&'a Mount> {
     mounts.iter().filter(|mount| path.starts_with(&mount.path)).max_by_key(|mount| mount.path.as_os_str().len())

@@ -1,6 +1,6 @@
-//! What the first bytes of a device or partition say is on it.
+//! Detects the content of a device or partition from its first bytes.
 //!
-//! Absent on purpose: everything that is not needed to tell a person what would be lost.
+//! Absent on purpose: everything that is not needed to tell a user what would be lost.
 
 /// How much must be read. Unit: bytes.
 pub(crate) const SIGNATURE_BYTES: usize = (64 << 10) + 512;
@@ -10,7 +10,7 @@ struct Magic {
     name: &'static str,
     at: usize,
     bytes: &'static [u8],
-    /// Where its label is, and how long: padded with zeros or blanks.
+    /// Position and length of its label: padded with zeros or blanks.
     label: Option<(usize, usize)>,
 }
 
@@ -44,7 +44,7 @@ const MAGICS: [Magic; 18] = [
     magic("GPT partition table", 512, b"EFI PART"),
 ];
 
-/// What the bytes begin: `ext2/3/4 "rootfs"`; `None` where nothing is recognised.
+/// The detected content, e.g. `ext2/3/4 "rootfs"`; `None` if nothing is recognised.
 pub(crate) fn signature(bytes: &[u8]) -> Option<String> {
     let holds = |magic: &&Magic| bytes.get(magic.at..).is_some_and(|rest| rest.starts_with(magic.bytes));
     if let Some(magic) = MAGICS.iter().find(holds) {

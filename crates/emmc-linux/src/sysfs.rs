@@ -1,7 +1,7 @@
-//! `/sys/block/mmcblkN/device`: what the kernel learnt when it probed the card.
+//! `/sys/block/mmcblkN/device`: the kernel's data from probing the card.
 //!
-//! Absent on purpose: OCR as a register. The attribute `ocr` holds the two voltage bits that the kernel chose, not what
-//! the card answered, and is kept as an attribute only.
+//! Absent on purpose: OCR as a register. The attribute `ocr` holds the two voltage bits that the kernel chose, not the
+//! card's response, and is stored as an attribute only.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,7 +37,7 @@ pub(crate) fn attributes(tree: &Tree, disk: &str) -> io::Result<BTreeMap<String,
     Ok(attributes)
 }
 
-/// Takes the registers out of the attributes, which stay as they are.
+/// Takes the registers out of the attributes, which stay unchanged.
 pub(crate) fn apply(attributes: BTreeMap<String, String>, data: &mut CardData) {
     let mut notes = Vec::new();
     let text = |name: &str| attributes.get(name).map(String::as_str);
@@ -58,16 +58,16 @@ pub(crate) fn kind_of(tree: &Tree, disk: &str) -> Option<CardKind> {
     kind(&tree.attribute(&tree.block(disk).join("device"), "type")?)
 }
 
-/// Adds to what a reader should know.
+/// Adds notes for the reader.
 pub(crate) fn note(data: &mut CardData, notes: impl IntoIterator<Item = String>) {
     if let Some(origin) = data.origins.first_mut() {
         origin.notes.extend(notes);
     }
 }
 
-/// The bits of EXT_CSD that the kernel's attributes give away, as they were at the last probe.
+/// The bits of EXT_CSD in the kernel's attributes, as of the last probe.
 ///
-/// The kernel fills in zero for what a part of an earlier revision does not have: that is left unknown.
+/// The kernel sets fields to zero that a part of an earlier revision does not have: those stay unknown.
 pub(crate) fn ext_csd(attributes: &BTreeMap<String, String>) -> Option<ExtCsd> {
     let number = |name: &str| attributes.get(name).and_then(|text| hex(text));
     let mut ext_csd = ExtCsd::unknown();

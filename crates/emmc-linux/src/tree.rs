@@ -1,6 +1,6 @@
-//! Where /sys and /proc are: this machine's, or a copy's.
+//! The location of /sys and /proc: this machine's, or a copy's.
 //!
-//! A copy is read as data from somebody else: nothing outside its folder, nothing but regular files, nothing large.
+//! A copy is untrusted data: nothing outside its folder is read, only regular files, and nothing large.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use emmc_port::SourceError;
 
-/// More than any attribute has; the kernel gives most of them one page.
+/// Larger than any attribute; the kernel gives most of them one page.
 const ATTRIBUTE_BYTES_MAX: u64 = 1 << 20;
 
 /// A /sys and a /proc.
@@ -83,7 +83,7 @@ impl Tree {
         Ok(bytes)
     }
 
-    /// As [`Tree::read`], where a missing attribute is no news.
+    /// As [`Tree::read`], if a missing attribute is normal.
     pub(crate) fn attribute(&self, folder: &Path, name: &str) -> Option<String> {
         self.read(&folder.join(name)).ok()
     }
@@ -104,7 +104,7 @@ impl Tree {
         fs::read_link(path).ok()?.file_name()?.to_str().map(str::to_string)
     }
 
-    /// A link in a copy may lead to this machine's /sys, which would mix two cards into one.
+    /// A link in a copy may lead to this machine's /sys, which would mix two cards.
     fn check(&self, path: &Path) -> io::Result<()> {
         let Some(boundary) = &self.boundary else { return Ok(()) };
         if path.canonicalize()?.starts_with(boundary) {

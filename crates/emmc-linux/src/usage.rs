@@ -1,7 +1,7 @@
-//! Whether a block device or file is in use, and what is on it: asked before anything of it is written over.
+//! Whether a block device or file is in use, and what is on it: checked before anything is overwritten.
 //!
-//! A partition's use is its disk's too, and a disk's is every partition's. What other mount namespaces have mounted is
-//! not seen here; the kernel refuses those when the device is opened exclusively. Absent on purpose: the decision.
+//! A partition's use is also its disk's, and a disk's is also every partition's. Mounts in other namespaces are not
+//! visible here; the kernel refuses those when the device is opened exclusively. Absent on purpose: the decision.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
@@ -12,24 +12,24 @@ use crate::mounts::{self, Mount};
 use crate::signature::{SIGNATURE_BYTES, signature};
 use crate::tree::Tree;
 
-/// What is to be written over, and what stands against it.
+/// A target to be overwritten, and the reasons against it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Occupied {
-    /// The kernel's name of a device, e.g. `mmcblk0p2`; the file's own name of a file.
+    /// The kernel's name of a device, e.g. `mmcblk0p2`; the name of a file.
     pub name: String,
-    /// What it says it is.
+    /// Its model.
     pub model: Option<String>,
     /// Unit: bytes.
     pub size_bytes: u64,
-    /// Why it must not be written: a sentence each.
+    /// Reasons why it must not be written: a sentence each.
     pub uses: Vec<String>,
-    /// What is on it, as far as its first bytes tell: a line each.
+    /// Its content, as far as its first bytes show: a line each.
     pub contents: Vec<String>,
 }
 
-/// Looks at a block device or a file.
+/// Inspects a block device or a file.
 ///
-/// Errors: it is not there.
+/// Errors: it does not exist.
 pub fn occupied(path: &Path) -> std::io::Result<Occupied> {
     let found = std::fs::metadata(path)?;
     let path = path.canonicalize()?;
@@ -108,7 +108,7 @@ fn member_uses(tree: &Tree, member: &Member, mounted: &[Mount]) -> Vec<String> {
     uses
 }
 
-/// What else uses the file or the device that a loop device lies on: writing to the one is writing under the other.
+/// Other uses of the file or device below a loop device: writing to one writes under the other.
 fn below(tree: &Tree, disk: &Path) -> Vec<String> {
     let Some(backing) = backing_file(tree, disk) else { return Vec::new() };
     let (path, own) = (backing.as_path(), disk.file_name().and_then(|name| name.to_str()));
@@ -126,14 +126,14 @@ fn below(tree: &Tree, disk: &Path) -> Vec<String> {
     uses
 }
 
-/// What a loop device lies on: a name as it is, with whatever is in it.
+/// The backing file of a loop device: the raw name.
 fn backing_file(tree: &Tree, disk: &Path) -> Option<PathBuf> {
     let mut name = tree.read_bytes(&disk.join("loop/backing_file")).ok()?;
     name.truncate(name.strip_suffix(b"\n").unwrap_or(&name).len());
     Some(std::ffi::OsString::from_vec(name).into())
 }
 
-/// Swap and loop devices but `except`, which name what they use by its path.
+/// Swap and loop devices except `except`, which name what they use by its path.
 fn file_uses(tree: &Tree, path: &Path, except: Option<&str>) -> Vec<String> {
     let name = path.display();
     let mut uses = Vec::new();
@@ -164,7 +164,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// The names of the block devices that the root filesystem is on: itself, its disk, and what these lie on.
+/// The block devices of the root filesystem: itself, its disk, and the devices below them.
 fn root_path(tree: &Tree, mounted: &[Mount]) -> Option<Vec<String>> {
     let root = mounted.iter().find(|mount| mount.point == "/")?;
     let mut names = Vec::new();
@@ -198,8 +198,7 @@ fn contents_of_device(name: &str, node: &Path, parts: &[Member], size: impl Fn(&
     let whole = read_signature(&file, 0).map(|what| format!("{name}: {what}"));
     let of_part = |part: &Member| {
         let start = std::fs::read_to_string(part.folder.join("start")).ok()?.trim().parse::<u64>().ok()?;
-        let what =
-            read_signature(&file, start.checked_mul(512)?).unwrap_or_else(|| "nothing that is known here".into());
+        let what = read_signature(&file, start.checked_mul(512)?).unwrap_or_else(|| "no known content".into());
         let bytes = emmc_units::Bytes(size(&part.folder)).rounded();
         Some(format!("{}: {bytes}, {what}", part.name))
     };

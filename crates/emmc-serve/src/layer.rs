@@ -1,9 +1,9 @@
-//! Layers: block interfaces over a block interface.
+//! Layers: block interfaces on top of a block interface.
 //!
-//! Each one adds one thing and hands the rest on: `delay` makes answers later, `fault` makes requests fail, `stats`
-//! counts them, `log` writes a line about each. They stack in any order, the last named nearest to the client. User
-//! pages: docs/serve-layers.md. Absent on purpose: the card's own times, which are the clock's (`--no-delay` switches
-//! them off).
+//! Each layer adds one thing and forwards the rest: `delay` makes replies later, `fault` makes requests fail, `stats`
+//! counts them, `log` writes a line for each. They stack in any order; the last one named is nearest to the client.
+//! User page: docs/serve-layers.md. Absent on purpose: the card's own times, which belong to the clock (`--no-delay`
+//! switches them off).
 
 mod delay;
 mod fault;
@@ -28,7 +28,7 @@ use emmc_units::Instant;
 
 use crate::block::{Block, BlockError, Export, Mapped, Request};
 
-/// What kind of request it is, for layers that treat kinds differently.
+/// The kind of a request, for layers that treat kinds differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -48,7 +48,7 @@ impl Kind {
     /// All of them, in the order of their index.
     pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Zero, Self::Trim, Self::Flush];
 
-    /// As it is written.
+    /// Its name in options and output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// From how it is written.
+    /// The kind with a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -134,7 +134,7 @@ fn extent(request: &Request<'_>) -> (Kind, Range<u64>) {
     (kind, offset..offset.saturating_add(bytes))
 }
 
-/// The area of a name; `None`: there is none that a block device has.
+/// The area with a name; `None`: no such block device.
 pub fn area_named(name: &str) -> Option<Area> {
     name.parse().ok().filter(|area| *area != Area::Rpmb)
 }

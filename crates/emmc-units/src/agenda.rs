@@ -1,12 +1,11 @@
-//! What is to happen, in order of simulated time.
+//! Pending events in order of simulated time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Instant;
 
-/// Things that happen at known times: the earliest comes out first, those of one time in the order in which they went
-/// in.
+/// Events with known times: the earliest comes out first, simultaneous ones in insertion order.
 #[derive(Clone, Debug)]
 pub struct Agenda<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
@@ -21,33 +20,33 @@ struct Entry<T> {
 }
 
 impl<T> Agenda<T> {
-    /// Nothing is to happen.
+    /// No events.
     pub fn new() -> Self {
         Self { heap: BinaryHeap::new(), entered: 0 }
     }
 
-    /// This is to happen then.
+    /// Adds an event.
     pub fn push(&mut self, at: Instant, what: T) {
         self.heap.push(Reverse(Entry { at, number: self.entered, what }));
         self.entered += 1;
     }
 
-    /// What happens next, and when.
+    /// Removes the next event, with its time.
     pub fn pop(&mut self) -> Option<(Instant, T)> {
         self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
     }
 
-    /// When the next happens.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// How much is to happen.
+    /// Number of events.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether nothing is to happen.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

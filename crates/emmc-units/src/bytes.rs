@@ -52,12 +52,12 @@ impl Bytes {
         bytesize::ByteSize::b(self.0).display().iec().to_string()
     }
 
-    /// The binary unit with two decimals, never more than there is: the lower end of a range.
+    /// The binary unit with two decimals, rounded down: the lower end of a range.
     pub fn rounded_down(self) -> String {
         self.hundredths(|bytes, unit| bytes * 100 / unit)
     }
 
-    /// The binary unit with two decimals, never less than there is: the upper end of a range.
+    /// The binary unit with two decimals, rounded up: the upper end of a range.
     pub fn rounded_up(self) -> String {
         self.hundredths(|bytes, unit| (bytes * 100).div_ceil(unit))
     }

@@ -1,5 +1,5 @@
-//! Quantities that cannot be mixed up: bytes, 512-byte sectors, sizes as a person writes them, simulated time and what
-//! is to happen in it; and chance that a seed repeats.
+//! Quantities that cannot be mixed up: bytes, 512-byte sectors, sizes in command line syntax, simulated time and its
+//! events; and reproducible random numbers.
 
 mod agenda;
 mod bytes;

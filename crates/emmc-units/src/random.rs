@@ -1,6 +1,6 @@
-//! Chance that is the same on every machine: a named generator, and orders that are computed from a seed.
+//! Random numbers that are the same on every machine: a named generator, and permutations computed from a seed.
 //!
-//! Absent on purpose: any seed of the machine's own; who draws says from what.
+//! Absent on purpose: seeds from the machine; the caller provides the seed.
 
 mod rng;
 mod scramble;

@@ -3,13 +3,13 @@ use std::str::FromStr;
 
 use crate::{Bytes, SECTOR_BYTES};
 
-/// A size as a person writes it where a mistake cannot be undone.
+/// A size in the strict syntax for irreversible operations.
 ///
 /// `7512MiB`, `15384576s` (512-byte sectors), `50%` of the largest possible, or `max`. A bare number is refused: U-Boot
 /// would read it as sectors and mmc-utils as KiB. Decimal units are refused too, because no flash boundary is decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// So many bytes.
+    /// A number of bytes.
     Exact(Bytes),
     /// This many percent of the largest possible size, 0 to 100.
     Percent(u8),
@@ -17,23 +17,23 @@ pub enum Size {
     Max,
 }
 
-/// Why a size was not understood.
+/// Why a size is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
-    /// Nothing was given.
+    /// Empty text.
     #[error("size is empty; expected e.g. 7512MiB, 15384576s, 50% or max")]
     Empty,
-    /// A number stood alone.
+    /// A number without a unit.
     #[error(
         "size {0:?} has no unit; expected e.g. {0}MiB, {0}s for 512-byte sectors, 50% or max (U-Boot would read sectors, mmc-utils KiB)"
     )]
     Bare(String),
-    /// The unit is not one of ours.
+    /// The unit is unknown.
     #[error("size {size:?} has unit {unit:?}; expected B, KiB, MiB, GiB, TiB, s or %")]
     Unit {
         /// The text as given.
         size: String,
-        /// The part behind the number.
+        /// The part after the number.
         unit: String,
     },
     /// The part before the unit is not a whole number.

@@ -98,7 +98,7 @@ impl Instant {
     /// When the card was made.
     pub const START: Self = Self(0);
 
-    /// The time since `earlier`, or none if that lies ahead.
+    /// The time since `earlier`, or zero if that is later.
     pub fn since(self, earlier: Self) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }

@@ -9,7 +9,7 @@ use crate::watch::{Progress, Watch};
 
 /// Requests between two calls of the progress callback.
 const WATCH_EVERY: u64 = 256;
-/// Requests between two checks of the clock, if the target has so many ready that a few more do not matter.
+/// Requests between two checks of the clock, if the target has enough ready that a few more do not matter.
 const CLOCK_EVERY: u64 = 16;
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 

@@ -1,4 +1,4 @@
-//! What the host does, chosen by the input.
+//! The host's actions, chosen by the input.
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
@@ -19,13 +19,13 @@ pub struct Host {
     pub now: Instant,
     oracle: Oracle,
     pub rca: u32,
-    /// Power is off, or went at an armed cut.
+    /// Power is off, or was lost at an armed cut.
     is_off: bool,
     sectors: u32,
     by_byte: bool,
 }
 
-/// A part small enough to be made anew for every run.
+/// A part that is small enough to be created for every run.
 fn profile(input: &mut Unstructured) -> Result<Profile> {
     let mut profile = shipped::named("generic-8g").expect("a shipped profile");
     profile.areas.user_bytes = 32 << 20;
@@ -110,7 +110,7 @@ impl Host {
         Ok(())
     }
 
-    /// At the end power comes back, and everything is in order.
+    /// At the end power comes back, and everything is consistent.
     pub fn finish(&mut self) {
         self.power_cycle();
         self.card.device().audit().expect("the layers agree");

@@ -1,4 +1,4 @@
-//! What must hold of a card, whatever the host does.
+//! Invariants of a card, whatever the host does.
 
 use emmc_card::card::{Card, Reply};
 use emmc_regs::CardKind;
@@ -11,7 +11,7 @@ use emmc_units::Instant;
 /// One-time bits of the CSD: they go from 0 to 1.
 const CSD_ONE_TIME: [u16; 5] = [15, 14, 13, 11, 10];
 
-/// What was seen of a card.
+/// The last observations of a card.
 pub struct Oracle {
     factory: [u8; EXT_CSD_BYTES],
     seen: [u8; EXT_CSD_BYTES],
@@ -19,7 +19,7 @@ pub struct Oracle {
     erases: u64,
     bad: u32,
     rpmb: Option<u32>,
-    /// Power went: flash that was given work for later has not done it, and is not worn by it.
+    /// Power was lost: flash operations that were scheduled for later did not happen, and caused no wear.
     pub power_went: bool,
 }
 
@@ -39,7 +39,7 @@ impl Oracle {
         oracle
     }
 
-    /// What may only go one way has done so.
+    /// Monotonic values have not gone back.
     pub fn check(&mut self, card: &mut Card) {
         let registers = card.registers();
         let committed = self.seen[155] & 1 == 1;

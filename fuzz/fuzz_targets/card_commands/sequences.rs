@@ -1,4 +1,4 @@
-//! Sequences that lead somewhere: registers, RPMB, the queue, firmware, packed commands.
+//! Meaningful sequences: registers, RPMB, the queue, firmware, packed commands.
 
 use emmc_card::card::firmware_image;
 use emmc_regs::CardKind;
@@ -192,7 +192,7 @@ impl Host {
         Ok(())
     }
 
-    /// What the card took without an error it gives back.
+    /// Data that the card accepted without an error reads back.
     pub fn write_and_read_back(&mut self, input: &mut Unstructured) -> Result<()> {
         const ERRORS: u32 = 0xfdff_e080;
         let (count, address, fill) =
@@ -212,7 +212,8 @@ impl Host {
             self.send(index, argument);
         }
         self.blocks(blocks, fill);
-        // Without CMD23, on some SD cards, the transfer is open-ended. An error is told once, by what comes first.
+        // Without CMD23, on some SD cards, the transfer is open-ended. An error is reported once, by the first of the
+        // two.
         if matches!(self.send(12, 0), Response::R1(stopped) | Response::R1b(stopped) if stopped.0 & (ERRORS & !R1::ILLEGAL_COMMAND.0) != 0) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! A driver that does as it is told, and one that does what is right.
+//! A driver controlled by the input, and one that behaves correctly.
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
@@ -10,7 +10,7 @@ use emmc_units::{Instant, Nanos};
 
 /// Memory: lists below 4 KiB, data above.
 const MEMORY_BYTES: usize = 64 << 10;
-/// Steps in a row that may come due without software, before the driver looks away.
+/// Most consecutive steps without software before the driver gives up.
 const STEPS_MAX: usize = 5_000;
 
 pub struct Driver {
@@ -155,7 +155,7 @@ impl Driver {
         }
     }
 
-    /// So much time passes, and what comes due happens. Unit: nanoseconds.
+    /// Lets time pass, and handles what is due. Unit: nanoseconds.
     pub fn pass(&mut self, nanos: u64) {
         let until = self.now + Nanos(nanos);
         for _ in 0..STEPS_MAX {

@@ -1,13 +1,13 @@
 //! Archives that the kernel unpacks as its first file system: cpio in the form `newc`.
 //!
 //! Source: Linux, `Documentation/driver-api/early-userspace/buffer-format.rst`. Several archives may follow each other;
-//! later files replace earlier ones. Everything belongs to root and was last changed at 0, so that the same files make
+//! later files replace earlier ones. Everything belongs to root with modification time 0, so that the same files give
 //! the same bytes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// An archive in the making.
+/// An archive under construction.
 #[derive(Default)]
 pub(crate) struct Archive {
     bytes: Vec<u8>,
@@ -20,7 +20,7 @@ const LINK: u32 = 0o120_777;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
 impl Archive {
-    /// A file; `path` is without a leading slash, and its folders are made.
+    /// Adds a file; `path` has no leading slash, and its folders are created.
     pub(crate) fn file(&mut self, path: &str, is_executable: bool, content: &[u8]) {
         self.entry(path, if is_executable { 0o100_755 } else { 0o100_644 }, (0, 0), content);
     }
@@ -42,10 +42,10 @@ impl Archive {
         }
     }
 
-    /// The bytes; nothing can be added any more.
+    /// The finished bytes.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.header("TRAILER!!!", 0, (0, 0), 0);
-        // The kernel looks for the next archive at a multiple of four; a page is as good.
+        // The kernel looks for the next archive at a multiple of four; a page works too.
         self.bytes.resize(self.bytes.len().next_multiple_of(512), 0);
         self.bytes
     }

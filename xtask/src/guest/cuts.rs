@@ -1,10 +1,10 @@
-//! `cargo xtask guest cuts`: power is cut again and again while Linux writes, and what the card holds then is compared
-//! with what it had acknowledged.
+//! `cargo xtask guest cuts`: cuts power repeatedly while Linux writes, and compares the card's content with what it had
+//! acknowledged.
 //!
-//! Two kinds of cut, in turn: the card alone loses power, at a program or erase of its flash that the seed chooses, and
-//! the kernel finds it anew; or machine and server are killed, and started again on what the server had kept. Three of
-//! four cuts meet a card whose writes are reliable; the others one whose writes are not (WR_REL_SET), where only
-//! sectors are looked at: a file system has no defence against what such a card may lose.
+//! Two kinds of cut alternate: the card alone loses power, at a program or erase of its flash that the seed chooses,
+//! and the kernel probes it again; or machine and server are killed, and restarted on what the server had saved. Three
+//! of four cuts use a card with reliable writes; the others one without (WR_REL_SET), where only sectors are checked: a
+//! file system cannot protect against what such a card may lose.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,22 +24,22 @@ use crate::metadata;
 
 const SCRIPT: &str = include_str!("cuts.sh");
 
-/// Of so many cuts one kills machine and server.
+/// One of this many cuts kills machine and server.
 const KILL_EVERY: u32 = 10;
 
-/// Of so many cuts one meets a card whose writes are not reliable.
+/// One of this many cuts uses a card without reliable writes.
 const UNRELIABLE_EVERY: u32 = 4;
 
-/// Where the first partition begins, in which sectors are written. Unit: sectors.
+/// Start of the first partition, where raw sectors are written. Unit: sectors.
 const RAW_FIRST: u64 = 8192;
 
-/// A cut comes after at most so many records of the writers.
+/// Most records of the writers before a cut.
 const RECORDS_MAX: u64 = 300;
 
-/// The steps of flash within which an armed cut comes.
+/// Most flash operations before an armed cut.
 const OPERATIONS_MAX: u64 = 40;
 
-/// How much is tried.
+/// The extent of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) cuts: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Extent {
     pub(crate) controller: Controller,
 }
 
-/// Cuts power, and says what was seen. Errors: a broken promise; anything that keeps it from going on.
+/// Cuts power, and prints a summary. Errors: a violated guarantee; anything that prevents it from continuing.
 pub(crate) fn run(rig: &Rig, emmclab: &Emmclab, extent: Extent, show: Show) -> anyhow::Result<()> {
     let unreliable = extent.cuts / UNRELIABLE_EVERY;
     series(rig, emmclab, Extent { cuts: extent.cuts - unreliable, ..extent }, true, show)?;
@@ -88,7 +88,7 @@ fn series(rig: &Rig, emmclab: &Emmclab, extent: Extent, is_reliable: bool, show:
     );
     let violations = &cutter.oracle.violations;
     for violation in violations.iter().take(20) {
-        println!("BROKEN PROMISE: {violation}");
+        println!("VIOLATION: {violation}");
     }
     ensure!(violations.is_empty(), "{} broken promises", violations.len());
     ensure!(
@@ -98,7 +98,7 @@ fn series(rig: &Rig, emmclab: &Emmclab, extent: Extent, is_reliable: bool, show:
     Ok(())
 }
 
-/// The small card's profile, as it is or with writes to the user area that are not reliable.
+/// The small card's profile, with or without reliable writes to the user area.
 fn profile(folder: &Path, is_reliable: bool) -> anyhow::Result<PathBuf> {
     let path = metadata::workspace()?.root.join("xtask/guest/small.toml");
     if is_reliable {
@@ -111,7 +111,7 @@ fn profile(folder: &Path, is_reliable: bool) -> anyhow::Result<PathBuf> {
     Ok(other)
 }
 
-/// One life of the machine: until it is killed, or there were cuts enough.
+/// One boot of the machine: until it is killed, or all cuts are done.
 fn life(
     rig: &Rig,
     emmclab: &Emmclab,
@@ -135,19 +135,19 @@ fn life(
     }
 }
 
-/// What the reader's records are of.
+/// What the reader's records refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Writing,
     Reading,
 }
 
-/// The host's side: keeps the oracle, and decides when power goes.
+/// The host's side: feeds the oracle, and decides when power is cut.
 struct Cutter {
     extent: Extent,
-    /// Whether an acknowledged write is safe from whatever comes after it.
+    /// Whether an acknowledged write is safe from later ones.
     is_reliable: bool,
-    /// What the cuts damaged anywhere on the card, by the model's own account.
+    /// Units damaged by the cuts anywhere on the card, as reported by the model.
     damaged_units: usize,
     oracle: Oracle,
     phase: Phase,
@@ -193,7 +193,7 @@ impl Cutter {
         format!("{} {}", self.chance(1 << 30) + 1, self.oracle.next_number())
     }
 
-    /// Has the oracle know what the last cut damaged though it was done, as the model says.
+    /// Tells the oracle which completed data the last cut damaged, as reported by the model.
     fn look_at_damage(&mut self, server: Option<&Server>) -> anyhow::Result<()> {
         if self.is_reliable {
             return Ok(());
@@ -255,8 +255,7 @@ impl Host for Cutter {
 
     fn asked(&mut self, words: &str, server: Option<&Server>) -> anyhow::Result<String> {
         match words {
-            // Whether there is something on the card, and the number of its next write.
-            // and what to write.
+            // Whether the card holds data, the number of its next write, and what to write.
             "begin" => {
                 self.look_at_damage(server)?;
                 let what = if self.is_reliable { "files" } else { "sectors" };

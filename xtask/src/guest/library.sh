@@ -92,7 +92,7 @@ power_cycle() {
     wait_card
 }
 
-# From now on the card's clock runs so many times slower than the machine's; 0: the card answers at once.
+# Sets the card's clock: N times slower than the host machine's clock; 0: no delays.
 set_dilation() {
     DILATION=$1
     if [ "$1" = 0 ]; then

@@ -1,4 +1,4 @@
-//! One run of the emulated machine: from its start to its power-off, or until it is killed.
+//! One run of the emulated machine: from start to power-off, or until it is killed.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,20 +17,20 @@ use crate::guest::rig::Rig;
 const INIT: &str = include_str!("init.sh");
 const LIBRARY: &str = include_str!("library.sh");
 
-/// What a machine does, and with what.
+/// The configuration of a machine.
 pub(crate) struct Setup<'a> {
     pub(crate) rig: &'a Rig,
     /// A folder for this run, which exists.
     pub(crate) folder: &'a Path,
     pub(crate) script: &'a str,
-    /// Variables that the script finds, each as `NAME=value`.
+    /// Environment variables of the script, each as `NAME=value`.
     pub(crate) environment: &'a [String],
-    /// Programs that the script finds in /guest, by name.
+    /// Programs for the script in /guest, by name.
     pub(crate) programs: &'a [(&'a str, PathBuf)],
     pub(crate) memory_mib: u32,
     /// Further arguments for QEMU.
     pub(crate) qemu: &'a [OsString],
-    /// Whether what the kernel and the script say is shown while it runs.
+    /// What is shown of the kernel's and the script's output.
     pub(crate) show: Show,
 }
 
@@ -45,10 +45,10 @@ pub(crate) enum Show {
     Console,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The script's exit status; none if the machine went away before the script ended.
+    /// The script's exit status; absent if the machine ended before the script.
     pub(crate) status: Option<u8>,
     /// What the script printed.
     pub(crate) output: String,
@@ -71,7 +71,7 @@ impl Machine {
         let (ours, theirs) = UnixStream::pair().context("a channel to the machine")?;
         let mut command = setup.rig.qemu.command()?;
         arguments(&mut command, setup, &initramfs);
-        // Its standard input is the control channel: nobody else holds that end, so it is closed when QEMU is gone.
+        // Its standard input is the control channel: nobody else holds that end, so it is closed when QEMU ends.
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::piped()).stderr(
             if setup.show == Show::Console {
                 Stdio::inherit()
@@ -88,7 +88,7 @@ impl Machine {
         Ok(Self { child, control, output: Some(output), folder: setup.folder.to_path_buf(), status: None })
     }
 
-    /// The next line that the guest tells; none when it is off.
+    /// The next line from the guest; nothing when it is off.
     pub(crate) fn told(&mut self) -> anyhow::Result<Option<String>> {
         let mut line = String::new();
         let length = self.control.read_line(&mut line).context("the machine's control channel")?;
@@ -102,7 +102,7 @@ impl Machine {
         Ok(Some(line))
     }
 
-    /// Says something to the guest.
+    /// Sends a line to the guest.
     pub(crate) fn tell(&mut self, text: &str) -> anyhow::Result<()> {
         self.control.get_mut().write_all(text.as_bytes()).context("the machine's control channel")
     }
@@ -118,7 +118,7 @@ impl Machine {
         Ok(Outcome { status: self.status, output })
     }
 
-    /// Takes its power away: what the guest had in memory is gone.
+    /// Kills it: the guest's memory is lost.
     pub(crate) fn kill(mut self) -> anyhow::Result<Outcome> {
         self.child.kill().context("killing QEMU")?;
         self.child.wait().context("waiting for QEMU")?;
@@ -145,7 +145,7 @@ fn arguments(command: &mut Command, setup: &Setup, initramfs: &Path) {
     command.args(["-machine", "q35,accel=tcg,memory-backend=memory", "-cpu", "max", "-smp", "1"]);
     command.arg("-m").arg(format!("{memory}M"));
     command.arg("-object").arg(format!("memory-backend-memfd,id=memory,size={memory}M,share=on"));
-    // SeaBIOS would look for a card itself, and takes two seconds more.
+    // SeaBIOS would look for a card itself, which takes two more seconds.
     command.args(["-bios", "qboot.rom"]);
     command.args(["-no-user-config", "-nodefaults", "-no-reboot", "-display", "none"]);
     command.arg("-kernel").arg(&setup.rig.kernel).arg("-initrd").arg(initramfs);
@@ -169,7 +169,7 @@ fn arguments(command: &mut Command, setup: &Setup, initramfs: &Path) {
     command.args(setup.qemu);
 }
 
-/// The first file system, followed by an archive with what is this run's: later files are laid over earlier ones.
+/// The first file system, followed by an archive for this run: later files replace earlier ones.
 fn with_script(setup: &Setup, to: &Path) -> anyhow::Result<()> {
     let mut archive = Archive::default();
     archive.file("init", true, INIT.as_bytes());
@@ -190,7 +190,7 @@ fn with_script(setup: &Setup, to: &Path) -> anyhow::Result<()> {
 fn copy(mut from: impl Read, show: bool) -> Vec<u8> {
     let mut all = Vec::new();
     let mut buffer = [0; 4096];
-    // An error here is the end of the machine, which `finish` reports.
+    // An error here means that the machine has ended, which `finish` reports.
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         all.extend_from_slice(&buffer[..length]);
         if show {

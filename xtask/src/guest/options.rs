@@ -9,7 +9,7 @@ use crate::guest::machine::Show;
 use crate::guest::server::{Controller, Pace};
 use crate::guest::trial::Options;
 
-/// Reads them; the words that are no options are left over.
+/// Parses them; returns the remaining words too.
 pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
     let mut options = Options::default();
     let mut rest = Vec::new();

@@ -1,34 +1,33 @@
-//! What a card may hold after a power cut, told from what a writer said before it.
+//! What a card may hold after a power cut, derived from the writers' records.
 //!
-//! A flushed write, and one that was asked to be on the medium, is there. Of what was written since, each sector holds
-//! one of the writes or what was there before, whole: a volatile cache may lose any of them. This is what a card
-//! promises whose writes are reliable (`WR_REL_SET`). A file that was synced holds what was synced or a later whole
-//! version.
+//! A flushed write, and a synchronous one, must be there. Of later writes, each sector holds one of them or the
+//! previous content, complete: a volatile cache may lose any of them. This is the guarantee of a card with reliable
+//! writes (`WR_REL_SET`). A synced file holds the synced content or a later complete version.
 //!
-//! Where they are not, a cut may also damage what shares word lines with what was under way: the model says which
-//! sectors that were. Such a sector may not read, or hold any write that it ever held, if it was written and not
+//! Without reliable writes, a cut may also damage sectors that share word lines with an operation in progress: the
+//! model reports which. Such a sector may be unreadable, or hold any write that it ever held, if it was written and not
 //! flushed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail};
 
-/// A write of sectors that has been begun.
+/// A write that has started.
 struct Write {
     first: u64,
     count: u64,
 }
 
-/// What is known of a sector or of a file.
+/// The state of a sector or of a file.
 #[derive(Default)]
 struct Place {
-    /// What it holds for certain, if it holds anything.
+    /// Its guaranteed content, if any.
     certain: Option<u64>,
-    /// The writes since, any of which it may hold.
+    /// Later writes, any of which it may hold.
     possible: BTreeSet<u64>,
-    /// All writes that it ever held, or may have.
+    /// All writes that it ever held, or may have held.
     ever: BTreeSet<u64>,
-    /// What it holds was never flushed: a cut may damage it on a card whose writes are not reliable.
+    /// Its content was never flushed: a cut may damage it on a card without reliable writes.
     at_risk: bool,
     /// It was damaged, and not written since.
     lost: bool,
@@ -49,7 +48,7 @@ impl Place {
         self.at_risk = true;
     }
 
-    /// After a power cut it holds `found`: whether it may. From now on that is certain.
+    /// After a power cut it holds `found`: whether that is allowed. From now on that is certain.
     fn is_found(&mut self, found: Option<u64>) -> bool {
         let is_allowed = found == self.certain || found.is_some_and(|found| self.possible.contains(&found));
         self.at_risk &= found != self.certain || self.lost;
@@ -58,8 +57,7 @@ impl Place {
         is_allowed
     }
 
-    /// The same for a sector that the cut may have damaged: whether that explains what it holds; absent: it does not
-    /// read.
+    /// The same for a sector that the cut may have damaged: whether that explains its content; absent: unreadable.
     fn is_found_damaged(&mut self, found: Option<Option<u64>>) -> bool {
         let was = found.is_none_or(|found| found.is_none_or(|found| self.ever.contains(&found)));
         if !was || !(self.at_risk || self.lost) {
@@ -72,16 +70,16 @@ impl Place {
     }
 }
 
-/// How much was looked at.
+/// Statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Writes of sectors that were acknowledged.
     pub(crate) acknowledged: u64,
-    /// Those that were flushed, or asked to be on the medium.
+    /// Those that were flushed or synchronous.
     pub(crate) flushed: u64,
-    /// Sectors that were found to hold less than what was acknowledged, as a cache may.
+    /// Sectors with older content than acknowledged, as a cache allows.
     pub(crate) sectors_behind: u64,
-    /// Sectors that a cut damaged, as it may where writes are not reliable.
+    /// Sectors that a cut damaged, as is allowed without reliable writes.
     pub(crate) sectors_damaged: u64,
     /// Files that were synced.
     pub(crate) synced: u64,
@@ -97,16 +95,16 @@ pub(crate) struct Oracle {
     /// Acknowledged, not known to be flushed.
     acknowledged: BTreeMap<u64, Write>,
     begun: BTreeMap<u64, Write>,
-    /// What each flush under way covers.
+    /// The writes that each outstanding flush covers.
     flushing: BTreeMap<u64, Vec<u64>>,
     /// The latest acknowledged write of each sector.
     latest: BTreeMap<u64, u64>,
     /// The next number of a write.
     next: u64,
-    /// Sectors that the last cut damaged, as the model says; none where writes are reliable.
+    /// Sectors that the last cut damaged, as reported by the model; empty with reliable writes.
     damaged: BTreeSet<u64>,
     pub(crate) counts: Counts,
-    /// Each broken promise in words.
+    /// Descriptions of all violations.
     pub(crate) violations: Vec<String>,
 }
 
@@ -116,7 +114,7 @@ impl Oracle {
         self.next + 1
     }
 
-    /// A record of a writer or reader. Errors: not one of those.
+    /// Processes a record of a writer or reader. Errors: not a record.
     pub(crate) fn record(&mut self, line: &str) -> anyhow::Result<()> {
         let mut words = line.split(' ');
         let kind = words.next().unwrap_or_default();
@@ -162,7 +160,8 @@ impl Oracle {
         self.damaged = sectors;
     }
 
-    /// Power is back, and all has been read; files that were not found are `missing`. What was under way is over.
+    /// Power is back, and everything has been read; files that were not found are `missing`. Earlier operations have
+    /// ended.
     pub(crate) fn settle(&mut self, found: &BTreeSet<u64>) {
         let missing: Vec<u64> = self.files.keys().copied().filter(|name| !found.contains(name)).collect();
         for name in missing {
@@ -224,7 +223,7 @@ impl Oracle {
         }
     }
 
-    /// A sector does not read.
+    /// A sector is unreadable.
     fn read_nothing(&mut self, sector: u64) {
         self.counts.read += 1;
         let place = self.sectors.entry(sector).or_default();
@@ -300,7 +299,7 @@ mod tests {
         }
         assert_eq!(judged(&format!("{older}, r 8 1 7"), &[8]).0, 1, "never written there");
         assert_eq!(judged(&format!("{older}, r 8 1 3"), &[8]), (0, 0), "unharmed");
-        // What is lost stays so until it is written and flushed again.
+        // Lost content stays lost until it is written and flushed again.
         let mut oracle = Oracle::default();
         oracle.damaged([8].into());
         for line in "w 1 8 1, a 1, e 8 1".split(", ") {

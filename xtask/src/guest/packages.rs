@@ -1,8 +1,7 @@
-//! Trees of Debian packages beside the system's own, made by the machine's apt without root.
+//! Trees of Debian packages beside the system's own, unpacked by the machine's apt without root.
 //!
-//! apt is given folders of its own and an empty list of installed packages, so that it resolves, checks signatures and
-//! downloads as on a new machine and touches nothing of this one. No maintainer script runs: packages are only
-//! unpacked.
+//! apt gets its own folders and an empty list of installed packages, so it resolves, checks signatures and downloads as
+//! on a new machine and changes nothing on this one. No maintainer script runs: packages are only unpacked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-/// The release that guest and QEMU come from, whichever the machine itself runs: one guest for everybody.
+/// The release of guest and QEMU, independent of the machine's own release: the same guest everywhere.
 pub(crate) const RELEASE: &str = "trixie";
 
 /// A private apt.
@@ -53,10 +52,10 @@ impl Apt {
         run(self.command("apt-get").args(["-qq", "update"])).context("the lists of packages")
     }
 
-    /// What it takes to install `names` from `release` on an empty machine.
+    /// The packages needed to install `names` from `release` on an empty machine.
     pub(crate) fn choose(&self, release: &str, names: &[&str]) -> anyhow::Result<Choice> {
         let mut command = self.command("apt-get");
-        // It prints what it would download, so it must not look where earlier downloads are.
+        // apt prints what it would download, so it must not see earlier downloads.
         command.arg("-o").arg(format!("Dir::Cache::archives={}", self.dir.join("none").display()));
         command.args(["-qq", "--yes", "--print-uris", "--target-release", release, "install"]).args(names);
         let output = command.output().context("cannot run apt-get")?;
@@ -112,7 +111,7 @@ impl Apt {
             "APT::Sandbox::User=root",
             "APT::Keep-Downloaded-Packages=true",
             "Acquire::Languages=none",
-            // Containers often have a hook that empties the cache of downloaded packages.
+            // Containers often have a hook that deletes downloaded packages.
             "DPkg::Post-Invoke=",
             "APT::Update::Post-Invoke=",
         ] {

@@ -1,5 +1,4 @@
-//! Programs of our own that run in the guest, built here and linked statically: the guest's libraries are not this
-//! machine's.
+//! Our own programs for the guest, linked statically: the guest's libraries differ from this machine's.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,10 +7,10 @@ use anyhow::{Context, ensure};
 
 use crate::metadata;
 
-/// Where a script names such a program.
+/// The path prefix of such programs in a script.
 const PLACE: &str = "/guest/";
 
-/// A program: its name in the guest, and what cargo is told to build it.
+/// A program: its name in the guest, and cargo's arguments.
 struct Program {
     name: &'static str,
     cargo: &'static [&'static str],
@@ -20,7 +19,7 @@ struct Program {
 /// Each of them.
 const PROGRAMS: [Program; 2] = [
     Program { name: "disk-writer", cargo: &["--package", "emmc-guest", "--bin", "disk-writer"] },
-    // Quickly built rather than fast: the emulated processor is the slower by far.
+    // Fast to build rather than fast to run: the emulated processor is far slower.
     Program {
         name: "emmclab",
         cargo: &[
@@ -41,7 +40,7 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
-/// Builds those that `script` calls.
+/// Builds the programs that `script` uses.
 pub(crate) fn needed(script: &str) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
     let called = PROGRAMS.iter().filter(|program| script.contains(&format!("{PLACE}{}", program.name)));
     called.map(|program| Ok((program.name, build(program)?))).collect()
@@ -51,7 +50,7 @@ fn build(program: &Program) -> anyhow::Result<PathBuf> {
     let workspace = metadata::workspace()?;
     let target = workspace.target.join("guest-programs");
     let mut cargo = Command::new("cargo");
-    // A folder of its own: the flags would have everything else built anew each time.
+    // A separate target folder: other flags would rebuild everything each time.
     cargo.args(["rustc", "--quiet", "--release", "--locked"]).args(program.cargo).arg("--target-dir");
     cargo.arg(&target).args(["--", "-C", "target-feature=+crt-static"]).current_dir(workspace.root);
     let status = cargo.status().context("cannot run cargo")?;

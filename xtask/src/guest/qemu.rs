@@ -1,4 +1,4 @@
-//! The emulator: the machine's own where it is new enough, or a local tree of a newer one.
+//! The emulator: the machine's own if it is new enough, or a local tree with a newer one.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,7 @@ const OLDEST: (u32, u32) = (10, 1);
 
 const PROGRAM: &str = "qemu-system-x86_64";
 
-/// An emulator that will do.
+/// A suitable emulator.
 pub(crate) enum Qemu {
     /// Installed on the machine.
     System,
@@ -22,7 +22,7 @@ pub(crate) enum Qemu {
 }
 
 impl Qemu {
-    /// The machine's own, or why it will not do and what to install.
+    /// The machine's own, or why it is not suitable and what to install.
     pub(crate) fn of_system() -> anyhow::Result<Self> {
         let advice = "install Debian's qemu-system-x86 from trixie-backports or newer, or let \
                       `cargo xtask guest build --fetch-qemu` make a local tree of it";
@@ -40,7 +40,7 @@ impl Qemu {
         Self::Tree(tree)
     }
 
-    /// A command that ends when this process ends, whichever way.
+    /// A command that ends with this process in every case.
     pub(crate) fn command(&self) -> anyhow::Result<Command> {
         match self {
             Qemu::System => Ok(bound_to_us(PROGRAM.as_ref())),
@@ -67,8 +67,7 @@ impl Qemu {
     }
 }
 
-/// A command whose process the kernel ends together with this one: no machine and no server is left behind, even by
-/// kill -9.
+/// A command whose process the kernel kills with this one: no machine and no server is left behind, even after kill -9.
 pub(crate) fn bound_to_us(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"].map(OsString::from)).arg(program);

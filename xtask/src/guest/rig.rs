@@ -1,4 +1,4 @@
-//! The built parts of the rig in `target/guest`: made when asked for, kept until a package or the builder changes.
+//! The built parts of the rig in `target/guest`: built on demand, kept until a package or the builder changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ pub(crate) struct Rig {
     pub(crate) qemu: Qemu,
 }
 
-/// How it is built.
+/// Options of the build.
 #[derive(Debug, Default)]
 pub(crate) struct BuildOptions<'a> {
     /// A mirror of Debian in place of the machine's own.
     pub(crate) mirror: Option<&'a str>,
-    /// Makes a local tree of a newer QEMU where the machine has none that will do.
+    /// Unpacks a newer QEMU locally if the machine has no suitable one.
     pub(crate) fetch_qemu: bool,
 }
 
-/// The parts of the rig that are built, each in a folder named after the key of what it was built of.
+/// The built parts, each in a folder named after the key of its inputs.
 #[derive(Clone, Copy)]
 enum Part {
     Image,
@@ -45,7 +45,7 @@ impl Part {
     }
 }
 
-/// Builds what is missing or no longer what the packages and the builder say.
+/// Builds parts that are missing or out of date.
 pub(crate) fn build(options: &BuildOptions) -> anyhow::Result<Rig> {
     let start = Instant::now();
     let folder = folder()?;
@@ -83,7 +83,7 @@ pub(crate) fn build(options: &BuildOptions) -> anyhow::Result<Rig> {
     Ok(rig)
 }
 
-/// The rig as it was built, or what to do to have it.
+/// The built rig, or how to build it.
 pub(crate) fn ready() -> anyhow::Result<Rig> {
     let folder = folder()?;
     let Some(image) = current(&folder, Part::Image) else {
@@ -105,7 +105,7 @@ fn folder() -> anyhow::Result<PathBuf> {
     Ok(metadata::workspace()?.root.join("target/guest"))
 }
 
-/// Makes a part under a name of its own, then puts it in its place: what is there is whole.
+/// Builds a part under a temporary name, then renames it: existing parts are complete.
 fn make(folder: &Path, part: Part, key: &str, work: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let name = format!("{}-{key}", part.name());
     let target = folder.join(&name);
@@ -116,7 +116,7 @@ fn make(folder: &Path, part: Part, key: &str, work: impl FnOnce(&Path) -> anyhow
             fs::remove_dir_all(&unfinished).context("an unfinished part")?;
             return Err(error);
         }
-        // Another process may have been quicker; then its part is as good.
+        // Another process may have been faster; then its part is used.
         if fs::rename(&unfinished, &target).is_err() {
             fs::remove_dir_all(&unfinished).context("an unfinished part")?;
         }

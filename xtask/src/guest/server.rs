@@ -1,4 +1,4 @@
-//! The card's side of a trial: a card's folder, and `emmclab serve` with it.
+//! The card's side of a trial: a card's folder, and `emmclab serve` for it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::guest::machine::last_lines;
 use crate::guest::qemu::bound_to_us;
 use crate::metadata;
 
-/// Which controller the guest sees the card behind.
+/// The controller that the guest sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Controller {
     /// With command queueing.
@@ -22,7 +22,7 @@ pub(crate) enum Controller {
     NoCqe,
     /// A plain one, up to HS200.
     Hs200,
-    /// QEMU's own controller and card, to compare with: not ours at all.
+    /// QEMU's own controller and card, for comparison.
     Qemu,
 }
 
@@ -45,19 +45,19 @@ impl Controller {
     }
 }
 
-/// The pace of the card.
+/// The speed of the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// At the model's times.
+    /// The model's times.
     #[default]
     Real,
-    /// So many times slower.
+    /// N times slower.
     Dilated(u32),
-    /// At once.
+    /// No delays.
     NoDelay,
 }
 
-/// The program under trial.
+/// The program under test.
 pub(crate) struct Emmclab {
     program: PathBuf,
 }
@@ -88,7 +88,7 @@ impl Emmclab {
         self.expect_success(&["sim", "create", "--profile", profile, &card]).map(|_| ())
     }
 
-    /// Has a card go through a job in simulated time.
+    /// Runs a job on a card in simulated time.
     pub(crate) fn age(&self, card: &Path, job: &Path) -> anyhow::Result<()> {
         let (card, job) = (card.to_string_lossy(), job.to_string_lossy());
         self.expect_success(&["sim", "run", &card, "--job", &job]).map(|_| ())
@@ -111,7 +111,7 @@ impl Emmclab {
     }
 }
 
-/// A card that is being served; the server is killed when this is dropped.
+/// A served card; dropping this kills the server.
 pub(crate) struct Server<'a> {
     emmclab: &'a Emmclab,
     card: PathBuf,
@@ -120,7 +120,7 @@ pub(crate) struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    /// Serves `card` at `socket`; what the server says goes into files of `folder`.
+    /// Serves `card` at `socket`; the server's output goes to files in `folder`.
     pub(crate) fn start(
         emmclab: &'a Emmclab,
         card: &Path,
@@ -141,7 +141,7 @@ impl<'a> Server<'a> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
         let mut child = command.spawn().context("cannot start emmclab serve")?;
         let mut lines = BufReader::new(child.stdout.take().context("the server's output")?);
-        // It says where it listens once it does.
+        // It prints its address when it is ready.
         let name = socket.to_string_lossy().into_owned();
         let mut line = String::new();
         while !line.contains(&name) {
@@ -155,14 +155,14 @@ impl<'a> Server<'a> {
         Ok(Self { emmclab, card: card.to_path_buf(), child, said: Some(said) })
     }
 
-    /// Says something to the served card: `emmclab sim ctl CARD WORDS`.
+    /// Runs `emmclab sim ctl CARD WORDS` on the served card.
     pub(crate) fn control(&self, words: &[&str]) -> anyhow::Result<Output> {
         let card = self.card.to_string_lossy();
         let args: Vec<&str> = ["sim", "ctl", &*card].iter().chain(words).copied().collect();
         self.emmclab.run(&args)
     }
 
-    /// Has it keep what it has, and end.
+    /// Saves the card and ends the server.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         let output = self.control(&["stop"])?;
         ensure!(output.status.success(), "sim ctl stop: {}", String::from_utf8_lossy(&output.stderr).trim());

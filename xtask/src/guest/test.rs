@@ -1,4 +1,4 @@
-//! `cargo xtask guest test`: the guest scripts of the repository, each in the trials that its head asks for.
+//! `cargo xtask guest test`: the guest scripts of the repository, each with the trials in its head.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::guest::trial::Options;
 use crate::guest::{options, programs, rig, trial};
 use crate::metadata;
 
-/// The line in a script's head that asks for a trial, with its options behind it.
+/// Prefix of a trial's line in a script's head; its options follow.
 const HEAD: &str = "# trial:";
 
-/// A script ends with this status where it cannot show anything; its last line says why.
+/// Exit status of a script that cannot test anything; its last line says why.
 const SKIPPED: u8 = 77;
 
 /// A script in one of its trials.
@@ -33,7 +33,7 @@ enum Verdict {
     Bad(String),
 }
 
-/// Runs those that are named, or all; 0 if none is bad.
+/// Runs the named ones, or all; 0 if none fails.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     let (common, names) = options::parse(args).context("guest test")?;
     let tests = find(&metadata::workspace()?.root.join("xtask/guest"), &names)?;

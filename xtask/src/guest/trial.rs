@@ -1,4 +1,4 @@
-//! One trial: a card, its server, a machine with it, a script inside, and what is checked when all are off.
+//! One trial: a card, its server, a machine with it, a script inside, and the checks after shutdown.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use crate::guest::packages;
 use crate::guest::rig::Rig;
 use crate::guest::server::{Controller, Emmclab, Pace, Server};
 
-/// What it takes.
+/// The configuration of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     /// None: no card, unless the further arguments for QEMU have one.
@@ -22,11 +22,11 @@ pub(crate) struct Options {
     pub(crate) card: Option<PathBuf>,
     /// The profile of a card that is made for this trial.
     pub(crate) profile: String,
-    /// What has been done to that card before: a job of `emmclab sim run`.
+    /// The card's history: a job of `emmclab sim run`.
     pub(crate) age: Option<PathBuf>,
     pub(crate) pace: Pace,
     pub(crate) memory_mib: u32,
-    /// Where the files go that the script leaves in /out.
+    /// The destination of the files that the script leaves in /out.
     pub(crate) out: Option<PathBuf>,
     pub(crate) show: Show,
     /// Further arguments for QEMU.
@@ -50,31 +50,31 @@ impl Default for Options {
     }
 }
 
-/// A field of the card's registers that the script says must have a value when all is over.
+/// A register field that must have a value at the end, from the script.
 struct Check {
     field: String,
     value: u128,
 }
 
-/// Who is on the host's side of a script, beside what every script can ask for.
+/// Additional host-side behaviour for a script.
 pub(crate) trait Host {
-    /// The guest said a line that is not one of every script's.
+    /// The guest printed a line that is not part of the common protocol.
     fn told(&mut self, line: &str, server: Option<&Server>) -> anyhow::Result<Next>;
 
-    /// The guest asked something, and waits for the answer.
+    /// The guest asked a question, and waits for the answer.
     fn asked(&mut self, words: &str, server: Option<&Server>) -> anyhow::Result<String>;
 }
 
-/// How a trial goes on.
+/// How a trial continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// As it was.
+    /// Normally.
     Continue,
-    /// Machine and server are killed, at once.
+    /// Machine and server are killed at once.
     Kill,
 }
 
-/// Nobody: lines are let go, questions are refused.
+/// No additional behaviour: lines are ignored, questions are refused.
 pub(crate) struct Nobody;
 
 impl Host for Nobody {
@@ -87,7 +87,7 @@ impl Host for Nobody {
     }
 }
 
-/// Runs it; what came of it. The outcome has no status if `host` had machine and server killed.
+/// Runs it. The result has no status if `host` had machine and server killed.
 pub(crate) fn run(
     rig: &Rig,
     emmclab: Option<&Emmclab>,
@@ -131,7 +131,7 @@ pub(crate) fn run(
     let mut machine = Machine::start(&setup)?;
     let aside = Aside { server: server.as_ref(), emmclab, profile: &options.profile, folder: &folder.path };
     let Some(checks) = listen(&mut machine, &aside, host)? else {
-        // Both lose their memory; what is kept is what the server wrote to the folder before it answered.
+        // Both lose their memory; what remains is what the server wrote to the folder before its replies.
         server.map(Server::kill).transpose()?;
         return machine.kill();
     };
@@ -154,7 +154,7 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// What the host answers a script's questions with.
+/// The context of the host's answers.
 struct Aside<'a> {
     server: Option<&'a Server<'a>>,
     emmclab: Option<&'a Emmclab>,
@@ -163,7 +163,7 @@ struct Aside<'a> {
     folder: &'a Path,
 }
 
-/// Listens to the guest until it is off; none if it is to be killed.
+/// Serves the guest until it is off; returns nothing if it is to be killed.
 fn listen(machine: &mut Machine, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<Option<Vec<Check>>> {
     let mut checks = Vec::new();
     while let Some(line) = machine.told()? {
@@ -182,7 +182,7 @@ fn listen(machine: &mut Machine, aside: &Aside, host: &mut dyn Host) -> anyhow::
     Ok(Some(checks))
 }
 
-/// The status and the text that the host answers.
+/// Status and text of the host's answer.
 fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<(i32, String)> {
     let server = aside.server;
     if let (Some(job), Some(emmclab)) = (words.strip_prefix("simulate "), aside.emmclab) {
@@ -202,8 +202,8 @@ fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<(i3
     Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// What a new card of the same profile does in simulated time: of each phase of the job its kind, its requests and how
-/// long one took, in us; requests at once share the time.
+/// Runs a job on a new card of the same profile in simulated time: for each phase its kind, its requests and the time
+/// per request, in us; concurrent requests share the time.
 fn simulate(emmclab: &Emmclab, profile: &str, job: &str, folder: &Path) -> anyhow::Result<(i32, String)> {
     let path = folder.join("job.json");
     fs::write(&path, job)?;
@@ -221,7 +221,7 @@ fn simulate(emmclab: &Emmclab, profile: &str, job: &str, folder: &Path) -> anyho
     Ok((0, phases.iter().map(line).collect()))
 }
 
-/// What `emmclab bench` says of a new card of the same profile in simulated time.
+/// Runs `emmclab bench` on a new card of the same profile in simulated time.
 fn bench(emmclab: &Emmclab, profile: &str, words: &str) -> anyhow::Result<(i32, String)> {
     let target = format!("sim:{profile}");
     let args: Vec<&str> = ["bench", &target].into_iter().chain(words.split(' ')).collect();
@@ -239,7 +239,7 @@ fn dilation(pace: Pace) -> String {
     format!("DILATION={times}")
 }
 
-/// Our card as QEMU is told of it.
+/// QEMU's option for our card.
 fn device(socket: &Path) -> OsString {
     let address = serde_json::json!({"type": "unix", "path": socket.to_string_lossy()});
     serde_json::json!({"driver": "vfio-user-pci", "socket": address}).to_string().into()
@@ -256,7 +256,7 @@ fn qemus_own(folder: &Path) -> anyhow::Result<Vec<OsString>> {
     Ok(["-device", "sdhci-pci", "-drive", &drive, "-device", &card].map(OsString::from).to_vec())
 }
 
-/// Unpacks what the guest left.
+/// Unpacks the guest's output files.
 fn unpack(files: &Path, out: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     if fs::metadata(files).is_ok_and(|metadata| metadata.len() > 0) {

@@ -3,7 +3,7 @@
 /// A file longer than this has more than one concern.
 const LINES_MAX: usize = 400;
 
-/// Tables, which no split makes shorter to read.
+/// Tables, for which a split would not help.
 const TABLES: [&str; 2] = ["crates/emmc-regs/src/ext_csd/table_", "crates/emmc-regs/src/manufacturer/table.rs"];
 
 /// The files that may hold `unsafe` code, each with its reason beside it.
@@ -16,7 +16,7 @@ const UNSAFE_FILES: [&str; 6] = [
     "crates/emmc-serve/src/vfio_user/guest_memory.rs",
 ];
 
-/// The crates with input and output, clocks and threads; all others are core and have none.
+/// The crates with I/O, clocks and threads; all others are core and have none.
 const EDGE: [&str; 5] = ["emmc-linux", "emmc-serve", "emmc-compare", "emmc-guest", "emmclab"];
 
 /// What the core does not use outside its tests.
@@ -34,8 +34,8 @@ const OUTSIDE: [&str; 8] = [
 /// Made from Cargo.lock.
 const YOCTO_CRATES: &str = "contrib/yocto/meta-emmclab/recipes-bsp/emmclab/emmclab-crates.inc";
 
-/// Words that belong to one machine or to a registry, and the files that need them. Written apart, so that this file
-/// passes its own check.
+/// Words that belong to one machine or to a registry, and the files that need them. Split, so that this file passes its
+/// own check.
 const FORBIDDEN: [(&str, &[&str]); 9] = [
     (concat!("/ho", "me/"), &[]),
     (concat!("/ro", "ot/"), &[]),
@@ -151,7 +151,7 @@ fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
 }
 
-/// The workspace's lints deny unsafe code; this is how a file gets round them.
+/// The workspace's lints deny unsafe code; this finds exceptions in a file.
 fn allows_unsafe(line: &str) -> bool {
     !is_comment(line) && ["allow", "warn", "expect"].iter().any(|level| line.contains(&format!("{level}(unsafe_code")))
 }

@@ -7,17 +7,17 @@ use emmc_card::device::{Area, Device};
 use emmc_card::profile::{GcPolicy, Layout, Mapping, RegionRole, TRIM_LOG_BLOCKS};
 use emmc_card::sim::job::Job;
 
-/// Shares of free blocks at which MQSim collects in the background and at which it holds the host: with fewer it stops
-/// for ever or ends with "Inconsistency found when moving a page".
+/// Shares of free blocks at which MQSim collects in the background and at which it blocks the host: with fewer it hangs
+/// or aborts with "Inconsistency found when moving a page".
 const FREE_SHARE_SOFT: f64 = 0.02;
 const FREE_SHARE_HARD: f64 = 0.005;
 
-/// An element with a text inside.
+/// An element with text content.
 fn element(name: &str, value: impl std::fmt::Display) -> String {
     format!("<{name}>{value}</{name}>\n")
 }
 
-/// The device: the main region of the card, its spares left out, with pages of a mapping unit.
+/// The device: the main region of the card, without its spares, with pages of the size of a mapping unit.
 pub(crate) fn device(device: &Device, job: &Job) -> anyhow::Result<String> {
     let (profile, geometry) = (device.profile(), device.nand().geometry());
     ensure!(profile.ftl.mapping == Mapping::Page, "MQSim maps pages; {} maps segments", profile.name);
@@ -89,12 +89,12 @@ fn policy(policy: GcPolicy) -> &'static str {
     }
 }
 
-/// The flash, with pages of a mapping unit and times in proportion.
+/// The flash, with pages of the size of a mapping unit and proportional times.
 fn flash(device: &Device, blocks: u32) -> String {
     let (profile, geometry) = (device.profile(), device.nand().geometry());
     let native = &profile.nand.native;
     let nanos = |micros: f64| format!("{:.0}", micros * 1e3);
-    // A page of ours is several of MQSim's, one after the other.
+    // One of our pages is several of MQSim's, in sequence.
     let program = |page: usize| {
         let micros = native.program_us[page % native.program_us.len()];
         nanos(micros / f64::from(geometry.units_per_page))
@@ -130,7 +130,7 @@ fn flash(device: &Device, blocks: u32) -> String {
 
 /// One flow, read from the trace, over the whole device.
 ///
-/// Without a write cache: with one, requests of a trace pile up in MQSim's memory and none is ever done.
+/// Without a write cache: with one, requests of a trace pile up in MQSim's memory and never complete.
 pub(crate) fn workload(device: &Device, trace: &Path) -> String {
     let geometry = device.nand().geometry();
     let list = |count: u32| (0..count).map(|id| id.to_string()).collect::<Vec<_>>().join(",");

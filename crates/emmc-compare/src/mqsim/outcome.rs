@@ -1,4 +1,4 @@
-//! What MQSim wrote out.
+//! MQSim's output.
 
 use anyhow::Context;
 
@@ -6,10 +6,10 @@ use super::trace::Written;
 use crate::clock::Spent;
 use crate::table::Side;
 
-/// A trace's last requests are never served; more than one in a thousand missing is another matter.
+/// A trace's last requests are never served; more than one in a thousand missing is an error.
 const MISSING_MAX: f64 = 1e-3;
 
-/// Reads MQSim's results of a trace: its XML, and what it said at the end.
+/// Reads MQSim's results of a trace: its XML, and its final output.
 pub(crate) fn read(text: &str, said: &str, trace: &Written, spent: Spent) -> anyhow::Result<Side> {
     let served = said.split("total requests serviced:").nth(1).and_then(|rest| rest.split_whitespace().next());
     let served = number(served, "the count of requests serviced")?;
@@ -19,7 +19,7 @@ pub(crate) fn read(text: &str, said: &str, trace: &Written, spent: Spent) -> any
     let erases: f64 = erases.sum::<anyhow::Result<f64>>()?;
     let (made, iops) = (element(text, "Request_Count")?, element(text, "IOPS")?);
     let units = trace.units as f64;
-    // A device that stopped half-way has no write amplification worth the name.
+    // A device that stopped half-way has no meaningful write amplification.
     let complete = units > 0.0 && served >= trace.requests as f64 * (1.0 - MISSING_MAX);
     Ok(Side {
         name: "MQSim".into(),
@@ -36,7 +36,7 @@ pub(crate) fn read(text: &str, said: &str, trace: &Written, spent: Spent) -> any
 /// Pages moved by collections (`GC`) or by wear levelling (`WL`): their number times the mean of each.
 fn moved(text: &str, what: &str) -> anyhow::Result<f64> {
     let runs = attribute(text, &format!("Total_{what}_Executions"))?;
-    // The mean of none is no number.
+    // The mean of zero values is not a number.
     if runs == 0.0 { Ok(0.0) } else { Ok(runs * attribute(text, &format!("Average_Page_Movement_For_{what}"))?) }
 }
 

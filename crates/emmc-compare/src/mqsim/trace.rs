@@ -47,7 +47,7 @@ pub(crate) fn write(device: &Device, job: &Job, phase_ends: &[(u64, f64)], path:
     Ok(written)
 }
 
-/// When a request comes: evenly between the ends of its phase and of the one before.
+/// The time of a request: uniform between the ends of the previous phase and of its own.
 fn time_of(number: u64, phase: usize, ends: &[(u64, f64)]) -> u64 {
     let (from, began) = if phase == 0 { (0, 0.0) } else { ends[phase - 1] };
     let (to, ended) = ends[phase];

@@ -6,7 +6,7 @@ use serde::Serialize;
 pub struct Inconsistency {
     /// What is printed.
     pub printed: &'static str,
-    /// What stands against it.
+    /// What contradicts it.
     pub against: &'static str,
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use crate::system::{ConstantCard, Host, HostModel, ReadAhead, Spent};
 use crate::{Access, MeasuredSpans, Operation, Speed, platform};
 
-/// What a program saw, and what it sees in the model.
+/// A measured speed, and the model's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasuredSpeed {
@@ -12,19 +12,19 @@ pub struct MeasuredSpeed {
     pub workload: &'static str,
     /// As measured. Unit: MiB/s (the paper writes MB/s).
     pub measured_mib_s: f64,
-    /// The three stages in a row, without the mechanisms.
+    /// The three stages in sequence, without the other mechanisms.
     pub one_at_a_time: Speed,
-    /// With them.
+    /// With all mechanisms.
     pub simulated: Speed,
-    /// Simulated over measured, less one. Unit: percent.
+    /// Simulated over measured, minus one. Unit: percent.
     pub difference_percent: f64,
-    /// Where a record's time goes, on average. Unit: microseconds.
+    /// Breakdown of a record's time, on average. Unit: microseconds.
     pub per_record_us: PerRecord,
     /// With the next window fetched ahead, for buffered reads: what the measurement excludes.
     pub read_ahead: Option<Speed>,
 }
 
-/// Where a record's time goes. Unit: microseconds.
+/// Breakdown of a record's time. Unit: microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PerRecord {
@@ -32,7 +32,7 @@ pub struct PerRecord {
     pub program: f64,
     /// Pre, hardware and post of the record.
     pub request: f64,
-    /// Behind extending direct writes: size and orphan list.
+    /// After extending direct writes: size and orphan list.
     pub size_update: f64,
     /// The journal's descriptor and metadata blocks.
     pub journal_log: f64,
@@ -82,7 +82,7 @@ fn one(workload: &MeasuredSpans, measured: f64) -> Option<MeasuredSpeed> {
     })
 }
 
-/// Records one behind the other on a card that takes the published hardware time.
+/// Records in sequence on a card with the published hardware time.
 fn run(model: HostModel, workload: &MeasuredSpans) -> (Speed, Spent) {
     let card =
         ConstantCard { chunk: workload.chunk, chunk_time: workload.spans.hw, page_time: PAGE_TIME, program: PROGRAM };
@@ -110,7 +110,7 @@ mod tests {
         }
         let sync_write = &all[0].per_record_us;
         assert!(sync_write.journal_log > 0.0 && sync_write.flush > 0.0 && sync_write.journal_commit > 0.0);
-        // Without the journal and the flush it would be beyond reach.
+        // Without the journal and the flush it could not be met.
         assert!(all[0].one_at_a_time.mib_s > all[0].measured_mib_s * 1.6);
         for other in &all[1..] {
             assert_eq!((other.per_record_us.journal_log, other.per_record_us.flush), (0.0, 0.0), "{other:?}");

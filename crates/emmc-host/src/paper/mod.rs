@@ -1,7 +1,7 @@
-//! The white paper's tables, computed: every figure beside what was printed, and where the paper contradicts itself.
+//! The white paper's tables, computed: every figure beside the printed one, and the paper's contradictions.
 //!
-//! Conventions that fit: its MB/s are MiB/s and its KB are KiB, throughout. Three cells no convention reproduces; they
-//! are named ([`Verdict::NotReproduced`]) and nothing is bent to meet them.
+//! Conventions that fit: its MB/s are MiB/s and its KB are KiB, throughout. Three cells are not reproduced by any
+//! convention; they are named ([`Verdict::NotReproduced`]), and no parameter is tuned for them.
 //!
 //! Source: Micron, *Linux Storage System Analysis for e.MMC With Command Queuing*; as data in
 //! testdata/cq_tables/cq_tables.json.
@@ -25,13 +25,13 @@ pub use tables::{Figure, TableCell, Verdict};
 pub struct Reproduction {
     /// What is reproduced.
     pub source: &'static str,
-    /// Tables 2 and 3 and the speeds told in the text.
+    /// Tables 2 and 3 and the speeds in the text.
     pub cells: Vec<TableCell>,
     /// The lists of software's share.
     pub overheads: Vec<OverheadShare>,
     /// Speeds that a program saw, in the system model.
     pub measured: Vec<MeasuredSpeed>,
-    /// What command queueing brings on the Zynq.
+    /// The gain of command queueing on the Zynq.
     pub queue_gains: Vec<QueueGain>,
     /// Where the paper contradicts itself or the model.
     pub inconsistencies: Vec<Inconsistency>,

@@ -3,7 +3,7 @@ use serde::Serialize;
 
 use crate::platform;
 
-/// How far a share may be from the printed range. Unit: percentage points.
+/// Largest deviation from the printed range. Unit: percentage points.
 const WITHIN_POINTS: f64 = 5.0;
 
 /// Whether the spans give the printed share.
@@ -11,7 +11,7 @@ const WITHIN_POINTS: f64 = 5.0;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OverheadVerdict {
-    /// Inside the printed range, or at most 5 points beside it.
+    /// Inside the printed range, or at most 5 points outside.
     WithinFivePoints,
     /// Further off.
     Off,
@@ -35,11 +35,11 @@ pub struct OverheadShare {
     pub workload: Option<&'static str>,
     /// (pre + post) / (pre + hw + post). Unit: percent.
     pub computed_percent: Option<f64>,
-    /// From the nearer end of the printed range; 0 inside it. Unit: percentage points.
+    /// Distance to the printed range; 0 inside it. Unit: percentage points.
     pub beside_points: Option<f64>,
-    /// Whether it comes out.
+    /// Whether it is reproduced.
     pub verdict: OverheadVerdict,
-    /// What a reader should know.
+    /// Explanation.
     pub why: Option<&'static str>,
 }
 

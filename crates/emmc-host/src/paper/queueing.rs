@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use crate::{Bottleneck, CqEngine, Pipeline, platform};
 
-/// What command queueing brings on the Zynq, which has the engine in hardware.
+/// The gain of command queueing on the Zynq, which has a queue engine in hardware.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueGain {
@@ -16,11 +16,11 @@ pub struct QueueGain {
     pub computed_percent: f64,
     /// The same if all of post passed in the gap. Unit: percent.
     pub all_of_post_percent: f64,
-    /// What sets the pace with the engine.
+    /// The bottleneck with the engine.
     pub bottleneck_on: Bottleneck,
-    /// What sets the pace without it.
+    /// The bottleneck without it.
     pub bottleneck_off: Bottleneck,
-    /// The gap's parts and where they are from.
+    /// The gap's parts and their sources.
     pub gap_source: &'static str,
 }
 

@@ -3,7 +3,7 @@ use serde::Serialize;
 
 use crate::{MeasuredSpans, PLATFORMS, Pipeline, Spans, Speed};
 
-/// Which quantity a cell is.
+/// The quantity of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -16,18 +16,18 @@ pub enum Figure {
     MultiThread,
     /// One request at a time, with another hardware time.
     OtherHardwareTime,
-    /// What the hardware costs: the speed without hardware time less the measured one.
+    /// The cost of the hardware: the speed without hardware time minus the measured one.
     Loss,
 }
 
-/// Whether a printed figure comes out.
+/// Whether a printed figure is reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Rounded to the digits that were printed, it is the printed figure.
+    /// Rounded to the printed digits, it is the printed figure.
     Rounded,
-    /// Cut off after the digits that were printed, it is the printed figure.
+    /// Truncated to the printed digits, it is the printed figure.
     Truncated,
     /// Neither.
     NotReproduced,
@@ -49,19 +49,19 @@ pub struct TableCell {
     pub printed: &'static str,
     /// As computed.
     pub computed: Speed,
-    /// The least that spans which round to the printed ones can give. Unit: MiB/s.
+    /// The lowest speed that is consistent with the rounded spans. Unit: MiB/s.
     pub low_mib_s: f64,
-    /// The most that they can give. Unit: MiB/s.
+    /// The highest one. Unit: MiB/s.
     pub high_mib_s: f64,
-    /// Computed over printed, less one. Unit: percent.
+    /// Computed over printed, minus one. Unit: percent.
     pub difference_percent: f64,
-    /// Whether it comes out.
+    /// Whether it is reproduced.
     pub verdict: Verdict,
-    /// What would have to be true for the printed figure.
+    /// What the printed figure would imply.
     pub why: Option<&'static str>,
 }
 
-/// A printed figure, and why it does not come out where it does not.
+/// A printed figure, and why it is not reproduced, if so.
 struct Printed {
     workload: &'static str,
     figure: Figure,
@@ -110,7 +110,7 @@ const TEXT: [Printed; 2] = [
     printed("sync-sequential-read", Figure::Loss, "431"),
 ];
 
-/// What the text puts in place of the hardware time of sync sequential writes.
+/// The text's replacement for the hardware time of sync sequential writes.
 const TEXT_HARDWARE: Nanos = Nanos::from_micros(700);
 
 pub(super) fn cells() -> Vec<TableCell> {
@@ -153,7 +153,7 @@ fn cell(
     }
 }
 
-/// The time of a chunk, and by how much it may be off because each span was printed in whole microseconds.
+/// The time of a chunk, and its uncertainty because each span was printed in whole microseconds.
 fn time(figure: Figure, spans: Spans, pipeline: &Pipeline) -> (f64, f64) {
     match figure {
         Figure::Theoretical => (spans.total().0 as f64, 1.5),

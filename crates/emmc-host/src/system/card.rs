@@ -1,34 +1,34 @@
 use emmc_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
 
-/// What the host asks of the card.
+/// Operations of the host on the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CardOp {
     /// Read.
     Read,
-    /// Write; the card's cache may keep it.
+    /// Write; the data may stay in the card's cache.
     Write,
-    /// Write that is in flash when it is done (FUA: a reliable write past the cache).
+    /// Write with FUA: durable when it completes (a reliable write that bypasses the cache).
     WriteThrough,
-    /// Bring the cache to flash.
+    /// Flush the cache.
     Flush,
 }
 
 /// One request to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardRequest {
-    /// What is asked for.
+    /// The operation.
     pub op: CardOp,
-    /// Where. Unit: sectors of 512 bytes; 0 for a flush.
+    /// Start. Unit: sectors of 512 bytes; 0 for a flush.
     pub lba: u64,
-    /// How much. Unit: sectors of 512 bytes; 0 for a flush.
+    /// Length. Unit: sectors of 512 bytes; 0 for a flush.
     pub sectors: u64,
-    /// When it is handed over; never before an earlier request was done.
+    /// Submission time; never before an earlier request has completed.
     pub now: Instant,
 }
 
-/// A card that takes the same time for the same size: a published hardware time, made a card.
+/// A card with constant times per size: a published hardware time as a card.
 ///
-/// Between a page and a chunk the time is a straight line; beyond it goes on.
+/// Linear between a page and a chunk, and beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstantCard {
     /// What the chunk is.
@@ -37,7 +37,7 @@ pub struct ConstantCard {
     pub chunk_time: Nanos,
     /// The time of 4 KiB.
     pub page_time: Nanos,
-    /// What a flush, and a write past the cache, take on top: one program of the flash.
+    /// Additional time of a flush and of a write that bypasses the cache: one flash program.
     pub program: Nanos,
 }
 
@@ -45,7 +45,7 @@ impl ConstantCard {
     /// 4 KiB, the other end of the line.
     const PAGE: Bytes = Bytes(4 << 10);
 
-    /// When the request is done.
+    /// The completion time of a request.
     pub fn serve(&self, request: CardRequest) -> Instant {
         let transfer = self.transfer(request.sectors.saturating_mul(SECTOR_BYTES));
         request.now

@@ -7,7 +7,7 @@ use crate::Access;
 /// Bytes of a file system's block.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Where a program's time went. Unit: nanoseconds.
+/// Breakdown of a program's time. Unit: nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spent {
@@ -19,7 +19,7 @@ pub struct Spent {
     pub card_ns: u64,
     /// Post of its own requests.
     pub post_ns: u64,
-    /// Behind extending direct writes: size and orphan list.
+    /// After extending direct writes: size and orphan list.
     pub size_update_ns: u64,
     /// The journal's descriptor and metadata blocks, and waking its thread.
     pub journal_log_ns: u64,
@@ -30,7 +30,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Both together.
+    /// The sum of both.
     pub fn plus(self, other: &Self) -> Self {
         Self {
             program_ns: self.program_ns + other.program_ns,
@@ -44,15 +44,14 @@ impl Spent {
         }
     }
 
-    /// Software's share of a request's three stages, (pre + post) / (pre + hw + post): 0 to 1; 0 where nothing was
-    /// done.
+    /// The software share of a request's three stages, (pre + post) / (pre + hw + post): 0 to 1; 0 if nothing was done.
     pub fn overhead_share(&self) -> f64 {
         let software = self.pre_ns + self.post_ns;
         software as f64 / (software + self.card_ns).max(1) as f64
     }
 }
 
-/// What was fetched, and when it is there. Unit: sectors.
+/// Read-ahead data, and when it arrives. Unit: sectors.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     from: u64,
@@ -70,11 +69,11 @@ impl Window {
 #[derive(Clone, Debug)]
 pub struct Host {
     model: HostModel,
-    /// When the card is done with what it has; it takes one request at a time.
+    /// When the card has finished its current request; it serves one at a time.
     card_free: Instant,
     current: Option<Window>,
     ahead: Option<Window>,
-    /// Where a read would go on from the one before.
+    /// Where a sequential read would continue.
     expected: u64,
     journal_at: u64,
     spent: Spent,
@@ -87,12 +86,12 @@ impl Host {
         Self { model, card_free: Instant::START, current: None, ahead: None, expected: 0, journal_at: 0, spent }
     }
 
-    /// Where the time went so far.
+    /// The breakdown so far.
     pub fn spent(&self) -> Spent {
         self.spent
     }
 
-    /// The program writes; answers when the call returns and the program is ready for the next.
+    /// A write call; returns when the call has returned and the program is ready for the next.
     pub fn write(
         &mut self,
         lba: u64,
@@ -112,7 +111,7 @@ impl Host {
         self.pass(at, self.model.between(bytes), |spent| &mut spent.program_ns)
     }
 
-    /// The program reads; answers when the call returns and the program is ready for the next.
+    /// A read call; returns when the call has returned and the program is ready for the next.
     pub fn read(
         &mut self,
         lba: u64,
@@ -132,8 +131,8 @@ impl Host {
         self.pass(at, self.model.between(bytes), |spent| &mut spent.program_ns)
     }
 
-    /// A buffered read: from what was fetched, or fetched now. The first touch of a window starts the next one where
-    /// the model reads ahead (Linux marks the window's first page for that), before the reader waits for its own.
+    /// A buffered read: from fetched data, or fetched now. With read-ahead, the first access to a window starts
+    /// fetching the next one (Linux marks the window's first page for that), before the reader waits for its own.
     fn fetch(
         &mut self,
         lba: u64,
@@ -175,7 +174,7 @@ impl Host {
         (Window { from: lba, to: lba + sectors, ready }, at)
     }
 
-    /// The journal's commit, step by step as jbd2 waits for them.
+    /// The journal's commit, step by step as in jbd2.
     fn commit(&mut self, now: Instant, card: &mut impl FnMut(CardRequest) -> Instant) -> Instant {
         let block = BLOCK_BYTES / SECTOR_BYTES;
         let log = self.model.journal.log_blocks * block;
@@ -196,7 +195,7 @@ impl Host {
         committed
     }
 
-    /// The next sectors of the journal, around its end.
+    /// The next sectors of the journal, wrapping around.
     fn journal_place(&mut self, sectors: u64) -> u64 {
         let journal = &self.model.journal;
         if self.journal_at + sectors > journal.sectors {
@@ -219,7 +218,7 @@ impl Host {
         self.wait(now, done, |spent| &mut spent.card_ns)
     }
 
-    /// When the card is done with a request that is handed over now, or when it is done with the one before.
+    /// The completion time of a request that is submitted now, or when the previous one has completed.
     fn ask(
         &mut self,
         op: CardOp,
@@ -260,7 +259,7 @@ mod tests {
         (HostModel::of(workload), card)
     }
 
-    /// Lets records of 128 KiB pass, one behind the other; the time and what the card was asked.
+    /// Runs records of 128 KiB in sequence; returns the time and the card's requests.
     fn run(model: HostModel, card: ConstantCard, records: u64) -> (Host, Instant, Vec<CardRequest>) {
         let (mut host, mut now, mut asked) = (Host::new(model), Instant::START, Vec::new());
         let mut serve = |request: CardRequest| {

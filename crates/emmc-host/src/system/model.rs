@@ -2,52 +2,52 @@ use emmc_units::{Bytes, Nanos};
 
 use crate::{Access, MeasuredSpans, Operation, Spans};
 
-/// What a host does around a request, apart from the card.
+/// A host's parameters around a request, apart from the card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostModel {
-    /// How the program asks.
+    /// The access method.
     pub access: Access,
-    /// What it asks for.
+    /// The operation.
     pub operation: Operation,
-    /// The software's spans at `chunk`; the hardware's is the card's.
+    /// The software's spans for `chunk`; the card provides the hardware's.
     pub spans: Spans,
-    /// The size at which the spans were measured.
+    /// The size for which the spans were measured.
     pub chunk: Bytes,
-    /// Pre and post of a request without data of its own: a flush, and nearly one of 4 KiB. Larger requests lie on the
-    /// straight line to the spans.
+    /// Pre and post of a request without data of its own: a flush, and nearly one of 4 KiB. Larger requests are
+    /// interpolated linearly up to the spans.
     pub small: Spans,
-    /// The program's own work and the way in and out of the kernel, between two calls.
+    /// The program's own work and the system call overhead, between two calls.
     pub call: Nanos,
-    /// How fast the program passes over its data. Unit: bytes per second.
+    /// Speed at which the program processes its data. Unit: bytes per second.
     pub touch_bytes_per_s: f64,
-    /// Behind an extending direct write: inode size and orphan list.
+    /// After an extending direct write: inode size and orphan list.
     pub size_update: Nanos,
-    /// The commit behind a sync write.
+    /// The commit after a sync write.
     pub journal: Journal,
-    /// How buffered reads fetch.
+    /// Read-ahead of buffered reads.
     pub read_ahead: ReadAhead,
 }
 
-/// The commit of a journal that has to be on the card before a sync write returns.
+/// The commit of a journal that must be on the card before a sync write returns.
 ///
 /// Source: jbd2_journal_commit_transaction in fs/jbd2/commit.c: descriptor and metadata blocks are written and waited
 /// for, then the commit block with PREFLUSH and FUA.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Journal {
-    /// Descriptor and metadata blocks of 4 KiB that an appended record makes.
+    /// Descriptor and metadata blocks of 4 KiB per appended record.
     pub log_blocks: u64,
-    /// Waking the journal's thread, and the caller afterwards; each.
+    /// The wake-up of the journal's thread, and of the caller afterwards; each.
     pub wake_up: Nanos,
-    /// Where the journal lies, written around. Unit: sectors.
+    /// Start of the journal, which is written cyclically. Unit: sectors.
     pub first_lba: u64,
     /// Its length. Unit: sectors.
     pub sectors: u64,
 }
 
-/// How a buffered sequential read fetches.
+/// Read-ahead of a buffered sequential read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadAhead {
-    /// At least so much at once; 0: as much as is asked for.
+    /// Minimum fetch; 0: the size of the call.
     pub window: Bytes,
     /// Whether the next window is fetched while the reader is still in this one.
     pub is_ahead: bool,
@@ -76,9 +76,9 @@ const JOURNAL_SECTORS: u64 = 262_144;
 impl HostModel {
     /// The host of a published workload, with the parameters above; the same for every workload of the Jetson TX1.
     ///
-    /// Assumed: a buffered read's next window is not fetched ahead. With it, sync sequential reads of Table 2 would run
-    /// at the card's pace, 332 MiB/s; 197 were measured, less than pre, hardware and post in a row give. So nothing
-    /// overlapped.
+    /// Assumed: a buffered read's next window is not fetched ahead. Otherwise, sync sequential reads of Table 2 would
+    /// run at the card's speed, 332 MiB/s; 197 were measured, less than pre, hardware and post in sequence give. So
+    /// nothing overlapped.
     pub fn of(workload: &MeasuredSpans) -> Self {
         Self {
             access: workload.access,
@@ -110,7 +110,7 @@ impl HostModel {
         self.call + Nanos::from_micros_f64(touch)
     }
 
-    /// On the line from nothing at `small`, or at `full` where that is less, to the chunk at `full`.
+    /// Interpolates linearly from `small`, or from `full` if that is less, to the chunk at `full`.
     fn scaled(&self, small: Nanos, full: Nanos, bytes: u64) -> Nanos {
         let least = small.min(full);
         let share = bytes as f64 / self.chunk.0.max(1) as f64;

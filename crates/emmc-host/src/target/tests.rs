@@ -75,7 +75,7 @@ fn one(target: &mut HostTarget<Card>, op: BlockOp, offset_bytes: u64, bytes: u64
     target.now().since(before)
 }
 
-/// The program's own work comes between two calls and is in no latency; a file that grows costs its size.
+/// The program's own work comes between two calls and is not part of any latency; a growing file costs its size update.
 #[test]
 fn one_at_a_time_is_pre_card_and_post() {
     let mut target = HostTarget::new(Card::new(), board("jetson-tx1").unwrap(), false);
@@ -104,7 +104,7 @@ fn a_file_that_was_trimmed_grows_again() {
     }
 }
 
-/// Data, the journal's blocks, a flush, the commit block: what jbd2 asks of the card for a sync write.
+/// Data, the journal's blocks, a flush, the commit block: jbd2's requests for a sync write.
 #[test]
 fn a_sync_write_commits_the_journal() {
     let mut target = HostTarget::new(Card::new(), board("jetson-tx1").unwrap(), false);
@@ -129,7 +129,7 @@ fn a_sync_write_commits_the_journal() {
     assert!(spent.journal_log_ns > 0 && spent.flush_ns > 0 && spent.journal_commit_ns > 0, "{spent:?}");
 }
 
-/// Without an engine in hardware a core starts each transfer, which takes the gap.
+/// Without an engine in hardware a core starts each transfer, which costs the gap.
 #[test]
 fn without_a_queue_the_gap_passes_between_two_transfers() {
     let pace = |queueing: bool| {
@@ -182,7 +182,7 @@ fn writes_fill_memory_first_and_a_sync_waits_for_all() {
     assert!(target.card().asked.iter().all(|request| request.bytes <= 512 << 10));
     let written: u64 = target.card().asked.iter().map(|request| request.bytes).sum();
     assert_eq!(written, 64 << 20);
-    // What was written is in memory; what was not is fetched, and ahead of a reader who goes on.
+    // Cached data is not fetched; other data is, with read-ahead for a sequential reader.
     assert!(one(&mut target, BlockOp::Read, 0, 65536) < Nanos(100));
     let far = 512 << 20;
     let reads: Nanos =

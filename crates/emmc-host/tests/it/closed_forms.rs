@@ -3,7 +3,7 @@
 use emmc_host::{CqEngine, PLATFORMS, Pipeline, Spans};
 use emmc_units::{Bytes, Nanos};
 
-/// 1 to 64 and then ever wider, up to 10 000.
+/// 1 to 64 and then with growing steps, up to 10 000.
 fn counts() -> Vec<u64> {
     let mut counts: Vec<u64> = (1..=64).collect();
     while counts.last().is_some_and(|last| *last < 10_000) {
@@ -13,7 +13,7 @@ fn counts() -> Vec<u64> {
     counts
 }
 
-/// The largest share by which the closed form is off.
+/// The largest relative error of the closed form.
 fn worst(pipeline: &Pipeline, counts: &[u64]) -> (f64, u64) {
     let off = |requests: u64| {
         let (closed, model) = (pipeline.makespan(requests), pipeline.simulate(requests, 0).end.0 as f64 / 1e3);
@@ -39,7 +39,7 @@ fn every_workload_of_the_paper_from_one_to_ten_thousand_requests() {
     let mut tried = 0;
     for pipeline in papers() {
         let (off, at) = worst(&pipeline, &counts);
-        // 1 % is what was asked for; they are equal.
+        // The requirement is 1 %; they are equal.
         assert!(off < 1e-9, "{pipeline:?}: {:.4} % at {at} requests", off * 100.0);
         tried += 1;
     }

@@ -1,7 +1,7 @@
-//! Processors that never sleep: a loop at the lowest priority on each, which gives way to everything else.
+//! Keeps processors from sleeping: a loop at the lowest priority on each, which yields to everything else.
 //!
-//! A request to a loop device wakes a thread of the kernel, and waking a processor that sleeps may take ten times as
-//! long as the request; whether it sleeps is chance, and moves both programs alike from one mode to the other.
+//! A request to a loop device wakes a kernel thread, and waking a sleeping processor may take ten times as long as the
+//! request. Whether it sleeps varies at random, and changes both programs' results alike.
 
 use std::process::{Child, Command, Stdio};
 

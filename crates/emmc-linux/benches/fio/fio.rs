@@ -1,4 +1,4 @@
-//! A round of fio's.
+//! A round of fio.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::{Case, Round};
 
-/// How its percentiles are called.
+/// The keys of its percentiles.
 const PERCENTILES: [&str; 3] = ["50.000000", "99.000000", "99.900000"];
 
-/// What it drops of a thread's processor time, on average: half a millisecond of each of two. Unit: milliseconds.
+/// Average rounding loss of a thread's processor time: half a millisecond for each of two figures. Unit: milliseconds.
 ///
 /// Source: `mtime_since_tv` in its stat.c.
 const DROPPED_MS: f64 = 1.0;
@@ -27,13 +27,12 @@ pub(crate) fn version() -> String {
     output.map_or_else(|error| error.to_string(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A round, and nothing beside it.
+/// A round without logging.
 pub(crate) fn round(device: &Path, case: Case, time: Duration) -> Round {
     run(device, case, time, &[])
 }
 
-/// A round that writes down how long each request took: fio's percentiles, and the same requests in a histogram of
-/// ours.
+/// A round with a log of every latency: fio's percentiles, and the same requests in our histogram.
 pub(crate) fn logged(device: &Path, case: Case, time: Duration, folder: &Path) -> (Round, Latency) {
     let prefix = folder.join(format!("emmclab-fio-{}", std::process::id()));
     let round = run(device, case, time, &[format!("--write_lat_log={}", prefix.display()), "--per_job_logs=0".into()]);
@@ -51,7 +50,7 @@ pub(crate) fn logged(device: &Path, case: Case, time: Duration, folder: &Path) -
     (round, latencies.latency(1).expect("requests were made"))
 }
 
-/// `psync` has no depth: as many threads as requests, which is what our own `pread` engine does too.
+/// `psync` has no queue depth: one thread per request, as in our own `pread` engine.
 fn run(device: &Path, case: Case, time: Duration, more: &[String]) -> Round {
     let (engine, depth, jobs) = match case.engine {
         "pread" => ("psync", 1, case.depth),
@@ -60,7 +59,7 @@ fn run(device: &Path, case: Case, time: Duration, more: &[String]) -> Round {
     let output = Command::new("fio")
         .args(["--name=round", "--direct=1", "--randrepeat=0", "--time_based", "--thread"])
         .args(["--norandommap", "--output-format=json", "--percentile_list=50:99:99.9"])
-        // From the hand-over on, as ours; of all threads together.
+        // From submission on, as ours; over all threads.
         .args(["--lat_percentiles=1", "--clat_percentiles=0", "--group_reporting"])
         .arg(format!("--filename={}", device.display()))
         .arg(format!("--ioengine={engine}"))
@@ -77,8 +76,8 @@ fn run(device: &Path, case: Case, time: Duration, more: &[String]) -> Round {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let job = &report["jobs"][0];
     let side = &job[if case.write { "write" } else { "read" }];
-    // Percent of a processor, the mean of its threads. Of each thread's two times it drops what is not a whole
-    // millisecond.
+    // Percent of a processor, averaged over its threads. Both times of each thread are rounded down to whole
+    // milliseconds.
     let percent = number(&job["usr_cpu"]) + number(&job["sys_cpu"]);
     let cpu_ms = (percent / 100.0 * number(&side["runtime"]) + DROPPED_MS) * f64::from(jobs);
     Round {

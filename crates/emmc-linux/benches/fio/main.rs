@@ -1,16 +1,16 @@
-//! Against fio on the same loop device over memory: `cargo bench -p emmc-linux --features bench --bench fio`.
+//! Comparison with fio on the same loop device over memory: `cargo bench -p emmc-linux --features bench --bench fio`.
 //!
-//! Short rounds in turn (fio, ours, ours, fio), so that what else the machine does falls on both; each pair of rounds
-//! gives a ratio, and the median of the ratios is what is told, with the interval in which it lies in 95 of 100 cases.
-//! Needs root, loop devices and fio; says so where they are missing. `-- --rounds N --ms N --engine NAME --depth N`
-//! choose how much is measured; the time of a round is fio's and ours alike.
+//! Short rounds alternate (fio, ours, ours, fio), so that other load on the machine affects both. Each pair of rounds
+//! gives a ratio; the report shows the median of the ratios with its 95 % confidence interval. Requires root, loop
+//! devices and fio; prints what is missing. `-- --rounds N --ms N --engine NAME --depth N` select the extent; the
+//! duration of a round is the same for both.
 //!
-//! `--memory` measures on the file itself, without the loop device's threads: what the two programs cost, and little
-//! else. `--awake` keeps the processors from sleeping, which on an idle machine scatters less.
+//! `--memory` measures on the file itself, without the loop device's threads: mainly the cost of the two programs.
+//! `--awake` keeps the processors from sleeping, which reduces variation on an idle machine.
 //!
-//! fio's `psync` has no depth: it gets as many threads as requests are outstanding with ours; where these are many,
-//! rounds are longer, because fio tells a thread's time in milliseconds. Whether the two histograms tell the same is
-//! shown with the same requests: fio logs every one of a round, and the log is counted with ours.
+//! fio's `psync` has no queue depth: it gets as many threads as we have requests outstanding; with many threads, rounds
+//! are longer, because fio reports a thread's time in milliseconds. The two histograms are compared on the same
+//! requests: fio logs every request of a round, and the log is counted in our histogram.
 
 mod awake;
 mod fio;
@@ -28,7 +28,7 @@ use verdict::{Ratio, Row, Verdict};
 const ROUNDS: usize = 10;
 /// Unit: milliseconds.
 const ROUND_MS: u64 = 400;
-/// With more threads than these, rounds are as many times as long.
+/// With more threads than this, rounds are four times as long.
 const THREADS: u32 = 8;
 const ASKED: [&str; 6] = [
     "requests a second at least 98 % of fio's",
@@ -48,11 +48,11 @@ struct Case {
     write: bool,
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     iops: f64,
-    /// Processor time of the process for a request. Unit: microseconds.
+    /// Processor time per request. Unit: microseconds.
     cpu_us: f64,
     /// p50, p99, p99.9.
     percentiles_us: [f64; 3],

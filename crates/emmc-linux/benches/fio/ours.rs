@@ -1,4 +1,4 @@
-//! A round of ours: the stream that the suites drive, on the target that `bench` opens.
+//! A round of ours: the suites' stream, on the target that `bench` opens.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Rou
     let size = target.shape().size_bytes;
     let pass = Stream::pass(op, Order::Random, 0, size, case.block_bytes);
     let stream = |limit| Stream { depth: case.depth, limit, seed, ..pass };
-    // Threads and memory are there before the time begins, as fio's are.
+    // Threads and memory exist before the time starts, as in fio.
     let few = u64::from(case.depth) * case.block_bytes;
     run(&mut target, &stream(Limit { bytes: few, time: None }));
     let (meter, own) = (Meter::default(), thread_time());
     let timed = Limit { bytes: u64::MAX, time: Some(Nanos(time.as_nanos() as u64)) };
     let measured = run(&mut target, &stream(timed));
     let effort = meter.effort();
-    // fio counts its own threads and not the kernel's that work for io_uring.
+    // fio counts its own threads, but not the kernel's threads for io_uring.
     let cpu_s = if engine == EngineChoice::Pread { effort.user_s + effort.system_s } else { thread_time() - own };
     let told = measured.to_measurement("", "", "");
     let latency = if case.write { told.write_us } else { told.read_us }.expect("requests were made");

@@ -1,4 +1,4 @@
-//! A loop device over a file in memory, gone when it is dropped.
+//! A loop device over a file in memory; dropping it removes both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ impl Device {
             return Err("fio is not installed".into());
         }
         let file = PathBuf::from(format!("/dev/shm/emmclab-fio-{}", std::process::id()));
-        // Written once, so that reads find something.
+        // Written once, so that reads find data.
         let data = vec![0xa5; 1 << 20];
         let filled = (0..SIZE_BYTES >> 20).try_for_each(|at| {
             use std::os::unix::fs::FileExt;
@@ -39,7 +39,7 @@ impl Device {
         Ok(Self { path, file })
     }
 
-    /// In memory, for files that a round leaves.
+    /// A folder in memory for the files of a round.
     pub(crate) fn folder(&self) -> &Path {
         self.file.parent().unwrap_or(Path::new("/dev/shm"))
     }

@@ -1,4 +1,4 @@
-//! What pairs of rounds say: ratios with their uncertainty, and whether what is to be shown is shown.
+//! The verdict of pairs of rounds: ratios with confidence intervals, against the targets.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use emmc_workload::Latency;
 
 use crate::{Round, fio};
 
-/// How much slower than fio counts as no slower.
+/// From this share of fio's rate on, ours counts as not slower.
 const IOPS_SHARE: f64 = 0.98;
 
 /// Ours has three digits.
 const OWN_RESOLUTION: f64 = 1e-3;
 
-/// The median of ratios, ours to fio's, and where it is in 95 of 100 cases.
+/// The median of the ratios, ours to fio's, with its 95 % confidence interval.
 #[derive(Clone, Copy)]
 pub(crate) struct Ratio {
     pub(crate) median: f64,
@@ -22,14 +22,14 @@ pub(crate) struct Ratio {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Shown.
+    /// Met.
     Yes,
-    /// The noise is larger than what is asked for.
+    /// The variation is larger than the margin.
     Unclear,
     No,
 }
 
-/// What a row says.
+/// The results of a row.
 pub(crate) struct Row {
     pub(crate) iops: Ratio,
     pub(crate) cpu: Ratio,
@@ -56,8 +56,8 @@ impl Ratio {
     }
 }
 
-/// How many of the smallest and of the largest lie outside of the median's interval of 95 %: each of `count` is above
-/// or below it with the same chance.
+/// How many of the smallest and of the largest values lie outside the median's 95 % interval: each of `count` is above
+/// or below it with equal probability.
 fn cut_off(count: usize) -> usize {
     let (mut below, mut ways, mut outer) = (0.0, 1.0, 0);
     for index in 0..count / 2 {
@@ -76,7 +76,7 @@ pub(crate) fn resolution() -> f64 {
     fio::RESOLUTION + OWN_RESOLUTION
 }
 
-/// How far fio's percentiles lie from those of its own requests in a histogram of ours.
+/// The difference between fio's percentiles and those of its own requests in our histogram.
 pub(crate) fn difference(fio: &Round, ours: &Latency) -> f64 {
     let ours = [ours.p50, ours.p99, ours.p999];
     fio.percentiles_us.iter().zip(ours).map(|(fio, own)| (own / fio - 1.0).abs()).fold(0.0, f64::max)
@@ -91,12 +91,12 @@ impl Row {
         self.cpu.within(0.0, 1.0)
     }
 
-    /// Whether the two histograms tell the same of the same requests.
+    /// Whether the two histograms agree on the same requests.
     pub(crate) fn histogram(&self) -> Verdict {
         if self.same_requests <= resolution() { Verdict::Yes } else { Verdict::No }
     }
 
-    /// Whether requests took as long as fio's, or less.
+    /// Whether latencies were not longer than fio's.
     pub(crate) fn percentile(&self, index: usize) -> Verdict {
         self.percentiles[index].within(0.0, 1.0 + resolution())
     }

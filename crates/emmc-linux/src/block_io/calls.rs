@@ -1,4 +1,4 @@
-//! Requests as the plain calls that every kernel has: pread, pwrite, fdatasync, discard.
+//! Requests as plain system calls: pread, pwrite, fdatasync, discard.
 
 use std::fs::File;
 use std::io;
@@ -11,16 +11,16 @@ use memmap2::MmapMut;
 use super::data::{self, Stamp};
 use super::discard;
 
-/// What is worked on; threads share it.
+/// The target's files, shared by threads.
 #[derive(Clone, Debug)]
 pub(super) struct Files {
-    /// Every request but those that write through.
+    /// For every request without FUA.
     pub(super) file: Arc<File>,
     /// The same, opened `O_DSYNC`.
     pub(super) through: Arc<File>,
     /// A block device rather than a regular file.
     pub(super) is_device: bool,
-    /// A flush also brings what is told about a file, its times: `fsync` rather than `fdatasync`.
+    /// A flush also writes a file's times: `fsync` rather than `fdatasync`.
     pub(super) flush_all: bool,
 }
 
@@ -38,7 +38,7 @@ impl Calls {
         Ok(Self { files, memory: data::random(bytes, seed)?, stamp: Stamp::new(seed), seed })
     }
 
-    /// Does a request and tells how many bytes it did.
+    /// Performs a request; returns the number of bytes.
     ///
     /// Errors: the kernel's.
     pub(super) fn call(&mut self, request: &BlockRequest) -> io::Result<usize> {
@@ -66,9 +66,9 @@ impl Calls {
         }
     }
 
-    /// Has memory for a request of this size; to be called outside of what is timed.
+    /// Allocates memory for a request of this size; call it outside the timed part.
     ///
-    /// Errors: there is not so much.
+    /// Errors: not enough memory.
     pub(super) fn make_room(&mut self, request: &BlockRequest) -> io::Result<()> {
         let bytes = request.bytes as usize;
         if matches!(request.op, BlockOp::Read | BlockOp::Write) && bytes > self.memory.len() {

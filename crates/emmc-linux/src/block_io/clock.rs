@@ -5,7 +5,7 @@ use std::time::{Duration, Instant as Real};
 
 use emmc_units::{Instant, Nanos};
 
-/// How long an idle target sleeps between two looks at whether to stop.
+/// How long an idle target sleeps between two checks of the stop flag.
 const NAP: Duration = Duration::from_millis(100);
 
 /// Time since the target was opened.
@@ -25,7 +25,7 @@ impl Clock {
         Instant(time.as_secs() * 1_000_000_000 + u64::from(time.subsec_nanos()))
     }
 
-    /// Lets time pass; less where it is told to stop.
+    /// Waits; less if it is told to stop.
     pub(crate) fn idle(self, time: Nanos, stop: &AtomicBool) {
         let until = self.now() + time;
         loop {

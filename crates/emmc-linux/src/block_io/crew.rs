@@ -1,8 +1,8 @@
-//! Several requests at once with plain calls: as many threads as there are requests.
+//! Concurrent requests with plain calls: one thread per request.
 //!
-//! For kernels without io_uring and for places that forbid it. A request's latency is that of the call alone. Whoever
-//! hands requests over may line more up than are to be under way ([`Crew::line_up`]): a thread that is done then takes
-//! the next one itself, and the two sides wake each other once in many requests. Without, every request costs two
+//! For kernels without io_uring and for environments that forbid it. A request's latency is that of the call alone. The
+//! submitter may queue more requests than are to be in progress ([`Crew::line_up`]): an idle thread then takes the next
+//! one itself, and the two sides wake each other only once in many requests. Without that, every request costs two
 //! hand-overs.
 
 use std::collections::VecDeque;
@@ -16,28 +16,28 @@ use super::calls::{Calls, Files};
 use super::clock::Clock;
 use super::outcome::Answer;
 
-/// Threads that do requests.
+/// The worker threads.
 pub(super) struct Crew {
     files: Files,
     clock: Clock,
     seed: u64,
     table: Arc<Table>,
     threads: Vec<JoinHandle<()>>,
-    /// Done, and not asked for yet; the next one last.
+    /// Completed and not fetched yet; the next one last.
     done: Vec<Answer>,
     outstanding: usize,
-    /// Most requests that are to be under way.
+    /// Most requests in progress.
     most: usize,
     is_lined_up: bool,
 }
 
-/// Where the two sides meet.
+/// The shared state of both sides.
 #[derive(Default)]
 struct Table {
     state: Mutex<State>,
-    /// There is something to do.
+    /// Signals new requests.
     orders: Condvar,
-    /// There is something done.
+    /// Signals completions.
     answers: Condvar,
 }
 
@@ -47,9 +47,9 @@ struct State {
     answers: Vec<Answer>,
     under_way: usize,
     most: usize,
-    /// Threads that wait for something to do.
+    /// Threads that wait for a request.
     idle: usize,
-    /// Answers are told when no more requests than these wait; nothing: at once.
+    /// Completions are signalled when at most this many requests wait; absent: at once.
     tell_at: Option<usize>,
     is_asked: bool,
     over: bool,
@@ -76,21 +76,20 @@ impl Crew {
         self.outstanding
     }
 
-    /// Whether more than what is handed over now can wait: there are answers left to be looked at, and work for the
+    /// Whether more requests can be submitted in advance: there are completions left to fetch, and work for the
     /// threads.
     pub(super) fn can_wait(&self) -> bool {
         self.is_lined_up && !self.done.is_empty()
     }
 
-    /// At most `depth` requests are under way from now on, and about `ahead` more, at least one, wait for their turn.
+    /// Allows `depth` requests in progress from now on, and about `ahead` more, at least one, in the queue.
     pub(super) fn line_up(&mut self, depth: usize, ahead: usize) {
         (self.most, self.is_lined_up) = (depth, true);
         let mut state = self.table.lock();
         (state.most, state.tell_at) = (depth, Some(ahead / 2));
     }
 
-    /// What waits for its turn is given up, and what is handed over from now on begins at once. Answers how many were
-    /// given up.
+    /// Drops queued requests, and lets later ones start at once. Returns the number dropped.
     pub(super) fn dismiss(&mut self) -> usize {
         (self.most, self.is_lined_up) = (usize::MAX, false);
         let mut state = self.table.lock();
@@ -101,7 +100,7 @@ impl Crew {
         dropped
     }
 
-    /// Hands requests over.
+    /// Submits requests.
     ///
     /// Errors: no more threads or memory.
     pub(super) fn hand_over(&mut self, requests: &mut Vec<BlockRequest>) -> io::Result<()> {
@@ -127,7 +126,7 @@ impl Crew {
         Ok(())
     }
 
-    /// The next one that is done. Something is outstanding.
+    /// Waits for the next completion. Something must be outstanding.
     pub(super) fn next(&mut self) -> Option<Answer> {
         if self.done.is_empty() {
             let mut state = self.table.lock();
@@ -146,7 +145,7 @@ impl Crew {
 }
 
 impl State {
-    /// Whether answers are to be looked at.
+    /// Whether completions should be signalled.
     fn tells(&self) -> bool {
         !self.answers.is_empty() && self.tell_at.is_none_or(|waiting| self.requests.len() <= waiting)
     }
@@ -157,7 +156,7 @@ impl Table {
         self.state.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    /// A thread's life: takes requests until there will be no more.
+    /// The loop of a thread: takes requests until the end.
     fn work(&self, mut calls: Calls, clock: Clock) {
         let mut state = self.lock();
         let mut tells = false;
@@ -178,7 +177,7 @@ impl Table {
             state.under_way += 1;
             drop(state);
             if std::mem::take(&mut tells) {
-                // Not while everybody else waits for the table.
+                // Not while everybody else waits for the lock.
                 self.answers.notify_one();
             }
             let room = calls.make_room(&request);
@@ -199,7 +198,7 @@ impl Drop for Crew {
         self.table.lock().over = true;
         self.table.orders.notify_all();
         for thread in self.threads.drain(..) {
-            // A thread that has panicked has said so.
+            // A panic there was printed when it happened.
             let _ = thread.join();
         }
     }

@@ -1,20 +1,19 @@
-//! Memory that requests read into and write from: page by page what no card can shrink or has seen before.
+//! Memory for reads and writes: pages that no card can compress or deduplicate.
 //!
-//! It is filled once from a seed. On the way to a write only eight bytes of each page change, to a number that is never
-//! used twice, so that no two pages that are written are the same: enough against cards that find duplicates, at next
-//! to no cost.
+//! It is filled once from a seed. Before each write only eight bytes of each page change, to a number that is never
+//! used twice, so that no two written pages are equal: enough against deduplication, at almost no cost.
 
 use std::io;
 
 use emmc_units::Rng;
 use memmap2::{Advice, MmapMut};
 
-/// What direct I/O and a page of flash agree on. Unit: bytes.
+/// Alignment for direct I/O and flash pages. Unit: bytes.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// Page-aligned memory full of random bytes.
+/// Page-aligned memory with random bytes.
 ///
-/// Errors: there is not so much memory.
+/// Errors: not enough memory.
 pub(crate) fn random(bytes: usize, seed: u64) -> io::Result<MmapMut> {
     let mut map = zeros(bytes)?;
     let mut rng = Rng::new(seed);
@@ -24,17 +23,17 @@ pub(crate) fn random(bytes: usize, seed: u64) -> io::Result<MmapMut> {
     Ok(map)
 }
 
-/// Page-aligned memory, nothing in it.
+/// Page-aligned zeroed memory.
 ///
-/// Errors: there is not so much memory.
+/// Errors: not enough memory.
 pub(crate) fn zeros(bytes: usize) -> io::Result<MmapMut> {
     let map = MmapMut::map_anon(bytes.max(1).next_multiple_of(PAGE_BYTES))?;
-    // Fewer pages to look up for each request; a kernel that cannot does without.
+    // Huge pages: fewer pages to look up for each request; optional.
     let _ = map.advise(Advice::HugePage);
     Ok(map)
 }
 
-/// Numbers that are used once each.
+/// Numbers that never repeat.
 #[derive(Clone, Debug)]
 pub(crate) struct Stamp(u64);
 
@@ -43,14 +42,14 @@ impl Stamp {
         Self(seed)
     }
 
-    /// An odd factor goes through all numbers before it repeats one.
+    /// Multiples of an odd number go through all values before one repeats.
     #[inline]
     pub(super) fn take(&mut self) -> [u8; 8] {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.0.to_ne_bytes()
     }
 
-    /// Makes every page of some data one that was never written before.
+    /// Makes every page of some data unique.
     pub(crate) fn mark(&mut self, data: &mut [u8]) {
         for page in data.chunks_mut(PAGE_BYTES) {
             if let Some(place) = page.first_chunk_mut::<8>() {
@@ -77,7 +76,7 @@ mod tests {
         }
         let mut counts = [0u32; 256];
         data.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
-        // 1024 of each, give or take six deviations.
+        // 1024 of each, within six standard deviations.
         assert!(counts.iter().all(|count| (832..1216).contains(count)), "{counts:?}");
     }
 

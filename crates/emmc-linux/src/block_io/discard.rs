@@ -1,4 +1,4 @@
-//! Content given up: `BLKDISCARD` on a block device, a hole in a file.
+//! Discards: `BLKDISCARD` on a block device, a punched hole in a file.
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
@@ -12,7 +12,7 @@ use super::calls::Files;
 
 /// `_IO(0x12, 119)`.
 ///
-/// Source: Linux `include/uapi/linux/fs.h`. MIPS, PowerPC and SPARC lay the direction out otherwise.
+/// Source: Linux `include/uapi/linux/fs.h`. MIPS, PowerPC and SPARC encode the direction differently.
 const BLKDISCARD: libc::Ioctl = if cfg!(any(
     target_arch = "mips",
     target_arch = "mips64",
@@ -25,9 +25,9 @@ const BLKDISCARD: libc::Ioctl = if cfg!(any(
     0x1277
 };
 
-/// Gives a range up.
+/// Discards a range.
 ///
-/// Errors: the kernel's; EOPNOTSUPP where the device or the filesystem cannot.
+/// Errors: the kernel's; EOPNOTSUPP if the device or the filesystem does not support it.
 pub(super) fn discard(files: &Files, offset_bytes: u64, bytes: u64) -> io::Result<()> {
     if files.is_device {
         return blkdiscard(&files.file, [offset_bytes, bytes]);

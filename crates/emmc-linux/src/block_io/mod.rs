@@ -1,9 +1,9 @@
-//! A block device or a file of this machine as the target of a bench: past the page cache, in real time.
+//! A block device or a file of this machine as the target of a bench: direct I/O, in real time.
 //!
-//! Requests go through io_uring, or through plain calls where there is none; a request that is alone and a trim go
-//! through plain calls always where that is what was asked for. `now` is CLOCK_MONOTONIC. A request's time begins when
-//! it is given to the kernel and ends when its answer is seen. Absent on purpose: whether the target may be written
-//! (`usage`), and content: what is written is random and never the same twice, what is read is not looked at.
+//! Requests go through io_uring, or through plain calls if it is missing; a single request and a trim always use plain
+//! calls. `now` is CLOCK_MONOTONIC. A request's time starts when it is submitted to the kernel and ends when its
+//! completion is seen. Absent on purpose: whether the target may be written (`usage`), and content: written data is
+//! random and never repeats, read data is ignored.
 
 mod calls;
 pub(crate) mod clock;
@@ -46,13 +46,13 @@ pub use scratch_file::ScratchFile;
 pub use target_handle::TargetHandle;
 use uring::Uring;
 
-/// Most requests that may be outstanding.
+/// Most outstanding requests.
 const DEPTH_MAX: u32 = 256;
-/// Most that one request may read or write; the kernel cuts off a little below twice of it. Unit: bytes.
+/// Largest request; the kernel's own limit is slightly below twice this. Unit: bytes.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
-/// Requests that wait for a thread beside those under way, at most.
+/// Most queued requests beyond those in progress.
 const AHEAD: u32 = 128;
-/// What these may ask for together. Unit: bytes.
+/// Their total size. Unit: bytes.
 const AHEAD_BYTES: u64 = 8 << 20;
 
 /// A block device or a file under measurement.
@@ -61,9 +61,9 @@ pub struct BlockIo {
     files: Files,
     clock: Clock,
     engine: Engine,
-    /// For what is not handed to the engine.
+    /// For requests that do not go to the engine.
     calls: Calls,
-    /// Done already when they were handed over.
+    /// Completed at submission.
     done: VecDeque<Answer>,
     stop: Arc<AtomicBool>,
     is_direct: bool,
@@ -72,7 +72,7 @@ pub struct BlockIo {
 enum Engine {
     Uring(Box<Uring>),
     Pread {
-        /// Not begun yet; one that stays alone is done by this thread.
+        /// Not started yet; a single one is performed by this thread.
         waiting: Vec<BlockRequest>,
         crew: Option<Crew>,
     },
@@ -88,12 +88,12 @@ impl Engine {
 }
 
 impl BlockIo {
-    /// Whether requests go past the page cache; the filesystem may not be able to.
+    /// Whether requests use direct I/O; the filesystem may not support it.
     pub fn is_direct(&self) -> bool {
         self.is_direct
     }
 
-    /// What `O_DIRECT` is asked of, for saving and restoring.
+    /// The file, for saving and restoring.
     pub(crate) fn file(&self) -> &std::fs::File {
         &self.files.file
     }
@@ -122,7 +122,7 @@ impl BlockIo {
         Err(TargetError::Request { name: self.shape.name.clone(), op, offset_bytes, bytes, rule })
     }
 
-    /// Does a request now, in this thread.
+    /// Performs a request now, in this thread.
     fn call(&mut self, request: BlockRequest) -> Result<Answer, TargetError> {
         self.calls.make_room(&request).map_err(|error| self.failed(&request, &error))?;
         let submitted = self.clock.now();
@@ -156,7 +156,7 @@ impl BlockIo {
                     let mut requests = std::mem::take(waiting);
                     let handed = self.crew().map_or(Ok(()), |crew| crew.hand_over(&mut requests));
                     handed.map_err(|error| self.broken(format!("threads: {error}")))?;
-                    // The list's memory is used again.
+                    // The list's memory is reused.
                     if let Engine::Pread { waiting, .. } = &mut self.engine {
                         *waiting = requests;
                     }
@@ -181,7 +181,8 @@ impl BlockTarget for BlockIo {
         self.clock.now()
     }
 
-    /// Trims are done one at a time, and so is a flush while nothing else is outstanding: by the time this returns.
+    /// Trims are performed one at a time, and so is a flush with nothing else outstanding: they are complete when this
+    /// returns.
     #[inline]
     fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError> {
         self.check(&request)?;
@@ -199,7 +200,7 @@ impl BlockTarget for BlockIo {
         }
     }
 
-    /// Threads take the next request themselves; the ring is told of many with one call as it is.
+    /// Threads take the next request themselves; the ring gets many with one call anyway.
     fn line_up(&mut self, depth: u32, request_bytes: u64) -> u32 {
         let Engine::Pread { waiting, crew } = &mut self.engine else { return 0 };
         if depth == 0 {

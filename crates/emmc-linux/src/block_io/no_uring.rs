@@ -1,5 +1,5 @@
-//! In place of `uring` on processors whose kernel interface the io-uring crate does not ship: there is never a ring,
-//! and requests go through plain calls.
+//! Replaces `uring` on processors whose kernel interface the io-uring crate lacks: there is never a ring, and requests
+//! use plain calls.
 
 use std::fs::File;
 use std::io;

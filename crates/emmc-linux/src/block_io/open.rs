@@ -15,55 +15,55 @@ use super::clock::Clock;
 use super::uring::Uring;
 use super::{BlockIo, DEPTH_MAX, Engine, data};
 
-/// Memory of the plain calls at first. Unit: bytes.
+/// Initial memory of the plain calls. Unit: bytes.
 const CALL_BYTES: usize = 2 << 20;
 
-/// How requests are handed over.
+/// How requests are submitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// io_uring where the kernel has it, else plain calls.
+    /// io_uring if the kernel has it, else plain calls.
     #[default]
     Auto,
     /// io_uring or an error.
     Uring,
-    /// `pread` and `pwrite`, with a thread for each request where several are outstanding.
+    /// `pread` and `pwrite`, with one thread per outstanding request.
     Pread,
 }
 
-/// How a target is opened.
+/// Options of opening a target.
 #[derive(Clone, Debug)]
 pub struct Opening {
-    /// How requests are handed over.
+    /// How requests are submitted.
     pub engine: EngineChoice,
-    /// Writes are wanted; without, the target is opened for reading.
+    /// Open for writing too; else only for reading.
     pub write: bool,
-    /// A flush of a file also brings its times, as `fsync` does.
+    /// A flush of a file also writes its times, as `fsync` does.
     pub flush_all: bool,
-    /// For what is written.
+    /// Seed of written data.
     pub seed: u64,
-    /// Ends the work soon when set.
+    /// Setting it ends the work soon.
     pub stop: Arc<AtomicBool>,
 }
 
 /// Why a target cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Somebody else has it.
-    #[error("{name}: in use: the kernel does not give it to us alone (mounted, held or open exclusively elsewhere)")]
+    /// In use by somebody else.
+    #[error("{name}: in use: the kernel refuses exclusive access (mounted, held or opened exclusively elsewhere)")]
     InUse {
         /// The target.
         name: String,
     },
-    /// It is nothing that can be measured, or not to be had.
+    /// Not a suitable target, or not accessible.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
 
-/// Opens a block device or a regular file that is there.
+/// Opens a block device or an existing regular file.
 ///
-/// A block device that is to be written is opened so that nobody else can mount it meanwhile (`O_EXCL`).
+/// A block device is opened for writing so that nobody else can mount it meanwhile (`O_EXCL`).
 ///
-/// Errors: anything else than these, an empty one, one that does not consist of whole sectors; what the kernel says.
+/// Errors: another kind of file, an empty one, one that does not consist of whole sectors; the kernel's.
 pub fn open(path: &Path, name: &str, opening: &Opening) -> Result<BlockIo, OpenError> {
     let failed = |reason: String| TargetError::Failed { name: name.into(), reason };
     let said = |error: io::Error| failed(error.to_string());
@@ -94,7 +94,7 @@ pub fn open(path: &Path, name: &str, opening: &Opening) -> Result<BlockIo, OpenE
     let through = if opening.write { open_through(path, is_direct, &now).map_err(said)? } else { None };
     let file = Arc::new(file);
     let through = through.map_or_else(|| Arc::clone(&file), Arc::new);
-    // A file that may not be written cannot be asked.
+    // A file without write permission cannot be tested.
     let can_trim = (is_device || opening.write) && can_trim(&file, is_device, now.rdev(), size_bytes);
     let files = Files { file, through, is_device, flush_all: opening.flush_all && !is_device };
     let (engine, engine_name) = engine(&files.file, opening).map_err(|error| failed(format!("io_uring: {error}")))?;
@@ -113,23 +113,23 @@ pub fn open(path: &Path, name: &str, opening: &Opening) -> Result<BlockIo, OpenE
     Ok(BlockIo { shape, files, clock: Clock::default(), engine, calls, done: Default::default(), stop, is_direct })
 }
 
-/// Keeps a file to whoever holds what this answers, among those who ask likewise (`flock`): two that save and put back
-/// the same file would each put back what the other one wrote.
+/// Locks a file against other benches (`flock`), while the returned file is open: two that save and restore the same
+/// file would each restore what the other one wrote.
 ///
-/// Errors: somebody else has it; what the kernel says.
+/// Errors: already locked; the kernel's.
 pub fn reserve(path: &Path, name: &str) -> Result<File, OpenError> {
     let failed = |reason: String| TargetError::Failed { name: name.into(), reason };
     let file = File::open(path).map_err(|error| failed(error.to_string()))?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse { name: name.into() }),
-        // A filesystem without locks has nobody else who asks for them.
+        // On a filesystem without locks nobody else can hold one.
         Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(file),
         Err(error) => Err(failed(error.to_string()).into()),
     }
 }
 
-/// How far into a file this process may write (`ulimit -f`), where that is limited. Unit: bytes.
+/// The file size limit of this process (`ulimit -f`), if any. Unit: bytes.
 pub fn writable_bytes() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Fsize).current
 }
@@ -146,7 +146,7 @@ fn engine(file: &File, opening: &Opening) -> io::Result<(Engine, &'static str)> 
     }
 }
 
-/// Opens past the page cache, or with it where the filesystem knows no other way.
+/// Opens with direct I/O, or through the page cache if the filesystem has no direct I/O.
 fn open_as(path: &Path, write: bool, flags: i32) -> io::Result<(File, bool)> {
     let open = |flags| OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
     match open(flags | libc::O_DIRECT) {
@@ -155,7 +155,7 @@ fn open_as(path: &Path, write: bool, flags: i32) -> io::Result<(File, bool)> {
     }
 }
 
-/// The same file once more, for writes that go through; not exclusively, as it is ours already.
+/// Opens the same file again for FUA writes; not exclusively, as it is ours already.
 fn open_through(path: &Path, is_direct: bool, same: &std::fs::Metadata) -> io::Result<Option<File>> {
     let direct = if is_direct { libc::O_DIRECT } else { 0 };
     let file = OpenOptions::new().read(true).write(true).custom_flags(direct | libc::O_DSYNC).open(path)?;
@@ -164,7 +164,7 @@ fn open_through(path: &Path, is_direct: bool, same: &std::fs::Metadata) -> io::R
     Ok(is_same.then_some(file))
 }
 
-/// What offsets and lengths must be multiples of.
+/// The alignment of offsets and lengths.
 fn sector_bytes(file: &File, is_device: bool, is_direct: bool) -> io::Result<u32> {
     if is_device {
         return Ok(rustix::fs::ioctl_blksszget(file)?);
@@ -176,7 +176,7 @@ fn sector_bytes(file: &File, is_device: bool, is_direct: bool) -> io::Result<u32
     let told = told.ok().filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
     match told.map(|told| told.stx_dio_offset_align) {
         Some(bytes) if bytes > 0 => Ok(bytes.max(512)),
-        // Kernels before 6.1 do not tell: it is tried.
+        // Kernels before 6.1 do not report it: it is found by trying.
         _ => Ok(if is_readable(file, 512)? { 512 } else { data::PAGE_BYTES as u32 }),
     }
 }
@@ -189,7 +189,7 @@ fn is_readable(file: &File, bytes: usize) -> io::Result<bool> {
     }
 }
 
-/// Whether content can be given up; a hole behind the end of a file changes nothing.
+/// Whether discards work; a hole beyond the end of a file changes nothing.
 fn can_trim(file: &File, is_device: bool, rdev: u64, size_bytes: u64) -> bool {
     if is_device {
         let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));

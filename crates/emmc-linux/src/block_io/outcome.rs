@@ -1,4 +1,4 @@
-//! What the kernel's answer to a request means for it, and for the work as a whole.
+//! The meaning of the kernel's result for a request, and for the whole run.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use emmc_port::{BlockDone, BlockOp, BlockRequest, TargetError};
 use emmc_units::Instant;
 use libc::{EBADMSG, EILSEQ, EIO, ENODATA, EREMOTEIO, ETIMEDOUT};
 
-/// A request with the kernel's answer.
+/// A request with the kernel's result.
 pub(super) struct Answer {
     pub(super) request: BlockRequest,
     pub(super) submitted: Instant,
@@ -15,10 +15,10 @@ pub(super) struct Answer {
     pub(super) result: io::Result<usize>,
 }
 
-/// What a device answers for one place alone.
+/// Errors that concern one place of a device only.
 const ALONE: [i32; 6] = [EIO, EILSEQ, ENODATA, EREMOTEIO, ETIMEDOUT, EBADMSG];
 
-/// The request as it ended.
+/// The completed request.
 ///
 /// Errors: the device is gone, full or refuses.
 #[inline]
@@ -34,7 +34,7 @@ pub(super) fn done(name: &str, answer: Answer) -> Result<BlockDone, TargetError>
     }
 }
 
-/// Why the work cannot go on.
+/// Why the run cannot continue.
 pub(super) fn failed(name: &str, request: &BlockRequest, error: &io::Error) -> TargetError {
     let op = match request.op {
         BlockOp::Read => "read",

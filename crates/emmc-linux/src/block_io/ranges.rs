@@ -1,4 +1,4 @@
-//! Which parts of a file have content: the rest are holes.
+//! Allocated ranges of a file; the rest are holes.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::data::PAGE_BYTES;
 
-/// The parts of a range that have content, in order, in whole pages; all of it where the filesystem does not tell.
+/// The allocated parts of a range, in order, in whole pages; all of it if the filesystem does not report holes.
 ///
 /// Errors: the kernel's.
 pub(super) fn with_content(file: &File, from_bytes: u64, to_bytes: u64) -> io::Result<Vec<[u64; 2]>> {
@@ -18,7 +18,7 @@ pub(super) fn with_content(file: &File, from_bytes: u64, to_bytes: u64) -> io::R
     while at < to_bytes {
         let begin = match seek(file, SeekFrom::Data(at)) {
             Err(Errno::NXIO) => break,
-            // A device, or a filesystem that knows no holes.
+            // A device, or a filesystem without holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(vec![[from_bytes, to_bytes]]),
             begin => begin?.max(at),
         };
@@ -36,7 +36,7 @@ pub(super) fn with_content(file: &File, from_bytes: u64, to_bytes: u64) -> io::R
     Ok(found)
 }
 
-/// What of a range is in none of these parts of it.
+/// The holes of a range: what is in none of these parts.
 pub(super) fn without_content(content: &[[u64; 2]], from_bytes: u64, to_bytes: u64) -> Vec<[u64; 2]> {
     let begins = std::iter::once(from_bytes).chain(content.iter().map(|part| part[1]));
     let ends = content.iter().map(|part| part[0]).chain([to_bytes]);

@@ -1,4 +1,4 @@
-//! A file that is made for a bench, of which nothing stays, not even where the process is killed.
+//! A temporary file for a bench, which disappears even if the process is killed.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -6,18 +6,18 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A new file in a folder, without a name there as far as the filesystem and the kernel can do that.
+/// A new unnamed file in a folder, if the filesystem and the kernel support that; else a named one.
 #[derive(Debug)]
 pub struct ScratchFile {
-    /// By which it is opened again.
+    /// The path for opening it again.
     path: PathBuf,
     has_name: bool,
-    /// Without a name the file is there as long as somebody has it open.
+    /// An unnamed file exists while it is open.
     _held: File,
 }
 
 impl ScratchFile {
-    /// Makes a file of so many bytes, all of them a hole.
+    /// Creates a file of `bytes` bytes without content.
     ///
     /// Errors: the kernel's.
     pub fn new(folder: &Path, bytes: u64) -> io::Result<Self> {
@@ -28,7 +28,7 @@ impl ScratchFile {
         };
         let (file, named) = match opening(libc::O_TMPFILE).open(folder) {
             Ok(file) => (file, None),
-            // A filesystem or a kernel that knows no such files; if it is anything else this fails as well.
+            // A filesystem or a kernel without such files; any other error occurs here again.
             Err(_) => {
                 let path = folder.join(format!(".emmclab-bench-{}", std::process::id()));
                 (opening(0).create_new(true).open(&path)?, Some(path))
@@ -37,7 +37,7 @@ impl ScratchFile {
         let by_number = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let made = match named {
             None => Self { path: by_number, has_name: false, _held: file },
-            // Who has it open keeps it; without /proc it could not be opened again.
+            // The open descriptor keeps it; without /proc it could not be opened again.
             Some(path) if by_number.exists() && std::fs::remove_file(&path).is_ok() => {
                 Self { path: by_number, has_name: false, _held: file }
             }
@@ -47,7 +47,7 @@ impl ScratchFile {
         Ok(made)
     }
 
-    /// Where it can be opened, as long as it is there.
+    /// The path for opening it.
     pub fn path(&self) -> &Path {
         &self.path
     }

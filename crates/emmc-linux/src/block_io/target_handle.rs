@@ -1,9 +1,9 @@
-//! A device or a file that stays the same one, whatever becomes of the name by which it was found.
+//! A device or a file that is identified once and cannot be exchanged afterwards.
 //!
-//! A bench opens its target several times: to look at it, to write, to put back what was saved. A name can lead to
-//! something else by then (a file renamed, a link moved, another card in the slot), and what is written then hits what
-//! nobody consented to. So it is opened once, kept open, and opened again by the number of that file only. A device
-//! that was taken out and came back, or another one under its number, the kernel tells by a sequence number.
+//! A bench opens its target several times: to inspect it, to write, to restore saved content. The name may lead to
+//! something else by then (a renamed file, a moved link, another card in the slot), and writes would hit a target
+//! without consent. So it is opened once, kept open, and reopened through that descriptor only. A device that was
+//! removed and came back, or another one with the same number, is detected by a sequence number of the kernel.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -15,20 +15,20 @@ use emmc_port::TargetError;
 
 use super::{BlockIo, OpenError, Opening, open};
 
-/// A block device or a regular file, kept open for reading.
+/// A block device or a regular file that is kept open for reading.
 #[derive(Debug)]
 pub struct TargetHandle {
     file: File,
-    /// By which it is opened again.
+    /// The path for opening it again.
     path: PathBuf,
-    /// By which programs that are started open it.
+    /// The path for child processes.
     path_for_others: PathBuf,
-    /// Where it was.
+    /// Its original path.
     called: PathBuf,
     identity: Identity,
 }
 
-/// What one device or file differs in from every other.
+/// What identifies a device or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Identity {
     File {
@@ -37,15 +37,15 @@ enum Identity {
     },
     Device {
         rdev: u64,
-        /// Counts every appearance of a disk, and every change of its medium.
+        /// Incremented at every appearance of a disk and every media change.
         ///
-        /// Source: Linux `Documentation/ABI/stable/sysfs-block`, `diskseq`; kernels before 5.15 do not tell.
+        /// Source: Linux `Documentation/ABI/stable/sysfs-block`, `diskseq`; absent in kernels before 5.15.
         sequence: Option<u64>,
     },
 }
 
 impl Identity {
-    /// Nothing for what is neither a block device nor a regular file.
+    /// Nothing for other kinds of files.
     fn of(found: &Metadata) -> Option<Self> {
         if found.file_type().is_block_device() {
             return Some(Self::Device { rdev: found.rdev(), sequence: sequence(found.rdev()) });
@@ -56,7 +56,7 @@ impl Identity {
 
 fn sequence(rdev: u64) -> Option<u64> {
     let folder = format!("/sys/dev/block/{}:{}", rustix::fs::major(rdev), rustix::fs::minor(rdev));
-    // A partition's is its disk's.
+    // A partition has its disk's.
     ["diskseq", "../diskseq"].iter().find_map(|name| {
         let text = std::fs::read_to_string(format!("{folder}/{name}")).ok()?;
         text.trim().parse().ok()
@@ -64,7 +64,7 @@ fn sequence(rdev: u64) -> Option<u64> {
 }
 
 impl TargetHandle {
-    /// Takes hold of what is at a path; nothing where that is neither a block device nor a regular file.
+    /// Opens what is at a path; nothing if that is neither a block device nor a regular file.
     ///
     /// Errors: the kernel's.
     pub fn new(path: &Path) -> io::Result<Option<Self>> {
@@ -76,28 +76,28 @@ impl TargetHandle {
         let number = file.as_raw_fd();
         let by_number = PathBuf::from(format!("/proc/self/fd/{number}"));
         let for_others = PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id()));
-        // Without /proc its name has to do, and is looked at before and after.
+        // Without /proc the name must do; it is checked before and after.
         let path_or = |by_number: PathBuf| if by_number.exists() { by_number } else { path.to_owned() };
         let called = path.canonicalize()?;
         Ok(Some(Self { file, path: path_or(by_number), path_for_others: path_or(for_others), called, identity }))
     }
 
-    /// By which it can be opened, in this process, as long as it is held.
+    /// The path for opening it in this process, while the handle exists.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// By which a program that this one starts can open it.
+    /// The path for opening it in a child process.
     pub(crate) fn path_for_others(&self) -> &Path {
         &self.path_for_others
     }
 
-    /// Where it was when it was taken hold of: for people, not to be opened.
+    /// Its original path, for messages only.
     pub(crate) fn called(&self) -> &Path {
         &self.called
     }
 
-    /// Whether it is there still, and the same.
+    /// Checks that it still exists and is the same.
     ///
     /// Errors: it is not; the kernel's.
     pub fn check(&self) -> io::Result<()> {
@@ -108,7 +108,7 @@ impl TargetHandle {
 
     /// Opens it as a target.
     ///
-    /// Errors: as [`open`]; it is no longer what was taken hold of.
+    /// Errors: as [`open`]; it is no longer the same.
     pub fn open(&self, name: &str, opening: &Opening) -> Result<BlockIo, OpenError> {
         let failed = |error: io::Error| TargetError::Failed { name: name.into(), reason: error.to_string() };
         self.check().map_err(failed)?;
@@ -144,7 +144,7 @@ mod tests {
         std::fs::write(&a, [2; 4096]).unwrap();
         let target = held.open("it", &opening(true)).unwrap();
         assert_eq!(target.file().metadata().unwrap().ino(), std::fs::metadata(&b).unwrap().ino());
-        // Where only the name leads to it, that it leads elsewhere is seen.
+        // If only the name leads to it, a change is detected.
         let by_name = TargetHandle { path: a, ..held };
         let told = by_name.open("it", &opening(true)).err().unwrap().to_string();
         assert!(told.starts_with("it: it is not the same"), "{told}");

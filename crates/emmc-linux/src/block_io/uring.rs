@@ -1,8 +1,7 @@
-//! Requests through io_uring: one call hands over all that are waiting and waits for the first that is done.
+//! Requests through io_uring: one call submits all waiting requests and waits for the first completion.
 //!
-//! The memory, registered with the ring where the kernel allows it, belongs to the ring and is given back only when
-//! nothing is under way in it. Slots may share memory where requests together are larger than all of it: nobody looks
-//! at what was read.
+//! The memory, registered with the ring if the kernel allows it, belongs to the ring and is freed only when nothing in
+//! it is outstanding. Slots may share memory if the requests together exceed it: read data is ignored.
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
@@ -20,10 +19,10 @@ use super::clock::Clock;
 use super::data::{self, PAGE_BYTES, Stamp};
 use super::outcome::Answer;
 
-/// The memory at first; a larger request makes it grow. Unit: bytes.
+/// Initial memory; a larger request makes it grow. Unit: bytes.
 const MEMORY_BYTES: usize = 32 << 20;
 
-/// The file as it is registered.
+/// The registered file.
 const FILE: types::Fixed = types::Fixed(0);
 
 /// A ring with the memory of its requests.
@@ -34,11 +33,11 @@ pub(super) struct Uring {
     stamp: Stamp,
     seed: u64,
     slots: Vec<Slot>,
-    /// Unused slots; the last one is taken next, so that little memory is in use.
+    /// Free slots; the last one is used next, so that little memory is touched.
     free: Vec<u32>,
-    /// Slots that the kernel was not told of yet.
+    /// Slots not submitted yet.
     waiting: Vec<u32>,
-    /// Completions that were there when the clock was read.
+    /// Completions that were present when the clock was read.
     stamped: usize,
     reaped: Instant,
 }
@@ -50,13 +49,13 @@ struct Slot {
 }
 
 impl Uring {
-    /// A ring for so many requests on a file.
+    /// A ring for `depth` requests on a file.
     ///
-    /// Errors: the kernel has no io_uring, or does not let this process have one.
+    /// Errors: the kernel has no io_uring, or does not permit it.
     pub(super) fn new(file: &File, depth: u32, seed: u64) -> io::Result<Self> {
         let ring = ring(depth)?;
         ring.submitter().register_files(&[file.as_raw_fd()])?;
-        // Saves a look-up a call; kernels before 5.18 cannot.
+        // Saves a look-up per call; not in kernels before 5.18.
         let _ = ring.submitter().register_ring_fd();
         let memory = MmapRaw::from(data::random(MEMORY_BYTES, seed)?);
         let is_registered = register(&ring, &memory);
@@ -75,14 +74,14 @@ impl Uring {
         })
     }
 
-    /// Requests that were handed over and not given back.
+    /// Requests submitted and not completed.
     pub(super) fn outstanding(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Makes a request ready for the next call.
+    /// Prepares a request for the next call.
     ///
-    /// Errors: no memory for one of this size.
+    /// Errors: not enough memory for its size.
     pub(super) fn push(&mut self, request: BlockRequest) -> io::Result<()> {
         let bytes = request.bytes as usize;
         if bytes > self.memory.len() {
@@ -95,7 +94,7 @@ impl Uring {
         // SAFETY: the file is registered and so kept open by the ring. The memory of the entry is inside `self.memory`
         // (`place`), which is given back only when nothing is outstanding (`grow`, `drop`).
         let pushed = unsafe { self.ring.submission().push(&entry) };
-        // The ring has a place for each slot.
+        // The ring has an entry for each slot.
         pushed.map_err(|_| io::Error::from(io::ErrorKind::QuotaExceeded))
     }
 
@@ -119,15 +118,15 @@ impl Uring {
         }
     }
 
-    /// Where a slot's memory begins: slot after slot, and from the beginning again where they do not all fit.
+    /// Start of a slot's memory: slot after slot, wrapped to the start if they do not all fit.
     fn place(&self, slot: u32, bytes: usize) -> *mut u8 {
         let bytes = bytes.max(1).next_multiple_of(PAGE_BYTES);
         let fitting = (self.memory.len() / bytes).max(1);
-        // `push` has seen to it that one fits, so this stays inside.
+        // `push` has made sure that one request fits, so this stays inside.
         self.memory.as_mut_ptr().wrapping_add(slot as usize % fitting * bytes)
     }
 
-    /// Makes each page one that was never written.
+    /// Makes each page unique.
     #[inline]
     fn mark(&mut self, at: *mut u8, bytes: usize) {
         for page in (0..bytes).step_by(PAGE_BYTES) {
@@ -138,7 +137,7 @@ impl Uring {
         }
     }
 
-    /// The next request that is done; waits for one.
+    /// Waits for the next completion.
     ///
     /// Errors: the ring is broken.
     pub(super) fn next(&mut self, clock: Clock) -> io::Result<Answer> {
@@ -161,7 +160,7 @@ impl Uring {
         }
     }
 
-    /// Hands over what waits, and waits for one.
+    /// Submits waiting requests, and waits for one completion.
     fn enter(&mut self, clock: Clock) -> io::Result<()> {
         if !self.waiting.is_empty() {
             let now = clock.now();
@@ -201,11 +200,11 @@ impl Drop for Uring {
     fn drop(&mut self) {
         while self.outstanding() > 0 {
             if self.next(Clock::default()).is_err() {
-                // The kernel may still write into the memory: both stay as long as the process does.
+                // The kernel may still write to the memory: both must live as long as the process.
                 return;
             }
         }
-        // A ring that is closed keeps the file open a little longer: given back here, nobody finds it in use
+        // A closed ring keeps the file open slightly longer: unregistered here, so that nobody finds it in use
         // afterwards.
         let _ = self.ring.submitter().unregister_files();
         if self.is_registered {
@@ -219,7 +218,7 @@ impl Drop for Uring {
     }
 }
 
-/// A ring with what this kernel has of the flags that save work.
+/// A ring with the optimisation flags that this kernel supports.
 fn ring(depth: u32) -> io::Result<IoUring> {
     // 6.1 and later; 5.19; 5.1.
     IoUring::builder()
@@ -230,7 +229,7 @@ fn ring(depth: u32) -> io::Result<IoUring> {
         .or_else(|_| IoUring::builder().build(depth))
 }
 
-/// Whether the kernel keeps the memory's pages ready; it does not where the process may lock too little.
+/// Whether the kernel keeps the memory pinned; it does not if the limit of locked memory is too low.
 fn register(ring: &IoUring, memory: &MmapRaw) -> bool {
     let all = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
     // SAFETY: the memory outlives its registration: it is given back after it was unregistered (`grow`) or the ring was

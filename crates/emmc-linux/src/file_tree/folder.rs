@@ -1,4 +1,4 @@
-//! A folder that is there, with one of its own in it for the files of a bench.
+//! An existing folder, with a folder for the files of a bench in it.
 
 use std::fs::{DirEntry, File};
 use std::io;
@@ -16,37 +16,37 @@ use tempfile::TempDir;
 use super::Tree;
 use crate::block_io::clock::Clock;
 
-/// What names of the tree's own begin with.
+/// Prefix of the folder's name.
 const PREFIX: &str = ".emmclab-bench-";
 
-/// A folder of a filesystem that is there.
+/// A folder of an existing filesystem.
 ///
-/// Files are made in a new folder in it, which is removed in the end; `kill -9` leaves it.
+/// Files are created in a new folder in it, which is removed at the end; `kill -9` leaves it.
 pub struct Folder {
     name: String,
     seed: u64,
     clock: Clock,
     stop: Arc<AtomicBool>,
     own: TempDir,
-    /// As long as it is locked it is not left over.
+    /// A locked folder is in use, not left over.
     _lock: File,
     is_direct: bool,
 }
 
 impl Folder {
-    /// Makes the folder for the files.
+    /// Creates the folder for the files.
     ///
     /// Errors: the kernel's.
     pub fn new(folder: &Path, name: &str, seed: u64, stop: &Arc<AtomicBool>) -> io::Result<Self> {
         let own = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)?;
         let lock = File::open(own.path())?;
-        // Where the filesystem knows no locks this one is taken for left over at worst, and only told of.
+        // On a filesystem without locks this folder may be reported as left over, nothing worse.
         let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
         let stop = Arc::clone(stop);
         Ok(Self { name: name.into(), seed, clock: Clock::default(), stop, own, _lock: lock, is_direct: true })
     }
 
-    /// Folders of the kind that [`Folder::new`] makes, which nobody works in any more.
+    /// Folders of [`Folder::new`] that no process uses any more.
     pub fn left_over(folder: &Path) -> Vec<PathBuf> {
         let Ok(found) = std::fs::read_dir(folder) else { return Vec::new() };
         let is_ours = |entry: &DirEntry| {
@@ -59,12 +59,12 @@ impl Folder {
         found.flatten().filter(is_ours).map(|entry| entry.path()).filter(is_free).collect()
     }
 
-    /// Whether the filesystem knows a way past the page cache, as far as one was asked for.
+    /// Whether direct I/O worked whenever it was requested.
     pub fn is_direct(&self) -> bool {
         self.is_direct
     }
 
-    /// Removes everything that was made; dropping it does so too, without saying whether it went well.
+    /// Removes everything that was created; dropping it does so too, without reporting errors.
     ///
     /// Errors: the kernel's.
     pub fn remove(self) -> io::Result<()> {
@@ -83,7 +83,7 @@ impl FilePlace for Folder {
 
     fn with(&mut self, new: Option<NewFilesystem<'_>>, work: TreeWork<'_>) -> Result<(), FilesystemError> {
         if new.is_some() {
-            return Err(FilesystemError::Missing { what: "filesystems are made on block devices".into() });
+            return Err(FilesystemError::Missing { what: "filesystems can only be created on block devices".into() });
         }
         let failed = |error: io::Error| TargetError::Failed { name: self.name.clone(), reason: error.to_string() };
         let root = open_folder(self.own.path()).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Filesystems made by the programs that make them everywhere.
+//! Creates filesystems with the usual programs (mkfs).
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -7,18 +7,18 @@ use emmc_port::FilesystemError;
 
 use crate::block_io::TargetHandle;
 
-/// Where these programs are, whatever a user's search path says.
+/// Where these programs are, whatever the user's PATH.
 const FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin";
-/// What filesystems on eMMC are made of, also where they are small.
+/// The block size on eMMC, also for small filesystems.
 const BLOCK_BYTES: &str = "4096";
 
 fn search_path() -> String {
     std::env::var("PATH").map_or(FOLDERS.into(), |path| format!("{path}:{FOLDERS}"))
 }
 
-/// Looks for the program that makes a filesystem, before anything is written.
+/// Checks that the mkfs program exists, before anything is written.
 ///
-/// Errors: [`FilesystemError::Missing`] where there is none.
+/// Errors: [`FilesystemError::Missing`] if it does not.
 pub(super) fn programs(fstype: &str) -> Result<(), FilesystemError> {
     let program = format!("mkfs.{fstype}");
     let path = search_path();
@@ -30,10 +30,10 @@ fn missing(program: &str) -> FilesystemError {
     FilesystemError::Missing { what: format!("{program} is not installed") }
 }
 
-/// Makes a filesystem on the beginning of a device; nothing is trimmed, and all tables are written at once, so that the
-/// kernel does not write them while something is measured.
+/// Creates a filesystem at the start of a device. Nothing is trimmed, and all tables are written at once, so that the
+/// kernel does not write them during a measurement.
 ///
-/// Errors: [`FilesystemError::Missing`] where there is no such program; what it says.
+/// Errors: [`FilesystemError::Missing`] if there is no such program; its own errors.
 pub(super) fn make(held: &TargetHandle, fstype: &str, size_bytes: u64, sector_bytes: u32) -> Result<(), Unmade> {
     let (program, device) = (format!("mkfs.{fstype}"), held.path_for_others());
     let mut command = Command::new(&program);

@@ -1,8 +1,8 @@
-//! Files of this machine as a tree that a bench works on, in real time.
+//! Files of this machine as a tree for a bench, in real time.
 //!
-//! A [`Folder`] is a place in a filesystem that is there; a [`Scratch`] is a block device on which filesystems are
-//! made. Both are taken away again whatever came of the work: files are removed, filesystems unmounted, these even
-//! where this process is killed. Absent on purpose: whether a device may be written over (`usage`).
+//! A [`Folder`] is a place in an existing filesystem; a [`Scratch`] is a block device on which filesystems are created.
+//! Both are cleaned up in every case: files are removed, filesystems unmounted, the latter even if this process is
+//! killed. Absent on purpose: whether a device may be overwritten (`usage`).
 
 mod folder;
 mod make;
@@ -30,30 +30,30 @@ use crate::{hold, ioctl};
 pub use folder::Folder;
 pub use scratch::Scratch;
 
-/// What is written and read at a time at most. Unit: bytes.
+/// Largest single read or write. Unit: bytes.
 const MEMORY_BYTES: usize = 1 << 20;
 /// Source: Linux `Documentation/admin-guide/sysctl/vm.rst`: page cache, directory entries and inodes.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 const DROP_ALL: &str = "3\n";
 
-/// Whether this process may mount filesystems that are on block devices: it is tried, with no device.
+/// Whether this process may mount filesystems on block devices: tried, without a device.
 pub fn may_mount() -> bool {
     let denied = [libc::EPERM, libc::EACCES, libc::ENOSYS];
     !mount::probe("ext4").is_err_and(|error| denied.contains(&error.raw_os_error().unwrap_or(0)))
 }
 
-/// A folder and the files that were made in it.
+/// A folder and the files created in it.
 pub(crate) struct Tree {
     name: String,
     root: OwnedFd,
     folders: HashMap<u32, OwnedFd>,
     files: HashMap<FileNumber, Entry>,
-    /// Lent out while it is read into or written from.
+    /// Taken out during reads and writes.
     memory: Option<MmapMut>,
     stamp: Stamp,
     clock: Clock,
     stop: Arc<AtomicBool>,
-    /// The filesystem knew a way past the page cache whenever it was asked for one.
+    /// Direct I/O worked whenever it was requested.
     is_direct: bool,
 }
 
@@ -85,7 +85,7 @@ impl Tree {
         self.is_direct
     }
 
-    /// The folder of a number; 0 is the tree's own.
+    /// The folder with a number; 0 is the tree's own.
     fn folder(&mut self, number: u32) -> io::Result<&OwnedFd> {
         if number == 0 {
             return Ok(&self.root);
@@ -122,7 +122,7 @@ impl Tree {
         Ok((folder.ok_or_else(|| io::Error::other("its folder was never made"))?, &entry.name))
     }
 
-    /// Has the file open; past the page cache where that is asked for and the filesystem knows a way.
+    /// Opens the file; with direct I/O if requested and supported.
     fn opened(&mut self, number: FileNumber, direct: bool) -> io::Result<&File> {
         let entry = self.entry(number)?;
         let is_open = if direct { entry.direct.is_some() } else { entry.file.is_some() };
@@ -147,7 +147,7 @@ impl Tree {
         file.as_ref().ok_or_else(|| io::Error::other("is not open"))
     }
 
-    /// Reads or writes piece by piece; answers the bytes.
+    /// Reads or writes in pieces; returns the bytes.
     fn transfer(&mut self, number: FileNumber, range: [u64; 2], direct: bool, is_write: bool) -> io::Result<u64> {
         let [from, bytes] = range;
         let mut memory = self.memory.take().ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -174,7 +174,7 @@ impl Tree {
         moved
     }
 
-    /// The names in a folder, as it lists them, without folders.
+    /// The names in a folder, in listing order, without folders.
     fn listed(
         &mut self,
         folder: u32,
@@ -209,7 +209,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Everything is written and memory emptied, as far as this process may.
+    /// Writes everything back and drops the caches, as far as this process may.
     fn settle(&mut self) -> io::Result<u64> {
         rustix::fs::syncfs(&self.root)?;
         if std::fs::write(DROP_CACHES, DROP_ALL).is_ok() {
@@ -290,7 +290,7 @@ impl FileTree for Tree {
     }
 }
 
-/// What could not be done, and why.
+/// What failed, and why.
 fn told(op: &FileOp<'_>, error: &io::Error) -> String {
     let what = match op {
         FileOp::Create { name, .. } => format!("create {name}"),

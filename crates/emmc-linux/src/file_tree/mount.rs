@@ -1,8 +1,8 @@
 //! A filesystem mounted for this process alone.
 //!
-//! A thread of its own takes a copy of all mounts (a mount namespace), mounts the filesystem there and takes hold of
-//! its root; then thread and copy are gone, and the filesystem is mounted as long as somebody holds something of it.
-//! Nobody else ever sees it, no folder is made for it, and wherever this process is killed nothing stays.
+//! A thread takes a private copy of all mounts (a mount namespace), mounts the filesystem there and opens its root;
+//! then the thread and the copy end, and the filesystem stays mounted while something of it is open. No other process
+//! sees it, it needs no folder, and nothing remains if this process is killed.
 
 use std::ffi::CString;
 use std::io;
@@ -19,32 +19,32 @@ use crate::{ioctl, mounts};
 
 /// Where the thread mounts it: a folder that every machine with block devices has, and that the thread does not need.
 const PLACE: &str = "/dev";
-/// A path at which nothing can be: what it would be in is no folder.
+/// A path that cannot exist: its parent is not a folder.
 const NO_DEVICE: &str = "/proc/self/status/none";
 
-/// A mount that is named nowhere: it is gone when the last file of it is closed.
+/// A mount without a path: it ends when its last file is closed.
 pub(super) struct Mounted {
     pub(super) root: OwnedFd,
-    /// What the kernel tells of it.
+    /// The kernel's facts about it.
     pub(super) facts: FilesystemFacts,
 }
 
-/// Mounts a filesystem for who holds what this answers.
+/// Mounts a filesystem; it stays mounted while the result exists.
 ///
-/// Errors: the kernel's: ENODEV where it has no such filesystem, EPERM without CAP_SYS_ADMIN.
+/// Errors: the kernel's: ENODEV without such a filesystem, EPERM without CAP_SYS_ADMIN.
 pub(super) fn mount_alone(held: &TargetHandle, fstype: &str, options: &str) -> io::Result<Mounted> {
     let options = (!options.is_empty()).then(|| CString::new(options)).transpose()?;
     std::thread::scope(|scope| {
         let mounting = scope.spawn(|| {
             ioctl::own_mounts()?;
-            // What is mounted here is not to be mounted where this is a copy of.
+            // The mount must not propagate to the original namespace.
             mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
             let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
             mount(held.path(), PLACE, fstype, flags, options.as_deref())?;
             let root = open_folder(PLACE.as_ref())?;
             let mount = held.called().display().to_string();
             let facts = FilesystemFacts { mount, ..facts(PLACE.as_ref()) };
-            // Not left to the end of the copy, which comes a little after that of the thread.
+            // Not left to the end of the copy, which comes slightly after that of the thread.
             unmount(PLACE, UnmountFlags::DETACH)?;
             Ok(Mounted { root, facts })
         });
@@ -52,11 +52,11 @@ pub(super) fn mount_alone(held: &TargetHandle, fstype: &str, options: &str) -> i
     })
 }
 
-/// Whether this process may mount a filesystem and the kernel has it; nothing is mounted, and no device is touched.
+/// Whether the kernel has a filesystem and this process may mount it; nothing is mounted, and no device is touched.
 ///
-/// Errors: the kernel's: ENODEV where it has no such filesystem, EPERM where this process may not.
+/// Errors: the kernel's: ENODEV without such a filesystem, EPERM without permission.
 pub(super) fn probe(fstype: &str) -> io::Result<()> {
-    // The filesystem and the right to mount it are looked for before the device, and none is there.
+    // The kernel checks filesystem and permission before the device, and there is none.
     let tried: io::Result<()> = std::thread::scope(|scope| {
         let trying = scope.spawn(|| {
             ioctl::own_mounts()?;
@@ -73,7 +73,7 @@ pub(super) fn probe(fstype: &str) -> io::Result<()> {
     }
 }
 
-/// What this thread's mounts tell of the last one at a place.
+/// The facts of the last mount at a path, from this thread's mounts.
 fn facts(path: &Path) -> FilesystemFacts {
     let mounts = mounts::of_this_thread(&Tree::live());
     let Some(mount) = mounts::around(&mounts, path) else { return FilesystemFacts::default() };

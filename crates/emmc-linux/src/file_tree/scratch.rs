@@ -1,4 +1,4 @@
-//! A block device on which filesystems are made, one after the other.
+//! A block device on which filesystems are created, one at a time.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,12 +19,12 @@ use crate::block_io::clock::Clock;
 use crate::block_io::{EngineChoice, Opening, TargetHandle};
 use crate::hold;
 
-/// The most that is trimmed at once. Unit: bytes.
+/// Largest trim. Unit: bytes.
 const TRIM_BYTES: u64 = 1 << 30;
 
-/// A device whose beginning may be written over; who makes one of these has made sure of it.
+/// A device whose start may be overwritten; the caller has made sure of that.
 pub struct Scratch<'a> {
-    /// The same device for every filesystem, whatever its name leads to by then.
+    /// The same device for every filesystem, even if its name changes.
     held: &'a TargetHandle,
     name: String,
     size_bytes: u64,
@@ -32,12 +32,12 @@ pub struct Scratch<'a> {
     clock: Clock,
     stop: Arc<AtomicBool>,
     made: Vec<FilesystemFacts>,
-    /// Keeps udev from looking at what is made, and rules from mounting it.
+    /// Keeps udev from probing new filesystems, and rules from mounting them.
     _lock: Option<File>,
 }
 
 impl<'a> Scratch<'a> {
-    /// Filesystems of this size at the beginning of the device.
+    /// Filesystems of this size at the start of the device.
     pub fn new(held: &'a TargetHandle, name: &str, size_bytes: u64, seed: u64, stop: &Arc<AtomicBool>) -> Self {
         Self {
             held,
@@ -51,7 +51,7 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    /// The filesystems that were made, as they were mounted.
+    /// The created filesystems, as mounted.
     pub fn made(&self) -> &[FilesystemFacts] {
         &self.made
     }
@@ -60,7 +60,7 @@ impl<'a> Scratch<'a> {
         TargetError::Failed { name: self.name.clone(), reason: reason.into() }
     }
 
-    /// Gives up what was there, as far as the device can; answers its sectors.
+    /// Discards the old content, if the device supports it; returns its sector size.
     fn trim(&self) -> Result<u32, TargetError> {
         let opening = Opening {
             engine: EngineChoice::Pread,
@@ -79,13 +79,13 @@ impl<'a> Scratch<'a> {
         Ok(target.shape().sector_bytes)
     }
 
-    /// An error that begins with the target's name.
+    /// An error with the target's name in front.
     fn unnamed(&self, said: &str) -> TargetError {
         self.failed(said.strip_prefix(&format!("{}: ", self.name)).unwrap_or(said))
     }
 
     fn mounted(&self, new: &NewFilesystem<'_>) -> Result<Mounted, FilesystemError> {
-        // All that can be known beforehand, before anything is given up.
+        // Everything that can be checked in advance.
         probe(new.fstype).map_err(|error| self.unmounted(new, &error))?;
         programs(new.fstype)?;
         let sector_bytes = self.trim()?;
@@ -106,23 +106,23 @@ impl<'a> Scratch<'a> {
         self.failed(format!("mounting {}{with}: {error}", new.fstype)).into()
     }
 
-    /// Looked at before everything that writes.
+    /// Checked before everything that writes.
     fn is_same(&self) -> Result<(), TargetError> {
         self.held.check().map_err(|error| self.failed(error.to_string()))
     }
 
-    /// Nobody has the device any more.
+    /// Nobody has the device open any more.
     fn is_free(&self) -> Result<(), TargetError> {
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(self.held.path());
         let told = |error: io::Error| {
-            let what = "after its filesystem was unmounted it cannot be had: has somebody else mounted it meanwhile?";
+            let what = "after its filesystem was unmounted it is in use: has somebody else mounted it?";
             self.failed(format!("{what} {error}"))
         };
         opened.map(drop).map_err(told)
     }
 }
 
-/// The lock that programs which write to a whole disk take; nothing where it cannot be had, as it is a courtesy only.
+/// The lock that programs take before they write to a whole disk; absent if it cannot be taken, as it is only advisory.
 ///
 /// Source: systemd, "Locking Block Device Access": an exclusive BSD lock on the whole disk, also for a partition.
 fn locked(device: &Path) -> Option<File> {
@@ -154,7 +154,7 @@ impl FilePlace for Scratch<'_> {
         self.made.push(facts);
         hold::reached(hold::Point::Mounted, &self.stop);
         let tree = Tree::new(root, &self.name, self.seed, self.clock, Arc::clone(&self.stop));
-        // With the tree the last hold of the filesystem goes, and so does the filesystem.
+        // Dropping the tree closes the last file, which unmounts the filesystem.
         let worked = tree.map_err(|error| self.failed(error.to_string())).and_then(|mut tree| work(&mut tree));
         let freed = self.is_free();
         worked?;

@@ -1,4 +1,4 @@
-//! As which controller the function appears.
+//! Which controller the function presents itself as.
 
 use crate::sdhci::Abilities;
 
@@ -8,9 +8,9 @@ pub enum Identity {
     /// Genesys Logic GL9763E: eight lines, HS400 with enhanced strobe, command queueing, MSI.
     #[default]
     Gl9763e,
-    /// The same with command queueing strapped off.
+    /// The same with command queueing disabled by strap.
     Gl9763eWithoutQueue,
-    /// A controller of no particular make: four lines, HS200, INTx.
+    /// A generic controller: four lines, HS200, INTx.
     Generic,
 }
 
@@ -32,9 +32,9 @@ mod capability {
 }
 
 impl Identity {
-    /// Vendor and device.
+    /// Vendor and device ID.
     ///
-    /// Source: Linux `sdhci-pci.h` for GL9763E. The generic one is of no vendor: drivers take it for its class.
+    /// Source: Linux `sdhci-pci.h` for GL9763E. The generic one has no vendor: drivers match its class.
     pub(super) fn id(self) -> (u16, u16) {
         match self {
             Self::Gl9763e | Self::Gl9763eWithoutQueue => (0x17a0, 0xe763),
@@ -47,12 +47,12 @@ impl Identity {
         self == Self::Gl9763e
     }
 
-    /// Whether it has MSI; INTx it always has.
+    /// Whether it has MSI; it always has INTx.
     pub fn has_msi(self) -> bool {
         self != Self::Generic
     }
 
-    /// The word at 0x888 of configuration space, by which drivers see whether there is command queueing: bit 7.
+    /// The word at 0x888 of configuration space; its bit 7 says whether there is command queueing.
     ///
     /// Source: Linux `sdhci-pci-gli.c`, PCIE_GLI_9763E_MB.
     pub(super) fn straps(self) -> u32 {

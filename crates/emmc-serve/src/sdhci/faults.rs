@@ -1,28 +1,27 @@
-//! Errors on the lines between host controller and card, on order: what a driver must recover from.
+//! Injected errors on the bus between host controller and card: what a driver must recover from.
 //!
-//! They are made where a command goes out ([`super::lines`]), so they meet software's commands, those that the
-//! controller sends by itself, and the command queueing engine's alike. Absent on purpose: damage to what the card
-//! holds. A command that times out never reached the card; with every other error the card did what it was told, or
-//! waits for data that do not come.
+//! They apply where a command is sent ([`super::lines`]), so they hit software's commands, automatic commands, and the
+//! command queueing engine's alike. Absent on purpose: damage to what the card stores. A command that times out never
+//! reached the card; with every other error the card executed the command, or waits for data that do not come.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// What goes wrong.
+/// The kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostError {
-    /// The command does not reach the card: no answer.
+    /// The command does not reach the card: no response.
     CommandTimeout,
-    /// The card obeys, and its answer arrives damaged.
+    /// The card executes the command, and its response arrives damaged.
     CommandCrc,
-    /// The data do not come, or no CRC status for those that went out.
+    /// No data arrive, or no CRC status for data that were sent.
     DataTimeout,
     /// The first block arrives damaged, at the host or at the card, which drops it.
     DataCrc,
-    /// The card's answer tells of an error (ERROR, bit 19 of R1).
+    /// The card's response has an error bit (ERROR, bit 19 of R1).
     Status,
 }
 
@@ -30,7 +29,7 @@ impl HostError {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::CommandTimeout, Self::CommandCrc, Self::DataTimeout, Self::DataCrc, Self::Status];
 
-    /// Its name, as in an order.
+    /// Its name in an order.
     pub fn name(self) -> &'static str {
         match self {
             Self::CommandTimeout => "command-timeout",
@@ -41,35 +40,35 @@ impl HostError {
         }
     }
 
-    /// Whether a command can meet it, where none was named.
+    /// Whether a command can have this error, if no command was named.
     fn may_meet(self, index: u8) -> bool {
         match self {
-            // Reads and writes of sectors, by themselves or by the queue.
+            // Reads and writes of sectors, direct or from the queue.
             Self::DataTimeout | Self::DataCrc => matches!(index, 17 | 18 | 24 | 25 | 46 | 47),
             Self::CommandTimeout | Self::CommandCrc | Self::Status => true,
         }
     }
 }
 
-/// Which commands meet which error.
+/// Which commands get which error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostFault {
     /// The error.
     pub error: HostError,
-    /// Only this command; absent: every one that can meet it.
+    /// Only this command; absent: every command that can have the error.
     #[serde(default)]
     pub command: Option<u8>,
-    /// So many commands that it is meant for pass first.
+    /// Number of matching commands that succeed first.
     #[serde(default)]
     pub after: u64,
-    /// So many meet it then; absent: all that follow.
+    /// Number of commands that fail then; absent: all that follow.
     #[serde(default)]
     pub times: Option<u64>,
 }
 
 impl HostFault {
-    /// Whether this command is one; counts it.
+    /// Whether this command fails; counts it.
     fn strikes(&mut self, index: u8) -> bool {
         let is_meant = self.command.map_or_else(|| self.error.may_meet(index), |command| command == index);
         if !is_meant || self.times == Some(0) {
@@ -84,36 +83,36 @@ impl HostFault {
     }
 }
 
-/// The errors that are to come: orders go in on one thread, commands meet them on another.
+/// The pending errors: orders add them on one thread, commands use them up on another.
 #[derive(Clone, Debug, Default)]
 pub struct HostFaults(Arc<Armed>);
 
 #[derive(Debug, Default)]
 struct Armed {
-    /// Whether there are any: asked for every command.
+    /// Whether any error is pending; read for every command.
     is_armed: AtomicBool,
     faults: Mutex<Vec<HostFault>>,
 }
 
 impl HostFaults {
-    /// From now on this one too.
+    /// Adds an error.
     pub fn inject(&self, fault: HostFault) {
         self.faults().push(fault);
         self.0.is_armed.store(true, Ordering::Release);
     }
 
-    /// None any more.
+    /// Removes all errors.
     pub fn clear(&self) {
         self.faults().clear();
         self.0.is_armed.store(false, Ordering::Release);
     }
 
-    /// Those that are still to come.
+    /// The pending errors.
     pub fn list(&self) -> Vec<HostFault> {
         self.faults().clone()
     }
 
-    /// What a command meets.
+    /// The error that a command gets.
     pub(crate) fn strike(&self, index: u8) -> Option<HostError> {
         if !self.0.is_armed.load(Ordering::Acquire) {
             return None;

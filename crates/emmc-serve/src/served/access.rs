@@ -1,4 +1,4 @@
-//! A served card's areas as block devices: past the commands, with the card's rules of protection and its times.
+//! A served card's areas as block devices: below the command level, with the card's protection rules and times.
 
 use std::ops::Range;
 use std::time::Instant as Wall;
@@ -13,10 +13,10 @@ use crate::block::{Block, BlockError, Export, Mapped, Request};
 
 /// Unit: bytes.
 const SECTOR: u64 = 512;
-/// What is written at a time where zeros must be written out.
+/// Written repeatedly where zeros must be written out.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// A run of whole sectors inside an area.
+/// Whole sectors inside an area.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     area: Area,
@@ -24,7 +24,7 @@ struct Run {
     sectors: u64,
 }
 
-/// A refusal of the storage as clients are told it.
+/// A storage error as a block error.
 pub(super) fn block_error(error: &StorageError) -> BlockError {
     match error {
         StorageError::OutOfRange { lba, sectors, size, .. } => {
@@ -49,7 +49,7 @@ fn run(card: &Card, area: Area, offset: u64, bytes: u64) -> Result<Run, BlockErr
     Ok(Run { area, lba: offset / SECTOR, sectors: bytes / SECTOR })
 }
 
-/// The same for what is to be changed.
+/// The same, for writes.
 fn writable(card: &Card, area: Area, offset: u64, bytes: u64) -> Result<Run, BlockError> {
     let run = run(card, area, offset, bytes)?;
     if card.is_write_protected(area, run.lba, run.sectors) { Err(BlockError::ReadOnly) } else { Ok(run) }
@@ -61,11 +61,11 @@ fn write(card: &mut Card, run: Run, data: &[u8], through: bool, now: Instant) ->
     Ok(device.write(run.area, run.lba, run.sectors as u32, flags, Some(data), now)?.done)
 }
 
-/// Zeros, by giving the sectors up where that makes them read so.
+/// Zeros: deallocates the sectors if they then read as zeros.
 fn zero(card: &mut Card, run: Run, through: bool, now: Instant) -> Result<Instant, StorageError> {
     if card.device().erased_byte() == 0 {
         let done = card.direct().trim(run.area, run.lba, run.sectors, TrimKind::Trim, now)?.done;
-        // A trim has no FUA of its own: what it left in memory is brought to flash.
+        // A trim has no FUA of its own: its records in memory are flushed.
         return Ok(if through { done.max(card.direct().flush(done)?.done) } else { done });
     }
     let (mut at, end, mut done) = (run.lba, run.lba + run.sectors, now);
@@ -78,7 +78,7 @@ fn zero(card: &mut Card, run: Run, through: bool, now: Instant) -> Result<Instan
     Ok(done)
 }
 
-/// Does a request; answers when the card is done with it.
+/// Performs a request; returns when the card has finished it.
 fn carry_out(card: &mut Card, area: Area, request: Request<'_>, now: Instant) -> Result<Instant, BlockError> {
     let result = match request {
         Request::Read { offset, into } => {
@@ -104,7 +104,7 @@ fn carry_out(card: &mut Card, area: Area, request: Request<'_>, now: Instant) ->
     result.map_err(|error| block_error(&error))
 }
 
-/// Which of a run's units hold data, neighbours alike joined.
+/// Which units of a run hold data, equal neighbours merged.
 fn mapped(card: &Card, run: Run) -> Vec<Mapped> {
     let unit = u64::from(card.device().nand().geometry().unit_bytes) / SECTOR;
     let mut runs: Vec<Mapped> = Vec::new();
@@ -153,7 +153,7 @@ impl Block for Served {
         }
         inner.last_served = now;
         let result = carry_out(&mut inner.card, area, request, now);
-        // Registers change below the commands only with an error: worn out, power lost.
+        // Below the commands, registers change only with an error: worn out, power lost.
         let kept = inner.commit(result.is_err(), now);
         let done = result?;
         if !reads {

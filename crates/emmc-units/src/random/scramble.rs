@@ -3,9 +3,9 @@
 /// Rounds of the Feistel network; four make every bit depend on every other.
 const ROUNDS: u64 = 4;
 
-/// Scatters numbers over their range, each to a place of its own.
+/// Permutes the numbers of a range.
 ///
-/// A Feistel network over the next even number of bits; results beyond the bound are sent through again until they fall
+/// A Feistel network over the next even number of bits; results beyond the bound are permuted again until they fall
 /// inside (cycle walking), which keeps it one to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scramble {
@@ -15,13 +15,13 @@ pub struct Scramble {
 }
 
 impl Scramble {
-    /// One of the numbers below `bound`.
+    /// A permutation of the numbers below `bound`.
     pub fn new(bound: u64, seed: u64) -> Self {
         let bits = u64::BITS - bound.saturating_sub(1).leading_zeros();
         Self { bound, half_bits: bits.div_ceil(2).max(1), seed }
     }
 
-    /// Where `number`, which is below the bound, goes.
+    /// The image of `number`, which is below the bound.
     #[inline]
     pub fn of(&self, number: u64) -> u64 {
         let mut number = number;

@@ -1,4 +1,4 @@
-//! dd, hdparm, tiotest and bonnie++ on virtual cards: their columns hang together as the card's own figures say.
+//! dd, hdparm, tiotest and bonnie++ on virtual cards: their columns relate to each other as the card's own figures do.
 
 use crate::cards::{card, told};
 use emmc_workload::{Options, Outcome};

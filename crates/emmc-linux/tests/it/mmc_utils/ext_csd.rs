@@ -9,7 +9,7 @@ use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd, Field, fields};
 use crate::mmc_utils::{Bytes, Mistake, Outcome, mmc_is_there};
 use crate::shim::{self, scratch, testdata};
 
-/// Of a dump of revision 8 at least so many registers must be compared; each byte of an array counts.
+/// Fewest compared registers of a dump of revision 8; each byte of an array counts.
 const REGISTERS_MIN: usize = 150;
 /// Of a dump of revision 5 and 6, which mmc-utils says less about.
 const REGISTERS_MIN_OLD: usize = 60;

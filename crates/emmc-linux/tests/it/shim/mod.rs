@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The path that programs under the shim know the card by; no machine has so many.
+/// The card's path for programs under the shim; no machine has 250 cards.
 pub(crate) const DEVICE: &str = "/dev/mmcblk249";
 
 /// A file or folder of testdata.
