@@ -1,8 +1,8 @@
 //! Points at which a test holds a bench, so that what the test does from outside meets the bench in a known state.
 //!
-//! `EMMCLAB_HOLD_AT=POINT:COUNT:FILE` holds the process when POINT is reached for the COUNT-th time: FILE is created, and the
-//! process waits until FILE is removed or until a signal asks it to stop. Without the variable a point costs one load.
-//! Absent on purpose: any use outside of tests.
+//! `EMMCLAB_HOLD_AT=POINT:COUNT:FILE` holds the process when POINT is reached for the COUNT-th time: FILE is created,
+//! and the process waits until FILE is removed or until a signal asks it to stop. Without the variable a point costs
+//! one load. Absent on purpose: any use outside of tests.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
