@@ -1,7 +1,7 @@
-//! Host requests a second of real time through the whole device: bus, cache, translation layer, flash, latencies.
+//! Host requests per second of real time through the whole device: bus, cache, translation layer, flash, latencies.
 //!
-//! `cargo bench -p emmc-card --bench device [-- NAME...]`; no statistics, each figure is one long run. Time is that of
-//! the processor where the kernel tells it, so that a busy machine counts less.
+//! `cargo bench -p emmc-card --bench device [-- NAME...]`; no statistics, each figure is one long run. Processor time
+//! is used if the kernel reports it, so that other load matters less.
 
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
@@ -20,7 +20,7 @@ fn card(user_gib: u64) -> Profile {
     profile
 }
 
-/// Seconds that this thread has had of a processor (Linux), else of real time.
+/// Processor time of this thread (Linux), else real time. Unit: seconds.
 fn seconds(since: std::time::Instant) -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok());

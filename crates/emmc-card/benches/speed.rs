@@ -1,8 +1,8 @@
-//! Host writes a second of real time through the page-mapped layer and the flash below it: every program, read and
+//! Host writes per second of real time through the page-mapped layer and the flash below it: every program, read and
 //! erase with its time, all wear counted, no payload, one core.
 //!
-//! `cargo bench -p emmc-card --bench speed [-- NAME...]`; each figure is one long run. Time is that of the processor
-//! where the kernel tells it, so that a busy machine counts less. The whole device is timed in `device`.
+//! `cargo bench -p emmc-card --bench speed [-- NAME...]`; each figure is one long run. Processor time is used if the
+//! kernel reports it, so that other load matters less. The whole device is timed in `device`.
 
 use emmc_card::ftl::page::PageFtl;
 use emmc_card::ftl::{Durability, Ftl, RegionSpec};
@@ -11,7 +11,7 @@ use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::Rng;
 use emmc_units::Instant;
 
-/// Units that are drawn, and foreseen, at a time.
+/// Units that are drawn, and prefetched, at a time.
 const BATCH: usize = 64;
 
 struct Part {
@@ -73,7 +73,7 @@ impl Part {
     }
 }
 
-/// Seconds that this thread has had of a processor (Linux), else of real time.
+/// Processor time of this thread (Linux), else real time. Unit: seconds.
 fn seconds(since: std::time::Instant) -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok());

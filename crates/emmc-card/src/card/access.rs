@@ -7,31 +7,31 @@ use emmc_regs::ext_csd::{Access, EXT_CSD_BYTES, Field, field_at};
 /// Resets that bits can survive or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reset {
-    /// Power was away, or RST_n was asserted.
+    /// A power cycle, or RST_n.
     Power,
     /// CMD0.
     Software,
 }
 
-/// Why a byte cannot become what it should.
+/// Why a write to a byte is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// The standard or this part has no such writable byte.
+    /// The byte is not writable by the standard or in this part.
     ReadOnly,
-    /// Bits would be set that mean nothing here.
+    /// Reserved bits would be set.
     Reserved,
-    /// A one-time group of bits was programmed before.
+    /// A one-time group of bits is already programmed.
     Burnt,
-    /// A group of bits that can be written once between power cycles was.
+    /// A group of bits that can be written once per power cycle is already written.
     SetThisCycle,
 }
 
-/// What has been written, for the classes that count.
+/// Write history for the classes that count.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessRules {
-    /// Where volatile bits go back to.
+    /// Reset values of volatile bits.
     factory: [u8; EXT_CSD_BYTES],
-    /// One-time bits that were programmed.
+    /// One-time bits that are programmed.
     burnt: [u8; EXT_CSD_BYTES],
     /// Once-per-power-cycle bits that were set.
     set_this_cycle: [u8; EXT_CSD_BYTES],
@@ -45,14 +45,14 @@ struct Group {
 }
 
 impl AccessRules {
-    /// Rules for a part whose register leaves the factory so.
+    /// Rules for a part with this factory register.
     pub(crate) fn new(factory: [u8; EXT_CSD_BYTES]) -> Self {
         Self { factory, burnt: [0; EXT_CSD_BYTES], set_this_cycle: [0; EXT_CSD_BYTES] }
     }
 
-    /// Whether byte `index` may go from `old` to `new` on a part of revision `rev`.
+    /// Whether byte `index` may change from `old` to `new` on a part of revision `rev`.
     ///
-    /// Errors: the first rule that it breaks.
+    /// Errors: the first violated rule.
     pub(crate) fn check(&self, index: u8, old: u8, new: u8, rev: u8) -> Result<(), Denied> {
         let field = writable(index, rev).ok_or(Denied::ReadOnly)?;
         let mut named = 0;
@@ -75,7 +75,7 @@ impl AccessRules {
         }
     }
 
-    /// Remembers that byte `index` went from `old` to `new`.
+    /// Records that byte `index` changed from `old` to `new`.
     pub(crate) fn note(&mut self, index: u8, old: u8, new: u8) {
         let Some(field) = field_at(index.into()) else { return };
         for group in groups(field, index).filter(|group| (old ^ new) & group.mask != 0) {
@@ -87,13 +87,13 @@ impl AccessRules {
         }
     }
 
-    /// What of byte `index` a host reads: writes to registers of class W/E_P cannot be read back.
+    /// The value of byte `index` that a host reads: registers of class W/E_P are not readable.
     pub(crate) fn readable(index: u8, value: u8) -> u8 {
         let hides = |field: &Field| field.access.contains(&Access::WEp);
         if field_at(index.into()).is_some_and(hides) { 0 } else { value }
     }
 
-    /// Sets every bit that the reset clears back to what the factory gave it.
+    /// Resets every bit that the reset clears to its factory value.
     pub(crate) fn reset(&mut self, register: &mut [u8; EXT_CSD_BYTES], reset: Reset) {
         for index in 0..=191u8 {
             let at = usize::from(index);
@@ -114,17 +114,17 @@ impl AccessRules {
         }
     }
 
-    /// One-time bits that were programmed.
+    /// One-time bits that are programmed.
     pub(crate) fn burnt(&self) -> &[u8; EXT_CSD_BYTES] {
         &self.burnt
     }
 
-    /// Brings back which were.
+    /// Restores them.
     pub(crate) fn set_burnt(&mut self, burnt: [u8; EXT_CSD_BYTES]) {
         self.burnt = burnt;
     }
 
-    /// Takes back that one-time bits of a byte were programmed, and their value: settings that were never committed.
+    /// Reverts one-time bits of a byte and their value: settings that were never committed.
     pub(crate) fn unburn(&mut self, register: &mut [u8; EXT_CSD_BYTES], index: u8) {
         self.burnt[usize::from(index)] = 0;
         register[usize::from(index)] = self.factory[usize::from(index)];

@@ -1,4 +1,4 @@
-//! From the argument of a data command to sectors of an area.
+//! Converts the argument of a data command to sectors of an area.
 
 use emmc_regs::ext_csd::reg;
 use emmc_regs::ocr::{AccessMode, Ocr};
@@ -10,7 +10,7 @@ use super::Card;
 const NATIVE_SECTORS: u64 = 8;
 
 impl Card {
-    /// Whether addresses count bytes: parts of at most 2 GiB.
+    /// Whether addresses are in bytes: parts of at most 2 GiB.
     pub(super) fn counts_bytes(&self) -> bool {
         Ocr(self.device.stored_registers().ocr).access_mode(self.kind) == Some(AccessMode::Byte)
     }
@@ -20,7 +20,7 @@ impl Card {
         self.is_emmc() && self.ext_csd_byte(reg::DATA_SECTOR_SIZE) == 1
     }
 
-    /// The sector that an address names, which must lie in the area that is accessed.
+    /// The sector of an address, which must lie in the accessed area.
     ///
     /// Errors: ADDRESS_MISALIGN, ADDRESS_OUT_OF_RANGE.
     pub(super) fn sector_at(&self, address: u32) -> Result<u64, R1> {
@@ -43,7 +43,7 @@ impl Card {
         Ok(sector)
     }
 
-    /// Whether so many blocks can be transferred with the block length that is set.
+    /// Whether this number of blocks can be transferred with the current block length.
     ///
     /// Errors: BLOCK_LEN_ERROR.
     pub(super) fn check_blocks(&self, blocks: Option<u32>) -> Result<(), R1> {

@@ -1,8 +1,8 @@
-//! Boot: what a card sends before it is identified, and the registers that say how.
+//! Boot: the boot stream before identification, and its registers.
 //!
-//! The host asks by CMD0 with 0xFFFFFFFA (or by holding the command line low) before CMD1; the card sends the boot area
-//! that PARTITION_CONFIG chose until it is reset. BOOT_ACK, where chosen, comes first.
-//! Absent on purpose: when the data is ready (the data path) and the switching of PARTITION_ACCESS (`switch`).
+//! The host requests it by CMD0 with 0xFFFFFFFA (or by holding the command line low) before CMD1; the card sends the
+//! boot area selected in PARTITION_CONFIG until it is reset. BOOT_ACK, if enabled, comes first. Absent on purpose: when
+//! the data is ready (the data path) and the switching of PARTITION_ACCESS (`switch`).
 //!
 //! Source: JESD84-B51 clauses 6.3 and 7.4 (BOOT_INFO, BOOT_CONFIG_PROT, BOOT_BUS_CONDITIONS, PARTITION_CONFIG).
 
@@ -14,7 +14,7 @@ use crate::device::Area;
 /// The pattern of the boot acknowledge on line 0: start 0, then 1, then 0.
 pub(crate) const BOOT_ACK: u8 = 0b010;
 
-/// What the card boots from, if anything: area and sectors.
+/// The boot source, if any: area and sectors.
 pub(crate) fn source(ext_csd: &[u8; EXT_CSD_BYTES]) -> Option<(Area, u64)> {
     let sectors = u64::from(ext_csd[reg::BOOT_SIZE_MULT]) * (128 << 10) / 512;
     let area = match ext_csd[reg::PARTITION_CONFIG] >> 3 & 7 {
@@ -27,12 +27,12 @@ pub(crate) fn source(ext_csd: &[u8; EXT_CSD_BYTES]) -> Option<(Area, u64)> {
     (offers_alternative && sectors > 0).then_some((area, sectors))
 }
 
-/// Whether the card acknowledges that it boots.
+/// Whether the boot acknowledge is enabled.
 pub(crate) fn acknowledges(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
     ext_csd[reg::PARTITION_CONFIG] >> 6 & 1 == 1
 }
 
-/// How the bus runs while the card boots: high speed, lines, both edges.
+/// The bus during boot: high speed, lines, both edges.
 pub(crate) fn bus(ext_csd: &[u8; EXT_CSD_BYTES]) -> (bool, u8, bool) {
     let conditions = ext_csd[reg::BOOT_BUS_CONDITIONS];
     let (mode, width) = (conditions >> 3 & 3, conditions & 3);
@@ -40,14 +40,14 @@ pub(crate) fn bus(ext_csd: &[u8; EXT_CSD_BYTES]) -> (bool, u8, bool) {
     let lines = match width {
         1 => 4,
         2 => 8,
-        // Width 0 is four lines where data goes on both edges.
+        // Width 0 is four lines at double data rate.
         _ if is_double => 4,
         _ => 1,
     };
     (mode > 0, lines, is_double)
 }
 
-/// Whether the bus stays as it was while booting (RESET_BOOT_BUS_CONDITIONS).
+/// Whether the bus mode persists after boot (RESET_BOOT_BUS_CONDITIONS).
 pub(crate) fn keeps_bus(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
     ext_csd[reg::BOOT_BUS_CONDITIONS] >> 2 & 1 == 1
 }

@@ -19,7 +19,7 @@ enum Timing {
     Hs400,
 }
 
-/// What the host chose.
+/// The host's selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
     timing: Timing,
@@ -34,7 +34,7 @@ impl Default for Interface {
     }
 }
 
-/// What the part can do, of the registers.
+/// The part's capabilities, from the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Abilities {
     /// DEVICE_TYPE.
@@ -46,13 +46,13 @@ pub(crate) struct Abilities {
 }
 
 impl Interface {
-    /// As the card boots: high speed or not, so many lines, on both edges or not.
+    /// The boot mode: high speed or not, the number of lines, on both edges or not.
     pub(crate) fn of_boot((high_speed, lines, ddr): (bool, u8, bool)) -> Self {
         let timing = if high_speed { Timing::HighSpeed } else { Timing::Legacy };
         Self { timing, lines, ddr, strobe: false }
     }
 
-    /// Whether data goes on both edges.
+    /// Whether data uses both edges.
     pub(crate) fn is_ddr(&self) -> bool {
         self.ddr
     }
@@ -120,7 +120,7 @@ impl Interface {
 }
 
 impl Card {
-    /// What the part can do.
+    /// The part's capabilities.
     pub(super) fn abilities(&self) -> Abilities {
         Abilities {
             device_type: self.ext_csd_byte(reg::DEVICE_TYPE),
@@ -129,7 +129,7 @@ impl Card {
         }
     }
 
-    /// The device's bus runs as the host chose.
+    /// Applies the selected mode to the device's bus.
     pub(super) fn apply_interface(&mut self) {
         if self.is_emmc() {
             let host_hz = self.device.profile().controller.bus_clock_hz();
@@ -137,7 +137,7 @@ impl Card {
         }
     }
 
-    /// CMD16: at most the length that the CSD allows; what then is read or written must have 512 bytes all the same.
+    /// CMD16: at most the length in the CSD; reads and writes still require 512 bytes.
     pub(super) fn set_block_len(&mut self, bytes: u32) -> Reply {
         let longest = 1 << self.csd().bits(83, 80).min(11);
         if bytes == 0 || bytes > longest {
@@ -159,7 +159,7 @@ impl Card {
         Self::answer_with(r1, data)
     }
 
-    /// CMD19: the host sends a pattern, over as many lines as it has.
+    /// CMD19: the host sends a pattern over all its lines.
     pub(super) fn bus_test_w(&mut self, now: Instant) -> Reply {
         let r1 = self.r1();
         let collecting = Collecting { purpose: Purpose::BusTest, block_bytes: 8, left: Some(1), bytes: Vec::new() };
@@ -167,9 +167,9 @@ impl Card {
         Self::answer_with(r1, data)
     }
 
-    /// CMD14: the first two bits of every line come back inverted, and zeros.
+    /// CMD14: the first two bits of every line come back inverted, followed by zeros.
     ///
-    /// The lines are told by the length: 8 bytes are sent over eight lines, 4 over four, fewer over one.
+    /// The length determines the number of lines: 8 bytes for eight lines, 4 for four, fewer for one.
     pub(super) fn bus_test_r(&mut self, now: Instant) -> Reply {
         self.transfer = None;
         let r1 = self.r1();
@@ -186,7 +186,7 @@ impl Card {
         Self::answer_with(r1, data)
     }
 
-    /// A command that is not legal after all.
+    /// A command that turns out to be illegal.
     pub(super) fn illegal(&mut self) -> Reply {
         self.status.raise(R1::ILLEGAL_COMMAND);
         Reply::SILENT
@@ -209,7 +209,7 @@ mod tests {
 
     const ALL: Abilities = Abilities { device_type: 0x57, driver_strength: 0x1f, strobe: true };
 
-    /// Writes (true: HS_TIMING, false: BUS_WIDTH) one after the other.
+    /// Writes (true: HS_TIMING, false: BUS_WIDTH) in sequence.
     fn after(writes: &[(bool, u8)], abilities: Abilities) -> Option<BusMode> {
         let write = |interface: Interface, (is_timing, value): &(bool, u8)| {
             if *is_timing { interface.with_timing(*value, abilities) } else { interface.with_width(*value, abilities) }

@@ -1,8 +1,7 @@
-//! Contexts: streams that a host opens so that the card keeps their data together.
+//! Contexts: streams that a host opens to group data.
 //!
-//! CONTEXT_CONF is kept after the standard's rules; a transfer's context number, a data tag and a large unit are
-//! accepted and change nothing in where data lies: the translation layers decide by what is written, not by what is
-//! said of it.
+//! CONTEXT_CONF follows the standard's rules; a transfer's context number, a data tag and a large unit are accepted and
+//! do not affect data placement: the translation layers decide by the writes themselves.
 //!
 //! Source: JESD84-B51 clauses 6.6.27, 6.6.28, 7.4 (CONTEXT_CONF, CONTEXT_CAPABILITIES).
 

@@ -1,4 +1,4 @@
-//! What one asks who reaches the areas past the commands, as a server of block devices does.
+//! Access to the areas below the command level, as for a block device server.
 //!
 //! Absent on purpose: the access itself, which is the device's ([`crate::device::Device`]).
 
@@ -9,8 +9,8 @@ use super::{Area, Card};
 use crate::device::{Bus, Device};
 
 impl Card {
-    /// The device, for who reaches it past the commands. While no host has begun to identify the card, its bus runs as
-    /// the profile says that a host has it run.
+    /// The device, for access below the command level. Until a host starts identification, its bus runs in the
+    /// profile's mode.
     pub fn direct(&mut self) -> &mut Device {
         if matches!(self.phase, Phase::PreIdle | Phase::Off) {
             let controller = &self.device.profile().controller;
@@ -22,12 +22,12 @@ impl Card {
         &mut self.device
     }
 
-    /// Whether the host may not write all of these sectors: a write protection of the card, of the area, or of a group.
+    /// Whether any of these sectors is write-protected: the card, the area, or a group.
     pub fn is_write_protected(&self, area: Area, first: u64, sectors: u64) -> bool {
         self.is_area_protected(area) || self.features.protect.of(area, first, sectors).is_some()
     }
 
-    /// Whether an area takes no writes at all now.
+    /// Whether an area is read-only now.
     pub fn is_read_only(&self, area: Area) -> bool {
         self.is_area_protected(area) || self.device.is_worn_out()
     }
@@ -37,7 +37,7 @@ impl Card {
         self.lock.is_locked()
     }
 
-    /// Whether it may work in the background of its own: BKOPS_EN's AUTO_EN. An SD card is not asked.
+    /// Whether the card may do background work on its own: BKOPS_EN's AUTO_EN. An SD card always may.
     pub fn works_when_idle(&self) -> bool {
         !self.is_emmc() || self.ext_csd_byte(reg::BKOPS_EN) & 2 != 0
     }

@@ -1,4 +1,4 @@
-//! From a command to what it does: decoded, judged by state and mode, then handed to its file.
+//! Command dispatch: a command is decoded, checked against state and mode, then passed to its file.
 
 use emmc_regs::CardKind;
 use emmc_regs::command::{AppCommand, Command, Response, SdCommand};
@@ -8,9 +8,9 @@ use emmc_units::Instant;
 use super::legality::{Phase, concerns, is_legal};
 use super::{Area, Card, DataPhase, Reply, interrupt, queue, sd};
 
-/// Classes that a part has only if its CSD says so. Parts answer CMD55 and CMD56 without listing class 8.
+/// Classes that a part has only if its CSD says so. Parts accept CMD55 and CMD56 without listing class 8.
 const OPTIONAL_CLASSES: [u8; 5] = [1, 3, 9, 10, 11];
-/// What a card does that accesses its RPMB: the rest is illegal.
+/// Commands that are legal while RPMB is accessed.
 const WITH_RPMB: [u8; 12] = [0, 6, 7, 8, 12, 13, 15, 16, 18, 23, 25, 55];
 
 impl Card {
@@ -55,7 +55,7 @@ impl Card {
         reply
     }
 
-    /// A command arrived whose checksum is wrong.
+    /// A command with a wrong checksum arrived.
     pub fn handle_damaged_command(&mut self, now: Instant) -> Reply {
         self.settle(now);
         if matches!(self.phase, Phase::In(_)) {
@@ -64,14 +64,14 @@ impl Card {
         Reply::SILENT
     }
 
-    /// Whether mode and features let a command pass that the state allows.
+    /// Whether mode and features allow a command that the state allows.
     fn gate(&self, command: &Command) -> bool {
         let spec = command.spec();
         let classes = self.csd().bits(95, 84);
         if spec.class.is_some_and(|class| OPTIONAL_CLASSES.contains(&class) && classes >> class & 1 == 0) {
             return false;
         }
-        // A locked card can be reset, identified, asked and unlocked.
+        // A locked card accepts reset, identification, status and unlock commands.
         let negotiates = matches!(command, Command::App(AppCommand::SdSendOpCond { .. }));
         let is_basic = matches!(spec.index, 0..=10 | 12..=16 | 42 | 55);
         if self.lock.is_locked() && !is_basic && !negotiates {
@@ -81,7 +81,7 @@ impl Card {
             return false;
         }
         match command {
-            // A card that is selected already cannot be selected.
+            // A selected card cannot be selected again.
             Command::SelectCard { rca } if *rca == self.rca => {
                 matches!(self.phase, Phase::In(State::Stby | State::Dis))
             }
@@ -92,7 +92,7 @@ impl Card {
         }
     }
 
-    /// Whether features that are switched on let a command pass.
+    /// Whether the enabled features allow a command.
     fn features_allow(&self, command: &Command) -> bool {
         use Command as C;
         if self.features.boot.is_active && !matches!(command, C::GoIdleState | C::GoPreIdleState) {
@@ -124,7 +124,7 @@ impl Card {
         !matches!(self.phase, Phase::PreIdle | Phase::In(State::Idle | State::Ready | State::Ident | State::Stby))
     }
 
-    /// Commands that must follow each other do, or what came before is forgotten.
+    /// Ends command sequences that this command does not continue.
     fn end_sequences(&mut self, command: &Command) {
         if !matches!(command, Command::SendStatus { .. } | Command::Sd(SdCommand::SendStatus { .. })) {
             let uses_count = matches!(command, Command::ReadMultipleBlock { .. } | Command::WriteMultipleBlock { .. });
@@ -141,7 +141,7 @@ impl Card {
         }
     }
 
-    /// Does what a command says; it is legal.
+    /// Executes a legal command.
     fn execute(&mut self, command: &Command, now: Instant) -> Reply {
         match *command {
             Command::GoIdleState => self.go_idle(now),
@@ -206,28 +206,28 @@ impl Card {
             Command::CmdqTaskMgmt(management) => self.manage_tasks(management, now),
             Command::Sd(command) => self.execute_sd(command, now),
             Command::App(command) => self.execute_app(command, now),
-            // What is left is without an effect, or no state lets it come here.
+            // The rest has no effect, or cannot occur in any state.
             _ => Reply::SILENT,
         }
     }
 
-    /// An answer with the card status and nothing else.
+    /// A response with the card status only.
     pub(super) fn answer(&mut self) -> Reply {
         Reply::with(Response::R1(self.r1()))
     }
 
-    /// The answer of a command that is refused: with the error bits, and without data.
+    /// The response of a refused command: with error bits, and without data.
     pub(super) fn refuse(&mut self, bits: R1) -> Reply {
         self.status.raise(bits);
         self.answer()
     }
 
-    /// The answer of a command that data follows.
+    /// The response of a command with data.
     pub(super) fn answer_with(r1: R1, data: DataPhase) -> Reply {
         Reply { response: Response::R1(r1), busy_until: None, data: Some(data) }
     }
 
-    /// The answer of a command during which the card is busy: its status as it was when the command came.
+    /// The response of a command with busy: the status at the arrival of the command.
     pub(super) fn answer_busy(r1: R1, busy_until: Instant) -> Reply {
         Reply { response: Response::R1b(r1), busy_until: Some(busy_until), data: None }
     }

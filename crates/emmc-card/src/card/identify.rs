@@ -22,13 +22,13 @@ impl Card {
         Reply::SILENT
     }
 
-    /// CMD0 with 0xF0F0F0F0: back to where it can be asked to boot.
+    /// CMD0 with 0xF0F0F0F0: back to the state in which boot can be requested.
     pub(super) fn go_pre_idle(&mut self, now: Instant) -> Reply {
         self.software_reset(now);
         Reply::SILENT
     }
 
-    /// CMD1: without a window it only asks; with one that the card cannot take, the card goes away.
+    /// CMD1: without a window it is a query; with a window that the card does not support, the card becomes inactive.
     pub(super) fn send_op_cond(&mut self, host: Ocr, now: Instant) -> Reply {
         let own = Ocr(self.device.stored_registers().ocr);
         let is_query = host.0 & WINDOWS == 0;
@@ -59,7 +59,7 @@ impl Card {
         reply
     }
 
-    /// CMD7: this card's address selects it, any other deselects it, and what it sends is cut off.
+    /// CMD7: this card's address selects it, any other deselects it and ends its transfer.
     pub(super) fn select_card(&mut self, rca: u16) -> Reply {
         let Phase::In(state) = self.phase else { return Reply::SILENT };
         let ours = rca == self.rca && rca != 0;
@@ -87,7 +87,7 @@ impl Card {
         }
     }
 
-    /// CMD15: the card is not to be heard of until power is cycled.
+    /// CMD15: the card is inactive until a power cycle.
     pub(super) fn go_inactive(&mut self) -> Reply {
         self.transfer = None;
         self.phase = Phase::Inactive;

@@ -1,11 +1,8 @@
-//! A card as bytes: all that survives power, and records of what changed since.
+//! A card as bytes: everything that survives power, and records of changes.
 //!
-//! [`Card::to_image`] is everything at an instant; [`Card::take_changes`] is what came after, a little at a time; with
-//! both
-//! [`Card::from_image`] makes the card again that was there when the last record was taken, with nothing under way. The
-//! bytes
-//! of the host may be kept by the edge ([`Payload`]).
-//! Absent on purpose: files, and when something is kept (`emmc-serve`).
+//! [`Card::to_image`] is the complete state at an instant; [`Card::take_changes`] returns later changes in increments;
+//! from both, [`Card::from_image`] rebuilds the card as of the last record, with no operation in progress. The host's
+//! bytes may be stored by the edge ([`Payload`]). Absent on purpose: files, and when something is saved (`emmc-serve`).
 
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_units::Instant;
@@ -17,10 +14,10 @@ use crate::device::{Area, Device, DeviceImage, DeviceOptions, DeviceState, Image
 use crate::nand::Payload;
 use crate::profile::Profile;
 
-/// What an image starts with; the number changes when its form does.
+/// First bytes of an image; the number changes with the format.
 const MAGIC: &[u8] = b"emmclab card 2\n";
 
-/// What survives power and is not flash.
+/// Persistent state other than flash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CardState {
     now: Instant,
@@ -31,15 +28,15 @@ pub(crate) struct CardState {
     /// Area, first sector, sectors, code of CMD31.
     protected: Vec<(Area, u64, u64, u8)>,
     features: FeatureState,
-    /// Addresses that an SD card has handed out, so that it goes on counting.
+    /// Addresses that an SD card has published, so that it continues the sequence.
     addresses: u16,
 }
 
-/// A card without its device: what else of it survives power.
+/// A card without its device: the rest of the persistent state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rest(CardState);
 
-/// What of the features survives power.
+/// Persistent state of the features.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FeatureState {
     pub(crate) rpmb_key: Option<[u8; 32]>,
@@ -51,20 +48,21 @@ pub(crate) struct FeatureState {
 }
 
 impl Card {
-    /// All that survives power, as if everything under way at `now` were done.
+    /// The persistent state, as if all operations in progress at `now` were done.
     pub fn to_image(&self, now: Instant) -> Vec<u8> {
-        // Plain numbers into memory: nothing of it can fail.
+        // Plain numbers into memory: nothing can fail.
         let bytes = postcard::to_allocvec(&(self.state_at(now), self.device.to_image(now))).unwrap_or_default();
         let mut out = MAGIC.to_vec();
         out.extend(lz4_flex::compress_prepend_size(&bytes));
         out
     }
 
-    /// A card from its profile, what was left of it and the records that came after, without power; answers also when
-    /// that was.
+    /// Rebuilds a card, without power, from its profile, its image and later records; also returns the time of its
+    /// power-off.
     ///
-    /// Shape: each of `records` is what [`Card::take_changes`] gave, in order.
-    /// Errors: no image, a damaged one, or one of another profile; contents that are kept elsewhere and not given.
+    /// Shape: each of `records` is a result of [`Card::take_changes`], in order.
+    /// Errors: not an image, a damaged one, or one of another profile; contents that are stored elsewhere and were not
+    /// passed.
     pub fn from_image(
         profile: Profile,
         bytes: &[u8],
@@ -73,7 +71,7 @@ impl Card {
     ) -> Result<(Self, Instant), ImageError> {
         let packed = bytes.strip_prefix(MAGIC).ok_or(ImageError::Magic)?;
         let damaged = |error: &dyn std::fmt::Display| ImageError::Damaged(error.to_string());
-        // A block of LZ4 grows 255 times at most: what promises more would only take memory.
+        // LZ4 expands at most 255 times: a larger claim would only allocate memory.
         let promised = packed.first_chunk().map_or(0, |size| u32::from_le_bytes(*size)) as usize;
         if promised / 255 > packed.len() {
             return Err(damaged(&format!("{} bytes cannot hold {promised}", packed.len())));
@@ -97,15 +95,15 @@ impl Card {
         Ok((card, now))
     }
 
-    /// From now on what changes is put on record; [`Card::to_image`] is to be taken after this.
+    /// From now on changes are recorded; call [`Card::to_image`] after this.
     pub fn log_changes(&mut self, now: Instant) {
         self.device.nand_mut().log_changes();
         self.recorded = Some(self.state_at(now));
     }
 
-    /// Appends what has changed since the last time to `out`, as one record; `false`: nothing has.
+    /// Appends the changes since the last call to `out`, as one record; `false`: no changes.
     ///
-    /// `looks_closer`: registers and features are looked at too; without, only the flash.
+    /// `looks_closer`: registers and features are compared too; else only the flash.
     pub fn take_changes(&mut self, out: &mut Vec<u8>, looks_closer: bool, now: Instant) -> bool {
         let start = out.len();
         out.extend_from_slice(&now.0.to_le_bytes());
@@ -114,7 +112,7 @@ impl Card {
         let length = (out.len() - start - 12) as u32;
         out[start + 8..start + 12].copy_from_slice(&length.to_le_bytes());
         if let Some(last) = self.recorded.as_ref().filter(|_| looks_closer) {
-            // Time alone is not worth a record.
+            // Time alone does not make a record.
             let state = self.state_at(last.now);
             if state != *last {
                 out.extend(postcard::to_allocvec(&state).unwrap_or_default());
@@ -128,39 +126,39 @@ impl Card {
         changed
     }
 
-    /// Makes sure of the host's bytes; to be done before the records that name them are kept.
+    /// Makes the host's bytes durable; call it before the records that refer to them are saved.
     ///
-    /// Errors: why they cannot be kept.
+    /// Errors: why that failed.
     pub fn settle_contents(&mut self) -> Result<(), String> {
         self.device.nand_mut().settle_payload()
     }
 
-    /// Slots of the payload below which all that are in use lie.
+    /// End of the used payload slots.
     pub fn contents_end(&self) -> u32 {
         self.device.nand().payload_end()
     }
 
-    /// Gives back the room that the payload does not need.
+    /// Releases unused space of the payload.
     pub fn tidy_contents(&mut self) {
         self.device.nand_mut().tidy_payload();
     }
 
-    /// What was taken is kept.
+    /// The taken changes are saved.
     pub fn changes_are_kept(&mut self) {
         self.device.nand_mut().changes_are_kept();
     }
 
-    /// Takes the device out, to work on it without commands.
+    /// Takes the device out, for work below the command level.
     pub fn into_parts(mut self) -> (Device, Rest) {
         self.direct();
         let state = CardState { is_powered: false, ..self.state_at(Instant::START) };
         (self.device, Rest(state))
     }
 
-    /// Puts the parts together again.
+    /// Reassembles the parts.
     pub fn from_parts(device: Device, Rest(state): Rest) -> Self {
         let mut card = Self::over(device);
-        // It was made by `into_parts`: nothing is of a wrong size.
+        // The value comes from `into_parts`: all sizes are right.
         let _ = card.take_state(state);
         card
     }
@@ -178,7 +176,7 @@ impl Card {
         }
     }
 
-    /// Becomes what a state says; the device has its part.
+    /// Restores a state; the device has its own part.
     fn take_state(&mut self, state: CardState) -> Result<(), ImageError> {
         let size = |_| ImageError::Damaged("one-time bits are not of 512 bytes".into());
         let burnt: [u8; EXT_CSD_BYTES] = state.burnt.try_into().map_err(size)?;
@@ -190,14 +188,14 @@ impl Card {
             self.features.protect.keep(area, first, sectors, code);
         }
         if state.is_powered {
-            // Nobody switched it off: power went with what served it.
+            // Not switched off in order: power was lost with the process that served it.
             self.features_power_off();
         }
         Ok(())
     }
 }
 
-/// A record: when it was taken, what the flash did, and the rest if it has changed.
+/// Splits a record: its time, the flash's changes, and the other state if changed.
 fn split(record: &[u8]) -> Option<(Instant, &[u8], Option<CardState>)> {
     let (now, rest) = record.split_at_checked(8)?;
     let (length, rest) = rest.split_at_checked(4)?;

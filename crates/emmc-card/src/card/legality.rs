@@ -1,20 +1,20 @@
-//! In which state which command is legal.
+//! Legal commands in each state.
 //!
-//! Absent on purpose: what a legal command may still be refused for (`gate` in `dispatch`, and each command itself).
+//! Absent on purpose: other reasons for refusing a legal command (`gate` in `dispatch`, and each command itself).
 
 use emmc_regs::command::{Command, SdCommand};
 use emmc_regs::r1::State;
 
-/// Whether power and mode let the card take commands at all.
+/// Whether power and mode allow commands at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Without power, or cut off in mid-operation.
+    /// Without power, possibly lost in the middle of an operation.
     Off,
-    /// After power-up or hardware reset: it may be asked to boot.
+    /// After power-up or hardware reset: boot can be requested.
     PreIdle,
-    /// In a state that CURRENT_STATE names.
+    /// In a state of CURRENT_STATE.
     In(State),
-    /// Put away by CMD15 or by a voltage that it cannot take, until power or RST_n brings it back.
+    /// Inactive after CMD15 or an unsupported voltage, until power or RST_n.
     Inactive,
 }
 
@@ -23,16 +23,16 @@ const TRAN: &[State] = &[State::Tran];
 /// All states of a card that has an address, but sleep.
 const ADDRESSED: &[State] = &[State::Stby, State::Tran, State::Data, State::Btst, State::Rcv, State::Prg, State::Dis];
 
-/// Whether an eMMC takes a command in a state.
+/// Whether an eMMC accepts a command in a state.
 ///
-/// A card that treats CMD24 and CMD25 in `prg` as illegal is within the standard; this one does.
+/// The standard allows a card to treat CMD24 and CMD25 in `prg` as illegal; this one does.
 /// Source: JESD84-B51, table of card state transitions.
 pub(crate) fn is_legal(state: State, command: &Command) -> bool {
     use Command as C;
     use State as S;
     let states: &[State] = match command {
         C::GoIdleState | C::GoPreIdleState => return true,
-        // Only before anything else has come (`gate`).
+        // Only as the first command (`gate`).
         C::BootInitiation => &[S::Idle],
         C::SendOpCond { .. } => &[S::Idle],
         C::AllSendCid => &[S::Ready],
@@ -45,7 +45,7 @@ pub(crate) fn is_legal(state: State, command: &Command) -> bool {
         C::StopTransmission { .. } => &[S::Data, S::Rcv],
         C::SendStatus { .. } | C::GoInactiveState { .. } | C::AppCmd { .. } => ADDRESSED,
         C::BusTestR => &[S::Btst],
-        // While a queued task's data crosses the bus, further tasks may be queued.
+        // While a queued task's data is transferred, further tasks may be queued.
         C::QueuedTaskParams(_) | C::QueuedTaskAddress { .. } => &[S::Tran, S::Data, S::Rcv, S::Prg],
         C::Switch(_)
         | C::SendExtCsd
@@ -87,7 +87,7 @@ pub(crate) fn is_legal(state: State, command: &Command) -> bool {
     states.contains(&state)
 }
 
-/// Whether the card takes part in a command at all: it carries no address, or this card's.
+/// Whether a command is for this card: it has no address, or this card's.
 pub(crate) fn concerns(command: &Command, own_rca: u16) -> bool {
     use Command as C;
     match *command {

@@ -1,6 +1,6 @@
 //! The password lock: CMD42.
 //!
-//! Absent on purpose: what a locked card refuses (`dispatch`).
+//! Absent on purpose: the commands that a locked card refuses (`dispatch`).
 //!
 //! Source: JESD84-B51, lock/unlock data structure; the same on SD.
 
@@ -13,7 +13,7 @@ use super::{Card, Reply};
 use crate::device::{Area, StorageError};
 use crate::ftl::TrimKind;
 
-/// What storing a password takes.
+/// Duration of storing a password.
 ///
 /// Assumed: about one page program.
 const STORE: Nanos = Nanos::from_micros(500);
@@ -32,10 +32,10 @@ pub(crate) struct Lock {
     locked: bool,
 }
 
-/// What CMD42 asks for, its form being right.
+/// A well-formed request of CMD42.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order<'a> {
-    /// Sets the password from `old`, or from none, and locks at once or not.
+    /// Sets the password, replacing `old` if there is one, and optionally locks.
     Set {
         passwords: &'a [u8],
         lock: bool,
@@ -63,7 +63,7 @@ impl Lock {
         &self.password
     }
 
-    /// Brings back the password, as power-up finds it.
+    /// Restores the password, as found at power-up.
     pub(crate) fn set_password(&mut self, password: Vec<u8>) {
         self.password = password;
         self.reset();
@@ -74,12 +74,12 @@ impl Lock {
         self.locked = !self.password.is_empty();
     }
 
-    /// Does what the host asks for; `false`: LOCK_UNLOCK_FAILED.
+    /// Performs a request; `false`: LOCK_UNLOCK_FAILED.
     fn apply(&mut self, order: Order) -> bool {
         let own = self.password.as_slice();
         match order {
             Order::Set { passwords, lock } => {
-                // The old password, if there is one, stands before the new.
+                // The old password, if there is one, precedes the new one.
                 let Some(new) = passwords.strip_prefix(own) else { return false };
                 if new.is_empty() || new.len() > PASSWORD_BYTES {
                     return false;
@@ -109,7 +109,7 @@ impl Lock {
     }
 }
 
-/// Reads the data of CMD42; absent: it has no legal form.
+/// Parses the data of CMD42; absent: malformed.
 fn order(bytes: &[u8]) -> Option<Order<'_>> {
     let (&mode, rest) = bytes.split_first()?;
     if mode & ERASE != 0 {
@@ -133,7 +133,7 @@ impl Card {
         self.collect_one(Purpose::Lock, self.block_len as usize, now)
     }
 
-    /// The data of CMD42 is there.
+    /// The data of CMD42 has arrived.
     pub(super) fn use_lock_data(&mut self, bytes: &[u8], now: Instant) -> Instant {
         let order = order(bytes).filter(|_| !self.password_is_disabled());
         if order == Some(Order::ForceErase) && (!self.lock.is_locked() || !self.takes_force_erase()) {
@@ -151,17 +151,17 @@ impl Card {
         now + STORE
     }
 
-    /// USER_WP.PERM_PSWD_DIS: the password is switched off for ever.
+    /// USER_WP.PERM_PSWD_DIS: the password is permanently disabled.
     fn password_is_disabled(&self) -> bool {
         self.is_emmc() && self.ext_csd_byte(reg::USER_WP) >> 7 == 1
     }
 
-    /// A permanently write protected card is not erased by force, nor one with groups that CMD29 cannot free.
+    /// Force erase is refused on a permanently write-protected card, and on one with groups that CMD29 cannot clear.
     fn takes_force_erase(&self) -> bool {
         !self.csd().perm_write_protect() && !self.features.protect.lasts()
     }
 
-    /// The user area reads as erased, and so do general purpose partitions.
+    /// The user area and general purpose partitions read as erased.
     fn erase_everything(&mut self, now: Instant) -> Result<Instant, StorageError> {
         self.features.protect.forget();
         let mut done = now;

@@ -1,4 +1,4 @@
-//! Packed commands: several writes or reads in one transfer, told by a header.
+//! Packed commands: several writes or reads in one transfer, described by a header.
 //!
 //! A packed write is CMD23 (packed), CMD25 and the header followed by the data; a packed read is CMD23 (packed, one
 //! block), CMD25 with the header, then CMD23 (packed) and CMD18. The header's entries are the arguments of the CMD23
@@ -17,15 +17,15 @@ const ENTRY_BYTES: usize = 8;
 
 /// PACKED_COMMAND_STATUS: something failed.
 const ERROR: u8 = 1;
-/// PACKED_COMMAND_STATUS: and PACKED_FAILURE_INDEX says where.
+/// PACKED_COMMAND_STATUS: PACKED_FAILURE_INDEX is valid.
 const INDEXED_ERROR: u8 = 2;
 
 /// One command of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// What its CMD23 would have said.
+    /// The argument of its CMD23.
     pub(crate) count: SetBlockCount,
-    /// What its CMD25 or CMD18 would have said.
+    /// The argument of its CMD25 or CMD18.
     pub(crate) address: u32,
 }
 
@@ -66,7 +66,7 @@ impl Packed {
     }
 }
 
-/// A packed command begins: what the registers say of the one before is over.
+/// A packed command starts: clears the status of the previous one.
 pub(crate) fn begin(ext_csd: &mut [u8; EXT_CSD_BYTES]) {
     (ext_csd[reg::PACKED_COMMAND_STATUS], ext_csd[reg::PACKED_FAILURE_INDEX]) = (0, 0);
 }

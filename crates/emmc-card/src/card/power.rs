@@ -1,4 +1,4 @@
-//! Power, reset, and what they leave of the card's state.
+//! Power, reset, and their effect on the card's state.
 
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::reg;
@@ -11,9 +11,9 @@ use super::transfer::Transfer;
 use super::{Card, EraseSequence, boot};
 use crate::device::StorageError;
 
-/// From power-up to the end of initialization, besides what recovery of the translation layer takes.
+/// From power-up to the end of initialization, without the recovery of the translation layer.
 ///
-/// Assumed: a few tens of milliseconds are what boot logs of parts show; the standard allows a second.
+/// Assumed: boot logs of parts show a few tens of milliseconds; the standard allows a second.
 const INITIALIZATION: Nanos = Nanos::from_millis(20);
 /// The same after CMD0.
 ///
@@ -21,7 +21,7 @@ const INITIALIZATION: Nanos = Nanos::from_millis(20);
 const REINITIALIZATION: Nanos = Nanos::from_millis(1);
 
 impl Card {
-    /// Power goes at `now`.
+    /// Power is lost at `now`.
     pub fn power_off(&mut self, now: Instant) {
         self.features_power_off();
         self.device.power_off(now);
@@ -29,7 +29,7 @@ impl Card {
         self.transfer = None;
     }
 
-    /// Power comes back; answers when the card is through with its initialization.
+    /// Power returns; returns the end of initialization.
     ///
     /// Errors: power lost again, at an armed cut.
     pub fn power_on(&mut self, now: Instant) -> Result<Instant, StorageError> {
@@ -41,7 +41,7 @@ impl Card {
         Ok(self.initialized_at)
     }
 
-    /// RST_n is asserted and released: obeyed where RST_n_FUNCTION says so, as a short loss of power.
+    /// RST_n is asserted and released: effective if RST_n_FUNCTION enables it, as a short power loss.
     ///
     /// Errors: power lost, at an armed cut.
     pub fn hardware_reset(&mut self, now: Instant) -> Result<(), StorageError> {
@@ -53,7 +53,7 @@ impl Card {
         Ok(())
     }
 
-    /// CMD0: everything volatile is gone, but neither power nor what the cache holds.
+    /// CMD0: volatile state is cleared, but not power and not the cache.
     pub(super) fn software_reset(&mut self, now: Instant) {
         let flushed = self.device.set_cache(false, now).map(|_| now);
         let ready = self.done_or_failed(flushed, now);
@@ -76,7 +76,7 @@ impl Card {
         self.lock.reset();
         self.transfer = None::<Transfer>;
         self.test_pattern.clear();
-        // A card that has booted may stay as it did so, until power goes.
+        // A card that has booted may keep the boot mode until power is lost.
         let stays = reset == Reset::Software
             && self.features.boot.has_run
             && boot::keeps_bus(&self.device.stored_registers().ext_csd);

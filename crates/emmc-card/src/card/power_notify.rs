@@ -1,11 +1,11 @@
-//! Power-off notification: the host's promise to say before it takes the power away.
+//! Power-off notification: the host's promise to announce a power-off.
 //!
 //! POWERED_ON makes the promise; POWER_OFF_SHORT and POWER_OFF_LONG keep it, SLEEP_NOTIFICATION announces CMD5. The
-//! card uses the time to flush its cache. A cut without notice costs what the volatile cache held, and nothing else.
-//! Absent on purpose: that cut itself (`device::Device::power_off`) and what flash makes of it (`nand`).
+//! card uses the time to flush its cache. A power loss without notice costs only the content of the volatile cache.
+//! Absent on purpose: that loss itself (`device::Device::power_off`) and its effect on flash (`nand`).
 //!
 //! Source: JESD84-B51 clauses 6.6.30, 7.4 (POWER_OFF_NOTIFICATION).
-//! Assumed: that the promise is not taken back (a host writes 0 only while it never promised).
+//! Assumed: that the promise cannot be withdrawn (a host writes 0 only while it never promised).
 
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use emmc_units::Instant;
@@ -19,32 +19,32 @@ const POWER_OFF_SHORT: u8 = 2;
 const POWER_OFF_LONG: u8 = 3;
 const SLEEP: u8 = 4;
 
-/// How often power went, and how often without the notice that was promised.
+/// Power cycles, and how many of them were unannounced after a promise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PowerLog {
-    /// Times that power came.
+    /// Power-ups.
     pub(crate) cycles: u32,
-    /// Times that it went unannounced after POWERED_ON.
+    /// Unannounced power losses after POWERED_ON.
     pub(crate) unannounced: u32,
 }
 
 impl PowerLog {
-    /// Power went; `ext_csd` as it was until then.
+    /// Power was lost; `ext_csd` as it was until then.
     pub(crate) fn power_off(&mut self, ext_csd: &[u8; EXT_CSD_BYTES]) {
         if matches!(ext_csd[reg::POWER_OFF_NOTIFICATION], POWERED_ON | SLEEP) {
             self.unannounced = self.unannounced.saturating_add(1);
         }
     }
 
-    /// Power came.
+    /// Power is on.
     pub(crate) fn power_on(&mut self) {
         self.cycles = self.cycles.saturating_add(1);
     }
 }
 
-/// The rule of POWER_OFF_NOTIFICATION beyond its access class: first the promise, then what follows from it.
+/// The rule of POWER_OFF_NOTIFICATION beyond its access class: the promise comes first.
 ///
-/// Errors: a reserved value, a notification without the promise, a promise taken back.
+/// Errors: a reserved value, a notification without the promise, a withdrawn promise.
 pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refused> {
     let now = ext_csd[reg::POWER_OFF_NOTIFICATION];
     // SLEEP_NOTIFICATION came with 5.0.
@@ -62,7 +62,7 @@ pub(crate) fn is_interruptible(value: u8) -> bool {
     matches!(value, POWER_OFF_LONG | SLEEP)
 }
 
-/// Carries out a notification that the rules allow; answers when the power may go.
+/// Performs a notification that the rules allow; returns when power may be switched off.
 ///
 /// Errors: worn out, power lost.
 pub(crate) fn carry_out(device: &mut Device, value: u8, now: Instant) -> Result<Instant, StorageError> {

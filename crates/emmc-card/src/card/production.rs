@@ -1,7 +1,6 @@
-//! Production state awareness: the host says when the part is soldered, and what it loads before.
+//! Production state awareness: the host announces soldering and preloaded data.
 //!
-//! The states are kept after the standard's rules. What heat does to data is not simulated, so they change nothing
-//! else.
+//! The states follow the standard's rules. The effect of heat on data is not simulated, so they have no other effect.
 //!
 //! Source: JESD84-B51 clauses 6.6.18, 7.4 (PRODUCTION_STATE_AWARENESS and its neighbours).
 

@@ -1,9 +1,9 @@
-//! Command queueing: up to 32 tasks, of which the card says which it will do next.
+//! Command queueing: up to 32 tasks; the card decides which one runs next.
 //!
-//! CMD44 and CMD45 queue a task, the queue status register (CMD13 with SQS) tells which are ready, CMD46 and CMD47 run
-//! one of those, CMD48 drops. The card makes one task ready at a time, and every one of high priority: first reads,
-//! then by address from where the last task ended, as a sweep. Absent on purpose: the transfer itself (`transfer`) and
-//! the time that flash takes for it (`device`); here is only the time in which the firmware looks at a task.
+//! CMD44 and CMD45 queue a task, the queue status register (CMD13 with SQS) shows which are ready, CMD46 and CMD47 run
+//! one of those, CMD48 drops tasks. The card makes one task ready at a time: high priority first, then reads, then by
+//! address from the end of the last task, as a sweep. Absent on purpose: the transfer itself (`transfer`) and its flash
+//! time (`device`); here is only the firmware's time to prepare a task.
 //!
 //! Source: JESD84-B51 clause 6.6.39 and the queue's registers; Linux's cqhci as host.
 //! Assumed: that a task that is not ready, a slot in use, an empty slot and a count of 0 are illegal commands.
@@ -21,19 +21,19 @@ pub(crate) use rules::{check_mode, is_enabled, is_legal};
 
 /// Slots of the standard.
 const SLOTS: usize = 32;
-/// What the firmware needs to look at a task. Assumed.
+/// Firmware time to prepare a task. Assumed.
 const PREPARATION: Nanos = Nanos::from_micros(5);
 
-/// A command against the rules: the card answers ILLEGAL_COMMAND and the queue stays as it is.
+/// A violation of the rules: the card answers ILLEGAL_COMMAND and the queue stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Illegal;
 
 /// A queued task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// What CMD44 said.
+    /// The parameters of CMD44.
     pub(crate) params: QueuedTaskParams,
-    /// What CMD45 said.
+    /// The address of CMD45.
     pub(crate) address: u32,
     queued: Instant,
     ready: Option<Instant>,
@@ -45,27 +45,27 @@ pub(crate) struct CommandQueue {
     slots: [Option<Task>; SLOTS],
     /// CMD44 without its CMD45.
     announced: Option<QueuedTaskParams>,
-    /// The task whose data crosses the bus.
+    /// The task whose data is being transferred.
     running: Option<u8>,
     firmware_free: Instant,
-    /// Where the last task ended: the sweep goes on from there.
+    /// End of the last task: the sweep continues there.
     sweep: u64,
 }
 
-/// Tasks that the card holds at most.
+/// The queue depth.
 pub(crate) fn depth(ext_csd: &[u8; EXT_CSD_BYTES]) -> u8 {
     (ext_csd[reg::CMDQ_DEPTH] & 0x1f) + 1
 }
 
 impl CommandQueue {
-    /// Whether nothing is queued and nothing runs.
+    /// Whether no task is queued or running.
     pub(crate) fn is_empty(&self) -> bool {
         self.running.is_none() && self.announced.is_none() && self.slots.iter().all(Option::is_none)
     }
 
     /// CMD44.
     ///
-    /// Errors: a slot that is in use or that the card does not have, no blocks.
+    /// Errors: a slot that is in use or beyond the depth, no blocks.
     pub(crate) fn announce(&mut self, ext_csd: &[u8; EXT_CSD_BYTES], params: QueuedTaskParams) -> Result<(), Illegal> {
         self.announced = None;
         let slot = usize::from(params.task_id);
@@ -77,12 +77,12 @@ impl CommandQueue {
         Ok(())
     }
 
-    /// What CMD44 announced and CMD45 has not followed.
+    /// The parameters of a CMD44 without its CMD45.
     pub(crate) fn announced(&self) -> Option<QueuedTaskParams> {
         self.announced
     }
 
-    /// CMD45: the task is in the queue. The caller has checked the range.
+    /// CMD45: queues the task. The caller has checked the range.
     ///
     /// Errors: no CMD44 before.
     pub(crate) fn queue(&mut self, address: u32, now: Instant) -> Result<(), Illegal> {
@@ -92,7 +92,7 @@ impl CommandQueue {
         Ok(())
     }
 
-    /// CMD45 that failed: its CMD44 is forgotten.
+    /// CMD45 failed: its CMD44 is dropped.
     pub(crate) fn forget_announced(&mut self) {
         self.announced = None;
     }
@@ -104,16 +104,16 @@ impl CommandQueue {
         (0..).zip(&self.slots).filter(|(_, slot)| ready(slot)).fold(0, |bits, (bit, _)| bits | 1u32 << bit)
     }
 
-    /// When the next task after `now` becomes ready, if one will without the host.
+    /// When the next task after `now` becomes ready, if it will without the host.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         let pending = self.slots.iter().flatten().filter_map(|task| task.ready).filter(|ready| *ready > now).min();
         let chosen = self.next_choice(None).map(|(_, begin)| begin + PREPARATION);
         pending.into_iter().chain(chosen).min()
     }
 
-    /// CMD46 or CMD47: the task runs.
+    /// CMD46 or CMD47: runs the task.
     ///
-    /// Errors: an empty slot, a task that is not ready or that goes the other way, one that runs already.
+    /// Errors: an empty slot, a task that is not ready or has the other direction, one that is already running.
     pub(crate) fn start(&mut self, task_id: u8, read: bool, now: Instant) -> Result<Task, Illegal> {
         let is_ready = task_id < 32 && self.status(now) >> task_id & 1 == 1;
         let slot = self.slots.get_mut(usize::from(task_id)).ok_or(Illegal)?;
@@ -125,7 +125,7 @@ impl CommandQueue {
         Ok(task)
     }
 
-    /// The task that runs has ended.
+    /// The running task has ended.
     pub(crate) fn finish(&mut self) {
         self.running = None;
     }
@@ -151,12 +151,12 @@ impl CommandQueue {
         Ok(())
     }
 
-    /// Everything is dropped: CMD48, the mode switched off, a reset.
+    /// Drops all tasks: CMD48, the mode switched off, a reset.
     pub(crate) fn clear(&mut self) {
         *self = Self { firmware_free: self.firmware_free, ..Self::default() };
     }
 
-    /// Which task the firmware looks at next, and from when on.
+    /// The next task for the firmware, and when it starts.
     fn next_choice(&self, now: Option<Instant>) -> Option<(usize, Instant)> {
         let waiting = |task: &Task| task.ready.is_none();
         let plain_ready = self.slots.iter().flatten().any(|task| !task.params.high_priority && task.ready.is_some());
@@ -164,7 +164,7 @@ impl CommandQueue {
             let slots = (0..).zip(&self.slots).filter_map(|(slot, task)| Some((slot, task.as_ref()?)));
             slots.filter(|(_, task)| waiting(task) && (task.params.high_priority || !plain_ready))
         };
-        // The firmware begins as soon as it is free and one of them is there; it chooses among those there by then.
+        // The firmware starts as soon as it is free and a task exists; it chooses among those that exist by then.
         let begin = candidates().map(|(_, task)| task.queued).min()?.max(self.firmware_free);
         if now.is_some_and(|now| begin >= now) {
             return None;
@@ -177,7 +177,7 @@ impl CommandQueue {
         there.min_by_key(|(slot, task)| (rank(task), *slot)).map(|(slot, _)| (slot, begin))
     }
 
-    /// Makes ready what the firmware began to look at before `now`.
+    /// Makes tasks ready that the firmware started to prepare before `now`.
     fn settle(&mut self, now: Instant) {
         while let Some((slot, begin)) = self.next_choice(Some(now)) {
             let ready = begin + PREPARATION;

@@ -1,8 +1,8 @@
 //! Reads of an area: CMD17, CMD18.
 //!
-//! Sectors are fetched ahead of the host in chunks: whole counted transfers up to a limit, open-ended ones in chunks
-//! that grow, since the card cannot know where the host will stop. The flash works on the next chunk while the last one
-//! crosses the bus: all are asked for at the instant of the command.
+//! Sectors are prefetched in chunks: counted transfers whole up to a limit, open-ended ones in growing chunks, since
+//! the card cannot know where the host will stop. The flash works on the next chunk while the last one is transferred:
+//! all are requested at the time of the command.
 
 use emmc_regs::command::{DataDirection, SetBlockCount};
 use emmc_regs::r1::{R1, State};
@@ -14,10 +14,10 @@ use super::{Area, Card, DataBlock, DataPhase, Reply};
 use crate::device::StorageError;
 use crate::ftl::FtlError;
 
-/// Sectors fetched at once: first of an open-ended read, and at most.
+/// Sectors per fetch: first of an open-ended read, and the maximum.
 const FIRST_CHUNK: u32 = 8;
 const LAST_CHUNK: u32 = 1024;
-/// Where chunks of an open-ended read end.
+/// Chunk boundaries of an open-ended read.
 const BOUNDARY: u32 = 64;
 
 /// Which sectors to read.
@@ -29,23 +29,23 @@ pub(crate) struct ReadRequest {
     pub(crate) blocks: Option<u32>,
 }
 
-/// A read under way.
+/// A read in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadTransfer {
     area: Area,
     /// The next sector to fetch.
     next: u64,
-    /// Blocks that the host is still to get; absent: until CMD12.
+    /// Blocks left for the host; absent: until CMD12.
     left: Option<u32>,
     /// Sectors of the next fetch.
     chunk: u32,
-    /// Blocks fetched, and how many bytes of them have been sent.
+    /// Fetched blocks, and the number of bytes already sent.
     fetched: Vec<u8>,
     sent: usize,
     /// When the last of these has crossed the bus.
     fetched_at: Instant,
     started: Instant,
-    /// Nothing more comes: an error, or the end of the area. The host is to send CMD12.
+    /// No more data: an error, or the end of the area. The host must send CMD12.
     halted: bool,
 }
 
@@ -98,7 +98,7 @@ impl Card {
         DataPhase { direction: DataDirection::Read, block_bytes: 512, blocks, ready }
     }
 
-    /// Fetches the next chunk; answers when its first block will have crossed the bus.
+    /// Fetches the next chunk; returns when its first block will have been transferred.
     fn fetch(&mut self, is_first: bool) -> Option<Instant> {
         loop {
             let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
@@ -119,7 +119,7 @@ impl Card {
             let out = self.device.nand().keeps_data().then_some(&mut bytes[..]);
             match self.device.read(area, next, sectors, out, started) {
                 Ok(done) => return self.fetched(bytes, sectors, done.transferred),
-                // What comes before the bad sector is still good.
+                // Data before the bad sector is good.
                 Err(StorageError::Ftl(FtlError::Uncorrectable { .. })) if sectors > 1 => {
                     self.set_chunk(sectors / 2);
                 }
@@ -137,7 +137,7 @@ impl Card {
         }
     }
 
-    /// Nothing more can be sent. A read of one block is over, any other waits for CMD12.
+    /// No more data can be sent. A single-block read ends, any other waits for CMD12.
     fn halt(&mut self, bits: R1) -> Option<Instant> {
         self.status.raise(bits);
         let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
@@ -145,25 +145,25 @@ impl Card {
         None
     }
 
-    /// A chunk is there, the last block of which has crossed the bus at `end`; answers when the first has.
+    /// A chunk whose last block has been transferred at `end`; returns when the first has.
     fn fetched(&mut self, bytes: Vec<u8>, sectors: u32, end: Instant) -> Option<Instant> {
         let Some(Transfer::Read(read)) = &mut self.transfer else { return None };
         (read.fetched, read.sent, read.fetched_at) = (bytes, 0, end);
         read.next += u64::from(sectors);
-        // Then to a boundary, for no flash page to be read twice, and on in growing steps.
+        // Then up to a boundary, so that no flash page is read twice, and on in growing steps.
         let to_boundary = BOUNDARY - (read.next % u64::from(BOUNDARY)) as u32;
         read.chunk = if sectors < BOUNDARY { to_boundary } else { (sectors * 2).min(LAST_CHUNK) };
         Some(self.crossed(sectors - 1))
     }
 
-    /// When a block of the chunk has crossed the bus behind which `after` others come.
+    /// When a block of the chunk has been transferred, with `after` blocks behind it.
     fn crossed(&self, after: u32) -> Instant {
         let Some(Transfer::Read(read)) = &self.transfer else { return Instant::START };
         let rest = self.device.bus().read(1) * u64::from(after);
         Instant(read.fetched_at.since(Instant(rest.0)).0)
     }
 
-    /// CMD12: a read ends before its time.
+    /// CMD12: a read ends early.
     pub(super) fn stop_reading(&mut self, now: Instant) {
         if let Some(Transfer::Read(read)) = &self.transfer {
             let end = read.next - ((read.fetched.len() - read.sent) / 512) as u64;
@@ -179,7 +179,7 @@ impl Card {
         Some(DataBlock { bytes, at })
     }
 
-    /// Up to `most` blocks of a read; answers when the last of them has crossed the bus.
+    /// Up to `most` blocks of a read; returns when the last of them has been transferred.
     pub(super) fn read_blocks(&mut self, most: u32, into: &mut Vec<u8>, now: Instant) -> Option<Instant> {
         let is_empty = |read: &ReadTransfer| read.sent >= read.fetched.len();
         let Some(Transfer::Read(read)) = &self.transfer else { return None };
@@ -205,7 +205,7 @@ impl Card {
     }
 }
 
-/// How many blocks CMD23 asks for; 0 and no CMD23 both mean until CMD12.
+/// The block count of CMD23; 0 and no CMD23 both mean until CMD12.
 pub(super) fn blocks_of(count: SetBlockCount) -> Option<u32> {
     (count.blocks > 0).then_some(u32::from(count.blocks))
 }

@@ -9,7 +9,7 @@ use emmc_units::{Instant, Nanos};
 use super::transfer::Purpose;
 use super::{Card, Reply};
 
-/// What programming a register takes.
+/// Duration of programming a register.
 ///
 /// Assumed: about one page program.
 const PROGRAM: Nanos = Nanos::from_micros(500);
@@ -35,13 +35,13 @@ impl Card {
         self.collect_one(Purpose::Time, 512, now)
     }
 
-    /// The CID can be programmed once, and the factory did so already.
+    /// The CID can be programmed once, which the factory did.
     pub(super) fn store_cid(&mut self, _bytes: &[u8], now: Instant) -> Instant {
         self.status.raise(R1::CID_CSD_OVERWRITE);
         now
     }
 
-    /// Takes a CSD of which only writable bits differ, one-time bits only from 0 to 1.
+    /// Accepts a CSD in which only writable bits differ, one-time bits only from 0 to 1.
     pub(super) fn store_csd(&mut self, bytes: &[u8], now: Instant) -> Instant {
         let old = self.device.stored_registers().csd;
         let Ok(wanted) = <[u8; 16]>::try_from(bytes) else { return now };
@@ -69,7 +69,7 @@ impl Card {
         now + PROGRAM
     }
 
-    /// The time is kept and used for nothing: no part says what it does with it.
+    /// The time is stored and not used: no part documents its use.
     pub(super) fn store_time(&mut self, bytes: Vec<u8>, now: Instant) -> Instant {
         self.host_time = Some(bytes.into());
         now

@@ -1,9 +1,9 @@
-//! RPMB: the replay protected memory block, reached by frames of 512 bytes that carry their proof.
+//! RPMB: the replay protected memory block, accessed by authenticated frames of 512 bytes.
 //!
-//! The key is programmed once and never read. A write counts only with the right MAC and counter; reads answer with the
-//! host's nonce. What is written is in flash before the result says so.
-//! Absent on purpose: the authenticated device configuration (requests 6 and 7 answer "general failure"), because no
-//! profile announces secure write protection; and the time it takes, which is the data path's.
+//! The key is programmed once and never readable. A write requires the right MAC and counter; reads return the host's
+//! nonce. Data is in flash before the result reports it. Absent on purpose: the authenticated device configuration
+//! (requests 6 and 7 answer "general failure"), because no profile announces secure write protection; and timing, which
+//! is the data path's.
 //!
 //! Source: JESD84-B51 clause 6.6.22; mmc-utils and OP-TEE as hosts.
 
@@ -19,14 +19,14 @@ pub(crate) use frame::{FRAME_BYTES, Frame};
 
 use crate::device::StorageError;
 
-/// What a host asks for.
+/// Requests.
 const PROGRAM_KEY: u16 = 1;
 const READ_COUNTER: u16 = 2;
 const WRITE: u16 = 3;
 const READ: u16 = 4;
 const READ_RESULT: u16 = 5;
 
-/// What came of it.
+/// Results.
 const OK: u16 = 0;
 const GENERAL_FAILURE: u16 = 1;
 const AUTHENTICATION_FAILURE: u16 = 2;
@@ -35,14 +35,14 @@ const ADDRESS_FAILURE: u16 = 4;
 const WRITE_FAILURE: u16 = 5;
 const READ_FAILURE: u16 = 6;
 const NO_KEY: u16 = 7;
-/// Beside any result, once the counter stands at its end.
+/// Added to any result once the counter has reached its maximum.
 const COUNTER_EXPIRED: u16 = 0x80;
 
 /// Frames of a write: 256 bytes, 512 bytes, and with EN_RPMB_REL_WR 8 KiB.
 const WRITE_FRAMES: [usize; 2] = [1, 2];
 const LARGE_WRITE_FRAMES: usize = 32;
 
-/// Where the data of RPMB is kept.
+/// Storage of RPMB's data.
 pub(crate) trait RpmbStore {
     /// Sectors of the area.
     fn sectors(&self) -> u64;
@@ -50,14 +50,14 @@ pub(crate) trait RpmbStore {
     /// Reads whole sectors.
     fn read(&mut self, lba: u64, out: &mut [u8]) -> Result<(), StorageError>;
 
-    /// Writes whole sectors, so that they are old or new whatever happens.
+    /// Writes whole sectors atomically.
     fn write(&mut self, lba: u64, data: &[u8]) -> Result<(), StorageError>;
 }
 
-/// What the next read of the area answers.
+/// The response to the next read of the area.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 enum Answer {
-    /// Nothing was asked.
+    /// No request.
     #[default]
     Nothing,
     /// A frame that is ready.
@@ -66,7 +66,7 @@ enum Answer {
     Data { address: u16, nonce: [u8; 16] },
 }
 
-/// The block: key and counter survive power, the answer does not.
+/// The block: key and counter survive power, the response does not.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rpmb {
     key: Option<[u8; 32]>,
@@ -92,7 +92,7 @@ impl Rpmb {
         self.key
     }
 
-    /// Brings back what survived power.
+    /// Restores the persistent state.
     pub(crate) fn restore(&mut self, key: Option<[u8; 32]>, counter: u32) {
         *self = Self { key, counter, ..Self::default() };
     }
@@ -102,7 +102,7 @@ impl Rpmb {
         self.counter
     }
 
-    /// Sets the counter, to test its end.
+    /// Sets the counter, for tests of its maximum.
     #[cfg(test)]
     fn set_counter(&mut self, counter: u32) {
         self.counter = counter;
@@ -111,7 +111,7 @@ impl Rpmb {
     /// CMD25: takes request frames. `reliable` is bit 31 of CMD23; `large` is EN_RPMB_REL_WR.
     ///
     /// Shape: `frames` is a multiple of 512 bytes, at least one frame.
-    /// Errors: power lost; every other fault is told by the result.
+    /// Errors: power lost; every other error is in the result.
     pub(crate) fn receive(
         &mut self,
         frames: &[u8],
@@ -140,7 +140,7 @@ impl Rpmb {
 
     /// CMD18: the frames that answer the last request.
     ///
-    /// Errors: power lost; an unreadable sector is told by the result.
+    /// Errors: power lost; an unreadable sector is in the result.
     pub(crate) fn answer(&mut self, frames: u16, store: &mut dyn RpmbStore) -> Result<Vec<u8>, StorageError> {
         let mut out = match std::mem::take(&mut self.answer) {
             Answer::Nothing => self.reply(0, GENERAL_FAILURE).bytes().to_vec(),
@@ -188,7 +188,7 @@ impl Rpmb {
         Box::new(frame)
     }
 
-    /// Checks a write and carries it out; answers with the result frame.
+    /// Checks and performs a write; returns the result frame.
     fn write(
         &mut self,
         frames: &[Frame],
@@ -283,7 +283,7 @@ fn mac(key: &[u8; 32], frames: &[Frame]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Puts half sectors into the whole ones that hold them, and writes those at once.
+/// Merges half sectors into the whole ones, and writes those atomically.
 fn store_data(address: u16, frames: &[Frame], store: &mut dyn RpmbStore) -> Result<(), StorageError> {
     let (first, last) = (u64::from(address) / 2, (u64::from(address) + frames.len() as u64 - 1) / 2);
     let mut sectors = vec![0; (last - first + 1) as usize * 512];

@@ -1,4 +1,4 @@
-//! Transfers whose data is not an area's sectors: RPMB frames, firmware, packed commands, the maker's report, boot.
+//! Transfers other than an area's sectors: RPMB frames, firmware, packed commands, the vendor report, boot.
 
 use emmc_regs::command::SetBlockCount;
 use emmc_regs::ext_csd::reg;
@@ -20,15 +20,15 @@ const PACKED_FAILURE: u8 = 1 << 3;
 /// A card that is sending its boot area.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BootStream {
-    /// It is; only CMD0 ends it.
+    /// Active; only CMD0 ends it.
     pub(crate) is_active: bool,
-    /// It has been sent, or some of it, since the card was last reset.
+    /// It has been sent, at least in part, since the last reset.
     pub(crate) has_run: bool,
     /// The acknowledge that comes before the data.
     pub(crate) acknowledge: Option<DataBlock>,
 }
 
-/// RPMB's sectors in a device, with the time that they take.
+/// RPMB's sectors in a device, with access times.
 struct RpmbArea<'a> {
     device: &'a mut Device,
     now: Instant,
@@ -55,7 +55,7 @@ impl RpmbStore for RpmbArea<'_> {
 }
 
 impl Card {
-    /// CMD25 to something that is no area of sectors; absent: it is an ordinary write.
+    /// CMD25 to a stream; absent: an ordinary write.
     pub(super) fn write_stream(&mut self, address: u32, count: SetBlockCount, now: Instant) -> Option<Reply> {
         let ext_csd = &self.device.stored_registers().ext_csd;
         let purpose = if self.area() == Area::Rpmb {
@@ -79,7 +79,7 @@ impl Card {
         Some(Self::answer_with(r1, data))
     }
 
-    /// CMD18 of something that is no area of sectors; absent: it is an ordinary read.
+    /// CMD18 of a stream; absent: an ordinary read.
     pub(super) fn read_stream(&mut self, count: SetBlockCount, now: Instant) -> Option<Reply> {
         let (bytes, from) = if self.area() == Area::Rpmb {
             let mut store = RpmbArea { device: &mut self.device, now };
@@ -115,7 +115,7 @@ impl Card {
         }
     }
 
-    /// Collected bytes of a stream are there; answers when the card is done with them.
+    /// All bytes of a stream have arrived; returns when the card has finished with them.
     pub(super) fn use_stream(&mut self, purpose: Purpose, bytes: &[u8], now: Instant) -> Instant {
         match purpose {
             Purpose::Rpmb { reliable } => {
@@ -131,7 +131,7 @@ impl Card {
                 now + self.device.bus().write((bytes.len() / 512) as u32)
             }
             Purpose::Packed => self.use_packed(bytes, now),
-            // What hosts write by CMD56 is for makers' tools; nothing is told to this card that way.
+            // Writes by CMD56 are for vendor tools; this card ignores them.
             _ => now,
         }
     }
@@ -159,7 +159,7 @@ impl Card {
         self.write_packed(&packed, data, now)
     }
 
-    /// Writes the entries one after the other, up to the first that fails.
+    /// Writes the entries in sequence, up to the first that fails.
     fn write_packed(&mut self, packed: &Packed, mut data: &[u8], now: Instant) -> Instant {
         let area = self.area();
         let mut done = now;
@@ -195,7 +195,7 @@ impl Card {
         done
     }
 
-    /// Reads the entries of a packed read; answers with the data and when it is there.
+    /// Reads the entries of a packed read; returns the data and when it is available.
     ///
     /// Errors: which entry failed, and why.
     fn read_packed(&mut self, packed: &Packed, now: Instant) -> Result<(Vec<u8>, Instant), (usize, StorageError)> {
@@ -214,7 +214,7 @@ impl Card {
             let lba = self.sector_at(entry.address).map_err(|_| (number, out_of_range))?;
             let out = self.device.keeps_data().then_some(&mut bytes[at..end]);
             let read = self.device.read(area, lba, blocks.into(), out, now).map_err(|error| (number, error))?;
-            // The data crosses the bus when it is sent; what counts here is when it is in memory.
+            // The data is transferred later; what counts here is when it is in memory.
             from = from.max(read.transferred);
             at = end;
         }
@@ -239,7 +239,7 @@ impl Card {
         *events = if failed { *events | PACKED_FAILURE } else { *events & !PACKED_FAILURE };
     }
 
-    /// CMD56: the host reads the maker's report, or writes what the card takes and forgets.
+    /// CMD56: the host reads the vendor report, or writes data that the card ignores.
     pub(super) fn gen_cmd(&mut self, argument: u32, now: Instant) -> Reply {
         if argument & 1 == 0 {
             return self.collect_one(Purpose::Maker, self.block_len as usize, now);
@@ -267,7 +267,7 @@ impl Card {
         Reply { data: Some(data), ..Reply::SILENT }
     }
 
-    /// Whether the card can be asked to boot now.
+    /// Whether boot can be requested now.
     pub(super) fn can_boot(&self) -> bool {
         self.phase == Phase::PreIdle && boot::source(&self.device.stored_registers().ext_csd).is_some()
     }

@@ -1,4 +1,4 @@
-//! Data on its way: one transfer at a time, block by block.
+//! Data transfers: one at a time, block by block.
 
 use emmc_regs::command::DataDirection;
 use emmc_regs::r1::State;
@@ -9,16 +9,16 @@ use super::read::ReadTransfer;
 use super::write::WriteTransfer;
 use super::{Card, DataBlock, DataPhase, DataStatus, Reply};
 
-/// What the data of a transfer is and where it goes.
+/// The content of a transfer and its destination.
 #[derive(Clone, Debug)]
 pub(crate) enum Transfer {
     /// From an area to the host.
     Read(ReadTransfer),
     /// From the host to an area.
     Write(WriteTransfer),
-    /// Bytes that are known already, to the host.
+    /// Known bytes, to the host.
     Send(Sending),
-    /// Bytes from the host that mean something together.
+    /// Bytes from the host that are processed together.
     Collect(Collecting),
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Sending {
     pub(crate) from: Instant,
 }
 
-/// Bytes that come from the host, until there are enough.
+/// Bytes from the host, until complete.
 #[derive(Clone, Debug)]
 pub(crate) struct Collecting {
     pub(crate) purpose: Purpose,
@@ -43,7 +43,7 @@ pub(crate) struct Collecting {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What collected bytes are for.
+/// The purpose of collected bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// CMD19.
@@ -58,7 +58,7 @@ pub(crate) enum Purpose {
     Time,
     /// CMD56 to the card.
     Maker,
-    /// CMD25 to RPMB; `reliable` is what its CMD23 said.
+    /// CMD25 to RPMB; `reliable` comes from its CMD23.
     Rpmb { reliable: bool },
     /// CMD25 to FFU_ARG.
     Firmware,
@@ -78,8 +78,8 @@ impl Card {
         }
     }
 
-    /// A block arrived whose checksum is wrong. It is dropped with all that follows; a transfer of many blocks then
-    /// waits for CMD12, a transfer of one is over.
+    /// A block with a wrong checksum arrived. It is dropped with the rest of the transfer; a multi-block transfer then
+    /// waits for CMD12, a single-block transfer ends.
     pub fn handle_damaged_data(&mut self, now: Instant) -> DataStatus {
         self.settle(now);
         match &mut self.transfer {
@@ -96,7 +96,7 @@ impl Card {
         }
     }
 
-    /// The next block for the host, which has crossed the bus at the instant that comes with it; absent: there is none.
+    /// The next block for the host, with the time at which it has been transferred; absent: no block.
     pub fn poll_data(&mut self, now: Instant) -> Option<DataBlock> {
         self.settle(now);
         if let Some(acknowledge) = self.features.boot.acknowledge.take() {
@@ -109,8 +109,8 @@ impl Card {
         }
     }
 
-    /// Several blocks at once, where the card sends sectors: at most `most` go behind what is in `into`. Answers when
-    /// the last of them has crossed the bus; absent: there is none, or [`Card::poll_data`] is to be asked.
+    /// Several blocks at once, if the card sends sectors: appends at most `most` to `into`. Returns when the last of
+    /// them has been transferred; absent: no block, or [`Card::poll_data`] must be used.
     ///
     /// Shape: blocks of 512 bytes.
     pub fn poll_blocks(&mut self, most: u32, into: &mut Vec<u8>, now: Instant) -> Option<Instant> {
@@ -121,7 +121,7 @@ impl Card {
         }
     }
 
-    /// Bytes go to the host; the card sends them from `now` on and is in `data` meanwhile.
+    /// Starts to send bytes to the host at `now`; the card is in `data` meanwhile.
     pub(super) fn start_sending(&mut self, bytes: Vec<u8>, block_bytes: usize, now: Instant) -> DataPhase {
         let blocks = bytes.len().div_ceil(block_bytes.max(1)) as u32;
         let ready = now + self.device.bus().command() + self.bus_time(block_bytes);
@@ -144,7 +144,7 @@ impl Card {
         Some(block)
     }
 
-    /// The data has all been sent: the card waits for the next command.
+    /// All data has been sent: the card waits for the next command.
     pub(super) fn end_transfer(&mut self) {
         if let Some(Transfer::Read(read)) = self.transfer.take() {
             self.spare = read.into_buffer();
@@ -156,7 +156,7 @@ impl Card {
         }
     }
 
-    /// Bytes are to come from the host; the card is in `state` meanwhile.
+    /// Expects bytes from the host; the card is in `state` meanwhile.
     pub(super) fn start_collecting(&mut self, collecting: Collecting, state: State, now: Instant) -> DataPhase {
         let phase = DataPhase {
             direction: DataDirection::Write,
@@ -169,7 +169,7 @@ impl Card {
         phase
     }
 
-    /// One block of `block_bytes` is to come, for `purpose`.
+    /// Expects one block of `block_bytes`, for `purpose`.
     pub(super) fn collect_one(&mut self, purpose: Purpose, block_bytes: usize, now: Instant) -> Reply {
         let r1 = self.r1();
         let collecting = Collecting { purpose, block_bytes, left: Some(1), bytes: Vec::new() };
@@ -187,7 +187,7 @@ impl Card {
         DataStatus::Accepted { busy_until: self.finish_collecting(now) }
     }
 
-    /// All that was to come is there: it is made use of. Answers until when the card is busy with that.
+    /// Everything has arrived and is processed. Returns the end of busy.
     pub(super) fn finish_collecting(&mut self, now: Instant) -> Option<Instant> {
         let Some(Transfer::Collect(Collecting { purpose, bytes, .. })) = self.transfer.take() else { return None };
         if purpose == Purpose::BusTest {
@@ -210,7 +210,7 @@ impl Card {
         Some(done)
     }
 
-    /// CMD12: what was under way ends here.
+    /// CMD12: ends the current transfer.
     pub(super) fn stop_transmission(&mut self, now: Instant) -> Reply {
         let r1 = self.r1();
         match &self.transfer {

@@ -1,7 +1,7 @@
-//! The maker's report: what CMD56 answers, in the tables of Micron's parts.
+//! The vendor report: the response to CMD56, in the tables of Micron's parts.
 //!
-//! The same wear and the same blocks as EXT_CSD's PRE_EOL_INFO and DEVICE_LIFE_TIME_EST, in the arguments and byte
-//! orders that hosts' tools expect. Parts of other makers answer zeros, as parts without a report do. Absent on
+//! It shows the same wear and the same blocks as EXT_CSD's PRE_EOL_INFO and DEVICE_LIFE_TIME_EST, in the arguments and
+//! byte orders that hosts' tools expect. Parts of other makers return zeros, like parts without a report. Absent on
 //! purpose: argument 0xA7 (starts a refresh, which is not simulated), the list of single failures (0x81) and other
 //! makers' reports.
 //!
@@ -20,12 +20,12 @@ use super::power_notify::PowerLog;
 pub(crate) const REPORT_BYTES: usize = 512;
 /// Blocks in a table.
 const TABLE_ROWS: usize = 128;
-/// A count of 16 bits that is full; 0xffff means "not set".
+/// Saturation of a 16-bit count; 0xffff means "not set".
 const MOST: u32 = 0xfffe;
-/// MIDs of the CID by which hosts know a Micron part.
+/// MIDs of the CID that identify a Micron part.
 const MICRON: [u8; 2] = [0x13, 0xfe];
 
-/// The report of a card that was never asked for it by command: arguments and replies; none where the part has none.
+/// The report of a card, read without commands: arguments and replies; empty if the part has none.
 pub fn vendor_replies(device: &Device) -> Vec<(u32, [u8; REPORT_BYTES])> {
     if !MICRON.contains(&device.stored_registers().cid[0]) || device.profile().kind != emmc_regs::CardKind::Emmc {
         return Vec::new();
@@ -34,7 +34,7 @@ pub fn vendor_replies(device: &Device) -> Vec<(u32, [u8; REPORT_BYTES])> {
     [0x11, 0x21, 0x23, 0x25].map(|argument| (argument, report(device, &log, argument))).to_vec()
 }
 
-/// What CMD56 with this argument answers.
+/// The reply to CMD56 with this argument.
 pub(crate) fn report(device: &Device, power: &PowerLog, argument: u32) -> [u8; REPORT_BYTES] {
     let mut reply = Reply([0; REPORT_BYTES]);
     if !MICRON.contains(&device.stored_registers().cid[0]) {
@@ -88,7 +88,7 @@ impl Reply {
     fn bad_blocks(&mut self, health: &Health) {
         self.be16(0, health.factory_bad);
         self.be16(2, health.grown_bad);
-        // Once the spares have run out, over-provisioning stands in for bad blocks: it has served as spares too.
+        // Once the spares are used up, over-provisioning replaces bad blocks: it has served as spares too.
         self.be16(4, health.factory_bad + health.spares.max(health.grown_bad));
     }
 

@@ -1,7 +1,7 @@
 //! Writes to an area: CMD24, CMD25.
 //!
-//! Blocks are gathered and handed down together, when the count of CMD23 is reached, CMD12 comes, or a limit is met;
-//! the time that the device takes counts from the command, as if it had worked on them while they came.
+//! Blocks are gathered and passed down together, when the count of CMD23 is reached, at CMD12, or at a limit; the
+//! device's time counts from the command, as if it had worked on them while they arrived.
 
 use emmc_regs::command::{DataDirection, SetBlockCount};
 use emmc_regs::ext_csd::reg;
@@ -15,7 +15,7 @@ use super::transfer::Transfer;
 use super::{Area, Card, DataPhase, DataStatus, Reply};
 use crate::device::WriteFlags;
 
-/// Sectors handed down at once.
+/// Sectors passed down at once.
 const GATHER: u32 = 1024;
 
 /// Which sectors to write, and how.
@@ -28,7 +28,7 @@ pub(crate) struct WriteRequest {
     pub(crate) flags: WriteFlags,
 }
 
-/// A write under way.
+/// A write in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteTransfer {
     area: Area,
@@ -37,16 +37,16 @@ pub(crate) struct WriteTransfer {
     first: u64,
     /// Blocks gathered.
     gathered: u32,
-    /// Their content, where the card keeps data.
+    /// Their content, if the card stores data.
     bytes: Vec<u8>,
     /// Blocks still to come; absent: until CMD12.
     left: Option<u32>,
     /// CMD24: one block, and no CMD12 after it.
     pub(super) is_single: bool,
     started: Instant,
-    /// Part of it has been handed down.
+    /// Part of it has been passed down.
     handed: bool,
-    /// When what has been handed down is done.
+    /// When the passed part is done.
     done: Instant,
     /// Blocks are dropped from now on, until CMD12.
     pub(super) halted: bool,
@@ -94,14 +94,14 @@ impl Card {
         Self::answer_with(r1, data)
     }
 
-    /// Parts without EN_REL_WR write one sector reliably, or as many as REL_WR_SEC_C says, at a multiple of that.
+    /// Parts without EN_REL_WR write one sector reliably, or REL_WR_SEC_C sectors, at a multiple of that.
     fn takes_reliable(&self, lba: u64, blocks: Option<u32>) -> bool {
         let any = self.ext_csd_byte(reg::WR_REL_PARAM) & 4 != 0;
         let legacy = u32::from(self.ext_csd_byte(reg::REL_WR_SEC_C));
         any || blocks == Some(1) || blocks == Some(legacy) && legacy > 0 && lba % u64::from(legacy) == 0
     }
 
-    /// Starts to take sectors.
+    /// Starts to accept sectors.
     pub(super) fn start_writing(&mut self, request: WriteRequest, is_single: bool, now: Instant) -> DataPhase {
         let WriteRequest { area, lba, blocks, flags } = request;
         let mut bytes = std::mem::take(&mut self.spare);
@@ -160,7 +160,7 @@ impl Card {
         }
     }
 
-    /// Why a sector cannot be written: it lies past the end, or is protected.
+    /// Why a sector cannot be written: past the end, or protected.
     pub(super) fn write_fault(&self, area: Area, sector: u64) -> Option<R1> {
         if sector >= self.device.sectors(area) {
             return Some(R1::OUT_OF_RANGE);
@@ -168,7 +168,7 @@ impl Card {
         self.is_protected(area, sector).then_some(R1::WP_VIOLATION)
     }
 
-    /// Hands the gathered blocks down.
+    /// Passes the gathered blocks down.
     fn hand_down(&mut self) {
         let Some(Transfer::Write(write)) = &mut self.transfer else { return };
         let (area, first, sectors, flags) = (write.area, write.first, write.gathered, write.flags);
@@ -199,7 +199,7 @@ impl Card {
         }
     }
 
-    /// The last block is there, or CMD12: the card programs. Answers until when.
+    /// The last block has arrived, or CMD12: the card programs. Returns the end of busy.
     pub(super) fn finish_writing(&mut self, now: Instant) -> Instant {
         self.hand_down();
         let Some(Transfer::Write(write)) = self.transfer.take() else { return now };

@@ -1,11 +1,11 @@
 //! Write protection: groups of the user area, boot areas, the whole card.
 //!
-//! A group is protected permanently, until power or reset, or temporarily (kept until CMD29); the stronger wins, and
-//! only the temporary one can be taken back. Boot areas have BOOT_WP, the whole card two bits of the CSD. Absent on
+//! A group is protected permanently, until power or reset, or temporarily (until CMD29); the stronger one applies, and
+//! only the temporary one can be cleared. Boot areas have BOOT_WP, the whole card two bits of the CSD. Absent on
 //! purpose: secure write protection by RPMB, which the profiles do not announce.
 //!
 //! Source: JESD84-B51 clauses 6.6.17 and 7.4 (USER_WP, BOOT_WP, BOOT_WP_STATUS).
-//! Assumed: that CMD28 leaves a stronger protection as it is, and that CMD29 against one answers WP_VIOLATION.
+//! Assumed: that CMD28 leaves a stronger protection unchanged, and that CMD29 against one answers WP_VIOLATION.
 
 use std::collections::BTreeMap;
 
@@ -27,33 +27,33 @@ const B_PERM_DIS: u8 = 1 << 4;
 const B_PWR_DIS: u8 = 1 << 6;
 const B_SEC_SEL: u8 = 1 << 7;
 
-/// How a group is protected, with the codes of CMD31.
+/// The kind of protection of a group, with the codes of CMD31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Protection {
     /// Until CMD29.
     Temporary = 1,
-    /// Until power is cycled or the card reset.
+    /// Until a power cycle or a reset.
     PowerOn = 2,
-    /// For ever.
+    /// Permanent.
     Permanent = 3,
 }
 
-/// What is protected.
+/// The protected ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteProtect {
-    /// By area and first sector: how many sectors, and how. Runs may overlap: ERASE_GROUP_DEF changes their size.
+    /// By area and first sector: number of sectors, and kind. Ranges may overlap: ERASE_GROUP_DEF changes their size.
     groups: BTreeMap<(Area, u64, u64), Protection>,
 }
 
 impl WriteProtect {
-    /// The protection of a run of sectors: the strongest of any sector in it.
+    /// The protection of a range of sectors: the strongest of any sector in it.
     pub(crate) fn of(&self, area: Area, first: u64, sectors: u64) -> Option<Protection> {
         let end = first.saturating_add(sectors);
         let below = self.groups.range((area, 0, 0)..(area, end, 0));
         below.filter(|((_, start, length), _)| start + length > first).map(|(_, protection)| *protection).max()
     }
 
-    /// CMD28: protects the group as USER_WP says.
+    /// CMD28: protects the group with the kind in USER_WP.
     pub(crate) fn set(&mut self, ext_csd: &[u8; EXT_CSD_BYTES], area: Area, first: u64, sectors: u64) {
         let user_wp = ext_csd[reg::USER_WP];
         let wanted = match (user_wp & US_PERM_EN != 0, user_wp & US_PWR_EN != 0) {
@@ -65,9 +65,9 @@ impl WriteProtect {
         *known = wanted.max(*known);
     }
 
-    /// CMD29: frees the group.
+    /// CMD29: clears the group's protection.
     ///
-    /// Errors: `false`, for one that only a power cycle or nothing frees.
+    /// Errors: `false`, if only a power cycle or nothing clears it.
     pub(crate) fn clear(&mut self, area: Area, first: u64, sectors: u64) -> bool {
         if self.of(area, first, sectors) > Some(Protection::Temporary) {
             return false;
@@ -77,7 +77,7 @@ impl WriteProtect {
         true
     }
 
-    /// The runs of sectors `first..end` that are not protected: first sector and length, in order.
+    /// The unprotected parts of `first..end`: first sector and length, in order.
     pub(crate) fn gaps(&self, area: Area, first: u64, end: u64) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut at = first;
@@ -110,29 +110,29 @@ impl WriteProtect {
         if types { bytes.to_vec() } else { bytes[4..].to_vec() }
     }
 
-    /// What survives power: area, first sector, sectors, and the code of CMD31.
+    /// The persistent protections: area, first sector, sectors, and the code of CMD31.
     pub(crate) fn kept(&self) -> impl Iterator<Item = (Area, u64, u64, u8)> + '_ {
         let kept = self.groups.iter().filter(|(_, protection)| **protection != Protection::PowerOn);
         kept.map(|(&(area, first, sectors), protection)| (area, first, sectors, *protection as u8))
     }
 
-    /// Brings back a run that survived.
+    /// Restores a persistent protection.
     pub(crate) fn keep(&mut self, area: Area, first: u64, sectors: u64, code: u8) {
         let protection = if code == 1 { Protection::Temporary } else { Protection::Permanent };
         self.groups.insert((area, first, sectors), protection);
     }
 
-    /// Power was cycled or the card reset by its pin.
+    /// A power cycle, or a reset by the pin.
     pub(crate) fn power_cycle(&mut self) {
         self.groups.retain(|_, protection| *protection != Protection::PowerOn);
     }
 
-    /// All data is gone, and what was protected with it.
+    /// All data is erased, and the protection with it.
     pub(crate) fn forget(&mut self) {
         self.groups.clear();
     }
 
-    /// Whether a group is protected so that CMD29 cannot free it.
+    /// Whether a group has a protection that CMD29 cannot clear.
     pub(crate) fn lasts(&self) -> bool {
         self.groups.values().any(|protection| *protection > Protection::Temporary)
     }
@@ -148,19 +148,19 @@ pub(crate) fn is_boot_protected(ext_csd: &[u8; EXT_CSD_BYTES], boot: u8) -> bool
     ext_csd[reg::BOOT_WP_STATUS] >> (2 * boot) & 3 != 0
 }
 
-/// The rules of USER_WP beyond its access types: what is disabled is not enabled, what is enabled is not disabled.
+/// The rules of USER_WP beyond its access types: disabled protection cannot be enabled, enabled protection cannot be
+/// disabled.
 ///
-/// Errors: a rule broken.
+/// Errors: a violated rule.
 pub(crate) fn check_user_wp(old: u8, new: u8) -> Result<(), Refused> {
     let both = |enable, disable| new & enable != 0 && new & disable != 0;
     let reserved = (old ^ new) & 0x22 != 0;
     if both(US_PWR_EN, US_PWR_DIS) || both(US_PERM_EN, US_PERM_DIS) || reserved { Err(Refused) } else { Ok(()) }
 }
 
-/// CMD6 to BOOT_WP, whose one-time and once-per-power-cycle bits the caller has checked: what it makes of
-/// BOOT_WP_STATUS.
+/// CMD6 to BOOT_WP, whose one-time and once-per-power-cycle bits the caller has checked: its effect on BOOT_WP_STATUS.
 ///
-/// Errors: enabling what is disabled, or the other way round.
+/// Errors: enabling a disabled protection, or the reverse.
 pub(crate) fn write_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES], new: u8) -> Result<(), Refused> {
     let old = ext_csd[reg::BOOT_WP];
     let both = |enable, disable| new & enable != 0 && new & disable != 0;
@@ -187,7 +187,7 @@ pub(crate) fn write_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES], new: u8) -> Resul
     Ok(())
 }
 
-/// Power was cycled or the card reset by its pin: the power-on protection of boot areas ends.
+/// A power cycle or a reset by the pin: the power-on protection of boot areas ends.
 pub(crate) fn power_cycle_boot_wp(ext_csd: &mut [u8; EXT_CSD_BYTES]) {
     ext_csd[reg::BOOT_WP] &= B_PERM_EN | B_PERM_DIS;
     for boot in 0..2 {

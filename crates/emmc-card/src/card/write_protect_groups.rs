@@ -1,4 +1,4 @@
-//! Write protection as commands: CMD28 to CMD31, and what protected sectors refuse.
+//! Write protection commands, CMD28 to CMD31, and checks of protected sectors.
 
 use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::R1;
@@ -7,7 +7,7 @@ use emmc_units::{Instant, Nanos};
 use super::write_protect::{is_boot_protected, is_card_protected};
 use super::{Area, Card, Reply};
 
-/// What protecting a group takes. Assumed: about one page program.
+/// Duration of protecting a group. Assumed: about one page program.
 const STORE: Nanos = Nanos::from_micros(500);
 
 impl Card {
@@ -55,7 +55,7 @@ impl Card {
         Self::answer_with(r1, data)
     }
 
-    /// Whether class 6 works here: the CSD says that groups can be protected, and the area has groups.
+    /// Whether class 6 applies: the CSD supports group protection, and the area has groups.
     pub(super) fn has_groups(&self) -> bool {
         self.csd().bits(31, 31) == 1 && matches!(self.area(), Area::User | Area::Gp(_))
     }
@@ -71,7 +71,7 @@ impl Card {
         }
     }
 
-    /// Whether a whole area cannot be written, whatever the sector.
+    /// Whether a whole area is read-only.
     pub(super) fn is_area_protected(&self, area: Area) -> bool {
         let image = self.device.stored_registers();
         match area {
@@ -82,12 +82,12 @@ impl Card {
         }
     }
 
-    /// Whether a sector cannot be written.
+    /// Whether a sector is read-only.
     pub(super) fn is_protected(&self, area: Area, sector: u64) -> bool {
         self.is_area_protected(area) || self.features.protect.of(area, sector, 1).is_some()
     }
 
-    /// What of sectors `first..end` may be erased: runs of first sector and length, in order.
+    /// The parts of `first..end` that may be erased: first sector and length, in order.
     pub(super) fn erasable(&self, area: Area, first: u64, end: u64) -> Vec<(u64, u64)> {
         if self.is_area_protected(area) {
             return Vec::new();

@@ -1,7 +1,7 @@
-//! Makes a card that has lived: worn, filled, written over.
+//! Ages a card: worn, filled, partly overwritten.
 //!
-//! The erase counts are set, not simulated: a whole life takes minutes, a shortcut takes none. What is in the card then
-//! is simulated: it is filled once and a part of it is written again, so that collection and mapping are as in use.
+//! The erase counts are set, not simulated: simulating a whole life takes minutes. The content is simulated: the card
+//! is filled once and part of it is overwritten, so that garbage collection and mapping are as in use.
 
 use emmc_units::Instant;
 
@@ -16,7 +16,7 @@ const FILL_SECTORS: u64 = 2048;
 const WATCH_EVERY: u64 = 256;
 
 impl Device {
-    /// Uses up `share` of the rated erases of every block, give or take a twentieth, and fills the user area.
+    /// Sets the erase counts of every block to `share` of the rating, plus or minus 5 %, and fills the user area.
     ///
     /// Errors: as [`Device::write`].
     pub fn age(&mut self, share: f64, now: Instant) -> Result<Instant, StorageError> {
@@ -69,7 +69,7 @@ impl Device {
             }
         }
         now = self.flush(now)?.done;
-        // Then it rests, and tidies up as far as it ever does.
+        // Then it is idle, and finishes its background work.
         for _ in 0..self.storage.nand.geometry().blocks {
             match self.background(now)? {
                 Some(done) => now = done,

@@ -1,4 +1,4 @@
-//! What the bus costs: commands, responses, blocks of data.
+//! Bus times: commands, responses, blocks of data.
 
 use emmc_units::Nanos;
 
@@ -28,7 +28,7 @@ impl Bus {
         Self::clocked(mode, mode.clock_hz())
     }
 
-    /// The bus in a mode, at the clock that a host makes of it: at most that of the mode. Unit: Hz.
+    /// The bus in a mode, at the host's clock, which is at most that of the mode. Unit: Hz.
     pub fn clocked(mode: BusMode, hz: u64) -> Self {
         let hz = hz.clamp(1, mode.clock_hz());
         let clocks = |clocks: u64| Nanos(clocks * 1_000_000_000 / hz);

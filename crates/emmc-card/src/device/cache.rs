@@ -1,21 +1,21 @@
-//! The volatile cache: units acknowledged before they are in flash.
+//! The volatile cache: units that are acknowledged before they are in flash.
 //!
-//! First in, first out, a batch at a time; a unit written again while it waits is written once. What is in here when
-//! power goes is lost, as CACHE_CTRL warns. Absent on purpose: when it is switched on or flushed (`registers`).
+//! First in, first out, in batches; a unit that is overwritten in the cache is written once. Its content is lost with
+//! power, as CACHE_CTRL warns. Absent on purpose: when it is switched on or flushed (`registers`).
 
 use std::collections::VecDeque;
 
-/// Low bits of a unit's number by which the presence filter counts.
+/// Low bits of a unit's number that index the presence filter.
 const FILTER: usize = 4096;
 
-/// A unit waiting to be written.
+/// A dirty unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dirty {
     /// Its region.
     pub(crate) region: u8,
     /// Its number there.
     pub(crate) unit: u32,
-    /// Its content, where payload is simulated.
+    /// Its content, if payload is simulated.
     pub(crate) data: Option<Box<[u8]>>,
 }
 
@@ -24,17 +24,17 @@ pub(crate) struct Dirty {
 pub(crate) struct VolatileCache {
     waiting: VecDeque<Dirty>,
     capacity: usize,
-    /// How many waiting units share the low bits: zero means that a unit is not here.
+    /// Number of cached units per low bits: zero means that a unit is not cached.
     filter: Vec<u16>,
 }
 
 impl VolatileCache {
-    /// A cache of so many units.
+    /// A cache for `capacity` units.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { waiting: VecDeque::with_capacity(capacity.min(1 << 16)), capacity, filter: vec![0; FILTER] }
     }
 
-    /// Whether a further unit would be one too many.
+    /// Whether it is full.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= self.capacity
@@ -57,13 +57,13 @@ impl VolatileCache {
         self.waiting.iter().position(|dirty| dirty.unit == unit && dirty.region == region)
     }
 
-    /// The waiting unit, if it is here.
+    /// The cached unit, if present.
     #[inline]
     pub(crate) fn find(&self, region: u8, unit: u32) -> Option<&Dirty> {
         self.position(region, unit).map(|at| &self.waiting[at])
     }
 
-    /// Takes a unit in; an older content of it is replaced. The caller makes room first.
+    /// Adds a unit; replaces its older content. The caller makes space first.
     #[inline]
     pub(crate) fn put(&mut self, dirty: Dirty) {
         if let Some(at) = self.position(dirty.region, dirty.unit) {
@@ -80,7 +80,7 @@ impl VolatileCache {
         self.waiting.iter().take(units).map(|dirty| (dirty.region, dirty.unit))
     }
 
-    /// The oldest unit leaves.
+    /// Removes the oldest unit.
     #[inline]
     pub(crate) fn take_oldest(&mut self) -> Option<Dirty> {
         let dirty = self.waiting.pop_front()?;
@@ -88,7 +88,7 @@ impl VolatileCache {
         Some(dirty)
     }
 
-    /// Forgets the units of a range: they were written past the cache or trimmed.
+    /// Drops the units of a range: they were written directly or trimmed.
     pub(crate) fn forget(&mut self, region: u8, first: u32, count: u32) {
         if self.waiting.is_empty() {
             return;
@@ -103,7 +103,7 @@ impl VolatileCache {
         });
     }
 
-    /// Everything is gone, as when power goes.
+    /// Drops everything, as at a power loss.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.filter.fill(0);

@@ -1,11 +1,10 @@
-//! What a power cut hit, and what a block holds, as the host knows it; for checks.
+//! The damage of a power cut, and a block's content, as sectors of the host; for checks.
 
 use super::op::Area;
 use super::{Device, Storage};
 
 impl Device {
-    /// Area and first sector of every unit that the last cut damaged though it was done
-    /// ([`crate::nand::Nand::damaged_pairs`]).
+    /// Area and first sector of every completed unit that the last cut damaged ([`crate::nand::Nand::damaged_pairs`]).
     pub fn damaged_pairs(&self) -> Vec<(Area, u64)> {
         let Storage { nand, regions, .. } = &self.storage;
         let pairs = nand.damaged_pairs().iter();
@@ -17,7 +16,7 @@ impl Device {
             .collect()
     }
 
-    /// Area and first sector of every unit of which a block holds a copy that is in use.
+    /// Area and first sector of every unit with a valid copy in a block.
     pub fn sectors_in(&self, block: u32) -> Vec<(Area, u64)> {
         let Storage { nand, regions, .. } = &self.storage;
         let Some(region) = regions.iter().position(|region| region.ftl.blocks().contains(&block)) else {
@@ -28,7 +27,7 @@ impl Device {
         mapped.filter_map(|&unit| self.storage.sector_of(region, unit)).collect()
     }
 
-    /// Sectors of a mapping unit: what is damaged together.
+    /// Sectors of a mapping unit: the granularity of damage.
     pub(crate) fn unit_sectors(&self) -> u32 {
         self.storage.unit_sectors()
     }

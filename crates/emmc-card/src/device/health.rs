@@ -1,4 +1,4 @@
-//! What the card knows of its own wear: the source of the health registers and the vendor report.
+//! The card's wear: the source of the health registers and the vendor report.
 
 use super::storage::Storage;
 use crate::nand::{BlockHealth, CellMode, Nand};
@@ -45,13 +45,13 @@ impl EraseCounts {
 pub struct Health {
     /// All usable blocks.
     pub all: EraseCounts,
-    /// Blocks used with one bit a cell, whatever they were built for.
+    /// Blocks used with one bit a cell, whatever their native mode.
     pub single_bit: EraseCounts,
-    /// Blocks used as built, where that is more than one bit.
+    /// Blocks used in their native mode, if that is more than one bit.
     pub multi_bit: EraseCounts,
-    /// Share of the rated erases used by the single-bit blocks, 0..; absent: none.
+    /// Used share of the rated erases of the single-bit blocks; absent: no such blocks.
     pub used_single_bit: Option<f64>,
-    /// The same of the multi-bit blocks.
+    /// The same for the multi-bit blocks.
     pub used_multi_bit: Option<f64>,
     /// Blocks bad from the factory.
     pub factory_bad: u32,
@@ -64,7 +64,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Reads the wear off the flash.
+    /// Reads the wear from the flash.
     pub(crate) fn of(storage: &Storage, config: &NandConfig) -> Self {
         let nand = &storage.nand;
         let good = || nand.blocks().iter().filter(|block| block.health == BlockHealth::Good);
@@ -88,7 +88,7 @@ impl Health {
         }
     }
 
-    /// DEVICE_LIFE_TIME_EST_TYP_A: the single-bit blocks, in tenths of the rating; 0 where there are none.
+    /// DEVICE_LIFE_TIME_EST_TYP_A: the single-bit blocks, in tenths of the rating; 0 if there are none.
     pub fn life_time_a(&self) -> u8 {
         self.used_single_bit.map_or(0, band)
     }
@@ -98,12 +98,12 @@ impl Health {
         self.used_multi_bit.map_or(0, band)
     }
 
-    /// PRE_EOL_INFO: 1 normal, 2 warning from 80 % of the spares used, 3 urgent from 90 %; 0 where there are no spares.
+    /// PRE_EOL_INFO: 1 normal, 2 warning from 80 % of the spares used, 3 urgent from 90 %; 0 if there are no spares.
     pub fn pre_eol_info(&self) -> u8 {
         if self.spares == 0 {
             return 0;
         }
-        // The reserve that the factory's bad blocks took counts too, as in makers' reports.
+        // Spares used up by factory bad blocks count too, as in makers' reports.
         let (used, reserve) = (self.spares - self.spares_left + self.factory_bad, self.spares + self.factory_bad);
         match u64::from(used) * 100 / u64::from(reserve) {
             0..80 => 1,

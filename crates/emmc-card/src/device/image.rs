@@ -1,8 +1,7 @@
-//! A device as bytes: what of it survives power.
+//! The persistent state of a device, as bytes.
 //!
-//! Two parts: the flash, whose image is large and whose records say what came after, and the state, which is small and
-//! put on record whole whenever it has changed. Absent on purpose: the command level's part (`card::image`), and any
-//! file.
+//! Two parts: the flash, with a large image and incremental records, and the other state, which is small and recorded
+//! as a whole whenever it has changed. Absent on purpose: the command level's part (`card::image`), and any file.
 
 use emmc_units::Instant;
 use serde::{Deserialize, Serialize};
@@ -11,27 +10,27 @@ use super::{Device, DeviceError};
 use crate::nand::{BytesAre, NandImage, Payload, StoredContent};
 use crate::profile::{Layout, LayoutError, Partitioning};
 
-/// Why bytes are no image of a card.
+/// Why bytes are not an image of a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// They are something else, or of another version.
+    /// Other data, or another version.
     #[error("expected \"emmclab card 2\" at byte 0: this is no state of a virtual card, or of another version")]
     Magic,
-    /// They are cut off or damaged.
+    /// Truncated or damaged.
     #[error("the state is damaged: {0}")]
     Damaged(String),
-    /// They are of a card of another profile.
-    #[error("the state is of a card of another shape than profile {0}")]
+    /// The image of a card with another profile.
+    #[error("the state belongs to a card that does not match profile {0}")]
     OtherShape(String),
-    /// The card's contents are kept elsewhere, and were not given.
-    #[error("the card has contents, which are kept beside its state and were not given")]
+    /// The card's contents are stored elsewhere, and were not passed.
+    #[error("the card has contents, which are stored beside its state and were not passed")]
     Contents,
-    /// The profile makes no card.
+    /// The profile is not valid.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// What of a device survives power beside its flash.
+/// Persistent state of a device other than its flash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeviceState {
     worn_out: bool,
@@ -49,9 +48,9 @@ pub(crate) struct DeviceImage {
 }
 
 impl DeviceImage {
-    /// How much a device must keep that is to become this; `has_payload`: the bytes of the host are kept by the edge.
+    /// The content model that a device needs for this image; `has_payload`: the edge stores the host's bytes.
     ///
-    /// Errors: they are, and are not given.
+    /// Errors: it does, and they were not passed.
     pub(crate) fn keep(&self, has_payload: bool) -> Result<StoredContent, ImageError> {
         match self.nand.bytes_are() {
             _ if has_payload => Ok(StoredContent::Data),
@@ -63,12 +62,12 @@ impl DeviceImage {
 }
 
 impl Device {
-    /// All of the flash, as if everything under way at `now` were done.
+    /// The flash, as if all operations in progress at `now` were done.
     pub(crate) fn to_image(&self, now: Instant) -> DeviceImage {
         DeviceImage { seed: self.options.seed, now, nand: self.storage.nand.to_image() }
     }
 
-    /// The rest of what survives power.
+    /// The other persistent state.
     pub(crate) fn to_state(&self) -> DeviceState {
         DeviceState {
             worn_out: self.worn_out,
@@ -78,7 +77,7 @@ impl Device {
         }
     }
 
-    /// A new device becomes what was left of one, and is without power; `records` came after the image.
+    /// Restores a new device from an image and later `records`; it is without power.
     ///
     /// Errors: an image or records of another card.
     pub(crate) fn restore(
@@ -89,7 +88,7 @@ impl Device {
         payload: Option<Box<dyn Payload>>,
     ) -> Result<(), ImageError> {
         let other = || ImageError::OtherShape(self.profile.name.clone());
-        // The layers are laid out over flash that is still new; what they know is rebuilt when power comes on.
+        // The layers are laid out over flash that is still new; their memory is rebuilt at power-on.
         let layout = Layout::new(&self.profile, &state.partitioning, image.seed).map_err(|_: LayoutError| other())?;
         self.storage.lay_out(&self.profile.ftl, &layout, Instant::START);
         if !self.storage.nand.restore(image.nand) {

@@ -1,4 +1,4 @@
-//! A card looked at from above and below: what is mapped, what its layers have done, whether they agree with the flash.
+//! Inspection of a card: mapping, counters of the layers, consistency with the flash.
 
 use super::storage::Storage;
 use super::{Area, Device};
@@ -9,7 +9,7 @@ use crate::nand::{BlockHealth, CellMode};
 use crate::profile::RegionRole;
 
 impl Device {
-    /// Whether the unit of a sector holds data in flash; data that waits in the cache does not count.
+    /// Whether the unit of a sector is mapped in flash; cached data does not count.
     pub fn is_mapped(&self, area: Area, lba: u64) -> bool {
         if self.storage.check(area, lba, 1).is_err() {
             return false;
@@ -28,12 +28,12 @@ impl Device {
             || self.storage.regions[usize::from(run.region)].ftl.is_mapped(run.unit)
     }
 
-    /// What a sector without data reads as, every byte of it (ERASED_MEM_CONT).
+    /// The byte that unmapped sectors read as (ERASED_MEM_CONT).
     pub fn erased_byte(&self) -> u8 {
         if self.erases_to_ones() { 0xff } else { 0 }
     }
 
-    /// Units of each block that hold valid data, where its layer counts them.
+    /// Valid units of each block, if its layer counts them.
     pub fn valid_units(&self) -> Vec<Option<u32>> {
         let mut valid = vec![None; self.storage.nand.blocks().len()];
         for region in &self.storage.regions {
@@ -44,8 +44,8 @@ impl Device {
         valid
     }
 
-    /// How full and how used the user area is. Data that waits in the cache does not count; blocks of the SLC log and
-    /// bad ones have no part in how used it is.
+    /// Fill and use of the user area. Cached data does not count; blocks of the SLC log and bad ones do not count as
+    /// use.
     pub fn fullness(&self) -> TargetFill {
         let Storage { nand, regions, .. } = &self.storage;
         let (mut units, mut mapped, mut blocks, mut erased) = (0u64, 0u64, 0u64, 0u64);
@@ -71,14 +71,14 @@ impl Device {
         regions.iter().map(|region| region.ftl.urgency(nand)).max().unwrap_or(0)
     }
 
-    /// What all translation layers have done together.
+    /// Counters of all translation layers, summed up.
     pub fn stats(&self) -> FtlStats {
         self.storage.regions.iter().fold(FtlStats::default(), |sum, region| sum.plus(region.ftl.stats()))
     }
 
     /// Checks every invariant of every layer.
     ///
-    /// Errors: what is wrong, in words.
+    /// Errors: a description of the violation.
     pub fn audit(&self) -> Result<(), String> {
         for region in &self.storage.regions {
             region.ftl.audit(&self.storage.nand).map_err(|what| format!("{:?} region: {what}", region.role))?;

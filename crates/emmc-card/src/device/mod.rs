@@ -1,9 +1,8 @@
-//! What a card is below its commands: areas, data path, cache, power, wear.
+//! A card below its commands: areas, data path, cache, power, wear.
 //!
-//! [`Device::write`], [`Device::read`], [`Device::trim`] and [`Device::flush`] are what commands come down to; a
-//! simulation
-//! calls them at once, the command level (`card`) after the standard's rules.
-//! Absent on purpose: commands, states and the rules of registers (`card`), and the clock: every call is told `now`.
+//! Commands lead to [`Device::write`], [`Device::read`], [`Device::trim`] and [`Device::flush`]; a simulation calls
+//! them directly, the command level (`card`) after the standard's rules. Absent on purpose: commands, states and the
+//! rules of registers (`card`), and the clock: every call gets `now` as an argument.
 
 mod age;
 mod bus;
@@ -32,27 +31,27 @@ use crate::profile::{Layout, LayoutError, Partitioning, Profile, RegisterImage};
 use path::{Path, WriteRequest};
 use storage::Storage;
 
-/// How a card is made.
+/// Options of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceOptions {
-    /// What the flash remembers: nothing but whereabouts, orders for recovery by scanning, or content too.
+    /// What the flash model stores: the mapping only, recovery records, or content too.
     pub keep: StoredContent,
-    /// For everything that differs from one specimen to the next.
+    /// Seed of the differences between specimens.
     pub seed: u64,
 }
 
-/// Why a card cannot be made from a profile.
+/// Why a profile cannot become a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// The profile breaks a rule.
     #[error(transparent)]
     Profile(#[from] crate::profile::ProfileError),
-    /// Its parts do not fit together.
+    /// Its parts are inconsistent.
     #[error("profile {profile}: {error}")]
     Layout {
         /// The profile's name.
         profile: String,
-        /// What does not fit.
+        /// The inconsistency.
         error: LayoutError,
     },
 }
@@ -67,7 +66,7 @@ pub struct Device {
     storage: Storage,
     path: Path,
     powered: bool,
-    /// No spare block is left: writes are refused from now on.
+    /// No spare block is left: writes are refused.
     worn_out: bool,
 }
 
@@ -96,22 +95,22 @@ impl Device {
         })
     }
 
-    /// What it was made from.
+    /// Its profile.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// The flash, to be looked at.
+    /// The flash, for inspection.
     pub fn nand(&self) -> &Nand {
         &self.storage.nand
     }
 
-    /// Whether sectors keep their content.
+    /// Whether sectors store their content.
     pub fn keeps_data(&self) -> bool {
         self.storage.nand.keeps_data()
     }
 
-    /// Sectors of an area; 0: there is no such area.
+    /// Sectors of an area; 0: no such area.
     pub fn sectors(&self, area: Area) -> u64 {
         self.storage.sectors(area)
     }
@@ -121,17 +120,17 @@ impl Device {
         self.storage.areas()
     }
 
-    /// The registers as they are kept, to be changed by the rules of the command level.
+    /// The stored registers, mutable for the rules of the command level.
     pub(crate) fn registers_mut(&mut self) -> &mut RegisterImage {
         &mut self.registers
     }
 
-    /// The registers as they are kept.
+    /// The stored registers.
     pub(crate) fn stored_registers(&self) -> &RegisterImage {
         &self.registers
     }
 
-    /// The flash, to arm power cuts and to damage it.
+    /// The flash, for arming power cuts and fault injection.
     pub fn nand_mut(&mut self) -> &mut Nand {
         &mut self.storage.nand
     }
@@ -141,15 +140,15 @@ impl Device {
         &self.path.bus
     }
 
-    /// How the user has partitioned it.
+    /// The user's partitioning.
     pub fn partitioning(&self) -> &Partitioning {
         &self.partitioning
     }
 
-    /// Partitions the card: every block is erased, the regions are laid out anew. All data is lost; the wear stays.
-    /// `None`: power went meanwhile, and it is to be done again.
+    /// Partitions the card: erases every block and lays the regions out again. All data is lost; the wear stays.
+    /// `None`: power was lost, and it must be repeated.
     ///
-    /// Errors: what does not fit; then nothing has changed.
+    /// Errors: it does not fit; then nothing has changed.
     pub(crate) fn partition(
         &mut self,
         partitioning: Partitioning,
@@ -165,27 +164,27 @@ impl Device {
         Ok(ready)
     }
 
-    /// The bus, to be read or set to the mode that the host chose.
+    /// The bus, for reading or setting the host's mode.
     pub(crate) fn bus_mut(&mut self) -> &mut Bus {
         &mut self.path.bus
     }
 
-    /// The next read or write goes on with the transfer of the last: it costs neither a command nor firmware time.
+    /// The next read or write continues the last transfer: no command and no firmware time.
     pub(crate) fn go_on(&mut self) {
         self.path.goes_on = true;
     }
 
-    /// The host stopped a read at `now`, before sector `end`: what was fetched beyond never crosses the bus.
+    /// The host stopped a read at `now`, before sector `end`: sectors fetched beyond are not transferred.
     pub(crate) fn stop_read(&mut self, area: Area, end: u64, now: Instant) {
         self.path.stop_read(area, end, now);
     }
 
-    /// Whether it has turned read-only because no spare block is left.
+    /// Whether it is read-only because no spare block is left.
     pub fn is_worn_out(&self) -> bool {
         self.worn_out
     }
 
-    /// How an uncached write to an area is kept: WR_REL_SET, or more where the write asks for it.
+    /// The durability of an uncached write to an area: WR_REL_SET, or more if the write requires it.
     fn durability(&self, area: Area, flags: WriteFlags) -> Durability {
         let bit = match area {
             Area::User => 0,
@@ -201,7 +200,7 @@ impl Device {
 
     /// Writes sectors.
     ///
-    /// Shape: `data` is `sectors` x 512 bytes where the card keeps data, else absent.
+    /// Shape: `data` is `sectors` x 512 bytes if the card stores data, else absent.
     /// Errors: out of range, worn out, power lost.
     pub fn write(
         &mut self,
@@ -224,7 +223,7 @@ impl Device {
 
     /// Reads sectors.
     ///
-    /// Shape: `out` is `sectors` x 512 bytes where the card keeps data, else absent.
+    /// Shape: `out` is `sectors` x 512 bytes if the card stores data, else absent.
     /// Errors: out of range, uncorrectable, power lost.
     pub fn read(
         &mut self,
@@ -242,12 +241,12 @@ impl Device {
         Ok(done)
     }
 
-    /// ERASED_MEM_CONT. The layers below erase to zeros: where ones are wanted, all content is inverted on its way.
+    /// ERASED_MEM_CONT. The layers below erase to zeros: for ones, all content is inverted on its way.
     fn erases_to_ones(&self) -> bool {
         self.registers.ext_csd[reg::ERASED_MEM_CONT] & 1 == 1
     }
 
-    /// Gives up the content of sectors.
+    /// Trims sectors.
     ///
     /// Errors: out of range, worn out, power lost.
     pub fn trim(
@@ -263,7 +262,7 @@ impl Device {
         self.note(result)
     }
 
-    /// Brings everything that is only in memory to flash.
+    /// Flushes all volatile data to flash.
     ///
     /// Errors: worn out, power lost.
     pub fn flush(&mut self, now: Instant) -> Result<HostDone, StorageError> {
@@ -272,7 +271,7 @@ impl Device {
         self.note(result)
     }
 
-    /// One bounded step of background work; `None` when nothing is to do.
+    /// One bounded step of background work; `None` if there is none.
     ///
     /// Errors: worn out, power lost.
     pub fn background(&mut self, now: Instant) -> Result<Option<Instant>, StorageError> {
@@ -281,7 +280,7 @@ impl Device {
         self.note(result)
     }
 
-    /// Physically removes everything that is not valid (sanitize).
+    /// Physically removes all invalid data (sanitize).
     ///
     /// Errors: worn out, power lost.
     pub fn purge(&mut self, now: Instant) -> Result<Instant, StorageError> {
@@ -305,18 +304,18 @@ impl Device {
         Ok(has_cache || !on)
     }
 
-    /// Power goes at `now`: what is only in memory is lost.
+    /// Power is lost at `now`, with all volatile data.
     pub fn power_off(&mut self, now: Instant) {
         self.powered = false;
         self.path.forget();
         self.storage.nand.power_off(now);
     }
 
-    /// Power comes back: the layers rebuild themselves from flash. Answers when the card is ready.
+    /// Power returns: the layers rebuild themselves from flash. Returns when the card is ready.
     ///
     /// Errors: power lost again, at an armed cut.
     pub fn power_on(&mut self, now: Instant) -> Result<Instant, StorageError> {
-        // Power may have gone in the middle of a request, without `power_off`.
+        // Power may have been lost in the middle of a request, without `power_off`.
         self.path.forget();
         self.storage.nand.power_on(now);
         let mut ready = now;
@@ -355,7 +354,7 @@ impl Device {
         if self.worn_out { Err(FtlError::WornOut.into()) } else { Ok(()) }
     }
 
-    /// Remembers what an error says of the card's state.
+    /// Updates the card's state after an error.
     #[inline]
     fn note<T>(&mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
         if let Err(StorageError::Ftl(error)) = &result {

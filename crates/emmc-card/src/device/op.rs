@@ -1,25 +1,25 @@
-//! What a host asks of the card's storage, whatever command carried it.
+//! Requests to the card's storage, independent of the command.
 
 pub use emmc_regs::Area;
 use emmc_units::{Instant, Nanos};
 
 use crate::ftl::FtlError;
 
-/// How a write is to be kept.
+/// The durability of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteFlags {
-    /// Reliable write: nothing is ever torn or put at risk.
+    /// Reliable write: atomic, and no other data is at risk.
     pub reliable: bool,
-    /// Past the volatile cache (FUA, forced programming).
+    /// Bypasses the volatile cache (FUA, forced programming).
     pub force: bool,
 }
 
-/// When a request is done.
+/// Completion times of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostDone {
-    /// When the last data has crossed the bus.
+    /// When the last data has been transferred.
     pub transferred: Instant,
-    /// When the card is no longer busy with it: acknowledged.
+    /// When the card is no longer busy: acknowledged.
     pub done: Instant,
 }
 
@@ -30,12 +30,12 @@ impl HostDone {
     }
 }
 
-/// Content with every bit the other way round.
+/// Content with every bit inverted.
 pub(super) fn inverted(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
 }
 
-/// Why the storage refused.
+/// A storage error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
     /// The sectors lie outside the area, or there is no such area.
@@ -50,13 +50,13 @@ pub enum StorageError {
         /// Sectors of the area.
         size: u64,
     },
-    /// The translation layer could not do it.
+    /// An error of the translation layer.
     #[error(transparent)]
     Ftl(#[from] FtlError),
 }
 
 impl StorageError {
-    /// Whether power went: nothing is answered any more.
+    /// Whether power was lost: no more replies.
     pub fn is_power_loss(&self) -> bool {
         matches!(self, Self::Ftl(FtlError::PowerLost))
     }

@@ -1,7 +1,7 @@
-//! The data path: firmware, bus, buffer and cache between host and translation layer, in time.
+//! The data path: firmware, bus, buffer and cache between host and translation layer, with their times.
 //!
-//! A transfer is cut into chunks, so that the flash works on the first while the bus carries the next; the buffer holds
-//! what is under way, and the bus waits when it is full. Both the command level and the simulation come through here.
+//! A transfer is split into chunks, so that the flash works on one while the bus transfers the next; the buffer holds
+//! data in progress, and the bus waits when it is full. Both the command level and the simulation use it.
 
 mod read;
 mod trim;
@@ -21,14 +21,14 @@ use crate::ftl::FtlError;
 use crate::nand::Nand;
 use crate::profile::{Controller, FtlConfig, Mapping};
 
-/// What the path remembers between requests; all of it is lost with power.
+/// State between requests; all of it is volatile.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) bus: Bus,
     pub(crate) cache: VolatileCache,
-    /// Whether a layer has one place for all that is written, so that what closes the last chunk closes all.
+    /// Whether a layer has a single write frontier, so that closing the last chunk closes all.
     closes_together: bool,
-    /// Whether a chunk shorter than the others may go elsewhere: to the SLC cache.
+    /// Whether a chunk that is shorter than the others may go elsewhere: to the SLC cache.
     splits_short: bool,
     /// CACHE_CTRL.
     pub(crate) cache_on: bool,
@@ -39,21 +39,21 @@ pub(crate) struct Path {
     chunk_sectors: u64,
     batch_units: usize,
     bus_free: Instant,
-    /// When the firmware can take up the next request.
+    /// When the firmware is free for the next request.
     firmware_free: Instant,
-    /// Programs under way from the buffer: end and bytes, in order of issue.
+    /// Programs in progress from the buffer: end and bytes, in order of issue.
     under_way: VecDeque<(Instant, u64)>,
     under_way_bytes: u64,
-    /// Units at the head of the cache that their layer has been told of.
+    /// Units at the head of the cache that were announced to their layer.
     foreseen: usize,
     ahead: Option<Ahead>,
     last_read: Option<(Area, u64)>,
-    /// The next request goes on with the last one's transfer: no command is sent and no firmware works for it.
+    /// The next request continues the last transfer: no command and no firmware time.
     pub(crate) goes_on: bool,
     unit: Vec<u8>,
 }
 
-/// Sectors read before they were asked for.
+/// Sectors read ahead.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
     area: Area,
@@ -91,7 +91,7 @@ impl Path {
         }
     }
 
-    /// Everything in memory is gone: power went.
+    /// Drops all volatile state: power was lost.
     pub(crate) fn forget(&mut self) {
         self.cache.clear();
         self.foreseen = 0;
@@ -103,7 +103,7 @@ impl Path {
         self.goes_on = false;
     }
 
-    /// Makes room for `bytes` in the buffer; answers when there is.
+    /// Makes space for `bytes` in the buffer; returns when there is enough.
     #[inline]
     fn reserve(&mut self, bytes: u64, mut now: Instant) -> Instant {
         while let Some(&(done, held)) = self.under_way.front() {
@@ -117,7 +117,7 @@ impl Path {
         now
     }
 
-    /// Brings everything to flash.
+    /// Flushes everything to flash.
     pub(crate) fn flush(&mut self, storage: &mut Storage, now: Instant) -> Result<HostDone, StorageError> {
         let start = now.max(self.firmware_free) + self.bus.command();
         self.firmware_free = start;
@@ -137,7 +137,7 @@ impl Path {
         Ok(HostDone { transferred: start, done })
     }
 
-    /// One step of background work over all regions, the cache first; `None` when nothing is to do.
+    /// One step of background work over all regions, the cache first; `None` if there is none.
     pub(crate) fn background(&mut self, storage: &mut Storage, now: Instant) -> Result<Option<Instant>, FtlError> {
         if self.cache.len() > 0 {
             self.drain(storage, self.batch_units, now)?;

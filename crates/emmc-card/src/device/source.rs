@@ -1,4 +1,4 @@
-//! The virtual card as a source of registers, like any other card.
+//! The virtual card as a source of registers.
 
 use emmc_port::{CardData, Format};
 use emmc_regs::CardKind;
@@ -8,7 +8,7 @@ use emmc_regs::ext_csd::ExtCsd;
 use super::Device;
 
 impl Device {
-    /// Everything that a host could read from it, under the name that the user called it by.
+    /// Everything that a host could read from it, under the user's name for it.
     pub fn card_data(&self, name: &str) -> CardData {
         let registers = self.registers();
         let kind = self.profile.kind;

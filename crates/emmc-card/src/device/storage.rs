@@ -1,4 +1,4 @@
-//! Areas over regions: which translation layer keeps a sector, and where.
+//! Areas over regions: the translation layer and place of a sector.
 
 use emmc_units::Instant;
 
@@ -79,10 +79,10 @@ impl Storage {
         Self { nand, regions, extents: extents(layout), unit_shift }
     }
 
-    /// Erases every good block and lays the regions out anew; answers when that is done. `None`: power went meanwhile;
-    /// the regions are as before, what was erased is lost.
+    /// Erases every good block and lays the regions out again; returns when that is done. `None`: power was lost; the
+    /// regions are as before, erased data is lost.
     ///
-    /// A block that fails to erase has gone bad; the new layers find it so.
+    /// A block that fails to erase has become bad; the new layers detect it.
     pub(crate) fn lay_out(&mut self, config: &FtlConfig, layout: &Layout, now: Instant) -> Option<Instant> {
         let mut done = now;
         for block in 0..self.nand.geometry().blocks {
@@ -100,7 +100,7 @@ impl Storage {
         Some(done)
     }
 
-    /// Whether the pages of each region hold no unit that it does not have.
+    /// Whether all pages of each region hold only units of that region.
     pub(crate) fn has_units_of_its_own(&self) -> bool {
         let is_of = |region: &Region, unit: u32| unit == NO_UNIT || unit < region.ftl.units();
         let fits = |region: &Region| {
@@ -133,7 +133,7 @@ impl Storage {
         areas
     }
 
-    /// The area and the first sector of a region's unit; `None`: no area has it.
+    /// The area and the first sector of a region's unit; `None`: not part of an area.
     pub(crate) fn sector_of(&self, region: usize, unit: u32) -> Option<(Area, u64)> {
         let within = |extent: &&Extent| {
             let units = extent.sectors.div_ceil(u64::from(self.unit_sectors()));
@@ -155,7 +155,7 @@ impl Storage {
         if self.extents.iter().any(inside) { Ok(()) } else { self.check_all(area, lba, sectors) }
     }
 
-    /// The same for what does not lie in one run of the area.
+    /// The same for ranges that span several runs of the area.
     #[inline(never)]
     fn check_all(&self, area: Area, lba: u64, sectors: u64) -> Result<(), StorageError> {
         let size = self.sectors(area);

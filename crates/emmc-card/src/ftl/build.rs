@@ -1,7 +1,7 @@
-//! Which layers a part gets, one over the other.
+//! Builds the layers of a part.
 //!
-//! A page-mapped or segment-mapped layer at the bottom, with a cache of its map where that does not fit; before it,
-//! where the region has blocks for it, the SLC front. Each takes its blocks from the region's, the front first.
+//! A page-mapped or segment-mapped layer at the bottom, with a mapping cache if the map does not fit in memory; above
+//! it, if the region has blocks for it, the SLC front. Each takes its blocks from the region's, the front first.
 
 use super::mapping_cache::MappingCache;
 use super::page::PageFtl;
@@ -25,7 +25,7 @@ fn bottom(config: &FtlConfig, spec: &RegionSpec, nand: &mut Nand) -> Box<dyn Ftl
     if config.mapping == Mapping::Segment {
         return Box::new(SegmentFtl::new(config, spec, nand));
     }
-    // Where the whole map of a region fits, there is nothing to be simulated.
+    // If the whole map of a region fits, there is no cache to simulate.
     let limited = config
         .mapping_cache
         .filter(|cache| u64::from(cache.pages) * u64::from(cache.units_per_page) < spec.units.into());

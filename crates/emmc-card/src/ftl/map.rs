@@ -1,8 +1,8 @@
-//! Where each logical unit lies, and which physical units are therefore valid.
+//! The map: the place of each logical unit, and which physical units are valid.
 //!
-//! Four bytes a logical unit and one bit a physical one; the way back, from physical to logical, is the flash's spare
-//! area. Physical units are numbered as the flash numbers them ([`crate::nand::Geometry`]).
-//! Absent on purpose: what is done with a block whose valid units dwindle (`gc`), and which blocks are free (`pool`).
+//! Four bytes per logical unit and one bit per physical one; the reverse mapping is in the flash's spare area. Physical
+//! units are numbered as in the flash ([`crate::nand::Geometry`]). Absent on purpose: victim selection (`gc`), and free
+//! blocks (`pool`).
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub struct Map {
 }
 
 impl Map {
-    /// An empty map of so many logical units, onto blocks within a range.
+    /// An empty map of `units` logical units, onto blocks within a range.
     pub fn new(units: u32, geometry: &Geometry, blocks: Range<u32>) -> Self {
         let units_per_block = geometry.units_per_block();
         assert!(units_per_block > 1, "a block has several units");
@@ -48,12 +48,12 @@ impl Map {
         self.l2p.len() as u32
     }
 
-    /// Logical units that lie somewhere.
+    /// Mapped logical units.
     pub fn mapped(&self) -> u32 {
         self.mapped
     }
 
-    /// Where a logical unit lies; [`NO_UNIT`]: nowhere.
+    /// The place of a logical unit; [`NO_UNIT`]: unmapped.
     #[inline]
     pub fn lookup(&self, unit: u32) -> u32 {
         self.l2p[unit as usize]
@@ -72,8 +72,7 @@ impl Map {
         (block, physical - block * self.units_per_block)
     }
 
-    /// Asks memory for where units lie, and for the bits of where they lie, all at once: what is needed soon comes
-    /// together instead of one after the other.
+    /// Prefetches the map entries of units, and the valid bits of their places, together instead of in sequence.
     #[inline]
     pub fn foresee(&self, units: impl Iterator<Item = u32> + Clone) {
         let place = |unit: u32| self.l2p.get(unit as usize).copied().unwrap_or(NO_UNIT);
@@ -82,14 +81,14 @@ impl Map {
         std::hint::black_box(units.fold(0, |sum, unit| sum ^ word(place(unit))));
     }
 
-    /// Asks memory for where units lie, all at once.
+    /// Prefetches the map entries of units.
     #[inline]
     pub fn foresee_places(&self, units: &[u32]) {
         let place = |unit: u32| self.l2p.get(unit as usize).copied().unwrap_or(NO_UNIT);
         std::hint::black_box(units.iter().fold(0, |sum, &unit| sum ^ place(unit)));
     }
 
-    /// A logical unit lies at `physical` from now on. Returns where it was, or [`NO_UNIT`].
+    /// Maps a logical unit to `physical`. Returns its old place, or [`NO_UNIT`].
     #[inline]
     pub fn set(&mut self, unit: u32, physical: u32) -> u32 {
         let old = std::mem::replace(&mut self.l2p[unit as usize], physical);
@@ -105,7 +104,7 @@ impl Map {
         old
     }
 
-    /// A logical unit lies nowhere from now on. Returns where it was, or [`NO_UNIT`].
+    /// Unmaps a logical unit. Returns its old place, or [`NO_UNIT`].
     #[inline]
     pub fn clear(&mut self, unit: u32) -> u32 {
         let old = std::mem::replace(&mut self.l2p[unit as usize], NO_UNIT);
@@ -116,14 +115,14 @@ impl Map {
         old
     }
 
-    /// Where consecutive logical units lie.
+    /// The places of consecutive logical units.
     #[inline]
     pub fn places(&self, units: Range<u32>) -> &[u32] {
         &self.l2p[units.start as usize..units.end as usize]
     }
 
-    /// Moves logical units from where they lie, `from`, to consecutive physical ones of one block: what [`Map::set`]
-    /// does for each, at the price of one for each run.
+    /// Moves logical units from their places `from` to consecutive physical units of one block: like [`Map::set`] for
+    /// each, at the cost of one call per run.
     pub fn move_run(&mut self, units: &[u32], from: &[u32], first_physical: u32) {
         debug_assert!(units.iter().zip(from).all(|(&unit, &from)| self.lookup(unit) == from), "units lie elsewhere");
         let mut rest = from;
@@ -151,8 +150,8 @@ impl Map {
         }
     }
 
-    /// Moves logical units to consecutive physical ones of one block, after [`Map::empty_block`] has cleared where they
-    /// were.
+    /// Maps logical units to consecutive physical ones of one block, after [`Map::empty_block`] has cleared their old
+    /// places.
     #[inline]
     pub fn place_run(&mut self, units: &[u32], first_physical: u32) {
         for (physical, &unit) in (first_physical..).zip(units) {
@@ -167,8 +166,8 @@ impl Map {
         self.counts[slot] += units.len() as u32;
     }
 
-    /// Takes all valid units from a block. The map is wrong about them until [`Map::place_run`] has told where they
-    /// went.
+    /// Clears all valid units of a block. The map is inconsistent for them until [`Map::place_run`] has set their new
+    /// places.
     #[inline]
     pub fn empty_block(&mut self, block: u32) {
         let slot = (block - self.first_block) as usize;
@@ -177,7 +176,7 @@ impl Map {
         self.counts[slot] = 0;
     }
 
-    /// Takes some valid units from a block, given by their places; as [`Map::empty_block`] does all.
+    /// Clears some valid units of a block, given by their places; as [`Map::empty_block`] does for all.
     pub fn take_from(&mut self, block: u32, places: &[u32]) {
         let slot = (block - self.first_block) as usize;
         let base = slot * self.words_per_block as usize;
@@ -187,8 +186,8 @@ impl Map {
         self.counts[slot] -= places.len() as u32;
     }
 
-    /// Puts back units that [`Map::empty_block`] or [`Map::take_from`] took and [`Map::place_run`] has not placed: the
-    /// map still says where.
+    /// Reverts units that [`Map::empty_block`] or [`Map::take_from`] cleared and [`Map::place_run`] has not placed: the
+    /// map still has their places.
     pub fn put_back(&mut self, units: &[u32]) {
         for &unit in units {
             let (word, bit, slot) = self.bit(self.l2p[unit as usize]);
@@ -197,7 +196,7 @@ impl Map {
         }
     }
 
-    /// Whether a physical unit holds what its logical unit reads as.
+    /// Whether a physical unit is the current copy of its logical unit.
     #[inline]
     pub fn is_valid(&self, physical: u32) -> bool {
         let (word, bit, _) = self.bit(physical);
@@ -231,7 +230,7 @@ impl Map {
 
     /// Checks that map, bits and counts agree.
     ///
-    /// Errors: what is wrong, in words.
+    /// Errors: a description of the violation.
     pub fn audit(&self) -> Result<(), String> {
         let mut seen = vec![0u32; self.counts.len()];
         let mut mapped = 0;

@@ -1,12 +1,12 @@
-//! The part of the map that is in memory, where not all of it fits.
+//! The cached part of the map, if not all of it fits in memory.
 //!
-//! A mapping page covers a run of units. Touching a unit whose page is not in memory costs a read from flash; to make
-//! room a page that was touched least lately (by the clock's approximation) leaves, with a program if it was changed.
-//! Mapping pages lie in blocks of their own with one bit a cell: a log of them, whose emptiest block is collected when
-//! blocks run short. All of that is charged to the flash, and wears it. A page never written yet costs nothing to load.
-//! The map itself is in the layer that owns the cache: here is only what it costs. Therefore nothing can be lost here:
-//! after a power cut the owner has rebuilt the map by scanning, and pages that flash does not have as they are now are
-//! written. Absent on purpose: reading ahead in the map, and mapping pages compressed for sequential data.
+//! A mapping page covers a run of units. Accessing a unit whose page is not cached costs a flash read; the least
+//! recently used page (by the clock algorithm) is evicted, with a program if it is dirty. Mapping pages lie in blocks
+//! of their own with one bit a cell: a log, whose emptiest block is collected when free blocks run short. All of that
+//! costs flash time and wear. A page that was never written costs nothing to load. The map itself is in the layer that
+//! owns the cache: here is only its cost. Therefore nothing can be lost here: after a power cut the owner has rebuilt
+//! the map by scanning, and pages that are out of date in flash are written. Absent on purpose: read-ahead in the map,
+//! and compression for sequential data.
 
 mod recover;
 #[cfg(test)]
@@ -25,7 +25,7 @@ const NOWHERE: u32 = u32::MAX;
 struct Frame {
     page: u32,
     dirty: bool,
-    /// Touched since the hand last came by.
+    /// Accessed since the clock hand last passed.
     touched: bool,
 }
 
@@ -69,7 +69,7 @@ enum SlotState {
 }
 
 impl MappingCache {
-    /// Blocks that a region of so many units needs for its mapping pages: twice what they fill, and one to write to.
+    /// Blocks that a region of `units` units needs for its mapping pages: twice their size, and one open block.
     pub fn blocks_for(config: &profile::MappingCache, units: u32, geometry: &Geometry) -> u32 {
         let pages = units.div_ceil(config.units_per_page.max(1));
         2 * pages.div_ceil(geometry.pages_in(geometry.native.single_bit()).max(1)) + 1
@@ -102,7 +102,7 @@ impl MappingCache {
         }
     }
 
-    /// Mapping pages read because they were not in memory.
+    /// Cache misses.
     pub fn misses(&self) -> u64 {
         self.misses
     }
@@ -117,9 +117,9 @@ impl MappingCache {
         self.slots.iter().map(|slot| slot.block)
     }
 
-    /// A unit is looked up or, `dirty`, moved; answers when its mapping page is in memory.
+    /// A unit is looked up or, `dirty`, moved; returns when its mapping page is in memory.
     ///
-    /// Errors: [`FtlError::WornOut`] when mapping pages find no room any more, [`FtlError::PowerLost`].
+    /// Errors: [`FtlError::WornOut`] when there is no space for mapping pages any more, [`FtlError::PowerLost`].
     #[inline]
     pub fn touch(&mut self, nand: &mut Nand, unit: u32, dirty: bool, now: Instant) -> Result<Instant, FtlError> {
         self.touch_page(nand, unit / self.units_per_page, dirty, now)
@@ -154,7 +154,7 @@ impl MappingCache {
         self.load(nand, page, dirty, now)
     }
 
-    /// Brings a mapping page into memory.
+    /// Loads a mapping page.
     #[inline(never)]
     fn load(&mut self, nand: &mut Nand, page: u32, dirty: bool, now: Instant) -> Result<Instant, FtlError> {
         let frame = Frame { page, dirty, touched: true };
@@ -178,7 +178,8 @@ impl MappingCache {
         self.read(nand, at, now)
     }
 
-    /// A frame whose page has left. A program that this takes is under way when the frame can be used again.
+    /// A free frame, after evicting a page if necessary. A program for that is in progress when the frame can be used
+    /// again.
     fn make_room(&mut self, nand: &mut Nand, now: Instant) -> Result<usize, FtlError> {
         loop {
             self.hand = (self.hand + 1) % self.frames.len();
@@ -190,7 +191,7 @@ impl MappingCache {
         let Frame { page, dirty, .. } = self.frames[self.hand];
         if dirty {
             match self.write(nand, page, now) {
-                // The part takes no more writes; so that it still reads, the owner's knowledge must do.
+                // The part accepts no more writes; so that it still reads, the owner's map is used.
                 Err(FtlError::WornOut) => {
                     self.worn_out = true;
                     self.drop_copy(page);
@@ -207,7 +208,7 @@ impl MappingCache {
         let bytes = nand.geometry().page_bytes();
         match nand.read(self.slots[slot as usize].block, page, bytes, now) {
             Err(NandError::PowerLost) => Err(FtlError::PowerLost),
-            // What flash cannot read any more the owner still knows; the page is written when it changes.
+            // The owner still has what flash cannot read any more; the page is written when it changes.
             read => Ok(read.unwrap_or(now)),
         }
     }
@@ -259,7 +260,7 @@ impl MappingCache {
         Ok(slot)
     }
 
-    /// The newest copy of a mapping page lies there from now on.
+    /// Sets the place of a mapping page's newest copy.
     fn settle_at(&mut self, page: u32, at: u32) {
         self.drop_copy(page);
         self.lies_at[page as usize] = at;
@@ -275,7 +276,7 @@ impl MappingCache {
         }
     }
 
-    /// Moves pages out of the emptiest blocks until enough are free.
+    /// Collects the emptiest blocks until enough are free.
     fn collect(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let mut now = now;
         while self.free_slots() < self.free_min() {
@@ -297,13 +298,13 @@ impl MappingCache {
         self.slots.iter().filter(|slot| slot.state == SlotState::Free).count()
     }
 
-    /// Blocks free after collecting: one to write, one to collect into and, of more than four, one that may fail.
+    /// Free blocks after collecting: one to write, one to collect into and, of more than four, one that may fail.
     fn free_min(&self) -> usize {
         let good = self.slots.iter().filter(|slot| slot.state != SlotState::Bad).count();
         good.div_ceil(2).clamp(1, 3)
     }
 
-    /// The block to collect; `None` where that would win nothing.
+    /// The victim; `None` if collecting would gain nothing.
     fn emptiest(&self) -> Option<usize> {
         let used = |slot: &usize| matches!(self.slots[*slot].state, SlotState::Used | SlotState::Failed);
         let closed = (0..self.slots.len()).filter(used).filter(|&slot| Some(slot) != self.open);
@@ -311,7 +312,7 @@ impl MappingCache {
         (self.slots[emptiest].valid < self.pages_per_block).then_some(emptiest)
     }
 
-    /// Erases a block that holds nothing; one that has failed or fails now is used no more.
+    /// Erases an empty block; one that has failed or fails now is retired.
     fn free(&mut self, nand: &mut Nand, slot: usize, now: Instant) -> Result<Instant, FtlError> {
         let block = self.slots[slot].block;
         if self.slots[slot].state == SlotState::Failed {

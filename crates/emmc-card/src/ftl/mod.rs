@@ -1,8 +1,8 @@
-//! The translation layer: where a logical unit lies, and what it costs to keep it so.
+//! The translation layer: the place of each logical unit, and the cost of maintaining it.
 //!
 //! One narrow trait, [`Ftl`]; strategies behind it. A layer holds what a controller has in memory; what must survive a
-//! power cut is in the flash it is handed, and [`Ftl::recover`] rebuilds the rest from there.
-//! Absent on purpose: sectors, areas and registers (`card`).
+//! power cut is in flash, and [`Ftl::recover`] rebuilds the rest from there. Absent on purpose: sectors, areas and
+//! registers (`card`).
 
 pub mod gc;
 pub mod map;
@@ -22,13 +22,13 @@ pub use build::build;
 
 use crate::nand::{CellMode, Nand, NandError};
 
-/// Why the layer did not do it.
+/// An error of the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FtlError {
     /// Power went.
     #[error("power lost")]
     PowerLost,
-    /// No block is left to write to: the part is read-only from now on.
+    /// No block is left to write to: the part is read-only.
     #[error("no spare block is left")]
     WornOut,
     /// A unit cannot be read.
@@ -40,24 +40,24 @@ pub enum FtlError {
 }
 
 impl From<NandError> for FtlError {
-    /// For paths on which only a power cut can be left over.
+    /// For paths on which only a power cut is possible.
     fn from(_: NandError) -> Self {
         Self::PowerLost
     }
 }
 
-/// When a write counts as done.
+/// When a write counts as complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// When it is in the controller's memory: it may wait for its page to fill.
+    /// In the controller's memory: it may wait until its page is full.
     Buffered,
-    /// When it is in flash; what is there already may be at risk meanwhile (WR_REL_SET off).
+    /// In flash; older data may be at risk meanwhile (WR_REL_SET off).
     Flash,
-    /// When it is in flash, and nothing acknowledged before is at risk (WR_REL_SET on, reliable write).
+    /// In flash, with nothing acknowledged before at risk (WR_REL_SET on, reliable write).
     Reliable,
 }
 
-/// What makes units invalid.
+/// How units become invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrimKind {
     /// The content may come back or not: cheapest.
@@ -66,7 +66,7 @@ pub enum TrimKind {
     Trim,
 }
 
-/// What the layer has done.
+/// Counters of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FtlStats {
@@ -80,11 +80,11 @@ pub struct FtlStats {
     pub collections: u64,
     /// Blocks folded from the SLC cache.
     pub folds: u64,
-    /// Merges: whole copies of an allocation unit.
+    /// Full merges: complete copies of an allocation unit.
     pub full_merges: u64,
-    /// Merges that copied only a rest.
+    /// Partial merges: only the rest is copied.
     pub partial_merges: u64,
-    /// Merges that copied nothing.
+    /// Switch merges: nothing is copied.
     pub switch_merges: u64,
     /// Blocks moved by static wear levelling.
     pub wear_moves: u64,
@@ -101,7 +101,7 @@ pub struct FtlStats {
 }
 
 impl FtlStats {
-    /// Both together.
+    /// The sum of both.
     pub fn plus(self, other: &Self) -> Self {
         Self {
             host_units: self.host_units + other.host_units,
@@ -127,21 +127,21 @@ impl FtlStats {
 pub struct RegionSpec {
     /// Its blocks, bad ones included, spares last.
     pub blocks: Vec<u32>,
-    /// How they are used. The layer sets the mode of every block when it is made.
+    /// Their cell mode. The layer sets the mode of every block when it is created.
     pub mode: CellMode,
     /// Logical units that it offers.
     pub units: u32,
-    /// How many of the blocks are there to replace bad ones, rather than to be written in turn.
+    /// How many of the blocks are spares for bad blocks.
     pub spares: u32,
     /// Blocks, of the above, that make the SLC cache; 0: none.
     pub slc_blocks: u32,
-    /// For choices by chance.
+    /// Seed of random choices.
     pub seed: u64,
 }
 
 /// A translation layer over a fixed set of blocks.
 ///
-/// Logical units count from 0. Every call is told `now` and answers when it is done; the caller's next `now` may be
+/// Logical units count from 0. Every call gets `now` and returns its completion time; the caller's next `now` may be
 /// earlier than that (queueing), but never earlier than the last `now`.
 pub trait Ftl: std::fmt::Debug + Send {
     /// Logical units that it offers.
@@ -161,7 +161,7 @@ pub trait Ftl: std::fmt::Debug + Send {
         now: Instant,
     ) -> Result<Instant, FtlError>;
 
-    /// These units will be written soon; a layer may ask memory for what it knows of them.
+    /// Announces units that will be written soon, so that a layer can prefetch their map entries.
     fn foresee(&self, _units: &[u32]) {}
 
     /// Reads `count` units from `first` into `out`, which gets 0x00 for units never written or trimmed.
@@ -176,7 +176,7 @@ pub trait Ftl: std::fmt::Debug + Send {
         now: Instant,
     ) -> Result<Instant, FtlError>;
 
-    /// Gives up the content of `count` units from `first`.
+    /// Deallocates `count` units from `first`.
     fn trim(
         &mut self,
         nand: &mut Nand,
@@ -186,17 +186,17 @@ pub trait Ftl: std::fmt::Debug + Send {
         now: Instant,
     ) -> Result<Instant, FtlError>;
 
-    /// A newer copy of a unit is durable in a layer above: nothing need be kept of it, nor remembered of that. Its
-    /// content here may come back with a power cut, and the layer above copes.
+    /// A newer copy of a unit is durable in a layer above: this layer need not keep its copy, nor record that. The copy
+    /// may come back after a power cut, which the layer above handles.
     fn supersede(&mut self, _unit: u32) {}
 
-    /// Brings everything buffered to flash.
+    /// Writes everything buffered to flash.
     fn flush(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
 
     /// Whether a unit holds data (written and not trimmed since).
     fn is_mapped(&self, unit: u32) -> bool;
 
-    /// One bounded step of background work: collecting, folding or levelling one block; `None` when nothing is to do.
+    /// One bounded step of background work: collecting, folding or levelling one block; `None` if there is none.
     fn background(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError>;
 
     /// How urgent background work is: 0 none, 1 not critical, 2 performance suffers, 3 critical (BKOPS_STATUS).
@@ -205,7 +205,7 @@ pub trait Ftl: std::fmt::Debug + Send {
     /// Physically erases all blocks that hold no valid data (sanitize), moving valid data out of them first.
     fn purge(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
 
-    /// Forgets all memory and rebuilds it from flash, as after a power cut.
+    /// Drops all memory and rebuilds it from flash, as after a power cut.
     fn recover(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
 
     /// Spare blocks left and spare blocks in all.
@@ -214,10 +214,10 @@ pub trait Ftl: std::fmt::Debug + Send {
     /// Blocks that it owns.
     fn blocks(&self) -> &[u32];
 
-    /// Units that hold data in flash or wait for their page to fill; a unit that two layers hold counts once.
+    /// Mapped units, in flash or in incomplete pages; a unit in two layers counts once.
     fn mapped_units(&self) -> u32;
 
-    /// Units of one of its blocks that hold valid data, for the map of blocks; `None` where it does not count them.
+    /// Valid units of one of its blocks, for the map of blocks; `None` if it does not count them.
     fn valid_in(&self, _block: u32) -> Option<u32> {
         None
     }
@@ -225,9 +225,9 @@ pub trait Ftl: std::fmt::Debug + Send {
     /// What it has done.
     fn stats(&self) -> &FtlStats;
 
-    /// Checks every invariant between memory and flash: each mapped unit points at a page that says so, valid counts
-    /// agree, no block is in two places.
+    /// Checks every invariant between memory and flash: each mapped unit points at a page that holds it, valid counts
+    /// agree, no block has two roles.
     ///
-    /// Errors: what is wrong, in words.
+    /// Errors: a description of the violation.
     fn audit(&self, nand: &Nand) -> Result<(), String>;
 }

@@ -63,7 +63,7 @@ impl Frame {
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// What the host asks for, or what is answered.
+    /// Request or response type.
     pub(crate) fn request(&self) -> u16 {
         self.number(REQUEST)
     }
@@ -98,7 +98,7 @@ impl Frame {
         &self.0[DATA..DATA + DATA_BYTES]
     }
 
-    /// What came of a request: the answer's code is the request's in the upper byte.
+    /// Sets the result; the response type is the request's in the upper byte.
     pub(crate) fn set_response(&mut self, request: u16, result: u16) {
         self.set(REQUEST, &(request << 8).to_be_bytes());
         self.set(RESULT, &result.to_be_bytes());

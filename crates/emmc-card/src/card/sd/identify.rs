@@ -14,7 +14,7 @@ const VOLTAGE: u8 = 1;
 const WINDOWS: u32 = 0x00ff_8000;
 
 impl Card {
-    /// CMD8: the card echoes what it can take, or keeps silent.
+    /// CMD8: the card echoes a supported voltage, or is silent.
     pub(super) fn send_if_cond(&mut self, voltage: u8, pattern: u8) -> Reply {
         if voltage != VOLTAGE {
             return Reply::SILENT;
@@ -23,12 +23,12 @@ impl Card {
         Reply::with(Response::R7 { voltage, pattern })
     }
 
-    /// ACMD41: the host says which supply and whether it knows high capacity; the card says when it is ready.
+    /// ACMD41: the host announces its supply and high-capacity support; the card reports when it is ready.
     ///
-    /// A card of high capacity is never ready for a host that does not know of it.
+    /// A high-capacity card is never ready for a host without that support.
     pub(super) fn sd_send_op_cond(&mut self, host: Ocr, now: Instant) -> Reply {
         let own = Ocr(self.device.stored_registers().ocr);
-        // Whether the card takes 1.8 V, and how it is addressed, is told only when it is ready.
+        // Support of 1.8 V and the addressing mode are reported only when the card is ready.
         let busy = Ocr(own.0 & WINDOWS);
         if host.0 & WINDOWS == 0 {
             return Reply::with(Response::R3(busy));
@@ -54,7 +54,7 @@ impl Card {
         Reply::with(Response::R3(answer))
     }
 
-    /// CMD11: lines go to 1.8 V, if ACMD41 agreed on that.
+    /// CMD11: switches to 1.8 V, if ACMD41 agreed on that.
     pub(super) fn voltage_switch(&mut self) -> Reply {
         if !self.sd.low_voltage_agreed {
             return self.illegal();
@@ -64,7 +64,7 @@ impl Card {
         reply
     }
 
-    /// CMD3: the card chooses an address, another one each time.
+    /// CMD3: the card publishes a new address each time.
     pub(super) fn send_relative_addr(&mut self) -> Reply {
         let r1 = self.r1();
         self.sd.addresses = self.sd.addresses.wrapping_add(1).max(1);

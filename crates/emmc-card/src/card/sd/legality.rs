@@ -1,4 +1,4 @@
-//! In which state which command is legal on an SD card.
+//! Legal commands of an SD card in each state.
 
 use emmc_regs::command::{AppCommand, Command, SdCommand};
 use emmc_regs::r1::State;
@@ -7,7 +7,7 @@ const TRAN: &[State] = &[State::Tran];
 /// All states of a card that has an address.
 const ADDRESSED: &[State] = &[State::Stby, State::Tran, State::Data, State::Rcv, State::Prg, State::Dis];
 
-/// Whether an SD card takes a command in a state.
+/// Whether an SD card accepts a command in a state.
 ///
 /// Source: SD physical layer simplified specification, table of card state transitions.
 pub(crate) fn is_legal(state: State, command: &Command) -> bool {

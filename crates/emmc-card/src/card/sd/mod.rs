@@ -1,4 +1,4 @@
-//! SD cards: what they do otherwise than eMMC.
+//! SD cards: their differences from eMMC.
 //!
 //! States, transfers, erase sequence and lock are shared; identification, switching of functions, the application
 //! commands and the registers SCR and SD status are SD's own. An SD card has no EXT_CSD. Absent on purpose: SPI mode,
@@ -23,23 +23,23 @@ use crate::ftl::TrimKind;
 pub(crate) use legality::is_legal;
 use switch_func::Functions;
 
-/// What an SD card remembers besides what it shares with eMMC.
+/// State of an SD card beyond the part shared with eMMC.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SdState {
-    /// CMD8 was answered: the host knows of high capacity.
+    /// CMD8 was answered: the host supports high capacity.
     knows_host: bool,
     /// ACMD41 agreed on 1.8 V.
     low_voltage_agreed: bool,
-    /// CMD11 has switched to 1.8 V; it stays so until power goes.
+    /// CMD11 has switched to 1.8 V, until a power cycle.
     low_voltage: bool,
     functions: Functions,
     /// ACMD6: four lines instead of one.
     four_lines: bool,
     /// CMD23.
     block_count: Option<u32>,
-    /// For ACMD22: blocks of the last write that are in the card.
+    /// For ACMD22: blocks of the last write that were stored.
     pub(crate) well_written: u32,
-    /// Addresses handed out so far.
+    /// Addresses published so far.
     pub(crate) addresses: u16,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn is_erase(command: &Command) -> bool {
 }
 
 impl Card {
-    /// Whether what the card announces lets a command pass.
+    /// Whether the announced features allow a command.
     pub(super) fn sd_allows(&self, command: SdCommand) -> bool {
         match command {
             SdCommand::SetBlockCount { .. } => bits(&self.device.stored_registers().scr, 33, 33) == 1,
@@ -59,7 +59,7 @@ impl Card {
         }
     }
 
-    /// Does what a command says that only SD has; it is legal.
+    /// Executes a legal SD command.
     pub(super) fn execute_sd(&mut self, command: SdCommand, now: Instant) -> Reply {
         match command {
             SdCommand::SendRelativeAddr => self.send_relative_addr(),
@@ -81,7 +81,7 @@ impl Card {
         }
     }
 
-    /// Does what an application command says; it is legal.
+    /// Executes a legal application command.
     pub(super) fn execute_app(&mut self, command: AppCommand, now: Instant) -> Reply {
         // The answer says that the command was taken as an application command.
         self.after_app_cmd = true;
@@ -91,7 +91,7 @@ impl Card {
             AppCommand::SdStatus => self.send_sd_status(now),
             AppCommand::SendScr => self.send_register(self.device.stored_registers().scr.to_vec(), now),
             AppCommand::SendNumWrBlocks => self.send_register(self.sd.well_written.to_be_bytes().to_vec(), now),
-            // Hints: how much will be written, and a pull-up that is not simulated.
+            // Hints: the expected write size, and a pull-up that is not simulated.
             AppCommand::SetWrBlkEraseCount { .. } | AppCommand::SetClrCardDetect { .. } => self.answer(),
             AppCommand::Security { .. } => self.illegal(),
         };
@@ -99,7 +99,7 @@ impl Card {
         reply
     }
 
-    /// CMD23, or none: how many blocks the transfer that begins now has.
+    /// The block count of CMD23 for the transfer that starts now, if any.
     pub(super) fn take_sd_count(&mut self) -> Option<u32> {
         self.sd.block_count.take().filter(|blocks| *blocks > 0)
     }
@@ -124,7 +124,7 @@ impl Card {
             return self.refuse(R1::ERASE_PARAM);
         }
         let r1 = self.r1();
-        // Cards older than the argument take it for stuff bits, and erase.
+        // Cards older than the argument ignore it, and erase.
         let kind = if erase == SdErase::Discard && discards { TrimKind::Discard } else { TrimKind::Trim };
         let result = self.give_up(area, first, last + 1, kind, now);
         let done = self.done_or_failed(result, now);
@@ -134,7 +134,7 @@ impl Card {
         Self::answer_busy(r1, done)
     }
 
-    /// Power or CMD0: what SD forgets by it. 1.8 V stays until power goes.
+    /// Power or CMD0: clears SD's volatile state. 1.8 V stays until power is lost.
     pub(super) fn reset_sd(&mut self, power_was_away: bool) {
         let low_voltage = self.sd.low_voltage && !power_was_away;
         let addresses = self.sd.addresses;

@@ -1,7 +1,7 @@
-//! CMD6: functions of an SD card, checked or switched, and the bus mode that follows from them.
+//! CMD6: functions of an SD card, checked or switched, and the resulting bus mode.
 //!
-//! Only the first group (access mode) has a choice here; command system, driver strength and current limit have their
-//! default alone.
+//! Only the first group (access mode) has a choice here; command system, driver strength and current limit have only
+//! their default.
 
 use emmc_regs::bits::set_bits;
 use emmc_regs::command::SwitchFunc;
@@ -13,7 +13,7 @@ use crate::profile::BusMode;
 
 /// Bytes of the status that CMD6 answers with.
 const STATUS_BYTES: usize = 64;
-/// What a host chooses who wants a group to stay as it is; as a result: the group cannot be switched so.
+/// A group that stays unchanged; as a result: the group cannot be switched.
 const AS_IT_IS: u8 = 15;
 /// The largest current at any function. Assumed: the most of default speed.
 const CURRENT_MA: u64 = 200;
@@ -24,13 +24,13 @@ const SDR50: u8 = 2;
 const SDR104: u8 = 3;
 const DDR50: u8 = 4;
 
-/// What is chosen now: the access mode.
+/// The current selection: the access mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Functions {
     access_mode: u8,
 }
 
-/// Access modes that a card offers, one bit each.
+/// Supported access modes, one bit each.
 fn offered(fastest: BusMode, low_voltage: bool) -> u16 {
     let high = fastest >= BusMode::SdHigh;
     let mut modes = 1 | u16::from(high) << HIGH_SPEED;
@@ -44,7 +44,7 @@ fn offered(fastest: BusMode, low_voltage: bool) -> u16 {
     modes
 }
 
-/// The functions that a request leads to, one for each group; 15 where a group cannot.
+/// The resulting functions, one for each group; 15 if a group cannot be switched.
 fn result(request: &SwitchFunc, modes: u16, now: Functions) -> [u8; 6] {
     let mut result = [0; 6];
     for (group, (wanted, chosen)) in request.functions.iter().zip(&mut result).enumerate() {
@@ -58,7 +58,7 @@ fn result(request: &SwitchFunc, modes: u16, now: Functions) -> [u8; 6] {
     result
 }
 
-/// The status: what each group offers, what it would be or is switched to.
+/// The status: supported functions, and the selected or resulting ones.
 fn status(modes: u16, functions: [u8; 6]) -> [u8; STATUS_BYTES] {
     let mut status = [0; STATUS_BYTES];
     let possible = !functions.contains(&AS_IT_IS);
@@ -78,7 +78,7 @@ impl Card {
         let modes = offered(self.device.profile().controller.bus_max, self.sd.low_voltage);
         let functions = result(&request, modes, self.sd.functions);
         let reply = self.send_register(status(modes, functions).to_vec(), now);
-        // A group that cannot be switched keeps all of them as they are. The new mode counts after the status.
+        // If one group cannot be switched, all stay unchanged. The new mode takes effect after the status.
         if request.set && !functions.contains(&AS_IT_IS) {
             self.sd.functions = Functions { access_mode: functions[0] };
             self.apply_functions();
@@ -97,7 +97,7 @@ impl Card {
         self.answer()
     }
 
-    /// The device's bus runs as the host chose.
+    /// Applies the selected mode to the device's bus.
     pub(super) fn apply_functions(&mut self) {
         let mode = match (self.sd.four_lines, self.sd.functions.access_mode) {
             (false, HIGH_SPEED) => BusMode::Hs52x1,
@@ -112,7 +112,7 @@ impl Card {
         *self.device.bus_mut() = Bus::clocked(mode, host_hz);
     }
 
-    /// Whether tuning makes sense: SDR50 and SDR104.
+    /// Whether tuning applies: SDR50 and SDR104.
     pub(in crate::card) fn takes_sd_tuning(&self) -> bool {
         matches!(self.sd.functions.access_mode, SDR50 | SDR104)
     }

@@ -1,4 +1,4 @@
-//! Reads: from the cache, from flash, or from what was read ahead.
+//! Reads: from the cache, from flash, or from read-ahead data.
 
 use emmc_units::{Instant, Nanos};
 
@@ -8,7 +8,7 @@ use crate::device::storage::{Run, Storage};
 use crate::ftl::FtlError;
 
 impl Path {
-    /// The host's read of sectors into `out`, where payload is simulated.
+    /// Reads sectors into `out`, if payload is simulated.
     pub(crate) fn read(
         &mut self,
         storage: &mut Storage,
@@ -37,7 +37,7 @@ impl Path {
                 self.ahead.filter(|ahead| ahead.area == area && ahead.first <= at && at + run.sectors <= ahead.end);
             let ready = match (known, part) {
                 (Some(ahead), None) => ahead.ready.max(start),
-                // The content is read again without asking for the time that was paid already.
+                // The content is read again without the time, which is already included.
                 (Some(ahead), Some(part)) => {
                     self.read_run(storage, &run, Some(part), asked)?;
                     ahead.ready.max(start)
@@ -52,14 +52,14 @@ impl Path {
         Ok(HostDone { transferred: bus, done: bus })
     }
 
-    /// The host wants no more of a read than the sectors before `end`: the bus is free, and the next read may go on
+    /// The host needs no more of a read than the sectors before `end`: the bus is free, and the next read may continue
     /// there.
     pub(crate) fn stop_read(&mut self, area: Area, end: u64, now: Instant) {
         self.bus_free = self.bus_free.min(now);
         self.last_read = Some((area, end));
     }
 
-    /// After a read that went on where the last one ended: the next sectors are read into memory.
+    /// After a sequential read: the next sectors are read ahead.
     fn look_ahead(
         &mut self,
         storage: &mut Storage,
@@ -92,7 +92,7 @@ impl Path {
         Ok(())
     }
 
-    /// Reads a run; units that wait in the cache come from there.
+    /// Reads a run; cached units come from the cache.
     fn read_run(
         &mut self,
         storage: &mut Storage,

@@ -1,4 +1,4 @@
-//! Trims: whole units are given up, edges are overwritten.
+//! Trims: whole units are deallocated, edges are overwritten.
 
 use emmc_units::Instant;
 
@@ -8,7 +8,7 @@ use crate::device::storage::{Run, Storage};
 use crate::ftl::{Durability, FtlError, TrimKind};
 
 impl Path {
-    /// Gives up sectors. Edges that are no whole unit are overwritten with zeros where they must read as erased.
+    /// Trims sectors. Partial units at the edges are overwritten with zeros if they must read as erased.
     pub(crate) fn trim(
         &mut self,
         storage: &mut Storage,

@@ -15,12 +15,12 @@ pub(crate) struct WriteRequest {
     pub(crate) lba: u64,
     pub(crate) sectors: u32,
     pub(crate) flags: WriteFlags,
-    /// How it is kept where it goes past the cache.
+    /// Its durability if it bypasses the cache.
     pub(crate) durability: Durability,
 }
 
 impl Path {
-    /// The host's write of sectors; `data` where payload is simulated.
+    /// Writes sectors; `data` if payload is simulated.
     pub(crate) fn write(
         &mut self,
         storage: &mut Storage,
@@ -49,7 +49,7 @@ impl Path {
         let mut first_region = None;
         let mut is_apart = false;
         while at < end {
-            // Cut at multiples of the chunk, so that whole pages go to whole pages.
+            // Split at multiples of the chunk, so that whole pages go to whole pages.
             let chunk = if storage.is_in_one_unit(at, end) { end - at } else { self.chunk_left(at).min(end - at) };
             let run = storage.run(area, at, chunk);
             let bytes = run.sectors * 512;
@@ -89,7 +89,7 @@ impl Path {
         self.chunk_sectors - at % self.chunk_sectors
     }
 
-    /// Writes a run straight to its layer, reading and merging units that it covers only in part.
+    /// Writes a run directly to its layer; reads and merges units that it covers only partly.
     pub(super) fn write_run(
         &mut self,
         storage: &mut Storage,
@@ -120,7 +120,7 @@ impl Path {
         ftl.write(nand, run.unit, run.units, whole.as_deref(), durability, ready)
     }
 
-    /// Takes a run into the cache; answers when it is there.
+    /// Adds a run to the cache; returns when it is there.
     fn write_cached(
         &mut self,
         storage: &mut Storage,
@@ -151,7 +151,7 @@ impl Path {
         Ok(ready)
     }
 
-    /// Sends the oldest `units` of the cache to flash; answers when they have left it.
+    /// Writes the oldest `units` of the cache to flash; returns when they have left it.
     pub(crate) fn drain(&mut self, storage: &mut Storage, units: usize, now: Instant) -> Result<Instant, FtlError> {
         let unit_bytes = self.unit.len() as u64;
         let units = units.min(self.cache.len());
@@ -172,7 +172,7 @@ impl Path {
         Ok(now)
     }
 
-    /// The layer of the oldest unit is told which units will come next: a handful of batches at once.
+    /// Announces the next units to the layer of the oldest one: a few batches at once.
     #[inline(never)]
     fn foresee(&mut self, storage: &Storage) {
         let mut soon = [0; 64];
@@ -182,7 +182,7 @@ impl Path {
         storage.regions[usize::from(region)].ftl.foresee(&soon[..self.foreseen]);
     }
 
-    /// Before a run is written past the cache: what waits there of its edge units must not be lost or come later.
+    /// Before a run bypasses the cache: cached data of its edge units must not be lost or written later.
     pub(super) fn cache_past(&mut self, storage: &mut Storage, run: &Run, now: Instant) -> Result<(), FtlError> {
         let last = run.unit + run.units - 1;
         for (unit, partial) in [(run.unit, run.head > 0 || run.tail > 0), (last, run.tail > 0)] {

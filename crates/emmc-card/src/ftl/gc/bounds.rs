@@ -1,8 +1,8 @@
-//! Lower bounds of valid units, per group of blocks: the emptiest block without keeping blocks sorted.
+//! Lower bounds of valid units, per group of blocks: finds the emptiest block without sorting.
 //!
-//! Each overwrite of the host makes one block emptier. To keep blocks in lists by their valid units would touch five
-//! cache lines each time; a bound per group costs one comparison. A bound is never above the truth; when the emptiest
-//! block is asked for, groups are looked through, lowest bound first, and their bounds raised to what is found.
+//! Each overwrite makes one block emptier. Lists of blocks by valid units would touch five cache lines each time; a
+//! bound per group costs one comparison. A bound is never above the true value; a search scans groups, lowest bound
+//! first, and raises their bounds to the values found.
 
 /// Blocks of a group: one pass over it costs less than a cache miss.
 const GROUP: usize = 64;
@@ -12,7 +12,7 @@ const GROUP: usize = 64;
 pub(super) struct Bounds {
     least: Vec<u32>,
     blocks: usize,
-    /// The group and the slot where the next search starts, so that of equals not always the same ones wear.
+    /// The group and the slot where the next search starts, so that equal blocks wear evenly.
     start: usize,
     after: usize,
 }

@@ -1,7 +1,7 @@
-//! Which block is collected next: the full blocks, and the policies that choose among them.
+//! Victim selection: the candidate blocks, and the policies.
 //!
-//! A policy sees blocks and their valid units, nothing else; what is done with the victim is the layer's business.
-//! Absent on purpose: free blocks (`pool`), and the copying.
+//! A policy sees blocks and their valid units only; the layer processes the victim. Absent on purpose: free blocks
+//! (`pool`), and the copying.
 
 mod bounds;
 #[cfg(test)]
@@ -15,15 +15,15 @@ use crate::profile::GcPolicy;
 use crate::sim::Rng;
 use bounds::Bounds;
 
-/// The blocks that can be collected.
+/// The candidate blocks.
 #[derive(Clone, Debug)]
 pub struct Victims {
     policy: GcPolicy,
     first_block: u32,
-    /// Where each block stands in `dense`; [`ABSENT`]: it cannot be collected.
+    /// Position of each block in `dense`; [`ABSENT`]: not a candidate.
     position: Vec<u32>,
     dense: Vec<u32>,
-    /// In the order in which they were closed; kept only for policies that ask for it.
+    /// In closing order; maintained only for policies that use it.
     queue: VecDeque<u32>,
     /// When each block was closed, in closings.
     closed_at: Vec<u64>,
@@ -36,7 +36,7 @@ pub struct Victims {
 const ABSENT: u32 = u32::MAX;
 
 impl Victims {
-    /// No block yet, of those within a range, each of which holds so many units.
+    /// No candidates yet, for blocks within a range of `units_per_block` units each.
     pub fn new(policy: GcPolicy, blocks: Range<u32>, units_per_block: u32, seed: u64) -> Self {
         let count = (blocks.end - blocks.start) as usize;
         Self {
@@ -53,7 +53,7 @@ impl Victims {
         }
     }
 
-    /// A block can be collected from now on.
+    /// Adds a candidate.
     pub fn insert(&mut self, block: u32, valid: u32) {
         let slot = self.slot(block);
         debug_assert_eq!(self.position[slot], ABSENT, "block {block} is there already");
@@ -67,23 +67,23 @@ impl Victims {
         self.bounds.lower(slot, valid);
     }
 
-    /// A unit of a block has become invalid: it holds so many now. Called for blocks that cannot be collected as well.
+    /// A unit of a block has become invalid; `valid` is its new count. Called for all blocks.
     #[inline]
     pub fn lower(&mut self, block: u32, valid: u32) {
         self.bounds.lower(self.slot(block), valid);
     }
 
-    /// Whether a block can be collected.
+    /// Whether a block is a candidate.
     pub fn contains(&self, block: u32) -> bool {
         self.position[self.slot(block)] != ABSENT
     }
 
-    /// The blocks that can be collected, in no order that means anything.
+    /// The candidates, in no meaningful order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.dense.iter().copied()
     }
 
-    /// Takes the block that the policy chooses.
+    /// Removes and returns the victim of the policy.
     pub fn pick(&mut self, map: &Map) -> Option<u32> {
         let block = match self.policy {
             GcPolicy::Greedy => self.emptiest(map)?,
@@ -99,14 +99,14 @@ impl Victims {
         Some(block)
     }
 
-    /// The block with the fewest valid units, whatever the policy; it stays.
+    /// The block with the fewest valid units, whatever the policy; it stays a candidate.
     pub fn emptiest(&mut self, map: &Map) -> Option<u32> {
         let (first, position) = (self.first_block, &self.position);
         let valid = |slot: usize| (position[slot] != ABSENT).then(|| map.valid_in(first + slot as u32));
         self.bounds.least(valid).map(|slot| first + slot as u32)
     }
 
-    /// Takes a block that was chosen elsewhere.
+    /// Removes a block that was chosen elsewhere.
     pub fn remove(&mut self, block: u32) {
         let slot = self.slot(block);
         let position = std::mem::replace(&mut self.position[slot], ABSENT);

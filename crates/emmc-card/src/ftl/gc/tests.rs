@@ -80,7 +80,7 @@ fn a_window_sees_only_the_oldest() {
 }
 
 #[test]
-fn choices_by_chance_spread_over_all_and_more_of_them_find_emptier_blocks() {
+fn random_choices_spread_over_all_and_more_of_them_find_emptier_blocks() {
     let mean = |count| {
         let (mut map, mut victims) = full(GcPolicy::DChoices(count));
         for block in 500..500 + BLOCKS {

@@ -1,4 +1,4 @@
-//! After a power cut: which mapping pages flash still has, and writing those that it has not.
+//! After a power cut: finds the mapping pages in flash, and writes missing ones.
 
 use emmc_units::Instant;
 
@@ -6,7 +6,7 @@ use super::{FtlError, MappingCache, NOWHERE, Nand, Slot, SlotState};
 use crate::nand::{Soundness, Survey};
 
 impl MappingCache {
-    /// After a power cut, once the owner has its map again: memory is empty, and what flash does not have is written.
+    /// After a power cut, once the owner has rebuilt its map: memory is empty, and missing pages are written.
     ///
     /// Errors: as [`MappingCache::touch`].
     pub fn recover(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {

@@ -87,7 +87,7 @@ fn the_log_is_collected_and_wears() {
     let worn: Vec<u32> = cache.blocks().map(|block| nand.block(block).erase_count).collect();
     let (least, most) = (worn.iter().min().unwrap(), worn.iter().max().unwrap());
     assert!(*least > 0 && most - least <= most / 4 + 2, "{worn:?}");
-    // Two thirds of the pages are elsewhere than in memory, so about so many touches miss.
+    // Two thirds of the pages are not in memory, so about that share of accesses miss.
     assert!((17_000..19_000).contains(&cache.misses()), "{}", cache.misses());
 }
 

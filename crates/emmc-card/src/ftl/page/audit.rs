@@ -18,7 +18,7 @@ impl PageFtl {
         }
     }
 
-    /// Each mapped unit lies in a page that says so, or waits in memory.
+    /// Each mapped unit is in a page that holds it, or in memory.
     fn check_units(&self, nand: &Nand) -> Result<(), String> {
         for unit in 0..self.map.units() {
             let physical = self.map.lookup(unit);
@@ -36,7 +36,7 @@ impl PageFtl {
         Ok(())
     }
 
-    /// Every block is in one place: free, spare, being written, full, failing, in the log of trims, or bad.
+    /// Every block has exactly one role: free, spare, open, full, failing, in the trim log, or bad.
     fn check_blocks(&self, nand: &Nand) -> Result<(), String> {
         let mut places: BTreeMap<u32, Vec<&str>> = self.spec.blocks.iter().map(|&block| (block, Vec::new())).collect();
         let open = self.frontiers.iter().map(|frontier| frontier.block).filter(|&block| block != NO_BLOCK);

@@ -1,4 +1,4 @@
-//! Collecting blocks: in the foreground when free ones run out, in the background, and for wear's sake.
+//! Garbage collection: in the foreground when free blocks run out, in the background, and for wear levelling.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,18 +9,18 @@ use super::PageFtl;
 use crate::ftl::FtlError;
 use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
 
-/// Memory that is used again and again.
+/// Reusable buffers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     /// Logical units that move.
     units: Vec<u32>,
-    /// Where in their block they are; only where something asks.
+    /// Their positions in the block; only if needed.
     places: Vec<u32>,
     /// The pages that hold them.
     pages: Vec<PageRun>,
 }
 
-/// The units of a page that move, counted over all that do.
+/// The units of a page that move, cumulative.
 #[derive(Clone, Copy, Debug)]
 struct PageRun {
     page: u32,
@@ -40,8 +40,7 @@ fn bits_at(words: &[u64], from: u32, count: u32) -> u64 {
 }
 
 impl PageFtl {
-    /// A block for a frontier that the host writes to, collecting others first where too few are free. Answers when
-    /// there is room.
+    /// A block for a host write frontier; collects first if too few are free. Returns when there is space.
     #[cold]
     pub(super) fn make_room(&mut self, nand: &mut Nand, role: usize, mut now: Instant) -> Result<Instant, FtlError> {
         let shared = role == self.roles.gc;
@@ -81,7 +80,7 @@ impl PageFtl {
         }
     }
 
-    /// Moves a block's valid units elsewhere and frees it. Answers when those that fill stripes are programmed; the
+    /// Moves a block's valid units elsewhere and frees it. Returns when those that fill stripes are programmed; the
     /// rest waits, as does the erase of the block.
     pub(super) fn collect(&mut self, nand: &mut Nand, victim: u32, now: Instant) -> Result<Instant, FtlError> {
         let moved = self.move_out(nand, victim, now);
@@ -118,8 +117,8 @@ impl PageFtl {
         self.move_units(nand, block, &scratch, now)
     }
 
-    /// The valid units of some pages of a block. Without branches but one a page, and with the map entries that will be
-    /// changed asked for ahead.
+    /// The valid units of some pages of a block. With one branch per page, and with prefetching of the map entries that
+    /// will change.
     #[inline]
     fn gather(
         &self,
@@ -131,7 +130,7 @@ impl PageFtl {
     ) {
         let per_page = self.geometry.units_per_page;
         let (spare, words) = (nand.spare(block), self.map.valid_words(block));
-        // One word of each cache line: they come together instead of one after the other.
+        // One word of each cache line, so that they load in parallel.
         std::hint::black_box(spare.iter().step_by(16).fold(0, |sum, &unit| sum ^ unit));
         let Scratch { units, places, pages } = scratch;
         pages.clear();
@@ -159,7 +158,7 @@ impl PageFtl {
         debug_assert!(self.is_current(block, scratch), "a stale copy would be moved");
     }
 
-    /// Whether each unit that is to be moved lies where it is moved from.
+    /// Whether each unit to be moved is the current copy.
     fn is_current(&self, victim: u32, scratch: &Scratch) -> bool {
         let first = self.geometry.first_unit(victim, 0);
         let mut pairs = scratch.units.iter().zip(&scratch.places);
@@ -252,21 +251,21 @@ impl PageFtl {
         }
     }
 
-    /// Blocks in which a program failed give up what they hold, and are bad from then on.
+    /// Moves the data out of blocks with a failed program, and retires them.
     pub(super) fn retire_failing(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
         while let Some(block) = self.failing.pop() {
             let moved = self.move_out(nand, block, now);
             if moved.is_err() {
                 self.failing.push(block);
             }
-            // A bad block is not scanned after a power cut: the copies must be safe before the mark is.
+            // A bad block is not scanned after a power cut: the copies must be durable before the mark is.
             now = self.settle(nand, self.roles.gc, moved?)?;
             nand.mark_bad(block, now.max(nand.quiet_at()));
         }
         Ok(now)
     }
 
-    /// Moves the least worn data where the wear is too uneven. `None`: it is not.
+    /// Moves the data of the least worn block if the wear is too uneven. `None`: it is not.
     fn level(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
         let worn = self.spec.blocks.iter().filter(|block| nand.block(**block).health == BlockHealth::Good);
         let counts = worn.filter(|block| !self.log_blocks.contains(block)).map(|&block| nand.block(block).erase_count);
@@ -280,7 +279,7 @@ impl PageFtl {
         Ok(Some(done))
     }
 
-    /// Units that collecting could free.
+    /// Invalid units that collecting could reclaim.
     fn has_garbage(&mut self) -> bool {
         let emptiest = self.victims.emptiest(&self.map);
         emptiest.is_some_and(|block| self.map.valid_in(block) < self.block_units)
@@ -297,7 +296,7 @@ impl PageFtl {
         if self.pool.free() < self.high_blocks && self.has_garbage() {
             let Some(mut victim) = self.victims.pick(&self.map) else { return Ok(None) };
             if self.map.valid_in(victim) == self.block_units {
-                // The policy would only move data round.
+                // The policy would only move data around.
                 self.victims.insert(victim, self.block_units);
                 let Some(emptiest) = self.victims.emptiest(&self.map) else { return Ok(None) };
                 victim = emptiest;
@@ -308,9 +307,8 @@ impl PageFtl {
         self.level(nand, now)
     }
 
-    /// How urgent background work is, after BKOPS_STATUS: none while as many blocks are free as background work keeps
-    /// or nothing can be gained; performance suffers when the host's writes have to wait for it; critical when most of
-    /// what is collected then must be copied.
+    /// The urgency of background work, as in BKOPS_STATUS: none while enough blocks are free or nothing can be gained;
+    /// performance suffers when the host's writes have to wait for it; critical when most of a victim must be copied.
     pub(super) fn background_urgency(&self) -> u8 {
         let free = self.pool.free();
         let calm = u8::from(!self.failing.is_empty());

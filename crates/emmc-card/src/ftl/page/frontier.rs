@@ -1,14 +1,14 @@
-//! Where units are placed next: a block, and the units that wait in memory until the pages of a stripe are full.
+//! A write frontier: the open block, and the units that wait in memory until a stripe is full.
 //!
 //! A stripe is one page of each plane of a die: what the flash programs at once. Units are placed, and mapped, when
-//! they come; they are programmed when the stripe is full, or earlier when something must not wait.
+//! they arrive; they are programmed when the stripe is full, or earlier if something must not wait.
 
 use crate::nand::NO_UNIT;
 
-/// No block is being written to.
+/// No open block.
 pub(super) const NO_BLOCK: u32 = u32::MAX;
 
-/// A block that is being written to. Positions are units counted from the block's first.
+/// An open block. Positions are units counted from the block's first.
 #[derive(Clone, Debug)]
 pub(super) struct Frontier {
     pub(super) block: u32,
@@ -28,9 +28,9 @@ pub(super) struct Frontier {
     pub(super) slots: Vec<u32>,
     /// Their bytes, where the flash keeps any.
     pub(super) bytes: Vec<u8>,
-    /// Until so many pages are programmed, pages that hold data share word lines with pages that are still to come.
+    /// Until this many pages are programmed, pages with data share word lines with unprogrammed pages.
     pub(super) exposed_until: u32,
-    /// The epoch since which something that was placed here could still be lost; `u64::MAX`: nothing could.
+    /// The epoch since which something placed here could still be lost; `u64::MAX`: nothing could.
     pub(super) unsettled_since: u64,
 }
 
@@ -60,7 +60,7 @@ impl Frontier {
         self.limit = end.min(self.slots.len() as u32);
     }
 
-    /// Lets go of the block; nothing waits any more.
+    /// Detaches the block; nothing waits any more.
     pub(super) fn leave(&mut self) {
         *self =
             Self { slots: std::mem::take(&mut self.slots), bytes: std::mem::take(&mut self.bytes), ..Self::new(0, 0) };
@@ -91,7 +91,7 @@ impl Frontier {
         self.fill > self.programmed
     }
 
-    /// The place in the stripe of a unit that waits; `None`: it lies elsewhere.
+    /// The slot of a unit that waits; `None`: it is elsewhere.
     pub(super) fn waiting(&self, physical: u32) -> Option<usize> {
         let at = physical.wrapping_sub(self.base);
         let waits = self.block != NO_BLOCK && (self.programmed..self.fill).contains(&at);
@@ -109,7 +109,7 @@ impl Frontier {
         first..first + per_page as usize
     }
 
-    /// Fills the page that waits in part with padding; answers how much.
+    /// Pads the incomplete page; returns the number of padding units.
     pub(super) fn pad_page(&mut self, per_page: u32) -> u32 {
         let mut page_end = self.programmed;
         while page_end < self.fill {
@@ -118,7 +118,7 @@ impl Frontier {
         self.pad_until(page_end)
     }
 
-    /// Places padding; answers how much.
+    /// Places padding; returns the number of units.
     pub(super) fn pad_until(&mut self, end: u32) -> u32 {
         let padding = end - self.fill;
         for _ in 0..padding {
@@ -127,7 +127,7 @@ impl Frontier {
         padding
     }
 
-    /// Goes on to the next stripe where all of this one is programmed.
+    /// Goes to the next stripe when all of this one is programmed.
     pub(super) fn advance(&mut self) {
         if self.fill == self.limit && self.limit < self.end {
             self.start = self.limit;

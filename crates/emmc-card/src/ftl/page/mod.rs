@@ -1,18 +1,18 @@
-//! Page mapping: every unit may lie anywhere; blocks are collected when free ones run out.
+//! Page mapping: every unit may be anywhere; blocks are collected when free ones run out.
 //!
-//! One concern a file: `frontier` (where units go next), `place` (placing and programming them, blocks that fail),
-//! `write` (the host's writes, and when they count as done), `collect` (garbage collection, wear levelling), `read`,
-//! `trim` (trims, discards, purging), `recover` and `audit`.
+//! One concern per file: `frontier` (open blocks), `place` (placing and programming units, failing blocks), `write`
+//! (the host's writes, and when they complete), `collect` (garbage collection, wear levelling), `read`, `trim` (trims,
+//! discards, purging), `recover` and `audit`.
 //!
-//! # What a power cut may take
-//! Units wait in memory until their stripe is full; the map tells where they will lie. A block whose content is
-//! obsolete is not erased when it is freed but when it is taken again, and only when everything that was placed before
-//! it was freed is *settled*: in flash, on word lines that take no more programs. So until then the older copy is
-//! there, and what a cut leaves is old or new. [`Durability::Reliable`] settles before it answers, by programming
-//! padding up to the end of the word lines that hold data; [`Durability::Flash`] does not, so a later program that is
-//! interrupted may take such a page with it.
+//! # What a power cut may lose
+//! Units wait in memory until their stripe is full; the map has their future places. An obsolete block is not erased
+//! when it is freed but when it is reused, and only when everything that was placed before it was freed is *settled*:
+//! in flash, on word lines that take no more programs. Until then the older copy exists, and a cut leaves either the
+//! old or the new one. [`Durability::Reliable`] settles before it returns, by programming padding up to the end of the
+//! word lines that hold data; [`Durability::Flash`] does not, so a later program that is interrupted may destroy such a
+//! page.
 //!
-//! Absent on purpose: what a cache of the map costs (`mapping_cache`), an SLC front (`slc_front`), reads that disturb.
+//! Absent on purpose: the cost of a mapping cache (`mapping_cache`), an SLC front (`slc_front`), read disturb.
 
 mod audit;
 mod collect;
@@ -40,8 +40,8 @@ use crate::nand::{BlockHealth, CellMode, Geometry, NO_UNIT, Nand};
 use crate::profile::{FtlConfig, GcPolicy, TRIM_LOG_BLOCKS};
 use frontier::Frontier;
 
-/// Blocks that are free at least when collecting starts: one to copy to, and two, so that a cut while copying, and one
-/// more while recovering from it, leave one to copy to.
+/// Minimum of free blocks before collecting starts: one to copy to, and two, so that a cut while copying, and one more
+/// while recovering from it, leave one to copy to.
 const LOW_BLOCKS_MIN: u32 = 3;
 
 /// A page-mapped layer.
@@ -64,26 +64,26 @@ pub struct PageFtl {
     roles: Roles,
     low_blocks: u32,
     high_blocks: u32,
-    /// What is known of each block, from the region's first.
+    /// State of each block, from the region's first.
     states: Vec<BlockState>,
     first_block: u32,
     /// Rises with each block that is freed.
     epoch: u64,
-    /// Blocks in which a program failed and that still hold valid units.
+    /// Blocks with a failed program that still hold valid units.
     failing: Vec<u32>,
     worn_out: bool,
-    /// When the last program that was issued is done.
+    /// End of the last issued program.
     programmed_by: Instant,
-    /// Units that wait in memory and of which the flash holds nothing that counts.
+    /// Units that wait in memory and have no valid copy in flash.
     fresh: Vec<u32>,
     mapping_cache: Option<MappingCache>,
     trim_log: Option<TrimLog>,
     log_blocks: Vec<u32>,
-    /// Discards that the log does not know yet: first unit and count.
+    /// Discards that are not in the log yet: first unit and count.
     discards: Vec<(u32, u32)>,
-    /// Copies in flash that the host has overwritten, the oldest first, where bytes are kept.
+    /// Copies in flash that the host has overwritten, the oldest first, if bytes are stored.
     superseded: VecDeque<Superseded>,
-    /// While recovering: free blocks that must not be erased yet.
+    /// During recovery: free blocks that must not be erased yet.
     held: std::collections::BTreeSet<u32>,
     keeps_orders: bool,
     keeps_data: bool,
@@ -91,7 +91,7 @@ pub struct PageFtl {
     scratch: collect::Scratch,
 }
 
-/// Which frontier takes what.
+/// The frontiers and their use.
 #[derive(Clone, Copy, Debug)]
 struct Roles {
     host: usize,
@@ -99,23 +99,23 @@ struct Roles {
     gc: usize,
 }
 
-/// What is known of a block beside what it holds.
+/// State of a block besides its content.
 #[derive(Clone, Copy, Debug, Default)]
 struct BlockState {
     /// The epoch in which it was freed; 0: never, or not since it was erased.
     freed_in: u64,
     /// Whether it must be erased before it is written.
     is_dirty: bool,
-    /// The host's units written before it was begun; 0 where it is not the host's.
+    /// Host units written before it was opened; 0 if it is not a host block.
     born: u64,
 }
 
 /// A copy of a unit that the host has overwritten.
 #[derive(Clone, Copy, Debug)]
 struct Superseded {
-    /// Its bytes may go when what was placed before this epoch is settled.
+    /// Its bytes may be dropped when what was placed before this epoch is settled.
     epoch: u64,
-    /// Where it lies, and the order number of its page: another one is there once that differs.
+    /// Its place, and the order number of its page: a different number means another page.
     old: u32,
     order: u64,
 }
@@ -174,14 +174,14 @@ impl PageFtl {
         }
     }
 
-    /// The same with only part of its map in memory. What collecting changes in the map is not charged to the cache.
+    /// The same with only part of its map in memory. Map changes by garbage collection are not charged to the cache.
     pub fn with_mapping_cache(mut self, cache: MappingCache) -> Self {
         self.owned.extend(cache.blocks());
         self.mapping_cache = Some(cache);
         self
     }
 
-    /// The mapping pages of units are in memory when it answers.
+    /// Loads the mapping pages of units; returns when they are in memory.
     #[inline]
     fn touch_map(
         &mut self,

@@ -1,4 +1,4 @@
-//! Placing units: programming stripes, taking blocks, and what happens when either fails.
+//! Placing units: programming stripes, opening blocks, and handling failures of both.
 
 use emmc_units::Instant;
 
@@ -8,13 +8,13 @@ use crate::ftl::FtlError;
 use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
 
 impl PageFtl {
-    /// Programs what waits at a frontier, padded to whole pages. Answers when it is in flash.
+    /// Programs what waits at a frontier, padded to whole pages. Returns when it is in flash.
     pub(super) fn program(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let frontier = &mut self.frontiers[role];
         self.stats.padding_units += u64::from(frontier.pad_page(self.geometry.units_per_page));
         let (from, until) = (frontier.programmed, frontier.fill);
         if !self.map.is_run_valid(frontier.base + from, until - from) {
-            // Overwritten or trimmed while they waited: were they programmed, recovery could take them for new.
+            // Overwritten or trimmed while they waited: if they were programmed, recovery could take them for current.
             for at in from..until {
                 if !self.map.is_valid(frontier.base + at) {
                     frontier.slots[(at - frontier.start) as usize] = NO_UNIT;
@@ -31,7 +31,7 @@ impl PageFtl {
         Ok(done)
     }
 
-    /// Programs the pages whose slots are filled, until one fails: when it is done, and whether one did.
+    /// Programs the pages whose slots are filled, until one fails: returns the end, and whether one failed.
     #[inline]
     pub(super) fn program_slots(
         &mut self,
@@ -67,7 +67,7 @@ impl PageFtl {
         }
     }
 
-    /// Pages with data were programmed: pages to come may share their word lines.
+    /// Pages with data were programmed: later pages may share their word lines.
     #[inline]
     fn note_exposed(&mut self, role: usize) {
         let frontier = &mut self.frontiers[role];
@@ -86,7 +86,7 @@ impl PageFtl {
         }
     }
 
-    /// Brings what waits at a frontier to flash, and pads until no later program can harm it. Answers when it is so.
+    /// Programs what waits at a frontier, and pads until no later program can damage it. Returns when that is done.
     pub(super) fn settle(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let mut done = now;
         if self.frontiers[role].has_waiting() {
@@ -104,7 +104,7 @@ impl PageFtl {
             let (padded, failed) = self.program_slots(nand, role, false, now)?;
             done = done.max(padded);
             if failed {
-                // What the block holds is not harmed by it, but it must go.
+                // The block's content is intact, but must be moved.
                 done = self.replace_failed(nand, role, done)?;
             } else {
                 self.close_if_full(role);
@@ -112,14 +112,14 @@ impl PageFtl {
         }
     }
 
-    /// The block is full, or no more is to be written to it: it can be collected.
+    /// The block is full, or is not written any more: it becomes a candidate.
     pub(super) fn close(&mut self, role: usize) {
         let block = self.frontiers[role].block;
         self.frontiers[role].leave();
         self.victims.insert(block, self.map.valid_in(block));
     }
 
-    /// A page failed to program: what it and the pages after it were to hold goes to another block.
+    /// A page failed to program: its content and that of the later pages goes to another block.
     #[cold]
     pub(super) fn replace_failed(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let frontier = &mut self.frontiers[role];
@@ -138,7 +138,8 @@ impl PageFtl {
         self.failing.push(block);
         frontier.leave();
         let now = self.seal_failed(nand, block, now)?;
-        // The spare comes now, so that there is a block to go on with; the block goes when it holds nothing any more.
+        // The spare is added now, so that there is a block to continue with; the failed block is retired when it is
+        // empty.
         self.use_spare(nand);
         let mut done = now;
         let count = units.len();
@@ -168,7 +169,7 @@ impl PageFtl {
         Ok(done)
     }
 
-    /// No block was left to place units again: the copies before them count, as they do after a power cut.
+    /// No block is left to place the units again: their previous copies are current, as after a power cut.
     fn fall_back(&mut self, nand: &Nand, lost: impl Iterator<Item = u32>) {
         self.superseded.clear();
         for unit in lost {
@@ -187,7 +188,7 @@ impl PageFtl {
         }
     }
 
-    /// Where the newest copy of a unit is that reads.
+    /// The newest readable copy of a unit.
     fn newest_copy(&self, nand: &Nand, unit: u32) -> Option<u32> {
         let own = self.spec.blocks.iter().filter(|block| !self.log_blocks.contains(block));
         let good = own.filter(|&&block| nand.block(block).health == BlockHealth::Good);
@@ -210,7 +211,7 @@ impl PageFtl {
         }
     }
 
-    /// Begins a block at a frontier, without collecting any first.
+    /// Opens a block at a frontier, without collecting first.
     pub(super) fn start_block(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let (block, now) = self.take_erased(nand, now)?;
         self.state(block).born =
@@ -250,7 +251,8 @@ impl PageFtl {
                     return Err(FtlError::WornOut);
                 }
                 None if self.pool.iter().all(|block| self.held.contains(&block)) => {
-                    // Nothing else is left: what is held may go, for what is doubtful mostly reads.
+                    // No other block is free: use a held one. Its old copies may be erased, because the newer, doubtful
+                    // copies usually read.
                     if !self.pool.borrow_spare(nand) {
                         self.held.clear();
                     }
@@ -269,7 +271,7 @@ impl PageFtl {
         self.frontiers.iter().map(|frontier| frontier.unsettled_since).min().unwrap_or(u64::MAX)
     }
 
-    /// Erases a block that was taken from the free ones; one that does not erase is replaced, and the answer is no.
+    /// Erases a block that was taken from the free ones; a block that fails is replaced, and the result is `false`.
     pub(super) fn erase(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<bool, FtlError> {
         match nand.erase(block, now) {
             Ok(_) => {
@@ -284,7 +286,7 @@ impl PageFtl {
         }
     }
 
-    /// A block holds nothing valid any more and nobody writes to it.
+    /// Frees a block without valid data that is not open.
     pub(super) fn free(&mut self, nand: &Nand, block: u32) {
         debug_assert_eq!(self.map.valid_in(block), 0);
         self.epoch += 1;
@@ -294,7 +296,7 @@ impl PageFtl {
         self.pool.give(block, nand.block(block).erase_count);
     }
 
-    /// What waited and is in flash now is not fresh any more.
+    /// Removes programmed units from the list of unprogrammed ones.
     #[inline]
     fn forget_fresh(&mut self) {
         if !self.fresh.is_empty() {

@@ -1,4 +1,4 @@
-//! Reading: each flash page once a call, what waits in memory for nothing.
+//! Reads: each flash page once per call; units that wait in memory cost nothing.
 
 use emmc_units::Instant;
 

@@ -1,11 +1,11 @@
-//! Rebuilding the map after a power cut: the newest copy of each unit counts, unless the log of trims is newer still.
+//! Rebuilds the map after a power cut: the newest copy of each unit is current, unless the trim log has a newer entry.
 //!
-//! Blocks that were being written to are closed as they are. What may have been interrupted is copied elsewhere, for it
-//! may not read for long; until the copies are safe, no block is erased that holds what would count without it. The
-//! copies' block is stamped with the page of its *seal*, which is programmed last: a block whose seal was not begun is
-//! left out of the map, so that cut after cut takes no more than one block. Kept over the cut, as controllers keep it
-//! in an area of their own: which blocks are bad, which are spares. The cost is that of [`Survey`], of reading the log,
-//! and of the copies.
+//! Open blocks are closed as they are. Units that may have been interrupted are copied elsewhere, because they may soon
+//! be unreadable; until the copies are durable, no block is erased that holds data which would be current without them.
+//! The block of the copies is stamped with the page of its *seal*, which is programmed last: a block without a started
+//! seal is left out of the map, so that repeated cuts use up no more than one block. Two facts persist outside this
+//! scan, as controllers store them in an area of their own: which blocks are bad, and which are spares. The cost is
+//! that of [`Survey`], of reading the log, and of the copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
