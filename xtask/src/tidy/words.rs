@@ -51,11 +51,10 @@ const MODULES: [&str; 22] = [
 ];
 
 /// Files and folders that a language pass has not reached yet. Entries are only removed.
-const NOT_YET: [&str; 8] = [
+const NOT_YET: [&str; 7] = [
     "ARCHITECTURE.md",
     "README.md",
     "crates/emmc-analysis/",
-    "crates/emmc-card/",
     "crates/emmc-port/",
     "crates/emmc-regs/",
     "crates/emmc-report/",

@@ -257,7 +257,7 @@ impl Card {
         })
     }
 
-    /// The time of a block of so many bytes on the bus.
+    /// The time of a block of `bytes` bytes on the bus.
     fn bus_time(&self, bytes: usize) -> Nanos {
         self.device.bus().read(bytes.div_ceil(512) as u32)
     }

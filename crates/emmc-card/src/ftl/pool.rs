@@ -1,9 +1,7 @@
-//! The blocks that hold nothing: free ones, to be written in turn or least worn first, and spares for those that go
-//! bad.
+//! Blocks without data: free ones, used in turn or least worn first, and spares for bad blocks.
 //!
-//! Whether a free block is already erased, and when it may be erased without harm, is the layer's business: a block can
-//! be given back as it is and erased when it is taken. Absent on purpose: valid data (`map`); blocks in use are known
-//! to the layer that took them.
+//! Whether a free block is already erased, and when it may be erased, is up to the layer: a block can be returned dirty
+//! and erased when it is taken. Absent on purpose: valid data (`map`); the layer that took a block keeps track of it.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +11,9 @@ use crate::nand::{BlockHealth, Nand};
 /// In which order free blocks are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeOrder {
-    /// As they were given back.
+    /// In the order of their return.
     InTurn,
-    /// The least worn first; of equals the lowest number.
+    /// The least worn first; the lowest number of equal ones.
     LeastWorn,
 }
 
@@ -29,9 +27,9 @@ pub struct Pool {
     /// Taken from the end.
     spares: Vec<u32>,
     spares_at_first: u32,
-    /// Bad blocks that no spare was left for.
+    /// Bad blocks without a replacement.
     unreplaced: u32,
-    /// Spares that stand in for free blocks until some are given back.
+    /// Spares used as free blocks until some are returned.
     borrowed: u32,
 }
 
@@ -79,15 +77,15 @@ impl Pool {
         self.free.pop_first().map(|(_, block)| block)
     }
 
-    /// Takes the next block that will do.
+    /// Takes the next suitable block.
     pub fn take_where(&mut self, will_do: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.free.iter().find(|(_, block)| will_do(*block)).copied()?;
         self.free.remove(&found);
         Some(found.1)
     }
 
-    /// Makes a spare free for a while, where no block is: the next that is given back becomes the spare. Returns
-    /// whether there was one.
+    /// Uses a spare as a free block if none is left: the next returned block becomes the spare. Returns whether there
+    /// was one.
     pub fn borrow_spare(&mut self, nand: &Nand) -> bool {
         let Some(block) = self.spares.pop() else { return false };
         self.add_free(block, nand.block(block).erase_count);
@@ -95,7 +93,7 @@ impl Pool {
         true
     }
 
-    /// Forgets which blocks are free, and is told; the spares stay. For recovery.
+    /// For recovery: replaces the set of free blocks; the spares stay.
     pub fn reset(&mut self, free: impl Iterator<Item = u32>, nand: &Nand) {
         self.free.clear();
         self.borrowed = 0;
@@ -104,15 +102,15 @@ impl Pool {
         }
     }
 
-    /// For recovery: spares that turn out to be in use are lent. A block that had come back as a spare may hold what
-    /// counts again, when what had replaced it was lost.
+    /// For recovery: spares that are in use are lent. A returned spare may hold current data again, when its
+    /// replacement was lost.
     pub fn lend_spares(&mut self, in_use: impl Fn(u32) -> bool) {
         let before = self.spares.len();
         self.spares.retain(|&block| !in_use(block));
         self.borrowed += (before - self.spares.len()) as u32;
     }
 
-    /// Gives a block back, which holds nothing valid any more.
+    /// Returns a block without valid data.
     pub fn give(&mut self, block: u32, erase_count: u32) {
         if self.borrowed > 0 {
             self.borrowed -= 1;
@@ -131,7 +129,7 @@ impl Pool {
         self.free.insert((key, block));
     }
 
-    /// A block that was taken has gone bad: a spare becomes free in its stead. Returns whether there was one.
+    /// A taken block has become bad: a spare becomes free instead. Returns whether there was one.
     pub fn retire(&mut self, nand: &Nand) -> bool {
         let spare = self.replacement();
         if let Some(block) = spare {
@@ -150,7 +148,7 @@ impl Pool {
         &self.spares
     }
 
-    /// Bad blocks for which no spare was left: how much the region has shrunk.
+    /// Bad blocks without a replacement: by how much the region has shrunk.
     pub fn unreplaced(&self) -> u32 {
         self.unreplaced
     }

@@ -28,7 +28,7 @@ use crate::profile::{FtlConfig, Mapping, SlcCache};
 use log::Log;
 use voids::Voids;
 
-/// Blocks that the front needs at least: two that hold its records, and two to write in turn.
+/// Minimum of blocks: two for its records, and two for the log.
 pub const BLOCKS_MIN: u32 = 4;
 
 /// A log of blocks with one bit a cell, and the layer behind it.
@@ -43,7 +43,7 @@ pub struct SlcFront {
     /// What is accepted without effect, as the layer behind does: discards, or trims as well.
     ignored: Option<TrimKind>,
     stream: Stream,
-    /// A write was refused for want of blocks: so are all others, that none is there in part.
+    /// A write was refused because no block is left: all others are refused too, so that none is written in part.
     worn_out: bool,
     /// Its own blocks, then those of the layer behind.
     blocks: Vec<u32>,

@@ -89,7 +89,7 @@ impl TrimLog {
         }
     }
 
-    /// Whether the checkpoint of so many units leaves room for trims in a block.
+    /// Whether the checkpoint of `units` units leaves space for trims in a block.
     pub fn fits(geometry: &crate::nand::Geometry, units: u32) -> bool {
         checkpoint_pages(geometry.page_bytes(), units) + 2 <= geometry.pages_in(geometry.native.single_bit())
     }

@@ -1,10 +1,10 @@
-//! Static wear levelling: data that never change keep their blocks young, so now and then they are moved.
+//! Static wear levelling: blocks with static data stay unworn, so their data is moved now and then.
 //!
 //! Dynamic levelling (the least worn free block first) is the pool's ([`crate::ftl::pool::TakeOrder`]).
 
 use crate::nand::Nand;
 
-/// Decides when data are moved for wear's sake alone.
+/// Decides when data is moved for wear levelling alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Levelling {
     gap: u32,
@@ -12,11 +12,11 @@ pub struct Levelling {
     waited: u32,
 }
 
-/// Collections between two looks at the wear, as a share of the blocks: looking goes over all of them.
+/// Collections between two checks of the wear, as a share of the blocks: a check visits all of them.
 const LOOKS_PER_ROUND: u32 = 64;
 
 impl Levelling {
-    /// Levelling that starts when erase counts lie further apart than `gap`; 0: never.
+    /// Levelling that starts when erase counts differ by more than `gap`; 0: never.
     pub fn new(gap: u32, blocks: u32) -> Self {
         Self { gap, every: (blocks / LOOKS_PER_ROUND).max(1), waited: 0 }
     }

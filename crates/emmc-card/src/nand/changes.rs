@@ -1,9 +1,9 @@
-//! What the flash does, as records that the edge keeps, so that it is found again when the process dies.
+//! Changes of the flash, as records that the edge saves, so that the flash can be rebuilt after the process dies.
 //!
-//! What happens often has a short record; whatever else befalls a block puts all of it on record, as it is when the
-//! records are taken. Replayed over the image of before ([`super::image`]), records give the flash of when they were
-//! taken, with nothing under way. Absent on purpose: the bytes of the host, which are in slots (`payload`), chance, and
-//! the registers (`card`).
+//! Frequent changes have a short record; any other change records the whole block, in its state when the records are
+//! taken. Replayed over an earlier image ([`super::image`]), records give the flash at the time they were taken, with
+//! no operation in progress. Absent on purpose: the bytes of the host, which are in slots (`payload`), random state,
+//! and the registers (`card`).
 
 use std::collections::BTreeSet;
 
@@ -21,12 +21,12 @@ const SESSION: u8 = 6;
 const BLOCK: u8 = 7;
 const FORGET: u8 = 8;
 
-/// Records that nobody has taken yet.
+/// Records that were not taken yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     bytes: Vec<u8>,
     blocks: BTreeSet<u32>,
-    /// Units whose bytes are given up, as a run that may go on: block, first, count.
+    /// Units whose bytes were dropped, as a run that may continue: block, first, count.
     forgotten: Option<(u32, u32, u32)>,
 }
 
@@ -76,7 +76,7 @@ impl Changes {
         self.bytes.push(mode as u8);
     }
 
-    /// The bytes of a unit of a block are given up. Neighbours that follow one another make one record.
+    /// Drops the bytes of a unit of a block. Neighbours are combined in one record.
     pub(super) fn forget(&mut self, block: u32, within: u32) {
         match &mut self.forgotten {
             Some((known, first, count)) if *known == block && *first + *count == within => *count += 1,
@@ -94,14 +94,14 @@ impl Changes {
         }
     }
 
-    /// Power is back; orders go on from here.
+    /// Power is back; order numbers continue from here.
     pub(super) fn session(&mut self, next_order: u64) {
         self.end_forgotten();
         self.bytes.push(SESSION);
         self.bytes.extend_from_slice(&next_order.to_le_bytes());
     }
 
-    /// Something befell a block for which there is no record of its own.
+    /// Records a whole block, for changes without a record of their own.
     pub(super) fn block(&mut self, block: u32) {
         self.blocks.insert(block);
     }
@@ -113,7 +113,7 @@ impl Changes {
 }
 
 impl PageStore {
-    /// Puts a page on record that was just programmed.
+    /// Records a page that was just programmed.
     pub(super) fn log_program(&mut self, geometry: &Geometry, block: u32, page: u32, units: &[u32]) {
         let Some(mut changes) = self.changes.take() else { return };
         let order = self.orders[page_index(geometry, block, page)];
@@ -126,14 +126,14 @@ impl PageStore {
 }
 
 impl Nand {
-    /// From now on what changes is put on record, to be taken by [`Nand::take_changes`]. For flash that keeps orders.
+    /// From now on changes are recorded, for [`Nand::take_changes`]. For flash with order numbers.
     pub(crate) fn log_changes(&mut self) {
         if let Some(store) = self.store.as_deref_mut() {
             store.changes = Some(Changes::default());
         }
     }
 
-    /// Appends what has changed since the last time to `out`; `false`: nothing has.
+    /// Appends the changes since the last call to `out`; `false`: none.
     pub(crate) fn take_changes(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(changes) = self.store.as_deref_mut().and_then(|store| store.changes.as_mut()) else { return false };
         if changes.is_empty() {
@@ -152,34 +152,34 @@ impl Nand {
         true
     }
 
-    /// What was taken is on record: what it released may be used again.
+    /// The taken records are saved: what they released may be reused.
     pub(crate) fn changes_are_kept(&mut self) {
         if let Some(slots) = self.store.as_deref_mut().and_then(|store| store.slots.as_mut()) {
             slots.recorded();
         }
     }
 
-    /// Makes sure of the host's bytes, before the records that name them are kept.
+    /// Makes the host's bytes durable, before the records that refer to them are saved.
     ///
-    /// Errors: why they cannot be kept.
+    /// Errors: why that failed.
     pub(crate) fn settle_payload(&mut self) -> Result<(), String> {
         let slots = self.store.as_deref_mut().and_then(|store| store.slots.as_mut());
         slots.map_or(Ok(()), |slots| slots.settle())
     }
 
-    /// Slots of the payload below which all that are in use lie.
+    /// End of the used payload slots.
     pub(crate) fn payload_end(&self) -> u32 {
         self.store.as_deref().and_then(|store| store.slots.as_ref()).map_or(0, |slots| slots.end())
     }
 
-    /// Gives back what the payload does not need.
+    /// Releases unused space of the payload.
     pub(crate) fn tidy_payload(&mut self) {
         if let Some(slots) = self.store.as_deref_mut().and_then(|store| store.slots.as_mut()) {
             slots.tidy();
         }
     }
 
-    /// Does what the first record says; answers with the rest. `None`: no record of this flash.
+    /// Applies the first record; returns the rest. `None`: not a record of this flash.
     pub(super) fn replay<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let mut rest = Rest(bytes);
         let tag = rest.byte()?;

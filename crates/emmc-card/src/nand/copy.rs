@@ -1,9 +1,8 @@
-//! Copies of many pages in one go, where nothing can come between them.
+//! Copies of many pages in one call, if nothing can happen between them.
 //!
-//! A translation layer that merges whole blocks spends nearly all its time here. Reads and programs are issued one by
-//! one, with the same times and chance as one by one through [`Nand::read`] and [`Nand::program`]; only the bookkeeping
-//! is done once. Where power may go or a program fails at a step of the copy, or order numbers are kept, this is not
-//! for it.
+//! A translation layer that merges whole blocks spends nearly all its time here. Reads and programs have the same times
+//! and random state as single ones through [`Nand::read`] and [`Nand::program`]; only the bookkeeping is combined. It
+//! does not apply if power may be lost or a program fails during the copy, or if order numbers are stored.
 
 use std::ops::Range;
 
@@ -24,8 +23,8 @@ pub(crate) struct PageCopy<'a> {
 }
 
 impl Nand {
-    /// Whether [`Nand::copy_pages`] may bring so many pages to a block: nothing out of the ordinary happens at any of
-    /// their steps, and nothing but the logical units is kept of them.
+    /// Whether [`Nand::copy_pages`] applies to `pages` pages of a block: no special event at any of their steps, and
+    /// only logical units are stored.
     pub(crate) fn takes_copies(&self, block: u32, pages: u32) -> bool {
         let state = &self.blocks[block as usize];
         let is_plain = self.store.is_none() && !self.wary && self.steps + u64::from(pages) < self.alarm;

@@ -1,4 +1,4 @@
-//! What goes wrong without a power cut: worn blocks, bad blocks, programs and erases that fail.
+//! Failures other than power cuts: worn blocks, bad blocks, programs and erases that fail.
 
 use super::{Block, BlockHealth, CellMode, Geometry};
 use crate::profile::NandConfig;
@@ -38,12 +38,12 @@ impl Failing {
         failing
     }
 
-    /// Where its chance stands, to be kept.
+    /// The random state, for saving.
     pub(super) fn rng(&self) -> &Rng {
         &self.rng
     }
 
-    /// Goes on from where chance stood.
+    /// Restores the random state.
     pub(super) fn set_rng(&mut self, rng: Rng) {
         self.rng = rng;
     }

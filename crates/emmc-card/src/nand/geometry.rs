@@ -26,7 +26,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The geometry of a flash with so many blocks and units of so many bytes.
+    /// The geometry of a flash with `blocks` blocks and units of `unit_bytes` bytes.
     pub fn new(config: &NandConfig, blocks: u32, unit_bytes: u32) -> Self {
         Self {
             blocks,

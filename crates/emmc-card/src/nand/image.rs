@@ -1,4 +1,4 @@
-//! The flash as bytes, to be kept and brought back: with nothing under way, as if it had all been done.
+//! The flash as bytes, for saving and restoring: as if all operations in progress were done.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ pub(crate) struct NandImage {
     store: Option<PageStoreImage>,
 }
 
-/// Where the host's bytes are.
+/// The location of the host's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum BytesAre {
     /// Nowhere.
     NotKept,
     /// In the image.
     Here,
-    /// In slots that the edge keeps.
+    /// In slots of the edge.
     Outside,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct WholeBlock {
 struct PageStoreImage {
     bytes: BytesAre,
     next_order: u64,
-    /// Contents that have a slot, and the bytes in it; none where the edge keeps the slots.
+    /// Contents with a slot, and their bytes; empty if the edge has the slots.
     payload: Vec<(u32, Vec<u8>)>,
 }
 
@@ -68,7 +68,7 @@ impl NandImage {
 }
 
 impl Nand {
-    /// All that it holds.
+    /// The whole content.
     pub(crate) fn to_image(&self) -> NandImage {
         NandImage {
             blocks: (0..self.geometry.blocks).map(|block| self.whole_block(block)).collect(),
@@ -82,8 +82,8 @@ impl Nand {
         }
     }
 
-    /// Becomes what an image holds, and keeps as much as it did before. `false`: the image is of flash of another
-    /// shape, and this one is of no use any more.
+    /// Restores an image, with the same content model as before. `false`: the image has another geometry, and this
+    /// flash must not be used any more.
     pub(crate) fn restore(&mut self, image: NandImage) -> bool {
         if image.blocks.len() != self.blocks.len() {
             return false;
@@ -112,7 +112,7 @@ impl Nand {
         fits
     }
 
-    /// Does again what records say that come after an image. `false`: they are no records of this flash.
+    /// Replays records that follow an image. `false`: not records of this flash.
     pub(crate) fn replay_all(&mut self, mut records: &[u8]) -> bool {
         while !records.is_empty() {
             match self.replay(records) {

@@ -1,4 +1,4 @@
-//! How to take back what had not happened when power went.
+//! Undo information for operations that a power cut prevents.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::page_store::{Contents, PageState};
 use super::payload::Content;
 use super::{Block, Geometry};
 
-/// Operations remembered at most where nobody says how far time has gone ([`super::Nand::passed`]): far more than can
-/// be under way in any flash.
+/// Most remembered operations if nobody reports the time ([`super::Nand::passed`]): far more than can be in progress in
+/// any flash.
 const ENTRIES_MAX: usize = 1 << 16;
 
-/// An operation that may still be under way.
+/// An operation that may still be in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// When its cells began to change, and when they were done.
@@ -76,7 +76,7 @@ impl super::page_store::PageStore {
         self.journal.push_back(entry);
     }
 
-    /// No cut comes before `now`: what was done by then stays.
+    /// No cut comes before `now`: operations that were done by then are final.
     pub(super) fn forget_done(&mut self, geometry: &Geometry, now: Instant) {
         while self.journal.front().is_some_and(|entry| entry.done <= now) {
             let done = self.journal.pop_front();

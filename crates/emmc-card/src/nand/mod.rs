@@ -1,10 +1,10 @@
-//! The flash: blocks and pages that must be erased before they are programmed, and that wear.
+//! The flash: blocks and pages with erase before program, and wear.
 //!
-//! State changes at once, time is answered: an operation issued at `now` ends at `max(now, busy) + t`. The contract
-//! enforces itself: programming out of order, into a bad block or over data stops the program in debug builds and is
-//! counted in release ([`Counters::violations`]). What survives a power cut is what this module holds and nothing else;
-//! what a cut does to it is told in [`crate::sim::fault`].
-//! Absent on purpose: where data lies and why (`ftl`), what the host calls it (`card`), read disturb and retention.
+//! State changes at once, time is returned: an operation issued at `now` ends at `max(now, busy) + t`. The contract
+//! enforces itself: programming out of order, into a bad block or over data panics in debug builds and is counted in
+//! release ([`Counters::violations`]). Only the content of this module survives a power cut; [`crate::sim::fault`]
+//! describes the effects of a cut. Absent on purpose: where data lies and why (`ftl`), the host's addresses (`card`),
+//! read disturb and retention.
 
 mod cell;
 mod changes;
@@ -50,10 +50,10 @@ pub struct Nand {
     /// Spare area: the logical unit that each physical unit holds.
     spare: Vec<u32>,
     counters: Counters,
-    /// Programs and erases issued so far, and the step at which something out of the ordinary happens.
+    /// Programs and erases issued so far, and the step of the next special event.
     steps: u64,
     alarm: u64,
-    /// Whether reads must look closer: pages may be torn, or power is gone.
+    /// Whether reads need extra checks: pages may be torn, or power is off.
     wary: bool,
     failing: Failing,
     power: Power,
@@ -61,7 +61,7 @@ pub struct Nand {
 }
 
 impl Nand {
-    /// New flash: all blocks erased and, but for the factory's bad ones, good. It keeps no data ([`Nand::keeping`]).
+    /// New flash: all blocks erased and, except the factory's bad ones, good. It stores no data ([`Nand::keeping`]).
     pub fn new(config: &NandConfig, geometry: Geometry, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let timing = Timing::new(config, &geometry, Rng::new(rng.next_u64()));
@@ -84,7 +84,7 @@ impl Nand {
         nand
     }
 
-    /// The same flash, remembering more. For new flash only.
+    /// The same flash with another content model. For new flash only.
     pub fn keeping(mut self, keep: StoredContent) -> Self {
         if self.steps != 0 {
             self.violation("keeping, after the first program");
@@ -94,7 +94,7 @@ impl Nand {
         self
     }
 
-    /// What it remembers.
+    /// The content model.
     pub fn keep(&self) -> StoredContent {
         match &self.store {
             None => StoredContent::Nothing,

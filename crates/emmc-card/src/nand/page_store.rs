@@ -1,4 +1,4 @@
-//! What the flash remembers beside the map: order numbers, page states, stamps, records, bytes.
+//! Content of the flash beside the map: order numbers, page states, stamps, records, bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) enum PageState {
     #[default]
     Erased,
     Good,
-    /// Reads for now, and not for ever.
+    /// Readable for now, but not reliably.
     Unstable,
     Torn,
 }
@@ -29,7 +29,7 @@ pub(super) enum PageState {
 /// What the units of a block hold.
 pub(super) type Contents = Box<[Content]>;
 
-/// Memory of the flash for recovery and for data.
+/// Flash content for recovery and for data.
 #[derive(Clone, Debug)]
 pub(super) struct PageStore {
     pub(super) orders: Vec<u64>,
@@ -44,9 +44,9 @@ pub(super) struct PageStore {
     pub(super) records: BTreeMap<(u32, u32), Arc<[u8]>>,
     pub(super) journal: VecDeque<Entry>,
     pub(super) next_order: u64,
-    /// Block and logical unit of what the last cut damaged though it was done.
+    /// Block and logical unit of completed data that the last cut damaged.
     pub(super) damaged_pairs: Vec<(u32, u32)>,
-    /// What is to be put on record, where there is one.
+    /// Changes to record, if recording is on.
     pub(super) changes: Option<Changes>,
 }
 
@@ -181,7 +181,7 @@ impl PageStore {
         image.records.extend(known.into_iter().filter_map(|key| Some((key, self.records.remove(&key)?))));
     }
 
-    /// Where the bytes of a physical unit are, and the order number of its page.
+    /// The location of the bytes of a physical unit, and the order number of its page.
     pub(super) fn content(&self, geometry: &Geometry, unit: u32) -> (Content, u64) {
         let block = geometry.block_of(unit);
         let within = (unit % geometry.units_per_block()) as usize;

@@ -1,31 +1,31 @@
-//! Where the host's bytes are: numbered slots of one unit each, in memory or wherever the edge keeps them.
+//! The host's bytes: numbered slots of one unit each, in memory or in storage of the edge.
 //!
-//! A slot is written once and then only read, until it is released. Where slots outlive the process, one that is on
-//! record is not taken again before its release is on record too, so that the bytes of what was recorded last are
-//! always there. Absent on purpose: which unit has which slot (`page_store`), and any file.
+//! A slot is written once and then only read, until it is released. If slots outlive the process, a recorded slot is
+//! not reused before its release is recorded too, so that the bytes of the last records always exist. Absent on
+//! purpose: which unit has which slot (`page_store`), and any file.
 
 use std::fmt::Debug;
 use std::ops::Range;
 
 /// Slots of bytes, one unit each.
 pub trait Payload: Debug + Send {
-    /// Puts a unit's bytes into a slot that is free.
+    /// Stores a unit's bytes in a free slot.
     fn put(&mut self, slot: u32, bytes: &[u8]);
 
-    /// A unit's bytes; the slot was put.
+    /// A unit's bytes; the slot must be in use.
     fn get(&self, slot: u32) -> &[u8];
 
-    /// Nobody will read the slot any more.
+    /// The slot is not read any more.
     fn release(&mut self, slot: u32);
 
-    /// Makes sure of everything that was put: it outlives the process.
+    /// Makes everything that was stored durable: it outlives the process.
     ///
-    /// Errors: why it does not; all of it can still be read, and the next call tries again.
+    /// Errors: why not; everything can still be read, and the next call tries again.
     fn settle(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Nothing is in these slots; their room can be given back.
+    /// These slots are unused; their space can be released.
     fn give_back(&mut self, _slots: Range<u32>) {}
 }
 
@@ -69,8 +69,8 @@ impl Content {
     }
 }
 
-/// Free slots, as runs: neighbours that are given are taken one after the other, what was given last first, for it is
-/// still in memory somewhere.
+/// Free slots, as runs: neighbours are used in sequence, and recently released ones first, because they are probably
+/// still cached.
 #[derive(Clone, Debug, Default)]
 struct Free {
     runs: Vec<Range<u32>>,

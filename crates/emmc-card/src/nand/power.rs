@@ -1,4 +1,4 @@
-//! Power goes and comes back: what [`crate::sim::fault`] tells, done to the flash.
+//! Power loss and power-on: the effects described in [`crate::sim::fault`].
 
 use emmc_units::{Instant, Nanos};
 
@@ -21,12 +21,12 @@ impl Power {
         Self { off_at: None, plan: None, rng: Rng::new(seed) }
     }
 
-    /// Where its chance stands, to be kept.
+    /// The random state, for saving.
     pub(super) fn rng(&self) -> &Rng {
         &self.rng
     }
 
-    /// Goes on from where chance stood.
+    /// Restores the random state.
     pub(super) fn set_rng(&mut self, rng: Rng) {
         self.rng = rng;
     }
@@ -38,8 +38,8 @@ impl Power {
 }
 
 impl Nand {
-    /// Power will go at a step. A plan that was armed before is dropped; one that is armed while power is off is for
-    /// when it is back.
+    /// Arms a power cut at a step. It replaces an earlier plan; a plan that is armed while power is off applies after
+    /// power-on.
     pub fn arm(&mut self, plan: FaultPlan) {
         if self.store.is_none() {
             self.violation("a power cut is armed and no order numbers are kept");
@@ -54,7 +54,7 @@ impl Nand {
         self.set_alarm();
     }
 
-    /// When power went; `None` while it is on. What was answered to be done by then is done.
+    /// When power was lost; `None` while it is on. Operations that were to end by then are done.
     pub fn off_since(&self) -> Option<Instant> {
         self.power.off_at
     }
@@ -66,7 +66,7 @@ impl Nand {
         }
     }
 
-    /// What the last cut damaged though it was done, because it shares word lines with what was interrupted: block and
+    /// Completed data that the last cut damaged, because it shares word lines with an interrupted operation: block and
     /// logical unit. For checks; no controller knows it.
     pub fn damaged_pairs(&self) -> &[(u32, u32)] {
         self.store.as_ref().map_or(&[], |store| &store.damaged_pairs)
@@ -107,7 +107,7 @@ impl Nand {
         self.weaken(|| true);
     }
 
-    /// A page stops reading, as one does whose cells lost their charge. For checks of what lies above.
+    /// Makes a page unreadable, as by charge loss. For tests of the layers above.
     pub fn spoil(&mut self, block: u32, page: u32) {
         if let Some(store) = self.store.as_deref_mut() {
             store.set_state(&self.geometry, block, page, PageState::Torn);
@@ -152,7 +152,7 @@ impl Nand {
         Err(NandError::PowerLost)
     }
 
-    /// Takes back what had not begun by `at`, newest first, and damages what was under way.
+    /// Undoes operations that had not started by `at`, newest first, and damages those in progress.
     fn cut(&mut self, at: Instant, rng: &mut Rng) {
         self.power.off_at = Some(at);
         self.power.plan = None;

@@ -1,8 +1,7 @@
-//! What a layer finds when it scans the flash after power came back.
+//! A layer's scan of the flash after power-on.
 //!
-//! A scan reads spare areas: whether a page holds something, which units, its order number and its block's stamp. It
-//! takes the time of its reads. Absent on purpose: which of several copies of a unit counts, which is the layer's to
-//! say.
+//! A scan reads spare areas: whether a page is programmed, its units, its order number and its block's stamp. It takes
+//! the time of its reads. Absent on purpose: which of several copies of a unit is current, which the layer decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,11 +68,11 @@ pub struct FoundPage {
     pub doubtful: bool,
 }
 
-/// All that a scan of some blocks tells.
+/// The result of a scan of some blocks.
 ///
 /// The cost: an erased block, and one that is full and without fault, takes one page read; any other one read for every
 /// page up to its last programmed one, and one more. Assumed: controllers close a block with a summary of its spare
-/// areas; the room that it takes is neglected.
+/// areas; its space is neglected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     /// In the order asked for; bad blocks are left out.
@@ -168,8 +167,8 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Looks again for doubtful pages, by a layer that knows that a recovery came to its end in session `since`: what
-    /// was interrupted before it was copied then. Damage that shows is doubted whenever it was done.
+    /// Checks doubtful pages again, for a layer that knows that a recovery was completed in session `since`:
+    /// interrupted data from before was copied then. Visible damage stays doubtful whatever its age.
     pub(crate) fn doubt_since(&mut self, nand: &Nand, since: u64) {
         let is_torn = |&(block, page): &(u32, u32)| nand.look(block, page) == PageScan::Torn;
         let pages = self.blocks.iter().map(|found| found.block);

@@ -1,11 +1,11 @@
-//! What a block, a page and an error are.
+//! Blocks, cell modes in use, counters and errors.
 
 use super::CellMode;
 
 /// In the spare area of a unit that holds no host data.
 pub const NO_UNIT: u32 = u32::MAX;
 
-/// Why the flash did not do it.
+/// An error of the flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NandError {
     /// Power went; nothing works until it is back.
@@ -81,13 +81,13 @@ pub struct Counters {
     pub violations: u64,
 }
 
-/// How much the flash remembers of what was programmed.
+/// What the flash model stores of programmed data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StoredContent {
-    /// Which logical unit lies where: plain simulation. Power cuts damage nothing, and recovery has nothing to scan.
+    /// The mapping only: plain simulation. Power cuts damage nothing, and recovery has nothing to scan.
     #[default]
     Nothing,
-    /// Also order numbers, stamps, records, and the state of every page: power cuts are honest.
+    /// Also order numbers, stamps, records, and the state of every page: power cuts are realistic.
     Orders,
     /// Also the host's bytes.
     Data,

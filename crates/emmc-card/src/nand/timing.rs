@@ -1,4 +1,4 @@
-//! When operations end: dies and channels as resources, each busy until an instant.
+//! Completion times of operations: dies and channels as resources, each busy until an instant.
 
 mod lane;
 
@@ -46,7 +46,7 @@ struct Joinable {
     time: Nanos,
 }
 
-/// What there is to know of a page's number, so that the hot path need not divide.
+/// Precomputed values of a page number, so that the hot path need not divide.
 #[derive(Clone, Copy, Debug)]
 struct PagePlace {
     die: u32,
@@ -128,12 +128,12 @@ impl Timing {
         }
     }
 
-    /// Where its chance stands, to be kept.
+    /// The random state, for saving.
     pub(super) fn rng(&self) -> &Rng {
         &self.rng
     }
 
-    /// Goes on from where chance stood.
+    /// Restores the random state.
     pub(super) fn set_rng(&mut self, rng: Rng) {
         self.rng = rng;
     }

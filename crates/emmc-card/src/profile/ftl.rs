@@ -11,10 +11,10 @@ pub struct FtlConfig {
     /// How a victim is chosen.
     #[serde(default)]
     pub gc: GcPolicy,
-    /// Garbage collection starts when so few blocks are free.
+    /// Garbage collection starts at this number of free blocks.
     #[serde(default = "two")]
     pub gc_low_blocks: u32,
-    /// Background collection (BKOPS) stops when so many blocks are free; 0 switches it off.
+    /// Background collection (BKOPS) stops at this number of free blocks; 0 switches it off.
     #[serde(default)]
     pub gc_high_blocks: u32,
     /// Whether collected pages go to a block of their own.
@@ -95,9 +95,9 @@ pub struct MappingCache {
 pub struct SlcCache {
     /// Blocks of it.
     pub blocks: u32,
-    /// Folding starts when so few are free.
+    /// Folding starts at this number of free blocks.
     pub low_blocks: u32,
-    /// Writes of at least so many bytes go past it; 0: none does.
+    /// Writes of at least this size bypass it; 0: none does.
     #[serde(default)]
     pub bypass_bytes: u32,
     /// Whether it is emptied while the card is idle.
@@ -111,17 +111,17 @@ pub struct SlcCache {
 pub struct Segment {
     /// Allocation units that may be written at the same time.
     pub open_aus: u32,
-    /// Order that an open unit bears without a merge.
+    /// The write order that an open unit supports without a merge.
     pub order: SegmentOrder,
     /// Log blocks shared by open units for writes out of order; 0: every such write closes the unit.
     #[serde(default)]
     pub random_logs: u32,
-    /// Writes of at most so many bytes go to these logs whatever their order, and open no unit; 0: none.
+    /// Writes of at most this size go to these logs whatever their order, and open no unit; 0: none. Unit: bytes.
     #[serde(default)]
     pub random_log_bytes: u32,
 }
 
-/// What an open allocation unit bears.
+/// The write order that an open allocation unit supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentOrder {

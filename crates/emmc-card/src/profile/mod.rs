@@ -1,7 +1,7 @@
-//! What a part is: the profile from which a virtual card is made.
+//! Profiles: descriptions of parts, from which virtual cards are made.
 //!
-//! A profile is a TOML file; `shipped` names those that come with emmclab. Every number states its unit in its name.
-//! Absent on purpose: what happens to the part afterwards (wear, data, registers), which is the card's state.
+//! A profile is a TOML file; `shipped` lists those that come with emmclab. Every number has its unit in its name.
+//! Absent on purpose: the part's later history (wear, data, registers), which is the card's state.
 
 mod capacity;
 mod check;
@@ -23,15 +23,15 @@ pub use identity::{Areas, Identity, SdIdentity};
 pub use nand::{CellConfig, Failures, NandConfig};
 pub use registers::RegisterImage;
 
-/// A part, complete: what its NAND, its translation layer and its controller are.
+/// A complete part: its NAND, translation layer and controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// How it is called on the command line, e.g. `generic-8g`.
+    /// Its name on the command line, e.g. `generic-8g`.
     pub name: String,
     /// One line for people.
     pub description: String,
-    /// Where the parameters come from: measurements, data sheets, or assumed and why.
+    /// The sources of the parameters: measurements, data sheets, or assumed and why.
     #[serde(default)]
     pub sources: Vec<String>,
     /// eMMC or SD.
@@ -51,13 +51,13 @@ pub struct Profile {
     pub registers: std::collections::BTreeMap<String, u64>,
 }
 
-/// Why a profile cannot be made into a card.
+/// Why a profile is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// The text is no TOML, or a field has the wrong name or type.
+    /// The text is not TOML, or a field has the wrong name or type.
     #[error("profile: {0}")]
     Syntax(String),
-    /// A value breaks a rule.
+    /// A value violates a rule.
     #[error("profile {profile}: {field} = {found}: {rule}")]
     Rule {
         /// The profile's name.

@@ -70,11 +70,11 @@ pub struct CellConfig {
     pub erase_ms: f64,
     /// Erase cycles that a block is rated for.
     pub endurance: u32,
-    /// How far operation times stray, evenly: 0.05 is up to 5 % either way.
+    /// Variation of operation times, uniform: 0.05 is up to 5 % either way.
     #[serde(default)]
     pub time_spread: f64,
-    /// How far blocks' endurance strays, as a standard deviation over the mean. Only above the rating: parts are sold
-    /// by their worst block.
+    /// Variation of blocks' endurance, as a standard deviation over the mean. Only above the rating: parts are sold by
+    /// their worst block.
     #[serde(default)]
     pub endurance_spread: f64,
 }

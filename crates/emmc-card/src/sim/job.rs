@@ -95,7 +95,7 @@ pub enum Pattern {
         streams: u32,
         /// Bytes from the beginning of one stream to that of the next; absent: an equal share of the range.
         spacing: Option<u64>,
-        /// Whether the blocks inside each spacing come in an order by chance.
+        /// Whether the blocks inside each spacing come in random order.
         shuffled: bool,
     },
     /// Anywhere, evenly.
@@ -124,9 +124,9 @@ pub enum Pattern {
 /// How much is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many times the size of the area, in whole requests.
+    /// A multiple of the area's size, in whole requests.
     Capacities(f64),
     /// The range once.
     RangeOnce,
@@ -150,7 +150,7 @@ pub struct Target {
 pub struct Trim {
     /// Which part of the card.
     pub target: Target,
-    /// Share of the blocks, 0 to 1, taken by chance; 1: all, in order.
+    /// Share of the blocks, 0 to 1, chosen at random; 1: all, in order.
     pub share: f64,
     /// Size of a request.
     ///

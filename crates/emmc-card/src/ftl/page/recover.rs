@@ -18,10 +18,10 @@ use crate::ftl::map::Map;
 use crate::ftl::trim_log::Trimmed;
 use crate::nand::{NO_UNIT, Nand, NandError, Soundness, Survey};
 
-/// In the stamp of a block of copies that recovery made; the rest is the page of its seal.
+/// Flag in the stamp of a block of copies made by recovery; the rest is the page of its seal.
 const COPIES: u32 = 1 << 30;
 
-/// Units by the block and the page that they are copied from.
+/// Units by the block and page of the copy's source.
 type Doubtful = BTreeMap<u32, BTreeSet<u32>>;
 
 impl PageFtl {
@@ -42,7 +42,7 @@ impl PageFtl {
             let behind = self.trims_behind(nand, &survey, &trims);
             done = self.settle_log(nand, &behind, done)?;
             done = match self.copy_doubtful(nand, &survey, done) {
-                // Read-only parts stay so; what reads now is all that there is.
+                // A worn-out part stays read-only; what reads now is all there is.
                 Err(FtlError::WornOut) => done,
                 copied => copied?,
             };
@@ -77,7 +77,7 @@ impl PageFtl {
         }
     }
 
-    /// Blocks with valid units are full, whatever room they have; all others are free.
+    /// Blocks with valid units count as full, whatever space they have; all others are free.
     fn rebuild_blocks(&mut self, nand: &Nand, survey: &Survey) {
         let range = self.first_block..self.first_block + self.states.len() as u32;
         self.victims = Victims::new(self.gc, range, self.block_units, self.spec.seed);
@@ -110,7 +110,7 @@ impl PageFtl {
         self.pool.lend_spares(|block| self.victims.contains(block));
     }
 
-    /// The trims of units that were written again since, to pages that may not read for long.
+    /// The trims of units that were overwritten since, in pages that may soon be unreadable.
     fn trims_behind(&self, nand: &Nand, survey: &Survey, trims: &[Trimmed]) -> Vec<Trimmed> {
         let mut behind = BTreeMap::new();
         for found in survey.pages.iter().filter(|found| found.doubtful) {
@@ -164,7 +164,7 @@ impl PageFtl {
             }
         }
         now = self.settle(nand, role, now)?.max(self.programmed_by);
-        // A block of copies in which a program failed has no seal: what it holds must be elsewhere.
+        // A block of copies with a failed program has no seal: its data must be elsewhere.
         now = self.retire_failing(nand, now)?.max(self.programmed_by);
         if self.frontiers[role].block == block {
             now = self.seal(nand, now)?;
@@ -172,14 +172,14 @@ impl PageFtl {
         self.make_recovery_room(nand, now)
     }
 
-    /// Where so many copies and the padding behind them end.
+    /// The end of `units` copies and the padding behind them.
     fn seal_page(&self, units: u32) -> u32 {
         let pages = units.div_ceil(self.geometry.units_per_page) as usize;
         self.word_line_ends[pages.min(self.word_line_ends.len()) - 1]
     }
 
-    /// Where few blocks are free, those with little in them are emptied too, as far as the block of copies has room:
-    /// cut after cut leaves many of them, and each takes two more.
+    /// If few blocks are free, nearly empty ones are emptied too, as far as the block of copies has space: repeated
+    /// cuts leave many of them, and each takes two more.
     fn add_emptiest(&self, nand: &Nand, doubtful: &mut Doubtful) {
         let moving = |doubtful: &Doubtful, block| doubtful.get(&block).map_or(0, |pages| self.valid_on(block, pages));
         let mut units: u32 = doubtful.keys().map(|&block| moving(doubtful, block)).sum();
@@ -196,7 +196,8 @@ impl PageFtl {
         }
     }
 
-    /// Padding behind the copies: once it is begun, they are whole. What is collected next goes to the same block.
+    /// Padding behind the copies: once it has started, they are complete. Garbage collection continues in the same
+    /// block.
     fn seal(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let role = self.roles.gc;
         let limit = self.frontiers[role].limit;
@@ -209,8 +210,8 @@ impl PageFtl {
         Ok(done)
     }
 
-    /// A program failed in a block of copies: those that are in it count from now on, for what they were copied from
-    /// may give way to the rest of them.
+    /// A program failed in a block of copies: the copies in it are current from now on, because their sources may be
+    /// erased for the rest of them.
     pub(super) fn seal_failed(&mut self, nand: &mut Nand, block: u32, mut now: Instant) -> Result<Instant, FtlError> {
         let padding = vec![NO_UNIT; self.geometry.units_per_page as usize];
         while nand.stamp(block).is_some_and(|stamp| is_unsealed(nand, block, stamp)) {
@@ -224,7 +225,7 @@ impl PageFtl {
         Ok(now)
     }
 
-    /// Collecting takes a block to copy to: where none is free, the emptiest give way to what is begun.
+    /// Garbage collection needs a block to copy to: if none is free, the emptiest blocks are moved to the open one.
     fn make_recovery_room(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
         while self.pool.free() == 0 {
             let Some(block) = self.victims.emptiest(&self.map) else { break };
@@ -238,7 +239,7 @@ impl PageFtl {
         Ok(now)
     }
 
-    /// Doubtful pages that hold something valid.
+    /// Doubtful pages with valid units.
     fn doubtful(&self, survey: &Survey) -> Doubtful {
         let mut doubtful = Doubtful::new();
         for found in survey.pages.iter().filter(|found| found.doubtful) {
@@ -256,8 +257,8 @@ impl PageFtl {
         pages.iter().flat_map(|&page| units(page)).filter(valid).count() as u32
     }
 
-    /// Blocks with copies that would count if doubtful ones stopped reading: of each such unit those before it, back to
-    /// one that is certain.
+    /// Blocks with copies that would be current if doubtful ones became unreadable: for each such unit the previous
+    /// ones, back to one that is certain.
     fn behind_doubtful(&self, nand: &Nand, survey: &Survey) -> BTreeSet<u32> {
         let mut open: BTreeSet<u32> = BTreeSet::new();
         let mut held = BTreeSet::new();
@@ -281,12 +282,12 @@ impl PageFtl {
     }
 }
 
-/// Whether a block of copies was left before its seal was begun.
+/// Whether a block of copies was abandoned before its seal was started.
 fn is_unsealed(nand: &Nand, block: u32, stamp: u32) -> bool {
     stamp & COPIES != 0 && nand.block(block).next_page <= stamp & !COPIES
 }
 
-/// Copies that a recovery made before it was cut add nothing: what they were copied from is still there.
+/// Copies of a recovery that was cut add nothing: their sources still exist.
 fn leave_out_unsealed(nand: &Nand, survey: &mut Survey) {
     let unsealed = |block: u32, stamp: u32| is_unsealed(nand, block, stamp);
     let blocks = survey.blocks.iter().filter(|found| found.stamp.is_some_and(|stamp| unsealed(found.block, stamp)));

@@ -1,4 +1,4 @@
-//! Giving up content: trims, which hold at once and after a power cut, discards, which may come back, and purging.
+//! Deallocation: trims, which are effective at once and after a power cut, discards, which may be undone, and purging.
 
 use emmc_units::Instant;
 
@@ -45,8 +45,8 @@ impl PageFtl {
         }
     }
 
-    /// Brings discards to the log. Before a block is erased: or else it might be the newest copy of a discarded unit
-    /// that goes, and an older one that comes back.
+    /// Writes discards to the log before a block is erased: else the newest copy of a discarded unit could be erased,
+    /// and an older one come back.
     pub(super) fn log_discards(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
         // A record is a page: a whole card that was given up piece by piece is one, not thousands before the first
         // erase.
@@ -78,7 +78,8 @@ impl PageFtl {
             if let Some(done) = appended? {
                 return Ok(done);
             }
-            // What was trimmed and written since must not be torn by what shares its word lines: its trim is forgotten.
+            // Data that was written after a trim must not be damaged by later programs on its word lines: its trim is
+            // dropped.
             for role in 0..self.frontiers.len() {
                 now = self.settle(nand, role, now)?;
             }
@@ -90,7 +91,7 @@ impl PageFtl {
         }
     }
 
-    /// A block of the log that went bad is replaced like any other.
+    /// A block of the log that became bad is replaced like any other.
     fn mend_log(&mut self, nand: &mut Nand, log: &mut TrimLog) {
         while log.good_blocks(nand) < self.log_blocks.len().min(2) {
             let states = &self.states;
@@ -103,15 +104,15 @@ impl PageFtl {
         }
     }
 
-    /// Whether the flash holds content of a unit that counts. What waits in memory may have an older copy there.
+    /// Whether the flash holds a valid copy of a unit. A unit in memory may have an older copy there.
     pub(super) fn is_in_flash(&self, unit: u32) -> bool {
         let physical = self.map.lookup(unit);
         physical != NO_UNIT && !(self.fresh.contains(&unit) && self.waiting(physical).is_some())
     }
 
-    /// Erases every block that holds obsolete data, after moving what is valid out of it.
+    /// Erases every block with obsolete data, after moving its valid data.
     ///
-    /// What a block that went bad holds stays: nobody can read it, and it does not erase.
+    /// Data in a bad block stays: it is unreadable and cannot be erased.
     pub(super) fn purge_blocks(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
         now = self.retire_failing(nand, now)?;
         for role in 0..self.frontiers.len() {
@@ -152,7 +153,7 @@ impl PageFtl {
     }
 }
 
-/// Sorts ranges, and makes one of those that touch or overlap.
+/// Sorts ranges, and merges those that touch or overlap.
 fn join_neighbours(ranges: &mut Vec<(u32, u32)>) {
     ranges.sort_unstable();
     ranges.dedup_by(|next, last| {

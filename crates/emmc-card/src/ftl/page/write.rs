@@ -1,4 +1,4 @@
-//! The host's writes, and when they count as done.
+//! Host writes, and when they complete.
 
 use emmc_units::Instant;
 
@@ -6,14 +6,14 @@ use super::{PageFtl, Superseded};
 use crate::ftl::{Durability, FtlError};
 use crate::nand::{NO_UNIT, Nand};
 
-/// Of more overwritten copies than this, which wait because nothing is settled, the bytes stay until their block is
+/// Beyond this number of overwritten copies that wait because nothing is settled, the bytes stay until their block is
 /// erased.
 const SUPERSEDED_MAX: usize = 1 << 18;
 
 impl PageFtl {
     /// Places units, programs the stripes that they fill, and the rest if it must not wait.
     ///
-    /// Of what is only to be in memory the answer is when it is there, and when the programs that it set off are done.
+    /// A buffered write returns when it is in memory, and when the programs that it caused are done.
     #[inline]
     pub(super) fn write_units(
         &mut self,
@@ -60,7 +60,7 @@ impl PageFtl {
         Ok(done)
     }
 
-    /// Everything that the host wrote is in flash and at no risk any more.
+    /// All host writes are in flash and no longer at risk.
     pub(super) fn settle_host(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let mut done = self.settle(nand, self.roles.host, now)?;
         if self.roles.cold != self.roles.host {
@@ -95,8 +95,8 @@ impl PageFtl {
         slot
     }
 
-    /// A copy that waited elsewhere will not be programmed any more: what was freed since it was placed waits for the
-    /// new one as it did for the old.
+    /// A copy that waited elsewhere is not programmed any more: blocks freed since it was placed wait for the new copy
+    /// instead.
     fn inherit_doubt(&mut self, role: usize, old: u32) {
         if let Some((other, _)) = self.waiting(old) {
             let since = self.frontiers[other].unsettled_since;
@@ -105,7 +105,7 @@ impl PageFtl {
         }
     }
 
-    /// The flash need not keep the bytes of copies that no power cut can bring back: newer ones are settled.
+    /// The flash may drop the bytes of copies that no power cut can bring back: newer ones are settled.
     #[inline]
     fn forget_superseded(&mut self, nand: &mut Nand) {
         if self.superseded.is_empty() {
@@ -140,10 +140,10 @@ impl PageFtl {
         }
     }
 
-    /// Where a unit goes that the host writes.
+    /// The frontier for a host write.
     ///
-    /// Hot is what was written by the host within the last half of the region's size and has not been collected since:
-    /// its old copy lies in a block that the host filled lately.
+    /// A unit is hot if the host wrote it within the last half of the region's size and it has not been collected
+    /// since: its old copy is in a recently filled host block.
     #[inline]
     fn host_role(&self, unit: u32) -> usize {
         if self.roles.cold == self.roles.host {

@@ -1,7 +1,7 @@
-//! A block that is being written, and its page that is not full yet.
+//! An open block, and its incomplete page.
 //!
-//! A unit has its physical place as soon as it is here, although its page is programmed only when it is full or can no
-//! longer wait; until then it is read from memory, and lost when power goes.
+//! A unit gets its physical place at once, although its page is programmed only when it is full or can no longer wait;
+//! until then it is read from memory, and lost with power.
 
 use emmc_units::Instant;
 
@@ -93,7 +93,7 @@ impl Frontier {
         slot
     }
 
-    /// Takes over what waits in another frontier and is still current; it waits here then.
+    /// Takes over current units that wait in another frontier.
     pub(super) fn take_over(&mut self, nand: &Nand, map: &mut Map, other: &mut Self) {
         let moved: Vec<(u32, u32)> = other.current(nand, map).collect();
         for (unit, slot) in moved {
@@ -104,20 +104,19 @@ impl Frontier {
         other.data.clear();
     }
 
-    /// Whether its last page failed, with units that wait for it and have nowhere to go here.
+    /// Whether its last page failed, with waiting units that have no place here.
     pub(super) fn is_stuck(&self, nand: &Nand) -> bool {
         self.is_waiting() && nand.block(self.block).next_page > self.page
     }
 
-    /// It takes no more units; what waits has been brought elsewhere.
+    /// Closes it; waiting units have been moved elsewhere.
     pub(super) fn seal(&mut self, nand: &Nand) {
         self.page = nand.pages_of(self.block);
         self.waiting.clear();
         self.data.clear();
     }
 
-    /// Whether pages that are programmed here share a word line with one that is not: programming that one puts them
-    /// at risk.
+    /// Whether programmed pages share a word line with an unprogrammed one: programming that one puts them at risk.
     pub(super) fn splits_line(&self, nand: &Nand) -> bool {
         let (geometry, mode) = (nand.geometry(), nand.block(self.block).mode);
         mode.bits() > 1
@@ -138,11 +137,10 @@ impl Frontier {
         self.waiting.len() as u32 == nand.geometry().units_per_page
     }
 
-    /// Programs the waiting page, padded; answers when it is done and how many of its units are padding.
+    /// Programs the waiting page, padded; returns when it is done and the number of padding units.
     ///
-    /// A unit that is no longer current goes as padding: its order number would be newer than that of its newer
-    /// content. Errors: [`NandError::ProgramFailed`] leaves the units waiting for the next page, [`Frontier::room`]
-    /// permitting.
+    /// Obsolete units become padding: their order number would be newer than that of their current content. Errors:
+    /// [`NandError::ProgramFailed`] leaves the units waiting for the next page, if [`Frontier::room`] allows.
     pub(super) fn program(
         &mut self,
         nand: &mut Nand,

@@ -1,4 +1,4 @@
-//! Work while the host does not wait: erasing, closing, merging ahead; and what trims leave empty.
+//! Background work: erasing, closing, merging ahead; and AUs that trims have emptied.
 
 use emmc_units::Instant;
 
@@ -9,8 +9,8 @@ use crate::nand::Nand;
 impl SegmentFtl {
     /// One step of background work.
     ///
-    /// What costs nothing in wear comes first: whole logs become homes, free blocks are erased. Merges, which copy,
-    /// only until as many blocks are free as the profile wants (`gc_high_blocks`; 0: none).
+    /// Work without wear comes first: complete logs become homes, free blocks are erased. Merges, which copy, only
+    /// until the profile's number of free blocks is reached (`gc_high_blocks`; 0: none).
     pub(super) fn step(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
         if let Some(index) = (0..self.open.len()).find(|&index| self.is_whole(nand, index)) {
             return self.close(nand, index, now).map(Some);

@@ -52,7 +52,7 @@ impl SegmentFtl {
         Ok(done)
     }
 
-    /// Full merge: all valid units of an AU, open or not, into a fresh block.
+    /// Full merge: copies all valid units of an AU, open or not, to a new block.
     pub(super) fn merge(&mut self, nand: &mut Nand, au: u32, now: Instant) -> Result<Instant, FtlError> {
         let units = self.valid_units(au);
         let mut done = now;
@@ -70,7 +70,7 @@ impl SegmentFtl {
                     break block;
                 }
                 Copied::Failed => {
-                    // As if it had not begun: the copies that it was made from count.
+                    // As if it had not started: the source copies are current.
                     for (&unit, slot) in units.iter().zip(before) {
                         if self.map.lookup(unit) != slot {
                             self.map.set(unit, slot);
@@ -92,8 +92,8 @@ impl SegmentFtl {
         Ok(done)
     }
 
-    /// Empties the oldest shared log by merging every AU that has something in it. So is one of which it has the copy
-    /// before one that may be torn by what comes behind it.
+    /// Frees the oldest shared log by merging every AU with data in it, and every AU whose previous copy in it is
+    /// needed because a newer one may be damaged by later programs.
     pub(super) fn reclaim(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
         let Some(block) = self.shared.front().map(|front| front.block) else { return Ok(now) };
         loop {

@@ -69,7 +69,7 @@ pub struct SegmentFtl {
     /// The largest write that goes to a shared log whatever its order.
     small_units: u32,
     trim_frees: bool,
-    /// Background work merges until so many blocks are free.
+    /// Background work merges until this number of blocks is free.
     free_wanted: u32,
     /// Units of an AU.
     per_block: u32,
@@ -94,7 +94,7 @@ pub struct SegmentFtl {
     failing: BTreeSet<u32>,
     /// Further blocks of AUs that could not be merged because no block was left.
     strays: BTreeMap<u32, Vec<u32>>,
-    /// Nothing acknowledged may be put at risk: a reliable write is under way.
+    /// No acknowledged data may be put at risk: a reliable write is in progress.
     careful: bool,
     /// While recovering: units whose newest copy may stop reading, its order number, and the block of the copy before.
     doubted: BTreeMap<u32, (u64, u32)>,

@@ -23,7 +23,7 @@ pub(super) const LOG_STAMP: u32 = 0;
 /// In the stamp of a block that a merge fills; the rest is the number of units that it is to get.
 const MERGED: u32 = 1 << 30;
 
-/// The stamp of a block that a merge will fill with so many units.
+/// The stamp of a block that a merge fills with `units` units.
 pub(super) fn merge_stamp(units: u32) -> u32 {
     MERGED | units
 }

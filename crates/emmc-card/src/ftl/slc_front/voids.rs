@@ -1,9 +1,9 @@
-//! Copies in the log that count no more, though they are newer than what lies behind.
+//! Voids: obsolete copies in the log that are newer than the copies in the layer behind.
 //!
-//! A unit that is written past the log, or trimmed, is taken out of the index at once; its copies stay in flash until
-//! their blocks are erased, and a scan would find them. A record, newer than they, voids them. It is made when the host
-//! is promised something (a durable write, a trim, a flush), after what takes their place is safe: until then the old
-//! content may come back. A unit with a void that is not recorded yet must not be programmed into the log.
+//! A unit that is written past the log, or trimmed, is removed from the index at once; its copies stay in flash until
+//! their blocks are erased, and a scan would find them. A record, newer than they, voids them. It is made before the
+//! host gets a guarantee (a durable write, a trim, a flush), after the replacing data is durable: until then the old
+//! content may come back. A unit with an unrecorded void must not be programmed into the log.
 
 use emmc_units::Instant;
 

@@ -47,7 +47,7 @@ impl Span {
         Ok(Self { area: target.area, first, sectors: last - first, block })
     }
 
-    /// The whole of a part, in requests of so many bytes or, where it is smaller, in one.
+    /// All of an area, in requests of this size or, if it is smaller, in one.
     pub(super) fn whole(target: &Target, block_bytes: u32, device: &Device) -> Result<Self, String> {
         let sector = Self::new(target, SECTOR_BYTES as u32, device)?;
         let block = (u64::from(block_bytes) / SECTOR_BYTES).min(sector.sectors);
@@ -250,7 +250,7 @@ impl PatternSource {
     }
 }
 
-/// Trims of the blocks of a range, all in order or some by chance.
+/// Trims of the blocks of a range: all in sequence, or a random share.
 #[derive(Debug)]
 pub(super) struct TrimSource {
     span: Span,

@@ -1,4 +1,4 @@
-//! What happened over simulated time, in at most so many equal buckets.
+//! Events over simulated time, in a bounded number of equal buckets.
 //!
 //! The buckets begin narrow; when there are too many, neighbours are joined and the width doubles. Requests count in
 //! the bucket in which the card was given them.

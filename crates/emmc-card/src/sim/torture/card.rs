@@ -33,7 +33,7 @@ impl Card {
         Self::of(shipped::named(name).map_err(|error| error.to_string())?, rng)
     }
 
-    /// A part, scaled down; the rest by chance.
+    /// A part, scaled down; the rest at random.
     pub(super) fn of(mut profile: Profile, rng: &mut Rng) -> Result<Self, String> {
         let name = profile.name.clone();
         scale(&mut profile);

@@ -26,7 +26,7 @@ pub(super) struct Workload {
     idles: u64,
     reads: u64,
     durabilities: &'static [Durability],
-    /// Most requests go to the first of so many equal parts.
+    /// Most requests go to the first of this number of equal parts.
     hot_part: u32,
     next_sequential: u32,
 }

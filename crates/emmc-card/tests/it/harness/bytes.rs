@@ -10,7 +10,7 @@ pub(crate) struct Bytes {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// So many times a byte.
+    /// A byte, repeated.
     Run(u8, usize),
     /// 512 bytes of a numbered pattern.
     Pattern(u64),

@@ -29,7 +29,7 @@ pub(crate) fn fifo(rho: f64) -> f64 {
     alpha / (alpha + lambert_w(-alpha * (-alpha).exp()))
 }
 
-/// Greedy, for blocks of so many units.
+/// Greedy, for blocks of `units` units.
 ///
 /// Source: Desnoyers, SYSTOR 2012.
 pub(crate) fn greedy(rho: f64, np: f64) -> f64 {
@@ -39,7 +39,7 @@ pub(crate) fn greedy(rho: f64, np: f64) -> f64 {
     np / (np - (x0 - 1.0))
 }
 
-/// A block by chance, whatever it holds.
+/// A random block, whatever it holds.
 pub(crate) fn random(rho: f64) -> f64 {
     1.0 / (1.0 - rho)
 }
@@ -57,7 +57,7 @@ pub(crate) fn d_choices(rho: f64, np: u32, d: i32) -> f64 {
     f64::from(np) / (0.5 * (low + high))
 }
 
-/// Slots that a victim has free on average, where so many host writes come between two collections.
+/// Free slots of a victim on average, with this number of host writes between two collections.
 fn slots_freed(writes: f64, rho: f64, np: u32, d: i32) -> f64 {
     // Share of blocks with more than k valid units, from the top down.
     let (mut above, mut sum) = (0.0f64, 0.0);

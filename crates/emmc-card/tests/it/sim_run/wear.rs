@@ -72,7 +72,7 @@ fn life_time_steps_at_the_volumes_that_the_arithmetic_says() {
             passes_at_step.push(passes);
         }
     }
-    // A tenth of 50 erases of all blocks is so many passes over the user area, and the first filling is free.
+    // A tenth of 50 erases of all blocks as passes over the user area; the first filling is free.
     assert!(passes_at_step.len() >= 4, "{passes_at_step:?}");
     let gaps: Vec<u32> = passes_at_step.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(gaps.iter().all(|gap| (5..=8).contains(gap)), "{passes_at_step:?}");

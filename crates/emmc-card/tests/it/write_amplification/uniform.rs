@@ -6,7 +6,7 @@ use crate::models;
 use crate::write_amplification::drive::{Drive, Setup, amplification, close};
 use crate::write_amplification::table::TABLE;
 
-/// Steady state after so many overwrites, measured over so many.
+/// Overwrites to reach steady state, and overwrites that are measured.
 const WARM: u32 = 5;
 const ROUNDS: u32 = 3;
 

@@ -1,15 +1,15 @@
-//! Power cuts and recovery, against a model of what the host may expect.
+//! Power cuts and recovery, against a model of the host's guarantees.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::sim::fault::FaultPlan;
 
-/// What a unit may read as after a cut: what it was when it was last made safe, and everything since.
+/// The contents that a unit may have after a cut: the last durable one, and all later ones.
 #[derive(Clone, Debug, Default)]
 struct Allowed {
     contents: Vec<u32>,
-    /// The last of them is a discard, which need not hold.
+    /// The last of them is a discard, which may be undone.
     is_discarded: bool,
 }
 
@@ -38,7 +38,7 @@ impl Power {
         &mut allowed.contents
     }
 
-    /// One step of a workload; what it makes safe counts only when it has been answered.
+    /// One step of a workload; its durability counts only once it has returned.
     fn step(&mut self) -> Result<(), FtlError> {
         let units = u64::from(self.bench.ftl.units());
         let first = self.bench.rng.below(units) as u32;

@@ -66,7 +66,7 @@ fn factory_bad_blocks_are_replaced_from_the_spares() {
     bench.audit();
 }
 
-/// The wear of all blocks but the log's, after so many rounds on a tenth of the units.
+/// The wear of all blocks except the log's, after `rounds` rounds on a tenth of the units.
 fn spread(wear: WearLevelling) -> (u32, u32) {
     let mut bench = plain(&FtlConfig { wear, ..config() });
     bench.fill();
