@@ -126,7 +126,8 @@ pub struct Store {
     generation: u64,
     journal: Option<Journal>,
     journal_bytes_max: u64,
-    /// The disk was full when the store was opened: the state and journal of before stay as they are until there is room.
+    /// The disk was full when the store was opened: the state and journal of before stay as they are until there is
+    /// room.
     waits_for_room: bool,
     /// Held as long as the store exists.
     _lock: File,
@@ -198,7 +199,8 @@ impl Store {
         }
     }
 
-    /// Whether there was no room to begin: the card can be read, and nothing may change it before [`Store::begin`] succeeds.
+    /// Whether there was no room to begin: the card can be read, and nothing may change it before [`Store::begin`]
+    /// succeeds.
     pub fn waits_for_room(&self) -> bool {
         self.waits_for_room
     }

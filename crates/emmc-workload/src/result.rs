@@ -20,7 +20,8 @@ pub struct Outcome {
     pub about: String,
     /// Duration in the target's time. Unit: seconds.
     pub time_s: f64,
-    /// All that was written for this: by the suite, to fill a new file before, to put saved content back after. Unit: bytes.
+    /// All that was written for this: by the suite, to fill a new file before, to put saved content back after. Unit:
+    /// bytes.
     pub written_bytes: u64,
     /// Unit: bytes.
     pub read_bytes: u64,

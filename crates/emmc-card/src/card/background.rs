@@ -1,12 +1,12 @@
 //! Background operations: started by the host, or by the card itself while it is idle.
 //!
-//! The work is the translation layer's, one bounded step at a time; a step begins at the instant at which the one
-//! before has ended, so the host finds the card as far as time has come. Started by BKOPS_START the card is in `prg`
-//! until nothing is left to do or HPI comes; a step under way is finished. Absent on purpose: URGENT_BKOPS
-//! (`exception`), what a step does (`ftl`) and who owns time (the host: `advance` is told the instant).
+//! The translation layer does the work in bounded steps; a step starts at the end of the previous one, so the state is
+//! up to date whenever the host looks. After BKOPS_START the card is in `prg` until the work is done or HPI comes; the
+//! current step is completed. Absent on purpose: URGENT_BKOPS (`exception`), what a step does (`ftl`) and the clock
+//! (`advance` gets the time as an argument).
 //!
 //! Source: JESD84-B51 clauses 6.6.25, 7.4 (BKOPS_EN, BKOPS_START, BKOPS_STATUS, EXCEPTION_EVENTS_STATUS).
-//! Assumed: that BKOPS_START without MANUAL_EN is refused, and how long a card waits before it calls itself idle.
+//! Assumed: that BKOPS_START without MANUAL_EN is refused, and the idle time before a card starts on its own.
 
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use emmc_units::{Instant, Nanos};
@@ -14,25 +14,25 @@ use emmc_units::{Instant, Nanos};
 use super::partition::Refused;
 use crate::device::{Device, StorageError};
 
-/// Without a command for so long a card calls itself idle.
+/// Idle time before a card starts background work.
 const IDLE_AFTER: Nanos = Nanos::from_millis(20);
 /// What runs in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Work {
-    /// Nothing, and nothing will.
+    /// Nothing, and nothing is scheduled.
     #[default]
     Rest,
-    /// Started by the host: the next step begins then.
+    /// Started by the host: the next step starts then.
     Manual(Instant),
-    /// The card's own, while it is idle.
+    /// Started by the card while idle.
     Automatic(Instant),
 }
 
-/// Background operations under way.
+/// State of background operations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Background {
     work: Work,
-    /// Nothing was left to do when the card last looked; a command may change that.
+    /// No work was left at the last step; a command may change that.
     exhausted: bool,
 }
 
@@ -61,12 +61,12 @@ impl Background {
         self.work = Work::Manual(now);
     }
 
-    /// Whether what BKOPS_START began still runs.
+    /// Whether work started by BKOPS_START is still running.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self.work, Work::Manual(_))
     }
 
-    /// When the next step begins.
+    /// When the next step starts.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         match self.work {
             Work::Rest => None,
@@ -74,9 +74,9 @@ impl Background {
         }
     }
 
-    /// Carries out the steps that have begun by `now`; answers when manual work has just ended, if it has.
+    /// Performs the steps that have started by `now`; returns when manual work has just ended, if it has.
     ///
-    /// Errors: worn out (then nothing runs any more), power lost.
+    /// Errors: worn out (then all work stops), power lost.
     pub(crate) fn advance(&mut self, device: &mut Device, now: Instant) -> Result<Option<Instant>, StorageError> {
         loop {
             let (at, manual) = match self.work {
@@ -84,12 +84,12 @@ impl Background {
                 Work::Automatic(at) if at <= now => (at, false),
                 _ => return Ok(None),
             };
-            // An error ends it all the same: a worn-out card has nothing to do any more.
+            // An error ends it too: a worn-out card has no more work.
             (self.work, self.exhausted) = (Work::Rest, true);
             let step = device.background(at)?;
             self.exhausted = false;
             match step {
-                // A step that took no time would be repeated without an end at the same instant.
+                // A step that takes no time would repeat forever at the same instant.
                 Some(done) if manual => self.work = Work::Manual(done.max(at + Nanos(1))),
                 Some(done) => self.work = Work::Automatic(done.max(at + Nanos(1))),
                 None => {
@@ -100,7 +100,7 @@ impl Background {
         }
     }
 
-    /// HPI: answers when the step under way ends, after which nothing runs.
+    /// HPI: returns the end of the current step, after which all work stops.
     pub(crate) fn interrupt(&mut self, now: Instant) -> Instant {
         match std::mem::take(&mut self.work) {
             Work::Rest => now,
@@ -108,7 +108,7 @@ impl Background {
         }
     }
 
-    /// A command has come: what the card does of its own waits until it is idle again.
+    /// A command arrived: the card's own work waits until it is idle again.
     pub(crate) fn command(&mut self) {
         self.exhausted = false;
         if matches!(self.work, Work::Automatic(_)) {
@@ -116,7 +116,7 @@ impl Background {
         }
     }
 
-    /// The card has nothing to do for the host from `now` on.
+    /// The card is idle from `now` on.
     pub(crate) fn idle(&mut self, ext_csd: &[u8; EXT_CSD_BYTES], now: Instant) {
         if ext_csd[reg::BKOPS_EN] & 2 != 0 && self.work == Work::Rest && !self.exhausted {
             self.work = Work::Automatic(now + IDLE_AFTER);

@@ -1,8 +1,8 @@
 //! The volatile cache as the host sees it: on, off, flush, barrier.
 //!
-//! The order in which the cache reaches flash is `device`'s: oldest first. A unit written again while it waits takes
-//! the place of its older content, which alone would let it overtake; a barrier is therefore carried out as a flush,
-//! which is within the standard. Absent on purpose: what is lost with power (`device::Device::power_off`).
+//! `device` determines the order in which the cache is written to flash: oldest first. A unit that is overwritten in
+//! the cache replaces its older content, which could violate a barrier; a barrier is therefore implemented as a flush,
+//! which the standard allows. Absent on purpose: what a power loss costs (`device::Device::power_off`).
 //!
 //! Source: JESD84-B51 clauses 6.6.34, 7.4 (CACHE_CTRL, FLUSH_CACHE, BARRIER_CTRL, CACHE_FLUSH_POLICY).
 
@@ -73,7 +73,7 @@ mod tests {
     type Rule = fn(&[u8; EXT_CSD_BYTES], u8) -> Result<(), Refused>;
 
     #[test]
-    fn flush_and_barrier_need_what_they_stand_on() {
+    fn flush_and_barrier_need_a_cache_that_is_on() {
         let with = |cache: u8, support: u8, enabled: u8| {
             let mut ext_csd = [0; EXT_CSD_BYTES];
             (ext_csd[reg::CACHE_SIZE], ext_csd[reg::BARRIER_SUPPORT], ext_csd[reg::BARRIER_CTRL]) =

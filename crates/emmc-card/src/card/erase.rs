@@ -1,7 +1,7 @@
 //! Erasing: CMD35, CMD36, CMD38 in this order, by whole groups or by sectors, plain or secure.
 //!
-//! Erase and trim both make sectors read as erased; what differs is the range. Secure variants also remove every copy
-//! from the flash, for which valid data in the same blocks is moved.
+//! Erase and trim both make sectors read as erased; they differ in granularity. Secure variants also remove every copy
+//! from the flash, which requires moving valid data in the same blocks.
 
 use emmc_regs::command::Erase;
 use emmc_regs::ext_csd::reg;
@@ -13,7 +13,7 @@ use super::{Area, Card, Reply};
 use crate::device::StorageError;
 use crate::ftl::TrimKind;
 
-/// How far the host has come.
+/// Progress of the sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EraseSequence {
     first: Option<u64>,
@@ -23,12 +23,12 @@ pub(crate) struct EraseSequence {
 }
 
 impl EraseSequence {
-    /// The sectors from the first to the last, if both were told; the sequence is over.
+    /// The sectors from the first to the last, if both were set; ends the sequence.
     pub(super) fn take_range(&mut self) -> Option<(u64, u64)> {
         self.first.take().zip(self.last.take())
     }
 
-    /// Another command came in between; answers whether there was anything to forget.
+    /// Another command came in between; returns whether a sequence was in progress.
     pub(super) fn abandon(&mut self) -> bool {
         self.last = None;
         self.first.take().is_some()
@@ -61,7 +61,7 @@ impl Card {
         }
     }
 
-    /// The sequence is broken and starts over.
+    /// The sequence is broken and restarts.
     fn refuse_erase(&mut self, bits: R1) -> Reply {
         self.erase.abandon();
         self.refuse(bits)
@@ -71,7 +71,7 @@ impl Card {
     pub(super) fn erase(&mut self, erase: Erase, now: Instant) -> Reply {
         let range = self.erase.first.zip(self.erase.last);
         self.erase.abandon();
-        // Step 2 of a secure trim works on what step 1 marked.
+        // Step 2 of a secure trim uses the ranges marked in step 1.
         let needs_range = erase != Erase::SecureTrimStep2;
         let (first, last) = match range {
             Some(range) => range,
@@ -118,12 +118,12 @@ impl Card {
         }
     }
 
-    /// Sectors that an address names: a native sector, or one.
+    /// Sectors per address: a native sector, or one.
     fn sectors_of_last(&self) -> u64 {
         if self.has_native_sectors() { 8 } else { 1 }
     }
 
-    /// Sectors of an erase group: high-capacity groups where the host chose them, else those of the CSD.
+    /// Sectors of an erase group: high-capacity groups if enabled, else those of the CSD.
     pub(super) fn erase_group_sectors(&self) -> u64 {
         let high_capacity = u64::from(self.ext_csd_byte(reg::HC_ERASE_GRP_SIZE)) * 1024;
         if self.ext_csd_byte(reg::ERASE_GROUP_DEF) & 1 == 1 && high_capacity > 0 {
@@ -133,7 +133,7 @@ impl Card {
         }
     }
 
-    /// Erases from sector `first` to sector `last`, whole groups where the command says so.
+    /// Erases from sector `first` to sector `last`, whole groups if the command requires it.
     fn erase_range(&mut self, erase: Erase, first: u64, last: u64, now: Instant) -> Result<Instant, StorageError> {
         let area = self.area();
         let end = if erase.is_by_write_block() {
@@ -152,7 +152,7 @@ impl Card {
         if erase == Erase::SecureErase { self.device.purge(done) } else { Ok(done) }
     }
 
-    /// Gives up sectors `first..end`, but for protected ones.
+    /// Deallocates sectors `first..end`, except protected ones.
     pub(super) fn give_up(
         &mut self,
         area: Area,
@@ -172,7 +172,7 @@ impl Card {
         Ok(done)
     }
 
-    /// Erases what secure trims have marked, and every copy of it.
+    /// Erases the ranges marked by secure trims, and every copy of them.
     fn secure_trim(&mut self, now: Instant) -> Result<Instant, StorageError> {
         let mut done = now;
         for (area, first, sectors) in std::mem::take(&mut self.erase.marked) {

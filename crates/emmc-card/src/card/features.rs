@@ -24,7 +24,7 @@ use super::{Card, interrupt, partition, write_protect};
 use crate::device::StorageError;
 use crate::ftl::FtlError;
 
-/// What the features remember.
+/// State of the features.
 #[derive(Debug, Default)]
 pub(crate) struct Features {
     pub(crate) protect: WriteProtect,
@@ -36,11 +36,11 @@ pub(crate) struct Features {
     /// The header of a packed read, until its CMD18.
     pub(crate) packed_read: Option<Packed>,
     pub(crate) boot: BootStream,
-    /// What `prg` is about.
+    /// The reason for `prg`.
     pub(crate) busy: Busy,
-    /// What the next `prg` will be about.
+    /// The reason for the next `prg`.
     pub(crate) next_busy: Busy,
-    /// The committed partitioning has been carried out.
+    /// The committed partitioning is in effect.
     is_partitioned: bool,
 }
 
@@ -57,7 +57,7 @@ impl Features {
         }
     }
 
-    /// Brings it back.
+    /// Restores it.
     pub(crate) fn take_state(&mut self, state: FeatureState) {
         self.rpmb.restore(state.rpmb_key, state.rpmb_counter);
         self.firmware.restore(state.firmware);
@@ -67,7 +67,7 @@ impl Features {
 }
 
 impl Card {
-    /// A reset has put the register back; the features follow.
+    /// A reset has changed the registers; the features follow.
     pub(super) fn reset_features(&mut self, reset: Reset) {
         let register: &mut [u8; EXT_CSD_BYTES] = &mut self.device.registers_mut().ext_csd;
         self.features.firmware.reset(register);
@@ -84,17 +84,17 @@ impl Card {
         }
     }
 
-    /// Power goes: what a feature held in memory is gone.
+    /// Power is lost: volatile state of the features is cleared.
     pub(super) fn features_power_off(&mut self) {
         self.features.power.power_off(&self.device.stored_registers().ext_csd);
         self.features.firmware.power_off();
         self.features.background.stop();
     }
 
-    /// Power is back and the layers have recovered at `now`: a new commit of the partitioning is carried out, settings
-    /// without one are forgotten. Answers when the card is ready.
+    /// Power is back and the layers have recovered at `now`: a new commit of the partitioning is performed, uncommitted
+    /// settings are dropped. Returns when the card is ready.
     ///
-    /// Errors: power lost; the next power-up begins anew.
+    /// Errors: power lost; the next power-up starts again.
     pub(super) fn apply_partitioning(&mut self, now: Instant) -> Result<Instant, StorageError> {
         let register = &mut self.device.registers_mut().ext_csd;
         let Some(wanted) = partition::committed(register) else {
@@ -106,7 +106,7 @@ impl Card {
         if self.features.is_partitioned {
             return Ok(now);
         }
-        // The commit was refused unless the flash can hold it.
+        // A commit is refused unless the flash can hold it.
         let Ok(laid_out) = self.device.partition(wanted, now) else { return Ok(now) };
         let ready = laid_out.ok_or(FtlError::PowerLost)?;
         self.features.is_partitioned = true;
@@ -116,7 +116,7 @@ impl Card {
         Ok(ready)
     }
 
-    /// Background work as far as time has come.
+    /// Performs background work up to now.
     pub(super) fn settle_background(&mut self, now: Instant) {
         if matches!(self.phase, Phase::Off | Phase::Inactive) || self.transfer.is_some() {
             return;
@@ -135,7 +135,7 @@ impl Card {
         }
     }
 
-    /// The host has been served at `now`: from then on the card may work of its own.
+    /// The host has been served at `now`: from then on the card may work on its own.
     pub(super) fn schedule_background(&mut self, now: Instant) {
         let rests = matches!(self.phase, Phase::In(State::Stby | State::Tran | State::Prg | State::Dis));
         if self.is_emmc() && rests && self.transfer.is_none() && self.features.queue.is_empty() {
@@ -144,7 +144,7 @@ impl Card {
         }
     }
 
-    /// HPI: what keeps the card busy ends early, if it can.
+    /// HPI: the current operation ends early, if possible.
     pub(super) fn interrupt(&mut self, now: Instant) {
         if self.phase != Phase::In(State::Prg) {
             return;
@@ -167,7 +167,7 @@ impl Card {
         self.features.rpmb.has_key().then(|| self.features.rpmb.counter())
     }
 
-    /// When the next queued task after `now` becomes ready, if one will without the host.
+    /// When the next queued task after `now` becomes ready, if it will without the host.
     pub fn poll_queue(&self, now: Instant) -> Option<Instant> {
         self.features.queue.poll_timeout(now)
     }

@@ -1,11 +1,12 @@
 //! Field firmware update: a mode in which writes go to the firmware, and the step that installs it.
 //!
-//! MODE_CONFIG chooses the mode; writes to the address FFU_ARG then download. The host may leave the mode between
+//! MODE_CONFIG selects the mode; writes to the address FFU_ARG then download. The host may leave the mode between
 //! chunks, as mmc-utils does. MODE_OPERATION_CODES installs, and the new version runs after the next reset or power
-//! cycle. An image begins with [`MAGIC`], the version, its sectors and a digest; a sector that begins so begins a new
-//! image. Absent on purpose: vendor specific mode, and signatures: the digest finds faults, it proves nothing.
+//! cycle. An image starts with [`MAGIC`], the version, its sectors and a digest; a sector that starts with these begins
+//! a new image. Absent on purpose: vendor specific mode, and signatures: the digest detects errors, it is no
+//! authentication.
 //!
-//! Source: JESD84-B51 clauses 6.6.19, 7.4; mmc-utils and fwupd as hosts. The image's form is this card's own.
+//! Source: JESD84-B51 clauses 6.6.19, 7.4; mmc-utils and fwupd as hosts. The image format is this card's own.
 
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use sha2::{Digest, Sha256};
@@ -20,13 +21,13 @@ const GENERAL_ERROR: u8 = 0x10;
 const INSTALL_ERROR: u8 = 0x11;
 const DOWNLOAD_ERROR: u8 = 0x12;
 
-/// How a firmware image of the virtual card begins.
+/// First bytes of a firmware image of the virtual card.
 const MAGIC: &[u8; 16] = b"emmclab firmware";
 const VERSION: usize = 16;
 const SECTORS: usize = 24;
 const DIGEST: usize = 32;
 const SECTOR: usize = 512;
-/// More than any image of this form has.
+/// Larger than any valid image.
 const SECTORS_MAX: u32 = 1 << 16;
 
 /// Makes a firmware image that the virtual card accepts.
@@ -45,10 +46,10 @@ pub fn firmware_image(version: [u8; 8], body: &[u8]) -> Vec<u8> {
     image
 }
 
-/// A download under way and what was installed.
+/// A download in progress, and the installed version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Firmware {
-    /// What has been downloaded; lost with power.
+    /// Downloaded data; lost with power.
     image: Vec<u8>,
     /// The version that runs after the next reset.
     installed: Option<[u8; 8]>,
@@ -60,7 +61,7 @@ impl Firmware {
         self.installed
     }
 
-    /// Brings back which that is.
+    /// Restores it.
     pub(crate) fn restore(&mut self, installed: Option<[u8; 8]>) {
         *self = Self { installed, ..Self::default() };
     }
@@ -111,7 +112,7 @@ impl Firmware {
         self.tell(ext_csd);
     }
 
-    /// MODE_OPERATION_CODES: installs or aborts; either ends the mode.
+    /// MODE_OPERATION_CODES: installs or aborts; both end the mode.
     pub(crate) fn operate(&mut self, ext_csd: &mut [u8; EXT_CSD_BYTES], operation: u8) {
         if operation == INSTALL {
             ext_csd[reg::FFU_STATUS] = self.install();
@@ -121,7 +122,7 @@ impl Firmware {
         self.tell(ext_csd);
     }
 
-    /// Reset by CMD0, by the pin or by power: what is installed runs; a card without operation codes installs now.
+    /// Reset by CMD0, by the pin or by power: the installed version runs; a card without operation codes installs now.
     pub(crate) fn reset(&mut self, ext_csd: &mut [u8; EXT_CSD_BYTES]) {
         if ext_csd[reg::FFU_FEATURES] & 1 == 0 && !self.image.is_empty() {
             ext_csd[reg::FFU_STATUS] = self.install();
@@ -133,7 +134,7 @@ impl Firmware {
         }
     }
 
-    /// Power went: what was only downloaded is lost.
+    /// Power is lost: downloaded data is lost.
     pub(crate) fn power_off(&mut self) {
         self.image.clear();
     }

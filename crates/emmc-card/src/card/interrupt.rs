@@ -1,11 +1,11 @@
 //! HPI: the high priority interrupt that ends a long command early.
 //!
-//! Which commands can be interrupted, how soon the card obeys, and how much of a write it then says was programmed. The
-//! flash has been given its work already; what the card no longer waits for goes on inside, and
-//! CORRECTLY_PRG_SECTORS_NUM counts what was surely done by then. More may be: the host writes the rest again.
+//! Which commands can be interrupted, how fast the card reacts, and how much of a write it reports as programmed. The
+//! flash already has its work: operations that the card no longer waits for continue, and CORRECTLY_PRG_SECTORS_NUM
+//! counts sectors that were certainly done. More may be: the host writes the rest again.
 //!
 //! Source: JESD84-B51 clauses 6.6.23, 7.4 (HPI_MGMT, HPI_FEATURES, OUT_OF_INTERRUPT_TIME, CORRECTLY_PRG_SECTORS_NUM).
-//! Assumed: that a card obeys in a tenth of the time that it asks hosts to allow.
+//! Assumed: that a card reacts in a tenth of its specified maximum.
 
 use emmc_regs::command::Command;
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
@@ -13,17 +13,17 @@ use emmc_units::{Instant, Nanos};
 
 use super::partition::Refused;
 
-/// What a card in `prg` is busy with.
+/// The operation of a card in `prg`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Busy {
-    /// A write of so many sectors, which began then.
+    /// A write: its size and start.
     Write {
         /// Sectors.
         sectors: u32,
         /// When the first of them had arrived.
         from: Instant,
     },
-    /// A packed write: it can be interrupted, and all of it is to be written again.
+    /// A packed write: it can be interrupted, and all of it must be written again.
     PackedWrite,
     /// Erase, trim or discard; not the secure ones.
     Erase,
@@ -35,21 +35,21 @@ pub(crate) enum Busy {
     Sanitize,
     /// POWER_OFF_NOTIFICATION with POWER_OFF_LONG or SLEEP_NOTIFICATION.
     PowerOff,
-    /// Anything else: it runs to its end.
+    /// Any other operation: it cannot be interrupted.
     #[default]
     Other,
 }
 
-/// What an interrupt comes to.
+/// Result of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interrupted {
     /// When the card is no longer busy.
     pub(crate) until: Instant,
-    /// For CORRECTLY_PRG_SECTORS_NUM, where a write was interrupted.
+    /// For CORRECTLY_PRG_SECTORS_NUM, if a write was interrupted.
     pub(crate) programmed: Option<u32>,
 }
 
-/// Whether a command is an interrupt for this card: enabled, and the one of CMD12 and CMD13 that the card has.
+/// Whether a command is an interrupt for this card: HPI is enabled, and it is the card's choice of CMD12 and CMD13.
 pub(crate) fn is_interrupt(ext_csd: &[u8; EXT_CSD_BYTES], command: &Command) -> bool {
     let by_cmd12 = ext_csd[reg::HPI_FEATURES] & 2 != 0;
     let asked = match command {
@@ -67,7 +67,7 @@ pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refu
     if value & 1 == 0 || ext_csd[reg::HPI_FEATURES] & 1 == 1 { Ok(()) } else { Err(Refused) }
 }
 
-/// Interrupts at `now` what would have ended at `end`.
+/// Interrupts at `now` an operation that would have ended at `end`.
 pub(crate) fn interrupt(ext_csd: &[u8; EXT_CSD_BYTES], busy: Busy, end: Instant, now: Instant) -> Interrupted {
     if busy == Busy::Other || end <= now {
         return Interrupted { until: end.max(now), programmed: None };
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_tells_what_was_surely_done() {
+    fn a_write_reports_sectors_that_are_certainly_done() {
         let ext_csd = register(1, 1);
         let busy = Busy::Write { sectors: 8, from: at(1000) };
         let interrupted = |now| interrupt(&ext_csd, busy, at(9000), at(now));

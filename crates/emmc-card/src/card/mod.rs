@@ -1,12 +1,10 @@
 //! The controller: commands, responses, states and registers of a card, after the standard.
 //!
-//! [`Card`] is driven from outside: `handle_*` takes what the host does at an instant, `poll_*` tells what the card
-//! does
-//! then. What a command stores or reads comes down to [`Device`]; the rules above it are here, one file each:
-//! `legality` in which state which command is legal, `dispatch` from command to what it does, `access` who may write
-//! which bit of EXT_CSD, `switch` what such a write does, the rest a feature each. Absent on purpose: electrical
-//! signalling, SPI mode, streams (CMD11, CMD20) and I/O mode (CMD39, CMD40), which no eMMC part has; and time of its
-//! own: the host says what time it is.
+//! [`Card`] is driven from outside: `handle_*` takes the host's actions at an instant, `poll_*` returns the card's
+//! output. Storage goes through [`Device`]; the rules above it are here, one file each: `legality` legal commands by
+//! state, `dispatch` from a command to its implementation, `access` write permission of EXT_CSD bits, `switch` the
+//! effect of such writes, the rest a feature each. Absent on purpose: electrical signalling, SPI mode, streams (CMD11,
+//! CMD20) and I/O mode (CMD39, CMD40), which no eMMC part has; and a clock: the host passes the time.
 
 mod access;
 mod address;
@@ -81,9 +79,9 @@ pub struct Card {
     phase: Phase,
     status: Status,
     rca: u16,
-    /// When power-up is over, as CMD1 says.
+    /// End of initialization, as reported by CMD1.
     initialized_at: Instant,
-    /// Until when it programs; of use in `prg` and `dis`.
+    /// End of programming; used in `prg` and `dis`.
     busy_until: Instant,
     rules: AccessRules,
     interface: Interface,
@@ -96,15 +94,15 @@ pub struct Card {
     erase: EraseSequence,
     lock: Lock,
     transfer: Option<Transfer>,
-    /// The buffer of the last transfer, for the next.
+    /// The buffer of the last transfer, for reuse.
     spare: Vec<u8>,
-    /// What CMD19 sent, for CMD14.
+    /// The pattern of CMD19, for CMD14.
     test_pattern: Vec<u8>,
-    /// What CMD49 said, the last time.
+    /// The last time from CMD49.
     host_time: Option<Box<[u8]>>,
     features: Features,
     sd: SdState,
-    /// What is on record, where there is one.
+    /// The recorded state, if changes are recorded.
     recorded: Option<CardState>,
 }
 
@@ -116,7 +114,7 @@ impl Card {
         Ok(Self::over(Device::new(profile, options)?))
     }
 
-    /// A card over a device that is powered, from where a power-up leaves it.
+    /// A card over a powered device, in the state after power-up.
     fn over(device: Device) -> Self {
         let factory = RegisterImage::new(device.profile()).ext_csd;
         let mut card = Self {
@@ -146,17 +144,18 @@ impl Card {
         card
     }
 
-    /// What lies below the commands.
+    /// The device below the command level.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The same, to look deeper, to age it, to arm faults. Data written past the commands is the caller's affair.
+    /// The same, mutable: for inspection, ageing, fault injection. The caller is responsible for data written below the
+    /// command level.
     pub fn device_mut(&mut self) -> &mut Device {
         &mut self.device
     }
 
-    /// The state that CURRENT_STATE would name; absent without power, before CMD0 or CMD1, and after CMD15.
+    /// The state as in CURRENT_STATE; absent without power, before CMD0 or CMD1, and after CMD15.
     pub fn state(&mut self, now: Instant) -> Option<State> {
         self.settle(now);
         match self.phase {
@@ -165,18 +164,18 @@ impl Card {
         }
     }
 
-    /// The next instant at which the card changes by itself; absent: it waits for the host.
+    /// The next instant at which the card changes without a command; absent: it waits for the host.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let busy = matches!(self.phase, Phase::In(State::Prg | State::Dis)).then_some(self.busy_until);
         busy.into_iter().chain(self.features.background.poll_timeout()).min()
     }
 
-    /// Time has come to `now`.
+    /// Time has advanced to `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.settle(now);
     }
 
-    /// What was under way and is over at `now` is over.
+    /// Ends operations that are over at `now`.
     fn settle(&mut self, now: Instant) {
         self.settle_background(now);
         if now >= self.busy_until {
@@ -188,7 +187,7 @@ impl Card {
         }
     }
 
-    /// EXT_CSD as it is kept, to be changed.
+    /// The stored EXT_CSD, mutable.
     fn ext_csd(&mut self) -> &mut [u8; EXT_CSD_BYTES] {
         &mut self.device.registers_mut().ext_csd
     }
@@ -203,7 +202,7 @@ impl Card {
         &self.device.stored_registers().ext_csd
     }
 
-    /// The area that reads and writes go to: PARTITION_CONFIG's access bits.
+    /// The accessed area: PARTITION_CONFIG's access bits.
     fn area(&self) -> Area {
         match self.kind {
             CardKind::Sd => Area::User,
@@ -211,7 +210,7 @@ impl Card {
         }
     }
 
-    /// The status for an answer: error bits that wait, the state in which the command came, and how things are.
+    /// The status for a response: pending error bits, the state at the command's arrival, and current conditions.
     fn r1(&mut self) -> R1 {
         let state = match self.phase {
             Phase::In(state) => state,
@@ -239,7 +238,7 @@ impl Card {
         self.features.busy = std::mem::take(&mut self.features.next_busy);
     }
 
-    /// Turns what went wrong below into status bits; a lost supply switches the card off.
+    /// Converts an error from below to status bits; a lost supply switches the card off.
     fn note_error(&mut self, error: &StorageError) {
         match error {
             StorageError::OutOfRange { .. } => self.status.raise(R1::OUT_OF_RANGE),
@@ -249,7 +248,7 @@ impl Card {
         }
     }
 
-    /// When an operation is done that may have failed; failed, it is over at once.
+    /// The end of an operation that may have failed; a failed one ends at once.
     fn done_or_failed(&mut self, result: Result<Instant, StorageError>, now: Instant) -> Instant {
         result.unwrap_or_else(|error| {
             self.note_error(&error);

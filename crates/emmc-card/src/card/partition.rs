@@ -1,9 +1,9 @@
 //! Partitioning: the one-time registers that divide the card, and the bit that commits them.
 //!
-//! Until PARTITION_SETTING_COMPLETED is set a power cycle forgets the settings. The commit is checked as a whole; it
-//! takes effect at the next power cycle, with which the data is gone. Afterwards every write is refused. Absent on
-//! purpose: that each setting is written once (`access`), how the flash is divided (`profile::capacity`), and which
-//! area is accessed (`switch`).
+//! Until PARTITION_SETTING_COMPLETED is set a power cycle clears the settings. The commit is checked as a whole; it
+//! takes effect at the next power cycle, and the data is lost. Afterwards every write is refused. Absent on purpose:
+//! the write-once rule of each setting (`access`), the division of the flash (`profile::capacity`), and the accessed
+//! area (`switch`).
 //!
 //! Source: JESD84-B51 clauses 6.2.4, 7.4.
 
@@ -37,7 +37,7 @@ pub(crate) const SETTINGS: [&Field; 9] = [
     reg::WR_REL_SET,
 ];
 
-/// Every byte of the settings: what a power cycle forgets while it is not committed.
+/// Every byte of the settings: cleared by a power cycle until committed.
 pub(crate) fn settings() -> impl Iterator<Item = u8> {
     (0..=u8::MAX).filter(|index| SETTINGS.iter().any(|field| field.bytes().contains(&u16::from(*index))))
 }
@@ -63,18 +63,18 @@ pub(crate) fn check_completed(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Resul
     if value == 1 { check_commit(ext_csd) } else { Ok(()) }
 }
 
-/// The partitioning that a commit asks for; the caller carries it out at the power cycle after the commit.
+/// The committed partitioning; the caller applies it at the next power cycle.
 pub(crate) fn committed(ext_csd: &[u8; EXT_CSD_BYTES]) -> Option<Partitioning> {
     is_committed(ext_csd).then(|| partitioning(ext_csd))
 }
 
-/// The partitioning has been carried out: the user area has so many sectors from now on.
+/// The partitioning is in effect: sets the user area's new size.
 pub(crate) fn set_user_sectors(ext_csd: &mut [u8; EXT_CSD_BYTES], user_sectors: u64) {
     let sectors = u32::try_from(user_sectors).unwrap_or(u32::MAX);
     ext_csd[reg::SEC_COUNT.range()].copy_from_slice(&sectors.to_le_bytes());
 }
 
-/// Whether the card has the feature that the byte belongs to, and the value no bit that it does not have.
+/// Whether the card supports the byte's feature, and every bit of the value.
 fn is_supported(ext_csd: &[u8; EXT_CSD_BYTES], index: u8, value: u8) -> bool {
     let support = ext_csd[reg::PARTITIONING_SUPPORT];
     let (partitions, enhanced, extended) = (support & 1 == 1, support & 2 != 0, support & 4 != 0);
@@ -103,14 +103,14 @@ fn group_sectors(ext_csd: &[u8; EXT_CSD_BYTES]) -> u64 {
     u64::from(ext_csd[reg::HC_WP_GRP_SIZE]) * u64::from(ext_csd[reg::HC_ERASE_GRP_SIZE]) * 1024
 }
 
-/// ENH_START_ADDR counts bytes on parts of at most 2 GiB, else sectors.
+/// ENH_START_ADDR is in bytes on parts of at most 2 GiB, else in sectors.
 fn enhanced_start_sectors(ext_csd: &[u8; EXT_CSD_BYTES]) -> Option<u64> {
     let start = number(&ext_csd[reg::ENH_START_ADDR.range()]);
     let by_byte = number(&ext_csd[reg::SEC_COUNT.range()]) <= (2 << 30) / 512;
     if by_byte { (start % 512 == 0).then_some(start / 512) } else { Some(start) }
 }
 
-/// What the settings ask for.
+/// The partitioning described by the settings.
 fn partitioning(ext_csd: &[u8; EXT_CSD_BYTES]) -> Partitioning {
     let attribute = ext_csd[reg::PARTITIONS_ATTRIBUTE];
     let is_enhanced = attribute & 1 == 1;

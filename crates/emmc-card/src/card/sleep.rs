@@ -1,9 +1,9 @@
 //! Sleep: CMD5 takes a deselected card to `slp` and back.
 //!
-//! In `slp` the host may take VCC away (VCCQ stays), so nothing is lost; the card answers CMD5 and the resets only.
+//! In `slp` the host may switch VCC off (VCCQ stays), so nothing is lost; the card accepts CMD5 and resets only.
 //!
 //! Source: JESD84-B51 clauses 6.6.21, 7.4 (S_A_TIMEOUT).
-//! Assumed: that a card needs a tenth of the time that it asks hosts to allow.
+//! Assumed: that a card needs a tenth of its specified maximum.
 
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 use emmc_regs::r1::State;
@@ -12,7 +12,7 @@ use emmc_units::{Instant, Nanos};
 use super::legality::Phase;
 use super::{Card, Reply};
 
-/// Where CMD5 takes a card, and when it is there; `None`: the command is illegal.
+/// The state after CMD5, and when it is reached; `None`: the command is illegal.
 pub(crate) fn switch(
     ext_csd: &[u8; EXT_CSD_BYTES],
     state: State,

@@ -1,11 +1,11 @@
-//! Puts back what a bench has written over.
+//! Restores what a bench has overwritten.
 //!
-//! The content is read before the first write, into memory or a file, and written back and compared afterwards. A
-//! file's holes become holes again, first of all: a file that has more holes than its filesystem has room needs them to
-//! be put back. A file to which all its room was allocated before (`fallocate`) keeps that room; where it was only a
-//! part, what was never written to is a hole afterwards. What a card did not hold before (trimmed) it holds afterwards
-//! as zeros. A process that is killed (`kill -9`, power) puts nothing back; with a file the content can still be
-//! written back by hand.
+//! The content is saved before the first write, in memory or in a file, and written back and compared afterwards. A
+//! file's holes are punched again before anything else: a sparse file that is larger than the free space cannot be
+//! restored without that. A fully allocated file (`fallocate`) stays allocated; in a partly allocated file, ranges that
+//! were never written are holes afterwards. Ranges that were unmapped on the card (trimmed) hold zeros afterwards. A
+//! process that is killed (`kill -9`, power) restores nothing; from a file the content can still be written back by
+//! hand.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -21,35 +21,35 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::ranges::{with_content, without_content};
 use super::{BlockIo, data};
 
-/// What is read and written at a time. Unit: bytes.
+/// Size of one read or write. Unit: bytes.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// Parts that could not be put back of which each is told.
+/// Most lost parts that are listed.
 const LOST_MAX: usize = 16;
 
 /// Saved content of a range.
 pub struct Saved {
     from_bytes: u64,
     to_bytes: u64,
-    /// The parts that have content.
+    /// The allocated parts.
     parts: Vec<[u64; 2]>,
-    /// What has no content has room all the same.
+    /// Holes of the range were allocated too.
     is_allocated: bool,
     kept: Kept,
 }
 
 enum Kept {
-    /// The parts, one after the other.
+    /// The parts, concatenated.
     Memory(MmapMut),
-    /// The parts, each as far from the file's beginning as it is from the range's.
+    /// The parts, each at its offset in the range.
     File(File, PathBuf),
 }
 
-/// Parts that could not be put back, and why.
+/// Parts that could not be restored, and why.
 #[derive(Default)]
 struct Lost(Vec<([u64; 2], String)>);
 
 impl Saved {
-    /// How much there is to be saved in a range: holes of a file are not. Unit: bytes.
+    /// The bytes to save in a range, without holes of a file. Unit: bytes.
     ///
     /// Errors: the kernel's.
     pub fn bytes_of(target: &BlockIo, from_bytes: u64, to_bytes: u64) -> Result<u64, TargetError> {
@@ -62,10 +62,9 @@ impl Saved {
         total(&self.parts)
     }
 
-    /// Reads a range of a target into memory, or into a new file, of which nothing is left where that fails.
+    /// Saves a range of a target in memory, or in a new file, which is removed if that fails.
     ///
-    /// Errors: something of it cannot be read; there is not so much memory or room; the file is there already; the
-    /// watcher stops it.
+    /// Errors: a part cannot be read; not enough memory or space; the file exists already; cancelled.
     pub fn take(
         target: &BlockIo,
         [from_bytes, to_bytes]: [u64; 2],
@@ -87,7 +86,7 @@ impl Saved {
         let mut saved = Self { from_bytes, to_bytes, parts, is_allocated, kept };
         if let Err(error) = saved.read(target, watch) {
             if let Kept::File(_, path) = &saved.kept {
-                // It was made here and holds nothing that is not on the target still.
+                // The file was created here and holds nothing that is not still on the target.
                 let _ = std::fs::remove_file(path);
             }
             return Err(error);
@@ -104,7 +103,7 @@ impl Saved {
             target.file().read_exact_at(part, at).map_err(|error| failed(&format!("byte {at}: "), error))?;
             let put = self.kept.put(at - self.from_bytes, packed, part);
             put.map_err(|error| failed(&self.kept.told(), error))?;
-            if !watch.progress(progress("saving what is there", 1, packed, bytes)) {
+            if !watch.progress(progress("saving the content", 1, packed, bytes)) {
                 return Err(failed("", io::Error::other("stopped")));
             }
         }
@@ -114,16 +113,14 @@ impl Saved {
         }
     }
 
-    /// Punches the holes again, writes the content back, reads it again and compares; a file that held it is removed
-    /// then.
+    /// Punches the holes again, writes the content back, compares, and then removes the file.
     ///
-    /// Goes on where something cannot be put back, and whatever the watcher says. What was kept in memory is written
-    /// into a file then. Errors: every part that could not be put back or is not what was written, and where its
-    /// content is.
+    /// Continues after errors, and cannot be cancelled. On errors, content in memory is written to a file. Errors:
+    /// every part that could not be restored or differs, and where its content is.
     pub fn put_back(self, target: &BlockIo, watch: &mut dyn Watch) -> Result<(), TargetError> {
         let failed = |what: String| TargetError::Failed {
             name: target.shape().name.clone(),
-            reason: format!("putting its content back: {what}"),
+            reason: format!("restoring its content: {what}"),
         };
         let memory = || data::zeros(CHUNK_BYTES as usize).map_err(|error| failed(error.to_string()));
         let (mut chunk, mut again) = (memory()?, memory()?);
@@ -137,7 +134,7 @@ impl Saved {
             if let Err(error) = written {
                 unwritten.insert(at, error);
             }
-            watch.progress(progress("putting back what was there", 1, packed, bytes));
+            watch.progress(progress("restoring the content", 1, packed, bytes));
         }
         lost.note([self.from_bytes, self.to_bytes], file.sync_all());
         for Chunk { at, length, packed } in chunks(&self.parts) {
@@ -147,30 +144,30 @@ impl Saved {
                 .get(at - self.from_bytes, packed, part)
                 .and_then(|()| file.read_exact_at(found, at))
                 .and_then(|()| match unwritten.remove(&at) {
-                    // What could not be written may never have been written over either (`ulimit -f`).
+                    // A part that cannot be written was perhaps never overwritten either (`ulimit -f`).
                     _ if part == found => Ok(()),
                     Some(error) => Err(error),
                     None => Err(io::Error::other("reads back differently")),
                 });
             lost.note([at, at + length as u64], same);
-            watch.progress(progress("comparing what was put back", 2, packed, bytes));
+            watch.progress(progress("comparing the restored content", 2, packed, bytes));
         }
         if !lost.0.is_empty() {
             return Err(failed(format!("{}; {}", lost.told(), self.rescue())));
         }
         match &self.kept {
             Kept::File(_, path) => std::fs::remove_file(path)
-                .map_err(|error| failed(format!("all of it is back, but {}: {error}", path.display()))),
+                .map_err(|error| failed(format!("everything is restored, but {}: {error}", path.display()))),
             Kept::Memory(_) => Ok(()),
         }
     }
 
-    /// What is to be told where the target cannot even be opened again: where its content is.
+    /// The message if the target cannot be opened again: where its content is.
     pub fn not_reached(&self, name: &str) -> String {
-        format!("{name}: nothing of its content was put back; {}", self.rescue())
+        format!("{name}: its content was not restored; {}", self.rescue())
     }
 
-    /// What had no content has none again; where the filesystem cannot do that it becomes zeros.
+    /// Holes become holes again; if the filesystem cannot do that they become zeros.
     fn punch(&self, target: &BlockIo, zeros: &[u8], lost: &mut Lost) {
         let kind = if self.is_allocated { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
         let flags = kind | FallocateFlags::KEEP_SIZE;
@@ -185,7 +182,7 @@ impl Saved {
         }
     }
 
-    /// Where the content is now; what is in memory is written into a file.
+    /// Where the content is now; content in memory is written to a file.
     fn rescue(&self) -> String {
         let path = match &self.kept {
             Kept::File(_, path) => return format!("the content is in {}", path.display()),
@@ -201,7 +198,7 @@ impl Saved {
         });
         match written {
             Ok(()) => format!("the content from byte {} on is in {}", self.from_bytes, path.display()),
-            Err(error) => format!("the content cannot be kept in {} either: {error}", path.display()),
+            Err(error) => format!("the content cannot be saved in {} either: {error}", path.display()),
         }
     }
 }
@@ -257,7 +254,7 @@ impl Kept {
     }
 }
 
-/// A piece of a part, and where it is among all of them.
+/// A piece of a part, and its position among all of them.
 struct Chunk {
     at: u64,
     length: usize,
@@ -281,7 +278,7 @@ fn total(parts: &[[u64; 2]]) -> u64 {
     parts.iter().map(|[from, to]| to - from).sum()
 }
 
-/// Saving is one step, putting back two.
+/// Saving is one step, restoring two.
 fn progress(step: &str, number: u32, done: usize, bytes: u64) -> Progress<'_> {
     let steps = if step.starts_with("saving") { 1 } else { 2 };
     Progress { step, number, steps, done_share: done as f64 / bytes.max(1) as f64, whole: None }
@@ -298,7 +295,7 @@ fn saving(target: &BlockIo, what: &str, error: &io::Error) -> TargetError {
     TargetError::Failed { name: target.shape().name.clone(), reason: format!("saving its content: {what}{error}") }
 }
 
-/// A file that nobody else may read: it holds what somebody else may have wanted to keep.
+/// A file with mode 0600: it holds content of other users.
 fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
