@@ -100,7 +100,7 @@ cmp -n 33554432 /tmp/data $card || fail 'trim wrote outside of its area'
 # A study that measures, and writes nothing.
 emmclab '0 1' study $card --measure --bench /tmp/trim.json
 says 'Measured: trim'
-says '512 KiB in order'
+says '512 KiB sequential'
 emmclab 2 study $card --measure --bench /tmp/speed.json
 cmp -n 33554432 /tmp/data $card || fail 'study wrote something'
 emmclab '0 1' study $card --bench /tmp/speed.json --bench /tmp/trim.json -o /out/report.html
