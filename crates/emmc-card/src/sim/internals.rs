@@ -1,6 +1,6 @@
-//! What a virtual card looks like inside: areas, wear, translation layer, blocks.
+//! Internal state of a virtual card: areas, wear, translation layer, blocks.
 //!
-//! No real card tells as much; this is how what it does tell can be checked.
+//! Real cards do not report this; it allows checking what they do report.
 
 use serde::Serialize;
 
@@ -19,13 +19,13 @@ pub struct AreaSize {
     pub sectors: u64,
 }
 
-/// What a card is, inside.
+/// Internal state of a card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Internals {
     /// The profile's name.
     pub profile: String,
-    /// What it says of itself.
+    /// The profile's description.
     pub description: String,
     /// Simulated time since the card was made. Unit: seconds.
     pub simulated_s: f64,
@@ -49,9 +49,9 @@ pub struct Internals {
     pub pre_eol_info: u8,
     /// Whether it has turned read-only.
     pub worn_out: bool,
-    /// What the translation layers have done.
+    /// Counters of the translation layers.
     pub ftl: FtlStats,
-    /// What the flash has done.
+    /// Counters of the flash.
     pub nand: Counters,
     /// Units programmed over units that the host wrote; absent before the first write.
     pub write_amplification: Option<f64>,
@@ -64,7 +64,7 @@ pub struct Internals {
 }
 
 impl Internals {
-    /// Looks inside a card.
+    /// Reads the internal state of a card.
     pub fn of(device: &Device, simulated_s: f64) -> Self {
         let (profile, geometry, health) = (device.profile(), device.nand().geometry(), device.health());
         let (ftl, nand) = (device.stats(), *device.nand().counters());

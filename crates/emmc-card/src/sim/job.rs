@@ -1,6 +1,6 @@
-//! A job: what a run does to a card, phase by phase.
+//! A job: the phases of a run.
 //!
-//! Absent on purpose: how it is done (`run`), and files: a trace named by a job is handed in by the caller.
+//! Absent on purpose: its execution (`run`), and files: the caller passes the text of a trace.
 
 mod fields;
 mod phases;
@@ -16,10 +16,10 @@ use fields::Fields;
 /// Most tasks that a phase may have outstanding.
 const DEPTH_MAX: u64 = 256;
 
-/// What a run does.
+/// A job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// For everything that is left to chance.
+    /// Seed of everything random.
     pub seed: u64,
     /// Its phases, in order.
     pub phases: Vec<Phase>,
@@ -28,24 +28,24 @@ pub struct Job {
 /// One phase of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// What the job calls it, e.g. `hot_cold`.
+    /// Its name in the job, e.g. `hot_cold`.
     pub kind: &'static str,
-    /// For its random numbers; absent: made from the job's and the number of the phase.
+    /// Seed of its random numbers; absent: derived from the job's and the number of the phase.
     pub seed: Option<u64>,
     /// Requests that the host keeps outstanding.
     pub queue_depth: u32,
-    /// Whether the volatile cache is on, where the card has one.
+    /// Whether the volatile cache is on, if the card has one.
     pub cache: bool,
-    /// What is done.
+    /// Its work.
     pub work: Work,
 }
 
-/// What a phase does.
+/// The work of a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     /// Requests of one size after a pattern.
     Transfer(Transfer),
-    /// Gives up a share of the blocks of a range.
+    /// Trims a share of the blocks of a range.
     Trim(Trim),
     /// The host does nothing.
     Idle {
@@ -54,11 +54,11 @@ pub enum Work {
         /// Whether the card may use it for background work.
         background: bool,
     },
-    /// Brings everything to flash.
+    /// Flushes everything to flash.
     Flush,
-    /// Power goes and comes back.
+    /// A power cycle.
     PowerCycle {
-        /// Whether the host tells the card before, so that it can save what is in its memory.
+        /// Whether the host announces the power-off, so that the card can save its memory.
         notify: bool,
     },
     /// Recorded requests.
@@ -68,28 +68,28 @@ pub enum Work {
 /// Requests of one size after a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transfer {
-    /// Where they go.
+    /// The positions of requests.
     pub pattern: Pattern,
     /// Share of them that are reads, 0 to 1.
     pub read_share: f64,
-    /// How much in all.
+    /// The total amount.
     pub amount: Amount,
     /// Size of a request.
     ///
     /// Unit: bytes, a multiple of 512.
     pub block_bytes: u32,
-    /// Which part of the card.
+    /// The part of the card.
     pub target: Target,
     /// Reliable writes.
     pub reliable: bool,
-    /// Writes go past the volatile cache.
+    /// Writes bypass the volatile cache.
     pub force: bool,
 }
 
-/// Where requests go.
+/// The positions of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
-    /// Ascending, in as many streams in turn; a stream moves on when it has done `spacing` bytes.
+    /// Ascending, in interleaved streams; a stream moves on after `spacing` bytes.
     Sequential {
         /// Streams.
         streams: u32,
@@ -98,7 +98,7 @@ pub enum Pattern {
         /// Whether the blocks inside each spacing come in random order.
         shuffled: bool,
     },
-    /// Anywhere, evenly.
+    /// Uniformly random.
     Random,
     /// `write_share` of the requests go to the first `hot_share` of the range.
     HotCold {
@@ -107,21 +107,21 @@ pub enum Pattern {
         /// Share of the requests, 0 to 1.
         write_share: f64,
     },
-    /// The n-th most popular block is asked for in proportion to n^-s.
+    /// The n-th most popular block has a probability proportional to n^-s.
     Zipf {
         /// Exponent, above 0.
         s: f64,
-        /// Whether popular blocks are scattered over the range rather than at its beginning.
+        /// Whether popular blocks are scattered over the range, else they are at its start.
         scrambled: bool,
     },
-    /// Each request is, with probability `trim_share`, a trim of a random block that holds data, else a write anywhere.
+    /// Each request is, with probability `trim_share`, a trim of a random block that holds data, else a random write.
     Mixed {
-        /// Below one half: beyond it nothing would stay in use.
+        /// Below one half: above it no block would stay in use.
         trim_share: f64,
     },
 }
 
-/// How much is done.
+/// The amount of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// A number of bytes.
@@ -145,7 +145,7 @@ pub struct Target {
     pub to: Size,
 }
 
-/// Gives up a share of the blocks of a range.
+/// Trims a share of the blocks of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trim {
     /// Which part of the card.
@@ -165,33 +165,33 @@ pub struct Trim {
 pub struct Replay {
     /// The requests.
     pub trace: Trace,
-    /// Whether requests come when the trace says, rather than as fast as the card takes them.
+    /// At the trace's times, else as fast as the card accepts them.
     pub timed: bool,
-    /// Whether addresses beyond the card are brought inside, rather than refused.
+    /// Whether addresses beyond the card wrap around, else they are refused.
     pub wrap: bool,
 }
 
 /// What is wrong with a job.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// The text is no JSON.
+    /// The text is not JSON.
     #[error("job: {0}")]
     Syntax(String),
-    /// A value breaks a rule.
+    /// A value violates a rule.
     #[error("job: {place}{field}: found {found}, {rule}")]
     Rule {
         /// The phase, if it is in one, e.g. `phase 2 (random): `.
         place: String,
         /// The key.
         field: String,
-        /// What it holds.
+        /// Its value.
         found: String,
         /// What it must be.
         rule: String,
     },
 }
 
-/// What a phase has where it does not say otherwise.
+/// Defaults of a phase.
 #[derive(Clone, Copy, Debug)]
 struct Defaults {
     queue_depth: u32,
@@ -200,9 +200,9 @@ struct Defaults {
 }
 
 impl Job {
-    /// Reads a job; `load` brings the text of a trace that it names.
+    /// Reads a job; `load` returns the text of a trace.
     ///
-    /// Errors: the first thing wrong, naming phase, key and rule.
+    /// Errors: the first error, with phase, key and rule.
     pub fn from_json(text: &str, load: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<Self, JobError> {
         let value = serde_json::from_str(text).map_err(|error| JobError::Syntax(error.to_string()))?;
         let mut fields = Fields::new("", value)?;
@@ -218,7 +218,7 @@ impl Job {
         Ok(Self { seed, phases: phases.collect::<Result<_, _>>()? })
     }
 
-    /// A job that replays a trace, as fast as the card takes it or when the trace says.
+    /// A job that replays a trace, as fast as the card accepts it or at its times.
     pub fn replay(trace: Trace, timed: bool, queue_depth: u32) -> Self {
         let work = Work::Replay(Replay { trace, timed, wrap: false });
         Self { seed: 1, phases: vec![Phase { kind: "trace", seed: None, queue_depth, cache: true, work }] }

@@ -1,4 +1,4 @@
-//! Drives a card: random numbers, workloads, power cuts, and the checks beside them.
+//! Simulation: random numbers, workloads, power cuts, and checks.
 
 pub mod fault;
 mod internals;

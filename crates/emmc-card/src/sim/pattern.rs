@@ -1,6 +1,6 @@
-//! Where the requests of a phase go, block by block.
+//! The positions of a phase's requests, block by block.
 //!
-//! A block is a request's worth of the range, counted from 0. Absent on purpose: sectors and areas (`run`).
+//! A block is a request-sized part of the range, counted from 0. Absent on purpose: sectors and areas (`run`).
 
 mod trim_mix;
 mod zipf;
@@ -18,19 +18,19 @@ pub(super) const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 /// A source of block numbers.
 #[derive(Clone, Debug)]
 pub(super) enum Blocks {
-    /// In order, in one or more streams.
+    /// Sequential, in one or more streams.
     Streams(Streams),
-    /// Evenly below a bound.
+    /// Uniform below a bound.
     Random(u64),
-    /// Two evenly loaded parts.
+    /// Two parts with uniform load each.
     HotCold(HotCold),
     /// By popularity.
     Zipf(Zipf, Option<Scramble>),
-    /// Writes anywhere and trims of what is in use.
+    /// Random writes and trims of blocks in use.
     Mixed(Box<BlocksInUse>),
 }
 
-/// What becomes of a block.
+/// The operation on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// It is written or, in a phase that reads, read.
@@ -40,7 +40,7 @@ pub(super) enum Choice {
 }
 
 impl Blocks {
-    /// The blocks of a pattern over `blocks` blocks, of which `spacing` lie between one stream and the next.
+    /// The blocks of a pattern over `blocks` blocks, with `spacing` blocks between streams.
     pub(super) fn new(pattern: &Pattern, blocks: u64, spacing: u64, rng: &mut Rng) -> Self {
         match *pattern {
             Pattern::Sequential { streams, shuffled, .. } => {
@@ -70,15 +70,15 @@ impl Blocks {
     }
 }
 
-/// Streams that advance in turn.
+/// Interleaved streams.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     blocks: u64,
     streams: u64,
     spacing: u64,
-    /// First block of the first stream's present stretch.
+    /// First block of the first stream's current section.
     group: u64,
-    /// The stream whose turn it is, and how far all streams are in their stretch.
+    /// The current stream, and the position of all streams in their sections.
     stream: u64,
     index: u64,
     seed: Option<u64>,
@@ -92,7 +92,7 @@ impl Streams {
         made
     }
 
-    /// A new order for the stretch that begins.
+    /// A new random order for the section that begins.
     fn shuffle(&mut self) {
         self.order = self.seed.map(|seed| Scramble::new(self.spacing, seed ^ self.group));
     }
@@ -112,7 +112,7 @@ impl Streams {
         block
     }
 
-    /// All streams move to their next stretch, or back to the beginning where there is no room for all.
+    /// Moves all streams to their next section, or back to the start if there is no space for all.
     fn go_on(&mut self) {
         self.index = 0;
         self.group += self.streams * self.spacing;

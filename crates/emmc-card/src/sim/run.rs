@@ -1,7 +1,7 @@
-//! Runs a job on a device in simulated time and measures what comes of it.
+//! Runs a job on a device in simulated time and measures the results.
 //!
-//! The run owns time: it tells the device when each request is made, and learns when it is done. It goes in steps, so
-//! that a caller can show how far it is. Absent on purpose: clocks (how long the machine took), files, presentation.
+//! The run owns time: it passes the time of each request to the device, and gets its completion time. It runs in steps,
+//! so that a caller can show progress. Absent on purpose: clocks (the real duration), files, presentation.
 
 mod block_map;
 mod drive;
@@ -30,7 +30,7 @@ use phase::Active;
 use series::Buckets;
 use sums::Sums;
 
-/// Why a run stopped before its end.
+/// Why a run stopped early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// A phase does not fit the card.
@@ -38,19 +38,19 @@ pub enum RunError {
     Phase {
         /// The phase, counted from 1.
         phase: usize,
-        /// What the job calls it.
+        /// Its name in the job.
         kind: &'static str,
-        /// What does not fit.
+        /// Why it does not fit.
         rule: String,
     },
-    /// The card did what a running card does not do.
+    /// An unexpected error of the card.
     #[error("phase {phase} ({kind}): {error}")]
     Storage {
         /// The phase, counted from 1.
         phase: usize,
-        /// What the job calls it.
+        /// Its name in the job.
         kind: &'static str,
-        /// What the card said.
+        /// The error.
         error: StorageError,
     },
 }
@@ -59,27 +59,27 @@ pub enum RunError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Ended {
-    /// Everything was done.
+    /// The job was completed.
     #[serde(rename = "done")]
     Done,
     /// The card had no spare block left and turned read-only.
     #[serde(rename = "worn out")]
     WornOut,
-    /// The caller stopped it.
+    /// Cancelled by the caller.
     #[serde(rename = "stopped")]
     Stopped,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// The phase under way, counted from 1.
+    /// The current phase, counted from 1.
     pub phase: usize,
     /// Phases in all.
     pub phases: usize,
-    /// What the job calls it.
+    /// Its name in the job.
     pub kind: &'static str,
-    /// How much of the phase is done, 0 to 1; of a life, how much is used.
+    /// Completed share of the phase, 0 to 1; for a life, the used share.
     pub done_share: f64,
     /// How much of the whole run is done, 0 to 1, weighted by bytes.
     pub whole_share: f64,
@@ -89,14 +89,14 @@ pub struct Progress {
     pub is_finished: bool,
 }
 
-/// A job under way on a device.
+/// A running job on a device.
 #[derive(Debug)]
 pub struct Run {
     device: Device,
     job: Job,
     started: Instant,
     now: Instant,
-    /// The phase under way, by its number from 0; none before the first, between two and after the last.
+    /// The current phase, numbered from 0; none before the first, between two and after the last.
     active: Option<Active>,
     next_phase: usize,
     ended: Option<Ended>,
@@ -112,7 +112,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A job about to begin at `now` on a device that may have a past.
+    /// A job that starts at `now` on a device that may be used.
     ///
     /// Errors: a phase that does not fit the card.
     pub fn new(device: Device, job: Job, now: Instant) -> Result<Self, RunError> {
@@ -141,9 +141,9 @@ impl Run {
         Ok(run)
     }
 
-    /// Does at most `requests` further requests.
+    /// Runs at most `requests` further requests.
     ///
-    /// Errors: [`RunError::Storage`]; a worn-out card is none, it ends the run.
+    /// Errors: [`RunError::Storage`]; a worn-out card is not an error, it ends the run.
     pub fn step(&mut self, requests: u64) -> Result<Progress, RunError> {
         if self.ended.is_none() && self.active.is_none() {
             if self.next_phase == self.job.phases.len() {
@@ -175,7 +175,7 @@ impl Run {
         Ok(self.finish())
     }
 
-    /// How far it is.
+    /// The progress.
     pub fn progress(&self) -> Progress {
         let index = self.next_phase.max(1) - 1;
         let done_share = match &self.active {
@@ -196,7 +196,7 @@ impl Run {
         }
     }
 
-    /// The device back, at the instant that [`RunResult::now`] says, and what came of it, even if it is not at its end.
+    /// Returns the device at the instant [`RunResult::now`], and the results, even before the end.
     pub fn finish(mut self) -> (Device, RunResult) {
         if let Some(active) = self.active.take() {
             self.ended.get_or_insert(Ended::Stopped);

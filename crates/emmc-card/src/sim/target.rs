@@ -1,7 +1,7 @@
 //! A virtual card's user area as the target of a benchmark, in simulated time.
 //!
-//! Requests outstanding share the card as its queue allows: as many at once as it has slots, one where it has no
-//! command queue; the rest wait at the host. Absent on purpose: what the host itself costs (`emmc-host`).
+//! Outstanding requests share the card's queue: as many in parallel as it has slots, one without a command queue; the
+//! rest wait in the host. Absent on purpose: the host's own cost (`emmc-host`).
 
 mod serve;
 
@@ -18,24 +18,24 @@ use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 use crate::device::{Area, Device, StorageError, WriteFlags};
 use crate::ftl::{FtlError, TrimKind};
 
-/// The most that a host asks for in one command; larger requests are several, one after the other.
+/// The largest command of a host; larger requests are several commands in sequence.
 ///
 /// Source: `max_req_size` in the kernel's sdhci.c. Unit: bytes.
 const COMMAND_BYTES: u64 = 512 << 10;
 /// Most requests that a host may have outstanding, the default of Linux' block layer.
 const DEPTH_MAX: u32 = 256;
 
-/// A virtual card that is switched on and keeps no data, or keeps it and is written with zeros.
+/// A powered virtual card that stores no data, or stores data and is written with zeros.
 #[derive(Debug)]
 pub struct SimTarget {
     device: Device,
     shape: TargetShape,
     now: Instant,
-    /// Requests that the card works on at once.
+    /// Parallel requests in the card.
     slots: usize,
-    /// When the card's slots become free, for those that are taken.
+    /// When the used slots of the card become free.
     taken: BinaryHeap<Reverse<Instant>>,
-    /// Requests outstanding, the one done first on top.
+    /// Outstanding requests, the first to complete on top.
     outstanding: Agenda<Outstanding>,
     payload: Vec<u8>,
 }
@@ -48,10 +48,10 @@ struct Outstanding {
 }
 
 impl SimTarget {
-    /// A card whose time is `now`, under the name that the user called it by; with or without command queueing. Its
-    /// cache is switched on, where it has one, as Linux does; [`Device::set_cache`] switches it off.
+    /// A card at the time `now`, under the user's name for it; with or without command queueing. Its cache is switched
+    /// on, if it has one, as in Linux; [`Device::set_cache`] switches it off.
     pub fn new(mut device: Device, name: &str, now: Instant, queueing: bool) -> Self {
-        // Only switching off has something to do that can fail.
+        // Only switching off does work that can fail.
         let has_cache = device.set_cache(true, now).unwrap_or(false);
         if has_cache && device.profile().kind == CardKind::Emmc {
             device.registers_mut().ext_csd[reg::CACHE_CTRL] = 1;
@@ -70,27 +70,27 @@ impl SimTarget {
         Self { device, shape, now, slots, taken, outstanding, payload: Vec::new() }
     }
 
-    /// Whether more than one request is in the card at once.
+    /// Whether several requests can be in the card at once.
     pub fn queues(&self) -> bool {
         self.slots > 1
     }
 
-    /// The card, to be looked at.
+    /// The card, for inspection.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The card, to be changed between requests.
+    /// The card, for changes between requests.
     pub fn device_mut(&mut self) -> &mut Device {
         &mut self.device
     }
 
-    /// The card back, and its time.
+    /// Returns the card, and its time.
     pub fn into_device(self) -> (Device, Instant) {
         (self.device, self.now)
     }
 
-    /// When the card can begin with what is handed over now.
+    /// When the card can start a request that is submitted now.
     fn start(&mut self) -> Instant {
         let mut start = self.now;
         while self.taken.peek().is_some_and(|Reverse(end)| *end <= start) {
@@ -103,7 +103,7 @@ impl SimTarget {
         start
     }
 
-    /// Answers when all commands of a request are done.
+    /// Returns when all commands of a request are done.
     fn hand_over(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
         if request.bytes <= COMMAND_BYTES || matches!(request.op, BlockOp::Trim | BlockOp::Flush) {
             return self.command(request, now);
@@ -135,7 +135,7 @@ impl SimTarget {
         Ok(done.done)
     }
 
-    /// When the card is done with what it begins with at `start`, and what went wrong with it alone.
+    /// When the card completes a request that starts at `start`, and its own error, if any.
     fn outcome(&mut self, request: &BlockRequest, start: Instant) -> Result<(Instant, Option<String>), TargetError> {
         match self.hand_over(request, start) {
             Ok(done) => Ok((done, None)),
@@ -207,7 +207,7 @@ mod tests {
         BlockRequest { op, offset_bytes, bytes, through: false, tag }
     }
 
-    /// Reads 64 blocks, `depth` at a time; answers how long that took.
+    /// Reads 64 blocks, `depth` at a time; returns the duration.
     fn reads(target: &mut SimTarget, depth: u64) -> Nanos {
         let began = target.now();
         for tag in 0..64 {
@@ -232,7 +232,7 @@ mod tests {
             target.wait().unwrap();
             (reads(&mut target, 1), reads(&mut target, 16))
         });
-        // Flash times stray by some percent; without a queue that is all the difference.
+        // Flash times vary by some percent; without a queue that is the only difference.
         let alike = |left: Nanos, right: Nanos| (left.0 as f64 / right.0 as f64 - 1.0).abs() < 0.02;
         assert!(alike(queued.0, one_by_one.0) && alike(one_by_one.1, one_by_one.0), "{queued:?} {one_by_one:?}");
         assert!(queued.1.0 * 3 < queued.0.0 * 2, "{} against {}", queued.1, queued.0);

@@ -33,9 +33,9 @@ const REQUESTS: u32 = 60;
 /// Cuts in one life of a case with random cuts.
 const CUTS_IN_A_LIFE: u32 = 50;
 
-/// What a case does.
+/// A test case.
 ///
-/// Its number ([`Case::number`]) tells all of it, and is what `cargo xtask sim --seed` takes.
+/// Its number ([`Case::number`]) determines everything, and is the argument of `cargo xtask sim --seed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
     /// A workload with a cut at one step, and two more at random after it.
@@ -47,7 +47,7 @@ pub enum Case {
     },
     /// A life with random cuts.
     Random {
-        /// From which all is drawn.
+        /// Seed of everything in it.
         seed: u32,
     },
 }
@@ -71,10 +71,10 @@ impl Case {
     }
 }
 
-/// What came out of a case.
+/// Result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What was tortured.
+    /// The subject of the test.
     pub subject: String,
     /// Cuts of power, those during recovery not counted.
     pub cuts: u32,
@@ -82,21 +82,21 @@ pub struct Outcome {
     pub reached: bool,
 }
 
-/// A promise that was broken.
+/// A violated guarantee.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("case {} ({case:?}, {subject}): {what}", case.number())]
 pub struct Violation {
-    /// The case that shows it.
+    /// The case that reproduces it.
     pub case: Case,
-    /// What was tortured.
+    /// The subject of the test.
     pub subject: String,
-    /// What went wrong, in words.
+    /// A description.
     pub what: String,
 }
 
 /// Runs a case.
 ///
-/// Errors: the first promise that was broken.
+/// Errors: the first violated guarantee.
 pub fn torture(case: Case) -> Result<Outcome, Violation> {
     let seed = match case {
         Case::Step { workload, .. } => 0x5eed_0000_0000 + u64::from(workload),
@@ -116,9 +116,9 @@ pub fn torture(case: Case) -> Result<Outcome, Violation> {
     }
 }
 
-/// A life of a part of this profile, scaled down to a few MiB, with some fifty cuts at random.
+/// A life of a part of this profile, scaled down to a few MiB, with about fifty random cuts.
 ///
-/// Errors: the first promise that was broken, in words.
+/// Errors: a description of the first violated guarantee.
 pub fn torture_profile(profile: Profile, seed: u64) -> Result<Outcome, String> {
     let mut rng = Rng::new(seed);
     let subject: Box<dyn subject::Subject> = Box::new(card::Card::of(profile, &mut rng)?);
@@ -192,7 +192,7 @@ fn finish(drive: &mut Drive, ended: Ended) -> Result<(), String> {
     }
     drive.subject.nand_mut().disarm();
     drive.audit()?;
-    // A worn-out part may have done the last request in part.
+    // A worn-out part may have performed the last request in part.
     if ended != Ended::WornOut {
         drive.check_all()?;
     }

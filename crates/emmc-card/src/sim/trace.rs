@@ -4,25 +4,25 @@
 
 use emmc_units::{Instant, Nanos};
 
-/// What a recorded request does.
+/// The operation of a recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceOp {
     /// Reads.
     Read,
     /// Writes.
     Write,
-    /// Gives up the content; it reads as erased from then on.
+    /// Trims; the range reads as erased from then on.
     Trim,
-    /// Gives up the content, which may come back.
+    /// Discards; the old content may come back.
     Discard,
-    /// Brings everything to flash.
+    /// Flushes everything to flash.
     Flush,
 }
 
 /// A recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it was made, counted from the first one.
+    /// Its time, counted from the first one.
     pub at: Instant,
     /// What it does.
     pub op: TraceOp,
@@ -39,7 +39,7 @@ pub struct Trace {
     pub records: Vec<Record>,
 }
 
-/// Why a text is no trace.
+/// Why a text is not a trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// There is no request in it.
@@ -117,10 +117,10 @@ impl Line<'_> {
 }
 
 impl Trace {
-    /// Reads a trace in either form, which the first line tells; blank lines and lines that begin with `#` are left
-    /// out.
+    /// Reads a trace in one of two forms, which the first line determines; blank lines and lines that begin with `#`
+    /// are ignored.
     ///
-    /// Requests are put into order of time; those of one time stay in the order of their lines.
+    /// Requests are sorted by time; simultaneous ones stay in the order of their lines.
     /// Errors: the first wrong line.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let lines = text.lines().map(str::trim).zip(1..);

@@ -1,4 +1,4 @@
-//! Reads the keys of one JSON object, and says of the first wrong one where it is and what it must be.
+//! Reads the keys of one JSON object; errors name the place and the rule of the first wrong one.
 
 use emmc_units::{Bytes, Size};
 use serde_json::{Map, Value};
@@ -137,9 +137,9 @@ impl Fields {
         }
     }
 
-    /// Nothing may be left over.
+    /// Checks that no key is left.
     ///
-    /// Errors: a key that nothing asked for.
+    /// Errors: an unknown key.
     pub(super) fn finish(self) -> Result<(), JobError> {
         let Some((field, value)) = self.values.iter().next() else { return Ok(()) };
         Err(self.error(field, value, &format!("but the keys here are {}", self.known.join(", "))))

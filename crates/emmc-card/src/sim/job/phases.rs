@@ -8,7 +8,7 @@ use super::{Amount, DEPTH_MAX, Defaults, JobError, Pattern, Phase, Replay, Targe
 use crate::device::Area;
 use crate::sim::trace::Trace;
 
-/// Request size of a fill and a trim that do not say: large, as what they stand for.
+/// Default request size of a fill and a trim.
 const BULK_BLOCK: u32 = 512 << 10;
 
 /// Seconds in a hundred years.

@@ -1,29 +1,29 @@
-//! Writes anywhere mixed with trims of blocks that are in use: the model of Frankie, Hughes and Kreutz-Delgado
-//! (arXiv 1210.5975), in which the share in use settles at (1 - 2q) / (1 - q).
+//! Random writes mixed with trims of blocks in use: the model of Frankie, Hughes and Kreutz-Delgado (arXiv 1210.5975),
+//! in which the share in use settles at (1 - 2q) / (1 - q).
 
 use super::{Choice, TWO_TO_64};
 use crate::sim::Rng;
 
 const NOWHERE: u32 = u32::MAX;
 
-/// The blocks in use, so that one of them can be drawn evenly.
+/// The blocks in use, for uniform sampling.
 #[derive(Clone, Debug)]
 pub(crate) struct BlocksInUse {
     blocks: Vec<u32>,
-    /// Where each block is in that list.
+    /// The index of each block in that list.
     places: Vec<u32>,
     /// Probability of a trim, of 2^64.
     threshold: u64,
 }
 
 impl BlocksInUse {
-    /// Nothing is in use yet.
+    /// No blocks are in use yet.
     pub(crate) fn new(blocks: u64, trim_share: f64) -> Self {
         let threshold = (trim_share * TWO_TO_64) as u64;
         Self { blocks: Vec::with_capacity(blocks as usize), places: vec![NOWHERE; blocks as usize], threshold }
     }
 
-    /// A block holds data.
+    /// Adds a block in use.
     pub(crate) fn add(&mut self, block: u64) {
         if self.places[block as usize] == NOWHERE {
             self.places[block as usize] = self.blocks.len() as u32;
@@ -31,7 +31,7 @@ impl BlocksInUse {
         }
     }
 
-    /// The next request; what it does to the blocks in use is noted.
+    /// The next request; updates the blocks in use.
     #[inline]
     pub(crate) fn next(&mut self, rng: &mut Rng) -> Choice {
         if rng.next_u64() < self.threshold && !self.blocks.is_empty() {

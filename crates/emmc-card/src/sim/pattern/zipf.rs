@@ -1,11 +1,11 @@
-//! Zipf's law, drawn exactly.
+//! Exact sampling of Zipf's law.
 //!
 //! Source: Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions"
-//! (1996): the inverse of the integral of x^-s is rounded, and the little that this draws too often is rejected.
+//! (1996): the inverse of the integral of x^-s is rounded, and the small excess is rejected.
 
 use crate::sim::Rng;
 
-/// Numbers from 0 to n - 1, the k-th with probability in proportion to (k + 1)^-s.
+/// Numbers from 0 to n - 1, the k-th with probability proportional to (k + 1)^-s.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Zipf {
     n: f64,

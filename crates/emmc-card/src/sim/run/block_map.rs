@@ -1,11 +1,11 @@
-//! The blocks of the flash at a glance.
+//! A map of the flash's blocks.
 
 use serde::Serialize;
 
 use crate::device::Device;
 use crate::nand::{Block, BlockHealth, CellMode};
 
-/// Cells of the map at most.
+/// Most cells of the map.
 const CELLS_MAX: usize = 4096;
 
 /// The blocks in order of their numbers, several to a cell where there are many.
@@ -22,7 +22,7 @@ pub struct BlockMap {
     pub erases: Vec<f64>,
     /// Share of the cell's units that hold valid data, 0 to 1.
     pub valid_share: Vec<f64>,
-    /// How the cell's first block is used: `S` SLC, `P` pSLC, `M` MLC, `T` TLC.
+    /// Mode of the cell's first block: `S` SLC, `P` pSLC, `M` MLC, `T` TLC.
     pub mode: String,
     /// The worst of a cell: `.` good, `f` bad from the factory, `g` went bad in use.
     pub health: String,

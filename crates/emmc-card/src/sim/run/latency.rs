@@ -1,4 +1,4 @@
-//! How long requests took, by kind.
+//! Latencies by kind of request.
 
 use emmc_units::Nanos;
 use hdrhistogram::Histogram;
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Longer latencies count as an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// Kinds of requests whose latencies are kept apart.
+/// Kinds of requests with separate latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Write = 0,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Flush = 3,
 }
 
-/// Latencies at some ranks.
+/// Latency percentiles.
 ///
 /// Unit: microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -24,11 +24,11 @@ pub(super) enum Kind {
 pub struct Percentiles {
     /// Requests.
     pub count: u64,
-    /// Half of them took no longer.
+    /// The median.
     pub p50: f64,
-    /// 99 % took no longer.
+    /// The 99th percentile.
     pub p99: f64,
-    /// 99.9 % took no longer.
+    /// The 99.9th percentile.
     pub p999: f64,
     /// The longest.
     pub max: f64,
@@ -55,7 +55,7 @@ pub struct LatencyResult {
     pub flush: Option<Percentiles>,
 }
 
-/// Latencies by kind, three digits of each.
+/// Latencies by kind, with three significant digits.
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {
     kinds: [Histogram<u64>; 4],

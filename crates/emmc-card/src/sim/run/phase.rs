@@ -1,4 +1,4 @@
-//! How a phase begins and ends.
+//! Start and end of a phase.
 
 use emmc_units::{Instant, SECTOR_BYTES};
 
@@ -13,7 +13,7 @@ use crate::ftl::FtlStats;
 use crate::sim::Rng;
 use crate::sim::job::{Amount, Work};
 
-/// A phase under way.
+/// A running phase.
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) index: usize,
@@ -24,12 +24,12 @@ pub(super) struct Active {
     pub(super) latencies: Latencies,
 }
 
-/// What a phase still has to do.
+/// The remaining work of a phase.
 #[derive(Debug)]
 pub(super) enum Task {
     /// Requests.
     Requests(Source, Queue),
-    /// Nothing, until an instant; background work may go on, and has got so far.
+    /// Idle time until an instant; background work has reached `worked_to`.
     Idle { until: Instant, worked_to: Option<Instant> },
     /// A flush.
     Flush,
@@ -38,7 +38,7 @@ pub(super) enum Task {
 }
 
 impl Run {
-    /// Whether a phase fits the card, as far as can be told before it is its turn.
+    /// Whether a phase fits the card, as far as is known before it starts.
     pub(super) fn check(&self, index: usize) -> Result<(), RunError> {
         let phase = &self.job.phases[index];
         let checked = match &phase.work {
@@ -101,7 +101,7 @@ impl Run {
         RunError::Storage { phase: index + 1, kind: self.job.phases[index].kind, error }
     }
 
-    /// Ends a phase: what came of it.
+    /// Ends a phase and records its results.
     pub(super) fn close(&mut self, mut active: Active) {
         if let Task::Requests(_, queue) = &mut active.task {
             self.now = self.now.max(queue.drain());
@@ -133,7 +133,7 @@ impl Run {
         sectors.max(1)
     }
 
-    /// How much of a phase is done, 0 to 1.
+    /// Completed share of a phase, 0 to 1.
     pub(super) fn done_share(&self, active: &Active) -> f64 {
         match &active.task {
             Task::Requests(Source::Pattern(source), _) if source.is_endless() => self.used_life(),
@@ -147,7 +147,7 @@ impl Run {
         }
     }
 
-    /// The part of the rated erases that is used, of the most worn kind of block.
+    /// The used share of the rated erases, of the most worn kind of block.
     fn used_life(&self) -> f64 {
         let health = self.device.health();
         let used = health.used_multi_bit.unwrap_or(0.0).max(health.used_single_bit.unwrap_or(0.0));

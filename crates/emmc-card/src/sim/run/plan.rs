@@ -1,4 +1,4 @@
-//! A phase made concrete for the card at hand: sectors instead of shares, and a source of requests.
+//! Converts a phase to the card's sectors, and produces its requests.
 
 use emmc_units::{Bytes, SECTOR_BYTES, Scramble, Size};
 
@@ -10,7 +10,7 @@ use crate::sim::job::{Amount, Pattern, Replay, Target, Transfer, Trim};
 use crate::sim::pattern::{Blocks, Choice, TWO_TO_64};
 use crate::sim::trace::TraceOp;
 
-/// More sectors than any run writes: there is no end.
+/// More sectors than any run writes: no end.
 const ENDLESS: u64 = u64::MAX;
 
 /// Part of an area, in sectors.
@@ -24,7 +24,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Errors: why there is no such part, or no room for a request in it.
+    /// Errors: there is no such part, or no space for a request in it.
     pub(super) fn new(target: &Target, block_bytes: u32, device: &Device) -> Result<Self, String> {
         let (size, block) = (device.sectors(target.area), u64::from(block_bytes) / SECTOR_BYTES);
         if size == 0 {
@@ -34,7 +34,7 @@ impl Span {
             Size::Max => size,
             Size::Exact(Bytes(bytes)) => bytes / SECTOR_BYTES,
             Size::Percent(100) => size,
-            // Shares end where a request does, so that two neighbouring ranges have no sector in common.
+            // Shares end at request boundaries, so that two neighbouring ranges have no sector in common.
             Size::Percent(percent) => (u128::from(size) * u128::from(percent) / 100) as u64 / block * block,
         };
         let (first, last) = (end(target.from), end(target.to));
@@ -82,11 +82,11 @@ pub(super) struct Request {
     pub(super) sectors: u32,
     pub(super) flags: WriteFlags,
     pub(super) trim: TrimKind,
-    /// When the trace says that it was made, counted from the beginning of the phase.
+    /// The trace's time, counted from the start of the phase.
     pub(super) at: Option<u64>,
 }
 
-/// Where the requests of a phase come from.
+/// The source of a phase's requests.
 #[derive(Debug)]
 pub(super) enum Source {
     /// A pattern.
@@ -149,7 +149,7 @@ impl Source {
         Ok(Self::Trim(TrimSource { span, count, done: 0, order, kind }))
     }
 
-    /// A trace, its addresses brought inside where that is asked for.
+    /// A trace, with wrapped addresses if requested.
     pub(super) fn trace(replay: &Replay, device: &Device) -> Result<Self, String> {
         let (mut replay, size) = (replay.clone(), device.sectors(Area::User));
         for (record, number) in replay.trace.records.iter_mut().zip(1..) {
@@ -167,7 +167,7 @@ impl Source {
     }
 }
 
-/// Requests after a pattern.
+/// Requests of a pattern.
 #[derive(Debug)]
 pub(super) struct PatternSource {
     blocks: Blocks,
@@ -192,7 +192,7 @@ impl PatternSource {
             Amount::RangeOnce => span.sectors,
             Amount::UntilWornOut => ENDLESS,
         };
-        // A single stream goes to the very end of its range; everything else keeps to whole requests.
+        // A single stream covers all of its range; everything else uses whole requests.
         let (mut count, mut spacing) = (span.blocks(), 0);
         if let Pattern::Sequential { streams, spacing: given, shuffled } = transfer.pattern {
             if streams == 1 && given.is_none() && !shuffled {

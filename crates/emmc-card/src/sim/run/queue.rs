@@ -1,7 +1,7 @@
-//! Requests outstanding: at which instant the next one can be made, and started.
+//! Outstanding requests: when the next one can be made, and started.
 //!
-//! The host keeps `host_depth` requests outstanding; the card takes at most as many as it has queue slots, one where it
-//! has no command queue, and the rest wait at the host. Absent on purpose: the order in which a card serves its queue.
+//! The host keeps `host_depth` requests outstanding; the card takes at most as many as it has queue slots, one without
+//! a command queue, and the rest wait in the host. Absent on purpose: the order in which a card serves its queue.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -41,14 +41,14 @@ impl Queue {
         }
     }
 
-    /// When the next request is made and started: as soon as there is room.
+    /// When the next request is made and started: as soon as there is space.
     #[inline]
     pub(super) fn next(&mut self) -> Slot {
         if self.host_depth == 1 {
             return Slot { made: self.left, started: self.left };
         }
         self.wait();
-        // Each request that leaves lets the host make another, which queues behind those that wait already.
+        // Each completed request lets the host make another, which queues behind the waiting ones.
         self.made.push_back(self.left);
         let made = self.made.pop_front().unwrap_or(self.left);
         Slot { made, started: self.left }
@@ -64,7 +64,7 @@ impl Queue {
         Slot { made, started: self.left }
     }
 
-    /// Until the card has room.
+    /// Waits until the card has a free slot.
     fn wait(&mut self) {
         if self.in_card.len() < self.card_depth {
             return;
@@ -84,7 +84,7 @@ impl Queue {
         }
     }
 
-    /// Waits until everything outstanding has ended; answers when.
+    /// Waits until everything outstanding has completed; returns when.
     pub(super) fn drain(&mut self) -> Instant {
         while let Some(Reverse(end)) = self.in_card.pop() {
             self.left = self.left.max(end);

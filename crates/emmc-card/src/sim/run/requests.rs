@@ -1,4 +1,4 @@
-//! The requests of a job in order, without a card that runs them: so that another simulator can be given the same.
+//! The requests of a job in order, without running them: to give another simulator the same.
 
 use super::RunError;
 use super::latency::Kind;
@@ -22,10 +22,10 @@ pub struct HostRequest {
     pub sectors: u32,
 }
 
-/// Shows `visit` every request of a job on a card as it is now. Time plays no part: idle phases, flushes and power
-/// cycles are left out.
+/// Calls `visit` with every request of a job on a card in its current state. Time is ignored: idle phases, flushes and
+/// power cycles are skipped.
 ///
-/// Errors: a phase that does not fit the card, has no end, or depends on what the card holds by then.
+/// Errors: a phase that does not fit the card, has no end, or depends on the card's later content.
 pub fn requests(device: &Device, job: &Job, visit: &mut dyn FnMut(HostRequest)) -> Result<(), RunError> {
     for (index, phase) in job.phases.iter().enumerate() {
         let misfit = |rule| RunError::Phase { phase: index + 1, kind: phase.kind, rule };

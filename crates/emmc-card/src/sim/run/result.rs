@@ -1,4 +1,4 @@
-//! What came of a run, as it is written out.
+//! Results of a run, as serialised.
 
 use emmc_regs::ext_csd::reg;
 use emmc_units::Instant;
@@ -14,10 +14,10 @@ use crate::device::{Device, Health};
 use crate::ftl::FtlStats;
 use crate::nand::{BlockHealth, Counters};
 
-/// Bars of the wear histogram at most.
+/// Most bars of the wear histogram.
 const WEAR_BINS_MAX: u32 = 40;
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunResult {
@@ -35,33 +35,33 @@ pub struct RunResult {
     pub host_read_bytes: u64,
     /// Bytes that it trimmed.
     pub host_trimmed_bytes: u64,
-    /// What it wrote, in mapping units of the card.
+    /// Host writes in mapping units of the card.
     pub host_writes: u64,
     /// Mapping units programmed, padding and the layer's own data included.
     pub nand_programs: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// `nand_programs` over `host_writes`; nothing where nothing was written.
+    /// `nand_programs` over `host_writes`; absent if nothing was written.
     pub write_amplification: Option<f64>,
     /// Size of a mapping unit.
     pub unit_bytes: u32,
-    /// Simulated time that the run took.
+    /// Simulated duration of the run.
     pub simulated_s: f64,
-    /// How long requests took, from when the host made them.
+    /// Latencies, counted from when the host made the requests.
     pub latency_us: LatencyResult,
-    /// Reads that the card could not correct.
+    /// Uncorrectable reads.
     pub read_errors: u64,
-    /// Erase counts of the blocks, those before the run included.
+    /// Erase counts of the blocks, including those before the run.
     pub wear: Wear,
-    /// Health as the registers tell it.
+    /// Health registers.
     pub registers: HealthRegisters,
     /// Wear, bad blocks and spares.
     pub health: Health,
-    /// What the translation layers have done, those of before the run included.
+    /// Counters of the translation layers, including those before the run.
     pub ftl: FtlStats,
-    /// What the flash has done, the same.
+    /// Counters of the flash, including those before the run.
     pub nand: Counters,
-    /// Each phase by itself.
+    /// Results of each phase.
     pub phases: Vec<PhaseResult>,
     /// Speed over time.
     pub series: Series,
@@ -72,13 +72,13 @@ pub struct RunResult {
     pub now: Instant,
 }
 
-/// What came of a phase.
+/// Results of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseResult {
-    /// What the job calls it.
+    /// Its name in the job.
     pub kind: &'static str,
-    /// Simulated time that it took.
+    /// Its simulated duration.
     pub simulated_s: f64,
     /// Requests.
     pub host_requests: u64,
@@ -88,13 +88,13 @@ pub struct PhaseResult {
     pub host_read_bytes: u64,
     /// Bytes trimmed.
     pub host_trimmed_bytes: u64,
-    /// What was written, in mapping units.
+    /// Host writes in mapping units.
     pub host_writes: u64,
     /// Mapping units programmed.
     pub nand_programs: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// `nand_programs` over `host_writes`; nothing where nothing was written.
+    /// `nand_programs` over `host_writes`; absent if nothing was written.
     pub write_amplification: Option<f64>,
     /// Units copied.
     pub copied_units: u64,
@@ -106,7 +106,7 @@ pub struct PhaseResult {
     ///
     /// Unit: MB (10^6 bytes) a second.
     pub mb_per_s: f64,
-    /// How long requests took.
+    /// Latencies of its requests.
     pub latency_us: LatencyResult,
 }
 
@@ -114,13 +114,13 @@ pub struct PhaseResult {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Wear {
-    /// The fewest of a block.
+    /// The lowest of a block.
     pub min: u32,
     /// Their mean.
     pub mean: f64,
-    /// The most of a block.
+    /// The highest of a block.
     pub max: u32,
-    /// How many blocks have how many, from the fewest to the most.
+    /// Number of blocks by erase count, ascending.
     pub histogram: Vec<WearBin>,
 }
 
@@ -128,15 +128,15 @@ pub struct Wear {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WearBin {
-    /// The fewest erases that count here.
+    /// The lowest erase count of this bar.
     pub from: u32,
-    /// The most.
+    /// The highest.
     pub to: u32,
     /// Blocks.
     pub blocks: u32,
 }
 
-/// Health as EXT_CSD tells it; nothing for an SD card.
+/// Health registers of EXT_CSD; absent for an SD card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HealthRegisters {
@@ -211,7 +211,7 @@ impl PhaseResult {
 }
 
 impl Run {
-    /// What came of the run so far.
+    /// Results of the run so far.
     pub(super) fn result(&self, ended: Ended) -> RunResult {
         let device = &self.device;
         let at_end: Sums = self.sums.with(device);

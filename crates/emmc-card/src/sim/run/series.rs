@@ -26,7 +26,7 @@ pub struct Series {
     pub written_bytes: Vec<u64>,
     /// Bytes that the host read.
     pub read_bytes: Vec<u64>,
-    /// Units programmed over units that the host wrote; nothing where the host wrote nothing.
+    /// Units programmed over units that the host wrote; absent if the host wrote nothing.
     pub write_amplification: Vec<Option<f64>>,
     /// Times that the host waited for a collection, a fold or a merge.
     pub stalls: Vec<u64>,
@@ -55,7 +55,7 @@ impl Buckets {
         now >= self.ends
     }
 
-    /// Closes buckets until `now` lies in the present one; `sums` are those of now.
+    /// Closes buckets until `now` lies in the current one; `sums` are the current ones.
     #[cold]
     pub(super) fn advance(&mut self, now: Instant, sums: &Sums) {
         while now >= self.ends {
@@ -85,7 +85,7 @@ impl Buckets {
         self.ends = Instant(self.start.0 + (self.closed.len() as u64 + 1) * self.width_ns);
     }
 
-    /// The series up to the present bucket, of which `sums` are the end.
+    /// The series including the current bucket, which ends with `sums`.
     pub(super) fn series(&self, sums: &Sums, unit_bytes: u64) -> Series {
         let open = sums.since(&self.opened);
         let buckets = || self.closed.iter().chain((open != Sums::default()).then_some(&open));

@@ -1,6 +1,6 @@
 use crate::device::Device;
 
-/// Running sums of what host and flash did; differences of two belong to the time between.
+/// Running sums of host and flash work; the difference of two covers the time between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     /// Requests completed.
@@ -20,7 +20,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// With what the flash has done so far.
+    /// Adds the flash's counters.
     pub(super) fn with(mut self, device: &Device) -> Self {
         let counters = device.nand().counters();
         self.nand_programs = counters.unit_programs;
@@ -41,9 +41,9 @@ impl Sums {
         }
     }
 
-    /// What came after `earlier`.
+    /// The difference from `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
-        // A layer that rebuilds itself after a power cut may count its stalls from nothing.
+        // A layer that rebuilds itself after a power cut may reset its stall counter.
         self.each(earlier, u64::saturating_sub)
     }
 

@@ -1,7 +1,7 @@
-//! What was acknowledged as written is there, or something newer.
+//! Acknowledged writes: the unit holds the write, or newer data.
 //!
-//! Reliable: whatever happens. Flash (write reliability off): unless a pair of its page was interrupted and no flush
-//! had come; then it may be uncorrectable, or anything that it was before.
+//! Reliable: in every case. Flash (write reliability off): unless a pair of its page was interrupted and no flush had
+//! come; then it may be uncorrectable, or hold any earlier content.
 
 use super::content::Seen;
 use super::history::{Cut, Deed, History};

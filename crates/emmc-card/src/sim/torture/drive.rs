@@ -1,4 +1,4 @@
-//! Drives a subject through a workload and cuts, and asks the oracles.
+//! Runs a workload with cuts on a subject, and calls the oracles.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(super) enum Ended {
     WornOut,
 }
 
-/// A subject, and what is known of it.
+/// A subject, and what is known about it.
 pub(super) struct Drive {
     pub(super) subject: Box<dyn Subject>,
     pub(super) workload: Workload,
@@ -45,7 +45,7 @@ impl Drive {
         Self { subject, workload, rng, histories, now: Instant::START, stamp: 0, unreliable: false }
     }
 
-    /// Does requests until power goes or the part is worn out, at most `most`.
+    /// Performs requests until a power loss or the end of life, at most `most`.
     pub(super) fn run(&mut self, most: u32) -> Result<Ended, String> {
         for _ in 0..most {
             let op = self.workload.next();
@@ -57,7 +57,7 @@ impl Drive {
         Ok(Ended::Done)
     }
 
-    /// Does one request. The next one comes when it is done, or earlier.
+    /// Performs one request. The next one comes at its end, or earlier.
     pub(super) fn one(&mut self, op: Op) -> Result<Ended, String> {
         let result = match op {
             Op::Write { first, count, durability } => {
@@ -115,7 +115,7 @@ impl Drive {
         self.histories[first as usize..(first + count) as usize].iter_mut().for_each(|history| act(history, stamp));
     }
 
-    /// Units that are mapped together with the first or the last of a range, and lie outside.
+    /// Units that are mapped together with the first or the last of a range, outside of it.
     fn beside(&self, first: u32, count: u32) -> Vec<u32> {
         let (granule, end) = (self.subject.granule(), first + count);
         let before = first / granule * granule..first;
@@ -181,7 +181,7 @@ impl Drive {
         Ok(Ended::Done)
     }
 
-    /// Reads units, many at once; those that cannot be read so, one at a time. `None`: power went.
+    /// Reads units, many at once; units that fail are read one at a time. `None`: power was lost.
     fn look(&mut self, first: u32, count: u32) -> Result<Option<Vec<Seen>>, String> {
         let unit_bytes = self.subject.unit_bytes();
         let mut all = Vec::with_capacity(count as usize);
@@ -212,15 +212,15 @@ impl Drive {
         Ok(Some(all))
     }
 
-    /// Power goes at an instant, rather than at a step.
+    /// Cuts power at an instant, rather than at a step.
     pub(super) fn pull_the_plug(&mut self) {
         let later = self.rng.below(2_000_000);
         self.now = self.now + Nanos(later);
         self.subject.power_off(self.now);
     }
 
-    /// Brings power back, perhaps to lose it again while the subject recovers, until it has recovered; then asks the
-    /// oracles about every unit.
+    /// Restores power, possibly with further cuts during recovery, until it has recovered; then calls the oracles for
+    /// every unit.
     pub(super) fn come_back(&mut self) -> Result<(), String> {
         let at = self.subject.nand().off_since().ok_or("power was lost, and it is on")?;
         let hit: BTreeSet<u32> = self.subject.damaged_pairs().into_iter().collect();
@@ -269,7 +269,7 @@ impl Drive {
         Ok(())
     }
 
-    /// What must be true between two requests.
+    /// Invariants between two requests.
     pub(super) fn audit(&self) -> Result<(), String> {
         let violations = self.subject.nand().counters().violations;
         if violations > 0 {
@@ -278,7 +278,7 @@ impl Drive {
         self.subject.audit()
     }
 
-    /// Every unit reads as it was written last.
+    /// Every unit reads as it was last written.
     pub(super) fn check_all(&mut self) -> Result<Ended, String> {
         self.check_now(0, self.histories.len() as u32)
     }
@@ -293,7 +293,7 @@ const ORACLES: [(&str, Oracle); 4] = [
     ("trimmed", trimmed_ranges::check),
 ];
 
-/// The last deeds of a unit, for people.
+/// The last events of a unit, for messages.
 fn told(history: &History) -> String {
     let skipped = history.events.len().saturating_sub(6);
     let deeds = history.events[skipped..].iter().map(|event| {

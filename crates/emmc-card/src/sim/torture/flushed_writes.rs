@@ -1,4 +1,4 @@
-//! What was written before a flush that was acknowledged is there, or something newer: no cut and no pair undoes it.
+//! Writes before an acknowledged flush: the unit holds the write, or newer data; no cut and no pair undoes it.
 
 use super::content::Seen;
 use super::history::{Cut, Deed, History};

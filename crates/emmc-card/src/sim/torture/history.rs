@@ -1,4 +1,4 @@
-//! What happened to a unit since its content was last known for sure.
+//! The events of a unit since its content was last known for certain.
 
 use emmc_units::Instant;
 
@@ -8,7 +8,7 @@ use crate::ftl::{Durability, TrimKind};
 /// Not yet, and perhaps never.
 pub(super) const NEVER: Instant = Instant(u64::MAX);
 
-/// What the host did to a unit.
+/// An operation of the host on a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     /// It was read when power came back, or never written: how it began.
@@ -17,39 +17,39 @@ pub(super) enum Deed {
     Trim(TrimKind),
 }
 
-/// A deed and when it was acknowledged.
+/// An event and its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) deed: Deed,
-    /// What the unit reads as afterwards; 0: erased.
+    /// The unit's content afterwards; 0: erased.
     pub(super) stamp: u64,
-    /// When the deed was acknowledged.
+    /// When it was acknowledged.
     pub(super) done: Instant,
-    /// When a flush that came after it was acknowledged.
+    /// When a later flush was acknowledged.
     pub(super) flushed: Instant,
     /// For `Found`: a cut may still damage it through a pair.
     pub(super) at_risk: bool,
 }
 
-/// A cut, as seen from a unit.
+/// A cut, for one unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
-    /// What was acknowledged by then must hold.
+    /// Everything acknowledged by then must hold.
     pub(super) at: Instant,
     /// A page that held the unit, and was done, shares a word line with one that was interrupted.
     pub(super) pair_hit: bool,
-    /// Since power came, something was written without reliability, which puts at risk what is there.
+    /// Since power-on, something was written without reliability, which puts existing data at risk.
     pub(super) unreliable: bool,
 }
 
-/// A unit's past.
+/// A unit's history.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     /// In the order of issue; the first is `Found`.
     pub(super) events: Vec<Event>,
-    /// All that it ever read as, since the card was made.
+    /// All contents since the card was created.
     ever: Vec<u64>,
-    /// Its content was given up or lost: it may read as anything that it ever was.
+    /// Its content was discarded or lost: it may read as any earlier content.
     pub(super) loose: bool,
     /// It may fail to read.
     pub(super) lost: bool,
@@ -77,21 +77,21 @@ impl History {
         }
     }
 
-    /// The last deed was acknowledged.
+    /// The last event was acknowledged.
     pub(super) fn acknowledge(&mut self, done: Instant) {
         if let Some(last) = self.events.last_mut() {
             last.done = done;
         }
     }
 
-    /// All deeds so far are flushed.
+    /// All events so far are flushed.
     pub(super) fn flush(&mut self, done: Instant) {
         for event in &mut self.events {
             event.flushed = event.flushed.min(done);
         }
     }
 
-    /// Whether it was, at some time, what `stamp` made of it.
+    /// Whether the unit held the write `stamp` at some time.
     pub(super) fn was(&self, stamp: u64) -> bool {
         self.ever.contains(&stamp)
     }
@@ -117,7 +117,7 @@ impl History {
         cut.pair_hit && self.events[from..].iter().any(|event| risky(event) && event.flushed > cut.at)
     }
 
-    /// What is allowed while power stays on: the last deed, or anything after a discard.
+    /// What may be read while power stays on: the last event, or anything after a discard.
     pub(super) fn reads_now(&self, seen: &Seen) -> bool {
         if *seen == Seen::Uncorrectable {
             return self.lost && self.events.len() == 1;
@@ -125,7 +125,7 @@ impl History {
         self.reaches(seen, self.events.len() - 1)
     }
 
-    /// Power came back and the unit reads as `seen`, which was judged right: so it stays.
+    /// Power came back and the unit reads as `seen`, which was allowed: this is its new content.
     pub(super) fn settle(&mut self, seen: &Seen, at: Instant) {
         let discards = |event: &Event| event.deed == Deed::Trim(TrimKind::Discard);
         let held = self.events.iter().rposition(|event| event.holds(at) && !discards(event)).unwrap_or(0);

@@ -1,11 +1,11 @@
-//! What is tortured: a translation layer on flash of its own, or a whole device.
+//! The subject of a test: a translation layer on flash of its own, or a whole device.
 
 use emmc_units::Instant;
 
 use crate::ftl::{Durability, Ftl, FtlError, TrimKind};
 use crate::nand::Nand;
 
-/// Anything that keeps units over power cuts.
+/// Anything that stores units across power cuts.
 pub(super) trait Subject {
     /// What it is, for people.
     fn name(&self) -> &str;
@@ -28,7 +28,7 @@ pub(super) trait Subject {
 
     fn power_off(&mut self, now: Instant);
 
-    /// Power comes back; `cut` arms the next cut, which may come while it recovers.
+    /// Power comes back; `cut` arms the next cut, which may come during recovery.
     fn power_on(&mut self, cut: Option<super::FaultPlan>, now: Instant) -> Result<Instant, FtlError>;
 
     fn audit(&self) -> Result<(), String>;
@@ -42,12 +42,12 @@ pub(super) trait Subject {
         1
     }
 
-    /// How a write that asks for so much is really kept: no less.
+    /// The real durability of a write with this minimum.
     fn kept_as(&self, durability: Durability) -> Durability {
         durability
     }
 
-    /// Units of which the last cut damaged a page that was done.
+    /// Units with a completed page that the last cut damaged.
     fn damaged_pairs(&self) -> Vec<u32>;
 }
 

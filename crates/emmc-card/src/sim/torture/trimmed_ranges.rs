@@ -1,4 +1,4 @@
-//! What was trimmed reads as erased, or as something newer. What was discarded may read as it did before, or as erased.
+//! Trimmed units read as erased, or hold newer data. Discarded units may hold their old content, or read as erased.
 
 use super::content::Seen;
 use super::history::{Cut, Deed, History};

@@ -1,5 +1,5 @@
-//! What was not acknowledged has happened to each unit whole or not at all: a unit never reads as a mixture, as another
-//! unit, or as something that was never written to it, and fails to read only where that is allowed.
+//! Unacknowledged writes are atomic per unit: a unit never reads as a mixture, as another unit, or as something that
+//! was never written to it, and is unreadable only if that is allowed.
 
 use super::content::Seen;
 use super::history::{Cut, History};

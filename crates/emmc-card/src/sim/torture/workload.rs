@@ -1,4 +1,4 @@
-//! What the host does: drawn from a seed, a different mixture for every seed.
+//! The host's requests: drawn from a seed, with a different mixture for every seed.
 
 use crate::ftl::{Durability, TrimKind};
 use crate::sim::Rng;
