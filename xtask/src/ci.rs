@@ -1,4 +1,4 @@
-//! Everything that must hold before a change lands, in the order in which it fails soonest.
+//! Everything that must hold before a change lands; the checks that fail fastest come first.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,27 +12,27 @@ use crate::{cross, dist, fuzz, guest, metadata, recipes, sim, size, tidy};
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 15;
 
-/// How often the virtual card loses power; `cargo xtask sim` alone does more.
+/// Number of power cuts; `cargo xtask sim` alone does more.
 const SIMULATED: [&str; 4] = ["--workloads", "12", "--cuts", "30000"];
 
 /// Whose board binary is measured.
 const BOARD: &str = "aarch64";
 
-/// Whether the oldest supported Rust is there, and what it must build.
+/// Whether the oldest supported Rust is installed, and what it must build.
 const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
 
 /// What the registry would get; building each from its package is left to a release (docs/packages.md).
 const PACKAGES: &str = "package --workspace --exclude emmc-compare --exclude emmc-guest --exclude xtask --no-verify \
                         --allow-dirty --offline --locked --quiet";
 
-/// How much of it to run.
+/// The extent of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// All of it.
+    /// Everything.
     Whole,
-    /// Not what takes minutes.
+    /// Without steps that take minutes.
     Quick,
-    /// Not the tests, which have just run.
+    /// Without the tests, which have just run.
     AfterTests,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
         );
     }
     if available(&root, "deny --version") {
-        // Advisories need a database that is downloaded apart from any crate.
+        // Advisories need a database that is downloaded separately.
         cargo("deny check --hide-inclusion-graph licenses bans sources", &[])?;
     } else {
         println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
@@ -76,7 +76,7 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     stage("recipes", || recipes::run(&["--check"]))?;
     stage("power cuts", || sim::run(&SIMULATED))?;
     stage("the guest", guest::ci_trials)?;
-    // No time is asserted there, so that something else may go on.
+    // Nothing there depends on time, so something else may run in parallel.
     let building = fuzz::Building::start()?;
     stage("power cuts in the guest", guest::ci_cuts)?;
     building.map_or(Ok(()), fuzz::Building::wait)?;
@@ -116,7 +116,7 @@ fn available(root: &Path, args: &str) -> bool {
 fn command(root: &Path, args: &str) -> Command {
     let mut command = Command::new("cargo");
     command.args(args.split(' ')).current_dir(root);
-    // `cargo xtask` fixes the toolchain for what it starts, which would overrule `+nightly`.
+    // `cargo xtask` sets the toolchain for child processes, which would override `+nightly`.
     if args.starts_with('+') {
         command.env_remove("RUSTUP_TOOLCHAIN");
     }
