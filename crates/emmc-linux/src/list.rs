@@ -18,7 +18,7 @@ pub struct CardList {
     pub cards: Vec<ListedCard>,
 }
 
-/// One card, by what sysfs tells to anybody.
+/// One card, from sysfs without privileges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedCard {

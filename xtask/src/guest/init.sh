@@ -1,5 +1,5 @@
 #!/bin/sh
-# The first process of the guest: mounts, loads the modules, runs /guest/script, tells its status, powers off.
+# The first process of the guest: mounts, loads the modules, runs /guest/script, reports its status, powers off.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys

@@ -252,7 +252,7 @@ impl Nand {
         }
     }
 
-    /// Takes a block out of use for ever, after a program in it has failed and its valid data are elsewhere. It is so
+    /// Retires a block permanently, after a program in it has failed and its valid data are elsewhere. It is so
     /// from `at`: a cut that comes before finds the block as it was.
     pub fn mark_bad(&mut self, block: u32, at: Instant) {
         let before = std::mem::replace(&mut self.blocks[block as usize].health, BlockHealth::GrownBad);
