@@ -12,19 +12,19 @@ use super::register_bits::RegisterBits;
 use super::text::{Line, Text, decimal_number, excerpt, hex_number, hex_of_width};
 use crate::{CardData, Format, SourceError};
 
-/// Names that mmc-utils prints and the standard does not have, with the register's offset.
+/// Names that mmc-utils prints and the standard does not have, with the register that is meant.
 ///
 /// The two power classes carry names that the standard gives to their neighbours.
-const OTHER_NAMES: [(&str, u16); 9] = [
-    ("CARD_TYPE", 196),
-    ("BOOT_SIZE_MULTI", 226),
-    ("HPI_FEATURE", 503),
-    ("PWR_CL_200_360", 237),
-    ("PWR_CL_200_195", 236),
-    ("EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_A", 268),
-    ("EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_B", 269),
-    ("EXT_CSD_PRE_EOL_INFO", 267),
-    ("EXT_CSD_REV", 192),
+const OTHER_NAMES: [(&str, &Field); 9] = [
+    ("CARD_TYPE", reg::DEVICE_TYPE),
+    ("BOOT_SIZE_MULTI", reg::BOOT_SIZE_MULT),
+    ("HPI_FEATURE", reg::HPI_FEATURES),
+    ("PWR_CL_200_360", reg::PWR_CL_200_195),
+    ("PWR_CL_200_195", reg::PWR_CL_200_130),
+    ("EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_A", reg::DEVICE_LIFE_TIME_EST_TYP_A),
+    ("EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_B", reg::DEVICE_LIFE_TIME_EST_TYP_B),
+    ("EXT_CSD_PRE_EOL_INFO", reg::PRE_EOL_INFO),
+    ("EXT_CSD_REV", reg::EXT_CSD_REV),
 ];
 
 /// What stands before the registers that decide health, in mmc-utils and in the ChromiumOS fork.
@@ -127,9 +127,11 @@ fn kib(line: &str) -> Option<u64> {
 /// The write-protect group that follows from the largest enhanced area in groups and in KiB.
 fn wp_group(data: &mut CardData) {
     let Some(ext_csd) = &data.ext_csd else { return };
-    let read =
-        ext_csd.byte(221).zip(ext_csd.byte(224)).map(|(wp, erase)| u64::from(wp) * u64::from(erase) * (512 << 10));
-    let groups = ext_csd.uint(157, 3).filter(|&groups| groups > 0);
+    let read = ext_csd
+        .byte(reg::HC_WP_GRP_SIZE)
+        .zip(ext_csd.byte(reg::HC_ERASE_GRP_SIZE))
+        .map(|(wp, erase)| u64::from(wp) * u64::from(erase) * (512 << 10));
+    let groups = ext_csd.raw(reg::MAX_ENH_SIZE_MULT).filter(|&groups| groups > 0);
     let Some((size, groups)) = data.stated.max_enh_size.zip(groups) else { return };
     let group = size.0 / groups;
     // mmc-utils computes with 32 bits on some machines: what contradicts the registers does not count.
@@ -305,8 +307,8 @@ fn bracketed(rest: &str) -> Option<Said<'_>> {
 
 /// The field of a printed name, and the byte that is meant.
 fn register(name: &str, index: Option<u16>) -> Option<(&'static Field, u16)> {
-    if let Some((_, offset)) = OTHER_NAMES.iter().find(|(other, _)| *other == name) {
-        return field_at(*offset).map(|field| (field, *offset));
+    if let Some((_, field)) = OTHER_NAMES.into_iter().find(|(other, _)| *other == name) {
+        return Some((field, field.offset));
     }
     let field = field_named(name)?;
     match index {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use emmc_regs::CardKind;
-use emmc_regs::ext_csd::field_at;
+use emmc_regs::ext_csd::{field_at, reg};
 use emmc_units::Bytes;
 
 use super::register_bits::RegisterBits;
@@ -230,8 +230,8 @@ impl Info<'_> {
             stated.hc_wp_group = units.map(|units| Bytes(units * ERASE_UNIT_BYTES));
             if units == Some(1) {
                 let line = self.line("HC WP Group Size");
-                bits.set(line, "HC_ERASE_GRP_SIZE", 224, 1, 1)?;
-                bits.set(line, "HC_WP_GRP_SIZE", 221, 1, 1)?;
+                bits.set_field(line, reg::HC_ERASE_GRP_SIZE, 1)?;
+                bits.set_field(line, reg::HC_WP_GRP_SIZE, 1)?;
             }
         }
         if let Some((size, _)) = self.size("Erase Group Size")? {
@@ -269,19 +269,17 @@ impl Info<'_> {
 
     fn registers(&self, bits: &mut RegisterBits) -> Result<(), SourceError> {
         if let Some(revision) = self.value("MMC").and_then(ext_csd_rev) {
-            bits.set(self.line("MMC"), "EXT_CSD_REV", 192, 1, revision)?;
+            bits.set_field(self.line("MMC"), reg::EXT_CSD_REV, revision)?;
         }
-        for (label, name, offset) in
-            [("Boot Capacity", "BOOT_SIZE_MULT", 226), ("RPMB Capacity", "RPMB_SIZE_MULT", 168)]
-        {
+        for (label, field) in [("Boot Capacity", reg::BOOT_SIZE_MULT), ("RPMB Capacity", reg::RPMB_SIZE_MULT)] {
             let Some((size, words)) = self.size(label)? else { continue };
             let line = self.line(label);
             let steps = uboot_size::only_multiple(&size, AREA_STEP_BYTES);
             let expected = format!("a multiple of 128 KiB for {label}");
             let steps = steps.ok_or_else(|| self.text.malformed(line, expected, excerpt(&size.text)))?;
-            bits.set(line, name, offset, 1, steps)?;
+            bits.set_field(line, field, steps)?;
             // Both areas carry ENH when the part can have enhanced areas at all.
-            bits.set_bits(line, "PARTITIONING_SUPPORT", 160, 0b10, if words.enh { 0b10 } else { 0 })?;
+            bits.set_field_bits(line, reg::PARTITIONING_SUPPORT, 0b10, if words.enh { 0b10 } else { 0 })?;
         }
         for (area, mask) in [("Boot area 0", 0b0011), ("Boot area 1", 0b1100)] {
             let state = match self.value(area) {
@@ -291,7 +289,7 @@ impl Info<'_> {
                 Some("in reserved protection state") => 0b1111,
                 _ => continue,
             };
-            bits.set_bits(self.line(area), "BOOT_WP_STATUS", 174, mask, state & mask)?;
+            bits.set_field_bits(self.line(area), reg::BOOT_WP_STATUS, mask, state & mask)?;
         }
         self.partitioning(bits)
     }
@@ -303,21 +301,21 @@ impl Info<'_> {
         let completed = user_enh || GP_LABELS.iter().any(|gp| self.value(gp).is_some());
         if let Some((_, words)) = &user {
             let line = self.line("User Capacity");
-            bits.set_bits(line, "WR_REL_SET", 167, 1, u8::from(words.wrrel))?;
+            bits.set_field_bits(line, reg::WR_REL_SET, 1, u8::from(words.wrrel))?;
             if completed {
-                bits.set_bits(line, "PARTITION_SETTING_COMPLETED", 155, 1, 1)?;
-                bits.set_bits(line, "PARTITIONS_ATTRIBUTE", 156, 1, u8::from(words.enh))?;
+                bits.set_field_bits(line, reg::PARTITION_SETTING_COMPLETED, 1, 1)?;
+                bits.set_field_bits(line, reg::PARTITIONS_ATTRIBUTE, 1, u8::from(words.enh))?;
             }
         }
         let group =
             self.size("HC WP Group Size")?.and_then(|(size, _)| uboot_size::only_multiple(&size, ERASE_UNIT_BYTES));
-        for ((gp, bit), offset) in GP_LABELS.iter().zip(1..).zip([143, 146, 149, 152]) {
+        for ((gp, bit), field) in GP_LABELS.iter().zip(1..).zip(reg::GP_SIZE_MULT) {
             let Some((size, words)) = self.size(gp)? else { continue };
             let (line, mask) = (self.line(gp), 1u8 << bit);
-            bits.set_bits(line, "WR_REL_SET", 167, mask, if words.wrrel { mask } else { 0 })?;
-            bits.set_bits(line, "PARTITIONS_ATTRIBUTE", 156, mask, if words.enh { mask } else { 0 })?;
+            bits.set_field_bits(line, reg::WR_REL_SET, mask, if words.wrrel { mask } else { 0 })?;
+            bits.set_field_bits(line, reg::PARTITIONS_ATTRIBUTE, mask, if words.enh { mask } else { 0 })?;
             if let Some(groups) = group.and_then(|units| uboot_size::only_multiple(&size, units * ERASE_UNIT_BYTES)) {
-                bits.set(line, "GP_SIZE_MULT", offset, 3, groups)?;
+                bits.set_field(line, field, groups)?;
             }
         }
         self.enhanced_start(bits, group)?;
@@ -335,7 +333,7 @@ impl Info<'_> {
             groups.zip(bytes).map(|(groups, bytes)| groups * bytes / 512).filter(|_| by_sector)
         };
         let line = self.line("User Enhanced Start");
-        sectors.map_or(Ok(()), |sectors| bits.set(line, "ENH_START_ADDR", 136, 4, sectors))
+        sectors.map_or(Ok(()), |sectors| bits.set_field(line, reg::ENH_START_ADDR, sectors))
     }
 
     /// Of a partitioned part U-Boot prints the high-capacity erase group, of others perhaps the one of CSD.
@@ -344,9 +342,9 @@ impl Info<'_> {
         let line = self.line("Erase Group Size");
         let units = uboot_size::only_multiple(&size, ERASE_UNIT_BYTES).filter(|&units| units > 0);
         let Some(units) = units.filter(|&units| completed || units > 1) else { return Ok(()) };
-        bits.set(line, "HC_ERASE_GRP_SIZE", 224, 1, units)?;
+        bits.set_field(line, reg::HC_ERASE_GRP_SIZE, units)?;
         match group {
-            Some(group) if group % units == 0 => bits.set(line, "HC_WP_GRP_SIZE", 221, 1, group / units),
+            Some(group) if group % units == 0 => bits.set_field(line, reg::HC_WP_GRP_SIZE, group / units),
             _ => Ok(()),
         }
     }
