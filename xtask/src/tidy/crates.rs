@@ -3,11 +3,12 @@
 use crate::metadata::Package;
 
 /// Dependencies point from a later line to an earlier one: ARCHITECTURE.md.
-const ORDER: [&[&str]; 7] = [
+const ORDER: [&[&str]; 8] = [
     &["emmc-units"],
     &["emmc-regs"],
     &["emmc-port"],
-    &["emmc-trace", "emmc-card", "emmc-host", "emmc-workload", "emmc-analysis"],
+    &["emmc-trace", "emmc-card", "emmc-host", "emmc-workload"],
+    &["emmc-analysis"],
     &["emmc-report"],
     &["emmc-linux", "emmc-serve"],
     &["emmclab", "emmc-compare", "emmc-guest"],

@@ -14,7 +14,7 @@ use emmc_workload::{BenchResult, Measurement, Outcome, Pivot};
 
 use crate::{Align, Block, Cell, Document, Drawing, KeyValue, Matrix, Picture, Table, Tone};
 
-/// From so many rows and columns on a table is drawn.
+/// A table with this number of rows and columns, or more, is drawn.
 const MATRIX_MIN: usize = 3;
 
 /// The report of a bench.

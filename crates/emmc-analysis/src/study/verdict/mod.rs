@@ -15,7 +15,7 @@ use super::{Measured, Study};
 use crate::finding::{Command, Finding, Severity};
 use crate::health::CannotTell;
 
-/// At most so many commands are named: what is urgent, not all that could be done.
+/// The largest number of commands named: what is urgent, not all that could be done.
 const COMMANDS_MAX: usize = 2;
 
 /// The answer in a few lines.

@@ -20,7 +20,7 @@ pub(super) fn grids(outcome: &Outcome, document: &mut Document) {
     }
 }
 
-/// A grid as a table under this caption, as a drawing where its rows are numbers in order, or as a chart.
+/// A grid as a table under this caption, as a drawing where its rows are rising numbers, or as a chart.
 pub(super) fn block(grid: &Grid, caption: &str) -> Block {
     if grid.lines.len() > ROWS_MAX {
         return chart(grid).into();
