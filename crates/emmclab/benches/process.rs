@@ -1,5 +1,5 @@
-//! Whole processes, side by side on the same bytes: `emmclab show FILE`, `mmc extcsd read` of mmc-utils through the ioctl shim,
-//! and `true`, which is the floor: what starting any process costs.
+//! Whole processes on the same bytes: `emmclab show FILE`, `mmc extcsd read` of mmc-utils through the ioctl shim, and
+//! `true` as the lower bound: the cost of starting a process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

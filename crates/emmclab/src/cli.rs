@@ -33,7 +33,7 @@ pub(crate) use sim::{
     SimProfileArgs, SimProfilesArgs, SimRunArgs,
 };
 
-/// What is the eMMC or SD card in front of you, how is it configured, how long will it live, and what could be changed.
+/// Identify an eMMC or SD card, report its configuration, wear and speed, and plan changes.
 #[derive(Debug, Parser)]
 #[command(name = "emmclab", version, about, long_about = None, propagate_version = true, arg_required_else_help = true)]
 #[command(disable_help_subcommand = true)]
@@ -41,10 +41,10 @@ pub(crate) struct Cli {
     /// Print JSON instead of text
     #[arg(long, short = 'J', global = true)]
     pub(crate) json: bool,
-    /// When to colour the text
+    /// When to colour text output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorChoice,
-    /// Print long text as it is, without a pager
+    /// Print long text without a pager
     #[arg(long, global = true)]
     pub(crate) no_pager: bool,
     #[command(subcommand)]
@@ -57,33 +57,33 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Show a card's registers, decoded
     Show(ShowArgs),
-    /// Save all that a source tells about a card
+    /// Save everything that a source contains about a card
     Snapshot(SnapshotArgs),
     /// Compare two sources field by field and bit by bit
     Diff(DiffArgs),
-    /// Tell how worn a card is and how long it will last
+    /// Report how worn a card is and how long it will last
     Health(HealthArgs),
     /// Check a card's health for a monitoring system: one line, Nagios exit codes
     Check(CheckArgs),
-    /// Plan a change without making it
+    /// Plan a change without applying it
     #[command(subcommand)]
     Plan(PlanCommand),
     /// Study a card: what it is, how it is configured, how healthy it is, and what to do about it
     Study(StudyArgs),
-    /// Measure how fast a device, a file or a virtual card is, as the classic benchmarks do
+    /// Measure the speed of a device, a file or a virtual card with the classic benchmarks
     #[cfg(feature = "bench")]
     Bench(BenchArgs),
-    /// Compare results, of ours and of other tools, with each other and with published ones
+    /// Compare results of emmclab and of other tools with each other and with published results
     #[cfg(feature = "bench")]
     Compare(CompareArgs),
-    /// Read what fio, iozone, flashbench, bonnie++, hdparm or dd have written
+    /// Read the output of fio, iozone, flashbench, bonnie++, hdparm or dd
     #[cfg(feature = "bench")]
     Import(ImportArgs),
     /// Work with virtual cards, in simulated time
     #[cfg(feature = "sim")]
     #[command(subcommand)]
     Sim(SimCommand),
-    /// Serve a virtual card as a live device: to a virtual machine, over NBD, as files and loop devices
+    /// Serve a virtual card as a live device: to a virtual machine, over NBD, or as files and loop devices
     #[cfg(feature = "serve")]
     Serve(ServeArgs),
     /// Print the help of a command, or a topic: sources, jobs, sizes, exit-codes
@@ -91,15 +91,15 @@ pub(crate) enum Command {
     /// Print the JSON Schema of a document
     #[cfg(feature = "schema")]
     Schema(SchemaArgs),
-    /// Print a shell's completion script
+    /// Print the completion script of a shell
     #[cfg(feature = "pages")]
     Completions(CompletionsArgs),
-    /// Write the manual pages into a folder
+    /// Write the manual pages to a folder
     #[cfg(feature = "pages")]
     Man(ManArgs),
 }
 
-/// Where a card's data comes from.
+/// The source of a card's data.
 #[derive(Args, Debug, Default)]
 pub(crate) struct SourceArgs {
     /// Device, saved file, - for standard input, or sim:PROFILE
@@ -109,23 +109,23 @@ pub(crate) struct SourceArgs {
     pub(crate) more: MoreArgs,
 }
 
-/// What to add to a source.
+/// Additions to a source.
 #[derive(Args, Debug, Default)]
 pub(crate) struct MoreArgs {
     /// Another saved file of the same card: CID, lsblk, df, vendor health (may be repeated)
     #[arg(long, value_name = "FILE")]
     pub(crate) with: Vec<PathBuf>,
-    /// A saved vendor reply of 512 bytes or hex, e.g. micron:0x11:reply.bin (may be repeated)
+    /// A saved vendor reply, 512 bytes or hex digits, e.g. micron:0x11:reply.bin (may be repeated)
     #[arg(long, value_name = "FAMILY:ARG:FILE")]
     pub(crate) vendor_reply: Vec<String>,
-    /// Read a copied /sys (and /proc) below this folder instead of this machine's
+    /// Read a copy of /sys (and /proc) in this folder instead of this machine's
     #[arg(long, value_name = "DIR")]
     pub(crate) sysroot: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// Read a copied /sys below this folder instead of this machine's
+    /// Read a copy of /sys in this folder instead of this machine's
     #[arg(long, value_name = "DIR")]
     pub(crate) sysroot: Option<PathBuf>,
 }
@@ -137,13 +137,13 @@ pub(crate) struct ShowArgs {
     /// Show only this field, e.g. SEC_COUNT
     #[arg(long, value_name = "NAME")]
     pub(crate) field: Option<String>,
-    /// Show reserved bytes and vendor bytes that are zero too
+    /// Also show reserved bytes, and vendor bytes that are zero
     #[arg(long)]
     pub(crate) all: bool,
-    /// Show whole meanings and how each field may be written
+    /// Show complete meanings, and how each field can be written
     #[arg(long)]
     pub(crate) full: bool,
-    /// Show the numbers in the registers only
+    /// Show only the register values as numbers
     #[arg(long)]
     pub(crate) raw: bool,
 }
@@ -152,10 +152,10 @@ pub(crate) struct ShowArgs {
 pub(crate) struct SnapshotArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Where to save it; - for standard output
+    /// File to save to; - for standard output
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Replace a file that exists
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -168,7 +168,7 @@ pub(crate) struct DiffArgs {
     /// Device or saved file
     #[arg(value_parser = known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
     pub(crate) b: String,
-    /// Show only the bits that a power cycle keeps
+    /// Show only persistent bits, which survive a power cycle
     #[arg(long)]
     pub(crate) persistent: bool,
 }
@@ -177,7 +177,7 @@ pub(crate) struct DiffArgs {
 pub(crate) struct HealthArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Erase blocks of the raw flash, for the endurance estimate
+    /// Number of erase blocks of the raw flash, for the endurance estimate
     #[arg(long, value_name = "COUNT", requires = "cycles")]
     pub(crate) blocks: Option<u64>,
     /// Erase cycles that each block endures
@@ -186,19 +186,19 @@ pub(crate) struct HealthArgs {
     /// Size of an erase block of the raw flash
     #[arg(long, value_name = "SIZE", default_value = "4MiB", requires = "blocks")]
     pub(crate) block_size: Size,
-    /// Flash writes per host write, to turn flash volume into host volume
+    /// Flash writes per host write, to convert flash volume to host volume
     #[arg(long, value_name = "FACTOR", requires = "blocks")]
     pub(crate) write_amplification: Option<f64>,
-    /// An earlier snapshot of the same card, or a dump and its time, for the forecast (may be repeated)
+    /// An earlier snapshot of the same card, or a dump with its time, for the forecast (may be repeated)
     #[arg(long, value_name = "FILE[@TIME]")]
     pub(crate) since: Vec<String>,
-    /// When the source was read from the card, e.g. 2026-11-21T08:00:00Z, where it does not say so itself
+    /// When the source was read from the card, e.g. 2026-11-21T08:00:00Z; for sources that do not contain it
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
-    /// A history file: one JSON object a line with time, life_a, life_b
+    /// A history file: one JSON object per line with time, life_a, life_b
     #[arg(long, value_name = "FILE")]
     pub(crate) history: Option<PathBuf>,
-    /// Ask a live card for its vendor's report, if that needs nothing but reads
+    /// Read the vendor health report of a live card, if read commands are enough
     #[arg(long)]
     pub(crate) vendor_health: bool,
 }
@@ -210,23 +210,24 @@ pub(crate) struct CheckArgs {
     pub(crate) source: Option<String>,
     #[command(flatten)]
     pub(crate) more: MoreArgs,
-    /// Check every card of this machine, or of --sysroot: one line a card, the worst first and deciding the exit code
+    /// Check every card of this machine, or of --sysroot: one line per card, worst first; the worst sets the exit code
     #[arg(long, conflicts_with_all = ["with", "vendor_reply"])]
     pub(crate) all: bool,
-    /// Print nothing where all is OK, so that cron sends no mail
+    /// Print nothing if every card is OK, so that cron sends no mail
     #[arg(long, short = 'q')]
     pub(crate) quiet: bool,
-    /// Warn from this percentage of used life on [default: 90, or --critical where that is lower]
+    /// Warn at this percentage of used life or more [default: 90, or --critical if that is lower]
     #[arg(long, short = 'w', value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) warning: Option<u8>,
-    /// Critical from this percentage of used life on [default: 100]
+    /// Critical at this percentage of used life or more [default: 100]
     #[arg(long, short = 'c', value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) critical: Option<u8>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
-    /// Plan hardware partitions: enhanced user area, general purpose partitions, write reliability. Sends nothing to any card
+    /// Plan hardware partitions: enhanced user area, general purpose partitions, write
+    /// reliability. Sends nothing to the card
     Hwpart(HwpartArgs),
 }
 
@@ -234,14 +235,13 @@ pub(crate) enum PlanCommand {
 pub(crate) struct HwpartArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Enhanced (pSLC) part of the user area: a size, e.g. 4GiB, 50% or max, with its place before it where that is not 0:
-    /// START:SIZE
+    /// Enhanced (pSLC) part of the user area: its size, e.g. 4GiB, 50% or max; START:SIZE if it does not start at 0
     #[arg(long, value_name = "[START:]SIZE")]
     pub(crate) enh_user: Option<EnhRequest>,
-    /// A general purpose partition: N:SIZE with :enh, :sys or :nonpersist behind it (may be repeated)
+    /// A general purpose partition: N:SIZE, optionally followed by :enh, :sys or :nonpersist (may be repeated)
     #[arg(long, value_name = "N:SIZE[:enh]")]
     pub(crate) gp: Vec<GpArgument>,
-    /// Write reliability of every area of the layout: on or off, or e.g. user=on,gp1=off
+    /// Write reliability of every area: on or off, or per area, e.g. user=on,gp1=off
     #[arg(long, value_name = "on|off")]
     pub(crate) wrrel: Option<WrRelArgument>,
     #[command(flatten)]
@@ -250,10 +250,11 @@ pub(crate) struct HwpartArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct StudyArgs {
-    /// Device, saved file, - for standard input, or sim:PROFILE; without it, what is piped in, else the only card of this machine
+    /// Device, saved file, - for standard input, or sim:PROFILE [default: piped input, else
+    /// the only card of this machine]
     #[arg(value_parser = known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
     pub(crate) source: Option<String>,
-    /// Study a virtual card that has used up 62 % of its life, as a demonstration
+    /// Study a demonstration card: a virtual card with 62 % of its life used
     #[arg(long, conflicts_with_all = ["source", "with", "vendor_reply", "sysroot", "vendor_health"])]
     pub(crate) demo: bool,
     #[command(flatten)]
@@ -264,14 +265,14 @@ pub(crate) struct StudyArgs {
     /// Print everything: all evidence, health, speed, capacity, settings
     #[arg(long)]
     pub(crate) full: bool,
-    /// Ask a live card for its vendor's report, if that needs nothing but reads
+    /// Read the vendor health report of a live card, if read commands are enough
     #[arg(long)]
     pub(crate) vendor_health: bool,
-    /// What `bench --json` printed of the same card, any suite (may be repeated); a virtual card's speed is measured when none tells it
+    /// Output of `bench --json` for the same card, any suite (may be repeated); without one, a virtual card is measured
     #[cfg(feature = "bench")]
     #[arg(long, value_name = "FILE")]
     pub(crate) bench: Vec<PathBuf>,
-    /// Measure how fast a live card reads: some seconds, nothing is written
+    /// Measure the read speed of a live card: takes some seconds, writes nothing
     #[cfg(feature = "bench")]
     #[arg(long)]
     pub(crate) measure: bool,
@@ -279,7 +280,7 @@ pub(crate) struct StudyArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct HelpArgs {
-    /// A command (`sim run`), a topic (`sizes`), or `topics` for their list
+    /// A command (`sim run`), a topic (`sizes`), or `topics` to list the topics
     #[arg(value_name = "COMMAND|TOPIC")]
     pub(crate) words: Vec<String>,
 }
@@ -340,6 +341,6 @@ pub(crate) struct CompletionsArgs {
 #[cfg(feature = "pages")]
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// The folder; made if it is missing
+    /// The folder; created if it does not exist
     pub(crate) folder: PathBuf,
 }

@@ -35,12 +35,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Prints what clap has to say; a monitoring system reads a usage error of `check` as UNKNOWN.
+/// Prints the message of clap; a monitoring system reads a usage error of `check` as UNKNOWN.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    // Not `env::args`, which panics at what is no UTF-8.
+    // Not `env::args`, which panics at arguments that are not UTF-8.
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     if error.exit_code() == 0 {
-        // Printing fails only where the output is gone, and then there is nobody to tell.
+        // Printing fails only if the output is closed; then nobody reads an error either.
         let _ = error.print();
         return Exit::Good.into();
     }
@@ -62,7 +62,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     Exit::Unusable.into()
 }
 
-/// The first argument that is neither an option nor the value of the one option before it that has a value of its own.
+/// The first argument that is neither an option nor the value of `--color`.
 fn verb(arguments: &[OsString]) -> Option<&OsString> {
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -75,26 +75,26 @@ fn verb(arguments: &[OsString]) -> Option<&OsString> {
     None
 }
 
-/// What is wrong, without the usage that clap puts below it.
+/// The error of clap without the usage below it.
 fn first_paragraph(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let text = lines.join(" ");
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
-/// An error and its causes; a cause that the one before tells already is not told again.
+/// An error and its causes; a cause that the message before it already ends with is left out.
 fn one_line(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
+    error.chain().map(ToString::to_string).fold(String::new(), |line, cause| match line.as_str() {
         "" => cause,
-        so_far if so_far.ends_with(&cause) => told,
+        so_far if so_far.ends_with(&cause) => line,
         so_far => format!("{so_far}: {cause}"),
     })
 }
 
-/// Prints one line on standard error, and under `--json` one object, and says with which code to exit.
+/// Prints one line, or with `--json` one object, to standard error and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     if let Some(io) = error.downcast_ref::<std::io::Error>() {
-        // The reader went away, as in `emmclab show x | head`: nothing is wrong with the card.
+        // The reader closed the pipe, as in `emmclab show x | head`: that is no error.
         if io.kind() == std::io::ErrorKind::BrokenPipe {
             return Exit::Good.into();
         }

@@ -1,4 +1,4 @@
-//! Files that are read whole: no more of them than could be meant.
+//! Files that are read whole, up to a limit.
 //!
 //! Absent on purpose: sources of a card's registers (`source`), jobs of simulations, devices.
 
@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 
 /// Reads a file or a pipe whole.
 ///
-/// Errors: a folder, a device or a socket, which may have no end; more than `most` bytes; whatever the system says.
+/// Errors: a folder, or a device or a socket, which may be endless; more than `most` bytes; errors of the system.
 pub(crate) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
     let cannot = || format!("{name}: cannot read");
@@ -20,14 +20,14 @@ pub(crate) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
         bail!("{name}: is a folder; expected a file");
     }
     if !kind.is_file() && !kind.is_fifo() {
-        bail!("{name}: expected a file or a pipe; a device may have no end");
+        bail!("{name}: expected a file or a pipe; a device may be endless");
     }
     limited(&name.to_string(), File::open(path).with_context(cannot)?, most)
 }
 
-/// Reads all there is, e.g. of standard input.
+/// Reads to the end, e.g. standard input.
 ///
-/// Errors: more than `most` bytes; whatever the system says.
+/// Errors: more than `most` bytes; errors of the system.
 pub(crate) fn limited(name: &str, from: impl Read, most: u64) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most + 1).read_to_end(&mut bytes).with_context(|| format!("{name}: cannot read"))?;

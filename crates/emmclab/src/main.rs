@@ -1,4 +1,4 @@
-//! emmclab: arguments in, one library call, a document and an exit code out.
+//! emmclab: parses arguments, makes one library call, prints a document and returns an exit code.
 
 mod cli;
 mod commands;
@@ -24,7 +24,7 @@ use crate::cli::{Command, PlanCommand};
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Set by the test that checks the commands of the documentation where they cannot be run: nothing but the arguments is read.
+/// If set, only the arguments are parsed: for the test of documented commands that cannot run here.
 const PARSE_ONLY: &str = "EMMCLAB_PARSE_ONLY";
 
 fn main() -> ExitCode {
@@ -73,5 +73,5 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a command ends with.
+/// The result of a command.
 type CommandResult = anyhow::Result<Exit>;

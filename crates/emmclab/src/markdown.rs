@@ -1,6 +1,6 @@
-//! Markdown as the pages in `docs/` use it, as a document: headings, paragraphs, lists, tables, fenced code.
+//! Converts Markdown as used in `docs/` to a document: headings, paragraphs, lists, tables, fenced code.
 //!
-//! Absent on purpose: everything else that Markdown has.
+//! Absent on purpose: all other Markdown syntax.
 
 use emmc_report::{Align, Block, Cell, Document, Section, Table};
 
@@ -26,7 +26,7 @@ pub(crate) fn document(page: &str) -> Document {
             section.push(table(rows));
         } else if !line.trim().is_empty() {
             let mut text = line.trim().to_owned();
-            // A paragraph goes on until something else begins.
+            // A paragraph continues until another element begins.
             let goes_on = |line: &&str| {
                 let line = line.trim();
                 !line.is_empty() && !["|", "#", "```", "- "].iter().any(|start| line.starts_with(start))

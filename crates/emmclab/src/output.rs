@@ -13,33 +13,33 @@ use serde::Serialize;
 use crate::cli::SavedForm;
 use crate::pager;
 
-/// Columns of text when standard output is no terminal.
+/// Columns of text if standard output is not a terminal.
 const WIDTH_PIPED: usize = 100;
 
-/// Where a command prints, and how.
+/// Where and how a command prints.
 pub(crate) struct Output {
     json: bool,
     color: ColorChoice,
     is_paged: bool,
 }
 
-/// The HTML page that a command was asked for.
+/// The HTML page that the user requested.
 #[derive(Default)]
 pub(crate) struct Page<'a> {
-    /// Where it goes; `-` is standard output, absent: no page is asked for.
+    /// Its file; `-` is standard output; `None` if no page is requested.
     #[cfg(feature = "html")]
     pub(crate) path: Option<&'a Path>,
-    /// Whether a file of that name may be written over.
+    /// Whether an existing file may be replaced.
     #[cfg(feature = "html")]
     pub(crate) force: bool,
-    /// Files that were read, which must not be written over.
+    /// Files that were read and must not be overwritten.
     #[cfg(feature = "html")]
     pub(crate) inputs: Vec<&'a Path>,
     #[cfg(not(feature = "html"))]
     none: std::marker::PhantomData<&'a ()>,
 }
 
-/// What every JSON document starts with.
+/// The first keys of every JSON document.
 #[derive(Serialize)]
 struct Envelope<'a, T: Serialize> {
     schema: &'static str,
@@ -48,7 +48,7 @@ struct Envelope<'a, T: Serialize> {
     body: &'a T,
 }
 
-/// What standard error gets under `--json`.
+/// The error document, printed to standard error with `--json`.
 #[derive(Serialize)]
 struct ErrorDocument<'a> {
     schema: &'static str,
@@ -60,12 +60,12 @@ impl Output {
         Self { json, color, is_paged: false }
     }
 
-    /// Whether long text goes through a pager where standard output is a terminal.
+    /// Whether long text goes through a pager if standard output is a terminal.
     pub(crate) fn paged(self, is_paged: bool) -> Self {
         Self { is_paged, ..self }
     }
 
-    /// Whether JSON was asked for.
+    /// Whether JSON was requested.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
@@ -85,8 +85,8 @@ impl Output {
         if self.json { self.line(&json(schema, body)?) } else { self.document(&present(body)) }
     }
 
-    /// Saves `body` as a page or as JSON where that is asked for, and prints it as JSON or text where that is still due:
-    /// JSON beside a page that went to a file, and instead of one that would go to standard output too.
+    /// Saves `body` as a page or as JSON if requested, and prints it as JSON or text if that is still due: JSON is printed
+    /// in addition to a page in a file, and instead of a page on standard output.
     pub(crate) fn report<T: Serialize>(
         &mut self,
         schema: &'static str,
@@ -140,16 +140,16 @@ impl Output {
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("standard output: cannot write")
     }
 
-    /// Prints one line on standard error; under `--json` one object.
+    /// Prints one line to standard error; with `--json` one object.
     pub(crate) fn error(&self, message: &str) {
         let line = if self.json {
             // Writing a string as JSON cannot fail.
             serde_json::to_string(&ErrorDocument { schema: "emmclab.error/1", error: message }).unwrap_or_default()
         } else {
-            // A message may quote what a card or a file said: nothing of it may steer the terminal.
+            // A message may quote content of a card or a file, which must not control the terminal.
             format!("emmclab: {}", visible(message))
         };
-        // Where standard error is gone there is nobody to tell.
+        // If standard error is closed, nobody reads the message.
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 
@@ -177,7 +177,7 @@ pub(crate) fn json<T: Serialize>(schema: &'static str, body: &T) -> anyhow::Resu
 
 fn width() -> usize {
     if !std::io::stdout().is_terminal() {
-        // As other tools do: who pipes a report can say how wide it is to be.
+        // As in other tools: COLUMNS sets the width of a piped report.
         let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
         return asked.map_or(WIDTH_PIPED, |columns| columns.clamp(40, 160));
     }

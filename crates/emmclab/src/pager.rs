@@ -1,19 +1,19 @@
-//! Long text goes through the user's pager, as git's does.
+//! Shows long text in the user's pager, as git does.
 //!
-//! Absent on purpose: paging of JSON, of lines for scripts, and of anything that does not go to a terminal.
+//! Absent on purpose: paging of JSON, of lines for scripts, and of output that does not go to a terminal.
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What pages where the user names nothing: quits where all fits, keeps colours, leaves the text on the screen.
+/// The default pager: quits if the text fits, keeps colours, leaves the text on the screen.
 const USUAL: &str = "less";
-/// Its options, unless the user has chosen some.
+/// Its options, unless the user set some.
 const USUAL_OPTIONS: (&str, &str) = ("LESS", "FRX");
 
-/// Shows the text in a pager; says whether one did.
+/// Shows the text in a pager; returns whether a pager ran.
 ///
-/// A text that fits on the screen needs none. `PAGER` that is empty or `cat` asks for none.
+/// Text that fits on the screen is not paged, nor any text if `PAGER` is empty or `cat`.
 pub(crate) fn page(text: &str, rows: Option<usize>) -> bool {
     if rows.is_none_or(|rows| text.lines().count() < rows) {
         return false;
@@ -35,7 +35,7 @@ fn pager(named: Option<&OsString>) -> Option<OsString> {
 }
 
 fn shown(pager: &OsString, text: &str) -> bool {
-    // As a shell takes it: `PAGER="less -S"` has options.
+    // Parsed by a shell: `PAGER="less -S"` has options.
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(pager).stdin(Stdio::piped());
     if std::env::var_os(USUAL_OPTIONS.0).is_none() {
@@ -43,10 +43,10 @@ fn shown(pager: &OsString, text: &str) -> bool {
     }
     let Ok(mut child) = command.spawn() else { return false };
     if let Some(mut pipe) = child.stdin.take() {
-        // Who has read enough quits: nothing is lost by that.
+        // The user may quit before the end: that is no error.
         let _ = pipe.write_all(text.as_bytes());
     }
-    // A shell that does not find the program says so with 127; then the text is still to be printed.
+    // 127 means that the shell did not find the program; the text must still be printed.
     child.wait().is_ok_and(|status| status.code() != Some(127))
 }
 

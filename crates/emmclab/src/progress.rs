@@ -1,6 +1,6 @@
-//! How far long work is: a bar on a terminal after a second, else a line on standard error now and then.
+//! Progress of long work: a bar on a terminal after one second, else occasional lines on standard error.
 //!
-//! Lines are left out where standard error is read by a program (`--json`), and for work of a few seconds.
+//! There are no lines if a program reads standard error (`--json`), and none for work of a few seconds.
 
 #[cfg(feature = "bench")]
 use std::sync::Arc;
@@ -13,39 +13,39 @@ use std::time::{Duration, Instant};
 use emmc_workload::{Progress, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// No bar for work that is shorter.
+/// Shorter work shows no bar.
 const BAR_AFTER: Duration = Duration::from_secs(1);
-/// No line for work that is shorter, nor sooner after the line before.
+/// Shorter work prints no line; also the shortest time between two lines.
 const LINE_AFTER: Duration = Duration::from_secs(5);
-/// The same for work of which nobody knows the end.
+/// The same for work of unknown length.
 const ENDLESS_LINE_AFTER: Duration = Duration::from_secs(30);
-/// Lines come at each of so many parts of the whole.
+/// The number of equal parts of the work; at most one line per part.
 const PARTS: f64 = 10.0;
 
-/// Set once at the start: standard error holds JSON or nothing.
+/// Set once at the start: standard error gets JSON or nothing.
 static IS_QUIET: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// From here on standard error gets no lines of progress: a program reads it.
+/// Turns lines of progress off, because a program reads standard error.
 pub(crate) fn be_quiet() {
     IS_QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Shows how far something is.
+/// Shows the progress of work.
 pub(crate) struct Bar {
     begun: Instant,
     bar: Option<ProgressBar>,
     lines: Lines,
-    /// It never goes back.
+    /// The largest share shown so far: progress never goes back.
     share: f64,
 }
 
 impl Bar {
-    /// Nothing is shown before the work has taken a while.
+    /// A bar that is shown only after the work has taken a while.
     pub(crate) fn new() -> Self {
         Self { begun: Instant::now(), bar: None, lines: Lines::default(), share: 0.0 }
     }
 
-    /// Shows the share of the work that is done, where its end is known, and what is done now.
+    /// Shows the completed share, if it is known, and the present step.
     pub(crate) fn show(&mut self, share: Option<f64>, what: &str) {
         let elapsed = self.begun.elapsed();
         if elapsed < BAR_AFTER {
@@ -58,18 +58,18 @@ impl Bar {
             bar.set_message(what.to_owned());
             match share {
                 Some(share) => bar.set_position((share * 1000.0) as u64),
-                // How far it is nobody knows; that it goes on is seen.
+                // The share is unknown; the spinner shows that the work continues.
                 None => bar.tick(),
             }
         } else if !IS_QUIET.load(Ordering::Relaxed) {
             if let Some(line) = self.lines.line(elapsed, share, what) {
-                // Where standard error is gone there is nobody to tell.
+                // If standard error is closed, nobody reads the line.
                 let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("emmclab: {line}\n").as_bytes());
             }
         }
     }
 
-    /// Takes the bar off the screen.
+    /// Removes the bar from the screen.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -77,7 +77,7 @@ impl Bar {
     }
 }
 
-/// When a line is due, and what it says.
+/// When a line is due, and its text.
 #[derive(Debug, Default)]
 struct Lines {
     last: Duration,
@@ -99,14 +99,14 @@ impl Lines {
                 self.parts = parts;
                 format!("{:.0} % done after {} s: {what}", share * 100.0, elapsed.as_secs())
             }
-            None => format!("under way for {} s: {what}", elapsed.as_secs()),
+            None => format!("in progress for {} s: {what}", elapsed.as_secs()),
         };
         self.last = elapsed;
         Some(line)
     }
 }
 
-/// Watches a bench, shows how far it is, and stops it when told to.
+/// Watches a bench, shows its progress, and stops it on request.
 #[cfg(feature = "bench")]
 pub(crate) struct Watched {
     bar: Bar,
@@ -120,7 +120,7 @@ impl Watched {
         Self { bar: Bar::new(), stop }
     }
 
-    /// Takes the bar off the screen.
+    /// Removes the bar from the screen.
     pub(crate) fn finish(&self) {
         self.bar.finish();
     }
@@ -136,11 +136,11 @@ impl Watch for Watched {
     }
 }
 
-/// With how far it is and how long it will take where that is known, else with how long it has taken.
+/// With the share and the remaining time if they are known, else with the elapsed time.
 fn new_bar(has_end: bool) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(8));
     let template = if has_end { "{bar:30} {percent:>3}%  {msg}  {eta} left" } else { "{spinner} {msg}  {elapsed}" };
-    // The template is a constant that is known to be good.
+    // The template is a constant and valid.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(at(9, Some(0.5)), None, "too soon");
         assert_eq!(at(12, Some(0.19)), None, "the same tenth");
         assert_eq!(at(13, Some(1.0)).unwrap(), "100 % done after 13 s: writing");
-        assert_eq!(at(60, Some(1.0)), None, "nothing more to say");
+        assert_eq!(at(60, Some(1.0)), None, "complete");
         assert_eq!((at(40, None), at(43, None).is_some()), (None, true), "no end is known");
     }
 }

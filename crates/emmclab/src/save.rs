@@ -1,4 +1,4 @@
-//! Saves what the user wants in a file: all of it or nothing, and never over a device.
+//! Writes files completely or not at all, and never over a device.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::output::Output;
 
-/// What is not done for safety, though it could be.
+/// An action that was refused for safety.
 #[derive(Debug)]
 pub(crate) struct Refused(pub(crate) String);
 
@@ -22,9 +22,9 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Prints to standard output where `path` is `-`, else writes the file whole. Says whether there is a file now.
+/// Prints to standard output if `path` is `-`, else writes the file completely. Returns whether a file was written.
 ///
-/// Errors: as [`write_whole`]; and a path that is one of the `inputs`, which would be lost.
+/// Errors: those of [`write_whole`]; a path that is one of the `inputs`, which would be overwritten.
 pub(crate) fn deliver(
     output: &mut Output,
     path: &Path,
@@ -41,7 +41,7 @@ pub(crate) fn deliver(
     let is_plain_file = fs::metadata(path).is_ok_and(|found| found.is_file());
     if is_plain_file && inputs.iter().any(is_same) {
         return Err(Refused(format!(
-            "{}: is the source itself, which would be lost: name another file",
+            "{}: is the source itself and would be overwritten: name another file",
             path.display()
         ))
         .into());
@@ -50,19 +50,22 @@ pub(crate) fn deliver(
     Ok(true)
 }
 
-/// Writes a file so that a reader, a full disk or a power cut never sees half of it.
+/// Writes a file so that no reader, full disk or power cut leaves a partial file.
 ///
-/// A link is followed, and a pipe or a character device is written to as it is: renaming over them would put a file in
-/// the place of /dev/null.
+/// A link is followed. A pipe or a character device is written directly, because a rename would replace /dev/null by a
+/// file.
 ///
-/// Errors: a block device, which is refused; a file that exists, without `replace`; whatever the system says.
+/// Errors: a block device, which is refused; an existing file without `replace`; errors of the system.
 pub(crate) fn write_whole(path: &Path, content: &[u8], replace: bool) -> anyhow::Result<()> {
     let name = path.display();
     let failed = || format!("{name}: cannot write");
     if let Ok(found) = fs::metadata(path) {
         let kind = found.file_type();
         if kind.is_block_device() {
-            return Err(Refused(format!("{name}: is a block device; what is on it would be lost: name a file")).into());
+            return Err(Refused(format!(
+                "{name}: is a block device and its content would be overwritten: name a file"
+            ))
+            .into());
         }
         if kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
             let stream = OpenOptions::new().write(true).open(path);
@@ -72,7 +75,7 @@ pub(crate) fn write_whole(path: &Path, content: &[u8], replace: bool) -> anyhow:
     if !replace && path.symlink_metadata().is_ok() {
         anyhow::bail!("{name}: exists already; --force replaces it");
     }
-    // Where it does not exist yet, or is a link to nowhere, its own name is the place.
+    // If it does not exist, or is a dangling link, the path itself is written.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     replace_file(&place, content).with_context(failed)
 }
@@ -85,12 +88,12 @@ fn replace_file(place: &Path, content: &[u8]) -> io::Result<()> {
     hidden.push(file_name);
     hidden.push(format!(".{}.tmp", std::process::id()));
     let temporary = place.with_file_name(hidden);
-    // A name that somebody else has taken, or a link that lies in wait there, is not written to.
+    // An existing file or link of this name is never written to.
     let mut file = File::create_new(&temporary)?;
     let written = file.write_all(content).and_then(|()| file.sync_all());
     let renamed = written.and_then(|()| fs::rename(&temporary, place));
     if renamed.is_err() {
-        // What is left of the attempt is of no use to anybody.
+        // A partial file is of no use.
         let _ = fs::remove_file(&temporary);
     }
     renamed

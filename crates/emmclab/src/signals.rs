@@ -1,7 +1,7 @@
-//! Signals while a bench or a simulation runs: what was measured is printed, what was saved is put back and what was made is
-//! removed before the process ends.
+//! Signals during a bench or a simulation: before the process ends, results are printed, saved content is restored and
+//! temporary files are removed.
 //!
-//! Absent on purpose: SIGKILL, which nobody can follow, and faults of the program itself.
+//! Absent on purpose: SIGKILL, which cannot be handled, and signals of faults in the program.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,14 +11,14 @@ use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
 };
 
-/// Every signal that ends a process which does not expect it, and that somebody sends.
+/// Every signal that users or systems send and that ends a process by default.
 const ENDING: [i32; 11] =
     [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF, SIGIO];
 
-/// From here on Ctrl-C, SIGTERM, a terminal that goes away and the like set `stop` instead of ending the process: what was
-/// measured until then is told, and what was saved is put back. What this process was started to ignore (`nohup`) it ignores.
+/// Makes Ctrl-C, SIGTERM, SIGHUP and similar signals set `stop` instead of ending the process, so that results are
+/// printed and saved content is restored. Signals that the process was started to ignore (`nohup`) stay ignored.
 ///
-/// Errors: the kernel's.
+/// Errors: those of the kernel.
 pub(crate) fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
     for signal in ENDING.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
@@ -27,15 +27,15 @@ pub(crate) fn stop_by_signal(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From here on a write beyond what `ulimit -f` allows fails as any other does, instead of ending the process.
+/// Makes a write beyond `ulimit -f` fail with an error instead of ending the process.
 ///
-/// Errors: the kernel's.
+/// Errors: those of the kernel.
 #[cfg(feature = "bench")]
 pub(crate) fn outlive_file_limits() -> anyhow::Result<()> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).context("signals").map(drop)
 }
 
-/// The signals that are ignored, a bit each.
+/// The ignored signals, one bit each.
 ///
 /// Source: Linux `Documentation/filesystems/proc.rst`: SigIgn, the lowest bit is signal 1.
 fn ignored(status: &str) -> u64 {

@@ -26,19 +26,19 @@ impl MoreArgs {
     }
 }
 
-/// Reads a source and all that `--with` and `--vendor-reply` add to it.
+/// Reads a source and the files of `--with` and `--vendor-reply`.
 pub(crate) fn open(args: &SourceArgs) -> anyhow::Result<CardData> {
     open_with(&args.source, &args.more)
 }
 
-/// As [`open`], for a command whose source is optional.
+/// Like [`open`], for a command whose source is optional.
 pub(crate) fn open_with(source: &str, more: &MoreArgs) -> anyhow::Result<CardData> {
     let mut card = open_one(source, more.sysroot.as_deref())?;
     add(&mut card, more)?;
     Ok(card)
 }
 
-/// Adds what `--with` and `--vendor-reply` name.
+/// Adds the files of `--with` and `--vendor-reply`.
 pub(crate) fn add(card: &mut CardData, more: &MoreArgs) -> anyhow::Result<()> {
     for path in &more.with {
         let name = path.to_string_lossy();
@@ -77,7 +77,7 @@ fn open_virtual(source: &str, profile: &str) -> anyhow::Result<CardData> {
     Ok(data)
 }
 
-/// Says that there are no virtual cards in this build.
+/// Reports that this build has no virtual cards.
 #[cfg(not(feature = "sim"))]
 fn open_virtual(source: &str, _profile: &str) -> anyhow::Result<CardData> {
     let reason = "this build has no virtual cards (feature `sim`)".into();
@@ -118,13 +118,14 @@ fn vendor_reply(text: &str) -> anyhow::Result<SavedReport> {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => argument.parse(),
     };
-    let argument = number.with_context(|| format!("--vendor-reply {text:?}: {argument:?} is no command argument"))?;
+    let argument =
+        number.with_context(|| format!("--vendor-reply {text:?}: {argument:?} is not a command argument"))?;
     let content = reply_bytes(path, read_limited(path)?)?;
     let format = VendorFormat::Reply { family: Some(family.into()), argument: Some(argument) };
     Ok(SavedReport { format, content })
 }
 
-/// A reply as it is, or from hexadecimal digits.
+/// A reply from bytes or from hexadecimal digits.
 fn reply_bytes(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, SourceError> {
     let digits: Vec<u8> = bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let is_text = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
@@ -138,14 +139,14 @@ fn reply_bytes(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, SourceError> {
         return Err(SourceError::Malformed {
             name: name.into(),
             at: emmc_port::Place::Byte(0),
-            expected: "a vendor reply: 512 bytes or a multiple, or as many hexadecimal digits twice over".into(),
+            expected: "a vendor reply: a multiple of 512 bytes, or of 1024 hexadecimal digits".into(),
             found: format!("{} bytes", reply.len()),
         });
     }
     Ok(reply)
 }
 
-/// Says when a source was read from its card.
+/// Sets the time at which a source was read from its card.
 pub(crate) fn set_time(card: &mut CardData, time: &str) -> anyhow::Result<()> {
     let stamp: jiff::Timestamp =
         time.parse().with_context(|| format!("time {time:?}: expected RFC 3339, e.g. 2026-11-21T08:00:00Z"))?;
@@ -155,15 +156,15 @@ pub(crate) fn set_time(card: &mut CardData, time: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks a live card for its vendor's report, where that needs nothing but reads.
+/// Reads the vendor report of a live card, if read commands are enough.
 pub(crate) fn add_live_vendor(card: &mut CardData, source: &str, more: &MoreArgs) -> anyhow::Result<()> {
-    // The copied tree is of another machine: its mmcblk0 is not this one's.
-    anyhow::ensure!(more.sysroot.is_none(), "--vendor-health asks a live card; --sysroot reads a copy");
+    // The copied tree may be of another machine, whose mmcblk0 is another card.
+    anyhow::ensure!(more.sysroot.is_none(), "--vendor-health reads a live card; --sysroot reads a copy");
     if !emmc_linux::is_card_name(source) {
-        anyhow::bail!("--vendor-health asks a live card; {source:?} is a saved source (use --with or --vendor-reply)");
+        anyhow::bail!("--vendor-health reads a live card; {source:?} is a saved source (use --with or --vendor-reply)");
     }
     let (Some(kind), Some(cid)) = (card.kind, card.cid) else {
-        note(card, "vendor health: not asked, as the card did not tell who made it");
+        note(card, "vendor health: not read, because the manufacturer of the card is unknown");
         return Ok(());
     };
     let manufacturer_id = cid.decode(kind, None).manufacturer_id;
@@ -171,7 +172,7 @@ pub(crate) fn add_live_vendor(card: &mut CardData, source: &str, more: &MoreArgs
     if steps.is_empty() {
         note(
             card,
-            &format!("vendor health: no report of manufacturer {manufacturer_id:#04x} can be had by reading alone"),
+            &format!("vendor health: read commands alone give no report for manufacturer {manufacturer_id:#04x}"),
         );
         return Ok(());
     }

@@ -1,6 +1,6 @@
-//! The help topics: pages of the documentation, in the binary.
+//! The help topics: pages of the documentation, embedded in the binary.
 //!
-//! `topics/` holds links to the pages in `docs/`, so that each is written once.
+//! `topics/` holds links to the pages in `docs/`, so that each page exists once.
 
 use emmc_report::Document;
 
@@ -9,9 +9,9 @@ use crate::markdown;
 /// A page that `emmclab help` prints.
 #[derive(Debug)]
 pub(crate) struct Topic {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What it is about, in a few words.
+    /// Its subject, in a few words.
     pub(crate) about: &'static str,
     /// The page, as Markdown.
     page: &'static str,
@@ -21,21 +21,17 @@ pub(crate) struct Topic {
 pub(crate) const TOPICS: &[Topic] = &[
     Topic {
         name: "sources",
-        about: "what a SOURCE may be: devices, saved files, virtual cards",
+        about: "what a SOURCE can be: devices, saved files, virtual cards",
         page: include_str!("../topics/sources.md"),
     },
     #[cfg(feature = "sim")]
-    Topic { name: "jobs", about: "what `sim run --job` does to a card", page: include_str!("../topics/jobs.md") },
-    Topic { name: "sizes", about: "how sizes and places are written", page: include_str!("../topics/sizes.md") },
-    Topic {
-        name: "exit-codes",
-        about: "what a command's exit code means",
-        page: include_str!("../topics/exit-codes.md"),
-    },
+    Topic { name: "jobs", about: "the workloads of `sim run --job`", page: include_str!("../topics/jobs.md") },
+    Topic { name: "sizes", about: "the notation of sizes and places", page: include_str!("../topics/sizes.md") },
+    Topic { name: "exit-codes", about: "the meaning of exit codes", page: include_str!("../topics/exit-codes.md") },
 ];
 
 impl Topic {
-    /// The topic of a name; `exit codes` is `exit-codes`.
+    /// The topic with a name; `exit codes` is `exit-codes`.
     pub(crate) fn named(words: &[String]) -> Option<&'static Self> {
         let name = words.join("-");
         TOPICS.iter().find(|topic| topic.name == name)
@@ -47,7 +43,7 @@ impl Topic {
     }
 }
 
-/// Every exit code with its meaning, and what is said of the one command that has codes of its own.
+/// Every exit code with its meaning, and the paragraph on `check`, which has its own codes.
 #[cfg(any(test, feature = "pages"))]
 pub(crate) fn exit_codes() -> (Vec<[String; 2]>, String) {
     use emmc_report::Block;

@@ -1,4 +1,4 @@
-//! Virtual cards by name: a shipped profile, a profile's file, or a card that is kept in a folder.
+//! Virtual cards by name: a shipped profile, a profile file, or a card stored in a folder.
 
 use std::path::Path;
 
@@ -12,24 +12,24 @@ use emmc_units::Instant;
 
 use crate::progress::Bar;
 
-/// What a virtual card's name begins with where a file or folder may stand too.
+/// The prefix of a virtual card's name where files and folders are accepted too.
 const PREFIX: &str = "sim:";
 
-/// A profile as the user named it.
+/// A profile that the user named.
 pub(crate) struct NamedProfile {
     pub(crate) profile: Profile,
     /// Its file, as text.
     pub(crate) text: String,
-    /// Share of its life that is used, 0 to 1.
+    /// Used share of its life, 0 to 1.
     pub(crate) age: f64,
 }
 
-/// A virtual card that is switched on.
+/// A powered virtual card.
 pub(crate) struct Powered {
     pub(crate) card: Card,
     /// The time of the card.
     pub(crate) now: Instant,
-    /// Its folder, if it has one and is worked on.
+    /// Its folder, if it is stored in one and opened for changes.
     pub(crate) store: Option<Store>,
 }
 
@@ -50,7 +50,7 @@ impl NamedProfile {
         Ok(Self { profile, text, age })
     }
 
-    /// A new card of it, aged as asked.
+    /// Makes a new card, aged as named.
     pub(crate) fn make(&self, keep: StoredContent, seed: u64) -> anyhow::Result<Powered> {
         let mut card = Card::new(self.profile.clone(), DeviceOptions { keep, seed })?;
         let mut now = Instant::START;
@@ -69,7 +69,7 @@ fn share(text: &str) -> anyhow::Result<f64> {
     let percent = text.strip_suffix('%').unwrap_or(text);
     match percent.parse::<f64>() {
         Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => bail!("@{text}: expected the share of its life that is used, 0 to below 100 percent"),
+        _ => bail!("@{text}: expected the used share of its life in percent, from 0 to below 100"),
     }
 }
 
@@ -78,12 +78,12 @@ pub(crate) fn is_folder(name: &str) -> bool {
     Path::new(name).join(STATE_FILE).is_file()
 }
 
-/// The folder of a card, as it is named alone or behind `sim:`.
+/// The folder of a card, named with or without `sim:`.
 pub(crate) fn folder(name: &Path) -> &Path {
     name.to_str().and_then(|name| name.strip_prefix(PREFIX)).map_or(name, Path::new)
 }
 
-/// A virtual card as an argument names it.
+/// A virtual card as named by an argument.
 enum Named<'a> {
     Folder(&'a Path),
     Profile(&'a str),
@@ -101,12 +101,12 @@ impl crate::cli::SimCardArgs {
         })
     }
 
-    /// Whether it is kept in a folder.
+    /// Whether it is stored in a folder.
     pub(crate) fn is_kept(&self) -> bool {
         matches!(self.named(), Ok(Named::Folder(_)))
     }
 
-    /// The card that was named, to be looked at; a new one remembers what `keep` says.
+    /// Opens the named card without changing it; a new card stores the content that `keep` says.
     pub(crate) fn look(&self, keep: StoredContent, seed: u64) -> anyhow::Result<Powered> {
         match self.named()? {
             Named::Folder(folder) => Powered::look(folder),
@@ -114,7 +114,7 @@ impl crate::cli::SimCardArgs {
         }
     }
 
-    /// The same, to be worked on: a card in a folder is ours until it is stored.
+    /// Opens the named card for changes; a card in a folder is locked until it is stored.
     pub(crate) fn open(&self, keep: StoredContent, seed: u64) -> anyhow::Result<Powered> {
         match self.named()? {
             Named::Folder(folder) => Powered::open(folder),
@@ -124,7 +124,7 @@ impl crate::cli::SimCardArgs {
 }
 
 impl crate::cli::SimProfileArgs {
-    /// The profile as it was named, without `sim:`.
+    /// The name of the profile without `sim:`.
     pub(crate) fn name(&self) -> &str {
         let name = self.part.as_deref().or(self.profile.as_deref()).unwrap_or_default();
         name.strip_prefix(PREFIX).unwrap_or(name)
@@ -132,7 +132,7 @@ impl crate::cli::SimProfileArgs {
 }
 
 impl Powered {
-    /// What `sim:` names: a card's folder, or a profile of which a new card is made.
+    /// The card that `sim:` names: one in a folder, or a new one of a profile.
     pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
         if is_folder(name) {
             Self::look(Path::new(name))
@@ -141,21 +141,21 @@ impl Powered {
         }
     }
 
-    /// Switches a kept card on, of which nothing is written.
+    /// Powers on a stored card without changing its folder.
     fn look(folder: &Path) -> anyhow::Result<Self> {
         let (mut card, off) = Store::look(folder)?;
         let now = card.device_mut().power_on(off)?;
         Ok(Self { card, now, store: None })
     }
 
-    /// Switches a kept card on.
+    /// Powers on a stored card.
     fn open(folder: &Path) -> anyhow::Result<Self> {
         let (store, mut card, off) = Store::open(folder, Purpose::Simulate)?;
         let now = card.device_mut().power_on(off)?;
         Ok(Self { card, now, store: Some(store) })
     }
 
-    /// Brings everything to flash, switches the card off and keeps it in its folder, if it was opened to be worked on.
+    /// Flushes the card, powers it off and stores it in its folder, if it was opened for changes.
     pub(crate) fn store(mut self) -> anyhow::Result<()> {
         let now = self.switch_off()?;
         if let Some(store) = self.store {
@@ -164,7 +164,7 @@ impl Powered {
         Ok(())
     }
 
-    /// Brings everything to flash, switches the card off and keeps it in a folder that is there.
+    /// Flushes the card, powers it off and stores it in an existing folder.
     pub(crate) fn create(mut self, folder: &Path, profile: &str) -> anyhow::Result<()> {
         let now = self.switch_off()?;
         Ok(Store::create(folder, profile, &self.card, now)?)

@@ -6,8 +6,8 @@ use clap::{Args, ValueHint};
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Results, the first is what the others are held against: JSON of bench, output of fio, iozone, flashbench, bonnie++, hdparm or
-    /// dd, or ref:NAME
+    /// Results; the first is the baseline. JSON of bench, output of fio, iozone, flashbench, bonnie++,
+    /// hdparm or dd, or ref:NAME
     #[arg(required_unless_present = "list", num_args = 1.., value_name = "RESULT", value_hint = ValueHint::FilePath)]
     #[arg(value_parser = super::known::result(), hide_possible_values = true)]
     pub(crate) results: Vec<String>,
@@ -18,6 +18,6 @@ pub(crate) struct CompareArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
-    /// What fio (JSON), iozone, flashbench, bonnie++, hdparm or dd have written, or bench --json; - for standard input
+    /// Output of fio (JSON), iozone, flashbench, bonnie++, hdparm, dd or bench --json; - for standard input
     pub(crate) result: PathBuf,
 }

@@ -20,81 +20,89 @@ const fn example(path: &'static str, line: &'static str, about: &'static str) ->
 }
 
 const EXAMPLES: &[Example] = &[
-    example("", "emmclab study /dev/mmcblk0", "everything about a card, with what to do about it"),
+    example("", "emmclab study /dev/mmcblk0", "a full report on a card, with recommendations"),
     example("", "cat ext_csd | emmclab health -", "how worn a card is, from a saved EXT_CSD"),
     example("", "emmclab help topics", "what sources, sizes, jobs and exit codes are"),
     example("list", "emmclab list", "the cards of this machine"),
-    example("list", "emmclab list --sysroot rootfs --json", "those of a copied /sys, for a script"),
+    example("list", "emmclab list --sysroot rootfs --json", "the cards of a copied /sys, for a script"),
     example("show", "emmclab show /dev/mmcblk0", "all registers, decoded"),
-    example("show", "emmclab show ext_csd.hex --field SEC_COUNT --raw", "one field of a saved EXT_CSD, as it is"),
-    example("show", "mmc extcsd read /dev/mmcblk0 | emmclab show -", "what mmc-utils printed"),
+    example(
+        "show",
+        "emmclab show ext_csd.hex --field SEC_COUNT --raw",
+        "the raw value of one field of a saved EXT_CSD",
+    ),
+    example("show", "mmc extcsd read /dev/mmcblk0 | emmclab show -", "the output of mmc-utils"),
     example("snapshot", "emmclab snapshot /dev/mmcblk0 -o before.json", "save everything that can be read"),
-    example("snapshot", "emmclab snapshot ext_csd.hex --with cid.txt -o card.json", "join saved files of one card"),
-    example("diff", "emmclab diff before.json /dev/mmcblk0", "what changed since"),
-    example("diff", "emmclab diff before.json after.json --persistent", "only what a power cycle keeps"),
+    example("snapshot", "emmclab snapshot ext_csd.hex --with cid.txt -o card.json", "combine saved files of one card"),
+    example("diff", "emmclab diff before.json /dev/mmcblk0", "the changes since the snapshot"),
+    example("diff", "emmclab diff before.json after.json --persistent", "only persistent changes"),
     example("health", "emmclab health /dev/mmcblk0", "life used, reserve, forecast"),
-    example("health", "emmclab health now.hex --since old.hex@2025-01-31T00:00:00Z", "when it ends, at this rate"),
+    example("health", "emmclab health now.hex --since old.hex@2025-01-31T00:00:00Z", "end of life at the present rate"),
     example("check", "emmclab check /dev/mmcblk0", "one line and Nagios exit codes"),
-    example("check", "emmclab check /dev/mmcblk0 -w 70 -c 90", "warn from 70 % of its life on"),
+    example("check", "emmclab check /dev/mmcblk0 -w 70 -c 90", "warn at 70 % of used life"),
     example("check", "emmclab check --all", "every card of this machine, the worst first"),
-    example("check", "emmclab check --all -q", "for cron: silent where all is OK"),
+    example("check", "emmclab check --all -q", "for cron: silent if all are OK"),
     example("plan hwpart", "emmclab plan hwpart /dev/mmcblk0 --enh-user 4GiB", "4 GiB of pSLC; nothing is sent"),
     example("plan hwpart", "emmclab plan hwpart ext_csd.hex --enh-user 50% --wrrel on", "half of what is possible"),
     example("plan hwpart", "emmclab plan hwpart ext_csd.hex --enh-user max -o plan.json", "all of it, saved"),
-    example("study", "emmclab study /dev/mmcblk0", "the report of a card of this machine"),
+    example("study", "emmclab study /dev/mmcblk0", "a report on a card of this machine"),
     example("study", "emmclab study ext_csd.hex --with cid.txt", "the same from saved files"),
     #[cfg(feature = "html")]
-    example("study", "emmclab study --demo -o report.html", "a worn virtual card, as a page to look at"),
+    example("study", "emmclab study --demo -o report.html", "a worn virtual card, as an HTML page"),
     #[cfg(feature = "bench")]
-    example("bench", "emmclab bench /dev/mmcblk0 --read-only", "how fast it reads; nothing is written"),
+    example("bench", "emmclab bench /dev/mmcblk0 --read-only", "read speed; writes nothing"),
     #[cfg(feature = "bench")]
-    example("bench", "emmclab bench /mnt/data --suite iozone --rows 4,16384", "in a file of its own on a mounted card"),
+    example("bench", "emmclab bench /mnt/data --suite iozone --rows 4,16384", "in a temporary file on a mounted card"),
     #[cfg(feature = "bench")]
-    example("bench", "emmclab bench /dev/mmcblk1 --destroy --save-restore", "reads and writes; asks for the name"),
+    example("bench", "emmclab bench /dev/mmcblk1 --destroy --save-restore", "reads and writes; asks for confirmation"),
     #[cfg(all(feature = "bench", feature = "sim"))]
-    example("bench", "emmclab bench sim:generic-8g@60% --suite trim", "what trim is worth, on a virtual card"),
+    example("bench", "emmclab bench sim:generic-8g@60% --suite trim", "the effect of trim on a virtual card"),
     #[cfg(feature = "bench")]
     example("compare", "emmclab compare before.json after.json", "two results side by side"),
     #[cfg(feature = "bench")]
-    example("compare", "emmclab compare mine.json ref:nine-cards-friendlyelec-emmc-8gb", "against a published one"),
+    example(
+        "compare",
+        "emmclab compare mine.json ref:nine-cards-friendlyelec-emmc-8gb",
+        "a result and a published one",
+    ),
     #[cfg(feature = "bench")]
-    example("import", "emmclab import fio.json", "what fio wrote"),
+    example("import", "emmclab import fio.json", "the output of fio"),
     #[cfg(feature = "bench")]
-    example("import", "iozone -e -I -a -i 0 -i 1 | emmclab import -", "what iozone prints"),
+    example("import", "iozone -e -I -a -i 0 -i 1 | emmclab import -", "the output of iozone"),
     #[cfg(feature = "sim")]
     example("sim profiles", "emmclab sim profiles", "the parts that can be simulated"),
     #[cfg(feature = "sim")]
-    example("sim profiles", "emmclab sim profiles generic-8g > mine.toml", "one as a file, to be changed"),
+    example("sim profiles", "emmclab sim profiles generic-8g > mine.toml", "a profile as a file, to edit"),
     #[cfg(feature = "sim")]
     example("sim create", "emmclab sim create card1 sim:generic-8g", "a new card in the folder card1"),
     #[cfg(feature = "sim")]
-    example("sim create", "emmclab sim create card2 sim:generic-8g@60%", "one with 60 % of its life used"),
+    example("sim create", "emmclab sim create card2 sim:generic-8g@60%", "a card with 60 % of its life used"),
     #[cfg(feature = "sim")]
-    example("sim run", "emmclab sim run sim:generic-8g --job steady-random", "a ready job on a new card"),
+    example("sim run", "emmclab sim run sim:generic-8g --job steady-random", "a shipped job on a new card"),
     #[cfg(feature = "sim")]
-    example("sim run", "emmclab sim run card1 --job job.json", "a job of your own; card1 is older afterwards"),
+    example("sim run", "emmclab sim run card1 --job job.json", "your own job; card1 ages by it"),
     #[cfg(feature = "sim")]
     example("sim info", "emmclab sim info card1", "areas, wear and blocks of a card in a folder"),
     #[cfg(feature = "sim")]
-    example("sim info", "emmclab sim info sim:odroid-64g --json", "those of a new card, for a script"),
+    example("sim info", "emmclab sim info sim:odroid-64g --json", "the same of a new card, for a script"),
     #[cfg(feature = "sim")]
-    example("sim power-cut", "emmclab sim power-cut sim:generic-8g", "100 cuts: does it keep its promises?"),
+    example("sim power-cut", "emmclab sim power-cut sim:generic-8g", "100 cuts: does it keep its guarantees?"),
     #[cfg(feature = "sim")]
-    example("sim power-cut", "emmclab sim power-cut sim:generic-8g --cuts 1 --seed 17", "one life again"),
+    example("sim power-cut", "emmclab sim power-cut sim:generic-8g --cuts 1 --seed 17", "repeat one run by its seed"),
     #[cfg(feature = "sim")]
     example("sim pipeline", "emmclab sim pipeline --board jetson-tx1", "where a request's time goes on this board"),
     #[cfg(feature = "sim")]
     example("sim pipeline", "emmclab sim pipeline --pre 90 --hw 635 --post 50 --chunk 128KiB", "with your own spans"),
     #[cfg(feature = "serve")]
-    example("sim ctl cut", "emmclab sim ctl card1 cut", "pull the plug, now"),
+    example("sim ctl cut", "emmclab sim ctl card1 cut", "cut the power now"),
     #[cfg(feature = "serve")]
     example(
         "sim ctl cut",
         "emmclab sim ctl card1 cut --at-operation 1000 --seed 7",
-        "in the middle of a program or erase",
+        "cut it within a program or erase operation",
     ),
     #[cfg(feature = "serve")]
-    example("sim ctl on", "emmclab sim ctl card1 on", "plug it in again"),
+    example("sim ctl on", "emmclab sim ctl card1 on", "switch the power on again"),
     #[cfg(feature = "serve")]
     example("sim ctl reset", "emmclab sim ctl card1 reset", "RST_n"),
     #[cfg(feature = "serve")]
@@ -106,7 +114,7 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "serve")]
     example("sim ctl inject-host", "emmclab sim ctl card1 inject-host data-crc --command 25", "every CMD25 fails"),
     #[cfg(feature = "serve")]
-    example("sim ctl clear-faults", "emmclab sim ctl card1 clear-faults", "no injected error is left"),
+    example("sim ctl clear-faults", "emmclab sim ctl card1 clear-faults", "remove the injected faults"),
     #[cfg(feature = "serve")]
     example("sim ctl state", "emmclab sim ctl card1 state --json", "wear, mapping, open blocks"),
     #[cfg(feature = "serve")]
@@ -114,7 +122,7 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "serve")]
     example("sim ctl stats", "emmclab sim ctl card1 stats", "requests, latencies, lateness"),
     #[cfg(feature = "serve")]
-    example("sim ctl stop", "emmclab sim ctl card1 stop", "keep everything and end the server"),
+    example("sim ctl stop", "emmclab sim ctl card1 stop", "save the card and end the server"),
     #[cfg(feature = "serve")]
     example("serve", "emmclab serve card1 --nbd 10809", "its areas as network block devices on loopback"),
     #[cfg(feature = "serve")]
@@ -126,7 +134,7 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "schema")]
     example("schema", "emmclab schema study > study.schema.json", "the schema of what `study --json` prints"),
     #[cfg(feature = "pages")]
-    example("completions", "emmclab completions bash > emmclab.bash", "to be sourced, or put with the system's others"),
+    example("completions", "emmclab completions bash > emmclab.bash", "a script to source or to install"),
     #[cfg(feature = "pages")]
     example("man", "emmclab man man1", "all manual pages, in the folder man1"),
 ];

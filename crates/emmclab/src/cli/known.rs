@@ -1,4 +1,4 @@
-//! Names that completions and manual pages know, of arguments that take other text too.
+//! Names that completions and manual pages list for arguments that also accept other text.
 
 use std::ffi::OsStr;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use clap::{Arg, Command, Error};
 /// The names of something.
 type Names = fn() -> &'static [(&'static str, &'static str)];
 
-/// Parses as `P` does; completions offer the names besides.
+/// Parses like `P`; completions also offer the names.
 #[derive(Clone)]
 pub(crate) struct Known<P> {
     parser: P,
@@ -31,7 +31,7 @@ impl<P: TypedValueParser> TypedValueParser for Known<P> {
     }
 }
 
-/// A source: what was saved, a device, or a virtual card.
+/// A source: a saved file, a device, or a virtual card.
 pub(crate) fn source() -> Known<impl TypedValueParser<Value = String>> {
     Known { parser: clap::builder::StringValueParser::new(), names: virtual_cards }
 }
@@ -67,13 +67,13 @@ pub(crate) fn suite() -> impl TypedValueParser<Value = String> {
     clap::builder::PossibleValuesParser::new(emmc_workload::suites().iter().map(value))
 }
 
-/// A board that a virtual card is put behind.
+/// A board that a virtual card is attached to.
 #[cfg(all(feature = "bench", feature = "sim"))]
 pub(crate) fn board() -> impl TypedValueParser<Value = String> {
     clap::builder::PossibleValuesParser::new(emmc_host::BOARDS.iter().map(|board| board.name))
 }
 
-/// A board whose spans were published.
+/// A board with published spans.
 #[cfg(feature = "sim")]
 pub(crate) fn platform() -> impl TypedValueParser<Value = String> {
     clap::builder::PossibleValuesParser::new(emmc_host::PLATFORMS.iter().map(|platform| platform.name))

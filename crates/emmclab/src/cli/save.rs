@@ -7,10 +7,10 @@ use clap::{Args, ValueHint};
 /// Where a report is saved.
 #[derive(Args, Debug, Default)]
 pub(crate) struct SaveArgs {
-    /// Save the report in this file: .json saves JSON, .html one self-contained page; - for standard output
+    /// Save the report to this file: JSON for .json, a self-contained page for .html; - for standard output
     #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Replace a file that exists
+    /// Replace an existing file
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
 }
@@ -26,7 +26,7 @@ pub(crate) enum SavedForm {
 }
 
 impl SavedForm {
-    /// As the file's name ends; any other name takes the form that the command usually saves.
+    /// The form by the ending of the file's name; other endings give the usual form of the command.
     pub(crate) fn of(path: &Path, usual: Self) -> Self {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("json") => Self::Json,

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use emmc_units::{Bytes, Size};
 
-/// As which controller a card is served.
+/// The controller that a card is served as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ControllerArg {
     /// Genesys Logic GL9763E: HS400, command queueing
     Cqe,
-    /// The same without command queueing
+    /// The same controller without command queueing
     NoCqe,
     /// A plain controller: four lines, HS200
     Hs200,
@@ -31,53 +31,54 @@ pub(crate) enum KindArg {
 pub(crate) enum HostErrorArg {
     /// The command does not reach the card
     CommandTimeout,
-    /// The answer to the command arrives damaged
+    /// The response to the command arrives corrupted
     CommandCrc,
-    /// The data do not come
+    /// The data do not arrive
     DataTimeout,
-    /// The first block arrives damaged
+    /// The first block arrives corrupted
     DataCrc,
-    /// The card's answer reports an error
+    /// The card's response reports an error
     Status,
 }
 
 #[derive(Args, Debug)]
 #[group(id = "fronts", multiple = true)]
 pub(crate) struct ServeArgs {
-    /// A card that `sim create` made: its folder
+    /// Folder of a card made by `sim create`
     pub(crate) card: PathBuf,
-    /// Serve it as a PCI SD host controller to a virtual machine, by vfio-user at this socket
+    /// Serve it as a PCI SD host controller to a virtual machine, over vfio-user at this socket
     #[arg(long, value_name = "SOCKET")]
     pub(crate) vfio_user: Option<PathBuf>,
-    /// As which controller it appears: with command queueing, without, or a plain one
+    /// The controller that the virtual machine sees
     #[arg(long, value_enum, default_value_t = ControllerArg::Cqe, requires = "vfio_user")]
     pub(crate) controller: ControllerArg,
-    /// Switch the card off when the virtual machine goes, and on when one comes
+    /// Power the card off when the virtual machine disconnects, and on when one connects
     #[arg(long, requires = "vfio_user")]
     pub(crate) power_follows_client: bool,
-    /// Serve its areas as network block devices, at HOST:PORT, PORT or a socket's path (may be repeated)
+    /// Serve its areas as network block devices at HOST:PORT, PORT or a socket path (may be repeated)
     #[arg(long, value_name = "ADDRESS|SOCKET")]
     pub(crate) nbd: Vec<String>,
-    /// Serve its areas as files in this folder, by FUSE
+    /// Serve its areas as files in this folder, with FUSE
     #[arg(long, value_name = "DIR")]
     pub(crate) fuse: Option<PathBuf>,
     /// Attach a loop device to each of these files
     #[arg(long = "loop", requires = "fuse")]
     pub(crate) attach_loop: bool,
-    /// Slow the card down so many times, for clients too slow to time it truly; what is reported is in the card's time
+    /// Run the card's clock this many times slower, for slow clients; reported times are in the card's clock
     #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) dilate: u32,
-    /// Answer at once instead of when the card would be done
+    /// Complete requests at once instead of after the simulated time
     #[arg(long, conflicts_with = "dilate")]
     pub(crate) no_delay: bool,
-    /// Put a layer between card and block devices: delay, fault or log, with :KEY=VALUE,… behind it (may be repeated)
+    /// Add a layer between card and block devices: delay, fault or log, with options as
+    /// :KEY=VALUE,… (may be repeated)
     #[arg(long, value_name = "LAYER")]
     pub(crate) layer: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SimCtlArgs {
-    /// A card that is being served: its folder
+    /// Folder of a card that is being served
     pub(crate) card: PathBuf,
     #[command(subcommand)]
     pub(crate) order: CtlOrder,
@@ -85,16 +86,16 @@ pub(crate) struct SimCtlArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CtlOrder {
-    /// Cut its power
+    /// Cut the power
     Cut {
-        /// Not now, but at the so-manieth program or erase of its flash from now on
+        /// Cut at the nth program or erase operation of the flash from now on, instead of at once
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
         at_operation: Option<u64>,
-        /// Where within that operation, and what it damages
+        /// Seed for the moment within that operation and for the damage
         #[arg(long, default_value_t = 0, value_name = "NUMBER", requires = "at_operation")]
         seed: u64,
     },
-    /// Give it power again
+    /// Switch the power on again
     On,
     /// Assert and release RST_n
     Reset,
@@ -106,16 +107,16 @@ pub(crate) enum CtlOrder {
         /// Only in this area: user, boot0, boot1, gp1 to gp4
         #[arg(long)]
         area: Option<String>,
-        /// Only what touches bytes from here on
+        /// Only requests that touch bytes at or after this place
         #[arg(long, default_value = "0", value_name = "SIZE", value_parser = place)]
         from: u64,
-        /// Only what touches bytes before this
+        /// Only requests that touch bytes before this place
         #[arg(long, value_name = "SIZE", value_parser = place)]
         to: Option<u64>,
-        /// Let so many pass first
+        /// Let this many pass first
         #[arg(long, default_value_t = 0, value_name = "COUNT")]
         after: u64,
-        /// So many fail; without, all that follow
+        /// Let this many fail [default: all that follow]
         #[arg(long, value_name = "COUNT")]
         times: Option<u64>,
     },
@@ -127,29 +128,29 @@ pub(crate) enum CtlOrder {
         /// Only this command
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(..64))]
         command: Option<u8>,
-        /// Let so many pass first
+        /// Let this many pass first
         #[arg(long, default_value_t = 0, value_name = "COUNT")]
         after: u64,
-        /// So many fail; without, all that follow
+        /// Let this many fail [default: all that follow]
         #[arg(long, value_name = "COUNT")]
         times: Option<u64>,
     },
-    /// Let no request and no command fail any more of those that were to
+    /// Remove all injected faults, of requests and of commands
     ClearFaults,
-    /// Tell its true state: wear, mapping, open blocks, write amplification
+    /// Print the internal state: wear, mapping, open blocks, write amplification
     State,
-    /// Set how many times slower than the machine's its clock runs
+    /// Set how many times slower than real time the card's clock runs
     Speed {
         /// How many times
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         times: Option<u32>,
-        /// Whether clients wait until the card is done
+        /// Whether requests take the simulated time
         #[arg(long, value_name = "true|false")]
         delays: Option<bool>,
     },
-    /// Tell what was served, and how late
+    /// Print the requests that were served, and their lateness
     Stats,
-    /// Keep everything and end the server
+    /// Save the card and end the server
     Stop,
 }
 

@@ -9,17 +9,18 @@ use emmc_units::{Nanos, Size};
 pub(crate) enum SimCommand {
     /// List the profiles of virtual cards, or print one
     Profiles(SimProfilesArgs),
-    /// Make a virtual card that is kept in a folder
+    /// Create a virtual card in a folder
     Create(SimCreateArgs),
     /// Run a workload on a virtual card, in simulated time
     Run(SimRunArgs),
-    /// Look inside a virtual card: areas, wear, blocks, translation layer
+    /// Print the inside of a virtual card: areas, wear, blocks, translation layer
     Info(SimInfoArgs),
-    /// Cut a virtual card's power, again and again, and check what it promised
+    /// Cut a virtual card's power repeatedly and check that it keeps its guarantees
     PowerCut(SimPowerCutArgs),
-    /// Tell what a host makes of a card: the three stages of a request, their limits, and what a faster card or a queue would bring
+    /// Compute the throughput of host and card together: the three stages of a request, their limits, the
+    /// gain of a faster card or a queue
     Pipeline(SimPipelineArgs),
-    /// Give orders to a virtual card that is being served
+    /// Control a virtual card that is being served
     #[cfg(feature = "serve")]
     Ctl(super::SimCtlArgs),
 }
@@ -31,38 +32,38 @@ pub(crate) struct SimProfilesArgs {
     pub(crate) name: Option<String>,
 }
 
-/// Which virtual card: one kept in a folder, or a new one.
+/// A virtual card: one stored in a folder, or a new one.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct SimCardArgs {
-    /// A card that `sim create` made: its folder; or a new one: sim:PROFILE, sim:PROFILE@PERCENT
+    /// Folder of a card made by `sim create`; or a new card: sim:PROFILE, sim:PROFILE@PERCENT
     #[arg(value_parser = super::known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
     pub(crate) card: Option<String>,
-    /// A new card: the name of a shipped profile, with @PERCENT of its life used, or a profile's file
+    /// A new card: the name of a shipped profile, with @PERCENT of its life used, or a profile file
     #[arg(long, value_name = "NAME[@PERCENT]|FILE", value_parser = super::known::profile(), hide = true)]
     pub(crate) profile: Option<String>,
 }
 
-/// Which part a new virtual card is.
+/// The part that a new virtual card simulates.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct SimProfileArgs {
     /// The part: sim:PROFILE, sim:PROFILE@PERCENT, sim:FILE.toml; `sim profiles` lists them
     #[arg(value_name = "sim:PROFILE", value_parser = super::known::source(), hide_possible_values = true)]
     pub(crate) part: Option<String>,
-    /// The name of a shipped profile, with @PERCENT of its life used, or a profile's file
+    /// The name of a shipped profile, with @PERCENT of its life used, or a profile file
     #[arg(long, value_name = "NAME[@PERCENT]|FILE", value_parser = super::known::profile(), hide = true)]
     pub(crate) profile: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SimCreateArgs {
-    /// The folder; must not exist yet
+    /// The folder to create; must not exist
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
     #[command(flatten)]
     pub(crate) part: SimProfileArgs,
-    /// Which specimen: weak blocks, stray times
+    /// Seed of the specimen: its weak blocks and its timing variation
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub(crate) seed: u64,
 }
@@ -71,14 +72,14 @@ pub(crate) struct SimCreateArgs {
 pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) card: SimCardArgs,
-    /// The workload: a ready job by its name (steady-random, collapse-and-trim, skewed, open-units, whole-life), a job's file,
-    /// or - for standard input
+    /// The workload: the name of a shipped job (steady-random, collapse-and-trim, skewed, open-units,
+    /// whole-life), a job file, or - for standard input
     #[arg(long, value_name = "NAME|FILE", value_parser = super::known::job(), hide_possible_values = true)]
     pub(crate) job: PathBuf,
-    /// Which specimen of a new card: weak blocks, stray times [default: 1]
+    /// Seed of a new card: its weak blocks and its timing variation [default: 1]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// Leave a card that is kept in a folder as it was
+    /// Do not store the result in the folder of the card
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[cfg(feature = "html")]
@@ -106,7 +107,7 @@ pub(crate) enum CqEngineName {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").args(["pre", "platform", "tables"]).required(true).multiple(true))]
 pub(crate) struct SimPipelineArgs {
-    /// From the system call to the transfer's start, in microseconds
+    /// From the system call to the start of the transfer, in microseconds
     #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros)]
     #[arg(requires_all = ["hw", "post", "chunk"], conflicts_with = "platform")]
     pub(crate) pre: Option<Nanos>,
@@ -116,7 +117,7 @@ pub(crate) struct SimPipelineArgs {
     /// From the end of the transfer to the return to the caller, in microseconds
     #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros, requires = "pre")]
     pub(crate) post: Option<Nanos>,
-    /// What one request transfers, e.g. 128KiB
+    /// Size of one request, e.g. 128KiB
     #[arg(long, value_name = "SIZE", requires = "pre")]
     pub(crate) chunk: Option<Size>,
     /// A board with published spans
@@ -125,25 +126,25 @@ pub(crate) struct SimPipelineArgs {
     /// One of the board's workloads, e.g. random-read
     #[arg(long, value_name = "NAME", requires = "platform")]
     pub(crate) workload: Option<String>,
-    /// Requests in flight [default: 32]
+    /// Number of outstanding requests [default: 32]
     #[arg(long = "queue-depth", alias = "depth", value_name = "COUNT")]
     pub(crate) depth: Option<u32>,
-    /// Cores that take part [default: 2, or the board's]
+    /// Number of cores in use [default: 2, or the board's]
     #[arg(long, value_name = "COUNT")]
     pub(crate) cores: Option<u32>,
-    /// Requests to let pass
+    /// Number of requests to run
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     pub(crate) requests: u64,
     /// Who starts the next transfer [default: hardware, or the board's]
     #[arg(long, value_name = "WHO")]
     pub(crate) cqe: Option<CqEngineName>,
-    /// The part of pre that one request at a time may be in, in microseconds [default: all of it]
+    /// The serial part of pre, for one request at a time, in microseconds [default: all of it]
     #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros)]
     pub(crate) serial: Option<Nanos>,
-    /// Between two transfers without a queue engine in hardware, in microseconds [default: post, or the board's]
+    /// Gap between two transfers without a hardware queue engine, in microseconds [default: post, or the board's]
     #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros)]
     pub(crate) gap: Option<Nanos>,
-    /// Print the white paper's tables, computed beside printed
+    /// Print the white paper's tables: computed and published values side by side
     #[arg(long)]
     pub(crate) tables: bool,
     #[cfg(feature = "html")]
@@ -163,10 +164,10 @@ fn micros(text: &str) -> Result<Nanos, String> {
 pub(crate) struct SimPowerCutArgs {
     #[command(flatten)]
     pub(crate) part: SimProfileArgs,
-    /// How many cuts
+    /// Number of cuts
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     pub(crate) cuts: u32,
-    /// Where the workloads and the cuts come from
+    /// Seed of the workloads and the cuts
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub(crate) seed: u64,
 }

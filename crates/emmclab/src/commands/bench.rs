@@ -30,10 +30,10 @@ mod simulated;
 pub(crate) const SCHEMA: &str = "emmclab.bench/1";
 pub(crate) const LIST_SCHEMA: &str = "emmclab.suites/1";
 
-/// The largest trace that is read: it is held in memory.
+/// The largest trace that is read, because it is held in memory.
 const TRACE_BYTES_MAX: u64 = 1 << 30;
 
-/// What `bench --list` tells.
+/// What `bench --list` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SuiteList {
@@ -49,7 +49,7 @@ struct Listed {
     name: &'static str,
     /// What it measures.
     about: &'static str,
-    /// The options of the command line that it follows; it refuses the others of these.
+    /// The command-line options that it supports; it refuses the others of these.
     follows: Vec<&'static str>,
 }
 
@@ -61,14 +61,14 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> CommandResult {
         let known: Vec<_> = suites().iter().map(|suite| suite.name()).collect();
         format!("--suite {:?}: expected one of {}", args.suite, known.join(", "))
     })?;
-    follows(suite, &told(args))?;
-    // Who reads JSON gets nothing but the document or the error, unless there is somebody to be asked.
+    follows(suite, &given(args))?;
+    // With JSON, only the document or the error is printed, unless a user can be asked.
     let is_quiet = output.is_json() && !std::io::stdin().is_terminal();
-    let Measured { result, not_put_back } = measure(suite, args, is_quiet)?;
+    let Measured { result, restore_error } = measure(suite, args, is_quiet)?;
     let document = BenchDocument { findings: findings(&result), result };
     output.print(SCHEMA, &document, |document| emmc_report::present::bench(&document.result, &document.findings))?;
-    match not_put_back {
-        // What was measured is told all the same; what was lost counts for more.
+    match restore_error {
+        // The result is printed too; the failed restore sets the exit code.
         Some(error) => Err(error),
         None if document.result.doubts.is_empty() => Ok(Exit::Good),
         None => Ok(Exit::Findings),
@@ -81,20 +81,20 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> CommandResult {
 pub(crate) struct BenchDocument {
     #[serde(flatten)]
     result: BenchResult,
-    /// What was found out, worst first.
+    /// Findings from the result, worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     findings: Vec<Finding>,
 }
 
-/// What was measured, and what of the target could not be put back as it was.
+/// The result, and the error of an incomplete restore.
 struct Measured {
     result: BenchResult,
-    not_put_back: Option<anyhow::Error>,
+    restore_error: Option<anyhow::Error>,
 }
 
 impl From<BenchResult> for Measured {
     fn from(result: BenchResult) -> Self {
-        Self { result, not_put_back: None }
+        Self { result, restore_error: None }
     }
 }
 
@@ -109,16 +109,16 @@ fn list(output: &mut Output) -> CommandResult {
         return output.print(LIST_SCHEMA, &list, |_| unreachable!("JSON was asked for")).map(|()| Exit::Good);
     }
     for Listed { name, about, follows } in list.suites {
-        output.line(&format!("{name:<20} {about}\n{:<20} follows {}", "", follows.join(" ")))?;
+        output.line(&format!("{name:<20} {about}\n{:<20} supports {}", "", follows.join(" ")))?;
     }
     Ok(Exit::Good)
 }
 
-/// What the suite is told on the command line.
-fn told(args: &BenchArgs) -> Vec<Knob> {
-    let given = |knob: &Knob| match knob {
+/// The options of the suite on the command line.
+fn given(args: &BenchArgs) -> Vec<Knob> {
+    let is_given = |knob: &Knob| match knob {
         Knob::From => args.from.is_some(),
-        // A file that is made has a size whatever the suite.
+        // A created file has a size in every suite.
         Knob::Size => args.size.is_some(),
         Knob::Rows => !args.rows.is_empty(),
         Knob::ReadOnly => args.read_only,
@@ -126,14 +126,14 @@ fn told(args: &BenchArgs) -> Vec<Knob> {
         Knob::WriteBudget => args.write_budget.is_some(),
         Knob::Trace => args.trace.is_some(),
     };
-    Knob::ALL.into_iter().filter(given).collect()
+    Knob::ALL.into_iter().filter(is_given).collect()
 }
 
-/// Options that only one kind of target can follow.
+/// Checks options that only one kind of target supports.
 ///
-/// Errors: the first that this target cannot.
+/// Errors: the first option that this target does not support.
 fn fits(name: &str, is_virtual: bool, args: &BenchArgs) -> anyhow::Result<()> {
-    // What --destroy and --yes-i-mean allow is no more than is needed.
+    // --destroy and --yes-i-mean are accepted everywhere: they only give permission.
     let of_real = [("--engine", args.engine != EngineArg::Auto), ("--save-restore", args.save_restore)];
     #[cfg(feature = "sim")]
     let of_virtual = [("--board", args.board.is_some()), ("--no-queueing", args.no_queueing)];
@@ -141,11 +141,11 @@ fn fits(name: &str, is_virtual: bool, args: &BenchArgs) -> anyhow::Result<()> {
     let of_virtual: [(&str, bool); 0] = [];
     let (wrong, who) = match is_virtual {
         true => (&of_real[..], "block devices, files and folders"),
-        false => (&of_virtual[..], "virtual cards, sim:PROFILE and sim:FOLDER,"),
+        false => (&of_virtual[..], "virtual cards (sim:PROFILE, sim:FOLDER)"),
     };
     match wrong.iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
-        Some((option, _)) => bail!("{option}: only {who} can follow it, {name} cannot"),
+        Some((option, _)) => bail!("{option}: supported only for {who}; not for {name}"),
     }
 }
 
@@ -171,14 +171,14 @@ fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Resul
     Ok(measured)
 }
 
-/// What follows from what was measured.
+/// Adds the conclusions from the measurement.
 fn conclude(result: &mut BenchResult) {
     result.scale_states();
     result.doubts = doubts(result);
     result.causes = causes(result);
 }
 
-/// The short answer for a virtual card, as it is.
+/// The result of suite `speed` for a virtual card in its present state.
 #[cfg(feature = "sim")]
 pub(crate) fn speed_of_virtual(name: &str, profile: &str) -> anyhow::Result<BenchResult> {
     let suite = named("speed").context("there is no suite speed")?;
@@ -189,7 +189,7 @@ pub(crate) fn speed_of_virtual(name: &str, profile: &str) -> anyhow::Result<Benc
     Ok(result)
 }
 
-/// How fast a block device reads; nothing is written.
+/// The read speed of a block device; writes nothing.
 pub(crate) fn speed_of_device(node: &Path, is_quiet: bool) -> anyhow::Result<BenchResult> {
     let suite = named("speed").context("there is no suite speed")?;
     let target = Some(node.into());
@@ -197,9 +197,9 @@ pub(crate) fn speed_of_device(node: &Path, is_quiet: bool) -> anyhow::Result<Ben
     Ok(measure(suite, &args, is_quiet)?.result)
 }
 
-/// What a suite is told about a target of so many bytes.
+/// The options of a suite for a target of this size.
 ///
-/// Errors: nothing is asked for; it begins behind the target's end.
+/// Errors: a size or queue depth of 0; a start beyond the end of the target.
 fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
     let bytes = |size: Option<Size>| size.map(|size| bytes_of(size, size_bytes));
     let options = Options {
@@ -219,12 +219,12 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         bail!("--from {}: the target has {size_bytes} bytes", options.from_bytes);
     }
     if options.size_bytes == Some(0) {
-        bail!("--size: expected more than nothing");
+        bail!("--size: expected more than 0");
     }
     Ok(options)
 }
 
-/// What `--trace` names.
+/// The trace that `--trace` names.
 fn replay(args: &BenchArgs) -> anyhow::Result<Option<Replay>> {
     let Some(path) = &args.trace else { return Ok(None) };
     let name = path.display().to_string();
@@ -233,7 +233,7 @@ fn replay(args: &BenchArgs) -> anyhow::Result<Option<Replay>> {
     Ok(Some(Replay { trace, timed: args.timed, wrap: args.wrap }))
 }
 
-/// A size on a target of so many bytes.
+/// A size in bytes on a target of this size.
 fn bytes_of(size: Size, size_bytes: u64) -> u64 {
     match size {
         Size::Exact(Bytes(bytes)) => bytes,

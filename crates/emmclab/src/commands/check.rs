@@ -1,4 +1,4 @@
-//! `check`: one line a card for a monitoring system.
+//! `check`: one line per card for a monitoring system.
 
 use std::path::Path;
 
@@ -18,19 +18,19 @@ pub(crate) const SCHEMA: &str = "emmclab.check/1";
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CheckedCard {
-    /// The source as it was named; absent where none was, and for all cards together.
+    /// The source as named; absent without one, and for all cards together.
     source: Option<String>,
-    /// The block device, where the source is a card of a machine: `/dev/mmcblk0`.
+    /// The block device, if the source is a card of a machine: `/dev/mmcblk0`.
     device: Option<String>,
     /// CID.PNM, the product's name.
     name: Option<String>,
     #[serde(flatten)]
     result: CheckResult,
-    /// Why the check could not be made; absent where it was made.
+    /// Why the check failed; absent if it succeeded.
     reason: Option<String>,
 }
 
-/// What `check --json` prints, also where the check could not be made.
+/// What `check --json` prints, also if the check failed.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CheckDocument {
@@ -52,7 +52,7 @@ impl CheckedCard {
         }
     }
 
-    /// Reads and checks a source. What cannot be read is UNKNOWN: 2 would page somebody.
+    /// Reads and checks a source. An unreadable source is UNKNOWN, because CRITICAL would raise an alarm.
     fn read(source: &str, open: impl FnOnce() -> anyhow::Result<CardData>, options: &HealthOptions) -> Self {
         match open() {
             Ok(card) => Self {
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> CommandResult {
     if args.quiet && document.checked.result.status == CheckStatus::Ok {
         return Ok(exit);
     }
-    // Where standard output is gone, the code alone must do; it says UNKNOWN, for nobody heard the rest.
+    // If standard output is closed, only the exit code is left; it is UNKNOWN, because the line was lost.
     match document.print(args.quiet, output) {
         Ok(()) => Ok(exit),
         Err(error) => {
@@ -86,9 +86,9 @@ pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> CommandResult {
     }
 }
 
-/// What the check is where the command line cannot be understood.
+/// The check for a command line that cannot be parsed.
 pub(crate) fn usage_error(reason: &str, output: &mut Output) -> Exit {
-    // Where standard output is gone, the code alone must do.
+    // If standard output is closed, only the exit code is left.
     let _ = CheckDocument::failed(None, reason).print(false, output);
     Exit::Nagios(3)
 }
@@ -120,7 +120,7 @@ fn all(sysroot: Option<&Path>, options: &HealthOptions) -> CheckDocument {
     let results: Vec<CheckResult> = cards.iter().map(|card| card.result.clone()).collect();
     let checked = match CheckResult::worst_of(&results) {
         Some(result) => CheckedCard { source: None, device: None, name: None, result, reason: None },
-        None => CheckedCard::unknown(None, "no card here: no /sys/block/mmcblkN"),
+        None => CheckedCard::unknown(None, "no card found: no /sys/block/mmcblkN"),
     };
     CheckDocument { checked, cards: Some(cards) }
 }

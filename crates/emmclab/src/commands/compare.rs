@@ -1,4 +1,4 @@
-//! `compare` and `import`: results of ours and of other tools, side by side or alone.
+//! `compare` and `import`: results of emmclab and of other tools, side by side or alone.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ pub(crate) const SCHEMA: &str = "emmclab.compare/1";
 pub(crate) const IMPORT_SCHEMA: &str = "emmclab.import/1";
 pub(crate) const LIST_SCHEMA: &str = "emmclab.references/1";
 
-/// As many as columns have letters.
+/// One for each letter that names a column.
 const RESULTS_MAX: usize = 26;
 
-/// What `compare --list` tells.
+/// What `compare --list` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ReferenceList {
@@ -69,7 +69,7 @@ fn list(output: &mut Output) -> CommandResult {
 fn open(name: &str) -> anyhow::Result<SavedResult> {
     if let Some(published) = name.strip_prefix(PREFIX) {
         let found = reference(published).map(Reference::result);
-        return found.with_context(|| format!("{name}: no such published result; compare --list names them"));
+        return found.with_context(|| format!("{name}: no such published result; compare --list prints them"));
     }
     let most = RESULT_BYTES_MAX as u64;
     let bytes = match name {

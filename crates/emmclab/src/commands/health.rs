@@ -25,19 +25,19 @@ pub(crate) const SCHEMA: &str = "emmclab.health/1";
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct HealthDocument {
-    /// The sources, and what a reader should know of each.
+    /// The sources, with notes on each.
     sources: Vec<Origin>,
     #[serde(flatten)]
     health: Health,
     /// Vendor health reports that were decoded.
     vendor: Vec<VendorHealth>,
-    /// Vendor health reports that were not, and why.
+    /// Vendor health reports that were not decoded, and why.
     vendor_refused: Vec<Refusal>,
-    /// What the raw flash endures, from --blocks and --cycles.
+    /// Endurance of the raw flash, from --blocks and --cycles.
     endurance: Option<Endurance>,
     /// When life will be used up, from --since and --history.
     forecast: Option<Forecast>,
-    /// All that the sources tell, undecoded: with it the document is a source again.
+    /// The data of all sources, undecoded, so that the document is a source itself.
     card: Snapshot,
 }
 
@@ -98,7 +98,7 @@ fn endurance_from(args: &HealthArgs) -> anyhow::Result<Option<Endurance>> {
     }))
 }
 
-/// The forecast from all observations; absent where no earlier one was named.
+/// The forecast from all observations; absent without an earlier one.
 fn forecast_from(args: &HealthArgs, card: &CardData) -> anyhow::Result<Option<Forecast>> {
     if args.since.is_empty() && args.history.is_none() {
         return Ok(None);
@@ -115,12 +115,12 @@ fn forecast_from(args: &HealthArgs, card: &CardData) -> anyhow::Result<Option<Fo
     if let Some(path) = &args.history {
         let name = path.display().to_string();
         let text =
-            String::from_utf8(source::read_limited(&name)?).with_context(|| format!("{name}: is no UTF-8 text"))?;
+            String::from_utf8(source::read_limited(&name)?).with_context(|| format!("{name}: is not UTF-8 text"))?;
         points.extend(parse_history(&name, &text)?);
     }
     match HistoryPoint::from_card(card) {
         Ok(point) => points.push(point),
-        // A history alone may say enough; a snapshot to compare with does not.
+        // A history alone can be enough for a forecast; one earlier snapshot is not.
         Err(error) if args.history.is_none() => return Err(error.into()),
         Err(_) => {}
     }

@@ -21,12 +21,12 @@ pub(crate) fn run(args: &HelpArgs, output: &mut Output) -> CommandResult {
     Ok(Exit::Good)
 }
 
-/// The help of a command, as `--help` prints it.
+/// The help of a command, as printed by `--help`.
 fn of_command(words: &[String], color: ColorChoice) -> anyhow::Result<String> {
     let top = command().color(color);
     let (mut found, mut line) = (&top, vec!["emmclab"]);
     for word in words {
-        // `sim ctl CARD stop`: what comes before a command is given something.
+        // `sim ctl CARD stop`: an argument before a subcommand gets a placeholder.
         line.extend(found.get_positionals().map(|_| "-"));
         let unknown = || {
             let topics: Vec<_> = TOPICS.iter().map(|topic| topic.name).collect();
@@ -36,7 +36,7 @@ fn of_command(words: &[String], color: ColorChoice) -> anyhow::Result<String> {
         line.push(word);
     }
     line.push("--help");
-    let help = top.clone().try_get_matches_from(line).err().context("help: a command without help")?.render();
+    let help = top.clone().try_get_matches_from(line).err().context("help: this command has no help")?.render();
     Ok(if color == ColorChoice::Always { help.ansi().to_string() } else { help.to_string() })
 }
 

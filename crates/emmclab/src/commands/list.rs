@@ -22,8 +22,9 @@ fn present(list: &CardList) -> Document {
     let mut document = Document::new("Cards");
     let section = document.section("cards", "eMMC and SD cards of this machine");
     if list.cards.is_empty() {
-        section
-            .paragraph("No card here: no /sys/block/mmcblkN. A saved file is a source too, see `emmclab show --help`.");
+        section.paragraph(
+            "No card found: no /sys/block/mmcblkN. A saved file is a source too, see `emmclab show --help`.",
+        );
         return document;
     }
     let mut table = Table::new([
@@ -55,7 +56,7 @@ fn present(list: &CardList) -> Document {
     section.push(table);
     section.note(
         Tone::Muted,
-        "Life used is as of the last probe of the card; `emmclab health DEVICE` asks the card itself.",
+        "Life used is from the last probe of the card; `emmclab health DEVICE` reads the card itself.",
     );
     document
 }

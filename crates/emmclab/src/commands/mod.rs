@@ -1,4 +1,4 @@
-//! One file per verb: options in, one library call, a document out.
+//! One file per verb: takes options, makes one library call, prints a document.
 
 #[cfg(feature = "bench")]
 pub(crate) mod bench;

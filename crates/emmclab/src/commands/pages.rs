@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::topics;
 
-/// Bash takes `sim:generic-8g` for three words unless a colon breaks none.
+/// Bash splits `sim:generic-8g` into three words unless the colon is removed from COMP_WORDBREAKS.
 const BASH_COLON: &str = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}\n";
 
 pub(crate) fn completions(args: &CompletionsArgs, output: &mut Output) -> CommandResult {
@@ -30,8 +30,8 @@ pub(crate) fn completions(args: &CompletionsArgs, output: &mut Output) -> Comman
 
 pub(crate) fn man(args: &ManArgs) -> CommandResult {
     let name = args.folder.display();
-    std::fs::create_dir_all(&args.folder).with_context(|| format!("{name}: cannot make the folder"))?;
-    // Pages are made in a folder of their own first: a full disk leaves no half a page under a name that counts.
+    std::fs::create_dir_all(&args.folder).with_context(|| format!("{name}: cannot create the folder"))?;
+    // Pages are written to a temporary folder first, so that a full disk leaves no partial page under a final name.
     let hidden = args.folder.join(format!(".emmclab-man.{}", std::process::id()));
     std::fs::create_dir(&hidden).with_context(|| format!("{name}: cannot write"))?;
     let mut top = Cli::command();
@@ -42,7 +42,7 @@ pub(crate) fn man(args: &ManArgs) -> CommandResult {
             std::fs::rename(page.path(), args.folder.join(page.file_name()))
         })
     });
-    // What is left of a failed attempt is of no use to anybody.
+    // Files of a failed attempt are of no use.
     let _ = std::fs::remove_dir_all(&hidden);
     made.with_context(|| format!("{name}: cannot write"))?;
     Ok(Exit::Good)

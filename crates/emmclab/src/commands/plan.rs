@@ -1,4 +1,4 @@
-//! `plan hwpart`: what hardware partitioning would do. Nothing is sent to any card.
+//! `plan hwpart`: the effects of hardware partitioning. Nothing is sent to the card.
 
 use emmc_analysis::hwpart::{HwPartPlan, LayoutRequest, plan};
 

@@ -1,4 +1,4 @@
-//! `schema`: JSON Schemas, made from the types that are serialised.
+//! `schema`: JSON Schemas, generated from the serialised types.
 
 use emmc_analysis::comparison::Comparison;
 use emmc_analysis::hwpart::HwPartPlan;
@@ -60,13 +60,13 @@ fn schema(document: DocumentName) -> Value {
     }
 }
 
-/// The schema of what `--json` prints, as it is written: every field that is always written is required.
+/// The schema of the output of `--json`: every field that is always written is required.
 fn plain<T: JsonSchema>() -> Schema {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
     SchemaGenerator::new(settings).into_root_schema_for::<T>()
 }
 
-/// The same with the two keys that every document starts with.
+/// The same with the first two keys of every document.
 fn enveloped<T: JsonSchema>(name: &'static str) -> Value {
     let mut schema = plain::<T>().to_value();
     if let Some(object) = schema.as_object_mut() {

@@ -1,4 +1,4 @@
-//! `serve`: a virtual card as a live device, until it is told to stop.
+//! `serve`: a virtual card as a live device, until a stop request.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -31,17 +31,17 @@ pub(crate) const SCHEMA: &str = "emmclab.serve/1";
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Serving {
-    /// The card's folder, as it was named.
+    /// The card's folder, as named.
     card: String,
     /// The control socket, for `sim ctl`.
     control: String,
-    /// Where it can be reached.
+    /// Its addresses.
     fronts: Vec<Front>,
-    /// So many times slower than the machine's clock the card's runs.
+    /// How many times slower than real time the card's clock runs.
     dilation: u32,
-    /// Clients wait until the card is done.
+    /// Whether requests take the simulated time.
     delays: bool,
-    /// The disk below the card's folder is full: reads are served, writes fail until there is room.
+    /// Whether the disk of the card's folder is full: reads succeed, writes fail until there is space.
     waits_for_room: bool,
 }
 
@@ -53,10 +53,10 @@ struct Front {
     kind: &'static str,
     /// A socket, an address, a file or a device.
     at: String,
-    /// The area behind a file or a device; absent where all areas are.
+    /// The area of a file or a device; absent for all areas.
     #[serde(skip_serializing_if = "Option::is_none")]
     area: Option<String>,
-    /// What NBD clients call each area.
+    /// The name of each area for NBD clients.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     exports: Vec<NbdExport>,
 }
@@ -81,13 +81,13 @@ impl Front {
     }
 }
 
-/// What serves clients; dropped in this order.
+/// The running fronts; dropped in this order.
 #[derive(Default)]
 struct Fronts {
     vfio_user: Option<VfioUserServer>,
     nbd: Vec<NbdServer>,
     fuse: Option<Mounted>,
-    told: Vec<Front>,
+    list: Vec<Front>,
 }
 
 impl Fronts {
@@ -102,7 +102,7 @@ impl Fronts {
             let identity = identity(args.controller);
             let options = VfioUserOptions { identity, power_follows_client: args.power_follows_client };
             fronts.vfio_user = Some(vfio_user::serve(Arc::clone(served), faults.clone(), socket, options)?);
-            fronts.told.push(Front::new("vfio-user", socket.display()));
+            fronts.list.push(Front::new("vfio-user", socket.display()));
         }
         for address in &args.nbd {
             let listen = Listen::parse(address).map_err(|what| anyhow!("--nbd {what}"))?;
@@ -110,17 +110,17 @@ impl Fronts {
             let local = server.local();
             let export = |export: Export| NbdExport { uri: local.uri(&export.name), area: export.name };
             let exports = block.exports().into_iter().map(export).collect();
-            fronts.told.push(Front { exports, ..Front::new("nbd", local) });
+            fronts.list.push(Front { exports, ..Front::new("nbd", local) });
             fronts.nbd.push(server);
         }
         if let Some(folder) = &args.fuse {
             let mut mounted = fuse::mount(Arc::clone(block), folder)?;
             for export in block.exports() {
-                fronts.told.push(Front::of_area("fuse", &export.name, &mounted.file(&export.name)));
+                fronts.list.push(Front::of_area("fuse", &export.name, &mounted.file(&export.name)));
             }
             if args.attach_loop {
                 for (area, device) in mounted.attach_all()? {
-                    fronts.told.push(Front::of_area("loop", &area, &device));
+                    fronts.list.push(Front::of_area("loop", &area, &device));
                 }
             }
             fronts.fuse = Some(mounted);
@@ -128,7 +128,7 @@ impl Fronts {
         Ok(fronts)
     }
 
-    /// Ends them; what cannot end, because it is in use, goes on.
+    /// Stops the fronts; a mount that is in use continues.
     fn stop(&mut self) -> anyhow::Result<()> {
         if let Some(mounted) = &mut self.fuse {
             mounted.stop().context("still serving")?;
@@ -177,7 +177,7 @@ fn serve(
     let serving = Serving {
         card: args.card.display().to_string(),
         control: socket.display().to_string(),
-        fronts: std::mem::take(&mut fronts.told),
+        fronts: std::mem::take(&mut fronts.list),
         dilation: args.dilate,
         delays: !args.no_delay,
         waits_for_room: served.waits_for_room(),
@@ -206,7 +206,7 @@ fn identity(controller: ControllerArg) -> pci::Identity {
     }
 }
 
-/// The first of these signals is an orderly end.
+/// The first of these signals stops the server cleanly.
 fn listen_to_signals(stop: mpsc::Sender<StopOrder>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
     std::thread::spawn(move || {
@@ -224,21 +224,21 @@ fn present(serving: &Serving) -> Document {
     let mut lines: Vec<KeyValue> = serving.fronts.iter().flat_map(front_lines).collect();
     lines.push(KeyValue::new("control", serving.control.as_str()));
     let times = match (serving.delays, serving.dilation) {
-        (false, _) => "answers at once".to_owned(),
-        (true, 1) => "answers when the card would be done".to_owned(),
-        (true, dilation) => format!("answers when the card would be done, {dilation} times slower"),
+        (false, _) => "requests complete at once".to_owned(),
+        (true, 1) => "requests take the simulated time".to_owned(),
+        (true, dilation) => format!("requests take the simulated time, {dilation} times slower"),
     };
     lines.push(KeyValue::new("time", times));
     if serving.waits_for_room {
-        lines.push(KeyValue::new("disk", "full: reads are served, writes fail until there is room"));
+        lines.push(KeyValue::new("disk", "full: reads succeed, writes fail until there is space"));
     }
     let section = document.section("fronts", "Fronts");
     section.push(lines);
-    section.paragraph(format!("Ctrl-C or `emmclab sim ctl {} stop` keeps everything and ends.", serving.card));
+    section.paragraph(format!("Ctrl-C or `emmclab sim ctl {} stop` saves the card and ends.", serving.card));
     document
 }
 
-/// One line for each thing that a client can name.
+/// One line for each address.
 fn front_lines(front: &Front) -> Vec<KeyValue> {
     let named = |area: &str| format!("{} {area}", front.kind);
     match &front.area {

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &ShowArgs, output: &mut Output) -> CommandResult {
         shown.anomalies.retain(|anomaly| anomaly.field.eq_ignore_ascii_case(name));
         if shown.fields.is_empty() {
             let known = registers::is_known_name(name);
-            let why = if known { "this source does not tell it" } else { "no register has a field of that name" };
+            let why = if known { "this source does not contain it" } else { "no register has a field of that name" };
             output.error(&format!("{}: {name}: {why}", args.source.source));
             return Ok(if known { Exit::Unknown } else { Exit::Unusable });
         }
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ShowArgs, output: &mut Output) -> CommandResult {
     Ok(Exit::Good)
 }
 
-/// One line a field: the number alone for one field, else register, name and number.
+/// One line per field: only the number for a single field, else register, name and number.
 fn raw(rows: &[RegisterRow], alone: bool) -> String {
     let line = |row: &RegisterRow| match alone {
         true => format!("{}\n", row.raw_hex()),

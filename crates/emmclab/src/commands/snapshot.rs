@@ -1,4 +1,4 @@
-//! `snapshot`: saves all that a source tells, to be a source later.
+//! `snapshot`: saves all data of a source in a file, which is a source itself.
 
 use emmc_port::Snapshot;
 

@@ -57,11 +57,11 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
 pub(crate) struct StudyDocument {
     #[serde(flatten)]
     study: Study,
-    /// How fast it is and why, where it was measured: always of a virtual card, else when asked for, or from a saved result of `bench`.
+    /// Speed and its limits, if measured: always for a virtual card, else on request or from a saved result of `bench`.
     #[cfg(feature = "bench")]
     #[serde(skip_serializing_if = "Option::is_none")]
     speed: Option<BenchResult>,
-    /// What else was measured of it, as saved results of `bench` tell.
+    /// Other measurements, from saved results of `bench`.
     #[cfg(feature = "bench")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     benches: Vec<BenchResult>,
@@ -74,7 +74,7 @@ fn present(study: &StudyDocument) -> Document {
     document
 }
 
-/// Every file that is read: none of them may be written over.
+/// Every file that is read: none of them may be overwritten.
 #[cfg(feature = "html")]
 fn inputs(args: &StudyArgs) -> Vec<&std::path::Path> {
     #[cfg_attr(not(feature = "bench"), allow(unused_mut))]

@@ -1,4 +1,4 @@
-//! `bench` on filesystems: made on a loop device, or the one that a folder is on; what it tells, and that nothing stays.
+//! `bench` on filesystems: created on a loop device, or that of a folder; its report, and that it leaves no files.
 
 use crate::support;
 use std::os::unix::fs::FileExt;
@@ -261,7 +261,7 @@ fn a_folders_own_filesystem_is_measured_alone() {
     );
     // What another one has left is told and left alone.
     let notes = document["context"]["notes"].to_string();
-    assert!(notes.contains("emmclab-bench-left: left by a bench that was killed"), "{notes}");
+    assert!(notes.contains("emmclab-bench-left: left over from a bench that was killed"), "{notes}");
     assert_eq!(names_in(&folder), [".emmclab-bench-left"]);
     let row = emmclab(["bench", folder.to_str().unwrap(), "--suite", "fs", "--rows", "discard"]).exits(2);
     assert!(row.stderr.contains("mounted already"), "{}", row.stderr);

@@ -49,7 +49,7 @@ fn what_was_measured_is_told_where_the_content_cannot_be_put_back() {
     child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
     let errors: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(2), "{errors:?}");
-    assert!(told.contains("iozone") && told.contains("could not all be put back"), "{told}");
+    assert!(told.contains("iozone") && told.contains("could not be restored completely"), "{told}");
     let error = errors.last().unwrap();
     assert!(error.contains("bytes 33554432 to 50331648: ") && error.contains("the content is in"), "{error}");
     assert!(std::fs::read(&file).unwrap()[..32 << 20] == before[..32 << 20]);
@@ -137,8 +137,8 @@ fn links_to_nowhere_and_ends_that_are_passed_are_told_as_such() {
     let link = link.to_str().unwrap();
     let file = save(&folder, "file", content(1 << 20));
     let cases: [(&[&str], &str); 5] = [
-        (&[link], "a symbolic link to /no such/file, which is not there"),
-        (&[link, "--size", "1MiB"], "a symbolic link to /no such/file, which is not there"),
+        (&[link], "a symbolic link to /no such/file, which does not exist"),
+        (&[link, "--size", "1MiB"], "a symbolic link to /no such/file, which does not exist"),
         (&[&file, "--from", "1MiB", "--size", "4KiB", "--destroy"], "--from 1048576: the target has 1048576 bytes"),
         (
             &[&file, "--suite", "bonnie", "--size", "64KiB", "--destroy"],

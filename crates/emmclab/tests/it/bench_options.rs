@@ -26,7 +26,7 @@ fn what_a_target_cannot_follow_is_refused() {
     let folder = scratch("bench_options");
     let file = folder.join("file");
     std::fs::write(&file, vec![1; 8 << 20]).unwrap();
-    let real = "only block devices, files and folders can follow it, sim:generic-8g cannot";
+    let real = "supported only for block devices, files and folders; not for sim:generic-8g";
     for option in ["--engine pread", "--save-restore"] {
         let name = option.split(' ').next().unwrap();
         let run = emmclab(format!("bench sim:generic-8g --suite iozone --rows 128 {option}").split(' ')).exits(2);
@@ -37,7 +37,7 @@ fn what_a_target_cannot_follow_is_refused() {
         let args = format!("bench {file} --suite hdparm {option}");
         let name = option.split(' ').next().unwrap();
         let run = emmclab(args.split(' ')).exits(2);
-        let only = "only virtual cards, sim:PROFILE and sim:FOLDER, can follow it";
+        let only = "supported only for virtual cards (sim:PROFILE, sim:FOLDER)";
         assert_eq!(run.stderr.trim_end(), format!("emmclab: {name}: {only}, {file} cannot"));
     }
     assert_eq!(std::fs::read(&file).unwrap(), vec![1; 8 << 20]);
@@ -53,7 +53,7 @@ fn the_list_says_what_each_suite_follows() {
     for suite in suites {
         let follows: Vec<&str> = suite["follows"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
         assert!(text.stdout.contains(suite["about"].as_str().unwrap()), "{suite}");
-        assert!(text.stdout.contains(&format!("follows {}\n", follows.join(" "))), "{suite}");
+        assert!(text.stdout.contains(&format!("supports {}\n", follows.join(" "))), "{suite}");
         let is_steady = suite["name"] == "steady";
         assert_eq!(follows.contains(&"--write-budget"), is_steady || suite["name"] == "trim", "{suite}");
     }

@@ -69,7 +69,12 @@ fn what_was_there_is_put_back() {
                 engine,
             ];
             let run = emmclab(args.iter().chain(more));
-            assert!(run.code < 2 && run.stdout.contains("put back after and compared"), "{}{}", run.stdout, run.stderr);
+            assert!(
+                run.code < 2 && run.stdout.contains("restored afterwards and compared"),
+                "{}{}",
+                run.stdout,
+                run.stderr
+            );
             assert_eq!(std::fs::read(&file).unwrap(), before);
         }
     }

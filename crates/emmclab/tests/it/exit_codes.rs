@@ -88,7 +88,7 @@ fn a_copied_tree_is_never_asked_as_if_it_were_live() {
 fn three_is_not_supported_or_unknown() {
     let text = testdata("seeds_console/extcsd_health.txt");
     let field = emmclab(["show", &text, "--field", "SEC_COUNT"]).exits(3);
-    assert_eq!(field.stderr, format!("emmclab: {text}: SEC_COUNT: this source does not tell it\n"));
+    assert_eq!(field.stderr, format!("emmclab: {text}: SEC_COUNT: this source does not contain it\n"));
     #[cfg(not(feature = "sim"))]
     for args in [&["show", "sim:s0j56"] as &[&str], &["study", "sim:s0j56"], &["snapshot", "sim:s0j56", "-o", "-"]] {
         let run = emmclab(args).exits(3);
@@ -248,7 +248,7 @@ fn check_all_is_one_line_a_card_and_as_bad_as_the_worst() {
 #[test]
 fn a_machine_without_a_card_or_a_folder_without_sys_is_unknown() {
     let none = machine("no_card", &[]);
-    emmclab(["check", "--all", "--sysroot", &none]).exits(3).says(&["EMMC UNKNOWN - no card here"]);
+    emmclab(["check", "--all", "--sysroot", &none]).exits(3).says(&["EMMC UNKNOWN - no card found"]);
     let folder = scratch("no_sys");
     emmclab(["check", "--all", "--sysroot", folder.to_str().unwrap()]).exits(3).says(&["EMMC UNKNOWN - "]);
 }

@@ -90,7 +90,7 @@ fn a_virtual_card_is_named_alike_everywhere() {
         let info = emmclab(["sim", "info", &name, "--json"]).exits(0).json();
         assert_eq!(info["profile"], "generic-8g", "{name}");
     }
-    assert!(emmclab(["sim", "ctl", &format!("sim:{card}"), "state"]).exits(2).stderr.contains("nobody serves"));
+    assert!(emmclab(["sim", "ctl", &format!("sim:{card}"), "state"]).exits(2).stderr.contains("is not being served"));
     emmclab(["sim", "power-cut", "sim:generic-8g", "--cuts", "2"]).exits(0);
     emmclab(["sim", "profiles", "sim:generic-8g"]).exits(0).says(&["generic-8g"]);
     for old in ["sim info --profile generic-8g", "sim power-cut --profile generic-8g --cuts 1"] {

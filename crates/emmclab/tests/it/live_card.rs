@@ -94,13 +94,13 @@ fn a_maker_whose_report_needs_more_than_reads_is_not_asked() {
         let cid = save(card.folder(), "cid", emmc_cid(manufacturer_id, name));
         let (run, log) = card.run(&["health", DEVICE, "--with", &cid, "--vendor-health"]);
         assert_eq!(log, [OPENED, EXT_CSD, STATUS], "{manufacturer_id:#x}");
-        let reason = format!("no report of manufacturer {manufacturer_id:#04x} can be had by reading alone");
+        let reason = format!("read commands alone give no report for manufacturer {manufacturer_id:#04x}");
         run.exits(0).says(&[&reason]);
     }
     // Who made it is not known without a CID.
     let (run, log) = card.run(&["health", DEVICE, "--vendor-health"]);
     assert_eq!(log, [OPENED, EXT_CSD, STATUS]);
-    run.exits(0).says(&["vendor health: not asked, as the card did not tell who made it"]);
+    run.exits(0).says(&["vendor health: not read, because the manufacturer of the card is unknown"]);
 }
 
 #[test]

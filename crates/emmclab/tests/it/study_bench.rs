@@ -1,4 +1,4 @@
-//! `study` with what was measured: saved results beside what a virtual card is measured for, and what cannot go together.
+//! `study` with measurements: saved results, the measurement of a virtual card, and combinations that are refused.
 
 use crate::support::{emmclab, save, scratch, testdata};
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn a_result_of_a_card_that_may_be_another_is_a_warning() {
     let speed = save(&scratch("study_bench_unknown"), "speed.json", &result);
     let dump = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     let run = emmclab(["study", &dump, "--full", "--bench", &speed]);
-    let said = "it may have been measured on another card than the one that is studied";
+    let said = "it may have been measured on a different card";
     assert!(run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{}", run.stdout);
     let json = emmclab(["study", &dump, "--bench", &speed, "--json"]).json();
     assert_eq!(json["speed"]["doubts"][0]["code"], "other_card");

@@ -1,4 +1,4 @@
-//! What other tools printed of real parts: U-Boot's `mmc info`, sdmon, and the log of a part that is partitioned already.
+//! Output of other tools for real parts: U-Boot's `mmc info`, sdmon, and the log of a partitioned part.
 
 use crate::support::{emmclab, testdata};
 use serde_json::{Value, json};

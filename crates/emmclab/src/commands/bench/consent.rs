@@ -1,4 +1,4 @@
-//! Before anything is written over: what would be lost, what it costs, and whether that is meant.
+//! Consent before anything is overwritten: shows what would be lost and the cost, and asks for confirmation.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, IsTerminal, Write};
@@ -13,24 +13,24 @@ use super::demand::Demand;
 use crate::cli::BenchArgs;
 use crate::save::Refused;
 
-/// What a writing suite is about to do.
+/// What a writing suite will do.
 pub(super) struct Intent<'a> {
     pub(super) suite: &'a dyn Suite,
     pub(super) cost: Cost,
     pub(super) occupied: &'a Occupied,
     pub(super) context: &'a Context,
-    /// As the user called it.
+    /// The target as the user named it.
     pub(super) called: &'a str,
     pub(super) is_device: bool,
-    /// Only the error is told, for who reads JSON.
+    /// Print only the error, because a program reads JSON.
     pub(super) is_quiet: bool,
 }
 
 impl Intent<'_> {
-    /// What a person must know beforehand.
+    /// The text that the user must see before.
     fn told(&self, args: &BenchArgs) -> String {
         let Occupied { name, model, size_bytes, contents, .. } = self.occupied;
-        // Lines are told one by one: a name must not make lines of its own.
+        // The text is printed line by line: a name must not add lines.
         let (name, called) = (visible(name), visible(self.called));
         let Cost { from_bytes, to_bytes, .. } = self.cost;
         let mut text = format!("{called}: {}", Bytes(*size_bytes).rounded());
@@ -38,7 +38,7 @@ impl Intent<'_> {
             let _ = write!(text, ", {}", visible(model));
         }
         let range = format!("bytes {from_bytes} to {to_bytes} of {name}");
-        let fate = if args.save_restore { "is saved and put back" } else { "is lost" };
+        let fate = if args.save_restore { "is saved and restored" } else { "is lost" };
         let _ = write!(text, "\n  the content of {range} {fate}");
         for line in contents {
             let _ = write!(text, "\n    {}", visible(line));
@@ -60,9 +60,9 @@ impl Intent<'_> {
         text
     }
 
-    /// Whether it may be done.
+    /// Checks that the suite may write.
     ///
-    /// Errors: [`Refused`] where it is in use, or was not clearly asked for.
+    /// Errors: [`Refused`] if the target is in use, or the user did not confirm.
     pub(super) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
         let path = self.called;
         if !self.occupied.uses.is_empty() {
@@ -74,11 +74,11 @@ impl Intent<'_> {
         }
         if !args.destroy {
             let told = if self.is_quiet { format!("{}; ", told.replace("\n ", ";")) } else { String::new() };
-            let what = "its content would be lost: --destroy lets it be, --read-only measures reads alone";
+            let what = "its content would be lost: --destroy allows that, --read-only measures only reads";
             return Err(Refused(format!("{path}: {told}{what}")));
         }
         let name = &self.occupied.name;
-        // A file was named on the command line; a device's name is easily mistaken for another's.
+        // A file is clear from the command line; the names of two devices are easily confused.
         if !self.is_device && args.yes_i_mean.is_none() {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl Intent<'_> {
             Some(answer) => answer.clone(),
             None if std::io::stdin().is_terminal() => typed(name),
             None => {
-                let what = format!("{path}: nobody is at a terminal to type the device's name: --yes-i-mean {name}");
+                let what = format!("{path}: no terminal to confirm the device's name at: use --yes-i-mean {name}");
                 return Err(Refused(what));
             }
         };
@@ -96,18 +96,18 @@ impl Intent<'_> {
 }
 
 fn typed(name: &str) -> String {
-    // Where standard error is gone nobody reads the question.
+    // If standard error is closed, nobody reads the question.
     let _ = write!(std::io::stderr(), "Type the device's name, {}, to go on: ", visible(name));
     let mut line = String::new();
-    // Nothing typed is no name.
+    // No input counts as no name.
     let _ = std::io::stdin().lock().read_line(&mut line);
     line
 }
 
-/// Tells something on standard error, line by line.
+/// Prints text to standard error, line by line.
 pub(super) fn say(text: &str) {
     for line in text.lines() {
-        // Where standard error is gone there is nobody to tell.
+        // If standard error is closed, nobody reads the text.
         let _ = writeln!(std::io::stderr(), "emmclab: {}", visible(line));
     }
 }

@@ -1,4 +1,4 @@
-//! What a suite asks of a target, said before anything is written: bytes, time, share of the card's rated life.
+//! The demand of a suite on a target, printed before the first write: bytes, time, share of the card's rated life.
 
 use emmc_units::Bytes;
 use emmc_workload::Cost;
@@ -6,15 +6,15 @@ use emmc_workload::context::{Context, Wear};
 
 use super::consent::say;
 
-/// What is about to be asked.
+/// The demand of a run.
 pub(super) struct Demand<'a> {
     pub(super) suite: &'a str,
     pub(super) cost: Cost,
-    /// Written beside the suite: a new file is filled, saved content is put back. Unit: bytes.
+    /// Written in addition to the suite: to fill a new file, to restore saved content. Unit: bytes.
     pub(super) beside_bytes: u64,
     pub(super) context: &'a Context,
     pub(super) capacity_bytes: u64,
-    /// Erase cycles that the card endures; absent: assumed.
+    /// Rated erase cycles of the card; `None`: assumed.
     pub(super) cycles: Option<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Demand<'_> {
                 let least = bytes / 1e6 / bus.mb_per_s_max.max(1e-3);
                 format!("at least {least:.0} s at the bus's {:.0} MB/s", bus.mb_per_s_max)
             }
-            None => "the time is not known, as the speed of the bus is not".into(),
+            None => "the time is not known, because the speed of the bus is not known".into(),
         };
         let wear = Wear::of(written_bytes, self.capacity_bytes, self.cycles);
         let assumed = if wear.cycles_assumed { "an assumed " } else { "" };
@@ -40,7 +40,7 @@ times its capacity at {assumed}{} erase cycles",
         )
     }
 
-    /// Says it on standard error, for a target of which nothing is lost.
+    /// Prints it to standard error, for a target that loses no content.
     pub(super) fn announce(&self, name: &str, is_quiet: bool) {
         if !is_quiet && self.cost.written_bytes.saturating_add(self.beside_bytes) > 0 {
             say(&format!("{name}\n  {}", self.text().replace('\n', "\n  ")));

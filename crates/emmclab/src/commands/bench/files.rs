@@ -1,4 +1,4 @@
-//! A bench on files: in a folder, or on filesystems that are made on a block device.
+//! A bench on files: in a folder, or on filesystems created on a block device.
 
 use std::os::unix::fs::FileTypeExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,18 +27,18 @@ use crate::signals::stop_by_signal;
 /// How requests reach a tree of files.
 const ENGINE: &str = "files";
 
-/// What of a suite is done on files.
+/// The part of a suite that runs on files.
 pub(super) enum Kind {
-    /// On filesystems that are made on a device.
+    /// On filesystems created on a device.
     Made(&'static dyn FileSuite),
     /// In a folder.
     There(&'static dyn FileSuite),
-    /// In a folder, after its part on sectors on a file there.
+    /// In a folder, after the part on sectors, which runs on a file there.
     After(&'static dyn FileSuite),
 }
 
 impl Kind {
-    /// Nothing where the suite knows no files, or the target is none for them.
+    /// `None` if the suite has no files, or the target does not support them.
     pub(super) fn of(suite: &dyn Suite, path: &Path) -> Option<Self> {
         let found = std::fs::metadata(path).ok()?;
         let (files, is_second) = on_files(suite.name())?;
@@ -61,7 +61,7 @@ pub(super) fn bench(
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Measured> {
     if args.engine != EngineArg::Auto && !matches!(kind, Kind::After(_)) {
-        bail!("--engine: suite {} works on files here, through plain calls", suite.name());
+        bail!("--engine: suite {} works on files here, with plain calls", suite.name());
     }
     if !matches!(kind, Kind::Made(_)) {
         real::nothing_to_save(target.1, args)?;
@@ -78,7 +78,7 @@ pub(super) fn bench(
                 let more = match in_folder((suite, files), target, args, is_quiet, stop) {
                     Ok(more) => more,
                     Err(error) => {
-                        // What was measured until then is told all the same.
+                        // The results so far are still reported.
                         result.outcome.ended_early = Some(format!("before anything was measured on files: {error:#}"));
                         real::ended_by_signal(result, stop);
                         return Ok(measured);
@@ -95,7 +95,7 @@ pub(super) fn bench(
     }
 }
 
-/// Takes over what came of the second part of a suite.
+/// Adds the results of the second part of a suite.
 fn join(first: &mut Outcome, second: Outcome) {
     first.time_s += second.time_s;
     first.written_bytes += second.written_bytes;
@@ -121,25 +121,25 @@ fn in_folder(
     let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
     let capacity_bytes = context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(room_bytes);
     Demand { suite: suite.name(), cost, beside_bytes: 0, context: &context, capacity_bytes, cycles: None }
-        .announce(&format!("{name}: new files are made here, and removed after"), is_quiet);
+        .announce(&format!("{name}: new files are created here and removed afterwards"), is_quiet);
     stop_by_signal(stop)?;
     for path in Folder::left_over(path) {
-        context.notes.push(format!("{}: left by a bench that was killed; it can be removed", path.display()));
+        context.notes.push(format!("{}: left over from a bench that was killed; it can be removed", path.display()));
     }
     let mut folder = Folder::new(path, name, args.seed, stop).with_context(|| name.to_owned())?;
     let meter = Meter::default();
     let before = bench_context::disk_written_bytes(&context);
     let mut outcome = run((suite, files), shape, &mut folder, &options, stop);
     if let Ok(outcome) = &mut outcome {
-        written_on_device(outcome, before, &context, "; what other programs wrote there meanwhile is among it");
+        written_on_device(outcome, before, &context, "; this includes writes of other programs");
     }
     if let Some(filesystem) = &mut context.filesystem {
         filesystem.cached = !folder.is_direct();
     }
-    let removed = folder.remove().with_context(|| format!("{name}: removing what was made"));
+    let removed = folder.remove().with_context(|| format!("{name}: removing the created files"));
     let outcome = outcome?;
     removed?;
-    context.notes.push("the files were made for this, and removed after".into());
+    context.notes.push("the files were created for this run and removed afterwards".into());
     bench_context::finish(&mut context, &meter, outcome.written_bytes);
     let mut result = told((name, TargetKind::File), cost, &options, outcome, context);
     real::ended_by_signal(&mut result, stop);
@@ -160,10 +160,10 @@ fn on_device(
         seed: args.seed,
         stop: Arc::clone(stop),
     };
-    // From here on by its name no more, which may lead elsewhere by then.
+    // From here on the name is not used again: it may lead elsewhere by then.
     let held = TargetHandle::new(path)
         .with_context(|| name.to_owned())?
-        .with_context(|| format!("{name}: no block device"))?;
+        .with_context(|| format!("{name}: not a block device"))?;
     let opened = |opening: &Opening| place::told(held.open(name, opening));
     let path = held.path();
     let seen = opened(&opening(false))?.shape().clone();
@@ -172,17 +172,17 @@ fn on_device(
     let options = options(args, room_bytes)?;
     let cost = files.cost(&shape, &options)?;
     if !may_mount() {
-        bail!("{name}: filesystems are made on it and mounted, which only root may; nothing was written");
+        bail!("{name}: creating and mounting filesystems requires root; nothing was written");
     }
     let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
     let occupied = occupied(path).with_context(|| name.to_owned())?;
     Intent { suite, cost, occupied: &occupied, context: &context, called: name, is_device: true, is_quiet }
         .ask(args)?;
     stop_by_signal(stop)?;
-    // To this bench alone, or nobody has consented to what is there.
+    // Opened exclusively: the consent covers only the present content.
     let target = opened(&opening(true))?;
     if target.shape().size_bytes != room_bytes {
-        return Err(Refused(format!("{name}: changed while it was asked about: nothing was written")).into());
+        return Err(Refused(format!("{name}: changed before the confirmation: nothing was written")).into());
     }
     let saved = real::save(&target, &cost, args, is_quiet, stop)?;
     drop(target);
@@ -204,7 +204,7 @@ fn on_device(
     Ok(Measured { result, not_put_back })
 }
 
-/// What the files came to on the device: journal, tables and whatever else their filesystem writes.
+/// The volume written on the device: the files, and the journal and tables of the filesystem.
 fn written_on_device(outcome: &mut Outcome, before: Option<u64>, context: &Context, others: &str) -> u64 {
     let now = bench_context::disk_written_bytes(context);
     let Some(bytes) = now.zip(before).map(|(now, before)| now.saturating_sub(before)) else {
@@ -212,7 +212,7 @@ fn written_on_device(outcome: &mut Outcome, before: Option<u64>, context: &Conte
     };
     let what = match outcome.written_bytes {
         0 => "journal, folders and inodes of empty files".into(),
-        in_files => format!("{:.2} times what was written into files", bytes as f64 / in_files as f64),
+        in_files => format!("{:.2} times the volume written to files", bytes as f64 / in_files as f64),
     };
     let note = format!("{what}{others}");
     outcome.figures.push(Figure::new("written on the device", bytes as f64 / f64::from(1 << 20), "MiB", note));

@@ -1,4 +1,4 @@
-//! Where a real bench works: a device or file that is there, or a file that is made for it and gone afterwards.
+//! The place of a real bench: an existing device or file, or a temporary file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,33 +13,33 @@ use super::options;
 use crate::cli::BenchArgs;
 use crate::save::Refused;
 
-/// Room that is left on a filesystem beside the file.
+/// Space that stays free on a filesystem beside the file.
 const SPARE_BYTES: u64 = 8 << 20;
 
 /// A place with its path.
 pub(super) struct Place {
-    /// What is opened: of what is there never its name, which may lead elsewhere by then.
+    /// What is opened: for an existing place never its name, which may lead elsewhere by then.
     pub(super) path: PathBuf,
-    /// What is there, where it is a device or a file.
+    /// The existing device or file.
     held: Option<TargetHandle>,
-    /// The file that was made for this bench, and its folder.
+    /// The file created for this bench, and its folder.
     pub(super) made: Option<(ScratchFile, PathBuf)>,
 }
 
 impl Place {
-    /// Finds the place that was named, or makes a file: in a folder, or of a size that was told.
+    /// Finds the named place, or creates a file: in a folder, or of a given size.
     ///
-    /// Errors: nothing there and no size told; a link to nowhere; no room.
+    /// Errors: nothing exists and no size is given; a dangling link; no space.
     pub(super) fn find(path: &Path, name: &str, suite: &dyn Suite, args: &BenchArgs) -> anyhow::Result<Self> {
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => Self::make(path, name, size_of_new(suite, args)?),
             Ok(_) => Self::there(path).with_context(|| name.to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Ok(target) = std::fs::read_link(path) {
-                    bail!("{name}: a symbolic link to {}, which is not there", target.display());
+                    bail!("{name}: a symbolic link to {}, which does not exist", target.display());
                 }
                 let told = args.size.is_some() && !path.starts_with("/dev");
-                ensure!(told, "{name}: no such device, file or folder; --size SIZE makes a file of that size");
+                ensure!(told, "{name}: no such device, file or folder; --size SIZE creates a file of that size");
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 Self::make(folder, name, size_of_new(suite, args)?)
             }
@@ -53,7 +53,7 @@ impl Place {
         Ok(Self { path, held, made: None })
     }
 
-    /// Opens it as a target: the same one every time.
+    /// Opens it as a target: the same file every time.
     pub(super) fn opened(&self, name: &str, opening: &Opening) -> anyhow::Result<BlockIo> {
         told(match &self.held {
             Some(held) => held.open(name, opening),
@@ -67,24 +67,24 @@ impl Place {
         let needed = bytes.saturating_add(SPARE_BYTES);
         if needed > available {
             let (bytes, available) = (Bytes(bytes).rounded(), Bytes(available).rounded());
-            bail!("{}: no room for a file of {bytes}: {available} available", folder.display());
+            bail!("{}: not enough space for a file of {bytes}: {available} available", folder.display());
         }
         let file = ScratchFile::new(folder, bytes).with_context(failed)?;
         Ok(Self { path: file.path().to_owned(), held: None, made: Some((file, folder.to_owned())) })
     }
 
-    /// Whether the file was made for this bench; nothing of it stays.
+    /// Whether the file was created for this bench; it is removed afterwards.
     pub(super) fn is_made(&self) -> bool {
         self.made.is_some()
     }
 
-    /// The folder of a file that was made.
+    /// The folder of a created file.
     pub(super) fn folder(&self) -> Option<&Path> {
         self.made.as_ref().map(|(_, folder)| folder.as_path())
     }
 }
 
-/// A target that was opened; what somebody else has is refused.
+/// An opened target; a target in use is refused.
 pub(super) fn told<T>(opened: Result<T, OpenError>) -> anyhow::Result<T> {
     match opened {
         Ok(target) => Ok(target),
@@ -93,10 +93,10 @@ pub(super) fn told<T>(opened: Result<T, OpenError>) -> anyhow::Result<T> {
     }
 }
 
-/// What was asked for, or what the suite wants of a target on which there is room for everything.
+/// The requested size, or what the suite needs of a target with space for everything.
 fn size_of_new(suite: &dyn Suite, args: &BenchArgs) -> anyhow::Result<u64> {
     if [args.size, args.from].iter().flatten().any(|size| !matches!(size, Size::Exact(_))) {
-        bail!("--size and --from of a file that is made: expected bytes, e.g. 100MiB");
+        bail!("--size and --from of a file to be created: expected bytes, e.g. 100MiB");
     }
     let options = emmc_workload::Options { read_only: false, ..options(args, 0)? };
     if let Some(bytes) = options.size_bytes {
@@ -112,8 +112,8 @@ fn size_of_new(suite: &dyn Suite, args: &BenchArgs) -> anyhow::Result<u64> {
         engine: "",
     };
     let cost = suite.cost(&shape, &options)?;
-    // A suite that takes all there is has to be told how much that is.
+    // A suite that uses the whole target needs an explicit size.
     let bytes = cost.to_bytes.next_multiple_of(4096);
-    ensure!(bytes > 0 && bytes < 1 << 40, "suite {}: tell how large its file is to be with --size", suite.name());
+    ensure!(bytes > 0 && bytes < 1 << 40, "suite {}: set the size of its file with --size", suite.name());
     Ok(bytes)
 }

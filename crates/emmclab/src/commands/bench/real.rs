@@ -22,11 +22,11 @@ use crate::cli::{BenchArgs, EngineArg};
 use crate::progress::Watched;
 use crate::signals::stop_by_signal;
 
-/// What a new file is filled with at a time. Unit: bytes.
+/// Size of one write when a new file is filled. Unit: bytes.
 const FILL_BYTES: u64 = 1 << 20;
-const PUT_BACK: &str = "what was on it was saved before, put back after and compared; what had been trimmed reads as it did, \
-but is trimmed no longer";
-/// The share of the memory that may be used to keep what is on a device: one of so many.
+const RESTORED: &str = "its content was saved before, restored afterwards and compared; ranges that were unmapped read as before, \
+but are now mapped";
+/// Saved content may use one part in this many of the memory.
 const MEMORY_SHARE: u64 = 4;
 
 /// Runs a suite on a device, a file or in a folder.
@@ -49,7 +49,7 @@ pub(super) fn bench(
         bench_context::context(&place.path, place.folder(), seen.is_direct()).with_context(|| name.to_owned())?;
     let writes = cost.written_bytes > 0 || cost.to_bytes > cost.from_bytes;
     let mut target = seen;
-    // Until what was saved is put back.
+    // Until saved content is restored.
     let mut _reserved = None;
     if writes || place.is_made() {
         if !place.is_made() {
@@ -61,12 +61,12 @@ pub(super) fn bench(
             let capacity_bytes = context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(size_bytes);
             let (suite, context) = (suite.name(), &context);
             Demand { suite, cost, beside_bytes: size_bytes, context, capacity_bytes, cycles: None }
-                .announce(&format!("{name}: a new file is made here, filled, and removed after"), is_quiet);
+                .announce(&format!("{name}: a new file is created here, filled, and removed afterwards"), is_quiet);
         }
         if let Some(most) = writable_bytes().filter(|most| place.path.is_file() && *most < cost.to_bytes) {
-            // What was put over its content might not be let be put back.
+            // The limit could also prevent the restore.
             bail!(
-                "{name}: bytes up to {} are to be written, `ulimit -f` allows {most}: nothing was written",
+                "{name}: writes would reach byte {}, but `ulimit -f` allows {most}: nothing was written",
                 cost.to_bytes
             );
         }
@@ -76,7 +76,7 @@ pub(super) fn bench(
         let asked = std::mem::replace(&mut cost, suite.cost(target.shape(), &options)?);
         let is_more = cost.from_bytes < asked.from_bytes || cost.to_bytes > asked.to_bytes;
         if is_more && !place.is_made() {
-            bail!("{name}: changed while it was asked about: nothing was written");
+            bail!("{name}: changed before the confirmation: nothing was written");
         }
     }
     stop_by_signal(stop)?;
@@ -86,29 +86,29 @@ pub(super) fn bench(
     let meter = Meter::default();
     let run = || run_suite(suite, &mut target, &options, Arc::clone(stop));
     let result = catch_unwind(AssertUnwindSafe(run));
-    // Whatever came of it: what was saved is put back first.
+    // Whatever the outcome: saved content is restored first.
     drop(target);
     let not_put_back = put_back(saved, |again| place.opened(name, again), name, args, &mut context);
     let (mut result, not_put_back) = both(result, not_put_back)?;
     ended_by_signal(&mut result, stop);
-    // Whatever was written for this bench, not by its suite alone.
+    // All writes for this bench, not only those of its suite.
     result.outcome.written_bytes += filled_bytes + if not_put_back.is_none() { saved_bytes } else { 0 };
     bench_context::finish(&mut context, &meter, result.outcome.written_bytes);
     result.context = context;
     Ok(Measured { result, not_put_back })
 }
 
-/// Where nothing that was there is written over.
+/// For targets whose content is not overwritten.
 ///
-/// Errors: it was asked for all the same.
+/// Errors: --save-restore is given.
 pub(super) fn nothing_to_save(name: &str, args: &BenchArgs) -> anyhow::Result<()> {
     if args.save_restore {
-        bail!("--save-restore: {name}: new files are made, nothing that is there is written over");
+        bail!("--save-restore: {name}: the bench uses new files and overwrites nothing");
     }
     Ok(())
 }
 
-/// What was measured, with what could not be put back; where nothing was measured both are one error.
+/// The result, with the error of the restore; without a result, both errors are one.
 pub(super) fn both<R>(
     result: std::thread::Result<anyhow::Result<R>>,
     not_put_back: Option<anyhow::Error>,
@@ -116,7 +116,7 @@ pub(super) fn both<R>(
     match (result, not_put_back) {
         (Ok(Ok(result)), not_put_back) => Ok((result, not_put_back)),
         (Ok(Err(error)), None) => Err(error),
-        (Ok(Err(error)), Some(lost)) => Err(anyhow::anyhow!("{lost:#}; before that: {error:#}")),
+        (Ok(Err(error)), Some(lost)) => Err(anyhow::anyhow!("{lost:#}; earlier error: {error:#}")),
         (Err(panic), lost) => {
             if let Some(lost) = lost {
                 say(&format!("{lost:#}"));
@@ -126,7 +126,7 @@ pub(super) fn both<R>(
     }
 }
 
-/// Names the signal where one ended the work.
+/// Notes that a signal ended the work.
 pub(super) fn ended_by_signal(result: &mut BenchResult, stop: &AtomicBool) {
     if stop.load(Ordering::Relaxed) && result.outcome.ended_early.is_some() {
         result.outcome.ended_early = Some("stopped by a signal".into());
@@ -143,8 +143,8 @@ fn opening(args: &BenchArgs, suite: &dyn Suite, write: bool, stop: &Arc<AtomicBo
     Opening { engine, write, flush_all: suite.name() == "iozone", seed: args.seed, stop: Arc::clone(stop) }
 }
 
-/// Opens a target to see what it is. A device is not opened for writing before that was consented to; a file must be, to be
-/// asked whether it can have holes.
+/// Opens a target to identify it. A device is not opened for writing before the user consented; a file must be, to find
+/// out whether it supports holes.
 fn looked_at(
     place: &Place,
     name: &str,
@@ -160,7 +160,7 @@ fn looked_at(
     place.opened(name, &opening(args, suite, false, stop))
 }
 
-/// A file that is to be written, to this bench alone; a device is opened exclusively.
+/// Locks a file that will be written; a device is opened exclusively.
 fn reserved(path: &Path, name: &str) -> anyhow::Result<Option<std::fs::File>> {
     if !path.is_file() {
         return Ok(None);
@@ -184,7 +184,7 @@ pub(super) fn save(
         if bytes > most {
             let (bytes, most) = (Bytes(bytes).rounded(), Bytes(most).rounded());
             bail!(
-                "--save-restore: {bytes} are to be kept, of memory {most} may be used: --save-to FILE keeps them in a file"
+                "--save-restore: {bytes} must be saved, but only {most} of memory can be used: --save-to FILE saves to a file"
             );
         }
     }
@@ -195,14 +195,14 @@ pub(super) fn save(
     let place = args.save_to.as_ref().map_or("memory".into(), |path| path.display().to_string());
     if !is_quiet {
         let bytes = Bytes(bytes).rounded();
-        say(&format!("{bytes} saved in {place}; kill -9 or a power cut would keep it from being put back"));
+        say(&format!("{bytes} saved in {place}; kill -9 or a power cut would prevent the restore"));
     }
     hold::reached(Point::Saved, stop);
     Ok(Some(saved))
 }
 
-/// Puts back what was saved; a note says that it was, an error what could not be. The target is opened once more, as the
-/// bench's own may have stopped for good.
+/// Restores saved content; a note reports success, an error what was not restored. The target is opened again, because
+/// the handle of the bench may have stopped permanently.
 pub(super) fn put_back(
     saved: Option<Saved>,
     opened: impl Fn(&Opening) -> anyhow::Result<BlockIo>,
@@ -224,11 +224,11 @@ pub(super) fn put_back(
     };
     match done {
         Ok(()) => {
-            context.notes.push(PUT_BACK.into());
+            context.notes.push(RESTORED.into());
             None
         }
         Err(error) => {
-            context.notes.push("what was on it was saved before and could not all be put back".into());
+            context.notes.push("its content was saved before and could not be restored completely".into());
             Some(error)
         }
     }
@@ -260,6 +260,8 @@ fn fill(target: &mut BlockIo, context: &mut Context, stop: &Arc<AtomicBool>) -> 
     if let Some(filesystem) = &mut context.filesystem {
         filesystem.hole_bytes = 0;
     }
-    context.notes.push(format!("the file was made for this, filled with {size} bytes before, and removed after"));
+    context
+        .notes
+        .push(format!("the file was created for this run, filled with {size} bytes before, and removed afterwards"));
     Ok(size)
 }

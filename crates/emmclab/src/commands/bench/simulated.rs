@@ -16,14 +16,14 @@ use super::{options, run_suite};
 use crate::cli::BenchArgs;
 use crate::virtual_card::Powered;
 
-/// What a virtual card is put behind.
+/// How a virtual card is attached.
 #[derive(Clone, Copy)]
 pub(super) struct How {
-    /// The controller hands over more than one request at a time.
+    /// The controller submits more than one request at a time.
     pub(super) queueing: bool,
     /// A board's spans or page cache.
     pub(super) board: Option<&'static Board>,
-    /// Says on standard error what the suite asks before it begins.
+    /// Prints the demand of the suite to standard error before it begins.
     pub(super) announces: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn bench(
 ) -> anyhow::Result<BenchResult> {
     let board = args.board.as_deref().map(board).transpose()?;
     let how = How { queueing: !args.no_queueing && board.is_none_or(Board::queues), board, announces: !is_quiet };
-    // From when the card is there on, so that Ctrl-C while it is aged ends the process at once.
+    // Only after the card exists, so that Ctrl-C during ageing ends the process at once.
     let told = |size_bytes| {
         crate::signals::stop_by_signal(&stop)?;
         options(args, size_bytes)

@@ -1,4 +1,4 @@
-//! `sim create`: a virtual card that is kept in a folder.
+//! `sim create`: a virtual card stored in a folder.
 
 use std::path::Path;
 
@@ -20,15 +20,15 @@ pub(crate) const SCHEMA: &str = "emmclab.sim-create/1";
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Created {
-    /// The folder, as it was named.
+    /// The folder, as named.
     folder: String,
     /// The profile's name.
     profile: String,
     /// The user area.
     user_bytes: u64,
-    /// Which specimen.
+    /// The seed of the specimen.
     seed: u64,
-    /// Share of its life that is used, in percent.
+    /// Used share of its life, in percent.
     used_percent: f64,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &SimCreateArgs, output: &mut Output) -> CommandResult {
     };
     make_folder(&args.folder)?;
     if let Err(error) = card.create(&args.folder, &named.text) {
-        // The folder is ours and new: half a card is left for nobody.
+        // The folder is new: a partial card is removed.
         let _ = std::fs::remove_dir_all(&args.folder);
         return Err(error);
     }
@@ -55,9 +55,9 @@ pub(crate) fn run(args: &SimCreateArgs, output: &mut Output) -> CommandResult {
 fn make_folder(folder: &Path) -> anyhow::Result<()> {
     match std::fs::create_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            bail!("{}: exists already; a card is made in a new folder", folder.display())
+            bail!("{}: exists already; a card needs a new folder", folder.display())
         }
-        made => made.with_context(|| format!("{}: cannot make the folder", folder.display())),
+        made => made.with_context(|| format!("{}: cannot create the folder", folder.display())),
     }
 }
 

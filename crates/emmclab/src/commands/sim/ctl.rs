@@ -1,4 +1,4 @@
-//! `sim ctl`: orders to a card that is being served.
+//! `sim ctl`: controls a card that is being served.
 
 use anyhow::{Context, bail};
 use emmc_report::{Document, KeyValue};
@@ -17,16 +17,16 @@ use crate::virtual_card::folder;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-ctl/1";
 
-/// Figures of times, which are absent where nothing was answered.
+/// Latency figures, which are absent if no request was completed.
 const FIGURES: [&str; 3] = [" p50", " p99", " max"];
 
 /// What `sim ctl --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Answer {
-    /// The card's folder, as it was named.
+    /// The card's folder, as named.
     card: String,
-    /// What the server answered: `ok`, or what was asked for.
+    /// The response of the server: `ok`, or the requested values.
     #[serde(flatten)]
     answer: Value,
 }
@@ -35,11 +35,11 @@ pub(crate) fn run(args: &SimCtlArgs, output: &mut Output) -> CommandResult {
     let place = folder(&args.card);
     let folder = place.display();
     if !place.join(STATE_FILE).is_file() {
-        bail!("{folder}: no virtual card (expected {STATE_FILE} in it; see sim create)");
+        bail!("{folder}: not a virtual card (expected {STATE_FILE} in it; see sim create)");
     }
     let order = order(&args.order)?;
     let asked = ask(&place.join(SOCKET_FILE), &order);
-    let answer = asked.with_context(|| format!("{folder}: nobody serves this card"))?;
+    let answer = asked.with_context(|| format!("{folder}: this card is not being served"))?;
     if let Some(error) = answer.get("error").and_then(Value::as_str) {
         bail!("{folder}: {error}");
     }
@@ -63,7 +63,7 @@ fn order(order: &CtlOrder) -> anyhow::Result<Order> {
         }
         CtlOrder::ClearFaults => Order::ClearFaults,
         CtlOrder::State => Order::State,
-        CtlOrder::Speed { times: None, delays: None } => bail!("speed: name how many times, or --delays"),
+        CtlOrder::Speed { times: None, delays: None } => bail!("speed: expected TIMES or --delays"),
         CtlOrder::Speed { times, delays } => Order::Speed { dilation: *times, delays: *delays },
         CtlOrder::Stats => Order::Stats,
         CtlOrder::Stop => Order::Stop,
@@ -98,7 +98,7 @@ fn present(answer: &Answer) -> Document {
     document
 }
 
-/// Every plain value with its place; of lists, how long they are.
+/// Every scalar value with its path; lists by their length.
 fn flatten(place: &str, value: &Value, lines: &mut Vec<KeyValue>) {
     match value {
         Value::Object(fields) => {
@@ -113,7 +113,7 @@ fn flatten(place: &str, value: &Value, lines: &mut Vec<KeyValue>) {
             }
         }
         Value::Array(values) => lines.push(KeyValue::new(place.replace('_', " "), format!("{} of them", values.len()))),
-        // A figure that nothing was counted for; other things that are absent are no line.
+        // A figure without samples; other absent values give no line.
         Value::Null if FIGURES.iter().any(|name| place.ends_with(name)) => {
             lines.push(KeyValue::new(place.replace('_', " "), "-"));
         }

@@ -1,4 +1,4 @@
-//! `sim info`: a virtual card from inside.
+//! `sim info`: the internal state of a virtual card.
 
 use emmc_card::nand::StoredContent;
 use emmc_card::sim::Internals;

@@ -1,4 +1,4 @@
-//! `sim pipeline`: what a host makes of a card, as three stages.
+//! `sim pipeline`: host and card as a pipeline of three stages.
 
 use anyhow::{Context, bail};
 use emmc_host::{
@@ -56,7 +56,7 @@ fn study(args: &SimPipelineArgs) -> anyhow::Result<PipelineResult> {
 
 fn board(name: &str) -> anyhow::Result<&'static Platform> {
     let known = PLATFORMS.map(|platform| platform.name).join(", ");
-    platform(name).with_context(|| format!("--board {name}: not known; expected one of {known}"))
+    platform(name).with_context(|| format!("--board {name}: unknown; expected one of {known}"))
 }
 
 fn workloads(board: &'static Platform, name: Option<&str>) -> anyhow::Result<Vec<&'static MeasuredSpans>> {
@@ -64,7 +64,7 @@ fn workloads(board: &'static Platform, name: Option<&str>) -> anyhow::Result<Vec
     let known = board.workloads.iter().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
     let workload = board.workload(name);
     Ok(vec![
-        workload.with_context(|| format!("--workload {name}: not known of {}; expected one of {known}", board.name))?,
+        workload.with_context(|| format!("--workload {name}: unknown for {}; expected one of {known}", board.name))?,
     ])
 }
 

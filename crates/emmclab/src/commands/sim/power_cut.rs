@@ -1,4 +1,4 @@
-//! `sim power-cut`: cuts a virtual card's power, again and again, and checks what it promised.
+//! `sim power-cut`: cuts a virtual card's power repeatedly and checks its guarantees.
 
 use anyhow::ensure;
 use emmc_card::sim::torture::torture_profile;
@@ -21,19 +21,19 @@ pub(crate) struct PowerCuts {
     profile: String,
     /// Cuts at random steps, those during recovery not counted.
     cuts: u64,
-    /// Cards that were made, filled, worked on and cut.
+    /// Cards that were created, filled, used and cut.
     lives: u64,
-    /// The seed of the first life; each one has the next.
+    /// The seed of the first life; each further life has the next seed.
     seed: u64,
-    /// Promises that were broken.
+    /// Guarantees that were broken.
     violations: Vec<Broken>,
 }
 
-/// A promise that was broken.
+/// A broken guarantee.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Broken {
-    /// The seed that shows it again.
+    /// The seed that reproduces it.
     seed: u64,
     /// What went wrong.
     what: String,
@@ -41,14 +41,14 @@ struct Broken {
 
 pub(crate) fn run(args: &SimPowerCutArgs, output: &mut Output) -> CommandResult {
     let named = NamedProfile::open(args.part.name())?;
-    ensure!(named.age == 0.0, "sim:{}: power cuts are tried on new cards", args.part.name());
+    ensure!(named.age == 0.0, "sim:{}: power cuts are simulated only on new cards", args.part.name());
     let mut result =
         PowerCuts { profile: named.profile.name.clone(), cuts: 0, lives: 0, seed: args.seed, violations: Vec::new() };
     while result.cuts < u64::from(args.cuts) {
         let seed = args.seed.wrapping_add(result.lives);
         result.lives += 1;
         match torture_profile(named.profile.clone(), seed) {
-            // A life may wear the card out before its first cut.
+            // A card may wear out before its first cut.
             Ok(outcome) => result.cuts += u64::from(outcome.cuts.max(1)),
             Err(what) => {
                 result.violations.push(Broken { seed, what });
@@ -69,7 +69,7 @@ fn present(result: &PowerCuts) -> Document {
         KeyValue::new("first seed", result.seed.to_string()),
     ]);
     let findings: Vec<Finding> = if result.violations.is_empty() {
-        let kept = "every promise was kept: flushed and reliable sectors were there, unacknowledged ones old or new, never torn";
+        let kept = "all guarantees held: flushed and reliable sectors survived; unacknowledged ones were old or new, never torn";
         vec![Finding::new(Severity::Good, "promises", kept)]
     } else {
         let broken = |one: &Broken| {

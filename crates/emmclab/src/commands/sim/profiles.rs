@@ -24,7 +24,7 @@ pub(crate) struct ProfileList {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ProfileLine {
-    /// What `--profile` and `sim:` call it.
+    /// Its name for `--profile` and `sim:`.
     name: String,
     /// `emmc` or `sd`.
     kind: String,
@@ -34,9 +34,9 @@ struct ProfileLine {
     cell: String,
     /// `page` or `segment`.
     mapping: String,
-    /// One line for people.
+    /// A description in one line.
     description: String,
-    /// Where its figures come from.
+    /// The source of its figures.
     sources: Vec<String>,
 }
 

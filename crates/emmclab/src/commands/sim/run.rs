@@ -20,7 +20,7 @@ use crate::virtual_card::Powered;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-run/1";
 
-/// Requests between two looks at the progress.
+/// Number of requests between two updates of the progress.
 const BATCH: u64 = 1 << 16;
 /// The largest job file that is read.
 const JOB_BYTES_MAX: u64 = 1 << 30;
@@ -31,7 +31,7 @@ const JOB_BYTES_MAX: u64 = 1 << 30;
 pub(crate) struct SimRun {
     /// Real time that the simulation took. Unit: seconds.
     wall_s: f64,
-    /// What came of it.
+    /// The result.
     #[serde(flatten)]
     result: RunResult,
 }
@@ -41,9 +41,9 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     let mut load = |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
     let job = Job::from_json(&text, &mut load).with_context(|| args.job.display().to_string())?;
     let is_kept = args.card.is_kept();
-    ensure!(is_kept || !args.dry_run, "--dry-run: a new card is kept nowhere");
-    ensure!(!is_kept || args.seed.is_none(), "--seed: a card that is kept in a folder has its specimen already");
-    // What a new card must keep; one in a folder keeps what it always does.
+    ensure!(is_kept || !args.dry_run, "--dry-run: a new card is not stored");
+    ensure!(!is_kept || args.seed.is_none(), "--seed: a card in a folder already has its seed");
+    // The content that a new card stores; a card in a folder keeps its setting.
     let keep = if job.cuts_power() { StoredContent::Orders } else { StoredContent::Nothing };
     let seed = args.seed.unwrap_or(1);
     let Powered { card, now, store } = match args.dry_run {
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     Ok(exit)
 }
 
-/// Runs to the end or until it is stopped by a signal.
+/// Runs to the end or until a signal stops it.
 fn complete(mut run: Run, stop: &AtomicBool) -> anyhow::Result<(emmc_card::device::Device, RunResult)> {
     let mut bar = Bar::new();
     loop {
@@ -83,7 +83,7 @@ fn complete(mut run: Run, stop: &AtomicBool) -> anyhow::Result<(emmc_card::devic
     Ok(run.finish())
 }
 
-/// A job and the folder of the traces that it names.
+/// A job and the folder of its traces.
 fn read_job(name: &Path) -> anyhow::Result<(String, &Path)> {
     if let Some(ready) = name.to_str().and_then(ready_job) {
         return Ok((ready.text.into(), Path::new("")));
@@ -97,8 +97,8 @@ fn read_job(name: &Path) -> anyhow::Result<(String, &Path)> {
     Ok((text, name.parent().unwrap_or(Path::new(""))))
 }
 
-/// What is wrong with the name of a job that is no file.
+/// The error for a job name that is neither a shipped job nor a readable file.
 fn cannot_read(name: &Path) -> String {
     let names: Vec<_> = READY_JOBS.iter().map(|job| job.name).collect();
-    format!("{}: no ready job ({}), and the file cannot be read", name.display(), names.join(", "))
+    format!("{}: not a shipped job ({}), and the file cannot be read", name.display(), names.join(", "))
 }

@@ -1,4 +1,4 @@
-//! What `study` tells of a card's speed: saved results of `bench`, or what is measured when asked for.
+//! The card's speed in `study`: saved results of `bench`, or a measurement on request.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use super::subject::Subject;
 use crate::cli::StudyArgs;
 use crate::input;
 
-/// The suite that answers how fast a card is and why.
+/// The suite that measures the speed of a card and finds its limits.
 const SPEED: &str = "speed";
 
-/// How fast the card is, and whatever else was measured of it.
+/// The speed of the card, and its other measurements.
 #[derive(Default)]
 pub(super) struct Benches {
     pub(super) speed: Option<BenchResult>,
@@ -25,13 +25,13 @@ pub(super) struct Benches {
 }
 
 impl Benches {
-    /// What they come to: a line on the speed, and findings.
+    /// Their summary: a line on the speed, and findings.
     pub(super) fn measured(&self) -> Measured {
         measured(self.speed.iter().chain(&self.others))
     }
 }
 
-/// As saved results tell; else measured: on a copy of a virtual card always, on a live card where that was asked for.
+/// From saved results, else measured: always on a copy of a virtual card, on request on a live card.
 pub(super) fn benches(args: &StudyArgs, subject: &Subject, is_quiet: bool) -> anyhow::Result<Benches> {
     let mut benches = Benches::default();
     for path in &args.bench {
@@ -39,7 +39,10 @@ pub(super) fn benches(args: &StudyArgs, subject: &Subject, is_quiet: bool) -> an
         if result.outcome.suite != SPEED {
             benches.others.push(result);
         } else if benches.speed.replace(result).is_some() {
-            bail!("{}: a second result of bench --suite {SPEED}; `emmclab compare` compares two", path.display());
+            bail!(
+                "{}: is a second result of bench --suite {SPEED}; use `emmclab compare` to compare two",
+                path.display()
+            );
         }
     }
     if args.measure {
@@ -81,15 +84,15 @@ fn read(path: &Path, card: &CardData) -> anyhow::Result<BenchResult> {
     Ok(result)
 }
 
-/// Refuses a result of a card whose CID is another: two cards in one report would be neither. Where a CID is missing, that
-/// speaks against the result.
+/// Refuses a result of a card with another CID, so that a report never mixes two cards. A missing CID becomes a doubt of
+/// the result.
 fn same_card(name: &str, result: &mut BenchResult, card: &CardData) -> anyhow::Result<()> {
     let measured = result.context.card.as_ref().and_then(|facts| facts.cid.clone());
     let (Some(measured), Some(studied)) = (&measured, card.cid) else {
-        let missing = if measured.is_none() { format!("{name} holds no CID") } else { "the source has no CID".into() };
+        let missing = if measured.is_none() { format!("{name} has no CID") } else { "the source has no CID".into() };
         result.doubts.push(Doubt {
             code: "other_card".into(),
-            what: "it may have been measured on another card than the one that is studied".into(),
+            what: "it may have been measured on a different card".into(),
             evidence: missing,
         });
         return Ok(());
@@ -98,6 +101,6 @@ fn same_card(name: &str, result: &mut BenchResult, card: &CardData) -> anyhow::R
     // The last byte is a checksum that some sources leave out.
     let is_same = of_result.0[..15] == studied.0[..15];
     let studied = studied.0.map(|byte| format!("{byte:02x}")).concat();
-    ensure!(is_same, "{name}: measured on a card whose CID is {measured}; the one that is studied has {studied}");
+    ensure!(is_same, "{name}: measured on a card with CID {measured}; the studied card has {studied}");
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! What `study` studies: the card that is named, else what is piped in, else the only card there is.
+//! The card that `study` studies: the named one, else piped input, else the only card of the machine.
 //!
-//! Nothing else: a card that nobody named is never put in the place of the user's.
+//! Absent on purpose: any other default; an example card never replaces the user's.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -18,22 +18,22 @@ use crate::cli::{MoreArgs, StudyArgs};
 use crate::output::Output;
 use crate::source;
 
-/// The demonstration: a virtual card that has lived.
+/// The demonstration: a used virtual card.
 #[cfg(feature = "sim")]
 const DEMONSTRATION: &str = "sim:generic-8g@62%";
 
-/// The demonstration where there are no virtual cards: a real part's EXT_CSD, as its owner published it.
+/// The demonstration of builds without virtual cards: the published EXT_CSD of a real part.
 #[cfg(not(feature = "sim"))]
 const DEMONSTRATION_DUMP: &[u8] = include_bytes!("../../../demonstration.ext_csd.hex");
 
-/// How long standard input may stay silent before the user is told that it is read.
+/// Time without input after which the user is told that standard input is read.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// One card, and how to name it in a command.
 pub(super) struct Subject {
     /// A device, a file, `sim:...` or `-`.
     pub(super) name: String,
-    /// The same with what goes with it, as a shell takes it.
+    /// The same with its further options, quoted for a shell.
     pub(super) argument: String,
     pub(super) card: CardData,
 }
@@ -58,9 +58,9 @@ impl Subject {
     }
 }
 
-/// Finds and reads the card that is to be studied.
+/// Finds and reads the card to study.
 ///
-/// Errors: no card is named, none is piped in, and there is none or more than one to choose from; what a source says.
+/// Errors: no card is named or piped in, and the machine has none or several; errors of the source.
 pub(super) fn subject(args: &StudyArgs, output: &Output) -> anyhow::Result<Subject> {
     let mut subject = found(args, output)?;
     if args.vendor_health {
@@ -127,7 +127,7 @@ fn only_card(sysroot: Option<&Path>) -> anyhow::Result<String> {
     }
 }
 
-/// What another program or a file gives on standard input; nothing where that is a terminal, a device or empty.
+/// Piped or redirected standard input; `None` if it is a terminal, a device or empty.
 fn piped(output: &Output) -> anyhow::Result<Option<Vec<u8>>> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
@@ -142,7 +142,7 @@ fn piped(output: &Output) -> anyhow::Result<Option<Vec<u8>>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = copy.take(SOURCE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
-        // Nobody listens only where this process is about to end.
+        // The receiver is gone only if this process is about to end.
         let _ = tell.send(read.map(|_| bytes));
     });
     let read = told.recv_timeout(SILENCE).or_else(|_| {

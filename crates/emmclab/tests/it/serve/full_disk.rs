@@ -47,7 +47,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let (last, last_byte) = acknowledged[acknowledged.len() - 1];
     assert_eq!(client.read(last * 4096, 4096), (0, vec![last_byte; 4096]), "reads go on");
     server.kill();
-    // Without room it starts all the same: what was acknowledged is read, writes fail, and nothing is lost by another kill.
+    // Without space it still starts: acknowledged data can be read, writes fail, and another kill loses nothing.
     for _ in 0..2 {
         let server = Server::start(&card);
         assert_eq!(server.document["waits_for_room"], true);

@@ -1,4 +1,4 @@
-//! Programs that are held in a known state, and that a signal ends whatever the tests themselves were started to ignore.
+//! Programs held in a known state, which a signal ends even if the tests were started to ignore it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
