@@ -194,14 +194,14 @@ fn on_device(
     if let Ok(Ok(outcome)) = &mut outcome {
         written_bytes = written_on_device(outcome, before, &context, "");
     }
-    let not_put_back = real::put_back(saved, opened, name, args, &mut context);
-    let (outcome, not_put_back) = real::both(outcome, not_put_back)?;
+    let restore_error = real::put_back(saved, opened, name, args, &mut context);
+    let (outcome, restore_error) = real::both(outcome, restore_error)?;
     context.made_filesystems = scratch.made().to_vec();
     bench_context::finish(&mut context, &meter, written_bytes);
     let mut result = told((name, TargetKind::Device), cost, &options, outcome, context);
     result.size_bytes = room_bytes;
     real::ended_by_signal(&mut result, stop);
-    Ok(Measured { result, not_put_back })
+    Ok(Measured { result, restore_error })
 }
 
 /// The volume written on the device: the files, and the journal and tables of the filesystem.

@@ -88,14 +88,14 @@ pub(super) fn bench(
     let result = catch_unwind(AssertUnwindSafe(run));
     // Whatever the outcome: saved content is restored first.
     drop(target);
-    let not_put_back = put_back(saved, |again| place.opened(name, again), name, args, &mut context);
-    let (mut result, not_put_back) = both(result, not_put_back)?;
+    let restore_error = put_back(saved, |again| place.opened(name, again), name, args, &mut context);
+    let (mut result, restore_error) = both(result, restore_error)?;
     ended_by_signal(&mut result, stop);
     // All writes for this bench, not only those of its suite.
-    result.outcome.written_bytes += filled_bytes + if not_put_back.is_none() { saved_bytes } else { 0 };
+    result.outcome.written_bytes += filled_bytes + if restore_error.is_none() { saved_bytes } else { 0 };
     bench_context::finish(&mut context, &meter, result.outcome.written_bytes);
     result.context = context;
-    Ok(Measured { result, not_put_back })
+    Ok(Measured { result, restore_error })
 }
 
 /// For targets whose content is not overwritten.
@@ -111,10 +111,10 @@ pub(super) fn nothing_to_save(name: &str, args: &BenchArgs) -> anyhow::Result<()
 /// The result, with the error of the restore; without a result, both errors are one.
 pub(super) fn both<R>(
     result: std::thread::Result<anyhow::Result<R>>,
-    not_put_back: Option<anyhow::Error>,
+    restore_error: Option<anyhow::Error>,
 ) -> anyhow::Result<(R, Option<anyhow::Error>)> {
-    match (result, not_put_back) {
-        (Ok(Ok(result)), not_put_back) => Ok((result, not_put_back)),
+    match (result, restore_error) {
+        (Ok(Ok(result)), restore_error) => Ok((result, restore_error)),
         (Ok(Err(error)), None) => Err(error),
         (Ok(Err(error)), Some(lost)) => Err(anyhow::anyhow!("{lost:#}; earlier error: {error:#}")),
         (Err(panic), lost) => {
