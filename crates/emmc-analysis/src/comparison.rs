@@ -1,8 +1,8 @@
 //! The difference between two sources, field by field and bit by bit.
 //!
-//! How long a difference lasts is judged by the bits that differ, not by the field they are in: PARTITION_CONFIG holds
-//! the boot configuration, which is kept, beside the accessed area, which a reset clears. Absent on purpose: which bit
-//! lasts how long, which the field tables of `emmc-regs` say.
+//! The bits that differ decide how persistent a difference is, not their field: PARTITION_CONFIG holds
+//! the boot configuration, which is persistent, and the accessed area, which a reset clears. Absent on purpose: the
+//! persistence of each bit, which is in the field tables of `emmc-regs`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::registers::{RegisterRow, rows};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BitDifference {
-    /// The standard's name of the bits; the field's where its bits have none.
+    /// The standard's name of the bits; the field's name if the bits have none.
     ///
     /// Absent where the standard leaves them unassigned.
     pub name: Option<Cow<'static, str>>,
@@ -30,7 +30,7 @@ pub struct BitDifference {
     pub raw_a: u64,
     /// The number in B.
     pub raw_b: u64,
-    /// How long a value of these bits lasts.
+    /// Persistence of these bits.
     pub persistence: Persistence,
 }
 
@@ -52,13 +52,13 @@ pub struct Difference {
     pub value_a: Option<String>,
     /// What it means in B.
     pub value_b: Option<String>,
-    /// Whether a power cycle clears every bit that differs, so that the difference says nothing of the configuration.
+    /// Whether a power cycle clears every bit that differs, so that the difference is not one of configuration.
     pub volatile: bool,
     /// Whether some bit that differs can never be changed back.
     pub one_time: bool,
-    /// How long the difference lasts: of its bits the one that lasts longest.
+    /// Persistence of the difference: that of its most persistent bit.
     pub persistence: Persistence,
-    /// The groups of bits that differ; empty where only the meaning does, which then depends on another field.
+    /// The groups of bits that differ; empty if only the meaning differs, because it depends on another field.
     pub bits: Vec<BitDifference>,
 }
 
@@ -78,12 +78,12 @@ pub struct Comparison {
     ///
     /// A power cycle clears their bits, or the standard does not say how long they last.
     pub left_out: Vec<Difference>,
-    /// Whether only differences are listed that last over a power cycle.
+    /// Whether only persistent differences are listed.
     pub persistent_only: bool,
 }
 
 impl Comparison {
-    /// Leaves out the bits of which a power cycle may clear the difference, and moves them to `left_out`.
+    /// Moves bits that a power cycle may clear to `left_out`.
     pub fn persistent(mut self) -> Self {
         self.persistent_only = true;
         for difference in std::mem::take(&mut self.differences) {
@@ -96,7 +96,7 @@ impl Comparison {
 }
 
 impl Difference {
-    /// The part that lasts over a power cycle, and the part that may not.
+    /// The persistent part, and the part that may not be persistent.
     fn split(self) -> (Option<Self>, Option<Self>) {
         if self.bits.is_empty() {
             return if self.persistence.is_persistent() { (Some(self), None) } else { (None, Some(self)) };
@@ -152,14 +152,15 @@ fn by_place(rows: &[RegisterRow]) -> BTreeMap<(&'static str, u16, &str), &Regist
     rows.iter().map(|row| (place(row), row)).collect()
 }
 
-/// The difference of a field, of which `row` is what either source says.
+/// The difference of a field; `row` is that of either source.
 fn difference(row: &RegisterRow, a: Option<&RegisterRow>, b: Option<&RegisterRow>) -> Difference {
-    // A field that one source alone knows may differ in every bit.
+    // A field that only one source knows may differ in every bit.
     let all = u64::MAX >> (64 - row.width_bits.clamp(1, 64));
     let differing = a.zip(b).map_or(all, |(a, b)| a.raw ^ b.raw);
     let raw = |row: Option<&RegisterRow>| row.map_or(0, |row| row.raw);
     let bits = |mask| bits(row, mask, raw(a), raw(b));
-    // Where the numbers are the same, the meaning follows another field; this one lasts as long as its bits do.
+    // If the numbers are equal, the meaning depends on another field; the persistence is that of all bits of this
+    // field.
     let persistence = bits(all).iter().map(|bits| bits.persistence).max().unwrap_or(Persistence::NotSpecified);
     let difference = Difference {
         register: row.register,

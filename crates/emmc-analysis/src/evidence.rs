@@ -1,6 +1,6 @@
-//! What shows a finding: the fields of EXT_CSD that it cites, apart from what is said of them.
+//! Evidence of a finding: the fields of EXT_CSD that it cites, separate from the text about them.
 //!
-//! A citation knows its bytes, so nobody reads a number back from a text. Bytes that no source read (U-Boot's words and
+//! A citation knows its bytes, so no code parses a number from a text. Bytes that no source read (U-Boot's words and
 //! sizes imply their bits) are marked wherever they are cited.
 
 use std::fmt;
@@ -10,14 +10,15 @@ use emmc_port::CardData;
 use emmc_regs::ext_csd::{Field, field_at};
 use serde::Serialize;
 
-/// What follows a citation of a byte that was not read.
+/// The mark of a citation whose byte was not read.
 pub(crate) const INFERRED: &str = " (inferred from U-Boot's text)";
 
-/// A field of EXT_CSD, or some of it, as evidence: `ENH_SIZE_MULT[142:140]`, `PARTITIONING_SUPPORT[160].ENH_ATTRIBUTE_EN`.
+/// A field of EXT_CSD, or some of it, as evidence: `ENH_SIZE_MULT[142:140]`,
+/// `PARTITIONING_SUPPORT[160].ENH_ATTRIBUTE_EN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Citation {
     field: &'static Field,
-    /// The one byte that is meant, where it is not all of the field.
+    /// The cited byte, if it is not the whole field.
     byte: Option<u16>,
     bits: Option<&'static str>,
 }
@@ -40,7 +41,7 @@ impl Citation {
         self.field
     }
 
-    /// The numbers of the bytes that are meant.
+    /// The offsets of the cited bytes.
     pub fn bytes(&self) -> std::ops::Range<u16> {
         self.byte.map_or(self.field.bytes(), |byte| byte..byte + 1)
     }
@@ -71,19 +72,19 @@ impl fmt::Display for Citation {
     }
 }
 
-/// A figure that shows a finding.
+/// One piece of evidence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// The fields that it cites; none where it comes from elsewhere.
+    /// The fields that it cites; none if it comes from elsewhere.
     pub cited: Vec<Citation>,
-    /// What is said of them: ` = 0x00`; all of it where no field is cited.
+    /// The text about them: ` = 0x00`; the whole text if no field is cited.
     pub text: String,
-    /// Whether some byte that it cites was inferred and not read.
+    /// Whether a cited byte was inferred, not read.
     pub is_inferred: bool,
 }
 
 impl Evidence {
-    /// A field, or some of it, and what is said of it, with the blank or colon that parts the two.
+    /// A citation and the text about it, including the separating blank or colon.
     pub fn of(cited: impl Into<Citation>, text: impl Into<String>) -> Self {
         Self { cited: vec![cited.into()], text: text.into(), is_inferred: false }
     }
@@ -93,7 +94,7 @@ impl Evidence {
         Self::of(cited, format!(" = {value:#04x}"))
     }
 
-    /// Says so where some byte that it cites was inferred.
+    /// Marks it if a cited byte was inferred.
     pub(crate) fn mark(&mut self, card: &CardData) {
         self.is_inferred = self.cited.iter().any(|cited| cited.is_inferred(card));
     }
@@ -169,7 +170,7 @@ impl<T: Into<Evidence>> From<Vec<T>> for EvidenceList {
 pub struct Source(pub Evidence);
 
 impl Source {
-    /// The registers without their bits, which the setting's name says: `PARTITION_CONFIG[179]`.
+    /// The registers without their bits, which are in the setting's name: `PARTITION_CONFIG[179]`.
     pub fn short(&self) -> String {
         Evidence { text: format!("{}{}", self.0.names(true), self.0.text), cited: Vec::new(), ..self.0 }.to_string()
     }
@@ -231,7 +232,7 @@ pub(crate) struct CitedField {
     offset: u16,
     /// Unit: bytes.
     width_bytes: u16,
-    /// The bits that are meant, where it is not the whole field.
+    /// The cited bits, if not the whole field.
     #[serde(skip_serializing_if = "Option::is_none")]
     bits: Option<&'static str>,
 }
@@ -247,7 +248,7 @@ impl CitedField {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PrintedList {
-    /// Register values and figures that show it.
+    /// Register values and figures as evidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evidence: Vec<String>,
     /// The fields of EXT_CSD that they cite.

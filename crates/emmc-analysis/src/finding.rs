@@ -1,4 +1,4 @@
-//! One thing worth telling the user, with its evidence and what to do about it.
+//! Findings: one statement each, with its evidence and advice.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub enum Severity {
     Warning,
     /// Worth knowing.
     Notice,
-    /// Could not be told: never to be read as good, never as bad.
+    /// Unknown: neither good nor bad.
     #[default]
     Unknown,
     /// As it should be.
@@ -28,7 +28,7 @@ impl Severity {
     /// Every severity, worst first.
     pub const ALL: [Self; 5] = [Self::Critical, Self::Warning, Self::Notice, Self::Unknown, Self::Good];
 
-    /// The lower-case word that stands for it in text, HTML and JSON.
+    /// Its lower-case word in text, HTML and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Critical => "critical",
@@ -40,7 +40,7 @@ impl Severity {
     }
 }
 
-/// One thing worth telling.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
@@ -48,9 +48,9 @@ pub struct Finding {
     pub severity: Severity,
     /// Stable name for scripts: `life-used-a`.
     pub id: &'static str,
-    /// What it is, in one sentence.
+    /// The statement, in one sentence.
     pub what: String,
-    /// Register values and figures that show it.
+    /// Register values and figures as evidence.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(with = "crate::evidence::PrintedList"))]
     pub evidence: EvidenceList,
@@ -60,10 +60,10 @@ pub struct Finding {
     /// Where the rule comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Cow<'static, str>>,
-    /// The same in one plain sentence, for somebody who knows no registers.
+    /// The same in one plain sentence, for a reader who does not know the registers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Commands that do something about it, or find out more.
+    /// Commands that fix it or investigate it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Command>,
 }
@@ -72,9 +72,9 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Command {
-    /// As a shell takes it.
+    /// The shell command.
     pub command: String,
-    /// What it is good for, in a few words.
+    /// Its purpose, in a few words.
     pub why: String,
 }
 
@@ -93,35 +93,35 @@ impl Finding {
         }
     }
 
-    /// Adds a figure that shows it.
+    /// Adds evidence.
     #[must_use]
     pub fn evidence(mut self, evidence: impl Into<Evidence>) -> Self {
         self.evidence.0.push(evidence.into());
         self
     }
 
-    /// Adds something to do about it.
+    /// Adds advice.
     #[must_use]
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice.push(advice.into());
         self
     }
 
-    /// Says it in one plain sentence.
+    /// Sets the plain sentence.
     #[must_use]
     pub fn summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = Some(summary.into());
         self
     }
 
-    /// Adds a command that does something about it.
+    /// Adds a command.
     #[must_use]
     pub fn command(mut self, command: impl Into<String>, why: impl Into<String>) -> Self {
         self.commands.push(Command { command: command.into(), why: why.into() });
         self
     }
 
-    /// Says where the rule comes from.
+    /// Sets where the rule comes from.
     #[must_use]
     pub fn source(mut self, source: impl Into<Cow<'static, str>>) -> Self {
         self.source = Some(source.into());
@@ -129,7 +129,7 @@ impl Finding {
     }
 }
 
-/// Orders findings by severity, worst first, keeping the order inside a severity.
+/// Sorts findings by severity, worst first; the sort is stable.
 pub fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| finding.severity);
 }

@@ -1,23 +1,23 @@
-//! What benchmarks have found, as findings and as one line of a verdict: how fast, why, and what would help.
+//! Benchmark results as findings and as one line of a verdict: the speed, its limit, and what would help.
 //!
-//! Absent on purpose: figures of its own. Each is one that a suite has measured, or the ratio of two.
+//! Absent on purpose: figures of its own. Each is measured by a suite, or is the ratio of two.
 
 use emmc_workload::{BenchResult, Measurement};
 
 use crate::finding::{Finding, Severity};
 use crate::study::{Answer, Measured};
 
-/// From this factor on a slowdown is a notice, and from the next one on a warning.
+/// A slowdown by this factor is a notice, by the next one a warning.
 const SLOWER_NOTICE: f64 = 1.25;
 const SLOWER_WARNING: f64 = 3.0;
-/// A trim that brings back this share of the fresh speed has cured it. Unit: percent.
+/// A trim that restores this share of the fresh speed is a cure. Unit: percent.
 const CURED_PERCENT: f64 = 80.0;
-/// From this share of what the bus carries on, the bus is the limit.
+/// From this share of the bus speed on, the bus is the limit.
 const BUS_BOUND: f64 = 0.85;
-/// Small writes below this share of what large ones move are what a system waits for.
+/// Small writes below this share of the speed of large ones get a finding.
 const SMALL_WRITES: f64 = 0.1;
 
-/// What the results of a card come to: the suite `speed` gives the line, all of them the findings.
+/// Summary of a card's results: the suite `speed` gives the line, all suites give findings.
 pub fn measured<'a>(results: impl IntoIterator<Item = &'a BenchResult>) -> Measured {
     let mut measured = Measured::default();
     for result in results {
@@ -31,7 +31,7 @@ pub fn measured<'a>(results: impl IntoIterator<Item = &'a BenchResult>) -> Measu
     measured
 }
 
-/// What one result says beside its figures, worst first.
+/// Findings from one result, worst first.
 pub fn findings(result: &BenchResult) -> Vec<Finding> {
     let mut findings: Vec<Finding> = [trim(result), stalls(result), steady(result), bus(result), small_writes(result)]
         .into_iter()
@@ -41,7 +41,7 @@ pub fn findings(result: &BenchResult) -> Vec<Finding> {
     findings
 }
 
-/// Three digits that count.
+/// A number with three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -54,7 +54,7 @@ fn figure(result: &BenchResult, name: &str) -> Option<f64> {
     result.outcome.figures.iter().find(|figure| figure.name == name)?.value
 }
 
-/// The suite `trim`: how much slower a full and aged card writes, and whether one trim cures it.
+/// The suite `trim`: the slowdown of writes on a full, aged card, and whether one trim cures it.
 fn trim(result: &BenchResult) -> Option<Finding> {
     if result.outcome.suite != "trim" {
         return None;
@@ -79,12 +79,12 @@ fn trim(result: &BenchResult) -> Option<Finding> {
     };
     Some(match is_cured {
         true => finding
-            .summary(format!("A full card writes {times} times slower; telling it which space is free cures that."))
+            .summary(format!("Writes are {times} times slower on a full card; a trim cures that."))
             .advice("let the system trim: `systemctl enable --now fstrim.timer`, or mount with `discard`")
-            .command("fstrim -av", "makes writes fast again"),
+            .command("fstrim -av", "restores the write speed"),
         false => finding
-            .summary(format!("A full card writes {times} times slower, and stays slow."))
-            .advice("leave a part of the card unpartitioned after erasing it: it serves the card as spare room"),
+            .summary(format!("Writes are {times} times slower on a full card, and a trim does not help."))
+            .advice("erase some space and leave it unpartitioned: the card uses it as spare space"),
     })
 }
 
@@ -98,19 +98,20 @@ fn steady(result: &BenchResult) -> Option<Finding> {
         return None;
     }
     let severity = if factor >= SLOWER_WARNING { Severity::Warning } else { Severity::Notice };
-    let what = format!("Written over and over, 4 KiB writes settle {} times slower than fresh", number(factor));
+    let what =
+        format!("Under sustained load, 4 KiB writes become {} times slower than on a fresh card", number(factor));
     Some(
         Finding::new(severity, "slow-when-steady", what)
             .evidence(format!("round 1: {} IOPS; round {}: {} IOPS", number(first), rounds.lines.len(), number(last)))
             .summary(format!(
-                "Under lasting load this card writes {} times slower than when it is new.",
+                "Under sustained load this card writes {} times slower than when it is new.",
                 number(factor)
             ))
-            .advice("plan with the steady figure, not with the fresh one"),
+            .advice("plan with the steady-state figure, not with the fresh one"),
     )
 }
 
-/// Writes that took so long that a program notices.
+/// Writes slow enough for a program to notice.
 fn stalls(result: &BenchResult) -> Option<Finding> {
     let counted = |found: &&Measurement| found.stalls.as_ref().is_some_and(|stalls| stalls.over_100_ms > 0);
     let slow: Vec<&Measurement> = result.outcome.measurements.iter().filter(counted).collect();
@@ -123,7 +124,7 @@ fn stalls(result: &BenchResult) -> Option<Finding> {
         Finding::new(severity, "stalls", what)
             .evidence(format!("{} {}: {ms:.0} ms", found.column, found.row).trim().to_owned())
             .summary(format!("The card stopped answering for up to {:.1} seconds at a time.", ms / 1000.0))
-            .advice("a program that writes on a deadline needs a buffer of that length; trim makes stalls rarer"),
+            .advice("a program with write deadlines needs a buffer for that time; trim makes stalls rarer"),
     )
 }
 
@@ -138,7 +139,7 @@ fn of_speed<'a>(result: &'a BenchResult, op: &str, small: bool) -> Option<&'a Me
     result.outcome.measurements.iter().find(is_wanted)
 }
 
-/// Large requests that come close to what the bus carries.
+/// Large requests close to the bus speed.
 fn bus(result: &BenchResult) -> Option<Finding> {
     let bus = result.context.bus.as_ref()?;
     let bound = ["read", "write"].into_iter().filter_map(|op| {
@@ -159,21 +160,19 @@ fn bus(result: &BenchResult) -> Option<Finding> {
     Some(
         Finding::new(Severity::Notice, "bus-bound", what)
             .evidence(evidence.join(", "))
-            .summary("The card could go faster than the board lets it.")
-            .advice(
-                "only a faster mode or more data lines help: see what the card offers and what the board is set to",
-            ),
+            .summary("The card could be faster than the board allows.")
+            .advice("only a faster mode or more data lines help: compare the card's modes with the board's settings"),
     )
 }
 
-/// Small writes against large ones: what installations, databases and logs wait for.
+/// Small writes compared with large ones: they slow down installations, databases and logs.
 fn small_writes(result: &BenchResult) -> Option<Finding> {
     let (large, small) = (of_speed(result, "write", false)?, of_speed(result, "write", true)?);
     let share = small.mb_per_s / large.mb_per_s.max(1e-9);
     if share >= SMALL_WRITES || share <= 0.0 {
         return None;
     }
-    let what = format!("Small random writes move {:.0} times less than large ones", 1.0 / share);
+    let what = format!("Small random writes are {:.0} times slower than large ones", 1.0 / share);
     let evidence = format!(
         "4 KiB: {} MB/s ({:.0} IOPS); large: {} MB/s",
         number(small.mb_per_s),
@@ -183,12 +182,12 @@ fn small_writes(result: &BenchResult) -> Option<Finding> {
     Some(
         Finding::new(Severity::Notice, "small-writes", what)
             .evidence(evidence)
-            .summary("Installing and databases are slow on this card, copying large files is not.")
+            .summary("Installations and databases are slow on this card; copying large files is not.")
             .advice("batch small writes; measure whether trim helps with the suite `trim` of `emmclab bench`, on a spare card"),
     )
 }
 
-/// How fast, in one line, and what limits it; of the suite `speed` only.
+/// Speed and its limit in one line; suite `speed` only.
 fn speed(result: &BenchResult) -> Option<Answer> {
     let large = |op: &str| Some((op.to_owned(), number(of_speed(result, op, false)?.mb_per_s)));
     let small = |op: &str| of_speed(result, op, true).map(|found| format!("{:.0}/s {op}", found.iops));

@@ -27,23 +27,23 @@ pub struct RegisterRow {
     pub width_bits: u16,
     /// The number in the register.
     pub raw: u64,
-    /// What it means, in `unit`.
+    /// Its decoded value, in `unit`.
     pub value: FieldValue,
     /// Unit of `value`, if it has one.
     pub unit: Option<&'static str>,
     /// Access type as the standard abbreviates it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<String>,
-    /// What a careless write would do: `one-time`, `one-time-part`, `action`, `destructive`, `vendor`.
+    /// The effect of a careless write: `one-time`, `one-time-part`, `action`, `destructive`, `vendor`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub danger: Option<&'static str>,
-    /// What it is, where the name does not say it.
+    /// A description, if the name does not explain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub what: Option<&'static str>,
-    /// The version of the standard that the part follows, where that has no such field: `4.41`.
+    /// The version of the standard that the part follows, if it does not have the field: `4.41`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_in_revision: Option<&'static str>,
-    /// How long a value lasts, of a register other than EXT_CSD, where each bit has its own.
+    /// Persistence of a value, for registers other than EXT_CSD, where each bit has its own.
     #[serde(skip)]
     pub persistence: Option<Persistence>,
 }
@@ -151,7 +151,7 @@ pub fn rows(card: &CardData, reserved: bool) -> Vec<RegisterRow> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Registers {
-    /// The sources, and what a reader should know of each.
+    /// The sources, with notes.
     pub sources: Vec<Origin>,
     /// eMMC or SD, if it is known.
     pub kind: Option<CardKind>,
@@ -161,7 +161,7 @@ pub struct Registers {
     pub fields: Vec<RegisterRow>,
     /// Values that break the standard or contradict each other.
     pub anomalies: Vec<Anomaly>,
-    /// All that the sources tell, undecoded: with it the document is a source again.
+    /// All undecoded data of the sources, which makes the document a source again.
     pub card: Snapshot,
 }
 

@@ -1,8 +1,8 @@
 //! Commands: the 64 indices of a kind of card, with their arguments as values, both ways.
 //!
 //! `Command::decode` is total: an index that a kind does not define becomes `Reserved`. Reserved and stuff bits of an
-//! argument are dropped, so that `encode` gives the canonical argument. Absent on purpose: in which state a card accepts
-//! a command and what it does then, and the SPI mode.
+//! argument are dropped, so that `encode` gives the canonical argument. Absent on purpose: in which state a card
+//! accepts a command and what it does then, and the SPI mode.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Registers, commands and responses of eMMC and SD, as bytes and as what they mean.
 //!
-//! One file per register; each decodes any bytes without panicking and says what breaks the standard instead of failing.
-//! Absent on purpose: where the bytes come from (`emmc-port`), and any judgement of them (`emmc-analysis`).
+//! One file per register; each decodes any bytes without panicking and says what breaks the standard instead of
+//! failing. Absent on purpose: where the bytes come from (`emmc-port`), and any judgement of them (`emmc-analysis`).
 
 mod area;
 pub mod bits;

@@ -1,6 +1,7 @@
 //! How long a value of a register lasts.
 //!
-//! Source: JESD84-B51 7.4, the legend of the access types. Absent on purpose: which bit has which (the registers' tables).
+//! Source: JESD84-B51 7.4, the legend of the access types. Absent on purpose: which bit has which (the registers'
+//! tables).
 
 use serde::Serialize;
 

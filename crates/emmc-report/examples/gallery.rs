@@ -1,6 +1,7 @@
 //! Every block of a document, with the kind of content a report on a card has.
 //!
-//! `gallery` prints text; `gallery --colour`, `--ascii` and `--width N` change its look; `gallery FILE.html` (with the feature
+//! `gallery` prints text; `gallery --colour`, `--ascii` and `--width N` change its look; `gallery FILE.html` (with the
+//! feature
 //! `html`) writes the HTML file.
 
 use emmc_report::{

@@ -135,7 +135,8 @@ pub struct Chart {
     pub title: String,
     /// What a reader is to see in it; also read out by screen readers.
     pub description: String,
-    /// A Vega-Lite specification with its data inline; colours, fonts and a width of the page are supplied by the renderer.
+    /// A Vega-Lite specification with its data inline; colours, fonts and a width of the page are supplied by the
+    /// renderer.
     pub spec: serde_json::Value,
     /// The same in words or aligned lines.
     pub text: Vec<String>,

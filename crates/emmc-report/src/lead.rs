@@ -14,7 +14,7 @@ pub struct Lead {
 pub struct LeadLine {
     /// What it is about: `HEALTH`.
     pub label: &'static str,
-    /// How it is to be taken.
+    /// Its severity.
     pub tone: Tone,
     /// The answer.
     pub text: String,

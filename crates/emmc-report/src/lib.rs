@@ -1,12 +1,13 @@
 //! One document tree, rendered as terminal text and, with the feature `html`, as one self-contained HTML file.
 //!
-//! A command builds a [`Document`] of titled sections and plain blocks and prints it with [`text()`] or writes it with `html`.
-//! Both renderers escape what they print: a name read from a card may hold anything, terminal escapes and markup included.
+//! A command builds a [`Document`] of titled sections and plain blocks and prints it with [`text()`] or writes it with
+//! `html`. Both renderers escape what they print: a name read from a card may hold anything, terminal escapes and
+//! markup included.
 //!
 //! The renderers know only the tree; [`present`] turns what the analysis found into trees.
 //!
-//! Absent on purpose: any figure that the analysis did not compute, JSON (each result serialises itself), I/O, the clock, and
-//! asking whether the output is a terminal.
+//! Absent on purpose: any figure that the analysis did not compute, JSON (each result serialises itself), I/O, the
+//! clock, and asking whether the output is a terminal.
 
 mod bars;
 mod document;

@@ -1,4 +1,4 @@
-//! The areas of a part, by its registers, by the kernel and by what other tools printed.
+//! The areas of a part according to its registers, the kernel and other tools.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::Amount;
 
-/// An area of the part; a card's own partitions, not those of a partition table.
+/// An area of the part: a physical partition, not one of a partition table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -75,12 +75,12 @@ impl fmt::Display for AreaName {
 pub struct Area {
     /// Which one.
     pub name: AreaName,
-    /// Its size, by the best source.
+    /// Its size according to the best source.
     pub size: Amount,
-    /// What other sources say, right or wrong.
+    /// Sizes according to other sources, right or wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Amount>,
-    /// Whether all of it is enhanced: fewer bits per cell, longer life. Absent where that is not told.
+    /// Whether all of it is enhanced: fewer bits per cell, longer life. Absent if unknown.
     ///
     /// Source: U-Boot `mmc info`, which prints boot areas and RPMB as enhanced on every part.
     pub enhanced: Option<bool>,
@@ -99,7 +99,7 @@ pub struct EnhancedPart {
     pub size_bytes: Bytes,
 }
 
-/// Every area that some source tells of; a size of 0 means that there is none.
+/// Every area that a source mentions; a size of 0 means that it does not exist.
 pub(super) fn areas(card: &CardData) -> Vec<Area> {
     let info = card.ext_csd.as_ref().map(|csd| csd.decode().0).unwrap_or_default();
     AreaName::ALL.into_iter().filter_map(|name| area(card, &info, name)).collect()
@@ -117,7 +117,7 @@ fn area(card: &CardData, info: &DeviceInfo, name: AreaName) -> Option<Area> {
     Some(Area { name, size, also: amounts.collect(), enhanced, enhanced_part })
 }
 
-/// Everything that is said of an area's size, the most exact and most direct first.
+/// All statements of an area's size, the most exact and most direct first.
 fn amounts(card: &CardData, info: &DeviceInfo, name: AreaName) -> Vec<Amount> {
     let exact = |bytes: Option<Bytes>, source: &str| bytes.map(|bytes| Amount::exact(bytes, source));
     let register = |bytes: Option<Bytes>, field: &Field| {
@@ -166,7 +166,7 @@ fn gp_bytes(info: &DeviceInfo, gp: usize) -> Option<Bytes> {
     info.hc_wp_group?.checked_mul(groups)
 }
 
-/// A bit of PARTITIONS_ATTRIBUTE, which text may tell without the others; it counts once partitioning is completed.
+/// A bit of PARTITIONS_ATTRIBUTE, which text may state without the others; it applies once partitioning is completed.
 fn enhanced_attribute(card: &CardData, bit: usize) -> Option<bool> {
     let csd: &ExtCsd = card.ext_csd.as_ref()?;
     Some(csd.bit(reg::PARTITION_SETTING_COMPLETED, 0)? && csd.bit(reg::PARTITIONS_ATTRIBUTE, u8::try_from(bit).ok()?)?)
@@ -184,7 +184,7 @@ fn user_enhanced(card: &CardData, size: &Amount, part: Option<EnhancedPart>) -> 
     match (enhanced_attribute(card, 0), part, size.bytes) {
         (Some(false), _, _) => Some(false),
         (Some(true), Some(part), Some(user)) => Some(part.start_bytes.0 == 0 && part.size_bytes >= user),
-        // U-Boot prints the same size twice where all of the user area is enhanced.
+        // U-Boot prints the same size twice if all of the user area is enhanced.
         _ => match (&card.stated.enh_user_size, &card.stated.user_capacity) {
             (Some(enhanced), Some(user)) => Some(enhanced.text == user.text),
             _ => None,
@@ -192,7 +192,7 @@ fn user_enhanced(card: &CardData, size: &Amount, part: Option<EnhancedPart>) -> 
     }
 }
 
-/// The sum of the exactly known areas, and the areas that an eMMC has but no source sizes.
+/// The sum of the exactly known areas, and the areas of an eMMC whose size no source has.
 pub(super) fn sum(card: &CardData, areas: &[Area]) -> (Option<Amount>, Vec<AreaName>) {
     let exact: Vec<(AreaName, Bytes)> = areas.iter().filter_map(|area| Some((area.name, area.size.bytes?))).collect();
     let is_exact = |name: AreaName| exact.iter().any(|(known, _)| *known == name);
@@ -202,7 +202,7 @@ pub(super) fn sum(card: &CardData, areas: &[Area]) -> (Option<Amount>, Vec<AreaN
     // Without the user area the sum would mislead.
     let accounted = bytes.filter(|_| is_exact(AreaName::User)).map(|bytes| Amount::exact(bytes, source));
     let missing = |name: &AreaName| {
-        // A register that says 0 tells that the area does not exist; only silence is missing.
+        // A register of 0 means that the area does not exist; only an unknown size is missing.
         let told = card.ext_csd.as_ref().is_some_and(|csd| match name {
             AreaName::Boot1 | AreaName::Boot2 => csd.byte(reg::BOOT_SIZE_MULT).is_some(),
             AreaName::Rpmb => csd.byte(reg::RPMB_SIZE_MULT).is_some(),
@@ -215,7 +215,7 @@ pub(super) fn sum(card: &CardData, areas: &[Area]) -> (Option<Amount>, Vec<AreaN
     (accounted, fixed.into_iter().filter(|name| emmc && missing(name)).collect())
 }
 
-/// The kernel's name of the card, `mmcblk0`: the only one there is, or the one of the right size.
+/// The kernel's name of the card, `mmcblk0`: the only one, or the one of the right size.
 pub(super) fn card_disk(card: &CardData) -> Option<&str> {
     let mut cards = card.blocks.disks.iter().filter(|disk| is_card(&disk.name));
     let first = cards.next()?;

@@ -1,4 +1,4 @@
-//! Mounted filesystems: how much of their partition they offer, and how much they keep.
+//! Mounted filesystems: space for data and overhead.
 
 use emmc_port::{CardData, Filesystem, Partition};
 use emmc_units::Bytes;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::area::{card_disk, is_area_of};
 
-/// A mounted filesystem beside the partition it lies in.
+/// A mounted filesystem and its partition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilesystemLine {
@@ -16,7 +16,7 @@ pub struct FilesystemLine {
     pub device: String,
     /// Kernel name of the partition it lies in.
     pub partition: String,
-    /// Type, where it is told.
+    /// Type, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fstype: Option<String>,
     /// Size of the partition.
@@ -24,7 +24,7 @@ pub struct FilesystemLine {
     pub partition_bytes: Option<Bytes>,
     /// Blocks for data: what `df` calls the size.
     pub bytes: Bytes,
-    /// What the filesystem keeps for inodes, journal and tables: the partition without its blocks for data.
+    /// Overhead for inodes, journal and tables: the partition without its blocks for data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead_bytes: Option<Bytes>,
     /// The same as a share of the partition.
@@ -34,7 +34,7 @@ pub struct FilesystemLine {
     pub used_bytes: Bytes,
     /// Free to ordinary users.
     pub available_bytes: Bytes,
-    /// Free, but kept for the administrator (ext4: 5 % unless set otherwise).
+    /// Free, but reserved for root (ext4: 5 % by default).
     pub reserved_bytes: Bytes,
 }
 
@@ -63,7 +63,7 @@ fn line(card: &CardData, filesystem: &Filesystem) -> Option<FilesystemLine> {
     })
 }
 
-/// The card's partition, or whole disk, that a filesystem lies in; by name, and for `/dev/root` by mount point.
+/// The partition or disk of the card that holds a filesystem: by name, and for `/dev/root` by mount point.
 fn partition_of(card: &CardData, filesystem: &Filesystem) -> Option<(String, Option<Bytes>)> {
     let card_name = card_disk(card)?;
     let disks = || card.blocks.disks.iter().filter(|disk| is_area_of(card_name, disk));
@@ -75,7 +75,7 @@ fn partition_of(card: &CardData, filesystem: &Filesystem) -> Option<(String, Opt
     if let Some(disk) = disks().find(|disk| disk.name == name) {
         return Some((disk.name.clone(), disk.bytes));
     }
-    // The kernel calls the filesystem that it mounted itself /dev/root, whatever the partition.
+    // The kernel names the filesystem that it mounted itself /dev/root, on any partition.
     let same_mount = |partition: &&Partition| partition.mount.as_deref() == Some(filesystem.mount.as_str());
     let root = if name == "root" { partitions().find(same_mount) } else { None };
     root.map(|partition| (partition.name.clone(), partition.bytes))

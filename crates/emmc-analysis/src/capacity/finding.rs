@@ -1,4 +1,4 @@
-//! What does not fit together in the accounting.
+//! Contradictions in the accounting.
 
 use emmc_port::CardData;
 use emmc_units::Sectors;
@@ -20,10 +20,10 @@ pub(super) fn findings(
             Finding::new(
                 Severity::Notice,
                 "which-disk",
-                "The block devices are of several cards: which is this one cannot be told",
+                "The block devices belong to several cards: which of them is this card is unknown",
             )
             .evidence(card.blocks.disks.iter().map(|disk| disk.name.as_str()).collect::<Vec<_>>().join(", "))
-            .advice("give the output for this card alone"),
+            .advice("give the output for this card only"),
         );
     }
     for table in tables {
@@ -57,7 +57,7 @@ fn disagreement(area: &Area) -> Option<Finding> {
         finding = finding.evidence(format!("{}: {text}", amount.source));
     }
     Some(finding.advice(
-        "check that all sources are of the same card, and of the same time: partitioning the part changes its sizes at \
+        "check that all sources are from the same card and the same time: hardware partitioning changes the sizes at \
          the next power cycle",
     ))
 }
@@ -80,7 +80,7 @@ fn past_the_end(table: &PartitionTable) -> Option<Finding> {
     })
 }
 
-/// Where no starts are told: a partition, or all of them together, that cannot lie in the disk.
+/// If no start sectors are known: a partition, or all of them together, larger than the disk.
 fn larger_than_its_disk(table: &PartitionTable) -> Option<Finding> {
     let disk = table.bytes?;
     let counted: Vec<(&str, &Slot)> = partitions(table).filter(|(_, slot)| !table::frames_others(slot)).collect();
@@ -98,7 +98,7 @@ fn larger_than_its_disk(table: &PartitionTable) -> Option<Finding> {
         "A partition is larger than its disk"
     };
     with_evidence(Finding::new(Severity::Warning, "partition-larger-than-disk", what), evidence).map(|finding| {
-        finding.advice("check that both sizes are of the same card and time; if so, do not write past the disk's end")
+        finding.advice("check that both sizes are from the same card and time; if so, do not write past the disk's end")
     })
 }
 
@@ -116,7 +116,7 @@ fn overlap(table: &PartitionTable) -> Option<Finding> {
     }
     let what = "Partitions overlap";
     with_evidence(Finding::new(Severity::Critical, "partition-overlap", what), pairs)
-        .map(|finding| finding.advice("do not write to either before the table is put right"))
+        .map(|finding| finding.advice("do not write to either before the table is repaired"))
 }
 
 fn off_the_page(table: &PartitionTable) -> Option<Finding> {
@@ -124,7 +124,7 @@ fn off_the_page(table: &PartitionTable) -> Option<Finding> {
         let page = slot.alignment.iter().find(|alignment| alignment.unit == AlignmentUnit::FourKib)?;
         (!page.is_aligned()).then(|| format!("{name} starts at sector {}", slot.start.unwrap_or_default().0))
     });
-    let what = "A partition does not start on a boundary of 4 KiB: every page written touches two of the part";
+    let what = "A partition is not aligned to 4 KiB: every written page touches two pages of the part";
     with_evidence(Finding::new(Severity::Warning, "partition-off-page", what), off.collect()).map(|finding| {
         finding.advice("start partitions at multiples of the erase group, or of 4 MiB where it is unknown")
     })
@@ -148,11 +148,13 @@ fn off_the_group(table: &PartitionTable) -> Option<Finding> {
         (!off.is_empty())
             .then(|| format!("{name} starts at sector {}: {}", slot.start.unwrap_or_default().0, off.join(", ")))
     });
-    let what = "Partitions do not start on the part's groups";
+    let what = "Partitions are not aligned to the part's groups";
     with_evidence(Finding::new(Severity::Notice, "partition-off-group", what), off.collect()).map(|finding| {
         finding
             .advice("a partition to be write protected or enhanced must start and end on write-protect groups")
-            .advice("when partitioning anew, start on erase groups, so that a discarded partition frees whole groups")
+            .advice(
+                "for a new partition table, start on erase groups, so that a discarded partition frees whole groups",
+            )
     })
 }
 
@@ -162,7 +164,7 @@ fn larger_than_its_partition(line: &FilesystemLine) -> Option<Finding> {
     Some(
         Finding::new(Severity::Critical, "filesystem-past-end", what)
             .evidence(format!("filesystem {} bytes, {} {} bytes", line.bytes.0, line.partition, partition.0))
-            .advice("check that both outputs are of the same time; if so, back up and check the filesystem"),
+            .advice("check that both outputs are from the same time; if so, back up and check the filesystem"),
     )
 }
 

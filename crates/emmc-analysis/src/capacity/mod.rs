@@ -1,7 +1,7 @@
-//! Where the bytes are: areas of the part, partitions and gaps in them, and what filesystems keep for themselves.
+//! Capacity: areas of the part, partitions and gaps in them, and filesystem overhead.
 //!
-//! Every size says what it was read from; sizes that were printed rounded stay intervals. Absent on purpose: the flash
-//! behind it all. Spare blocks, and what enhanced areas cost, no register tells.
+//! Every size names its source; sizes printed rounded stay intervals. Absent on purpose: the flash
+//! behind the areas. No register gives the spare blocks or the cost of enhanced areas.
 
 mod area;
 mod filesystem;
@@ -30,10 +30,10 @@ pub struct Amount {
     /// The smallest size that the source's rounded text allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_bytes: Option<Bytes>,
-    /// The largest such size.
+    /// The largest size that the text allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<Bytes>,
-    /// What it was read from.
+    /// Its source.
     pub source: String,
 }
 
@@ -49,7 +49,7 @@ impl Amount {
         Self { bytes: None, sectors: None, min_bytes: Some(min), max_bytes: Some(max), source: source.into() }
     }
 
-    /// Whether two statements of one size can both be true.
+    /// Whether two statements of a size are compatible.
     pub fn agrees_with(&self, other: &Self) -> bool {
         let range = |amount: &Self| (amount.bytes.or(amount.min_bytes), amount.bytes.or(amount.max_bytes));
         let ((low, high), (other_low, other_high)) = (range(self), range(other));
@@ -67,16 +67,16 @@ pub struct Capacity {
     /// The sum of all areas whose size is known exactly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounted: Option<Amount>,
-    /// Areas of an eMMC whose exact size the source does not tell, so that the sum lacks them.
+    /// Areas of an eMMC whose exact size is unknown and not in the sum.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_accounted: Vec<AreaName>,
     /// Partitions and gaps, a table for each disk that has partitions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<PartitionTable>,
-    /// Mounted filesystems and what they keep for themselves.
+    /// Mounted filesystems and their overhead.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filesystems: Vec<FilesystemLine>,
-    /// Contradictions between sources, partitions that do not fit.
+    /// Contradictions between sources, and partitions that do not fit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
 }

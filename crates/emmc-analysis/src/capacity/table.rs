@@ -1,4 +1,4 @@
-//! Partition tables: what lies where, what is left between, and what starts off a boundary of the part.
+//! Partition tables: partitions, gaps, and alignment to the part's boundaries.
 
 use std::fmt;
 
@@ -19,9 +19,9 @@ pub struct PartitionTable {
     pub disk: String,
     /// Size of the disk.
     pub bytes: Option<Bytes>,
-    /// Partitions and the gaps around them, in the order of their starts; without starts, partitions only.
+    /// Partitions and the gaps around them, sorted by start; without starts, partitions only.
     pub slots: Vec<Slot>,
-    /// What no partition holds.
+    /// Space outside all partitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpartitioned_bytes: Option<Bytes>,
 }
@@ -45,19 +45,19 @@ pub struct Slot {
     /// Where it is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mount: Option<String>,
-    /// How its start lies to the part's boundaries.
+    /// Alignment of its start to the part's boundaries.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alignment: Vec<Alignment>,
 }
 
-/// A boundary that starts of partitions may be asked to keep.
+/// A boundary to which partitions may be aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AlignmentUnit {
-    /// 4 KiB: below it, one page of a filesystem falls into two of the part.
+    /// 4 KiB: with less, one page of a filesystem spans two pages of the part.
     FourKib,
-    /// 4 MiB: what is usually taken where the erase block is not known.
+    /// 4 MiB: the usual choice if the erase block size is unknown.
     FourMib,
     /// The erase group in force.
     EraseGroup,
@@ -65,7 +65,7 @@ pub enum AlignmentUnit {
     WriteProtectGroup,
     /// OPTIMAL_WRITE_SIZE.
     OptimalWrite,
-    /// The allocation unit of an SD card, which its speed class is measured in.
+    /// The allocation unit of an SD card, the unit of its speed class.
     AllocationUnit,
 }
 
@@ -82,15 +82,15 @@ impl fmt::Display for AlignmentUnit {
     }
 }
 
-/// How a start lies to one kind of boundary.
+/// Alignment of a start to one kind of boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Alignment {
     /// The boundary.
     pub unit: AlignmentUnit,
-    /// How far its multiples are apart.
+    /// Distance between its multiples.
     pub unit_bytes: Bytes,
-    /// How far past the last one the start lies; 0 where it is aligned.
+    /// Distance of the start from the last one; 0 if aligned.
     pub past_bytes: Bytes,
 }
 
@@ -119,7 +119,7 @@ fn table(disk: &Disk, units: &[(AlignmentUnit, Bytes)]) -> PartitionTable {
         let slot = slot(partition, units);
         if let (true, Some(start)) = (placed, slot.start) {
             slots.extend(gap(free_from, start));
-            // An extended partition only frames the logical ones, whose starts lie inside it.
+            // An extended partition only contains the logical ones, whose starts lie inside it.
             let end = if is_extended(partition) { start } else { end_of(&slot) };
             free_from = free_from.max(end);
         }
@@ -182,7 +182,7 @@ fn is_extended(partition: &Partition) -> bool {
     kind.contains("extended") || matches!(kind.trim(), "5" | "f" | "0x5" | "0xf" | "85")
 }
 
-/// Whether a slot only frames others.
+/// Whether a slot only contains others.
 pub(super) fn frames_others(slot: &Slot) -> bool {
     let kind = slot.kind.clone();
     is_extended(&Partition { kind, ..Partition::default() })
@@ -195,7 +195,7 @@ fn unpartitioned(disk: &Disk, partitions: &[&Partition]) -> Option<Bytes> {
     disk.bytes?.checked_sub(used)
 }
 
-/// The boundaries that the part makes known.
+/// The boundaries that the part reports.
 fn units(card: &CardData) -> Vec<(AlignmentUnit, Bytes)> {
     let info = card.ext_csd.as_ref().map(|csd| csd.decode().0).unwrap_or_default();
     let csd_group = || {

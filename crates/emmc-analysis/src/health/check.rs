@@ -1,4 +1,4 @@
-//! One line and an exit code, as Nagios and its kin want them.
+//! One line and an exit code for Nagios and compatible monitoring systems.
 //!
 //! Source: Monitoring Plugins Development Guidelines, "Performance data" and "Threshold and Ranges". A plain threshold
 //! alerts above its number, and all values here are whole, so one that changes the state at 90 is written 89. Absent on
@@ -17,7 +17,7 @@ use super::{Health, HealthOptions, WearKind, health};
 use crate::finding::Severity;
 use crate::maker_health::Confidence;
 
-/// The state that a monitoring system knows.
+/// A state of a monitoring system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -28,12 +28,12 @@ pub enum CheckStatus {
     Warning,
     /// Data is, or soon will be, at risk.
     Critical,
-    /// Could not be told.
+    /// Not known.
     Unknown,
 }
 
 impl CheckStatus {
-    /// The exit code that says it.
+    /// Its exit code.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -43,7 +43,7 @@ impl CheckStatus {
         }
     }
 
-    /// The order of weight, the worst first: what needs somebody comes before what nobody knows.
+    /// Rank by urgency, worst first: a problem comes before an unknown state.
     pub const fn rank(self) -> u8 {
         match self {
             Self::Critical => 0,
@@ -53,7 +53,7 @@ impl CheckStatus {
         }
     }
 
-    /// The word that says it.
+    /// Its word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -89,17 +89,17 @@ pub struct PerfValue {
     pub warn: Option<u8>,
     /// Critical above this.
     pub crit: Option<u8>,
-    /// The smallest and the largest value possible, where there is one.
+    /// The smallest and the largest possible value, where they exist.
     pub range: Option<(u8, u8)>,
 }
 
-/// What a check comes to.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckResult {
     /// The state.
     pub status: CheckStatus,
-    /// The exit code that says it.
+    /// Its exit code.
     pub exit_code: u8,
     /// The whole line, values included.
     pub line: String,
@@ -112,7 +112,7 @@ pub struct CheckResult {
 
 impl CheckResult {
     fn new(service: &str, status: CheckStatus, sentence: &str, perfdata: Vec<PerfValue>) -> Self {
-        // A bar would end the text, and a line break the line.
+        // A vertical bar would end the text, and a line break the line.
         let sentence: String = sentence.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
         Self::of_text(status, format!("{service} {} - {sentence}", status.as_str()), perfdata)
     }
@@ -126,12 +126,12 @@ impl CheckResult {
         Self { status, exit_code: status.exit_code(), line, perfdata, text }
     }
 
-    /// What a check comes to that could not be made.
+    /// Result of a check that could not be run.
     pub fn unknown(reason: &str) -> Self {
         Self::new("EMMC", CheckStatus::Unknown, reason, Vec::new())
     }
 
-    /// The same as of one card of several: its device stands before the sentence and before the name of each value.
+    /// The result for one card of several: its device precedes the sentence and the name of each value.
     pub fn named(self, device: &str) -> Self {
         let (service, sentence) = self.text.split_once(" - ").unwrap_or(("EMMC", &self.text));
         let text = format!("{service} - {device}: {sentence}");
@@ -139,9 +139,9 @@ impl CheckResult {
         Self::of_text(self.status, text, self.perfdata.into_iter().map(named).collect())
     }
 
-    /// Several cards as one: the text and state of the worst, which comes first, and the values of all.
+    /// One result for several cards: the text and state of the worst, and the values of all.
     ///
-    /// A monitoring system takes values from the first line alone where more lines have text.
+    /// If several lines have text, a monitoring system reads values from the first line only.
     pub fn worst_of(cards: &[Self]) -> Option<Self> {
         let worst = cards.iter().min_by_key(|card| card.status.rank())?;
         let perfdata = cards.iter().flat_map(|card| card.perfdata.iter().cloned()).collect();
@@ -201,7 +201,7 @@ fn perfdata(health: &Health, options: &HealthOptions) -> Vec<PerfValue> {
         });
     }
     if let Some(wear) = health.vendor_wear.iter().find(|wear| wear.kind == WearKind::Life) {
-        // Whole percents that are full: rounding up could pass a threshold that the figure does not.
+        // Rounded down: rounding up could pass a threshold that the figure does not pass.
         let used = wear.used_percent.floor().clamp(0.0, 100.0) as u8;
         let limits = wear.confidence != Confidence::Uncertain;
         values.extend(percent("vendor_life_used", Some(used), limits));
@@ -294,7 +294,7 @@ mod tests {
             ([(268, 0xff), (269, 0), (267, 0)], "undefined; type A not assigned (0xff), type B not defined; PRE_EOL"),
             (
                 [(268, 0), (269, 0), (267, 0)],
-                "UNKNOWN - wear cannot be told: the part leaves its health registers undefined",
+                "UNKNOWN - wear is unknown: the part leaves its health registers undefined",
             ),
         ] {
             let (_, text) = line(&emmc(&registers));

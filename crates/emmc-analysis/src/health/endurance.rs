@@ -1,14 +1,14 @@
-//! How much can be written before the blocks' rated cycles are used up.
+//! The write volume until the blocks' rated cycles are used up.
 //!
 //! Absent on purpose: a guess at write amplification. It depends on the workload and the controller by a factor of 100,
-//! so the volume that a host may write is told only where the factor is given.
+//! so the host's write volume is given only if the user gives the factor.
 
 use emmc_units::Bytes;
 use serde::Serialize;
 
 use super::HealthError;
 
-/// Above this a write amplification is a slip: writing 512 bytes at a time into erase blocks of 4 MiB reaches 8192.
+/// A larger write amplification is an input error: writing 512 bytes at a time into erase blocks of 4 MiB reaches 8192.
 const WRITE_AMPLIFICATION_MAX: f64 = 10_000.0;
 
 /// The write volume that a part's blocks endure.
@@ -21,7 +21,7 @@ pub struct Endurance {
     pub blocks: u64,
     /// Erase cycles that each block is rated for.
     pub cycles: u64,
-    /// What the flash takes until every block has had its cycles, wear levelling being perfect.
+    /// Bytes written to flash until every block has reached its rated cycles, with perfect wear levelling.
     pub raw_bytes: Bytes,
     /// Bytes written to flash per byte written by the host, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub fn endurance(block: Bytes, blocks: u64, cycles: u64) -> Result<Endurance, He
 impl Endurance {
     /// Adds what the host may write when every byte of it costs `factor` bytes of flash writes.
     ///
-    /// Errors: a factor that is no number, below 1, which only a compressing controller could reach, or above 10 000.
+    /// Errors: a factor that is not a number, below 1 (possible only with compression), or above 10 000.
     pub fn with_write_amplification(mut self, factor: f64) -> Result<Self, HealthError> {
         if !(1.0..=WRITE_AMPLIFICATION_MAX).contains(&factor) {
             return Err(HealthError::WriteAmplification { found: factor });
@@ -60,7 +60,7 @@ impl Endurance {
         Ok(self)
     }
 
-    /// Days until the volume is written at so many bytes a day, rounded down: the host's volume where the write
+    /// Days until the volume is written at `bytes` a day, rounded down: the host's volume where the write
     /// amplification is known, else the raw one. `None` at 0 bytes a day.
     pub fn days_at(&self, bytes_per_day: Bytes) -> Option<u64> {
         self.host_bytes.unwrap_or(self.raw_bytes).0.checked_div(bytes_per_day.0)

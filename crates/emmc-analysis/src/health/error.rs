@@ -2,7 +2,7 @@
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HealthError {
-    /// A threshold that cannot be one.
+    /// An invalid threshold.
     #[error("{}; expected 1 to 100 %, the warning not above the critical one", given(*warn, *crit))]
     Thresholds {
         /// Where a warning begins, in percent, if it was given.
@@ -16,7 +16,7 @@ pub enum HealthError {
         /// Which factor.
         what: &'static str,
     },
-    /// The endurance does not fit.
+    /// The endurance overflows.
     #[error("{block_bytes} bytes x {blocks} blocks x {cycles} cycles is more than 2^64 bytes")]
     EnduranceTooLarge {
         /// Size of a block.
@@ -26,13 +26,13 @@ pub enum HealthError {
         /// Cycles.
         cycles: u64,
     },
-    /// A write amplification that no controller has.
+    /// An impossible write amplification.
     #[error("write amplification is {found:?}; expected 1 to 10000")]
     WriteAmplification {
         /// The number.
         found: f64,
     },
-    /// A line of a history file is no observation.
+    /// A line of a history file is not an observation.
     #[error("{name}: line {line}: expected {expected}, found {found}")]
     HistoryLine {
         /// The file, as the user called it.
@@ -44,15 +44,15 @@ pub enum HealthError {
         /// What is there.
         found: String,
     },
-    /// It is not known when a card was read.
+    /// The time when a card was read is unknown.
     #[error("{name}: expected the time when the card was read, found {found}; a snapshot has it")]
     NoTime {
         /// The source, as the user called it.
         name: String,
-        /// What stands in its place.
+        /// What was found instead.
         found: String,
     },
-    /// The observations are of more than one card.
+    /// The observations are from more than one card.
     #[error("observations of different cards: CID {first} and CID {other}")]
     DifferentCards {
         /// The CID of the first observation that has one.
@@ -60,20 +60,20 @@ pub enum HealthError {
         /// The CID that differs.
         other: String,
     },
-    /// An observation from before the part was in service.
-    #[error("the first observation, of {first}, is older than the date of being put in service, {since}")]
+    /// An observation is older than the date of being put in service.
+    #[error("the first observation, {first}, is older than the date of being put in service, {since}")]
     InServiceLate {
         /// When it was put in service.
         since: String,
         /// Time of the first observation.
         first: String,
     },
-    /// There is nothing to forecast from.
+    /// There are no observations.
     #[error("no observation; expected at least one line with a time and a life time")]
     NoObservation,
 }
 
-/// The thresholds that a user gave, and no other.
+/// Only the thresholds that the user gave.
 fn given(warn: Option<u8>, crit: Option<u8>) -> String {
     match (warn, crit) {
         (Some(warn), Some(crit)) => format!("warning at {warn} % and critical at {crit} %"),

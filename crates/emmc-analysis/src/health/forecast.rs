@@ -1,7 +1,7 @@
-//! When the registers will show 100 % used: the earliest and the latest moment that the observations allow.
+//! Forecast: the earliest and the latest time at which the registers will show 100 % used.
 //!
-//! The registers move in steps of 10 %, so a forecast is an interval, and often one without an end: before a register
-//! has moved twice, no wear at all since the first step fits as well. Absent on purpose: a most likely date. Nothing in
+//! The registers move in steps of 10 %, so a forecast is an interval, often without an upper bound: until a register
+//! has moved twice, zero wear since the first step also fits. Absent on purpose: a most likely date. Nothing in
 //! the registers supports one.
 
 use jiff::Timestamp;
@@ -11,13 +11,13 @@ use super::HealthError;
 use super::history::HistoryPoint;
 use super::series::{self, Series};
 
-/// What every bound here rests on.
-const ASSUMPTION: &str = "wear goes on at a constant rate, the one of the observations used";
+/// The assumption behind every bound here.
+const ASSUMPTION: &str = "wear continues at the constant rate of the observations used";
 
 /// What is known beside the observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ForecastOptions {
-    /// When the part was put in service, new: nothing was used then.
+    /// When the part was put in service as new, with no life used.
     pub in_service_since: Option<Timestamp>,
 }
 
@@ -25,9 +25,9 @@ pub struct ForecastOptions {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forecast {
-    /// The kind of cells whose life may end first, or what is missing to tell.
+    /// The cell type whose life may end first, or what is missing to determine it.
     pub sentence: String,
-    /// What the bounds rest on.
+    /// The assumption behind the bounds.
     pub assumption: &'static str,
     /// Observations given.
     pub observations: usize,
@@ -39,45 +39,45 @@ pub struct Forecast {
     pub life_a: AreaForecast,
     /// Type B cells.
     pub life_b: AreaForecast,
-    /// What a sound history does not show: life that comes back, counters that jump.
+    /// Anomalies of the history: used life that decreases, counters that jump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub anomalies: Vec<String>,
 }
 
-/// How much a forecast can say.
+/// State of a forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// 100 % is used already.
     Reached,
-    /// There is an earliest and a latest moment.
+    /// There is an earliest and a latest time.
     Bounded,
-    /// There is an earliest moment only.
+    /// There is only an earliest time.
     NotBefore,
-    /// Nothing can be said yet.
+    /// No forecast is possible yet.
     Unknown,
 }
 
-/// The forecast for one kind of cells.
+/// The forecast for one cell type.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AreaForecast {
     /// The register.
     pub register: &'static str,
-    /// How much can be said.
+    /// Its state.
     pub outcome: Outcome,
     /// The forecast in one sentence.
     pub sentence: String,
-    /// What would tell more.
+    /// What would improve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<&'static str>,
-    /// Observations that the bounds rest on.
+    /// Number of observations used for the bounds.
     pub observations_used: usize,
     /// Time of the first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_since: Option<String>,
-    /// Whether earlier observations were left out because no constant rate fits them too.
+    /// Whether earlier observations were left out because no constant rate fits all of them.
     pub rate_changed: bool,
     /// Slowest rate that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ pub struct AreaForecast {
     pub by_written: Option<WrittenForecast>,
 }
 
-/// A moment, counted from the last observation.
+/// A time, counted from the last observation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moment {
@@ -107,13 +107,13 @@ pub struct Moment {
     pub days: f64,
 }
 
-/// The forecast counted in bytes that the host writes: it holds also where some days see more writing than others.
+/// The forecast in bytes written by the host: it also holds if the write volume varies from day to day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrittenForecast {
     /// At least this much can still be written until 100 % is used.
     pub remaining_lower_bytes: u64,
-    /// At most this much; absent where nothing limits it yet.
+    /// At most this much; absent while there is no upper limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_upper_bytes: Option<u64>,
 }
@@ -158,7 +158,7 @@ fn overall(a: &AreaForecast, b: &AreaForecast) -> String {
     format!("{}: {}", first.register, first.sentence)
 }
 
-/// The one that ends first: reached before any bound, an earlier bound before a later one, unknown last.
+/// The cell type that ends first: an end already reached, then the earlier bound, unknown last.
 fn first_to_end<'a>(a: &'a AreaForecast, b: &'a AreaForecast) -> &'a AreaForecast {
     let key = |area: &AreaForecast| match area.outcome {
         Outcome::Reached => f64::NEG_INFINITY,
@@ -215,7 +215,7 @@ fn nothing(
     let has = |silent: fn(u8) -> bool| points.iter().any(|point| value(point).is_some_and(silent));
     let why = match (has(|raw| raw == 0), has(|raw| raw > 11)) {
         (true, _) => "the part reports 0, not defined",
-        (false, true) => "the register holds what the standard does not assign",
+        (false, true) => "the register holds a value that the standard does not assign",
         (false, false) => "no observation has the register",
     };
     AreaForecast {
@@ -256,26 +256,24 @@ fn reached(register: &'static str, series: &Series) -> AreaForecast {
 
 fn needs(outcome: Outcome) -> Option<&'static str> {
     match outcome {
-        Outcome::Unknown => Some(
-            "a second observation at a later time that has the register, or the date when the part was put in service",
-        ),
-        Outcome::NotBefore => Some(
-            "the register must be seen to move twice, or once if the date is given when the part was put in service",
-        ),
+        Outcome::Unknown => Some("a later observation of the register, or the date when the part was put in service"),
+        Outcome::NotBefore => {
+            Some("the register must move twice, or once if the date of being put in service is given")
+        }
         Outcome::Bounded | Outcome::Reached => None,
     }
 }
 
-/// Why what was seen of a register has a single time.
+/// Why the values of a register are from a single time.
 fn single_time(points: &[&HistoryPoint], value: impl Fn(&HistoryPoint) -> Option<u8>, series: &Series) -> String {
     let count = |silent: fn(Option<u8>) -> bool| points.iter().filter(|point| silent(value(point))).count();
     let reasons: Vec<String> = [
         (count(|raw| raw == Some(0)), "it is 0, not defined"),
-        (count(|raw| raw.is_some_and(|raw| raw > 11)), "it holds what the standard does not assign"),
+        (count(|raw| raw.is_some_and(|raw| raw > 11)), "it holds a value that the standard does not assign"),
         (count(|raw| raw.is_none()), "the source does not have it"),
         (
             count(|raw| matches!(raw, Some(1..=11))).saturating_sub(series.seen.len()),
-            "it was seen before wear went down",
+            "it is older than a decrease of wear",
         ),
     ]
     .into_iter()
@@ -284,7 +282,7 @@ fn single_time(points: &[&HistoryPoint], value: impl Fn(&HistoryPoint) -> Option
     .collect();
     match reasons.is_empty() {
         true => "no forecast from observations at a single time".into(),
-        false => format!("no forecast: the register counts at a single time; {}", reasons.join(", ")),
+        false => format!("no forecast: the register has values of a single time; {}", reasons.join(", ")),
     }
 }
 

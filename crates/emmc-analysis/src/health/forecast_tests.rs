@@ -111,17 +111,17 @@ fn undefined_values_are_unknown_and_never_failed() {
 #[test]
 fn an_observation_that_does_not_count_is_the_reason_given() {
     let sentence = |points: &[(i64, u8)]| of(points).life_a.sentence;
-    let start = "no forecast: the register counts at a single time; ";
+    let start = "no forecast: the register has values of a single time; ";
     for (points, reason) in [
         (&[(0, 0), (10, 2)][..], "in 1 of 2 observations it is 0, not defined"),
         (&[(0, 0), (10, 2), (20, 0)], "in 2 of 3 observations it is 0, not defined"),
-        (&[(0, 0xff), (10, 2)], "in 1 of 2 observations it holds what the standard does not assign"),
-        (&[(0, 5), (10, 2)], "in 1 of 2 observations it was seen before wear went down"),
+        (&[(0, 0xff), (10, 2)], "in 1 of 2 observations it holds a value that the standard does not assign"),
+        (&[(0, 5), (10, 2)], "in 1 of 2 observations it is older than a decrease of wear"),
     ] {
         assert_eq!(sentence(points), format!("{start}{reason}"));
     }
     assert_eq!(sentence(&[(0, 2)]), "no forecast from observations at a single time");
-    assert_eq!(sentence(&[(0, 0x40)]), "no forecast: the register holds what the standard does not assign");
+    assert_eq!(sentence(&[(0, 0x40)]), "no forecast: the register holds a value that the standard does not assign");
     let mut points = vec![point(0, 2), point(10, 2)];
     points[1].life_a = None;
     let missing = forecast(&points, &ForecastOptions::default()).unwrap().life_a.sentence;

@@ -1,7 +1,7 @@
 //! Observations of one card over time: a line a day in a file, or two snapshots.
 //!
 //! Shape: one JSON object a line, `{"time": "2026-11-21T07:00:00Z", "life_a": 2, "life_b": 1}`. Keys that this does not
-//! know are left alone, so that a site may keep its own beside them.
+//! know are ignored, so a site may add its own.
 
 use emmc_port::CardData;
 use jiff::Timestamp;
@@ -27,10 +27,10 @@ pub struct HistoryPoint {
     /// PRE_EOL_INFO as the register holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pre_eol: Option<u8>,
-    /// All that the host ever wrote to the card, if something counts it.
+    /// Total bytes that the host wrote to the card, if counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
-    /// CID in hexadecimal digits: which card it was.
+    /// CID in hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cid: Option<String>,
 }
@@ -70,7 +70,7 @@ impl TryFrom<serde_json::Value> for RegisterByte {
 }
 
 impl HistoryPoint {
-    /// What a card shows, at the time when it was read.
+    /// The observation of a card at the time when it was read.
     ///
     /// Errors: no source of the card says when it was read.
     pub fn from_card(card: &CardData) -> Result<Self, HealthError> {
@@ -102,9 +102,9 @@ impl HistoryPoint {
     }
 }
 
-/// Reads a history file: one JSON object a line, blank lines aside, in any order.
+/// Reads a history file: one JSON object a line, in any order; blank lines are skipped.
 ///
-/// Errors: the first line that is no observation, by its number.
+/// Errors: the number of the first line that is not an observation.
 pub fn parse_history(name: &str, text: &str) -> Result<Vec<HistoryPoint>, HealthError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(index, line)| point(name, index + 1, line)).collect()

@@ -1,16 +1,16 @@
-//! The way between host and card: errors that the host controller's driver counted.
+//! The link between host and card: errors that the host controller's driver counted.
 //!
 //! Source: Linux drivers/mmc/core/debugfs.c, `err_stats`. Absent on purpose: a rate. The kernel counts errors since
-//! boot but not commands, so one CRC error in ten commands cannot be told from one in a million.
+//! boot but not commands, so one CRC error in ten commands looks the same as one in a million.
 
 use emmc_port::CardData;
 use serde::Serialize;
 
 use crate::finding::Severity;
 
-/// CRC errors from here on are more than a stray one.
+/// From this count on, CRC errors are not incidental.
 ///
-/// Assumed: a good link makes none at all, and an unlucky boot or a hot plug explains a few.
+/// Assumed: a good link has none, and a boot or a hot plug may cause a few.
 const MANY_CRC_ERRORS: u64 = 10;
 
 /// What one counter counts.
@@ -18,25 +18,25 @@ const MANY_CRC_ERRORS: u64 = 10;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkErrorKind {
-    /// A command or its answer arrived damaged.
+    /// A command or its response arrived damaged.
     CommandCrc,
     /// A data block arrived damaged.
     DataCrc,
-    /// A command was not answered.
+    /// A command got no response.
     CommandTimeout,
-    /// Data did not come, or the card stayed busy too long.
+    /// Data did not arrive, or the card stayed busy too long.
     DataTimeout,
-    /// A whole request was given up.
+    /// A whole request was aborted.
     RequestTimeout,
     /// The sampling point could not be tuned.
     Tuning,
     /// A command that the controller sends by itself failed.
     AutoCommand,
-    /// The command queue found an error in a card's answer.
+    /// The command queue found an error in a card's response.
     CommandQueue,
     /// The controller itself failed: DMA, encryption, interrupts.
     Controller,
-    /// A counter that this does not know.
+    /// An unknown counter.
     Other,
 }
 
@@ -56,15 +56,15 @@ pub struct LinkError {
     pub meaning: &'static str,
 }
 
-/// The state of the way between host and card.
+/// The state of the link between host and card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostLink {
     /// How much it matters; unknown where the source has no counters.
     pub severity: Severity,
-    /// What it comes to.
+    /// The result in one sentence.
     pub text: String,
-    /// Counters that are not zero, the gravest first.
+    /// Counters that are not zero, most severe first.
     pub errors: Vec<LinkError>,
 }
 
@@ -98,7 +98,7 @@ fn text(severity: Severity, errors: &[LinkError]) -> String {
         .collect();
     match severity {
         Severity::Good if errors.is_empty() => "no error counted since boot".into(),
-        Severity::Good => format!("only what probing a card causes: {}", counts.join(", ")),
+        Severity::Good => format!("only errors that probing a card causes: {}", counts.join(", ")),
         _ => format!("{} since boot, of an unknown number of commands", counts.join(", ")),
     }
 }
@@ -107,16 +107,18 @@ fn link_error(name: &str, count: u64) -> LinkError {
     use LinkErrorKind::*;
     let kind = kind(name);
     let (severity, meaning) = match kind {
-        CommandCrc | DataCrc if count >= MANY_CRC_ERRORS => (Severity::Warning, "signals are damaged on the way"),
-        CommandCrc | DataCrc => (Severity::Notice, "signals were damaged on the way a few times"),
-        CommandTimeout => (Severity::Good, "commands without an answer; probing for other kinds of card causes some"),
-        DataTimeout => (Severity::Warning, "the card did not deliver, or stayed busy, in time"),
+        CommandCrc | DataCrc if count >= MANY_CRC_ERRORS => {
+            (Severity::Warning, "transfers are often corrupted on the bus")
+        }
+        CommandCrc | DataCrc => (Severity::Notice, "transfers were corrupted on the bus a few times"),
+        CommandTimeout => (Severity::Good, "commands without a response; probing for other card types causes some"),
+        DataTimeout => (Severity::Warning, "the card did not send data in time or stayed busy too long"),
         RequestTimeout => (Severity::Warning, "the driver gave up waiting for the controller"),
-        Tuning => (Severity::Notice, "the sampling point could not be tuned at first"),
+        Tuning => (Severity::Notice, "tuning of the sampling point failed at least once"),
         AutoCommand => (Severity::Notice, "a command that the controller adds by itself failed"),
         CommandQueue => (Severity::Warning, "the command queue had to recover"),
         Controller => (Severity::Warning, "the host controller itself failed"),
-        Other => (Severity::Notice, "an error that is not classified here"),
+        Other => (Severity::Notice, "an error of unknown type"),
     };
     LinkError { kind, name: name.into(), count, severity, meaning }
 }

@@ -1,7 +1,7 @@
-//! How worn a card says it is, how sound the way to it is, and what neither can be told from.
+//! Health: the wear that a card reports, the state of the link to it, and what is unknown.
 //!
-//! Whatever a part or a source does not tell is unknown, never bad and never zero. Absent on purpose: decoding of vendor
-//! health reports (`vendor`), and any guess at wear from age, speed or bytes written.
+//! A value that a part or a source does not report is unknown, never bad and never zero. Absent on purpose: decoding of
+//! vendor health reports (`vendor`), and any guess at wear from age, speed or bytes written.
 
 mod check;
 mod endurance;
@@ -35,7 +35,7 @@ use crate::evidence::Evidence;
 use crate::finding::Severity;
 use crate::maker_health::{self, VendorHealth};
 
-/// From how much used life on a card needs attention.
+/// Thresholds of used life.
 ///
 /// The lower bound of the register's band is compared: at 90 %, 0x0A (90 % to 100 %) warns and 0x09 does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct HealthOptions {
 }
 
 impl Default for HealthOptions {
-    /// A warning from 90 % on, critical past 100 %.
+    /// Warning from 90 %, critical past 100 %.
     fn default() -> Self {
         Self { warn_percent: 90, crit_percent: 100 }
     }
@@ -62,9 +62,9 @@ impl HealthOptions {
         Ok(Self { warn_percent, crit_percent })
     }
 
-    /// Thresholds of which some are given; the default of another moves where it would contradict the given one.
+    /// Thresholds of which some are given; a default moves where it would contradict a given one.
     ///
-    /// Errors: as those of [`HealthOptions::new`], naming what was given and no default.
+    /// Errors: as [`HealthOptions::new`]; they name only the given values.
     pub fn from_given(warn_percent: Option<u8>, crit_percent: Option<u8>) -> Result<Self, HealthError> {
         let usual = Self::default();
         let crit = crit_percent.unwrap_or(usual.crit_percent);
@@ -72,22 +72,22 @@ impl HealthOptions {
         Self::new(warn, crit).map_err(|_| HealthError::Thresholds { warn: warn_percent, crit: crit_percent })
     }
 
-    /// From here on a warning.
+    /// Warning threshold.
     pub const fn warn_percent(&self) -> u8 {
         self.warn_percent
     }
 
-    /// From here on critical.
+    /// Critical threshold.
     pub const fn crit_percent(&self) -> u8 {
         self.crit_percent
     }
 }
 
-/// All that a source tells about a card's health: by the standard's registers, and the wear by vendor reports.
+/// All that a source reports about a card's health: the standard's registers, and wear by vendor reports.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Health {
-    /// What it comes to.
+    /// The result in one sentence.
     pub verdict: Verdict,
     /// Wear of type A cells.
     pub life_a: LifeReading,
@@ -95,18 +95,18 @@ pub struct Health {
     pub life_b: LifeReading,
     /// PRE_EOL_INFO: how many of the reserved blocks are consumed.
     pub pre_eol: Reading,
-    /// BKOPS_STATUS: housekeeping left to do.
+    /// BKOPS_STATUS: outstanding background operations.
     pub bkops_status: Reading,
-    /// EXCEPTION_EVENTS_STATUS: what the card calls for.
+    /// EXCEPTION_EVENTS_STATUS: events that the card signals.
     pub exception_events: Reading,
     /// Used life and used spare blocks by vendor reports, the worst figure of each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub vendor_wear: Vec<VendorWear>,
-    /// Errors on the way between host and card.
+    /// Errors on the link between host and card.
     pub host_link: HostLink,
-    /// What the part or the source cannot tell.
+    /// What the part or the source does not report.
     pub cannot_tell: Vec<CannotTell>,
-    /// Registers that sysfs shows an older value of; `notes` has them as text.
+    /// Registers of which sysfs shows an older value; `notes` has them as text.
     #[serde(skip)]
     pub(crate) behind: Vec<Evidence>,
     /// What a reader should know about the values: their age, contradictions.
@@ -118,17 +118,17 @@ pub struct Health {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
-    /// The worst of what is known; unknown where nothing tells the wear.
+    /// The worst of the known severities; unknown if the wear is unknown.
     pub severity: Severity,
-    /// What it rests on.
+    /// The reason.
     pub sentence: String,
 }
 
-/// Something that nobody should read as good or bad, because it is not told.
+/// Something unknown, which is neither good nor bad.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CannotTell {
-    /// What is not told.
+    /// What is unknown.
     pub what: String,
     /// Why.
     pub why: String,
@@ -186,7 +186,7 @@ fn cannot_tell(card: &CardData, reports: &[VendorHealth], health: &Health) -> Ve
     list
 }
 
-/// What only vendor reports tell, without what those at hand do tell.
+/// Values that only vendor reports have, without those of the given reports.
 fn beyond_registers(card: &CardData, reports: &[VendorHealth]) -> Option<CannotTell> {
     let told = |tells: &dyn Fn(&VendorHealth) -> bool| reports.iter().any(tells);
     let missing: Vec<&str> = [
@@ -205,7 +205,7 @@ fn beyond_registers(card: &CardData, reports: &[VendorHealth]) -> Option<CannotT
     let why = match (card.reports.is_empty(), reports.is_empty()) {
         (true, _) => "no standard register has them; a vendor health report may",
         (false, true) => "no standard register has them, and no vendor report could be decoded",
-        (false, false) => "no standard register has them, nor does the vendor's report",
+        (false, false) => "neither the standard registers nor the vendor's report have them",
     };
     (!missing.is_empty()).then(|| CannotTell { what: missing.join(", "), why: why.into() })
 }
@@ -231,8 +231,8 @@ fn notes(card: &CardData, health: &Health) -> Vec<String> {
     let wear = [&health.life_a.reading, &health.life_b.reading, &health.pre_eol];
     if wear.iter().any(|reading| reading.read_from == Some(ReadFrom::Sysfs)) {
         notes.push(
-            "values from sysfs are as old as the last probe of the card, usually the last boot; EXT_CSD, by ioctl or \
-             debugfs, has those of now"
+            "values from sysfs date from the last probe of the card, usually the last boot; EXT_CSD, by ioctl or \
+             debugfs, has the present values"
                 .into(),
         );
     }
@@ -243,7 +243,7 @@ fn notes(card: &CardData, health: &Health) -> Vec<String> {
         .as_ref()
         .map_or(0, |csd| report.bytes().filter_map(|offset| csd.byte(offset)).filter(|byte| *byte != 0).count());
     if vendor > 0 && health.life_a.reading.absent != Some(Absent::PartTooOld) {
-        notes.push(format!("{} has {vendor} bytes that are not 0; their meaning is the vendor's", report.name));
+        notes.push(format!("{} has {vendor} bytes that are not 0; only the vendor knows their meaning", report.name));
     }
     notes
 }

@@ -1,4 +1,4 @@
-//! Single register readings: the value, what it means, or why there is none.
+//! Single register readings: the value and its meaning, or the reason why it is missing.
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
@@ -9,14 +9,15 @@ use super::HealthOptions;
 use crate::evidence::Evidence;
 use crate::finding::Severity;
 
-/// From here on a part's wear is mentioned though nothing needs doing yet.
+/// From this wear on there is a notice, although no action is needed yet.
 ///
-/// Unit: percent of estimated life. Assumed: early enough to order spares; the standard gives no such mark.
+/// Unit: percent of estimated life. Assumed: early enough to order spares; the standard defines no such threshold.
 const NOTICE_PERCENT: f64 = 70.0;
 
-/// From so many impossible fields on an EXT_CSD is taken for damaged, and nothing of it is believed about health.
+/// With this many impossible fields an EXT_CSD counts as damaged, and none of its health fields is used.
 ///
-/// Of the real registers in testdata none has more than one; one that lost a byte before the health registers has three or more.
+/// No real register in testdata has more than one; a copy that lost a byte before the health registers has three or
+/// more.
 const IMPOSSIBLE_FIELDS_MIN: usize = 3;
 
 /// What a value was read from.
@@ -26,16 +27,16 @@ const IMPOSSIBLE_FIELDS_MIN: usize = 3;
 pub enum ReadFrom {
     /// The register itself.
     ExtCsd,
-    /// An attribute in sysfs, which keeps what the kernel read when it last probed the card.
+    /// An attribute in sysfs, with the value that the kernel read when it last probed the card.
     Sysfs,
 }
 
-/// Why there is no value; none of these means that the card is bad.
+/// Why a value is missing; no reason means that the card is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Absent {
-    /// The register is 0: the part does not say.
+    /// The register is 0: the part does not report the value.
     NotDefined,
     /// The register holds a value that the standard does not assign.
     NotAssigned,
@@ -47,14 +48,14 @@ pub enum Absent {
     SdCard,
     /// The source does not hold the register; the card may.
     NotInSource,
-    /// The source holds it in a form that nothing prints: cut or changed on its way.
+    /// The source has it in a form that no tool prints: cut off or altered.
     Damaged,
     /// The EXT_CSD around it holds values that no part can have: a shifted or mixed copy, or no register at all.
     Implausible,
 }
 
 impl Absent {
-    /// Whether another copy of the same card could tell the value: until then nobody knows how bad it is.
+    /// Whether another copy of the same card could have the value: until then the severity is unknown.
     pub(crate) const fn is_lost(self) -> bool {
         matches!(self, Self::NotInSource | Self::Damaged | Self::Implausible)
     }
@@ -68,14 +69,14 @@ pub struct Reading {
     #[serde(rename = "register", serialize_with = "name")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub field: &'static Field,
-    /// What it holds, also where that means nothing.
+    /// Its value, even if it has no meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<u16>,
     /// How much it matters.
     pub severity: Severity,
     /// What it means.
     pub text: String,
-    /// What it was read from.
+    /// Its source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_from: Option<ReadFrom>,
     /// Why there is no value.
@@ -84,7 +85,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Whether the register tells anything.
+    /// Whether the register has a meaningful value.
     pub fn is_known(&self) -> bool {
         self.absent.is_none()
     }
@@ -100,7 +101,7 @@ impl Reading {
     }
 }
 
-/// Which cells a life time counts.
+/// The cells that a life time register covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Area {
     A,
@@ -150,7 +151,7 @@ pub(crate) fn life(card: &CardData, area: Area, options: &HealthOptions) -> Life
     }
 }
 
-/// How much used life matters: of a band its lower end.
+/// Severity of used life, by the lower end of its band.
 pub(super) fn life_severity(used_percent: f64, options: &HealthOptions) -> Severity {
     match used_percent {
         used if used >= f64::from(options.crit_percent()) => Severity::Critical,
@@ -171,7 +172,7 @@ pub(crate) fn pre_eol(card: &CardData) -> Reading {
     })
 }
 
-/// Reads BKOPS_STATUS: whether the card has housekeeping to do that it could not yet do.
+/// Reads BKOPS_STATUS: outstanding background operations.
 pub(crate) fn bkops(card: &CardData) -> Reading {
     let supported = card.ext_csd.as_ref().and_then(|csd| csd.bit(reg::BKOPS_SUPPORT, 0));
     let found = match (supported, ext_csd_byte(card, reg::BKOPS_STATUS)) {
@@ -227,7 +228,7 @@ fn absent_text(field: &Field, absent: Absent, raw: Option<u16>) -> String {
         (Absent::NotDefined, _) => "unknown: the part reports 0, not defined".into(),
         (Absent::NotAssigned, Some(raw)) => format!("unknown: {raw:#04x} is not assigned by the standard"),
         (Absent::NotAssigned, None) => "unknown: a value that the standard does not assign".into(),
-        (Absent::PartTooOld, _) => format!("the part cannot tell (EXT_CSD_REV < {})", field.since_rev),
+        (Absent::PartTooOld, _) => format!("the part does not report it (EXT_CSD_REV < {})", field.since_rev),
         (Absent::NotSupported, _) => "not supported by the part".into(),
         (Absent::SdCard, _) => "SD cards have no such register".into(),
         (Absent::NotInSource, _) => "not in this source".into(),
@@ -248,7 +249,7 @@ fn health_byte(card: &CardData, field: &Field, attribute: &str, word: usize) -> 
     })
 }
 
-/// The bytes of `life_time` or `pre_eol_info`, or `None` inside where the text is not what any kernel prints.
+/// The bytes of `life_time` or `pre_eol_info`; the inner `None` is a text that no kernel prints.
 ///
 /// Source: Linux drivers/mmc/core/mmc.c prints `0x%02x 0x%02x` and `0x%02x`; before 4.18 `%02x` for `pre_eol_info`.
 pub(crate) fn health_attribute(card: &CardData, attribute: &str) -> Option<Option<Vec<u8>>> {
@@ -267,7 +268,7 @@ pub(crate) fn health_attribute(card: &CardData, attribute: &str) -> Option<Optio
     Some(words.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|bytes| bytes.len() == expected))
 }
 
-/// The fields of EXT_CSD that hold what no part can, where they are too many for one that was copied faithfully.
+/// The fields of EXT_CSD with impossible values, if there are too many for a faithful copy.
 pub(crate) fn impossible_fields(card: &CardData) -> Option<Vec<&'static Field>> {
     let fields = card.ext_csd.as_ref()?.impossible_fields();
     (fields.len() >= IMPOSSIBLE_FIELDS_MIN).then_some(fields)

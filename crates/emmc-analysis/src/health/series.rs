@@ -1,16 +1,16 @@
-//! One register over time, cleaned of what cannot be wear, and the longest recent stretch that one rate explains.
+//! One register over time without values that cannot be wear, and the longest recent stretch with a constant rate.
 
 use super::history::HistoryPoint;
 use super::wear_line::{self, Fit, Seen};
 
 pub(super) const NANOSECONDS_PER_DAY: f64 = 86_400e9;
 
-/// Values of one register in order of time, none of them 0 and none smaller than the one before.
+/// Values of one register ordered by time, none of them 0 and none smaller than its predecessor.
 pub(super) struct Series {
     pub(super) seen: Vec<Seen>,
 }
 
-/// The stretch that a forecast rests on.
+/// The stretch used for a forecast.
 pub(super) struct Stretch {
     pub(super) fit: Fit,
     pub(super) first: Option<Seen>,
@@ -19,7 +19,7 @@ pub(super) struct Stretch {
 }
 
 impl Series {
-    /// What the points, which are in order of time, show of one register; oddities go to `anomalies`.
+    /// The values of one register in points ordered by time; anomalies are added to `anomalies`.
     pub(super) fn new(
         register: &str,
         points: &[&HistoryPoint],
@@ -44,8 +44,8 @@ impl Series {
         }
         if falls > 0 {
             anomalies.push(format!(
-                "{register} went down {}, {last_fall}: wear does not come back, so this is another card, new firmware \
-                 or a damaged reading; what was seen before is left out",
+                "{register} went down {}, {last_fall}: wear never decreases, so this is another card, new firmware \
+                 or a damaged reading; earlier values are left out",
                 times(falls)
             ));
         }
@@ -59,13 +59,13 @@ impl Series {
         Some((*self.seen.first()?, *self.seen.last()?))
     }
 
-    /// The last time that less than 100 % was shown, and the first time that more was.
+    /// The last time with less than 100 %, and the first time with more.
     pub(super) fn around_the_end(&self) -> (Option<i128>, Option<i128>) {
         let below = self.seen.iter().rev().find(|seen| seen.value < 11).map(|seen| seen.at);
         (below, self.seen.iter().find(|seen| seen.value == 11).map(|seen| seen.at))
     }
 
-    /// The longest stretch up to the last observation through which a line fits.
+    /// The longest stretch up to the last observation that a line fits.
     pub(super) fn longest_fit(&self, new_at: Option<i128>) -> Stretch {
         if let Some(fit) = new_at.and_then(|_| wear_line::fit(&self.seen, new_at)) {
             return Stretch { fit, first: self.seen.first().copied(), count: self.seen.len(), rate_changed: false };
@@ -82,7 +82,7 @@ impl Series {
 }
 
 /// Where the longest fitting stretch begins. A shorter stretch has fewer bands to pass, so it fits if a longer one
-/// does: halving the range finds the border in a few steps.
+/// does: a binary search finds the boundary.
 fn longest_fit(seen: &[Seen]) -> (usize, Option<Fit>) {
     let fit_from = |start: usize| seen.get(start..).and_then(|rest| wear_line::fit(rest, None));
     let (mut low, mut high) = (0, seen.len().saturating_sub(1));
@@ -97,7 +97,7 @@ fn longest_fit(seen: &[Seen]) -> (usize, Option<Fit>) {
     (low, fit_from(low))
 }
 
-/// What can still be written until 100 %: at least, and at most. `None` where too few points count what was written.
+/// Bytes that can still be written until 100 %: lower and upper bound. `None` if too few points count written bytes.
 pub(super) fn by_written(
     points: &[&HistoryPoint],
     value: impl Fn(&HistoryPoint) -> Option<u8>,
@@ -121,7 +121,7 @@ pub(super) fn by_written(
     }
     if resets > 0 {
         let message = format!("written_bytes went down {}, {last_reset}: the counter was reset", times(resets));
-        // Both registers are counted against the same bytes: one message is enough.
+        // Both registers use the same byte counter: one message is enough.
         if !anomalies.contains(&message) {
             anomalies.push(message);
         }

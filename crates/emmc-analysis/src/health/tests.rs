@@ -46,7 +46,7 @@ fn unknown_is_said_as_unknown_and_why() {
     assert_eq!(reading(&emmc(&[])), (Some(Absent::NotDefined), zero.into()));
     let (absent, text) = reading(&emmc(&[(269, 0x40)]));
     assert!(absent == Some(Absent::NotAssigned) && text.contains("0x40"), "{text}");
-    let old = "the part cannot tell (EXT_CSD_REV < 7)";
+    let old = "the part does not report it (EXT_CSD_REV < 7)";
     assert_eq!(reading(&emmc(&[(192, 6), (269, 3)])), (Some(Absent::PartTooOld), old.into()));
     assert_eq!(reading(&CardData::default()), (Some(Absent::NotInSource), "not in this source".into()));
     let stated = |version: &str| {
@@ -102,7 +102,7 @@ fn sysfs_stands_in_for_ext_csd_and_its_age_is_said() {
     let health = of(&card);
     assert_eq!((health.life_b.used_lower_percent, health.life_b.reading.read_from), (Some(10), Some(ReadFrom::Sysfs)));
     assert_eq!(health.verdict.severity, Severity::Good);
-    assert!(health.notes[0].contains("as old as the last probe"), "{:?}", health.notes);
+    assert!(health.notes[0].contains("from the last probe"), "{:?}", health.notes);
     card.sysfs.insert("rev".into(), "0x6".into());
     assert_eq!(of(&card).life_b.reading.absent, Some(Absent::PartTooOld));
 

@@ -70,5 +70,5 @@ fn registers_around_which_nothing_makes_sense_are_believed_in_nothing() {
     [(308, 2), (499, 0x3f), (502, 0x3f)].into_iter().for_each(|(offset, value)| bytes[offset] = value);
     let (found, line) = status(&CardData { ext_csd: Some(ExtCsd::from_bytes(bytes)), ..whole });
     assert_eq!(found, CheckStatus::Unknown);
-    assert!(line.contains("wear cannot be told: EXT_CSD holds values that no part can have"), "{line}");
+    assert!(line.contains("wear is unknown: EXT_CSD holds values that no part can have"), "{line}");
 }

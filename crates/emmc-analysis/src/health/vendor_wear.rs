@@ -1,6 +1,6 @@
-//! Used life and used spare blocks as vendor reports give them, judged as the standard's registers are.
+//! Used life and used spare blocks from vendor reports, judged like the standard's registers.
 //!
-//! Absent on purpose: bad blocks and erase counts. Without the maker's rating no number of them is good or bad.
+//! Absent on purpose: bad blocks and erase counts. Without the maker's rating they are neither good nor bad.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::reading::life_severity;
 use crate::finding::Severity;
 use crate::maker_health::{Confidence, Reading, VendorHealth};
 
-/// PRE_EOL_INFO's own marks: a warning at 80 % of the spare blocks, urgent at 90 %.
+/// Thresholds of PRE_EOL_INFO: warning at 80 % of the spare blocks, urgent at 90 %.
 const SPARE_WARN_PERCENT: f64 = 80.0;
 const SPARE_CRIT_PERCENT: f64 = 90.0;
 
@@ -34,18 +34,18 @@ pub struct VendorWear {
     ///
     /// Unit: percent.
     pub used_percent: f64,
-    /// How much it matters; a figure of uncertain meaning neither alarms nor calms.
+    /// How much it matters; a figure of uncertain meaning changes nothing.
     pub severity: Severity,
     /// Name of the reading: `life_left_percent`.
     pub reading: &'static str,
-    /// Where it stood.
+    /// Its place in the report.
     pub source: String,
-    /// How sure place and meaning are.
+    /// Confidence in place and meaning.
     pub confidence: Confidence,
 }
 
 impl VendorWear {
-    /// Judges a reading; `None` for one that tells no share of life or spare blocks.
+    /// Judges a reading; `None` if it is not a share of life or spare blocks.
     pub(crate) fn of(reading: &Reading, options: &HealthOptions) -> Option<Self> {
         let value = reading.value.as_f64()?;
         let (kind, used_percent) = match reading.name {
@@ -71,7 +71,7 @@ impl VendorWear {
         Some(Self { kind, used_percent, severity, reading: reading.name, source, confidence: reading.confidence })
     }
 
-    /// What it says and where: `97 % of life used (vendor's report: sdmon, "Remaining life")`.
+    /// The figure and its source: `97 % of life used (vendor's report: sdmon, "Remaining life")`.
     pub fn sentence(&self) -> String {
         let what = match self.kind {
             WearKind::Life => "life",
@@ -82,7 +82,7 @@ impl VendorWear {
     }
 }
 
-/// The worst of each kind that the reports tell.
+/// The worst figure of each kind in the reports.
 pub(super) fn worst(reports: &[VendorHealth], options: &HealthOptions) -> Vec<VendorWear> {
     let readings = || reports.iter().flat_map(|report| report.life.iter().chain(&report.spares));
     let of_kind = |kind| {
@@ -92,7 +92,7 @@ pub(super) fn worst(reports: &[VendorHealth], options: &HealthOptions) -> Vec<Ve
     [WearKind::Life, WearKind::SpareBlocks].into_iter().filter_map(of_kind).collect()
 }
 
-/// By severity; what is not sure stands back where it is not worse.
+/// By severity; between equals an uncertain figure comes last.
 fn worse(a: VendorWear, b: VendorWear) -> VendorWear {
     let rank = |wear: &VendorWear| match wear.severity {
         Severity::Unknown => (Severity::Good, true),

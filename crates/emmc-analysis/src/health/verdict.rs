@@ -1,4 +1,4 @@
-//! Health in one word and one sentence: the worst of the standard's registers, the vendor's figures and the way between.
+//! Health in one word and one sentence: the worst of the standard's registers, the vendor's figures and the link.
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
@@ -21,22 +21,22 @@ pub(super) fn verdict(card: &CardData, health: &Health) -> Verdict {
     .collect();
     let mut parts = wear_parts(card, health);
     parts.extend(concerns.iter().map(|(_, text)| (*text).to_owned()));
-    // Without any word on wear a good link must not make the card good.
+    // If the wear is unknown, a good link must not make the card good.
     let worn = known_wear(health).unwrap_or(Severity::Unknown);
     let worst = concerns.iter().map(|(severity, _)| *severity).chain([worn]).min().unwrap_or(Severity::Unknown);
-    // The worst register may be the one that is lost or not filled: what is left can alarm, and never calm.
+    // The worst register may be the lost or undefined one: the others can raise the severity, never lower it.
     let calm = worst > Severity::Warning;
     let severity = if calm && (!is_life_known(health) || !lost(health).is_empty()) { Severity::Unknown } else { worst };
     Verdict { severity, sentence: parts.join("; ") }
 }
 
-/// Whether a life time register or a vendor's report says how much life is used.
+/// Whether a life time register or a vendor's report gives the used life.
 fn is_life_known(health: &Health) -> bool {
     let reported = |wear: &VendorWear| wear.kind == WearKind::Life && wear.severity != Severity::Unknown;
     health.life_a.reading.is_known() || health.life_b.reading.is_known() || health.vendor_wear.iter().any(reported)
 }
 
-/// The wear registers that another copy of the card would tell, where this one tells of some others.
+/// The wear registers that another copy of the card would have, if this copy has some of them.
 fn lost(health: &Health) -> Vec<&Reading> {
     let registers = registers(health);
     let some_known = registers.iter().any(|reading| reading.is_known());
@@ -48,7 +48,7 @@ fn registers(health: &Health) -> [&Reading; 3] {
     [&health.life_a.reading, &health.life_b.reading, &health.pre_eol]
 }
 
-/// The worst that registers and vendor reports tell of wear.
+/// The worst wear in registers and vendor reports.
 fn known_wear(health: &Health) -> Option<Severity> {
     let registers = registers(health).into_iter().filter(|reading| reading.is_known()).map(|reading| reading.severity);
     let vendor = health.vendor_wear.iter().map(|wear| wear.severity).filter(|severity| *severity != Severity::Unknown);
@@ -71,10 +71,10 @@ fn wear_parts(card: &CardData, health: &Health) -> Vec<String> {
             lives.push(format!("{band}{of_life} (type {cells} cells)"));
         }
     }
-    // A value that says nothing is named, or a reader would take the other one for all there is.
+    // A meaningless value is named, so that the other one is not taken for the only one.
     let silent = bands.iter().filter_map(|(cells, life, _)| undefined(&format!("type {cells}"), &life.reading));
     let words = lives.into_iter().chain(silent).collect::<Vec<_>>().join(", ");
-    // Reserved blocks alone do not say how much life is used.
+    // Reserved blocks alone do not give the used life.
     let is_missing = !is_life_known(health) && known_wear(health).is_some() && !words.is_empty();
     let mut parts = vec![if is_missing { format!("life used is not known: {words}") } else { words }];
     if health.pre_eol.is_known() {
@@ -94,7 +94,7 @@ fn wear_parts(card: &CardData, health: &Health) -> Vec<String> {
     parts.retain(|part| !part.is_empty());
     if known_wear(health).is_none() {
         let registers = registers(health);
-        // Where all are 0 one word says it.
+        // One word is enough if all are 0.
         if registers.iter().all(|reading| reading.raw.is_none_or(|raw| raw == 0)) {
             parts.retain(|part| part.contains("vendor's report"));
         }
@@ -111,7 +111,7 @@ fn band(life: &LifeReading) -> Option<String> {
     }
 }
 
-/// A register that holds what means nothing.
+/// A register with a meaningless value.
 fn undefined(name: &str, reading: &Reading) -> Option<String> {
     match (reading.absent?, reading.raw) {
         (Absent::NotDefined, _) => Some(format!("{name} not defined")),
@@ -120,20 +120,20 @@ fn undefined(name: &str, reading: &Reading) -> Option<String> {
     }
 }
 
-/// Life always; spare blocks where they matter or PRE_EOL_INFO does not tell.
+/// Life always; spare blocks where they matter or PRE_EOL_INFO is unknown.
 fn is_worth_saying(wear: &VendorWear, health: &Health) -> bool {
     wear.kind == WearKind::Life || wear.severity <= Severity::Notice || !health.pre_eol.is_known()
 }
 
 fn why_unknown(card: &CardData, health: &Health) -> &'static str {
     match (card.kind, health.life_a.reading.absent) {
-        (Some(CardKind::Sd), _) => "wear cannot be told: SD cards have no standard health register",
-        (_, Some(Absent::PartTooOld)) => "wear cannot be told: the part is older than eMMC 5.0 (EXT_CSD_REV < 7)",
-        (_, Some(Absent::NotInSource)) => "wear cannot be told: this source has no health registers",
-        (_, Some(Absent::Damaged)) => "wear cannot be told: the health values of this source are damaged",
+        (Some(CardKind::Sd), _) => "wear is unknown: SD cards have no standard health register",
+        (_, Some(Absent::PartTooOld)) => "wear is unknown: the part is older than eMMC 5.0 (EXT_CSD_REV < 7)",
+        (_, Some(Absent::NotInSource)) => "wear is unknown: this source has no health registers",
+        (_, Some(Absent::Damaged)) => "wear is unknown: the health values of this source are damaged",
         (_, Some(Absent::Implausible)) => {
-            "wear cannot be told: EXT_CSD holds values that no part can have; the copy is damaged"
+            "wear is unknown: EXT_CSD holds values that no part can have; the copy is damaged"
         }
-        _ => "wear cannot be told: the part leaves its health registers undefined",
+        _ => "wear is unknown: the part leaves its health registers undefined",
     }
 }

@@ -1,19 +1,19 @@
-//! Which constant wear rates fit what the life time registers showed, and when they reach 100 %.
+//! Constant wear rates that fit the observed life time registers, and when they reach 100 %.
 //!
 //! A register that shows `n` says only that between 10 x (n - 1) and 10 x n percent are used. A constant rate is a
-//! line; it fits if it passes through every such band. The lines that fit form a polygon of (start, rate), and the
-//! moment of 100 % is smallest and largest at two of its corners. A corner is a line through two band edges, so all of
-//! them can be tried. The arithmetic is exact, in integers: bounds that are off by rounding would not be bounds.
-//! Absent on purpose: what the axis is. It may count nanoseconds or bytes written.
+//! line; it fits if it passes through every such band. The fitting lines form a polygon of (start, rate), and the
+//! time of 100 % is smallest and largest at two of its corners. A corner is a line through two band edges, so all of
+//! them can be tried. The arithmetic is exact, in integers: rounding would invalidate the bounds.
+//! Absent on purpose: the unit of the axis. It may be nanoseconds or bytes written.
 
-/// A register value and where on the axis it was seen; values 1 to 11.
+/// A register value, 1 to 11, and its position on the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) at: i128,
     pub(super) value: u8,
 }
 
-/// What every fitting line has in common.
+/// The bounds over all fitting lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fit {
     /// Slowest and fastest rate, the latter absent where nothing limits it.
@@ -21,28 +21,28 @@ pub(super) struct Fit {
     /// Unit: percent per axis unit.
     pub(super) rate_min: f64,
     pub(super) rate_max: Option<f64>,
-    /// Earliest place of 100 %, rounded down; absent where nothing limits the rate.
+    /// Earliest position of 100 %, rounded down; absent if nothing limits the rate.
     pub(super) end_min: Option<i128>,
-    /// Latest place of 100 %, rounded up; absent where no wear at all fits too.
+    /// Latest position of 100 %, rounded up; absent if zero wear also fits.
     pub(super) end_max: Option<i128>,
 }
 
-/// A place and a percentage: an edge of a band.
+/// A position and a percentage: an edge of a band.
 #[derive(Clone, Copy)]
 struct Edge {
     at: i128,
     percent: i128,
 }
 
-/// The edges that no line may undercut, and those that none may exceed: at most one of each for each register value.
+/// Lower and upper edges that limit every line: at most one of each for each register value.
 struct Bands {
     floors: Vec<Edge>,
     ceilings: Vec<Edge>,
 }
 
-/// Fits lines through everything seen, in order along the axis; `new_at` is where the part was new, 0 % used.
+/// Fits lines through all observations, ordered along the axis; `new_at` is where the part was new, 0 % used.
 ///
-/// Returns `None` where no constant rate fits, or nothing was seen.
+/// Returns `None` if no constant rate fits or there are no observations.
 pub(super) fn fit(seen: &[Seen], new_at: Option<i128>) -> Option<Fit> {
     let bands = Bands::of(seen, new_at)?;
     let mut found: Option<Fit> = None;
@@ -69,7 +69,7 @@ impl Bands {
             bands.floors.push(Edge { at, percent: 0 });
             bands.ceilings.push(Edge { at, percent: 0 });
         }
-        // Wear never shrinks, so a floor binds where its value is first seen and a ceiling where it is last seen.
+        // Wear never decreases, so a floor binds where its value is first seen and a ceiling where it is last seen.
         for value in 1..=11u8 {
             let mut places = seen.iter().filter(|seen| seen.value == value).map(|seen| seen.at);
             let Some(first) = places.next() else { continue };
@@ -87,7 +87,7 @@ impl Bands {
         self.floors.iter().chain(&self.ceilings).copied()
     }
 
-    /// Lines that may be corners: level ones through an edge, and those that rise from one edge to another.
+    /// Candidate corners: horizontal lines through an edge, and rising lines through two edges.
     fn corner_candidates(&self) -> impl Iterator<Item = (Edge, Edge)> + '_ {
         let level = self.edges().map(|edge| (edge, Edge { at: edge.at + 1, ..edge }));
         let rising = self.edges().flat_map(|a| self.edges().map(move |b| (a, b)));
@@ -102,7 +102,7 @@ impl Bands {
         self.floors.iter().all(|floor| above(floor) >= 0) && self.ceilings.iter().all(|ceiling| above(ceiling) <= 0)
     }
 
-    /// Whether some floor lies left of some ceiling, so that a line cannot be arbitrarily steep.
+    /// Whether some floor lies left of some ceiling, which limits the slope.
     fn limit_the_rate(&self) -> bool {
         let first_floor = self.floors.iter().map(|edge| edge.at).min();
         let last_ceiling = self.ceilings.iter().map(|edge| edge.at).max();
@@ -143,7 +143,7 @@ impl Fit {
 mod tests {
     use super::*;
 
-    /// Numbers that look random and are the same every time.
+    /// Reproducible pseudo-random numbers.
     struct Noise(u64);
 
     impl Noise {
@@ -169,7 +169,7 @@ mod tests {
     const SCALE: i128 = 1_000_000;
 
     impl Truth {
-        /// What a register shows; vendors may count a full tenth to the band below or above it.
+        /// The register's value; vendors may assign a full tenth to the band below or above it.
         fn value(self, at: i128, below: bool) -> u8 {
             let used = self.start + self.rate * at;
             let tenths = (used - i128::from(below && used > 0)).div_euclid(10 * SCALE);

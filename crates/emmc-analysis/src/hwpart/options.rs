@@ -147,7 +147,9 @@ fn wrrel(card: &CardData, facts: &Facts) -> WrRelOptions {
         (true, ..) => (Some(false), "an SD card has no such setting"),
         (_, Some(true), _) => (Some(false), "PARTITION_SETTING_COMPLETED is 1: it can no longer change"),
         (.., Some(false)) => (Some(false), "WR_REL_PARAM.HS_CTRL_REL is 0: the part decides"),
-        (_, Some(false), Some(true)) => (Some(true), "once, together with the partitioning, which it closes for good"),
+        (_, Some(false), Some(true)) => {
+            (Some(true), "once, together with the partitioning, which it closes permanently")
+        }
         (_, Some(false), None) => (None, "the source does not tell WR_REL_PARAM"),
         (_, None, Some(true)) => (None, "the source does not tell PARTITION_SETTING_COMPLETED"),
         (_, None, None) => (None, "the source tells neither WR_REL_PARAM nor PARTITION_SETTING_COMPLETED"),

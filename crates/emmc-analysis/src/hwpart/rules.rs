@@ -168,7 +168,7 @@ fn request_empty(case: &Case) -> Option<Broken> {
         }
         (Some(_), Some(now), Some(wanted)) if now == wanted => {
             let evidence = vec![Evidence::of(reg::WR_REL_SET, format!(" is {now:#04x} already"))];
-            Some(broken("nothing would change, yet the partitioning registers would close for good", evidence))
+            Some(broken("nothing would change, but the partitioning registers would be closed permanently", evidence))
         }
         _ => None,
     }

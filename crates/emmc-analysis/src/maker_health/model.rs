@@ -87,7 +87,7 @@ pub struct Reading {
     pub unit: Option<&'static str>,
     /// Where it stood: command, bytes and byte order, or the other tool's key.
     pub source: String,
-    /// How sure place and meaning are.
+    /// Confidence in place and meaning.
     pub confidence: Confidence,
 }
 
@@ -202,7 +202,7 @@ pub struct Implausible {
     pub found: String,
     /// What could be.
     pub expected: String,
-    /// Where it stood.
+    /// Its place in the report.
     pub source: String,
 }
 

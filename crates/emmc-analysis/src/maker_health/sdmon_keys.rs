@@ -124,8 +124,8 @@ pub(super) const ADATA: [Key; 26] = [
 ];
 
 /// `Total erase cnt` and `Power cycle cnt` are left out: sdmon sums the bytes of the former and reads the upper half of
-/// the latter. Of `Abnormal power loss` the upper half is the spare blocks that are left, so that only a number without it
-/// may be a count.
+/// the latter. Of `Abnormal power loss` the upper half is the spare blocks that are left, so that only a number without
+/// it may be a count.
 pub(super) const TRANSCEND: [Key; 15] = [
     key(&["Secured mode"], identity("secured_mode")),
     key(&["Bus width"], BUS_WIDTH),

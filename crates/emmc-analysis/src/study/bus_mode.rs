@@ -1,4 +1,4 @@
-//! How fast the bus could run, and how fast it ran when the source was taken.
+//! The fastest bus mode offered, and the mode in use when the source was read.
 
 use emmc_port::{CardData, Format};
 use emmc_regs::ext_csd::{DeviceInfo, reg};
@@ -16,7 +16,7 @@ pub(super) enum BusMode {
 }
 
 impl BusMode {
-    /// As the standard calls it.
+    /// The standard's name.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Legacy => "backward compatible",
@@ -27,7 +27,7 @@ impl BusMode {
         }
     }
 
-    /// What eight lines carry at the mode's full clock.
+    /// Throughput of eight lines at the mode's full clock.
     ///
     /// Unit: 10^6 bytes a second.
     pub(super) const fn mb_per_s(self) -> u32 {
@@ -41,7 +41,7 @@ impl BusMode {
     }
 }
 
-/// Who said which mode was in use.
+/// The source of the mode in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SaidBy {
     /// The kernel that drives the card: debugfs `ios`, or HS_TIMING read under it.
@@ -56,7 +56,7 @@ pub(super) enum SaidBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InUse {
     pub(super) mode: BusMode,
-    /// The fastest that the same words can mean: High Speed and DDR52 share a code, and differ in BUS_WIDTH, which
+    /// The fastest mode that the same value can mean: High Speed and DDR52 share a code, and differ in BUS_WIDTH, which
     /// cannot be read.
     pub(super) at_most: BusMode,
     pub(super) said_by: SaidBy,
@@ -72,7 +72,7 @@ pub(super) fn fastest_offered(info: &DeviceInfo) -> Option<BusMode> {
     Some(fastest.map_or(BusMode::Legacy, |(_, mode)| *mode))
 }
 
-/// The mode in use, by the best that is told.
+/// The mode in use according to the best source.
 pub(super) fn in_use(card: &CardData, info: &DeviceInfo) -> Option<InUse> {
     let kernel = card.host.ios.get("timing spec").and_then(|text| {
         let evidence = format!("ios, timing spec: {}", text.trim()).into();
@@ -125,7 +125,7 @@ fn named(text: &str) -> Option<BusMode> {
     .map(|(_, mode)| mode)
 }
 
-/// How many data lines are in use: 1, 4 or 8, and the text that says so.
+/// Number of data lines in use: 1, 4 or 8, with the source text.
 pub(super) fn lines_in_use(card: &CardData) -> Option<(u8, SaidBy, String)> {
     let kernel = card.host.ios.get("bus width").map(|text| (text, SaidBy::Kernel, "ios, bus width"));
     let printed = card.stated.bus_width.as_ref().map(|text| (text, SaidBy::Text, "printed width"));

@@ -1,6 +1,6 @@
-//! What a card is: kind, maker, name, serial number, date, versions.
+//! A card's identity: type, maker, name, serial number, date, versions.
 //!
-//! Absent on purpose: the part number and the kind of flash. No register gives them, and the product name only hints.
+//! Absent on purpose: part number and flash type. No register gives them; the product name is only a hint.
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
@@ -14,26 +14,26 @@ use serde::Serialize;
 
 use crate::health::reading;
 
-/// What a card is; whatever no source tells is absent.
+/// A card's identity; unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Identity {
     /// eMMC or SD.
     pub kind: Option<CardKind>,
-    /// Who probably made it, with how certain that is.
+    /// The probable maker, with its certainty.
     pub manufacturer: Option<Manufacturer>,
     /// MID.
     pub manufacturer_id: Option<u8>,
     /// Bits 119:104 of the CID, as Linux prints them.
     pub oemid: Option<u16>,
-    /// What an eMMC is built into.
+    /// Package of an eMMC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     /// PNM.
     pub product_name: Option<String>,
     /// PSN.
     pub serial_number: Option<u32>,
-    /// MDT: every month that it may stand for.
+    /// MDT: every month that it may mean.
     pub manufacture_date: Option<ManufactureDate>,
     /// PRV.
     pub product_revision: Option<String>,
@@ -44,10 +44,10 @@ pub struct Identity {
     /// EXT_CSD_REV.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ext_csd_rev: Option<u8>,
-    /// What the CID's checksum says.
+    /// State of the CID's checksum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cid_crc: Option<Crc>,
-    /// What a reader should know: values taken from text, dates with two meanings.
+    /// Notes: values taken from text, dates with two meanings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -70,12 +70,12 @@ pub fn identity(card: &CardData) -> Identity {
     if let (Some(_), None) = (card.cid, kind) {
         identity
             .notes
-            .push("the CID cannot be decoded before it is known whether this is an eMMC or an SD card".into());
+            .push("the CID cannot be decoded, because it is unknown whether this is an eMMC or an SD card".into());
     }
     identity
 }
 
-/// The kind that a source states, or that the registers it gave belong to.
+/// The card type that a source states, or to which its registers belong.
 pub(super) fn kind(card: &CardData) -> Option<CardKind> {
     let sd = || (card.scr.is_some() || card.ssr.is_some()).then_some(CardKind::Sd);
     let emmc = || (card.ext_csd.is_some() || card.stated.mmc_version.is_some()).then_some(CardKind::Emmc);
@@ -89,7 +89,7 @@ fn from_cid(cid: &cid::Identity, manufacturer: Option<Manufacturer>) -> Identity
         notes.push(format!("the date is ambiguous: {}", rules.join(", ")));
     }
     if let Crc::Wrong { .. } = cid.crc {
-        notes.push(format!("the checksum of the CID is {}: do not trust what is read from it", cid.crc));
+        notes.push(format!("the checksum of the CID is {}: do not trust its fields", cid.crc));
     }
     Identity {
         manufacturer,
@@ -106,7 +106,7 @@ fn from_cid(cid: &cid::Identity, manufacturer: Option<Manufacturer>) -> Identity
     }
 }
 
-/// What text and sysfs tell where there is no CID.
+/// Identity from text and sysfs if there is no CID.
 fn from_text(card: &CardData, kind: Option<CardKind>) -> Identity {
     let sysfs = |attribute: &str| card.sysfs.get(attribute).map(|text| text.trim().to_owned());
     let number = |attribute: &str| {
@@ -121,10 +121,10 @@ fn from_text(card: &CardData, kind: Option<CardKind>) -> Identity {
     let maker = |kind, mid| manufacturer::lookup(kind, mid, oemid.unwrap_or_default(), name.as_bytes());
     let mut notes = Vec::new();
     if manufacturer_id.is_some() || product_name.is_some() {
-        notes.push("no CID in this source: the identity is what a tool printed of it, perhaps shortened".into());
+        notes.push("no CID in this source: the identity is from a tool's text and may be shortened".into());
     }
     if let Some(date) = stated.date.clone().or_else(|| sysfs("date")) {
-        notes.push(format!("printed date: {date}; tools differ in how they read it, so it is not taken over"));
+        notes.push(format!("printed date: {date}; tools decode it differently, so it is not used"));
     }
     Identity {
         manufacturer: kind.zip(manufacturer_id).and_then(|(kind, mid)| maker(kind, mid)),

@@ -1,6 +1,6 @@
-//! Everything about one card in one value: what it is, where its bytes are, how it is set, how worn it is, what to do.
+//! A study of one card: verdict, identity, findings, health, capacity and configuration in one value.
 //!
-//! Absent on purpose: layout. The report renders this, and scripts read it as it is.
+//! Absent on purpose: layout. `emmc-report` renders it; scripts read it as JSON.
 
 mod bus_mode;
 mod configuration;
@@ -21,23 +21,23 @@ use crate::health::{self, Health, HealthOptions};
 use crate::hwpart::{self, HwPartOptions};
 use crate::maker_health::{self, Refusal, VendorHealth};
 
-/// What a study is given beside the card.
+/// Options of a study.
 #[derive(Clone, Debug, Default)]
 pub struct StudyOptions {
     /// Thresholds of health.
     pub health: HealthOptions,
-    /// The source as an argument of a command, with what goes with it; as the first origin is named, unless given.
+    /// The source argument for commands, with its options; by default the name of the first origin.
     pub source: Option<String>,
-    /// What benchmarks have found.
+    /// Benchmark results.
     pub measured: Measured,
 }
 
-/// What benchmarks have found of a card.
+/// Benchmark results of a card.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// How fast it is, in one line.
     pub speed: Option<Answer>,
-    /// What was found out beside the figures.
+    /// Findings.
     pub findings: Vec<Finding>,
 }
 
@@ -45,41 +45,41 @@ pub struct Measured {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
-    /// The answer in a few lines.
+    /// The verdict in a few lines.
     pub verdict: Verdict,
-    /// Where it all comes from.
+    /// The sources.
     pub sources: Vec<Origin>,
     /// What it is.
     pub identity: Identity,
-    /// What to know and decide, worst first.
+    /// Findings, worst first.
     pub findings: Vec<Finding>,
     /// How worn it is.
     pub health: Health,
-    /// Where its bytes are.
+    /// Capacity.
     pub capacity: Capacity,
-    /// How it is set.
+    /// How it is configured.
     pub configuration: Configuration,
     /// What hardware partitioning it has, or could have.
     pub hw_partition: HwPartOptions,
     /// Vendor health reports that were decoded.
     pub vendor: Vec<VendorHealth>,
-    /// Vendor health reports that were not, and why.
+    /// Vendor health reports that were not decoded, with the reasons.
     pub vendor_refused: Vec<Refusal>,
     /// Registers that hold what the standard does not allow.
     pub anomalies: Vec<Anomaly>,
-    /// All that the sources tell, undecoded: with it the document is a source again.
+    /// All undecoded data of the sources, which makes the document a source again.
     pub card: Snapshot,
 }
 
 impl Study {
-    /// Whether the card is a virtual one: no user's card.
+    /// Whether the card is virtual.
     pub fn is_virtual(&self) -> bool {
-        // A snapshot says in a note what it was taken from.
+        // A snapshot names its source in a note.
         let taken_from_one = |note: &String| note.starts_with("taken from sim:");
         self.sources.iter().any(|origin| origin.format == Format::Virtual || origin.notes.iter().any(taken_from_one))
     }
 
-    /// Maker, name and size, as far as they are known.
+    /// Maker, name and size, as far as known.
     pub fn card_name(&self) -> String {
         let identity = &self.identity;
         let maker = identity.manufacturer.as_ref().map(|maker| maker.name.to_owned());
@@ -92,7 +92,7 @@ impl Study {
         if self.is_virtual() { format!("VIRTUAL CARD: {card}") } else { card }
     }
 
-    /// The device of a card of this machine.
+    /// The device, if the card is in this machine.
     fn live_device(&self) -> Option<String> {
         live_device(&self.sources)
     }

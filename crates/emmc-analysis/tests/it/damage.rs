@@ -1,10 +1,12 @@
-//! Damaged and mixed sources never make a card look better than it is, and never give it a figure that it does not have.
+//! Damaged and mixed sources never make a card look better than it is, and never give it a figure that it does not
+//! have.
 //!
 //! Every dump and text in testdata, as it is and with worn registers put in, is cut at each byte, loses each byte,
-//! doubles each byte and is wrapped at each byte; then two at a time are cut and joined. A case is judged as `check` judges it.
+//! doubles each byte and is wrapped at each byte; then two at a time are cut and joined. A case is judged as `check`
+//! judges it.
 //!
-//! A digit lost or doubled in a decimal number changes no width, and mostly nothing in the text repeats the number: there
-//! the capacity is not compared. Wear is always compared, and a cut end always counts.
+//! A digit lost or doubled in a decimal number changes no width, and mostly nothing in the text repeats the number:
+//! there the capacity is not compared. Wear is always compared, and a cut end always counts.
 //!
 //! A join at the same place of two sources of one length is left out: where their form has no redundancy, it is a whole
 //! source of that form, and no reader can tell.

@@ -1,4 +1,5 @@
-//! Each way in which a source is known to break, on real parts: what is refused, with the message, and what stays unknown.
+//! Each way in which a source is known to break, on real parts: what is refused, with the message, and what stays
+//! unknown.
 
 use emmc_analysis::health::{CheckStatus, HealthOptions, check};
 use emmc_port::saved::read;

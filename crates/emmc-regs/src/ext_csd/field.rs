@@ -173,7 +173,7 @@ pub struct Field {
     pub danger: Option<Danger>,
     /// How long a value lasts and the source of that, where it does not follow from the access type.
     pub persistence: Option<(Persistence, &'static str)>,
-    /// What it is, where the name does not say it.
+    /// A description, if the name does not explain it.
     pub what: &'static str,
     /// Where offset, width and meaning were checked.
     pub source: &'static str,

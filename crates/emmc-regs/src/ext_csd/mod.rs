@@ -1,8 +1,8 @@
 //! EXT_CSD: the 512 bytes that say what an eMMC is, how it is configured and how worn it is.
 //!
-//! One table (`fields`) covers every byte once; decoding, text, JSON, comparison, planning and the virtual card all read
-//! it. A part that breaks the standard is data: `decode` returns an [`Anomaly`], never an error.
-//! Absent on purpose: reading the bytes from anywhere, and advice.
+//! One table (`fields`) covers every byte once; decoding, text, JSON, comparison, planning and the virtual card all
+//! read it. A part that breaks the standard is data: `decode` returns an [`Anomaly`], never an error. Absent on
+//! purpose: reading the bytes from anywhere, and advice.
 
 mod anomaly;
 mod device_info;

@@ -1,4 +1,5 @@
-//! Values that no part holds: a register that was shifted, mixed or never one shows many of them, a real one hardly any.
+//! Values that no part holds: a register that was shifted, mixed or never one shows many of them, a real one hardly
+//! any.
 //!
 //! Absent on purpose: what merely breaks the standard (`anomaly`), and any judgement of how much is too much for a use.
 

@@ -19,7 +19,7 @@ pub struct Row {
     pub width: u16,
     /// The number in the register.
     pub raw: u64,
-    /// What it means, in `unit`.
+    /// Its decoded value, in `unit`.
     pub value: FieldValue,
     /// Unit of `value`; empty for names and flags.
     pub unit: &'static str,
@@ -115,7 +115,8 @@ fn bits_text(field: &Field, bits: &Bits, raw: u64) -> Option<Cow<'static, str>> 
     }
 }
 
-/// Eight bytes, least significant first: as text where all of it is printable, else as hexadecimal digits in that order.
+/// Eight bytes, least significant first: as text where all of it is printable, else as hexadecimal digits in that
+/// order.
 fn firmware_text(raw: u64) -> String {
     let bytes = raw.to_le_bytes();
     let text = bytes.iter().rposition(|&byte| byte != 0).map_or(&bytes[..0], |last| &bytes[..=last]);

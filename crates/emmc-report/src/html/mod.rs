@@ -1,7 +1,7 @@
 //! The document as one HTML file that needs nothing else: no network, no fonts, no other file.
 //!
-//! The page's own policy forbids every connection and, where there is no chart, every script. With a chart it allows the bundled
-//! scripts by their hash, so that markup which slipped through the escaping still could not run.
+//! The page's own policy forbids every connection and, where there is no chart, every script. With a chart it allows
+//! the bundled scripts by their hash, so that markup which slipped through the escaping still could not run.
 
 mod bars;
 mod blocks;

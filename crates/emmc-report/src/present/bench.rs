@@ -154,7 +154,7 @@ fn figure(measurement: &Measurement, unit: &str) -> f64 {
     }
 }
 
-/// Three digits that count.
+/// A number with three significant digits.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),

@@ -12,8 +12,8 @@ mod verdict;
 /// The section that is no detail.
 const FINDINGS: &str = "findings";
 
-/// The verdict and the findings, then in detail: identity, health, capacity, configuration, hardware partitioning, vendor
-/// health, anomalies, sources.
+/// The verdict and the findings, then in detail: identity, health, capacity, configuration, hardware partitioning,
+/// vendor health, anomalies, sources.
 pub fn study(study: &Study) -> Document {
     let mut document = Document::new(study.verdict.card.as_str());
     document.subtitle = Some(sources_line(&study.sources));

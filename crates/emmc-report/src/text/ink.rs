@@ -1,4 +1,5 @@
-//! Colour that does not disturb the layout: text is marked with characters of no width, which become ANSI sequences at the end.
+//! Colour that does not disturb the layout: text is marked with characters of no width, which become ANSI sequences at
+//! the end.
 //!
 //! The marks cannot come from data: [`crate::visible::visible`] writes them out.
 

@@ -51,7 +51,8 @@ impl Page {
         self.shortened(groups, width)
     }
 
-    /// Leaves out remarks, then cuts answers to one line, the last first, until all are few enough; the first is never cut.
+    /// Leaves out remarks, then cuts answers to one line, the last first, until all are few enough; the first is never
+    /// cut.
     fn shortened(&self, mut groups: Vec<Group>, width: usize) -> Vec<String> {
         let count = |groups: &[Group]| groups.iter().map(|group| group.lines().len()).sum::<usize>();
         for index in (0..groups.len()).rev() {

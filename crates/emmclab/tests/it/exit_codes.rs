@@ -94,7 +94,7 @@ fn three_is_not_supported_or_unknown() {
         let run = emmclab(args).exits(3);
         assert!(run.stderr.starts_with("emmclab: sim:s0j56: not supported: "), "{run:?}");
     }
-    emmclab(["health", &testdata("ids/samsung-bjnb4r-32g/cid")]).exits(3).says(&["wear cannot be told"]);
+    emmclab(["health", &testdata("ids/samsung-bjnb4r-32g/cid")]).exits(3).says(&["wear is unknown"]);
     // Nothing that both know: that is no agreement.
     emmclab(["diff", &testdata(KLM), &testdata("ids/samsung-bjnb4r-32g/cid")]).exits(3);
     let zero = save(&scratch("undefined"), "zero.bin", worn(0, 0, 0));

@@ -7,11 +7,11 @@ use super::super::bus_mode::{self, SaidBy};
 use super::{Rows, Topic, flags, on_off, plain, with, yes_no};
 use crate::evidence::Evidence;
 
-/// What the host controller says, of any kind of card.
+/// What the host controller reports, for any card type.
 pub(super) fn host_rows(card: &CardData, rows: &mut Rows) {
     rows.topic = Topic::Bus;
     for (key, name) in [
-        ("clock", "clock asked for"),
+        ("clock", "requested clock"),
         ("actual clock", "clock"),
         ("signal voltage", "signal voltage"),
         ("vdd", "supply voltage"),
@@ -46,9 +46,9 @@ fn bus(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     let meaning = in_use.as_ref().map_or(String::new(), |in_use| {
         let either = if in_use.at_most == in_use.mode { "" } else { "or DDR52, which has the same code; " };
         let when = match in_use.said_by {
-            SaidBy::Kernel => "as the kernel has set it",
-            SaidBy::Register => "as whoever read the registers had set it",
-            SaidBy::Text => "as printed; the kernel may choose another",
+            SaidBy::Kernel => "set by the kernel",
+            SaidBy::Register => "set by the tool that read the registers",
+            SaidBy::Text => "as printed; the kernel may use another mode",
         };
         format!("{either}{when}")
     });
@@ -74,19 +74,19 @@ fn cache(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     rows.topic = Topic::Cache;
     let size = info.cache.map(|cache| match cache.0 {
         0 => plain("none"),
-        _ => with(cache.to_string(), "volatile: lost at a power cut unless flushed"),
+        _ => with(cache.to_string(), "volatile: lost in a power cut unless flushed"),
     });
     rows.add("cache size", reg::CACHE_SIZE, size);
     if info.cache.is_none_or(|cache| cache.0 > 0) {
         let state = info.cache_on.map(|on| match on {
-            true => with("on", "a write may be acknowledged before it is in the flash"),
-            false => with("off", "a write is in the flash when it is acknowledged"),
+            true => with("on", "writes may be acknowledged before they are in the flash"),
+            false => with("off", "writes are in the flash when acknowledged"),
         });
         rows.add("cache", reg::CACHE_CTRL, state);
         let policy = csd
             .bit(reg::CACHE_FLUSH_POLICY, 0)
             .filter(|fifo| *fifo)
-            .map(|_| with("FIFO", "the cache is flushed in the order written"));
+            .map(|_| with("FIFO", "the cache is flushed in write order"));
         rows.add_if_told("cache flush policy", reg::CACHE_FLUSH_POLICY, policy);
         let barrier = csd.bit(reg::BARRIER_SUPPORT, 0).filter(|barrier| *barrier).map(|_| plain("supported"));
         rows.add_if_told("cache barrier", reg::BARRIER_SUPPORT, barrier);
@@ -96,7 +96,7 @@ fn cache(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
 fn queue(card: &CardData, info: &DeviceInfo, rows: &mut Rows) {
     rows.topic = Topic::Queue;
     let supported = info.cmdq_supported.map(|supported| match (supported, info.cmdq_depth) {
-        (true, Some(depth)) => with("yes", format!("up to {depth} tasks at once")),
+        (true, Some(depth)) => with("yes", format!("up to {depth} concurrent tasks")),
         (true, None) => plain("yes"),
         (false, _) => plain("no"),
     });
@@ -110,7 +110,7 @@ fn queue(card: &CardData, info: &DeviceInfo, rows: &mut Rows) {
         None => {
             let register = info.cmdq_on.map(|on| match on {
                 true => plain("on"),
-                false => with("off", "while the register was read; Linux switches the queue off to read it"),
+                false => with("off", "at the time of reading; Linux disables the queue to read the register"),
             });
             rows.add("command queue", reg::CMDQ_MODE_EN, register);
         }

@@ -1,4 +1,4 @@
-//! Sectors, groups, best sizes, waiting times, and the state of hardware partitioning.
+//! Sectors, groups, optimal sizes, timeouts, and the state of hardware partitioning.
 
 use emmc_port::CardData;
 use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
@@ -22,7 +22,7 @@ fn sectors(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     let native = csd.bit(reg::NATIVE_SECTOR_SIZE, 0);
     let sector = info.data_sector_4k.map(|large| match (large, native) {
         (true, _) => plain("4 KiB"),
-        (false, Some(true)) => with("512 B", "emulated: the part itself has 4 KiB"),
+        (false, Some(true)) => with("512 B", "emulated: the native size is 4 KiB"),
         (false, _) => plain("512 B"),
     });
     rows.add("sector size", [reg::DATA_SECTOR_SIZE, reg::NATIVE_SECTOR_SIZE], sector);
@@ -39,13 +39,13 @@ fn groups(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         }
         (group, _) => rows.add("high-capacity write-protect group", reg::HC_WP_GRP_SIZE, size(group)),
     }
-    // U-Boot prints the group that counts, which may be the CSD's.
+    // U-Boot prints the group in use, which may be the CSD's.
     if let (None, Some(printed)) = (info.hc_erase_group, card.stated.erase_group) {
         rows.add_if_told("erase group in force", "printed text", Some(plain(printed.to_string())));
     }
     let in_force = info.erase_group_def.map(|high| match high {
         true => plain("high-capacity groups"),
-        false => with("groups of the CSD", "until the host asks for high-capacity ones, after each power-up"),
+        false => with("groups of the CSD", "until the host enables high-capacity groups, after each power-up"),
     });
     rows.add("groups in force", reg::ERASE_GROUP_DEF, in_force);
     let erased = csd.byte(reg::ERASED_MEM_CONT).map(|raw| plain(if raw == 0 { "zeros" } else { "ones" }));
@@ -71,7 +71,7 @@ fn partitioning(card: &CardData, info: &DeviceInfo, rows: &mut Rows) {
         (true, _, Some(true)) => with("completed", "it can never be changed again"),
         (true, Some(true), Some(false)) => with("open", "can be done once, with enhanced areas"),
         (true, _, Some(false)) => with("open", "can be done once, without enhanced areas"),
-        (true, _, None) => with("supported", "whether it was done is not told"),
+        (true, _, None) => with("supported", "whether it is completed is unknown"),
     });
     let source = [reg::PARTITIONING_SUPPORT, reg::PARTITION_SETTING_COMPLETED];
     rows.add("hardware partitioning", source, supported);
@@ -85,7 +85,7 @@ fn partitioning(card: &CardData, info: &DeviceInfo, rows: &mut Rows) {
 
 fn waiting(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     let after = info.init_timeout_ap_ms.filter(|ms| *ms > 0 && at_least(info, 5));
-    let after = after.map(|ms| with(format!("{ms} ms"), "wait this long at the first power-up after partitioning"));
+    let after = after.map(|ms| with(format!("{ms} ms"), "timeout of the first power-up after partitioning"));
     rows.add_if_told("first start after partitioning", reg::INI_TIMEOUT_AP, after);
     for (name, field, since) in [
         ("switch time", reg::GENERIC_CMD6_TIME, 6),

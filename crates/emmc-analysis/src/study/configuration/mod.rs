@@ -1,7 +1,7 @@
-//! How a card is configured: one row for each setting, with what it means and the register it was read from.
+//! A card's configuration: one row for each setting, with its meaning and its source register.
 //!
-//! A setting that the source does not tell has no row; it is named in `not_told`. Absent on purpose: judgement, which
-//! the findings give.
+//! A setting that the source does not have has no row; it is listed in `not_told`. Absent on purpose: judgement, which
+//! is in the findings.
 
 mod bus;
 mod media;
@@ -18,7 +18,7 @@ pub(super) use self::protection::boot_source;
 use super::identity;
 use crate::evidence::Source;
 
-/// What a setting is about.
+/// The topic of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -31,15 +31,15 @@ pub enum Topic {
     Queue,
     /// Background operations, interrupts, reset, power-off, firmware.
     Service,
-    /// What a power cut may cost.
+    /// Safety in a power cut.
     Reliability,
     /// Boot.
     Boot,
     /// Write protection.
     Protection,
-    /// Erasing for good.
+    /// Secure erase.
     Security,
-    /// Sectors, groups, best sizes.
+    /// Sectors, groups, optimal sizes.
     Media,
     /// What an SD card promises.
     Performance,
@@ -49,13 +49,13 @@ pub enum Topic {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigRow {
-    /// What it is about.
+    /// Its topic.
     pub topic: Topic,
-    /// What is set.
+    /// Its name.
     pub name: &'static str,
-    /// How it is set.
+    /// How it is configured.
     pub value: String,
-    /// What that means; empty where the value says it.
+    /// Its meaning; empty if the value is plain.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub meaning: String,
     /// The register or file it was read from.
@@ -64,13 +64,13 @@ pub struct ConfigRow {
     pub source: Source,
 }
 
-/// All settings that a source tells.
+/// All settings that a source has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Configuration {
     /// The settings, topic by topic.
     pub rows: Vec<ConfigRow>,
-    /// Settings that a card of this kind has and the source does not tell.
+    /// Settings that this card type has and the source does not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_told: Vec<&'static str>,
     /// Settings that the part's revision of the standard does not have.
@@ -116,7 +116,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Adds a setting that every card of the kind has: it is missed where it is not told.
+    /// Adds a setting that every card of this type has: it is listed as missing if unknown.
     fn add(&mut self, name: &'static str, source: impl Into<Source>, told: Told) {
         let source = source.into();
         match (&told, self.lacks(&source)) {
@@ -126,7 +126,7 @@ impl Rows {
         }
     }
 
-    /// Adds a setting that nobody misses.
+    /// Adds an optional setting, which is not listed as missing.
     fn add_if_told(&mut self, name: &'static str, source: impl Into<Source>, told: Told) {
         let (Some((value, meaning)), source) = (told, source.into()) else { return };
         if self.lacks(&source) {
@@ -143,7 +143,7 @@ impl Rows {
     }
 }
 
-/// A value whose meaning is plain.
+/// A value that needs no meaning.
 fn plain(value: impl Into<String>) -> (String, String) {
     (value.into(), String::new())
 }
@@ -166,7 +166,8 @@ fn flags(value: u8, names: &[(u8, &str)]) -> String {
     if set.is_empty() { "none".into() } else { set.join(", ") }
 }
 
-/// Whether the part follows at least this revision; unknown counts as yes, so that a row is missed rather than hidden.
+/// Whether the part follows at least this revision; unknown counts as yes, so that a row is reported missing, not
+/// hidden.
 fn at_least(info: &DeviceInfo, rev: u8) -> bool {
     info.rev.is_none_or(|found| found >= rev)
 }

@@ -1,4 +1,4 @@
-//! Boot, write protection, erasing for good.
+//! Boot, write protection, secure erase.
 
 use emmc_port::CardData;
 use emmc_regs::csd::Csd;
@@ -44,7 +44,7 @@ fn boot(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     rows.add_if_told("boot modes offered", reg::BOOT_INFO, modes);
     let locked = csd.byte(reg::BOOT_CONFIG_PROT).map(|raw| {
         plain(match (raw & 0x10 != 0, raw & 1 != 0) {
-            (true, _) => "locked for good",
+            (true, _) => "permanently locked",
             (false, true) => "locked until the next power cycle",
             (false, false) => "not locked",
         })
@@ -69,11 +69,11 @@ fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows)
         let state = |raw: u8| match raw & 3 {
             0 => "not protected",
             1 => "until the next power cycle",
-            2 => "for good",
+            2 => "permanent",
             _ => "not assigned",
         };
         let source = reg::BOOT_WP_STATUS;
-        // U-Boot's words give the two bits of each area and no more.
+        // U-Boot's text gives only the two bits of each area.
         let (first, second) = (csd.bits(source, 0b0011), csd.bits(source, 0b1100));
         rows.add("write protection of boot area 1", source, first.map(|raw| plain(state(raw))));
         rows.add("write protection of boot area 2", source, second.map(|raw| plain(state(raw >> 2))));
@@ -100,12 +100,12 @@ fn protection(card: &CardData, csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows)
         (6, "CD_PERM_WP_DIS"),
         (7, "PERM_PSWD_DIS"),
     ];
-    let kind = "what the next write-protect command would do; which groups are protected only CMD31 tells";
+    let kind = "effect of the next write-protect command; only CMD31 shows which groups are protected";
     rows.add("user write protection bits", reg::USER_WP, info.user_wp.map(|raw| with(flags(raw, &USER_WP), kind)));
     let whole = card.csd.map(|bytes| {
         let csd = Csd::new(CardKind::Emmc, bytes);
         plain(match (csd.perm_write_protect(), csd.tmp_write_protect()) {
-            (true, _) => "for good",
+            (true, _) => "permanent",
             (false, true) => "until switched off",
             (false, false) => "not protected",
         })
@@ -126,7 +126,7 @@ fn security(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         (0, "erase"),
         (1, "overwrite with a character, then erase"),
         (2, "overwrite with a character, its complement and a random one"),
-        (3, "the vendor's way"),
+        (3, "vendor-specific"),
     ];
     let removal = csd.byte(reg::SECURE_REMOVAL_TYPE).filter(|raw| at_least(info, 7) && raw & 0x0f != 0).map(|raw| {
         let index = usize::from(raw >> 4 & 3);
@@ -136,7 +136,7 @@ fn security(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     rows.add_if_told("secure removal", reg::SECURE_REMOVAL_TYPE, removal);
     let rpmb = info.rpmb.map(|rpmb| match rpmb.0 {
         0 => plain("none"),
-        _ => with(rpmb.to_string(), "whether its key is set no register tells"),
+        _ => with(rpmb.to_string(), "no register shows whether its key is set"),
     });
     rows.add("replay-protected memory", reg::RPMB_SIZE_MULT, rpmb);
 }

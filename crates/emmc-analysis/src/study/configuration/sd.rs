@@ -1,4 +1,4 @@
-//! What an SD card promises: its classes, its allocation unit, its commands.
+//! SD cards: speed classes, allocation unit, commands.
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
@@ -23,13 +23,13 @@ pub(super) fn rows(card: &CardData, rows: &mut Rows) {
     rows.topic = Topic::Media;
     let unit = ssr.and_then(|ssr| ssr.au_size_bytes()).map(|bytes| plain(Bytes(bytes).to_string()));
     rows.add("allocation unit", "SSR AU_SIZE", unit);
-    let discard = ssr.map(|ssr| yes_no(ssr.supports_discard(), "the card may forget erased blocks", ""));
+    let discard = ssr.map(|ssr| yes_no(ssr.supports_discard(), "the card may drop erased blocks", ""));
     rows.add_if_told("discard", "SSR DISCARD_SUPPORT", discard);
     rows.topic = Topic::Protection;
     let whole = card.csd.map(|bytes| {
         let csd = Csd::new(CardKind::Sd, bytes);
         plain(match (csd.perm_write_protect(), csd.tmp_write_protect()) {
-            (true, _) => "for good",
+            (true, _) => "permanent",
             (false, true) => "until switched off",
             (false, false) => "not protected",
         })
@@ -55,7 +55,7 @@ fn promises(ssr: Option<Ssr>, rows: &mut Rows) {
     let class = |class: Option<u64>, prefix: &str, mb_per_s: fn(u64) -> u64| {
         class.map(|class| match class {
             0 => plain("none"),
-            _ => with(format!("{prefix}{class}"), format!("at least {} MB/s of steady writing", mb_per_s(class))),
+            _ => with(format!("{prefix}{class}"), format!("at least {} MB/s sustained write speed", mb_per_s(class))),
         })
     };
     let speed = ssr.map(|ssr| class(ssr.speed_class(), "C", |class| class));
@@ -73,7 +73,8 @@ fn promises(ssr: Option<Ssr>, rows: &mut Rows) {
         _ => reserved(None),
     });
     rows.add("application performance class", "SSR APP_PERF_CLASS", application);
-    let depth = ssr.and_then(|ssr| ssr.queue_depth()).map(|depth| with("yes", format!("up to {depth} tasks at once")));
+    let depth =
+        ssr.and_then(|ssr| ssr.queue_depth()).map(|depth| with("yes", format!("up to {depth} concurrent tasks")));
     rows.add_if_told("command queue supported", "SSR PERFORMANCE_ENHANCE", depth);
 }
 

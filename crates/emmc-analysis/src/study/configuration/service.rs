@@ -1,4 +1,4 @@
-//! Housekeeping, interruption, reset, power-off and firmware; and what a power cut may cost.
+//! Background operations, interrupts, reset, power-off, firmware and write reliability.
 
 use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, Field, reg, rst_n_name};
 
@@ -24,14 +24,14 @@ fn background(info: &DeviceInfo, rows: &mut Rows) {
         return;
     }
     let manual = info.bkops_manual.map(|manual| match manual {
-        true => with("on", "for good: the bit is one-time. The host promises to start them"),
-        false => with("off", "can be switched on once"),
+        true => with("on", "permanent: the bit is one-time. The host must start them"),
+        false => with("off", "can be switched on once, permanently"),
     });
     rows.add("manual background operations", [Citation::bits(reg::BKOPS_EN, "MANUAL_EN")], manual);
     if at_least(info, 8) {
         let auto = info.bkops_auto.map(|auto| match auto {
-            true => with("on", "the part does them when it is idle"),
-            false => with("off", "can be switched at will"),
+            true => with("on", "the part runs them when idle"),
+            false => with("off", "can be switched on and off"),
         });
         rows.add("automatic background operations", [Citation::bits(reg::BKOPS_EN, "AUTO_EN")], auto);
     }
@@ -72,7 +72,7 @@ fn interruption(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         "power-off notification",
         reg::POWER_OFF_NOTIFICATION,
         notification.map(|name| match csd.byte(reg::POWER_OFF_NOTIFICATION) {
-            Some(0) => with(name, "the host does not promise to tell before it cuts the power"),
+            Some(0) => with(name, "the host does not announce a power-off"),
             _ => plain(name),
         }),
     );
@@ -85,7 +85,7 @@ fn firmware(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
         return;
     }
     let update = info.ffu.map(|ffu| match (ffu, info.fw_update_disabled) {
-        (true, Some(true)) => with("no", "supported, but switched off for good"),
+        (true, Some(true)) => with("no", "supported, but permanently disabled"),
         (true, _) => plain("yes"),
         (false, _) => plain("no"),
     });
@@ -122,8 +122,8 @@ fn reliability(csd: &ExtCsd, info: &DeviceInfo, rows: &mut Rows) {
     for AreaReliability { index, protected } in areas {
         let Some(name) = NAMES.get(index) else { continue };
         let meaning = match protected {
-            true => "what was written before stays intact when a write is cut off",
-            false => "a write that is cut off may damage what was written before",
+            true => "older data stays intact if a write is interrupted",
+            false => "an interrupted write may damage older data",
         };
         rows.add(name, reg::WR_REL_SET, Some(with(on_off(protected), meaning)));
     }

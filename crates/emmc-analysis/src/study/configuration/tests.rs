@@ -41,16 +41,16 @@ fn settings_are_read_as_the_standard_means_them() {
         (&[(179, 1, 0x38)], "boots from", "user area"),
         (&[(177, 1, 0x02)], "boot bus", "single rate, backward compatible, 8 lines"),
         (&[(177, 1, 0x10)], "boot bus", "double rate, 4 lines"),
-        (&[(178, 1, 0x10)], "boot configuration", "locked for good"),
+        (&[(178, 1, 0x10)], "boot configuration", "permanently locked"),
         (&[(174, 1, 0x09)], "write protection of boot area 1", "until the next power cycle"),
-        (&[(174, 1, 0x09)], "write protection of boot area 2", "for good"),
+        (&[(174, 1, 0x09)], "write protection of boot area 2", "permanent"),
         (&[(171, 1, 0x05)], "user write protection bits", "US_PWR_WP_EN, US_PERM_WP_EN"),
         (
             &[(231, 1, 0x55)],
             "erase features",
             "secure erase and trim, secure handling of retired blocks, trim, sanitize",
         ),
-        (&[(16, 1, 0x39)], "secure removal", "the vendor's way"),
+        (&[(16, 1, 0x39)], "secure removal", "vendor-specific"),
         (&[(63, 1, 1)], "sector size", "512 B"),
         (&[(61, 1, 1)], "sector size", "4 KiB"),
         (&[(224, 1, 1), (221, 1, 16)], "high-capacity write-protect group", "8 MiB"),
@@ -98,7 +98,7 @@ fn the_host_and_the_kernel_are_asked_first() {
     for (name, expected) in [
         ("bus mode in use", "HS200"),
         ("data lines in use", "8"),
-        ("clock asked for", "200000000 Hz"),
+        ("requested clock", "200000000 Hz"),
         ("command queue", "on"),
     ] {
         assert_eq!(value(&card, name).as_deref(), Some(expected), "{name}");

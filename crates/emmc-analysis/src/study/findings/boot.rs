@@ -41,10 +41,11 @@ fn boot_areas(facts: &Facts<'_>) -> Option<Finding> {
     let evidence = Evidence::value(reg::BOOT_WP_STATUS, status);
     let areas = [status & 3, status >> 2 & 3];
     if areas.contains(&2) {
-        let what = "A boot area is write protected for good: its content can never be changed";
+        let what = "A boot area is permanently write protected: its content can never be changed";
         let finding = Finding::new(Severity::Notice, "boot-protected-for-good", what).evidence(evidence);
         return Some(
-            finding.advice("a boot loader in it cannot be updated; keep this part away from spares that must be"),
+            finding
+                .advice("its boot loader cannot be updated; do not keep this part as a spare where updates are needed"),
         );
     }
     if areas != [0, 0] {
@@ -57,23 +58,23 @@ fn boot_areas(facts: &Facts<'_>) -> Option<Finding> {
         finding = finding.evidence(Evidence::value(reg::PARTITION_CONFIG, config));
     }
     Some(finding.advice(
-        "where the boot loader matters, protect them at each start until the next power cycle (B_PWR_WP_EN); the \
-         permanent way is one-time",
+        "if the boot loader matters, protect both areas at each start until the next power cycle (B_PWR_WP_EN); \
+         permanent protection is one-time",
     ))
 }
 
 /// The CSD's bits, which SD cards have too.
 pub(super) fn whole_card(facts: &Facts<'_>, kind: CardKind) -> Option<Finding> {
     let csd = Csd::new(kind, facts.card.csd?);
-    // A damaged copy of the register alarms as that, not as what it seems to say.
+    // A damaged copy of the register is reported as damaged; its bits are not used.
     if matches!(csd.crc(), Crc::Wrong { .. }) {
         return None;
     }
     if csd.perm_write_protect() {
-        let what = "The whole card is write protected for good";
+        let what = "The whole card is permanently write protected";
         let finding =
             Finding::new(Severity::Critical, "card-protected-for-good", what).evidence("CSD PERM_WRITE_PROTECT = 1");
-        return Some(finding.advice("it can only be read: copy what is on it and replace it"));
+        return Some(finding.advice("the card can only be read: copy its data and replace it"));
     }
     if csd.tmp_write_protect() {
         let what = "The whole card is write protected until the bit is cleared";
@@ -88,20 +89,20 @@ fn user_area(facts: &Facts<'_>) -> Option<Finding> {
     let (severity, what, advice) = match user_wp & 0x04 != 0 {
         true => (
             Severity::Warning,
-            "Write protection of the user area is set to permanent: the next write-protect command protects for good",
-            "switch US_PERM_WP_EN off before any write-protect command, or forbid it for good (US_PERM_WP_DIS)",
+            "Write protection of the user area is set to permanent: the next write-protect command is permanent",
+            "switch US_PERM_WP_EN off before any write-protect command, or disable it permanently (US_PERM_WP_DIS)",
         ),
         false => (
             Severity::Notice,
             "Write protection of the user area is set to last until the next power cycle",
-            "groups that were protected meanwhile refuse writes until then",
+            "groups that are protected before then refuse writes until the power cycle",
         ),
     };
     Some(
         Finding::new(severity, "user-area-protection", what)
             .evidence(Evidence::value(reg::USER_WP, user_wp))
             .advice(advice)
-            .advice("which groups are protected no register tells: ask with `mmc writeprotect user get` (CMD31)"),
+            .advice("no register shows which groups are protected: run `mmc writeprotect user get` (CMD31)"),
     )
 }
 
@@ -113,7 +114,7 @@ fn read_only_disk(facts: &Facts<'_>) -> Option<Finding> {
     let what = format!("The kernel refuses writes to {}", disk.name);
     Some(
         Finding::new(Severity::Warning, "disk-read-only", what).evidence(format!("{} is read only", disk.name)).advice(
-            "see force_ro in sysfs, a lock switch (SD), or write protection of the card; the kernel's log says which",
+            "check force_ro in sysfs, the lock switch (SD) and the card's write protection; the kernel's log names the cause",
         ),
     )
 }

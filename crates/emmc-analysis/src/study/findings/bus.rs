@@ -1,4 +1,4 @@
-//! A bus or a queue that is slower than the part.
+//! A bus mode or a command queue that does not use what the part offers.
 
 use emmc_regs::ext_csd::reg;
 
@@ -19,11 +19,11 @@ fn slower_mode(facts: &Facts<'_>) -> Option<Finding> {
     if in_use.at_most >= offered {
         return None;
     }
-    // A dump holds the mode of whoever read it: nobody can do anything about that.
+    // A dump holds the mode at the time of reading: there is nothing to fix.
     if in_use.said_by == SaidBy::Register {
         return None;
     }
-    // Only the kernel's own word tells how the system runs; a boot loader's or a dump's mode is that moment's.
+    // Only the kernel reports the mode that the system uses; a boot loader or a dump reports the mode of its moment.
     let severity = match (in_use.said_by, in_use.at_most >= BusMode::Hs200) {
         (SaidBy::Kernel, false) => Severity::Warning,
         _ => Severity::Notice,
@@ -41,7 +41,8 @@ fn slower_mode(facts: &Facts<'_>) -> Option<Finding> {
     }
     finding = match in_use.said_by {
         SaidBy::Kernel => finding,
-        _ => finding.advice("see what the kernel uses: `ios` in debugfs; a boot loader often stays slower"),
+        _ => finding
+            .advice("check the mode that the kernel uses: `ios` in debugfs; a boot loader often uses a slower one"),
     };
     Some(
         finding
@@ -65,13 +66,13 @@ fn narrow(facts: &Facts<'_>) -> Option<Finding> {
     )
 }
 
-/// CMDQ_MODE_EN reads 0 even where Linux uses the queue, so only the kernel's word counts.
+/// CMDQ_MODE_EN reads 0 even where Linux uses the queue, so only the kernel's report counts.
 fn queue_off(facts: &Facts<'_>) -> Option<Finding> {
     let off = facts.card.sysfs.get("cmdq_en").is_some_and(|text| text.trim() == "0");
     if !off || facts.info.cmdq_supported != Some(true) {
         return None;
     }
-    let what = "The part has a command queue and the kernel does not use it: random reads run one at a time";
+    let what = "The kernel does not use the part's command queue: random reads run one at a time";
     let mut finding = Finding::new(Severity::Notice, "command-queue-off", what)
         .evidence("sysfs cmdq_en = 0")
         .evidence(Evidence::value(reg::CMDQ_SUPPORT, 1));
@@ -79,7 +80,7 @@ fn queue_off(facts: &Facts<'_>) -> Option<Finding> {
         finding = finding.evidence(Evidence::of(reg::CMDQ_DEPTH, format!(": {depth} tasks")));
     }
     Some(finding.advice(
-        "it needs a host controller with a queue engine (CQHCI) whose driver switches it on, and a part that is not on \
+        "the queue needs a host controller with a queue engine (CQHCI), a driver that enables it, and a part that is not on \
          the kernel's list of broken queues",
     ))
 }

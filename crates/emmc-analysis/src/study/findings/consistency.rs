@@ -1,4 +1,4 @@
-//! Registers that contradict the standard, themselves, or the sources' other words.
+//! Registers that contradict the standard, each other, or other sources.
 
 use emmc_regs::crc::Crc;
 use emmc_regs::csd::Csd;
@@ -9,7 +9,7 @@ use super::Facts;
 use crate::evidence::{Citation, Evidence};
 use crate::finding::{Finding, Severity};
 
-/// So many anomalies, and so many conflicts, are named one by one.
+/// The number of anomalies, and of conflicts, that are listed individually.
 const NAMED: usize = 12;
 
 pub(super) fn find(facts: &Facts<'_>, anomalies: &[Anomaly], findings: &mut Vec<Finding>) {
@@ -19,21 +19,22 @@ pub(super) fn find(facts: &Facts<'_>, anomalies: &[Anomaly], findings: &mut Vec<
     findings.extend(health_text(facts));
 }
 
-/// What the sources tell differently though they are of one card.
+/// Values on which the sources of one card disagree.
 fn conflicts(sentences: &[String]) -> Option<Finding> {
     if sentences.is_empty() {
         return None;
     }
-    let what = "The sources disagree: they are of different times, or of different cards";
+    let what = "The sources disagree: they are from different times or from different cards";
     let finding = Finding::new(Severity::Warning, "sources-conflict", what);
     let finding = sentences.iter().take(NAMED).fold(finding, |finding, sentence| finding.evidence(sentence));
     Some(
-        and_more(finding, sentences.len())
-            .advice("check that all sources are of the same card and of the same time: the first one's value was used"),
+        and_more(finding, sentences.len()).advice(
+            "check that all sources are from the same card and the same time: the value of the first one was used",
+        ),
     )
 }
 
-/// Says how many pieces of evidence were left out.
+/// Adds the number of pieces of evidence that were left out.
 fn and_more(finding: Finding, all: usize) -> Finding {
     match all.checked_sub(NAMED) {
         None | Some(0) => finding,
@@ -46,18 +47,16 @@ fn anomaly_list(anomalies: &[Anomaly]) -> Option<Finding> {
         return None;
     }
     let what = match anomalies.len() {
-        1 => "A register holds what the standard does not allow".to_owned(),
-        count => format!("{count} registers hold what the standard does not allow"),
+        1 => "A register holds a value that the standard does not allow".to_owned(),
+        count => format!("{count} registers hold values that the standard does not allow"),
     };
     let mut finding = Finding::new(Severity::Notice, "register-anomaly", what);
     for anomaly in anomalies.iter().take(NAMED) {
         finding = finding.evidence(anomaly_evidence(anomaly));
     }
-    Some(
-        and_more(finding, anomalies.len()).advice(
-            "read the registers again; if it stays, the part breaks the standard there, or uses it for its vendor",
-        ),
-    )
+    Some(and_more(finding, anomalies.len()).advice(
+        "read the registers again; if the value stays, the part violates the standard or uses the bits for its vendor",
+    ))
 }
 
 fn anomaly_evidence(anomaly: &Anomaly) -> Evidence {
@@ -78,25 +77,30 @@ fn checksums(facts: &Facts<'_>) -> Option<Finding> {
     if wrong.is_empty() {
         return None;
     }
-    let what = "A register's checksum is wrong: it was not read or not copied right";
+    let what = "A register's checksum is wrong: it was read or copied with errors";
     let finding = Finding::new(Severity::Warning, "checksum-wrong", what);
-    Some(wrong.into_iter().fold(finding, Finding::evidence).advice("read it again before trusting anything from it"))
+    Some(
+        wrong
+            .into_iter()
+            .fold(finding, Finding::evidence)
+            .advice("read the register again before you trust its fields"),
+    )
 }
 
-/// sysfs and the register disagree: the monitor that reads sysfs is behind.
+/// sysfs and the register disagree: a monitor that reads sysfs sees old values.
 fn health_text(facts: &Facts<'_>) -> Option<Finding> {
     let behind = &facts.health.behind;
     if behind.is_empty() {
         return None;
     }
-    let what = "sysfs shows older wear than the part: monitors that read life_time there are behind";
+    let what = "sysfs shows older wear values than the part: monitors that read life_time see old values";
     let finding = Finding::new(Severity::Notice, "sysfs-stale", what);
     Some(
         behind
             .iter()
             .cloned()
             .fold(finding, Finding::evidence)
-            .advice("read EXT_CSD (debugfs, or this tool on the device) instead of sysfs")
-            .source("Linux drivers/mmc/core/mmc.c: the attributes print what was read at initialisation"),
+            .advice("read EXT_CSD (by debugfs, or with this tool on the device) instead of sysfs")
+            .source("Linux drivers/mmc/core/mmc.c: the attributes show the values read at initialisation"),
     )
 }

@@ -1,7 +1,8 @@
-//! Marks of counterfeits that give themselves away: an identity that no maker would program.
+//! Marks of counterfeit cards: identities that no maker would program.
 //!
-//! Each is a reason to look closer and proves nothing: counterfeits copy good identities, and honest makers of cheap cards
-//! leave fields empty. Absent on purpose: a verdict, and the size, which only writing and reading back shows.
+//! Each mark is a reason to look closer and proves nothing: counterfeits copy good identities, and honest makers of
+//! cheap cards leave fields empty. Absent on purpose: a verdict, and the real size, which only a write and read-back
+//! test shows.
 
 use emmc_port::Format;
 use emmc_regs::CardKind;
@@ -15,19 +16,20 @@ use crate::finding::{Finding, Severity};
 
 /// Product names that counterfeits carry.
 ///
-/// Source: the card inventory of sbc-bench (`00000`, `SMI`, `ASTC`, `AS`, `F0F0`), public tests of fakes (`APPSD`, `TO`).
+/// Source: the card inventory of sbc-bench (`00000`, `SMI`, `ASTC`, `AS`, `F0F0`), public tests of fakes (`APPSD`,
+/// `TO`).
 const NAMES: [&str; 7] = ["00000", "SMI", "ASTC", "AS", "F0F0", "APPSD", "TO"];
 
-/// The maker whose cards are named `00000` rightly: Samsung, OID SM.
+/// The maker whose genuine cards are named `00000`: Samsung, OID SM.
 const NAMED_ZEROS: (u8, u16) = (0x1b, 0x534d);
 
-/// OEM fields of SD cards that count up or are filled in, and what they are.
+/// OEM fields of SD cards that are placeholders, and a description of each.
 ///
 /// Source: the counterfeit rules of sbc-bench.
 const OEM_FILLERS: [(u16, &str); 4] =
     [(0x3456, "counts up"), (0x5678, "counts up"), (0x0000, "is empty"), (0xffff, "is empty")];
 
-/// OID of Kingston and its MID; others use the OID on cards that claim to be Kingston's.
+/// OID and MID of Kingston; counterfeits use the OID with another MID.
 ///
 /// Source: sbc-bench; the forensics of irregular Kingston cards on bunniestudios.com (2010).
 const KINGSTON: (u8, u16) = (0x41, 0x3432);
@@ -51,14 +53,14 @@ pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
     if marks.is_empty() {
         return;
     }
-    let what = "The card's identity has marks that counterfeits have; this proves nothing";
+    let what = "The card's identity has marks of counterfeit cards; this is no proof";
     let finding = Finding::new(Severity::Notice, "identity-marks", what);
     findings.push(
         marks
             .into_iter()
             .fold(finding, Finding::evidence)
             .advice(
-                "before trusting it, write it full and read it back (f3write and f3read): a fake's size is not there",
+                "before you trust the card, fill it and read it back (f3write and f3read): a counterfeit lacks part of its size",
             )
             .source(
                 "sbc-bench's card inventory and counterfeit rules; f3 issue 15; bunniestudios.com, On MicroSD Problems",
@@ -69,21 +71,21 @@ pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
 fn maker(who: &Identity, marks: &mut Vec<String>) {
     let (Some(kind), Some(mid)) = (who.kind, who.manufacturer_id) else { return };
     if kind == CardKind::Sd && mid == 0 {
-        marks.push("MID = 0x00: no maker has that number".into());
+        marks.push("MID = 0x00: no maker has this number".into());
     } else if who.manufacturer.is_none() {
         marks.push(format!("MID = {mid:#04x}: no public list names a maker for it"));
     }
     let Some(oid) = who.oemid.filter(|_| kind == CardKind::Sd) else { return };
     let letters = oid.to_be_bytes().map(|letter| letter.is_ascii_graphic());
     if let Some((_, what)) = OEM_FILLERS.iter().find(|(filler, _)| *filler == oid) {
-        marks.push(format!("OID = {oid:#06x}: it {what}"));
+        marks.push(format!("OID = {oid:#06x}: the field {what}"));
     } else if oid == KINGSTON.1 && mid != KINGSTON.0 {
         marks.push(format!(
             "OID = {oid:#06x} with MID = {mid:#04x}: the OID is Kingston's, whose MID is {:#04x}",
             KINGSTON.0
         ));
     } else if letters != [true; 2] {
-        marks.push(format!("OID = {oid:#06x}: an SD card has two letters there"));
+        marks.push(format!("OID = {oid:#06x}: on an SD card this field holds two letters"));
     }
 }
 
@@ -91,19 +93,19 @@ fn name(who: &Identity, marks: &mut Vec<String>) {
     let Some(name) = &who.product_name else { return };
     let name = name.trim();
     let samsung = (who.manufacturer_id, who.oemid) == (Some(NAMED_ZEROS.0), Some(NAMED_ZEROS.1));
-    // What is no letter is escaped in the name: `\x92`.
+    // Characters that are not letters are escaped in the name: `\x92`.
     let letters = name.split("\\x").enumerate().any(|(index, part)| part.len() > if index == 0 { 0 } else { 2 });
     if !letters {
-        marks.push(format!("PNM = {name:?}: it has no letter"));
+        marks.push(format!("PNM = {name:?}: the name has no letter"));
     } else if who.kind == Some(CardKind::Sd) && NAMES.contains(&name) && !(samsung && name == "00000") {
-        marks.push(format!("PNM = {name:?}: a name that counterfeits carry"));
+        marks.push(format!("PNM = {name:?}: a name found on counterfeit cards"));
     }
 }
 
 fn serial(who: &Identity, marks: &mut Vec<String>) {
     match (who.serial_number, who.kind) {
-        (Some(serial @ (0 | u32::MAX)), _) => marks.push(format!("PSN = {serial:#010x}: no serial number")),
-        // AData and Phison count from low numbers, too.
+        (Some(serial @ (0 | u32::MAX)), _) => marks.push(format!("PSN = {serial:#010x}: not a serial number")),
+        // AData and Phison also count from low numbers.
         (Some(serial), Some(CardKind::Sd))
             if serial < 0x1_0000 && !matches!(who.manufacturer_id, Some(0x1d | 0x27)) =>
         {
@@ -115,18 +117,18 @@ fn serial(who: &Identity, marks: &mut Vec<String>) {
 
 fn date(facts: &Facts<'_>, who: &Identity, marks: &mut Vec<String>) {
     match &who.manufacture_date {
-        Some(ManufactureDate::Invalid { raw }) => marks.push(format!("MDT = {raw:#05x}: no such month")),
+        Some(ManufactureDate::Invalid { raw }) => marks.push(format!("MDT = {raw:#05x}: not a valid month")),
         Some(ManufactureDate::Known(date)) if who.kind == Some(CardKind::Sd) => {
             let Some((class, since)) = facts.card.csd.as_ref().and_then(class) else { return };
             if date.year < since {
-                marks.push(format!("MDT = {date}: {class} cards exist since {since}"));
+                marks.push(format!("MDT = {date}: the first {class} cards are from {since}"));
             }
         }
         _ => {}
     }
 }
 
-/// The class that an SD card's CSD makes it, and the year from which there are such cards.
+/// The capacity class by an SD card's CSD, and the year of the first such cards.
 fn class(csd: &[u8; 16]) -> Option<(&'static str, u16)> {
     // Version 2 counts units of 512 KiB; 32 GiB is where SDXC begins.
     let units = bits(csd, 69, 48) + 1;
@@ -144,17 +146,19 @@ fn revision(facts: &Facts<'_>, who: &Identity, marks: &mut Vec<String>) {
         CardKind::Sd => {
             let prv = facts.card.cid.map(|cid| cid.decode(kind, None).product_revision);
             if let Some(prv) = prv.filter(|prv| prv.major() > 9 || prv.minor() > 9) {
-                marks.push(format!("PRV = {:#04x}: its two digits are decimal in the standard", prv.0));
+                marks.push(format!("PRV = {:#04x}: the standard defines two decimal digits", prv.0));
             }
             let specification = facts.card.scr.map(|scr| bits(&Scr(scr).0, 59, 56));
             if let (Some(old @ 0..=1), Some((1, _))) = (specification, version) {
-                marks.push(format!("SD_SPEC = {old} with a CSD of version 2.0: such cards follow SD 2.00 at least"));
+                marks.push(format!(
+                    "SD_SPEC = {old} with a CSD of version 2.0: such a card must follow SD 2.00 or later"
+                ));
             }
         }
         CardKind::Emmc => {
             if let (Some(rev), Some((_, spec_vers @ 0..=3))) = (who.ext_csd_rev, version) {
                 marks.push(format!(
-                    "EXT_CSD_REV = {rev} with SPEC_VERS = {spec_vers}: a card of before 4.0 has no EXT_CSD"
+                    "EXT_CSD_REV = {rev} with SPEC_VERS = {spec_vers}: a card older than MMC 4.0 has no EXT_CSD"
                 ));
             }
         }

@@ -1,7 +1,7 @@
-//! What a user should know or decide, worst first, each with the registers that show it and what to do.
+//! Findings: what a user should know or decide, worst first, each with its evidence and advice.
 //!
-//! No finding without evidence in the source: what is not told gives none. Absent on purpose: old firmware and known
-//! bad parts, for which there is no public list to cite.
+//! Each finding has evidence in the source; a missing value gives no finding. Absent on purpose: old firmware and known
+//! bad parts, because there is no public list to cite.
 
 mod boot;
 mod bus;
@@ -25,7 +25,7 @@ use crate::finding::{self, Finding};
 use crate::health::{Health, HealthOptions};
 use crate::maker_health::{Refusal, VendorHealth};
 
-/// What the rules look at.
+/// The input of the rules.
 struct Facts<'a> {
     card: &'a CardData,
     csd: &'a ExtCsd,
@@ -35,13 +35,13 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Whether the part follows at least this revision and says so.
+    /// Whether the part states this revision or a later one.
     fn at_least(&self, rev: u8) -> bool {
         self.info.rev.is_some_and(|found| found >= rev)
     }
 }
 
-/// What was computed before the findings, for them to look at.
+/// Results computed before the findings.
 pub(super) struct Parts<'a> {
     pub(super) health: &'a Health,
     pub(super) thresholds: &'a HealthOptions,
@@ -53,15 +53,15 @@ pub(super) struct Parts<'a> {
     pub(super) names: &'a Names<'a>,
 }
 
-/// How commands name the card.
+/// Names of the card in commands.
 pub(super) struct Names<'a> {
-    /// As a source of this tool.
+    /// The source argument for this tool.
     pub(super) source: &'a str,
     /// `/dev/mmcblk0`, where it is a card of this machine.
     pub(super) device: Option<String>,
 }
 
-/// Everything worth telling about a card, worst first.
+/// All findings on a card, worst first.
 pub(super) fn findings(card: &CardData, parts: &Parts<'_>) -> Vec<Finding> {
     let unknown = ExtCsd::unknown();
     let csd = card.ext_csd.as_ref().unwrap_or(&unknown);

@@ -1,4 +1,4 @@
-//! Hardware partitioning: open, half done, or done for good; sector size.
+//! Hardware partitioning: open, unfinished or completed; sector size.
 
 use emmc_regs::ext_csd::reg;
 
@@ -40,14 +40,14 @@ fn unfinished(facts: &Facts<'_>) -> Option<Finding> {
     if facts.info.hw_partition.completed != Some(false) || set.is_empty() {
         return None;
     }
-    let what = "Hardware partitioning was begun and not completed: sizes are set, and nothing is partitioned yet";
+    let what = "Hardware partitioning was started but not completed: sizes are set, but nothing is partitioned yet";
     let finding = Finding::new(Severity::Warning, "partitioning-unfinished", what)
         .evidence(Evidence::value(reg::PARTITION_SETTING_COMPLETED, 0));
     Some(
         set.into_iter()
             .fold(finding, Finding::evidence)
-            .advice("power-cycle and read again: on most parts the values are gone then")
-            .advice("mmc-utils writes these registers even with its option -n; any later completion would use them")
+            .advice("power-cycle the part and read again: most parts then drop the values")
+            .advice("mmc-utils writes these registers even with its option -n; a later completion would use them")
             .source("mmc-utils mmc_cmds.c; U-Boot drivers/mmc/mmc.c, mmc_hwpart_config"),
     )
 }
@@ -58,21 +58,21 @@ fn completed(facts: &Facts<'_>) -> Option<Finding> {
     }
     let set = set_registers(facts);
     let part = facts.capacity.areas.iter().find_map(|area| area.enhanced_part);
-    let mut what = "The part is partitioned in hardware, for good".to_owned();
+    let mut what = "The part is permanently partitioned in hardware".to_owned();
     match (part, &facts.card.stated.enh_user_size) {
         (Some(part), _) => what.push_str(&format!(": {} of the user area are enhanced", part.size_bytes)),
         (None, Some(stated)) => what.push_str(&format!(": {} of the user area are enhanced, as printed", stated.text)),
         (None, None) if set.is_empty() && facts.info.hw_partition.attributes == Some(0) => {
-            what.push_str(", without any enhanced area");
+            what.push_str(", without an enhanced area");
         }
         (None, None) => {}
     }
     let finding = Finding::new(Severity::Notice, "partitioning-completed", what)
         .evidence(Evidence::value(reg::PARTITION_SETTING_COMPLETED, 1));
     Some(
-        set.into_iter().fold(finding, Finding::evidence).advice(
-            "neither layout nor write reliability can be changed any more; images must fit the sizes as they are",
-        ),
+        set.into_iter()
+            .fold(finding, Finding::evidence)
+            .advice("layout and write reliability can no longer be changed; images must fit the present sizes"),
     )
 }
 
@@ -81,7 +81,7 @@ fn sectors(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::new(Severity::Notice, "sectors-4k", "The part has sectors of 4 KiB: accesses of 512 bytes fail")
+        Finding::new(Severity::Notice, "sectors-4k", "The part has 4 KiB sectors: accesses of 512 bytes fail")
             .evidence(Evidence::value(reg::DATA_SECTOR_SIZE, 1))
             .advice("partition tables, filesystems and boot loaders must use 4 KiB; images for 512 bytes do not fit"),
     )
@@ -92,7 +92,7 @@ fn emulated_sectors(facts: &Facts<'_>) -> Option<Finding> {
     if !native || !facts.at_least(6) {
         return None;
     }
-    let what = "The part emulates sectors of 512 bytes over its own of 4 KiB: smaller or unaligned writes cost extra";
+    let what = "The part emulates 512-byte sectors on native 4 KiB sectors: smaller or unaligned writes cost extra";
     Some(
         Finding::new(Severity::Notice, "sectors-emulated", what)
             .evidence(Evidence::value(reg::NATIVE_SECTOR_SIZE, 1))

@@ -1,4 +1,4 @@
-//! SD cards: what they promise, and what they do not.
+//! SD cards: the speed that their classes promise.
 
 use emmc_regs::CardKind;
 use emmc_regs::bits::bits;
@@ -25,16 +25,18 @@ fn application_class(ssr: &Ssr) -> Option<Finding> {
                 "The card promises nothing for random access: it has no application performance class",
             )
             .evidence("SSR APP_PERF_CLASS = 0")
-            .advice("for a root filesystem take class A1 at least, or measure this card: it may do what it does not promise"),
+            .advice(
+                "for a root filesystem use class A1 or better, or measure this card: it may be faster than it promises",
+            ),
         ),
         2 => Some(
             Finding::new(
                 Severity::Notice,
                 "sd-a2-needs-queue",
-                "The card is of class A2, which it keeps only with its cache and command queue in use",
+                "The card is class A2, which holds only with its cache and command queue in use",
             )
             .evidence("SSR APP_PERF_CLASS = 2")
-            .advice("most hosts use neither: measure, and expect no more than A1 without them")
+            .advice("most hosts use neither: measure the card, and expect no more than A1 without them")
             .source("raspberrypi/linux issues 6349 and 6561: queues of some A2 cards fail"),
         ),
         _ => None,
@@ -49,24 +51,24 @@ fn speed_class(ssr: &Ssr) -> Option<Finding> {
         return None;
     }
     let what = match class {
-        0 => "The card promises no speed of steady writing".to_owned(),
-        class => format!("The card promises {class} MB/s of steady writing and no more"),
+        0 => "The card promises no sustained write speed".to_owned(),
+        class => format!("The card promises a sustained write speed of only {class} MB/s"),
     };
     Some(
         Finding::new(Severity::Notice, "sd-slow-class", what)
             .evidence(format!("SSR SPEED_CLASS: {class}"))
-            .advice("measure it before relying on more"),
+            .advice("measure the card before you rely on more"),
     )
 }
 
-/// The card is on one line though it has four.
+/// The card uses one data line though it has four.
 fn one_line(facts: &Facts<'_>, ssr: &Ssr) -> Option<Finding> {
     let four = Scr(facts.card.scr?).has_bus_width(4);
     if !four || bits(&ssr.0, 511, 510) != 0 {
         return None;
     }
     Some(
-        Finding::new(Severity::Warning, "sd-one-line", "The card was used on one data line and has four")
+        Finding::new(Severity::Warning, "sd-one-line", "The card was used with one of its four data lines")
             .evidence("SSR DAT_BUS_WIDTH = 0 (1 line)")
             .evidence("SCR SD_BUS_WIDTHS: 4 lines offered")
             .advice("check bus-width in the device tree, and whether the board connects all lines"),

@@ -1,4 +1,4 @@
-//! Housekeeping, reset, trim, firmware, production state.
+//! Background operations, reset, trim, firmware, production state.
 
 use emmc_regs::ext_csd::{reg, rst_n_name};
 
@@ -28,12 +28,12 @@ fn background(facts: &Facts<'_>) -> Option<Finding> {
             Finding::new(
                 Severity::Notice,
                 "bkops-manual",
-                "Manual background operations are on, for good: the part waits for the host to start them",
+                "Manual background operations are on permanently: the part waits for the host to start them",
             )
             .evidence(evidence)
             .advice("Linux starts them only when the part signals an urgent need: expect slow writes before that")
             .advice(if facts.at_least(8) {
-                "AUTO_EN can be switched on beside it, and off again: the part then uses idle time by itself"
+                "AUTO_EN can be switched on in addition, and off again: the part then uses idle time by itself"
             } else {
                 "this revision has no automatic mode, and the bit cannot be cleared"
             })
@@ -49,7 +49,7 @@ fn background(facts: &Facts<'_>) -> Option<Finding> {
             .advice(if facts.at_least(8) {
                 "try AUTO_EN (`mmc bkops_en auto`): it can be switched off again. MANUAL_EN is one-time"
             } else {
-                "MANUAL_EN is one-time and obliges the host to start them: set it only where the system does"
+                "MANUAL_EN is one-time and obliges the host to start the operations: set it only if the system does so"
             }),
         ),
         (_, true) => None,
@@ -58,7 +58,7 @@ fn background(facts: &Facts<'_>) -> Option<Finding> {
 
 fn hardware_reset(facts: &Facts<'_>) -> Option<Finding> {
     let function = facts.info.rst_n_function.filter(|function| matches!(function, 0 | 2))?;
-    // The register came with eMMC 4.4; on an older part its zero means nothing.
+    // The register exists from eMMC 4.4; on an older part its zero means nothing.
     if !facts.at_least(4) {
         return None;
     }
@@ -68,23 +68,27 @@ fn hardware_reset(facts: &Facts<'_>) -> Option<Finding> {
         .evidence(Evidence::of(reg::RST_n_FUNCTION, format!(" = {function:#04x} ({})", rst_n_name(function))));
     Some(match function {
         0 => finding.advice(
-            "if the board wires RST_n, enable it in production: the choice is one-time, in either direction. If it \
-             does not, make sure that a reboot cuts the part's power",
+            "if the board wires RST_n, enable it in production: the choice is one-time in both directions. If not, \
+             make sure that a reboot cuts the part's power",
         ),
-        _ => finding.advice("it can never be enabled: make sure that a reboot cuts the part's power"),
+        _ => finding.advice("it is permanently disabled: make sure that a reboot cuts the part's power"),
     })
 }
 
-/// From eMMC 4.5 on every part has discard; one of 4.41 without trim can only erase groups.
+/// Every part from eMMC 4.5 on has discard; a 4.41 part without trim can only erase groups.
 fn no_trim(facts: &Facts<'_>) -> Option<Finding> {
     let features = facts.info.sec_features.filter(|features| features & 0x10 == 0)?;
     if facts.info.rev.is_none_or(|rev| rev >= 6) {
         return None;
     }
     Some(
-        Finding::new(Severity::Notice, "no-trim", "The part cannot trim: it never learns which sectors are free")
-            .evidence(Evidence::value(reg::SEC_FEATURE_SUPPORT, features))
-            .advice("leave a part of the card unpartitioned, and erase it once: it serves the part as spare room"),
+        Finding::new(
+            Severity::Notice,
+            "no-trim",
+            "The part does not support trim: it never learns which sectors are free",
+        )
+        .evidence(Evidence::value(reg::SEC_FEATURE_SUPPORT, features))
+        .advice("leave some space unpartitioned and erase it once: the part uses it as spare space"),
     )
 }
 
@@ -109,26 +113,25 @@ fn firmware(facts: &Facts<'_>) -> Option<Finding> {
 fn mode(facts: &Facts<'_>) -> Option<Finding> {
     let mode = facts.csd.byte(reg::MODE_CONFIG).filter(|mode| *mode != 0 && facts.at_least(7))?;
     let what = match mode {
-        1 => "The part is in firmware update mode: it takes data for firmware",
-        0x10 => "The part is in a vendor specific mode: what is read and written may not be the data",
+        1 => "The part is in firmware update mode: it treats written data as firmware",
+        0x10 => "The part is in a vendor-specific mode: reads and writes may not access the data",
         _ => "The part is in a mode that the standard does not assign",
     };
     Some(
         Finding::new(Severity::Warning, "mode-not-normal", what)
             .evidence(Evidence::value(reg::MODE_CONFIG, mode))
-            .advice("end the tool that left it there, or power-cycle: the register is cleared then"),
+            .advice("end the tool that set this mode, or power-cycle: that clears the register"),
     )
 }
 
 fn production_state(facts: &Facts<'_>) -> Option<Finding> {
     let state =
         facts.csd.byte(reg::PRODUCTION_STATE_AWARENESS).filter(|state| matches!(state, 1..=3) && facts.at_least(7))?;
-    let what =
-        "The part still believes that it is not soldered: it keeps data in a way meant for the oven, not for service";
+    let what = "The part still assumes that it is not soldered: it stores data for the reflow oven, not for service";
     Some(
         Finding::new(Severity::Warning, "production-state", what)
             .evidence(Evidence::value(reg::PRODUCTION_STATE_AWARENESS, state))
-            .advice("end the loading as the vendor describes, so that the state becomes NORMAL, and read it again"),
+            .advice("end the production loading as the vendor describes, so that the state becomes NORMAL, and read it again"),
     )
 }
 
@@ -139,9 +142,9 @@ fn locked(facts: &Facts<'_>) -> Option<Finding> {
         Finding::new(
             Severity::Warning,
             "card-locked",
-            "The card is locked by a password: data can be neither read nor written",
+            "The card is locked by a password: data cannot be read or written",
         )
         .evidence(format!("card status = {status:#010x}, CARD_IS_LOCKED"))
-        .advice("unlock it with the password (CMD42); without it only a forced erase helps, which loses everything"),
+        .advice("unlock it with the password (CMD42); without it only a forced erase helps, which destroys all data"),
     )
 }

@@ -1,4 +1,4 @@
-//! What vendor reports add: wear where the standard's registers are silent, contradictions, and replies that are none.
+//! Findings from vendor reports: wear that the registers do not report, contradictions, undecodable replies.
 
 use super::Facts;
 use crate::finding::{Finding, Severity};
@@ -25,10 +25,12 @@ fn wear(reading: &Reading, options: &HealthOptions) -> Option<Finding> {
     let (id, what, advice) = match wear.kind {
         WearKind::Life => {
             let advice = match wear.severity {
-                Severity::Notice => "keep a history (a snapshot a week) to see when it will end, and what writes",
+                Severity::Notice => {
+                    "keep a history (a snapshot a week) to see when the life ends, and find out what writes"
+                }
                 _ => "back up now and plan the replacement; stop avoidable writes",
             };
-            ("vendor-life-used", format!("The vendor's report says that {used:.0} % of the life is used"), advice)
+            ("vendor-life-used", format!("The vendor's report says that {used:.0} % of life is used"), advice)
         }
         WearKind::SpareBlocks => {
             let what = format!("The vendor's report says that {used:.0} % of the spare blocks are used");
@@ -40,9 +42,13 @@ fn wear(reading: &Reading, options: &HealthOptions) -> Option<Finding> {
 }
 
 fn refusal(refusal: &Refusal) -> Finding {
-    Finding::new(Severity::Unknown, "vendor-report-refused", "A vendor report was not decoded: it holds no health")
-        .evidence(refusal.to_string())
-        .advice("this says nothing about the card's health, good or bad")
+    Finding::new(
+        Severity::Unknown,
+        "vendor-report-refused",
+        "A vendor report was not decoded: it contains no health data",
+    )
+    .evidence(refusal.to_string())
+    .advice("this says nothing about the card's health, good or bad")
 }
 
 #[cfg(test)]

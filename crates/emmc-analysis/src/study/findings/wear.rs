@@ -1,4 +1,4 @@
-//! Wear, and errors on the way to the card.
+//! Wear, and errors between host and card.
 
 use emmc_regs::ext_csd::reg;
 
@@ -17,13 +17,16 @@ pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
         "bkops-outstanding",
         &health.bkops_status,
         "The part has background operations outstanding",
-        ["leave the part powered and idle, or start them (BKOPS_START)", "expect slow writes until they are done"],
+        [
+            "leave the part powered and idle, or start the operations (BKOPS_START)",
+            "expect slow writes until they are done",
+        ],
     ));
     findings.extend(reading(
         "exception-event",
         &health.exception_events,
         "The part signals an exception event",
-        ["see which event; URGENT_BKOPS needs idle time, the others a look at what the host does", ""],
+        ["see which event: URGENT_BKOPS needs idle time, the others a check of what the host does", ""],
     ));
     findings.extend(host_link(facts));
 }
@@ -41,7 +44,7 @@ fn life(id: &'static str, cells: &str, life: &LifeReading) -> Option<Finding> {
     let finding = Finding::new(reading.severity, id, what).evidence(reading.evidence()).evidence(life.cells);
     Some(match reading.severity {
         Severity::Notice => {
-            finding.advice("keep a history (a snapshot a week) to see when it will end, and what writes")
+            finding.advice("keep a history (a snapshot a week) to see when the life ends, and find out what writes")
         }
         _ => finding
             .advice("back up now and plan the replacement of the part or the board")
@@ -59,11 +62,11 @@ fn pre_eol(reading: &Reading) -> Option<Finding> {
     Some(
         finding
             .advice("back up now and replace the part or the board")
-            .advice("check the backup: bad blocks come with read errors"),
+            .advice("verify the backup: bad blocks cause read errors"),
     )
 }
 
-/// Why an eMMC's wear is not told, where the part itself is the reason.
+/// Why an eMMC does not report its wear, where the part itself is the reason.
 fn untold(facts: &Facts<'_>) -> Option<Finding> {
     let (a, b) = (&facts.health.life_a.reading, &facts.health.life_b.reading);
     if a.is_known() || b.is_known() || facts.health.pre_eol.is_known() {
@@ -74,21 +77,21 @@ fn untold(facts: &Facts<'_>) -> Option<Finding> {
             let finding = Finding::new(
                 Severity::Unknown,
                 "no-health-registers",
-                "The part cannot tell its wear: the health registers came with eMMC 5.0",
+                "The part does not report its wear: the health registers exist from eMMC 5.0 on",
             );
             let evidence = match (facts.info.rev, &facts.card.stated.mmc_version) {
                 (Some(rev), _) => Evidence::of(reg::EXT_CSD_REV, format!(" = {rev}, below 7")),
                 (None, Some(version)) => format!("printed version of the standard: {version}").into(),
                 (None, None) => "sysfs rev, below 7".into(),
             };
-            Some(finding.evidence(evidence).advice("ask for the vendor's health report, or count what is written"))
+            Some(finding.evidence(evidence).advice("ask for the vendor's health report, or count the bytes written"))
         }
         Absent::NotDefined | Absent::NotAssigned => Some(
             Finding::new(Severity::Unknown, "health-undefined", "The part leaves its health registers undefined")
                 .evidence(a.evidence())
                 .evidence(b.evidence())
                 .evidence(facts.health.pre_eol.evidence())
-                .advice("this is neither good nor bad; ask for the vendor's health report, or count what is written"),
+                .advice("this is neither good nor bad; ask for the vendor's health report, or count the bytes written"),
         ),
         _ => None,
     }
@@ -115,12 +118,12 @@ fn host_link(facts: &Facts<'_>) -> Option<Finding> {
     let has = |kinds: &[LinkErrorKind]| link.errors.iter().any(|error| kinds.contains(&error.kind));
     if has(&[LinkErrorKind::CommandCrc, LinkErrorKind::DataCrc, LinkErrorKind::Tuning]) {
         finding = finding.advice(
-            "suspect the board before the part: supply and its decoupling, signal voltage, driver strength, line \
-             lengths; see whether the errors stop at a slower mode",
+            "check the board before the part: supply and its decoupling, signal voltage, driver strength, line \
+             lengths; see whether the errors stop in a slower mode",
         );
     }
     if has(&[LinkErrorKind::DataTimeout, LinkErrorKind::RequestTimeout]) {
-        finding = finding.advice("look in the kernel's log for what was asked when it timed out");
+        finding = finding.advice("look in the kernel's log for the request that timed out");
     }
     Some(finding.source("Linux drivers/mmc/core/debugfs.c, err_stats"))
 }

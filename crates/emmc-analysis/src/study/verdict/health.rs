@@ -1,4 +1,4 @@
-//! How worn the card is, in one line.
+//! The card's wear in one line.
 
 use emmc_regs::CardKind;
 
@@ -32,7 +32,7 @@ pub(super) fn answer(facts: &Facts<'_>) -> Answer {
     Answer::new(severity, format!("{}: {}", severity.word(), parts.join("; ")))
 }
 
-/// The kind of cells that is worn most, and the other where it is not the same.
+/// The cell type that is worn most, and the other type where its band differs.
 fn life(health: &Health) -> Option<String> {
     let bands = [("A", band(&health.life_a)), ("B", band(&health.life_b))];
     let known: Vec<(&str, (u8, String))> =
@@ -56,7 +56,7 @@ fn band(life: &LifeReading) -> Option<(u8, String)> {
     }
 }
 
-/// A vendor's figure that is worse than the registers, or the only one.
+/// A vendor's figure that is worse than the registers, or the only figure.
 fn is_news(severity: Severity, health: &Health) -> bool {
     let known = health.life_a.reading.is_known() || health.life_b.reading.is_known();
     severity <= Severity::Notice || !known

@@ -1,6 +1,6 @@
-//! The answer first: what the card is, its health, its speed, what a power cut may lose, how it is set, what to do.
+//! The verdict: the card's identity, health, speed, power-cut safety and setup, and what to do.
 //!
-//! Everything here is concluded from what the rest of the study has found. Absent on purpose: layout, and any figure of its own.
+//! Everything here follows from the rest of the study. Absent on purpose: layout, and figures of its own.
 
 mod health;
 mod safety;
@@ -15,26 +15,26 @@ use super::{Measured, Study};
 use crate::finding::{Command, Finding, Severity};
 use crate::health::CannotTell;
 
-/// The largest number of commands named: what is urgent, not all that could be done.
+/// The maximum number of commands: the urgent ones, not all that are possible.
 const COMMANDS_MAX: usize = 2;
 
-/// The answer in a few lines.
+/// The verdict in a few lines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// What it is: maker, name, standard, size.
     pub card: String,
-    /// Whether it is a virtual card, which nobody owns.
+    /// Whether it is a virtual card.
     #[serde(rename = "virtual")]
     pub is_virtual: bool,
     /// How worn it is.
     pub health: Answer,
-    /// How fast it is and why, where that was measured.
+    /// How fast it is and why, if measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<Answer>,
     /// What a power cut may lose.
     pub safety: Answer,
-    /// How it is set.
+    /// How it is configured.
     pub setup: Answer,
     /// Whether there is a finding that is critical or a warning.
     #[serde(rename = "urgent")]
@@ -50,22 +50,22 @@ pub struct Verdict {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// How it is to be taken.
+    /// Its severity.
     pub severity: Severity,
     /// The answer in a sentence.
     pub text: String,
-    /// What it rests on, in a few words.
+    /// Its evidence, in a few words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
 }
 
 impl Answer {
-    /// An answer that needs no evidence beside it.
+    /// An answer without evidence.
     pub fn new(severity: Severity, text: impl Into<String>) -> Self {
         Self { severity, text: text.into(), evidence: None }
     }
 
-    /// Says what it rests on.
+    /// Adds its evidence.
     #[must_use]
     pub fn evidence(mut self, evidence: impl Into<String>) -> Self {
         self.evidence = Some(evidence.into());
@@ -73,7 +73,7 @@ impl Answer {
     }
 }
 
-/// What the lines look at.
+/// The input of the lines.
 struct Facts<'a> {
     card: &'a CardData,
     csd: &'a ExtCsd,
@@ -81,7 +81,7 @@ struct Facts<'a> {
     study: &'a Study,
 }
 
-/// Sums a study up; its own verdict is not looked at.
+/// Summarizes a study; the verdict in it is not read.
 pub(super) fn verdict(card: &CardData, study: &Study, measured: &Measured, source: &str) -> Verdict {
     let unknown = ExtCsd::unknown();
     let csd = card.ext_csd.as_ref().unwrap_or(&unknown);
@@ -113,13 +113,15 @@ fn todo(study: &Study) -> Vec<Command> {
     commands
 }
 
-/// Nothing is urgent: measure what is not known, else watch.
+/// The next step when nothing is urgent: measure what is unknown, else monitor.
 fn next_step(study: &Study, measured: &Measured, source: &str) -> Command {
     let is_urgent = study.findings.iter().any(|finding| finding.severity <= Severity::Warning);
     let (command, why) = match (study.live_device(), measured.speed.is_some()) {
         _ if is_urgent => (format!("emmclab study {source} --full"), "first read the warning below"),
-        (Some(device), false) => (format!("emmclab study {device} --measure"), "nothing is urgent; how fast is it?"),
-        (Some(device), true) => (format!("emmclab check {device}"), "nothing is urgent; from cron it warns in time"),
+        (Some(device), false) => (format!("emmclab study {device} --measure"), "nothing is urgent; measures the speed"),
+        (Some(device), true) => {
+            (format!("emmclab check {device}"), "nothing is urgent; run it from cron for early warning")
+        }
         (None, _) => (format!("emmclab study {source} --full"), "nothing is urgent"),
     };
     Command { command, why: why.into() }

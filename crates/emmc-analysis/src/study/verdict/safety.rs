@@ -1,4 +1,4 @@
-//! What a power cut may lose, as the registers say.
+//! What a power cut may lose, according to the registers.
 
 use emmc_regs::CardKind;
 
@@ -6,12 +6,12 @@ use super::super::findings::power_cut::reliability;
 use super::{Answer, Facts};
 use crate::finding::Severity;
 
-/// EXT_CSD_REV of eMMC 4.41, which brought the registers of write reliability.
+/// EXT_CSD_REV of eMMC 4.41, which introduced the registers of write reliability.
 const REV_WRITE_RELIABILITY: u8 = 5;
-/// EXT_CSD_REV of eMMC 4.5, which brought the cache and the power-off notification.
+/// EXT_CSD_REV of eMMC 4.5, which introduced the cache and the power-off notification.
 const REV_CACHE: u8 = 6;
 
-/// What the registers say of the volatile cache.
+/// State of the volatile cache according to the registers.
 #[derive(Clone, Copy, PartialEq)]
 enum Cache {
     On,
@@ -22,7 +22,7 @@ enum Cache {
 
 pub(super) fn answer(facts: &Facts<'_>) -> Answer {
     if facts.study.identity.kind == Some(CardKind::Sd) {
-        let text = "the registers promise nothing: count on losing what was being written";
+        let text = "the registers promise nothing: expect to lose the writes in progress";
         return Answer::new(Severity::Unknown, text);
     }
     let cache = cache(facts);
@@ -62,14 +62,14 @@ fn cache(facts: &Facts<'_>) -> Cache {
     }
 }
 
-/// Whether every area protects what was written before; absent on a part without the register.
+/// Whether every area protects older data; absent on a part without the register.
 fn write_reliability(facts: &Facts<'_>) -> Option<bool> {
     let areas = reliability(facts.csd, facts.info);
     let exists = facts.info.rev.is_none_or(|rev| rev >= REV_WRITE_RELIABILITY);
     (exists && !areas.is_empty()).then(|| areas.iter().all(|area| area.protected))
 }
 
-/// The registers that it rests on: `cache off, WR_REL on, reliable write on, power-off notification off`.
+/// The registers behind the answer: `cache off, WR_REL on, reliable write on, power-off notification off`.
 fn registers(facts: &Facts<'_>, cache: Cache, is_reliable: Option<bool>) -> String {
     let on_off = |on: bool| if on { "on" } else { "off" };
     let cache = match cache {

@@ -1,4 +1,4 @@
-//! How the card is set: its bus, its hardware partitions, what it boots from.
+//! The card's configuration: bus, hardware partitions, boot source.
 
 use emmc_regs::CardKind;
 
@@ -7,7 +7,7 @@ use super::super::configuration::boot_source;
 use super::{Answer, Facts};
 use crate::finding::Severity;
 
-/// What an SD card promises, in the order in which it matters.
+/// What an SD card promises, most important first.
 const SD_ROWS: [&str; 4] =
     ["speed class", "UHS speed grade", "application performance class", "write protection of the whole card"];
 
@@ -40,8 +40,8 @@ fn partitioned(facts: &Facts<'_>) -> Option<String> {
     if let Some(done) = &options.partitioned {
         let enhanced = done.enh_user_bytes.filter(|bytes| bytes.0 > 0);
         return Some(match enhanced {
-            Some(bytes) => format!("partitioned for good, {} pSLC", bytes.rounded()),
-            None => "partitioned for good".into(),
+            Some(bytes) => format!("permanently partitioned, {} pSLC", bytes.rounded()),
+            None => "permanently partitioned".into(),
         });
     }
     let most = options.max_enhanced.as_ref().map(|most| most.enhanced_bytes.rounded());
@@ -58,7 +58,7 @@ fn boots(facts: &Facts<'_>) -> Option<String> {
     Some(if enable == 0 { "boot off".into() } else { format!("boots from {}", boot_source(enable)) })
 }
 
-/// What the kernel uses; the register reads 0 while a tool looks.
+/// What the kernel uses; the register reads 0 while a tool reads it.
 fn command_queue(facts: &Facts<'_>) -> Option<String> {
     let used = facts.card.sysfs.get("cmdq_en")?.trim() == "1";
     Some(if used { "command queue on".into() } else { "command queue off".into() })

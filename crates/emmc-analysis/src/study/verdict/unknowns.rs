@@ -1,4 +1,4 @@
-//! What a source cannot answer, and what would: said once, most missed first.
+//! What a source cannot answer, and which source can: each once, most important first.
 
 use emmc_regs::CardKind;
 
@@ -16,7 +16,7 @@ pub(super) fn list(facts: &Facts<'_>, measured: &Measured) -> Vec<CannotTell> {
         }
     };
     let is_sd = study.identity.kind == Some(CardKind::Sd);
-    add(study.identity.manufacturer_id.is_none(), "who made it", "add its CID: --with /sys/block/mmcblkN/device/cid");
+    add(study.identity.manufacturer_id.is_none(), "its maker", "add its CID: --with /sys/block/mmcblkN/device/cid");
     add(study.capacity.areas.is_empty(), "its size", "add EXT_CSD or `lsblk -b`");
     add(measured.speed.is_none(), "speed", "measure it: `emmclab study DEVICE --measure`, `emmclab bench`");
     add(study.health.host_link.severity == Severity::Unknown, "bus errors", "debugfs err_stats of Linux 6.0 and later");
