@@ -1,11 +1,11 @@
 use crate::{Bars, Finding, Lead, Picture};
 
-/// What one command has to say: a title and sections in reading order.
+/// The report of one command: a title and sections in reading order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// The heading of the whole, such as the part and the command.
+    /// The main heading, such as the part and the command.
     pub title: String,
-    /// One line below the title: where the data came from.
+    /// One line below the title: the data source.
     pub subtitle: Option<String>,
     /// The answer, before everything else.
     pub lead: Option<Lead>,
@@ -22,7 +22,7 @@ pub struct Section {
     pub title: String,
     /// The content, in reading order.
     pub blocks: Vec<Block>,
-    /// Whether it is detail: folded in HTML, left out of text unless all of it is wanted.
+    /// Whether it is detail: folded in HTML, omitted in text unless full output is requested.
     pub is_detail: bool,
 }
 
@@ -45,14 +45,14 @@ pub enum Block {
     Chart(Chart),
     /// A drawing in HTML, a table on a terminal.
     Picture(Picture),
-    /// Text to copy as it is; never wrapped.
+    /// Text to copy verbatim; never wrapped.
     Code {
         /// The language, such as `sh`; becomes a label in HTML.
         language: &'static str,
         /// The lines; the only text in which a line break is kept.
         text: String,
     },
-    /// A remark set apart from the text around it.
+    /// A remark, separate from the surrounding text.
     Note(Tone, String),
 }
 
@@ -63,7 +63,7 @@ pub struct KeyValue {
     pub key: String,
     /// The value, with its unit.
     pub value: Cell,
-    /// What the value means or where it is from.
+    /// Its meaning or its source.
     pub note: Option<String>,
 }
 
@@ -72,11 +72,11 @@ pub struct KeyValue {
 pub struct Table {
     /// The columns, left to right.
     pub columns: Vec<Column>,
-    /// The rows; one shorter than the columns is filled with empty cells, what is beyond the columns is shown untitled.
+    /// The rows; missing cells are empty, extra cells have no title.
     pub rows: Vec<Vec<Cell>>,
     /// What the table shows, as one sentence.
     pub caption: Option<String>,
-    /// Whether each row stays on one line of text: the last column is cut where it does not fit.
+    /// Whether each row stays on one line of text: the last column is cut if it does not fit.
     pub one_line: bool,
 }
 
@@ -87,7 +87,7 @@ pub struct Column {
     pub title: String,
     /// Right for numbers that are compared down the column.
     pub align: Align,
-    /// Whether text leaves the column out where a row would take more than one line with it.
+    /// Whether text omits the column if a row would not fit on one line with it.
     pub optional: bool,
 }
 
@@ -106,11 +106,11 @@ pub enum Align {
 pub struct Cell {
     /// The text, with its unit.
     pub text: String,
-    /// Its tone; says nothing that the text does not say.
+    /// Its tone; adds nothing to the meaning of the text.
     pub tone: Tone,
 }
 
-/// How a value is to be taken; shown as colour, so never the only carrier of a meaning.
+/// Rating of a value; shown as colour, so never the only carrier of a meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tone {
     /// Neither good nor bad.
@@ -128,12 +128,12 @@ pub enum Tone {
     Muted,
 }
 
-/// A chart: drawn in HTML, told in lines on a terminal, on paper and where scripts are off.
+/// A chart: drawn in HTML; text lines on a terminal, on paper and without scripts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     /// What it shows.
     pub title: String,
-    /// What a reader is to see in it; also read out by screen readers.
+    /// A description, also for screen readers.
     pub description: String,
     /// A Vega-Lite specification with its data inline; colours, fonts and a width of the page are supplied by the
     /// renderer.
@@ -190,7 +190,7 @@ impl KeyValue {
         Self { key: key.into(), value: value.into(), note: None }
     }
 
-    /// Says what the value means.
+    /// Adds the meaning of the value.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
         self
@@ -211,7 +211,7 @@ impl Table {
         self
     }
 
-    /// Names the columns that text may leave out.
+    /// Names the columns that text may omit.
     pub fn optional(mut self, titles: &[&str]) -> Self {
         self.columns.iter_mut().for_each(|column| column.optional |= titles.contains(&column.title.as_str()));
         self
@@ -223,7 +223,7 @@ impl Table {
         self
     }
 
-    /// Says what the table shows.
+    /// Sets the caption.
     pub fn caption(mut self, caption: impl Into<String>) -> Self {
         self.caption = Some(caption.into());
         self

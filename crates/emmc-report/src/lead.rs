@@ -1,11 +1,11 @@
 use crate::{Bars, Tone};
 
-/// The answer of a report in a few lines, and in HTML one picture.
+/// The verdict of a report in a few lines, and in HTML one picture.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lead {
     /// At most seven, so that with the title they are eight.
     pub lines: Vec<LeadLine>,
-    /// What HTML draws beside one another: life, speed, capacity.
+    /// Bars that HTML draws side by side: life, speed, capacity.
     pub pictures: Vec<Bars>,
 }
 
@@ -18,7 +18,7 @@ pub struct LeadLine {
     pub tone: Tone,
     /// The answer.
     pub text: String,
-    /// A remark behind it; with a command, why to run it.
+    /// A remark after it; for a command, the reason to run it.
     pub note: Option<String>,
     /// Whether `text` is a command to copy, which is never wrapped.
     pub is_command: bool,

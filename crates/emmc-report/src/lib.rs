@@ -6,7 +6,7 @@
 //!
 //! The renderers know only the tree; [`present`] turns what the analysis found into trees.
 //!
-//! Absent on purpose: any figure that the analysis did not compute, JSON (each result serialises itself), I/O, the
+//! Absent on purpose: figures that the analysis did not compute, JSON (each result serialises itself), I/O, the
 //! clock, and asking whether the output is a terminal.
 
 mod bars;

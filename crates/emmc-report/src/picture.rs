@@ -1,11 +1,11 @@
 use crate::Table;
 
-/// Figures as a drawing that needs no script; as a table where nothing can be drawn.
+/// Figures as a drawing without a script; as a table in text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// What it shows.
     pub title: String,
-    /// What a reader is to see in it.
+    /// A description.
     pub caption: String,
     /// How it is drawn.
     pub drawing: Drawing,
@@ -22,7 +22,7 @@ pub enum Drawing {
     Curve(Curve),
 }
 
-/// Figures in rows and columns, each cell as dark as its figure is large.
+/// Figures in rows and columns; larger figures have darker cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
     /// What the rows are of: `record KiB`.
@@ -33,7 +33,7 @@ pub struct Matrix {
     pub columns: Vec<String>,
     /// The unit of every figure.
     pub unit: String,
-    /// Row by row; nothing where there is no figure.
+    /// Row by row; `None` if there is no figure.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
@@ -57,7 +57,7 @@ impl Matrix {
         })
     }
 
-    /// How dark a cell is, 0 to 1, by the logarithm of its figure: speeds differ by powers of ten.
+    /// Shade of a cell, 0 to 1, by the logarithm of its figure: speeds differ by powers of ten.
     pub(crate) fn shade(&self, value: f64) -> f64 {
         match self.range() {
             Some((low, high)) if high > low && value > 0.0 => ((value / low).ln() / (high / low).ln()).clamp(0.0, 1.0),

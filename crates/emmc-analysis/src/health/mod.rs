@@ -205,7 +205,7 @@ fn beyond_registers(card: &CardData, reports: &[VendorHealth]) -> Option<CannotT
     let why = match (card.reports.is_empty(), reports.is_empty()) {
         (true, _) => "no standard register has them; a vendor health report may",
         (false, true) => "no standard register has them, and no vendor report could be decoded",
-        (false, false) => "neither the standard registers nor the vendor's report have them",
+        (false, false) => "no standard register has them, and the vendor's report does not either",
     };
     (!missing.is_empty()).then(|| CannotTell { what: missing.join(", "), why: why.into() })
 }

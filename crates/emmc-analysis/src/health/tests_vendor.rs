@@ -73,7 +73,7 @@ fn what_a_vendor_report_tells_is_not_listed_as_untold() {
     let (with, wear) = untold(&sd(adata("3")));
     let (what, why) = with.unwrap();
     assert_eq!((what.as_str(), wear), ("bytes written", false));
-    assert!(why.ends_with("nor does the vendor's report"), "{why}");
+    assert!(why.ends_with("the vendor's report does not either"), "{why}");
     let refused = SavedReport { format: VendorFormat::Sdmon, content: b"{\"success\":false}".to_vec() };
     let (refused, wear) = untold(&sd(refused));
     let (what, why) = refused.unwrap();

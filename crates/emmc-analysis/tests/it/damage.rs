@@ -131,7 +131,8 @@ fn worn(bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     made
 }
 
-/// Texts of sdmon and emmcparm in which the card is nearly used up: their numbers have no width, so that only cuts count.
+/// Texts of sdmon and emmcparm in which the card is nearly used up: their numbers have no width, so that only cuts
+/// count.
 fn worn_vendor_texts() -> Vec<Source> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let worn = [

@@ -9,7 +9,7 @@ use crate::{BarItem, BarLayout, Bars, Tone};
 
 /// Colours of plain parts, used in turn.
 const SERIES: usize = 6;
-/// The share of a stack's width below which a part would not be seen.
+/// The share of a stack's width below which a part would be invisible.
 const SHARE_MIN: f64 = 0.004;
 
 pub(super) fn bars(bars: &Bars) -> Markup {
@@ -80,7 +80,7 @@ fn stack(bars: &Bars) -> Markup {
     let parts: Vec<(&BarItem, String, f64, f64)> = (bars.items.iter().enumerate())
         .map(|(i, item)| {
             let (from, to) = bars.span(item);
-            // A part too small to be seen is drawn wider, and moves what comes after it.
+            // An invisibly small part is drawn wider and shifts the following ones.
             let start = from.max(drawn).min(1.0 - SHARE_MIN);
             let end = if to > from { to.max(start + SHARE_MIN).min(1.0) } else { start };
             drawn = drawn.max(end);

@@ -87,7 +87,7 @@ fn finding(finding: &Finding) -> Markup {
     }
 }
 
-/// One line, of which a click shows the rest.
+/// One line; a click shows the rest.
 fn folded(finding: &Finding) -> Markup {
     html! {
         li.finding {
@@ -97,7 +97,7 @@ fn folded(finding: &Finding) -> Markup {
     }
 }
 
-/// What shows a finding, and what to do about it.
+/// Evidence and advice of a finding.
 fn detail(finding: &Finding) -> Markup {
     html! {
         @if let Some(summary) = &finding.summary { p.summary { (prose(summary)) } }
@@ -111,7 +111,7 @@ fn detail(finding: &Finding) -> Markup {
     }
 }
 
-/// A value in its tone; one that is a machine's word stands in the machine's type.
+/// A value in its tone; machine words are in monospace.
 pub(super) fn cell(cell: &Cell) -> Markup {
     let text = visible(&cell.text);
     let machine = is_machine_word(&text);
@@ -121,14 +121,14 @@ pub(super) fn cell(cell: &Cell) -> Markup {
     }
 }
 
-/// A number in hexadecimal, a path or a register's name: read letter by letter, not as a word.
+/// A hexadecimal number, a path or a register name.
 fn is_machine_word(text: &str) -> bool {
     let path = text.len() > 1 && text.starts_with('/') && !text.contains(' ');
     let name = text.contains('_') || text.starts_with("0x");
     path || name && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Running text, with what stands between two backticks as code.
+/// Running text, with text between backticks as code.
 pub(super) fn prose(text: &str) -> Markup {
     let text = visible(text);
     let parts: Vec<&str> = text.split('`').collect();

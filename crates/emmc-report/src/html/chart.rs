@@ -7,7 +7,7 @@ use super::blocks::prose;
 use crate::Chart;
 use crate::visible::visible;
 
-/// The scripts of a page with charts, in order, and the hash by which the page's policy lets each of them run.
+/// The scripts of a page with charts, in order, each with the hash that the page's policy allows.
 ///
 /// Source: assets/README.md says where they are from and how to make the hashes.
 const SCRIPTS: [(&str, &str); 4] = [
@@ -19,7 +19,7 @@ const SCRIPTS: [(&str, &str); 4] = [
 const CONFIG: &str = include_str!("../../assets/chart-config.json");
 const LICENSES: &str = include_str!("../../assets/LICENSES.txt");
 
-/// The libraries in [`SCRIPTS`], as a reader would name them.
+/// The names of the libraries in [`SCRIPTS`].
 pub(super) const LIBRARIES: &str = "Vega 6.4.0, Vega-Lite 6.4.3 and Vega-Embed 7.3.0";
 
 pub(super) fn chart(chart: &Chart) -> Markup {
@@ -31,7 +31,7 @@ pub(super) fn chart(chart: &Chart) -> Markup {
             }
             div.plot {}
             script type="application/json" { (PreEscaped(json_in_html(&specification(chart)))) }
-            // Open, and so shown and printed, unless the chart could be drawn.
+            // Open, so it is shown and printed unless the chart was drawn.
             details open {
                 summary { "In words" }
                 pre { @for line in &chart.text { (visible(line)) "\n" } }
@@ -40,7 +40,7 @@ pub(super) fn chart(chart: &Chart) -> Markup {
     }
 }
 
-/// The caller's specification, as wide as the page and described for screen readers unless it says otherwise.
+/// The caller's specification, by default as wide as the page and with a description for screen readers.
 fn specification(chart: &Chart) -> Value {
     let mut spec = chart.spec.clone();
     if let Value::Object(members) = &mut spec {
@@ -54,7 +54,7 @@ fn specification(chart: &Chart) -> Value {
     spec
 }
 
-/// JSON that cannot end the script element it stands in, nor open another.
+/// JSON that can neither end its script element nor open another.
 fn json_in_html(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c")
 }

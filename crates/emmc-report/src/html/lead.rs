@@ -1,4 +1,4 @@
-//! The answer first: its lines, and beside one another what can be drawn of it.
+//! The verdict: its lines, and its bars side by side.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use super::blocks::{prose, tone_class};
 use crate::visible::visible;
 use crate::{BarLayout, Bars, Lead, LeadLine};
 
-/// Below this share of a bar's width a part would not be seen.
+/// The share of a bar's width below which a part would be invisible.
 const SHARE_MIN: f64 = 0.006;
 
 pub(super) fn lead(lead: &Lead) -> Markup {
@@ -35,7 +35,7 @@ fn answer(line: &LeadLine) -> Markup {
     }
 }
 
-/// Bars one above the other, each under its name: narrow enough for three beside one another.
+/// Stacked bars, each below its name: narrow enough for three side by side.
 fn panel(bars: &Bars) -> Markup {
     html! {
         figure.panel {

@@ -1,4 +1,4 @@
-//! The document as one HTML file that needs nothing else: no network, no fonts, no other file.
+//! The document as one self-contained HTML file: no network, no fonts, no other file.
 //!
 //! The page's own policy forbids every connection and, where there is no chart, every script. With a chart it allows
 //! the bundled scripts by their hash, so that markup which slipped through the escaping still could not run.
@@ -16,10 +16,10 @@ use crate::{Block, Document, Section, Severity};
 
 const STYLE: &str = include_str!("../../assets/report.css");
 
-/// What the file says beside the document.
+/// Additional text of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HtmlOptions {
-    /// What made the file and when; stands at its foot.
+    /// The footer: which program wrote the file and when.
     pub generated_by: String,
 }
 
@@ -81,7 +81,7 @@ fn head(document: &Document) -> Markup {
     }
 }
 
-/// Other sections than the one of the findings repeat what these say: where there is one, it alone counts.
+/// Other sections repeat findings, so only the section of findings counts if there is one.
 fn count(document: &Document, severity: Severity) -> usize {
     let findings = document.sections.iter().find(|section| section.id == "findings");
     let counted = findings.map_or(document.sections.as_slice(), std::slice::from_ref);

@@ -56,7 +56,7 @@ fn matrix(matrix: &Matrix) -> Markup {
                 }
             }
         }
-        p.legend { "Each cell in " (visible(&matrix.unit)) "; the darker, the faster, by powers." }
+        p.legend { "Each cell in " (visible(&matrix.unit)) "; darker is faster, on a logarithmic scale." }
     }
 }
 

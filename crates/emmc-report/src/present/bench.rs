@@ -1,4 +1,4 @@
-//! What a bench has measured.
+//! The report of a bench.
 
 mod context;
 mod grids;
@@ -31,7 +31,7 @@ pub fn bench(result: &BenchResult, findings: &[Finding]) -> Document {
         KeyValue::new("time", format!("{:.2} s", outcome.time_s)),
         sure::state(result),
     ]);
-    // What is a finding is not said a second time.
+    // A remark that is also a finding is not repeated.
     let is_new = |remark: &&String| findings.is_empty() || !remark.starts_with("Verdict:");
     for remark in outcome.remarks.iter().filter(is_new) {
         section.note(Tone::Notice, remark.clone());
@@ -46,7 +46,7 @@ pub fn bench(result: &BenchResult, findings: &[Finding]) -> Document {
     document
 }
 
-/// What came of a suite that is one of several in a result.
+/// The outcome of one suite of several in a result.
 pub(super) fn outcome(outcome: &Outcome, document: &mut Document) {
     let section = document.section(grids::anchor(&outcome.suite), outcome.suite.clone());
     section.paragraph(outcome.about.clone());
@@ -56,7 +56,7 @@ pub(super) fn outcome(outcome: &Outcome, document: &mut Document) {
     tables(outcome, document);
 }
 
-/// Everything of an outcome that is a table.
+/// All tables of an outcome.
 fn tables(outcome: &Outcome, document: &mut Document) {
     for pivot in &outcome.tables {
         let section = document.section(grids::anchor(&pivot.table), pivot.table.clone());
@@ -91,7 +91,7 @@ fn figure_rows(outcome: &Outcome) -> Vec<KeyValue> {
         .collect()
 }
 
-/// Rows and columns in the order in which they were measured.
+/// Rows and columns in the order of measurement.
 fn pivot_table(outcome: &Outcome, pivot: &Pivot) -> Table {
     let of_table = || outcome.measurements.iter().filter(|measurement| measurement.table == pivot.table);
     let mut columns: Vec<&str> = Vec::new();
@@ -115,7 +115,7 @@ fn pivot_table(outcome: &Outcome, pivot: &Pivot) -> Table {
     table
 }
 
-/// A table of measurements; drawn as a matrix where it has several rows and columns of numbers, as iozone's has.
+/// A table of measurements; drawn as a matrix if it has several rows and columns of numbers, like iozone's.
 fn pivot_block(outcome: &Outcome, pivot: &Pivot, caption: String) -> Block {
     let table = pivot_table(outcome, pivot).caption(caption);
     let columns: Vec<String> = table.columns.iter().skip(1).map(|column| column.title.clone()).collect();
@@ -140,7 +140,7 @@ fn pivot_block(outcome: &Outcome, pivot: &Pivot, caption: String) -> Block {
     .into()
 }
 
-/// The figure of a measurement in a unit that a table may ask for.
+/// The figure of a measurement in a given unit.
 fn figure(measurement: &Measurement, unit: &str) -> f64 {
     let latency = [&measurement.read_us, &measurement.write_us, &measurement.trim_us].into_iter().flatten().next();
     let mean_us = latency.map_or(0.0, |latency| latency.mean);

@@ -6,11 +6,11 @@ use emmc_analysis::capacity::{
 
 use crate::{Align, BarItem, Bars, Document, Section, Table, Tone};
 
-/// Areas of the part, partitions and gaps in them, filesystems and what they keep for themselves.
+/// Areas of the part, partitions and gaps in them, filesystems and their overhead.
 pub fn capacity(capacity: &Capacity, document: &mut Document) {
     let section = document.section("capacity", "Capacity");
     if capacity.areas.is_empty() {
-        section.paragraph("This source tells no size.");
+        section.paragraph("This source has no size.");
         return;
     }
     if let Some(bars) = area_bars(&capacity.areas) {
@@ -22,7 +22,7 @@ pub fn capacity(capacity: &Capacity, document: &mut Document) {
     }
     if !capacity.not_accounted.is_empty() {
         let names: Vec<String> = capacity.not_accounted.iter().map(ToString::to_string).collect();
-        section.note(Tone::Muted, format!("Not in the sum, as this source does not tell: {}.", names.join(", ")));
+        section.note(Tone::Muted, format!("Not in the sum, because their size is unknown: {}.", names.join(", ")));
     }
     for table in &capacity.tables {
         partitions(table, section);
@@ -36,7 +36,7 @@ fn amount(amount: &Amount) -> String {
     amount.bytes.map_or_else(|| range(amount), |bytes| format!("{bytes} = {} bytes", bytes.0))
 }
 
-/// A size that was printed rounded, with nothing left out of it.
+/// A size that was printed rounded, as the full interval.
 fn range(amount: &Amount) -> String {
     match (amount.min_bytes, amount.max_bytes) {
         (Some(min), Some(max)) => format!("{} to {}", min.rounded_down(), max.rounded_up()),
@@ -44,7 +44,7 @@ fn range(amount: &Amount) -> String {
     }
 }
 
-/// The share of each area; absent where one is not known exactly, for then every share would be wrong.
+/// The share of each area; absent if one is not known exactly, because then every share would be wrong.
 pub(super) fn area_bars(areas: &[Area]) -> Option<Bars> {
     let mut bars = Bars::stacked("Areas of the part", "MiB");
     let mut at = 0.0;
@@ -96,7 +96,7 @@ fn partitions(disk: &PartitionTable, section: &mut Section) {
         ("bytes", Align::Right),
         ("type", Align::Left),
         ("mounted", Align::Left),
-        ("starts on", Align::Left),
+        ("aligned to", Align::Left),
     ]);
     for slot in &disk.slots {
         table.row([
@@ -109,8 +109,8 @@ fn partitions(disk: &PartitionTable, section: &mut Section) {
             if slot.name.is_some() { alignment(&slot.alignment) } else { String::new() },
         ]);
     }
-    let unused = disk.unpartitioned_bytes.map_or(String::new(), |bytes| format!(", {bytes} in no partition"));
-    let table = table.optional(&["first sector", "bytes", "starts on"]);
+    let unused = disk.unpartitioned_bytes.map_or(String::new(), |bytes| format!(", {bytes} unpartitioned"));
+    let table = table.optional(&["first sector", "bytes", "aligned to"]);
     section.push(table.caption(format!("Partitions of {}{unused}", disk.disk)));
 }
 
@@ -136,7 +136,7 @@ fn filesystems(list: &[FilesystemLine]) -> Table {
         ("type", Align::Left),
         ("partition", Align::Right),
         ("for data", Align::Right),
-        ("filesystem keeps", Align::Right),
+        ("overhead", Align::Right),
         ("used", Align::Right),
         ("free", Align::Right),
     ]);
@@ -156,7 +156,7 @@ fn filesystems(list: &[FilesystemLine]) -> Table {
             line.available_bytes.rounded(),
         ]);
     }
-    table.optional(&["device", "filesystem keeps"]).caption("Filesystems")
+    table.optional(&["device", "overhead"]).caption("Filesystems")
 }
 
 #[cfg(test)]

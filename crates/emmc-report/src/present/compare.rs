@@ -1,4 +1,4 @@
-//! Results side by side, and a saved result alone.
+//! Results side by side, and a single saved result.
 
 use emmc_workload::compare::{Cell as Compared, Certainty, Comparison, Row};
 use emmc_workload::import::SavedResult;
@@ -10,7 +10,7 @@ use crate::{Align, Cell, Document, KeyValue, Table, Tone};
 pub fn compared(comparison: &Comparison) -> Document {
     let names: Vec<&str> = comparison.results.iter().map(|result| result.name.as_str()).collect();
     let mut document = Document::new(names.join(" : "));
-    document.subtitle = Some("ratios are to the first; + and - differ by more than chance, = not shown to".into());
+    document.subtitle = Some("ratios are relative to the first; + and - are significant differences, = is not".into());
     let section = document.section("results", "Results");
     let letters = ('A'..='Z').map(String::from);
     let rows: Vec<KeyValue> = comparison
@@ -18,8 +18,8 @@ pub fn compared(comparison: &Comparison) -> Document {
         .iter()
         .zip(letters)
         .map(|(result, letter)| {
-            let target = result.target.as_deref().unwrap_or("target not told");
-            let note = format!("{}; {} figures in it alone", result.suites.join(", "), result.alone);
+            let target = result.target.as_deref().unwrap_or("target unknown");
+            let note = format!("{}; {} figures only in this result", result.suites.join(", "), result.alone);
             KeyValue::new(letter, format!("{}: {target}", result.name)).note(note)
         })
         .collect();
@@ -53,7 +53,7 @@ fn table(rows: &[&Row], results: usize) -> Table {
     for letter in ('A'..='Z').take(results).skip(1) {
         titles.push((format!("{letter}/A"), Align::Right));
     }
-    titles.push(("told by".into(), Align::Left));
+    titles.push(("evidence".into(), Align::Left));
     let mut table = Table::new(titles);
     for row in rows {
         let value = |cell: &Compared| Cell::from(cell.value.map_or(String::new(), bench::number));
@@ -88,7 +88,7 @@ fn ratio(cell: &Compared) -> Cell {
     }
 }
 
-/// The report of a result that another tool has saved.
+/// The report of a result saved by another tool.
 pub fn imported(result: &SavedResult) -> Document {
     let mut document = Document::new(format!("Results in {}", result.name));
     document.subtitle.clone_from(&result.target);

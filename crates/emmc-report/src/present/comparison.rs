@@ -5,7 +5,7 @@ use emmc_regs::Persistence;
 
 use crate::{Align, Cell, Document, Section, Table, Tone};
 
-/// Two sources, field by field, and bit by bit where the bits of one field last differently long.
+/// Two sources, field by field, and bit by bit where the bits of a field differ in persistence.
 pub fn comparison(comparison: &Comparison) -> Document {
     let mut document = Document::new("Comparison");
     let section = document.section("differences", "Differences");
@@ -13,9 +13,9 @@ pub fn comparison(comparison: &Comparison) -> Document {
         (if comparison.persistent_only { "persistent difference" } else { "difference" }, comparison.compared);
     match comparison.differences.len() {
         0 => section.paragraph(format!("No {word} in {compared} fields that both sources know.")),
-        count if comparison.persistent_only => section.paragraph(format!(
-            "{count} of {compared} fields that both sources know differ in bits that a power cycle keeps."
-        )),
+        count if comparison.persistent_only => {
+            section.paragraph(format!("{count} of {compared} fields that both sources know differ in persistent bits."))
+        }
         count => section.paragraph(format!("{count} of {compared} fields that both sources know differ.")),
     };
     if !comparison.differences.is_empty() {
@@ -76,7 +76,7 @@ fn differences(list: &[Difference]) -> Table {
     table
 }
 
-/// Whether one row says all of a field: every bit of it that differs is listed, and all last equally long.
+/// Whether one row is enough for a field: it lists every differing bit, and all are equally persistent.
 fn is_whole(one: &Difference) -> bool {
     let listed = one.bits.iter().fold(0, |mask, bits| mask | (bits.raw_a ^ bits.raw_b) << bits.lo);
     let differing = one.raw_a.zip(one.raw_b).map_or(0, |(a, b)| a ^ b);
@@ -102,7 +102,7 @@ fn kept(persistence: Persistence) -> Cell {
     }
 }
 
-/// What the words of the last column mean, where they do not say it.
+/// Explanation of the words of the last column.
 fn explain(list: &[Difference], section: &mut Section) {
     let has = |persistence| list.iter().any(|one| one.bits.iter().any(|bits| bits.persistence == persistence));
     if has(Persistence::OneTimeOnceCommitted) {
@@ -114,7 +114,7 @@ fn explain(list: &[Difference], section: &mut Section) {
     if has(Persistence::NotSpecified) {
         section.note(
             Tone::Muted,
-            "Not specified: the standard does not say how long the value lasts (a state, reserved or vendor bits).",
+            "Not specified: the standard does not define how persistent the value is (a state, reserved or vendor bits).",
         );
     }
 }
@@ -129,7 +129,7 @@ fn left_out(list: &[Difference], section: &mut Section) {
         (names(Persistence::is_volatile), "in bits that a power cycle clears"),
         (
             names(|persistence| persistence == Persistence::NotSpecified),
-            "in bits of which the standard does not say how long they last",
+            "in bits whose persistence the standard does not define",
         ),
     ] {
         const SHOWN: usize = 8;

@@ -7,7 +7,7 @@ use emmc_analysis::{Finding, Severity};
 
 use crate::{Align, BarItem, Bars, Cell, Document, KeyValue, Section, Table, Tone};
 
-/// What `health` found.
+/// The results of `health`.
 #[derive(Clone, Copy, Debug)]
 pub struct HealthParts<'a> {
     /// The standard's registers.
@@ -18,7 +18,7 @@ pub struct HealthParts<'a> {
     pub forecast: Option<&'a Forecast>,
 }
 
-/// The sections of a health report: verdict, registers, what cannot be told, forecast, endurance, host link.
+/// The sections of a health report: verdict, registers, unknowns, forecast, endurance, host link.
 pub fn health_sections(parts: HealthParts<'_>, document: &mut Document) {
     let health = parts.health;
     let section = document.section("health", "Health");
@@ -34,7 +34,7 @@ pub fn health_sections(parts: HealthParts<'_>, document: &mut Document) {
         section.note(Tone::Notice, note.as_str());
     }
     if !health.cannot_tell.is_empty() {
-        let section = document.section("cannot-tell", "What cannot be told");
+        let section = document.section("cannot-tell", "Unknown");
         section.push(
             health.cannot_tell.iter().map(|one| KeyValue::new(one.what.as_str(), one.why.as_str())).collect::<Vec<_>>(),
         );
@@ -58,7 +58,7 @@ pub(super) fn tone(severity: Severity) -> Tone {
     }
 }
 
-/// Used life as bands; absent where neither kind of cells tells it.
+/// Used life as bands; absent if it is unknown for both cell types.
 pub(super) fn life_bars(health: &Health) -> Option<Bars> {
     let mut bars = Bars::rows("Life used", "%").max(110.0);
     for (label, life) in [("type A cells", &health.life_a), ("type B cells", &health.life_b)] {
@@ -96,14 +96,14 @@ fn registers(health: &Health) -> Vec<KeyValue> {
         (&health.bkops_status, None),
         (&health.exception_events, None),
     ];
-    // That an SD card lacks registers of an eMMC is said once, in the verdict.
+    // The verdict already says that an SD card lacks the registers of an eMMC.
     let told = readings.into_iter().filter(|(reading, _)| reading.absent != Some(Absent::SdCard));
     told.map(|(reading, note)| row(reading, note)).collect()
 }
 
 fn host_link(link: &HostLink, document: &mut Document) {
     if link.severity == Severity::Unknown {
-        // It stands under what cannot be told.
+        // It is listed as unknown.
         return;
     }
     let section = document.section("host-link", "Between host and card");

@@ -1,6 +1,6 @@
-//! Results of the analysis as documents: what is said first, what in a table, what in a chart.
+//! Results of the analysis as documents: text, tables and charts.
 //!
-//! Absent on purpose: any figure that the analysis did not compute.
+//! Absent on purpose: figures that the analysis did not compute.
 
 #[cfg(feature = "bench")]
 mod bench;
@@ -40,12 +40,12 @@ pub use vendor::vendor_sections;
 
 use crate::{Align, Cell, Document, Table, Tone};
 
-/// Where the data came from, on one line.
+/// The sources, on one line.
 fn sources_line(sources: &[Origin]) -> String {
     sources.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(" + ")
 }
 
-/// What a reader should know of the sources, as a last section; none where there is nothing to know.
+/// Notes on the sources as the last section; none if there are no notes.
 pub fn sources(sources: &[Origin], document: &mut Document) {
     if sources.iter().all(|origin| origin.notes.is_empty()) {
         return;

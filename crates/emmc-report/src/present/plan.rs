@@ -5,7 +5,7 @@ use emmc_analysis::{Finding, Severity};
 
 use crate::{Align, Cell, Document, KeyValue, Section, Table, Tone};
 
-/// The plan: the verdict, the layout, the writes, what is lost, what follows, and other tools' commands.
+/// The plan: verdict, layout, writes, losses, next steps, and other tools' commands.
 pub fn hwpart_plan(plan: &HwPartPlan) -> Document {
     let mut document = Document::new("Hardware partition plan");
     document.subtitle = Some(format!("{}  {}", plan.source, plan.requested.join(" ")));
@@ -16,7 +16,7 @@ pub fn hwpart_plan(plan: &HwPartPlan) -> Document {
     if !plan.writes.is_empty() {
         let section = document.section("writes", "Register writes, in order");
         section.push(writes(&plan.writes));
-        section.note(Tone::Bad, "One-time writes can never be taken back. Nothing has been sent to the card.");
+        section.note(Tone::Bad, "One-time writes cannot be undone. Nothing has been sent to the card.");
     }
     if let Some(after) = &plan.after {
         let section = document.section("after", "After the last write");
@@ -30,15 +30,15 @@ pub fn hwpart_plan(plan: &HwPartPlan) -> Document {
             ("", Align::Left),
         ]);
         for check in &after.checks {
-            let certainty = if check.certainty == Certainty::Exact { "exactly" } else { "about: the part decides" };
+            let certainty = if check.certainty == Certainty::Exact { "exactly" } else { "about; the part decides" };
             let expected = format!("{:#x} ({})", check.expected, check.expected);
             table.row([check.offset.to_string(), check.name.to_owned(), expected, certainty.to_owned()]);
         }
         section.push(table);
     }
     if let Some(commands) = &plan.commands {
-        equivalent(document.section("u-boot", "The same in U-Boot"), &commands.u_boot);
-        equivalent(document.section("mmc-utils", "The same with mmc-utils"), &commands.mmc_utils);
+        equivalent(document.section("u-boot", "The same plan in U-Boot"), &commands.u_boot);
+        equivalent(document.section("mmc-utils", "The same plan with mmc-utils"), &commands.mmc_utils);
     }
     document
 }
@@ -56,7 +56,7 @@ fn verdict(plan: &HwPartPlan, document: &mut Document) {
         })
         .collect();
     if plan.ok {
-        findings.push(Finding::new(Severity::Good, "ok", "every rule holds; the plan can be carried out"));
+        findings.push(Finding::new(Severity::Good, "ok", "every rule holds; the plan can be executed"));
     }
     findings.extend(plan.warnings.iter().cloned());
     section.push(findings);
@@ -66,7 +66,7 @@ fn verdict(plan: &HwPartPlan, document: &mut Document) {
 }
 
 fn layout(layout: &Layout, accepted: bool, document: &mut Document) {
-    let title = if accepted { "Layout after the power cycle" } else { "Layout, were it not refused" };
+    let title = if accepted { "Layout after the power cycle" } else { "Layout without the refusal" };
     let section = document.section("layout", title);
     let mut table = Table::new([
         ("area", Align::Left),
@@ -138,7 +138,7 @@ fn writes(list: &[RegisterWrite]) -> Table {
 
 fn equivalent(section: &mut Section, equivalent: &Equivalent) {
     for cannot in &equivalent.cannot {
-        section.note(Tone::Notice, format!("It cannot do this: {cannot}"));
+        section.note(Tone::Notice, format!("Not possible with this tool: {cannot}"));
     }
     if !equivalent.commands.is_empty() {
         section.code("sh", equivalent.commands.join("\n"));

@@ -5,7 +5,7 @@ use emmc_analysis::registers::{RegisterRow, Registers};
 use super::{anomaly_table, sources, sources_line};
 use crate::{Align, Block, Cell, Document, KeyValue, Table, Tone};
 
-/// Every register, a section each; `all` keeps vendor and array bytes that are zero.
+/// Every register in its own section; `all` keeps vendor and array bytes that are zero.
 pub fn registers(shown: &Registers, all: bool, full: bool) -> Document {
     let mut document = Document::new("Registers");
     document.subtitle = Some(sources_line(&shown.sources));
@@ -23,10 +23,8 @@ pub fn registers(shown: &Registers, all: bool, full: bool) -> Document {
         let section = document.section(register.to_lowercase().replace('_', "-"), register);
         if register == "EXT_CSD" && shown.ext_csd_known_bytes.is_some_and(|known| known < 512) {
             let known = shown.ext_csd_known_bytes.unwrap_or_default();
-            section.note(
-                Tone::Notice,
-                format!("This source tells {known} of 512 bytes; the others are unknown, not zero."),
-            );
+            section
+                .note(Tone::Notice, format!("This source has {known} of 512 bytes; the others are unknown, not zero."));
         }
         section.push(if full { table(&kept) } else { one_line_each(&kept) });
         if !hidden.is_empty() {
@@ -37,7 +35,7 @@ pub fn registers(shown: &Registers, all: bool, full: bool) -> Document {
     document
 }
 
-/// One field, with all that the table knows of it.
+/// One field, with all facts from the table.
 pub fn field(shown: &Registers) -> Document {
     let mut document = Document::new(shown.fields.first().map_or("Field".to_owned(), |row| row.name.to_string()));
     document.subtitle = Some(sources_line(&shown.sources));
@@ -49,7 +47,7 @@ pub fn field(shown: &Registers) -> Document {
             pairs.push(KeyValue::new("access", access.as_str()));
         }
         if let Some(danger) = row.danger {
-            pairs.push(KeyValue::new("a write is", Cell::new(danger, Tone::Warn)));
+            pairs.push(KeyValue::new("effect of a write", Cell::new(danger, Tone::Warn)));
         }
         if let Some(what) = row.what {
             pairs.push(KeyValue::new("what", what));
@@ -66,7 +64,7 @@ fn anomalies(shown: &Registers, document: &mut Document) {
     }
 }
 
-/// Where it is, its name, its number and what that means, cut to the width.
+/// Position, name, number and meaning, cut to the width.
 fn one_line_each(rows: &[&RegisterRow]) -> Block {
     let place_title = if rows.first().is_some_and(|row| row.register == "EXT_CSD") { "byte" } else { "bits" };
     let columns =

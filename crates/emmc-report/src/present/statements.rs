@@ -1,11 +1,11 @@
-//! What a source says apart from registers: words of other tools, attributes, disks, reports.
+//! Statements of a source apart from registers: other tools' text, attributes, disks, reports.
 
 use emmc_port::{Disk, Snapshot, StatedSize, VendorFormat};
 use emmc_units::Bytes;
 
 use crate::{Document, KeyValue, Tone};
 
-/// Adds what the sources state in words; where they have no register at all, everything else that they have.
+/// Adds the sources' statements in text; if they have no register, everything else that they have.
 pub(super) fn sections(card: &Snapshot, has_registers: bool, document: &mut Document) {
     let mut pairs = stated(card);
     if !has_registers {
@@ -29,7 +29,7 @@ pub(super) fn sections(card: &Snapshot, has_registers: bool, document: &mut Docu
     if pairs.is_empty() && has_registers {
         return;
     }
-    let section = document.section("statements", "Stated in words");
+    let section = document.section("statements", "Statements in text");
     if !has_registers {
         section.note(Tone::Notice, "This source has no registers. What it has:");
     }
@@ -40,7 +40,7 @@ pub(super) fn sections(card: &Snapshot, has_registers: bool, document: &mut Docu
     }
 }
 
-/// What text stated without giving the register it came from.
+/// Statements in text without their register.
 fn stated(card: &Snapshot) -> Vec<KeyValue> {
     let stated = &card.stated;
     let size = |size: &Option<StatedSize>| size.as_ref().map(stated_size);
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn registers_alone_need_no_words() {
-        assert!(!shown("cid: 1501004d384731474303dc0db061506f\n").contains("Stated in words"));
+        assert!(!shown("cid: 1501004d384731474303dc0db061506f\n").contains("Statements in text"));
         let both = shown(
             "Manufacturer ID: 45\nOEM: 100\nName: DG403 \nBus Speed: 52000000\nMode: HS200\nRd Block Len: 512\nMMC version 5.1\n\
              High Capacity: Yes\nCapacity: 29.1 GiB\nBus Width: 8-bit\nErase Group Size: 512 KiB\nHC WP Group Size: 8 MiB\n\

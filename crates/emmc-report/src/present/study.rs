@@ -9,7 +9,7 @@ use crate::{Align, Block, Cell, Document, KeyValue, Section, Table, Tone};
 
 mod verdict;
 
-/// The section that is no detail.
+/// The section that is not a detail.
 const FINDINGS: &str = "findings";
 
 /// The verdict and the findings, then in detail: identity, health, capacity, configuration, hardware partitioning,
@@ -34,7 +34,7 @@ pub fn study(study: &Study) -> Document {
     document
 }
 
-/// What is urgent in full, the rest on a line each; what the verdict says already is not said again.
+/// Urgent findings in full, the others on one line each; nothing that is already in the verdict.
 fn findings(findings: &[Finding], document: &mut Document) {
     let of = |wanted: &dyn Fn(&Finding) -> bool| -> Vec<Finding> {
         findings.iter().filter(|finding| wanted(finding)).cloned().collect()
@@ -43,7 +43,7 @@ fn findings(findings: &[Finding], document: &mut Document) {
     let others = of(&|finding| finding.severity > Severity::Warning && !is_aside(finding));
     let section = document.section(FINDINGS, "Findings");
     if urgent.is_empty() && others.is_empty() {
-        section.paragraph("None that asks for anything.");
+        section.paragraph("None that needs action.");
     }
     if !urgent.is_empty() {
         section.push(urgent);
@@ -53,27 +53,27 @@ fn findings(findings: &[Finding], document: &mut Document) {
     }
     let aside = of(&|finding| finding.severity > Severity::Warning && is_aside(finding));
     if !aside.is_empty() {
-        document.section("also", "Also looked at").push(aside);
+        document.section("also", "Other findings").push(aside);
     }
 }
 
-/// What the verdict says already, what is as it should be, and what nobody can act on.
+/// Findings that are already in the verdict, good, or not actionable.
 fn is_aside(finding: &Finding) -> bool {
     let is_known =
         matches!(finding.id, "no-health-registers" | "health-undefined" | "vendor-implied-rating" | "boot-enabled");
     is_known || finding.severity == Severity::Good
 }
 
-/// A study as text without its details: the verdict, the findings and where the rest is.
+/// A study as text without details: the verdict, the findings and a pointer to the rest.
 pub fn study_in_brief(mut document: Document) -> Document {
     document.sections.retain(|section| !section.is_detail);
     if let Some(section) = document.sections.iter_mut().find(|section| section.id == FINDINGS) {
-        section.note(Tone::Muted, "`--full` prints the rest, `-o report.html` makes a page of it.");
+        section.note(Tone::Muted, "`--full` prints the rest, `-o report.html` writes an HTML page.");
     }
     document
 }
 
-/// A study as text with everything: every finding in full.
+/// A study as text with all details and every finding in full.
 pub fn study_in_full(mut document: Document) -> Document {
     for section in &mut document.sections {
         for block in &mut section.blocks {
@@ -105,7 +105,7 @@ fn identity(identity: &Identity, document: &mut Document) {
     add("made in", identity.manufacture_date.as_ref().map(ToString::to_string));
     let section = document.section("identity", "Identity");
     if pairs.is_empty() {
-        section.paragraph("This source does not tell who the card is; add its CID with --with.");
+        section.paragraph("This source does not identify the card; add its CID with --with.");
     } else {
         section.push(pairs);
     }
@@ -127,7 +127,7 @@ fn configuration(configuration: &Configuration, document: &mut Document) {
         ]);
     }
     if table.rows.is_empty() {
-        section.paragraph("This source tells no setting.");
+        section.paragraph("This source has no settings.");
     } else {
         section.push(table.optional(&["from"]));
     }
@@ -136,7 +136,7 @@ fn configuration(configuration: &Configuration, document: &mut Document) {
         section.note(Tone::Muted, format!("Not in the part's revision of the standard: {names}."));
     }
     if !configuration.not_told.is_empty() {
-        section.note(Tone::Muted, format!("Not told by this source: {}.", configuration.not_told.join(", ")));
+        section.note(Tone::Muted, format!("Not in this source: {}.", configuration.not_told.join(", ")));
     }
 }
 
@@ -145,13 +145,13 @@ fn hw_partition(options: &HwPartOptions, document: &mut Document) {
     match (&options.partitioned, options.partitionable) {
         (Some(done), _) => partitioned(done, section),
         (None, Some(true)) => {
-            section.paragraph("The part can be partitioned, once in its life. Nothing is decided yet.");
+            section.paragraph("The part can be partitioned once. It is not partitioned yet.");
         }
         (None, Some(false)) => {
             section.paragraph("The part cannot be partitioned.");
         }
         (None, None) => {
-            section.paragraph("This source does not tell whether the part can be partitioned.");
+            section.paragraph("This source does not show whether the part can be partitioned.");
         }
     }
     let mut pairs = Vec::new();
@@ -161,11 +161,14 @@ fn hw_partition(options: &HwPartOptions, document: &mut Document) {
     if let Some(max) = &options.max_enhanced {
         let about = if max.user_after_certainty == Certainty::Estimated { "about " } else { "" };
         let value = format!("{} ({} groups)", max.enhanced_bytes, max.enhanced_groups);
-        pairs.push(KeyValue::new("pSLC that could be had", value).note("plan hwpart SOURCE --enh-user max"));
+        pairs.push(KeyValue::new("possible pSLC", value).note("plan hwpart SOURCE --enh-user max"));
         let after = format!("{} -> {about}{}", max.user_before_bytes.rounded(), max.user_after_bytes.rounded());
-        pairs.push(KeyValue::new("user area then", after).note(format!("{about}{} lost", max.lost_bytes.rounded())));
+        pairs.push(
+            KeyValue::new("user area after that", after).note(format!("{about}{} lost", max.lost_bytes.rounded())),
+        );
         if let Some(cells) = &max.cells {
-            let bits = cells.bits_per_cell.map_or("unclear".into(), |bits| format!("{bits} bits a cell fit"));
+            let bits =
+                cells.bits_per_cell.map_or("unclear".into(), |bits| format!("consistent with {bits} bits per cell"));
             pairs.push(KeyValue::new("cells", bits).note(cells.evidence.as_str()));
         }
     }
@@ -193,11 +196,11 @@ fn hw_partition(options: &HwPartOptions, document: &mut Document) {
 }
 
 fn partitioned(done: &Partitioned, section: &mut Section) {
-    section.paragraph("The part is partitioned already; nothing here can change any more.");
+    section.paragraph("The part is already partitioned; the layout can no longer change.");
     let mut pairs = Vec::new();
     if let Some(bytes) = done.enh_user_bytes {
         let start = done.enh_user_start_bytes.map_or(String::new(), |start| format!(" from byte {}", start.0));
-        let whole = if done.user_is_enhanced_whole == Some(true) { ", the whole of it" } else { "" };
+        let whole = if done.user_is_enhanced_whole == Some(true) { ", all of it" } else { "" };
         pairs.push(KeyValue::new("enhanced user area", format!("{bytes}{start}{whole}")));
     }
     for (index, bytes) in done.gp_bytes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Vendor health as sections: one for each report, and one for what was refused.
+//! Vendor health as sections: one for each report, and one for refused reports.
 
 use emmc_analysis::maker_health::{AreaWear, BlockWear, Reading, Refusal, VendorHealth};
 use emmc_analysis::{Finding, Severity};
@@ -7,16 +7,16 @@ use crate::{Align, Cell, Chart, Document, KeyValue, Section, Table, Tone};
 
 /// Rows of a per-block table in text; the chart shows them all.
 const BLOCK_ROWS: usize = 20;
-/// Blocks in the chart: more than a real part has, and few enough for a browser.
+/// Blocks in the chart: more than a real part has, but few enough for a browser.
 const BLOCKS_DRAWN: usize = 32_768;
 
-/// Every report that was decoded, and every one that was not with its reason.
+/// Every decoded report, and every refused one with its reason.
 pub fn vendor_sections(reports: &[VendorHealth], refused: &[Refusal], document: &mut Document) {
     for (index, report) in reports.iter().enumerate() {
         let id = if index == 0 { "vendor".to_owned() } else { format!("vendor-{}", index + 1) };
         let section = document.section(id, "Vendor health");
         section
-            .push(vec![KeyValue::new("card", report.label.as_str()), KeyValue::new("told by", report.source.as_str())]);
+            .push(vec![KeyValue::new("card", report.label.as_str()), KeyValue::new("source", report.source.as_str())]);
         readings(report, section);
         areas(&report.areas, section);
         blocks(&report.blocks, section);
@@ -29,7 +29,7 @@ pub fn vendor_sections(reports: &[VendorHealth], refused: &[Refusal], document: 
         let section = document.section("vendor-refused", "Vendor reports that were not decoded");
         let findings = refused.iter().map(|refusal| {
             Finding::new(Severity::Unknown, "vendor-refused", refusal.to_string())
-                .advice("nothing was read into it; the card's health is unknown, not bad")
+                .advice("the report was not used; the card's health is unknown, not bad")
         });
         section.push(findings.collect::<Vec<_>>());
     }
@@ -59,7 +59,7 @@ fn readings(report: &VendorHealth, section: &mut Section) {
 fn value(reading: &Reading) -> String {
     match reading.unit {
         Some("percent") => format!("{} %", reading.value),
-        // The name says what is counted.
+        // The name contains the unit.
         Some("count") | None => reading.value.to_string(),
         Some(unit) => format!("{} {unit}", reading.value),
     }
@@ -110,7 +110,7 @@ fn blocks(list: &[BlockWear], section: &mut Section) {
         drawn.iter().map(|(block, erases)| serde_json::json!({"block": block, "erases": erases})).collect();
     section.push(Chart {
         title: "Erase counts block by block".into(),
-        description: "How often each listed block was erased; even heights mean that wear levelling works".into(),
+        description: "Erase count of each listed block; even heights mean that wear levelling works".into(),
         spec: serde_json::json!({
             "data": {"values": values},
             "height": 220,
@@ -130,7 +130,7 @@ fn implausible(report: &VendorHealth, section: &mut Section) {
         .iter()
         .map(|one| {
             let area = one.area.map_or(String::new(), |area| format!(" of {area}"));
-            let what = format!("{}{area} cannot be: {}", one.name.replace('_', " "), one.found);
+            let what = format!("{}{area} is impossible: {}", one.name.replace('_', " "), one.found);
             Finding::new(Severity::Unknown, "implausible", what)
                 .evidence(format!("expected {}", one.expected))
                 .evidence(one.source.as_str())

@@ -53,7 +53,7 @@ impl Page {
         row
     }
 
-    /// All parts on one line, then a line for each part with its sign, figure and share.
+    /// All parts on one line, then a legend line for each part with its figure and share.
     fn bar_stack(&self, bars: &Bars, lines: &mut Vec<String>) {
         let length = self.width();
         let rest = |count: usize| self.paint(Ink::Muted, &self.sign('·', '.').to_string().repeat(count));
@@ -62,7 +62,7 @@ impl Page {
             let (unicode, ascii) = FILLS[i % FILLS.len()];
             let fill = self.sign(unicode, ascii).to_string();
             let (from, to) = cells(bars.span(item), length);
-            // A part too small to be seen takes a column all the same, and moves what comes after it.
+            // A part too small for a column still takes one and shifts the following ones.
             let (from, to) = (from.max(drawn), to.max((drawn + usize::from(to > from)).min(length)));
             line += &rest(from.saturating_sub(drawn));
             line += &self.paint(item.tone.into(), &fill.repeat(to.saturating_sub(from)));

@@ -9,7 +9,7 @@ use crate::Align;
 
 /// Columns between two columns of a grid.
 pub(crate) const GAP: usize = 2;
-/// A word longer than this may be broken to make its column narrower; one register name is.
+/// A word longer than this may be broken to make its column narrower; one register name is that long.
 const LONGEST_WORD: usize = 32;
 
 /// One column of a grid.
@@ -86,7 +86,7 @@ pub(crate) fn grid(columns: &[GridColumn], rows: Vec<Vec<String>>, width: usize,
         }
     }
     let mut lines: Vec<String> = table.lines().map(|line| line.trim_end_matches(' ').to_owned()).collect();
-    // The line under the titles comes with gaps and too long; drawn through, it sets titles and rows apart better.
+    // The line under the titles has gaps and is too long; a continuous line separates titles and rows better.
     let is_rule = |line: &str| line.contains(rule) && line.chars().all(|c| c == rule || c == ' ');
     if let Some(at) = lines.iter().position(|line| is_rule(line)) {
         lines[at].clear();

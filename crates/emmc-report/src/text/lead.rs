@@ -1,4 +1,4 @@
-//! The answer first, and findings on one line each.
+//! The verdict, and findings on one line each.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -28,7 +28,7 @@ impl Page {
                 groups.push(Group { short: hung(&text), full });
                 continue;
             }
-            // What follows `#` a shell leaves alone, so that both lines can be copied.
+            // A shell ignores text after `#`, so both lines can be copied.
             let remark = line.note.as_ref().map(|note| format!("# {}", self.clean(note)));
             let parts = continued(&text, width.saturating_sub(longest));
             let room = width.saturating_sub(longest + parts[0].width() + 2);
@@ -76,7 +76,7 @@ impl Page {
         groups.iter().flat_map(|group| group.lines().to_vec()).collect()
     }
 
-    /// Each finding on one line: as much of it as a clause that fits.
+    /// Each finding on one line, cut at a clause that fits.
     pub(super) fn brief(&self, findings: &[Finding]) -> Vec<String> {
         let longest = Severity::ALL.iter().map(|severity| severity.word().len()).max().unwrap_or(0);
         let room = self.width().saturating_sub(longest + 2);
@@ -124,7 +124,7 @@ fn continued(command: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The longest beginning of a sentence that fits and ends where a clause does; the whole of it where none does.
+/// The longest prefix of a sentence that fits and ends with a clause; the whole sentence if there is none.
 fn clause(text: &str, width: usize) -> &str {
     if text.width() <= width {
         return text;

@@ -17,22 +17,22 @@ use layout::{GridColumn, fits, grid, hang, wrap};
 
 /// Columns before every line that is not a heading.
 const INDENT: usize = 2;
-/// Narrower than this nothing can be laid out; longer lines are written instead.
+/// The minimum width; on a narrower terminal lines are longer.
 const WIDTH_MIN: usize = 24;
 
-/// How the text is to look.
+/// Options of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Columns that a line may take. Words longer than a column are broken, lines to copy are not.
+    /// The maximum columns of a line. Words longer than a column are broken, lines to copy are not.
     pub width: usize,
     /// Whether to write ANSI colour sequences.
     pub colour: bool,
-    /// Whether characters beyond ASCII may be written; without, they are spelled.
+    /// Whether non-ASCII characters may be written; otherwise they are transliterated.
     pub unicode: bool,
 }
 
 impl Default for TextOptions {
-    /// What suits a file: 100 columns, no colour, UTF-8.
+    /// The default for a file: 100 columns, no colour, UTF-8.
     fn default() -> Self {
         Self { width: 100, colour: false, unicode: true }
     }
@@ -81,13 +81,13 @@ impl Page {
         self.options.width.max(WIDTH_MIN) - INDENT
     }
 
-    /// The text as it may be printed here.
+    /// The text in the permitted characters.
     fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let text = visible(text);
         if self.options.unicode { text } else { Cow::Owned(ascii(&text).into_owned()) }
     }
 
-    /// The text as it may be printed here, in colour where there is colour.
+    /// The text in the permitted characters, in colour if enabled.
     fn paint(&self, ink: Ink, text: &str) -> String {
         let text = self.clean(text);
         if self.options.colour { ink.mark(&text) } else { text.into_owned() }
@@ -178,7 +178,7 @@ impl Page {
     fn chart(&self, chart: &Chart) -> Vec<String> {
         let mut lines = wrap(&self.paint(Ink::Strong, &chart.title), self.width());
         lines.extend(wrap(&self.clean(&chart.description), self.width()));
-        // Callers align these lines, so they are kept whole.
+        // Callers align these lines, so they are not wrapped.
         lines.extend(chart.text.iter().map(|line| self.clean(line).into_owned()));
         lines
     }
@@ -195,7 +195,7 @@ impl Page {
     }
 }
 
-/// The word that says aloud what the colour of a note says.
+/// The word for the colour of a note.
 pub(crate) fn note_word(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain | Tone::Notice | Tone::Muted => "note",

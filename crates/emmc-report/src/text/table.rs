@@ -1,4 +1,4 @@
-//! Tables: what does not fit is left out by column, never stacked.
+//! Tables: columns that do not fit are omitted, never stacked.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -7,7 +7,7 @@ use super::ink::Ink;
 use super::layout::{GAP, GridColumn, fits, grid, wrap};
 use crate::{Align, Table};
 
-/// Columns that are kept however narrow the terminal is.
+/// The minimum number of columns shown on any terminal.
 const KEPT: usize = 2;
 /// The last column of a one-line table is never cut shorter.
 const CUT_MIN: usize = 8;
@@ -54,7 +54,7 @@ impl Page {
         (columns, table.rows.iter().map(cells).collect())
     }
 
-    /// How wide some columns are with every cell on one line.
+    /// The width of some columns with every cell on one line.
     fn natural_width(&self, table: &Table, kept: &[usize]) -> usize {
         kept.iter().map(|index| self.column_width(table, *index)).sum::<usize>() + GAP * kept.len().saturating_sub(1)
     }
@@ -105,7 +105,7 @@ impl Page {
         [line(titles), rule].into_iter().chain(rows).collect()
     }
 
-    /// The text on one line of at most `width` columns, with a sign where something was cut off.
+    /// The text on one line of at most `width` columns, with an ellipsis if it was cut.
     pub(super) fn cut(&self, text: &str, width: usize) -> String {
         let text = self.clean(text);
         if text.width() <= width {

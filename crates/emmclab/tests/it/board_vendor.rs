@@ -115,7 +115,7 @@ fn the_study_offers_what_the_plan_gives() {
     assert_eq!(max["user_before_bytes"], 15_913_189_376_u64);
     emmclab(["study", &card, "--full"])
         .exits(0)
-        .says(&["pSLC that could be had 7512 MiB (939 groups)", "14.8 GiB -> about 7.3 GiB"]);
+        .says(&["possible pSLC 7512 MiB (939 groups)", "14.8 GiB -> about 7.3 GiB"]);
 }
 
 #[test]

@@ -297,13 +297,9 @@ fn persistent_differences_are_judged_by_bit() {
         assert_eq!((one["name"].as_str(), one["persistence"].as_str()), (Some(name), Some(persistence)));
     }
     for (byte, mask, why) in [
-        (
-            246,
-            0x01,
-            "Left out: 1 field differs in bits of which the standard does not say how long they last: BKOPS_STATUS.",
-        ),
-        (54, 0x01, "how long they last: EXCEPTION_EVENTS_STATUS."),
-        (64, 0x01, "how long they last: VENDOR_SPECIFIC_FIELD[64]."),
+        (246, 0x01, "Left out: 1 field differs in bits whose persistence the standard does not define: BKOPS_STATUS."),
+        (54, 0x01, "the standard does not define: EXCEPTION_EVENTS_STATUS."),
+        (64, 0x01, "the standard does not define: VENDOR_SPECIFIC_FIELD[64]."),
         (179, 0x01, "Left out: 1 field differs in bits that a power cycle clears: PARTITION_CONFIG."),
     ] {
         let after = flipped(byte, mask);

@@ -187,7 +187,7 @@ mod tests {
     fn a_published_fake_names_its_reasons() {
         // Source: f3 issue 15, a card sold as Samsung's whose upper 27 of 31 GiB lose data.
         let found = marks(CardKind::Sd, "0000000000000000000000375600ea00", |_| {});
-        let expected = ["MID = 0x00", "OID = 0x0000: it is empty", "PNM = \"\"", "PSN = 0x00003756"];
+        let expected = ["MID = 0x00", "OID = 0x0000: the field is empty", "PNM = \"\"", "PSN = 0x00003756"];
         assert!(expected.iter().zip(&found).all(|(start, mark)| mark.starts_with(start)), "{found:?}");
         assert_eq!(found.len(), 4);
     }
@@ -201,7 +201,7 @@ mod tests {
         let found = marks(CardKind::Sd, "035344544f2020208012345678005501", sdhc);
         assert_eq!(
             found,
-            ["PNM = \"TO\": a name that counterfeits carry", "MDT = 2005-05: SDHC cards exist since 2006"]
+            ["PNM = \"TO\": a name found on counterfeit cards", "MDT = 2005-05: the first SDHC cards are from 2006"]
         );
         let found = marks(CardKind::Sd, "f1343253443136478f12345678010501", |_| {});
         assert!(found[0].starts_with("MID = 0xf1: no public list"), "{found:?}");

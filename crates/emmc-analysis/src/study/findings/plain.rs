@@ -174,7 +174,7 @@ mod tests {
         let life = study.findings.iter().find(|finding| finding.id == "life-used-a").unwrap();
         assert_eq!(
             life.summary.as_deref(),
-            Some("This card has used 80 % to 90 % of its rated life; 20 % at most are left.")
+            Some("This card has used 80 % to 90 % of its rated life; at most 20 % is left.")
         );
         let reliability = study.findings.iter().find(|finding| finding.id == "write-reliability-off").unwrap();
         assert_eq!(reliability.commands[0].command, "emmclab plan hwpart x.hex --wrrel on");

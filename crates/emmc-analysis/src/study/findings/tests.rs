@@ -73,8 +73,8 @@ fn write_reliability_advice_follows_what_can_still_be_done() {
         findings.into_iter().find(|finding| finding.id == "write-reliability-off").unwrap().advice.join(" ")
     };
     assert!(advice(&[(166, 1, 5)]).contains("set it before the part goes into service"));
-    assert!(advice(&[(166, 1, 4)]).contains("the maker fixed it"));
-    assert!(advice(&[(166, 1, 5), (155, 1, 1)]).contains("can no longer be set"));
+    assert!(advice(&[(166, 1, 4)]).contains("the maker fixed the setting"));
+    assert!(advice(&[(166, 1, 5), (155, 1, 1)]).contains("the setting is fixed, because partitioning is completed"));
     // General purpose areas count once they exist.
     let gp = found(&emmc(&[(167, 1, 1), (155, 1, 1), (143, 3, 4)]));
     let finding = gp.iter().find(|finding| finding.id == "write-reliability-off").unwrap();

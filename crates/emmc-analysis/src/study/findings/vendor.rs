@@ -66,7 +66,7 @@ mod tests {
         let sure = Confidence::SingleSource;
         let left = found("life_left_percent", 3, sure).unwrap();
         assert_eq!((left.id, left.severity), ("vendor-life-used", Severity::Warning));
-        assert!(left.what.contains("97 % of the life"), "{left:?}");
+        assert!(left.what.contains("97 % of life"), "{left:?}");
         let spare = found("spare_used_percent", 90, sure).unwrap();
         assert_eq!((spare.id, spare.severity), ("vendor-spare-used", Severity::Critical));
         let doubtful = found("life_used_percent", 100, Confidence::Uncertain).unwrap();

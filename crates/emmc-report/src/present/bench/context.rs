@@ -1,4 +1,4 @@
-//! What a bench ran on and under, and what speaks against its result.
+//! The system on which a bench ran, and doubts about its result.
 
 use emmc_units::Bytes;
 use emmc_workload::Doubt;
@@ -6,12 +6,12 @@ use emmc_workload::context::{CardFacts, Context, Life};
 
 use crate::{Document, KeyValue, Tone};
 
-/// Whether the result can be believed.
+/// Doubts about the result.
 pub(super) fn doubts(doubts: &[Doubt], document: &mut Document) {
     if doubts.is_empty() {
         return;
     }
-    let section = document.section("doubts", "Can it be believed?");
+    let section = document.section("doubts", "Doubts about the result");
     for doubt in doubts {
         let tone = match doubt.code.as_str() {
             "faster_than_bus" | "page_cache" | "failed_requests" => Tone::Bad,
@@ -22,7 +22,7 @@ pub(super) fn doubts(doubts: &[Doubt], document: &mut Document) {
     }
 }
 
-/// The card, its bus, what lies between, the machine.
+/// The card, its bus, the block layer and filesystem, the machine.
 pub(super) fn context(context: &Context, document: &mut Document) {
     let mut lines = Vec::new();
     if let Some(card) = &context.card {
@@ -30,7 +30,7 @@ pub(super) fn context(context: &Context, document: &mut Document) {
     }
     if let Some(bus) = &context.bus {
         let value = format!("{}, {} lines, {:.0} MHz", bus.mode, bus.lines, bus.clock_hz as f64 / 1e6);
-        lines.push(KeyValue::new("bus", value).note(format!("carries {:.0} MB/s at most", bus.mb_per_s_max)));
+        lines.push(KeyValue::new("bus", value).note(format!("at most {:.0} MB/s", bus.mb_per_s_max)));
     }
     if let Some(before) = &context.life_before {
         let value = life(before);

@@ -1,4 +1,4 @@
-//! Tables that a suite has computed; long ones become charts.
+//! Tables computed by a suite; long ones become charts.
 
 use emmc_workload::{Grid, GridLine, Outcome};
 use serde_json::json;
@@ -6,9 +6,9 @@ use serde_json::json;
 use super::number;
 use crate::{Align, Block, Cell, Chart, Curve, Document, Drawing, Picture, Table, Tone};
 
-/// From how many rows on a table is a chart.
+/// A table with at least this many rows becomes a chart.
 const ROWS_MAX: usize = 64;
-/// From how many rows on a table of numbers is drawn.
+/// A table of numbers with at least this many rows is drawn.
 const CURVE_MIN: usize = 5;
 /// Rows of a chart that text shows.
 const TEXT_ROWS: usize = 16;
@@ -79,7 +79,7 @@ fn cell(value: Option<f64>) -> Cell {
     }
 }
 
-/// The first column over the rows, which are numbers in such a table.
+/// The first column over the rows, which are numbers here.
 fn chart(grid: &Grid) -> Chart {
     let value = |line: &GridLine| line.values.first().copied().flatten();
     let points: Vec<_> = grid

@@ -1,4 +1,4 @@
-//! How fast a card is and why, as part of its study.
+//! A card's speed and its limits, as part of its study.
 
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Cause, Measurement};
@@ -29,7 +29,7 @@ pub(super) fn section(result: &BenchResult) -> Section {
     section
 }
 
-/// Large requests, beside what the bus carries.
+/// Large requests, compared with the bus speed.
 pub(super) fn bars(result: &BenchResult) -> Option<Bars> {
     let large: Vec<&Measurement> = of_table(result, "speed, MB/s");
     if large.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn bars(result: &BenchResult) -> Option<Bars> {
     }
     let mut bars = Bars::rows("Speed of large requests", "MB/s");
     if let Some(bus) = &result.context.bus {
-        let mut ceiling = item("what the bus carries".into(), bus.mb_per_s_max, "MB/s", Tone::Muted);
+        let mut ceiling = item("bus limit".into(), bus.mb_per_s_max, "MB/s", Tone::Muted);
         ceiling.note = Some(format!("{}, {} lines", bus.mode, bus.lines));
         bars.items.push(ceiling);
     }
@@ -45,11 +45,11 @@ pub(super) fn bars(result: &BenchResult) -> Option<Bars> {
     Some(bars)
 }
 
-/// On what a result was measured and what that took.
+/// The target of a measurement, and its cost.
 pub(super) fn measured_on(result: &BenchResult) -> String {
     let outcome = &result.outcome;
     format!(
-        "Measured on {} ({}; the card's state before: {}) by the suite {}: {} written, {} read, {:.2} s.",
+        "Measured on {} ({}; card state before: {}) by the suite {}: {} written, {} read, {:.2} s.",
         result.target,
         result.engine,
         outcome.state_before.describe(),
@@ -63,7 +63,7 @@ pub(super) fn measured_on(result: &BenchResult) -> String {
 /// What limits the speeds, as a section of a bench.
 pub(super) fn causes(causes: &[Cause], document: &mut Document) {
     if !causes.is_empty() {
-        document.section("causes", "What limits them").push(cause_table(causes));
+        document.section("causes", "Limits").push(cause_table(causes));
     }
 }
 
@@ -84,7 +84,7 @@ fn latencies(found: &[&Measurement]) -> Table {
     let mut table = Table::new([
         ("requests", Align::Left),
         ("mean us", right),
-        ("half within", right),
+        ("p50 us", right),
         ("99 % within", right),
         ("longest", right),
         ("stalls over 100 ms", right),
@@ -100,12 +100,11 @@ fn latencies(found: &[&Measurement]) -> Table {
     }
     table
         .optional(&["stalls over 100 ms", "mean us"])
-        .caption("How long each small request took, in microseconds; in parentheses where it is in 95 of 100 cases")
+        .caption("Latency of small requests in microseconds; 95 % confidence intervals in parentheses")
 }
 
 fn cause_table(causes: &[Cause]) -> Table {
-    let mut table =
-        Table::new([("speed", Align::Left), ("what limits it", Align::Left), ("concluded from", Align::Left)]);
+    let mut table = Table::new([("speed", Align::Left), ("limit", Align::Left), ("evidence", Align::Left)]);
     for cause in causes {
         table.row([cause.of.as_str(), cause.limit.as_str(), cause.evidence.as_str()].map(Cell::from));
     }

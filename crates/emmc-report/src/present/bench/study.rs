@@ -6,10 +6,10 @@ use emmc_workload::{BenchResult, Measurement, Outcome, Pivot};
 use super::{figure, figure_rows, grids, pivot_block, speed};
 use crate::{Bars, Document, Section, Tone};
 
-/// Up to how many cells a table is drawn as bars.
+/// A table with at most this many cells is drawn as bars.
 const BARS_MAX: usize = 16;
 
-/// A study with sections on what was measured, before the capacity.
+/// A study with sections on measurements, before the capacity.
 pub fn with_benches(mut document: Document, speed: Option<&BenchResult>, others: &[BenchResult]) -> Document {
     let place = document.sections.iter().position(|known| known.id == "capacity").unwrap_or(document.sections.len());
     if let (Some(lead), Some(bars)) = (&mut document.lead, speed.and_then(speed::bars)) {
@@ -25,7 +25,7 @@ pub fn with_benches(mut document: Document, speed: Option<&BenchResult>, others:
     document
 }
 
-/// A suite's section; `before` others of the same suite have theirs already.
+/// A suite's section; `before` is the number of earlier sections of the same suite.
 fn section(result: &BenchResult, before: usize) -> Section {
     let outcome = &result.outcome;
     let mut id = format!("bench-{}", grids::anchor(&outcome.suite));
@@ -59,7 +59,7 @@ fn section(result: &BenchResult, before: usize) -> Section {
     section
 }
 
-/// A table of a few named things, e.g. states of a target; none where its rows are numbers, such as sizes of records.
+/// A table of a few named items, e.g. states of a target; none if its rows are numbers, such as record sizes.
 fn bars(outcome: &Outcome, pivot: &Pivot) -> Option<Bars> {
     let found: Vec<&Measurement> = outcome.measurements.iter().filter(|found| found.table == pivot.table).collect();
     let is_named = found.iter().all(|found| found.row.parse::<f64>().is_err());
@@ -73,7 +73,7 @@ fn bars(outcome: &Outcome, pivot: &Pivot) -> Option<Bars> {
         }
     }
     let mut bars = Bars::rows(pivot.table.clone(), pivot.unit.clone());
-    // What is compared stands together: all rows of a column.
+    // Compared values stand together: all rows of a column.
     for column in columns {
         let rows = found.iter().filter(|found| found.column == column);
         bars.items.extend(rows.map(|row| {

@@ -1,13 +1,13 @@
-//! How sure the figures of a bench are, and in what state the card was.
+//! Confidence intervals of a bench, and the card's state.
 
 use emmc_workload::{BenchResult, Interval, Latency, Measurement, Outcome};
 
 use super::number;
 use crate::{Align, Cell, Document, KeyValue, Table, Tone};
 
-/// Measurements of which each has its own row; of more the widest are told.
+/// The maximum number of measurements with a row each; of more only the widest intervals are listed.
 const ROWS_MAX: usize = 24;
-/// A speed behind a warm-up that differs by less is not worth a line.
+/// A speed after warm-up that differs by less gets no line.
 const WARM_UP: f64 = 0.05;
 
 /// The card's state before and after.
@@ -17,7 +17,7 @@ pub(super) fn state(result: &BenchResult) -> KeyValue {
     let filesystem = result.context.filesystem.as_ref().filter(|found| found.size_bytes > 0);
     if let Some(found) = filesystem.filter(|_| result.outcome.state_before.is_unknown()) {
         let free = found.available_bytes as f64 / found.size_bytes as f64 * 100.0;
-        told += &format!("; {free:.0} % of its filesystem is free, of which the card may not know");
+        told += &format!("; {free:.0} % of its filesystem is free, which the card may not know");
     }
     KeyValue::new("card's state", before).note(told)
 }
@@ -28,9 +28,9 @@ pub(super) fn sure(outcome: &Outcome, document: &mut Document) {
     if told.is_empty() {
         return;
     }
-    let section = document.section("sure", "How sure it is");
-    let text = "Where the true value is in 95 of 100 cases stands in parentheses; nothing where too few requests tell. Speeds are \
-                those without the flush at the end, which comes but once.";
+    let section = document.section("sure", "Confidence");
+    let text = "95 % confidence intervals are in parentheses; with too few requests there is none. Speeds exclude \
+                the flush at the end, which happens only once.";
     section.paragraph(text);
     match told.len() <= ROWS_MAX {
         true => section.push(table(&told)),
@@ -41,14 +41,14 @@ pub(super) fn sure(outcome: &Outcome, document: &mut Document) {
             if (warm_up.mb_per_s / unflushed(cell).max(1e-9) - 1.0).abs() > WARM_UP {
                 let line = match warm_up.is_settled {
                     true => format!(
-                        "{}: {} MB/s once warm, behind the first {} requests ({:.2} s)",
+                        "{}: {} MB/s after a warm-up of {} requests ({:.2} s)",
                         name(cell),
                         number(warm_up.mb_per_s),
                         warm_up.requests,
                         warm_up.time_s
                     ),
                     false => {
-                        format!("{}: its speed still changed in the second half: a longer run would tell", name(cell))
+                        format!("{}: the speed still changed in the second half; measure longer", name(cell))
                     }
                 };
                 section.note(Tone::Notice, line);
@@ -69,13 +69,13 @@ fn name(cell: &Measurement) -> String {
     if cell.row.is_empty() { cell.column.clone() } else { format!("{} {}", cell.row, cell.column) }
 }
 
-/// The speed without flushes, as its interval is. Unit: MB a second.
+/// The speed without flushes, like its interval. Unit: MB a second.
 fn unflushed(cell: &Measurement) -> f64 {
     let times = cell.time_s.zip(cell.flush_s).map(|(time, flush)| (time, time - flush));
     times.filter(|(_, rest)| *rest > 0.0).map_or(cell.mb_per_s, |(time, rest)| cell.mb_per_s * time / rest)
 }
 
-/// A value and where it is.
+/// A value and its interval.
 pub(super) fn with(value: f64, interval: Option<Interval>) -> String {
     match interval {
         Some(found) => format!("{} ({} to {})", number(value), number(found.low), number(found.high)),
@@ -84,7 +84,7 @@ pub(super) fn with(value: f64, interval: Option<Interval>) -> String {
 }
 
 fn table(cells: &[&Measurement]) -> Table {
-    let titles = ["what", "state before it", "speed, MB/s", "p50, us", "p99, us", "p99.9, us"];
+    let titles = ["what", "state before", "speed, MB/s", "p50, us", "p99, us", "p99.9, us"];
     let aligns = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
     let mut table = Table::new(titles.into_iter().zip(aligns));
     let twice = |cell: &Measurement| cells.iter().filter(|other| name(other) == name(cell)).count() > 1;
@@ -104,10 +104,10 @@ fn table(cells: &[&Measurement]) -> Table {
     table
 }
 
-/// A value of a measurement, with its interval where it has one.
+/// A value of a measurement, with its interval if it has one.
 type Sure = fn(&Measurement) -> Option<(f64, Option<Interval>)>;
 
-/// The widest interval of each kind, and the one in the middle.
+/// The widest interval of each kind, and the median.
 fn widest(cells: &[&Measurement]) -> Vec<KeyValue> {
     let kinds: [(&str, Sure); 4] = [
         ("speeds", |cell| Some((unflushed(cell), cell.mb_per_s_interval))),
@@ -126,8 +126,7 @@ fn widest(cells: &[&Measurement]) -> Vec<KeyValue> {
                 cells.iter().filter_map(|cell| Some((half(sure, cell)?, name(cell)))).collect();
             widths.sort_by(|left, right| left.0.total_cmp(&right.0));
             let (most, at) = widths.last()?;
-            let value =
-                format!("+-{} % in the middle, +-{} % at most", number(widths[widths.len() / 2].0), number(*most));
+            let value = format!("median +-{} %, at most +-{} %", number(widths[widths.len() / 2].0), number(*most));
             Some(KeyValue::new(kind, value).note(format!("{} of {}; widest: {at}", widths.len(), cells.len())))
         })
         .collect()

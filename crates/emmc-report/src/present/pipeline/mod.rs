@@ -45,7 +45,7 @@ fn one(study: &PipelineStudy, document: &mut Document) {
 fn request(study: &PipelineStudy, section: &mut Section) {
     let engine = match study.engine {
         CqEngine::Hardware => "in the controller (hardware)",
-        CqEngine::Software => "a core sends the commands (software)",
+        CqEngine::Software => "on a core (software)",
         CqEngine::None => "none",
     };
     let mut pairs = vec![
@@ -86,7 +86,7 @@ fn limits(study: &PipelineStudy, section: &mut Section) {
     section.push(table);
     section.push(vec![
         KeyValue::new("bottleneck", bottleneck(limits.bottleneck)),
-        KeyValue::new("a command queue engine brings", format!("{:.1} %", limits.cq_gain_percent)).note(format!(
+        KeyValue::new("command queue engine speed-up", format!("{:.1} %", limits.cq_gain_percent)).note(format!(
             "period {} without it ({} pass between two transfers), {} with it; {:.1} % if all of post did",
             us(limits.period_cq_off_us),
             us(study.gap_us),
@@ -97,12 +97,12 @@ fn limits(study: &PipelineStudy, section: &mut Section) {
 }
 
 fn makespan(study: &PipelineStudy, section: &mut Section) {
-    let closed = if study.makespan.is_exact { "exact" } else { "an estimate: the long run's period and one request" };
+    let closed = if study.makespan.is_exact { "exact" } else { "an estimate: the steady-state period and one request" };
     section.push(vec![
         KeyValue::new("closed form", whole_us(study.makespan.us)).note(closed),
         KeyValue::new("simulated", whole_us(study.simulated_us)).note(difference(study)),
         KeyValue::new(
-            "speed over all of it",
+            "average speed",
             format!("{:.2} MB/s = {:.2} MiB/s", study.simulated.mb_s, study.simulated.mib_s),
         ),
         KeyValue::new("cores busy", format!("{:.1} %", study.cores_busy_percent)),
@@ -124,7 +124,7 @@ fn bottleneck(what: Bottleneck) -> Cell {
     })
 }
 
-/// Microseconds to the digit, so that two totals can be compared.
+/// Whole microseconds, so that two totals can be compared.
 fn whole_us(time: f64) -> String {
     format!("{} us", super::sim::count(time.round() as u64))
 }

@@ -1,4 +1,4 @@
-//! The white paper's tables, computed beside printed.
+//! The white paper's tables: computed and printed values.
 
 use emmc_host::paper::{Figure, MeasuredSpeed, OverheadVerdict, QueueGain, Reproduction, TableCell, Verdict};
 
@@ -15,7 +15,7 @@ pub(super) fn paper(paper: &Reproduction, document: &mut Document) {
 
 fn speeds(paper: &Reproduction, document: &mut Document) {
     let section = document.section("paper-speeds", "Speeds of the white paper");
-    section.paragraph("Its MB/s are MiB/s and its KB are KiB, in every row.");
+    section.paragraph("In every row its MB/s are MiB/s and its KB are KiB.");
     let mut table = Table::new([
         ("", Align::Left),
         ("workload", Align::Left),
@@ -118,7 +118,7 @@ fn measured(speeds: &[MeasuredSpeed], document: &mut Document) {
         ("off", Align::Right),
         ("a record's time (us)", Align::Left),
     ])
-    .caption("In MiB/s but for the column MB/s.");
+    .caption("In MiB/s, except the column MB/s.");
     for one in speeds {
         let per_record = &one.per_record_us;
         let parts = [

@@ -1,4 +1,4 @@
-//! The first requests over time: a line for each, its stages as marks.
+//! The first requests over time: one line each, with marks for the stages.
 
 use emmc_host::{PipelineStudy, TimelineRow};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn line(row: &TimelineRow, end: f64) -> String {
         (row.post_start_us, '.'),
         (row.post_end_us, '>'),
     ] {
-        // A stage too short for a column takes one all the same.
+        // A stage too short for a column still takes one.
         let least = marks.len() + usize::from(mark != ' ' && mark != '.');
         let to = column(until).max(least);
         marks.extend(std::iter::repeat_n(mark, to - marks.len()));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::Chart;
 
-/// Lines of text at most that a series or a histogram becomes.
+/// The maximum number of text lines of a series or a histogram.
 const TEXT_LINES: usize = 16;
 /// Cells of a line of the block map in text, and lines of it.
 const MAP_COLUMNS: usize = 64;
@@ -42,7 +42,7 @@ pub(super) fn speed(series: &Series) -> Chart {
     });
     Chart {
         title: "Speed over simulated time (MB/s)".into(),
-        description: "Bytes that the host wrote and read in each stretch of simulated time".into(),
+        description: "Bytes that the host wrote and read in each interval of simulated time".into(),
         spec: json!({
             "data": {"values": values},
             "height": 220,
@@ -85,7 +85,7 @@ pub(super) fn amplification(series: &Series) -> Option<Chart> {
     })
 }
 
-/// How many blocks were erased how often.
+/// Histogram of erase counts.
 pub(super) fn wear(histogram: &[WearBin]) -> Chart {
     let most = histogram.iter().map(|bin| bin.blocks).max().unwrap_or(0);
     let label = |bin: &WearBin| {
@@ -96,7 +96,7 @@ pub(super) fn wear(histogram: &[WearBin]) -> Chart {
         histogram.iter().map(|bin| json!({"erases": label(bin), "blocks": bin.blocks, "from": bin.from})).collect();
     Chart {
         title: "Wear: blocks by erase count".into(),
-        description: "A narrow heap means that wear is spread evenly".into(),
+        description: "A narrow distribution means even wear".into(),
         spec: json!({
             "data": {"values": values},
             "height": 200,
@@ -116,7 +116,7 @@ pub(super) fn wear(histogram: &[WearBin]) -> Chart {
     }
 }
 
-/// Every block: how full of valid data, how worn, how used.
+/// Every block: share of valid data, wear, use.
 pub(super) fn blocks(map: &BlockMap) -> Chart {
     let cells = map.valid_share.len();
     let columns = if cells <= 1024 { MAP_COLUMNS } else { 128 };
@@ -140,7 +140,7 @@ pub(super) fn blocks(map: &BlockMap) -> Chart {
                 return '!';
             }
             let valid = map.valid_share[part.clone()].iter().sum::<f64>() / part.len() as f64;
-            // A full block must not look like one that is nearly so.
+            // A full block must look different from a nearly full one.
             match (valid * 9.0).ceil() as u32 {
                 0 => '.',
                 tenth => char::from_digit(tenth.min(9), 10).unwrap_or('9'),
@@ -149,7 +149,7 @@ pub(super) fn blocks(map: &BlockMap) -> Chart {
         .collect();
     let mut text: Vec<String> = marks.chunks(MAP_COLUMNS).map(|line| line.iter().collect()).collect();
     text.push(format!(
-        "one mark is {} block(s): . no valid data, 1 to 9 more and more, ! bad among them",
+        "one mark is {} block(s): . no valid data, 1 to 9 increasing share of valid data, ! a bad block",
         per_mark * map.blocks_per_cell as usize
     ));
     Chart {

@@ -1,4 +1,4 @@
-//! What a virtual card looks like inside.
+//! The internals of a virtual card.
 
 use emmc_card::ftl::FtlStats;
 use emmc_card::nand::Counters;
@@ -8,7 +8,7 @@ use emmc_units::{Bytes, SECTOR_BYTES};
 use super::{charts, count, duration};
 use crate::{Align, Cell, Document, KeyValue, Table, Tone};
 
-/// The report of a card's inside.
+/// The report of a card's internals.
 pub fn inside(inside: &Internals) -> Document {
     let mut document = Document::new(format!("Virtual card {}", inside.profile));
     document.subtitle = Some(inside.description.clone());
@@ -20,11 +20,11 @@ pub fn inside(inside: &Internals) -> Document {
         KeyValue::new("flash", format!("{} blocks of {block}, pages of {page}, mapped by {unit}", inside.blocks)),
         KeyValue::new(
             "write amplification",
-            inside.write_amplification.map_or("nothing was written yet".into(), |wa| format!("{wa:.3}")),
+            inside.write_amplification.map_or("nothing written yet".into(), |wa| format!("{wa:.3}")),
         ),
     ]);
     if inside.worn_out {
-        section.note(Tone::Bad, "The card is worn out: it reads, and takes no writes any more.");
+        section.note(Tone::Bad, "The card is worn out: it is read-only.");
     }
     let mut table = Table::new([("area", Align::Left), ("sectors", Align::Right), ("size", Align::Right)]);
     for area in &inside.areas {
@@ -44,16 +44,16 @@ pub fn inside(inside: &Internals) -> Document {
     document
 }
 
-/// What the layers and the flash did, without what never happened.
+/// Event counts of the layers and the flash, without zero counts.
 pub(super) fn layer(ftl: &FtlStats, nand: &Counters) -> Vec<KeyValue> {
     let rows = [
         ("units written by the host", ftl.host_units, ""),
-        ("units copied", ftl.copied_units, "by collection, folding, merging and levelling"),
-        ("units of padding", ftl.padding_units, "to fill pages that could not wait"),
+        ("units copied", ftl.copied_units, "by garbage collection, folding, merging and wear levelling"),
+        ("units of padding", ftl.padding_units, "to fill pages that had to be written"),
         ("blocks collected", ftl.collections, ""),
         ("blocks folded", ftl.folds, "from the SLC cache"),
-        ("full merges", ftl.full_merges, "a whole allocation unit copied"),
-        ("partial merges", ftl.partial_merges, "the rest of one copied"),
+        ("full merges", ftl.full_merges, "whole allocation unit copied"),
+        ("partial merges", ftl.partial_merges, "rest of an allocation unit copied"),
         ("switch merges", ftl.switch_merges, "nothing copied"),
         ("blocks moved to level wear", ftl.wear_moves, ""),
         ("mapping pages missed", ftl.map_misses, "each costs a read"),

@@ -1,4 +1,4 @@
-//! The virtual card: what came of a run, and what it looks like inside.
+//! The virtual card: results of a run, and internals.
 
 mod charts;
 mod inside;
@@ -11,7 +11,7 @@ use emmc_card::device::Health;
 
 use crate::KeyValue;
 
-/// A number with its thousands set apart.
+/// A number with separated thousands.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -24,7 +24,7 @@ pub(super) fn count(number: u64) -> String {
     out
 }
 
-/// Seconds as a person says them.
+/// Seconds in a readable unit.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.1} us", s * 1e6),
@@ -36,7 +36,7 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// Microseconds as a person says them.
+/// Microseconds in a readable unit.
 pub(super) fn micros(us: f64) -> String {
     duration(us / 1e6)
 }
@@ -51,7 +51,7 @@ fn health(health: &Health, life: [Option<u8>; 3]) -> Vec<KeyValue> {
         }
     };
     used("blocks as built", health.used_multi_bit, health.multi_bit.blocks);
-    used("blocks with one bit a cell", health.used_single_bit, health.single_bit.blocks);
+    used("blocks with one bit per cell", health.used_single_bit, health.single_bit.blocks);
     let bad = format!("{} from the factory, {} since", health.factory_bad, health.grown_bad);
     rows.push(KeyValue::new("bad blocks", bad));
     rows.push(KeyValue::new("spare blocks left", format!("{} of {}", health.spares_left, health.spares)));

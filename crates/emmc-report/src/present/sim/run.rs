@@ -1,4 +1,4 @@
-//! What came of a run on a virtual card.
+//! The results of a run on a virtual card.
 
 use emmc_card::sim::{Ended, Percentiles, PhaseResult, RunResult};
 use emmc_units::Bytes;
@@ -46,10 +46,10 @@ fn summary(result: &RunResult, wall_s: f64, document: &mut Document) {
         Ended::Done => {}
         Ended::WornOut => {
             section
-                .note(Tone::Bad, "The card wore out on the way: no spare block is left and it has turned read-only.");
+                .note(Tone::Bad, "The card wore out during the run: no spare block is left and it is now read-only.");
         }
         Ended::Stopped => {
-            section.note(Tone::Warn, "The run was stopped before its end.");
+            section.note(Tone::Warn, "The run was interrupted.");
         }
     }
     if result.read_errors > 0 {
@@ -92,7 +92,7 @@ fn latency(result: &RunResult, document: &mut Document) {
     let mut table = Table::new([
         ("requests", Align::Left),
         ("count", right),
-        ("half within", right),
+        ("p50 us", right),
         ("99 % within", right),
         ("99.9 % within", right),
         ("longest", right),

@@ -1,4 +1,4 @@
-//! The verdict of a study as the lines and pictures that come first.
+//! The verdict of a study: its lines and pictures.
 
 use emmc_analysis::Severity;
 use emmc_analysis::study::{Answer, Study};
@@ -24,7 +24,7 @@ pub(super) fn lead(study: &Study) -> Lead {
 }
 
 fn line(label: &'static str, answer: &Answer) -> LeadLine {
-    // Only what is bad is coloured; a screen of green says nothing.
+    // Only bad lines are coloured.
     let tone = match (label, answer.severity) {
         ("HEALTH", severity) => tone(severity),
         (_, severity) if severity <= Severity::Warning => tone(severity),
@@ -33,7 +33,7 @@ fn line(label: &'static str, answer: &Answer) -> LeadLine {
     LeadLine { note: answer.evidence.clone(), ..LeadLine::words(label, tone, answer.text.as_str()) }
 }
 
-/// Life and capacity; the speed stands with what was measured.
+/// Life and capacity; the speed is among the measurements.
 fn pictures(study: &Study) -> Vec<Bars> {
     let life = life_bars(&study.health).map(|bars| Bars { title: "Life used".into(), ..bars });
     let capacity = area_bars(&study.capacity.areas).map(|bars| Bars { title: "Capacity".into(), ..bars });
