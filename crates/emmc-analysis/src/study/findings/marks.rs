@@ -209,7 +209,7 @@ mod tests {
         let found = marks(CardKind::Sd, "123456415354432080123456780105", |_| {});
         assert!(found.is_empty(), "a CID of 15 bytes is none");
         let found = marks(CardKind::Sd, "12345641535443208012345678010d01", |_| {});
-        assert!(found.iter().any(|mark| mark.starts_with("OID = 0x3456: it counts up")), "{found:?}");
+        assert!(found.iter().any(|mark| mark.starts_with("OID = 0x3456: the field counts up")), "{found:?}");
         assert!(found.iter().any(|mark| mark.starts_with("MDT = 0x10d: no such month")), "{found:?}");
         let found = marks(CardKind::Sd, "035344534431364780123456780105ff", |card| {
             sdhc(card);
