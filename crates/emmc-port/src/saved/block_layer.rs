@@ -54,7 +54,10 @@ fn is_card(name: &str) -> bool {
         let (area, partition) = number.split_once('p').unwrap_or((number, "1"));
         if digits(area) && digits(partition) { "" } else { number }
     });
-    end > 0 && (area.is_empty() || area == "rpmb" || area.strip_prefix('p').is_some_and(digits))
+    // The kernel's numbers have no leading zero: mmcblk01 is mmcblk0p1 that lost its letter.
+    let number = rest.get(..end).unwrap_or_default();
+    let plain = end == 1 || !number.starts_with('0');
+    end > 0 && plain && (area.is_empty() || area == "rpmb" || area.strip_prefix('p').is_some_and(digits))
 }
 
 /// The disk that a partition lies on.
