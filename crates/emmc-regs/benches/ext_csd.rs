@@ -1,4 +1,4 @@
-//! How long it takes to decode an EXT_CSD into its typed form, and into every row that `show` prints.
+//! Time to decode an EXT_CSD into its typed form, and into every row that `show` prints.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! CID: who made the card, what they call it, its serial number and its date.
+//! CID: maker, product name, serial number and date of a card.
 //!
 //! Absent on purpose: the maker's name, which no standard publishes (`manufacturer` guesses it).
 
@@ -21,7 +21,7 @@ use crate::row::{FieldValue, RegisterField};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cid(pub [u8; 16]);
 
-/// What a CID says.
+/// The fields of a CID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Identity {
@@ -41,7 +41,7 @@ pub struct Identity {
     pub oem_text: Option<String>,
     /// PNM without trailing blanks, escaped where it is not printable.
     pub product_name: String,
-    /// PNM as it is: six bytes of an eMMC, five of an SD card.
+    /// PNM unchanged: six bytes on eMMC, five on SD.
     pub product_name_raw: Vec<u8>,
     /// PRV.
     pub product_revision: ProductRevision,
@@ -58,7 +58,7 @@ pub struct Identity {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Package {
-    /// A card that can be taken out.
+    /// A removable card.
     Card,
     /// Soldered, alone in its package.
     Bga,
@@ -113,7 +113,7 @@ impl Cid {
             CardKind::Sd => SD.as_slice(),
         };
         let mut fields = rows("CID", &self.0, layout);
-        // Two meanings lie outside the bits: the year hangs on EXT_CSD_REV, the maker on a list.
+        // Two meanings lie outside the bits: the year depends on EXT_CSD_REV, the maker on a list.
         for field in &mut fields {
             match field.name {
                 "MID" => field.value = self.manufacturer_value(kind),

@@ -68,7 +68,7 @@ pub enum Command {
     SetBlockLen { bytes: u32 },
     /// CMD17: reads a block.
     ReadSingleBlock { address: u32 },
-    /// CMD18: reads blocks until told to stop, or as many as CMD23 said.
+    /// CMD18: reads blocks until CMD12, or the number set by CMD23.
     ReadMultipleBlock { address: u32 },
     /// CMD19: sends the bus test pattern.
     BusTestW,
@@ -76,11 +76,11 @@ pub enum Command {
     WriteDatUntilStop { address: u32 },
     /// CMD21: asks for the tuning pattern of HS200.
     SendTuningBlock,
-    /// CMD23: says how many blocks the next transfer has.
+    /// CMD23: sets the number of blocks of the next transfer.
     SetBlockCount(SetBlockCount),
     /// CMD24: writes a block.
     WriteBlock { address: u32 },
-    /// CMD25: writes blocks until told to stop, or as many as CMD23 said.
+    /// CMD25: writes blocks until CMD12, or the number set by CMD23.
     WriteMultipleBlock { address: u32 },
     /// CMD26: programs the CID, once.
     ProgramCid,
@@ -116,7 +116,7 @@ pub enum Command {
     ExecuteWriteTask { task_id: u8 },
     /// CMD48: drops queued tasks.
     CmdqTaskMgmt(TaskManagement),
-    /// CMD49: tells the card the time.
+    /// CMD49: sends the time to the card.
     SetTime,
     /// CMD53: reads from a security protocol.
     ProtocolRd { specific: u16, protocol: u8 },

@@ -17,7 +17,7 @@ pub fn crc16(bytes: &[u8]) -> u16 {
     CRC16.checksum(bytes)
 }
 
-/// What the last byte of a CID or CSD says about the other 15.
+/// The checksum state of a CID or CSD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -28,7 +28,7 @@ pub enum Crc {
     Stripped,
     /// The checksum is wrong: the register was not read or not copied correctly.
     Wrong {
-        /// The 7 bits that the other 15 bytes call for.
+        /// The 7 bits computed from the other 15 bytes.
         expected: u8,
         /// The 7 bits that are there.
         found: u8,

@@ -24,7 +24,7 @@ pub struct Csd {
     pub bytes: [u8; 16],
 }
 
-/// The layouts that CSD_STRUCTURE tells apart.
+/// The layouts by CSD_STRUCTURE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CsdLayout {
     /// MMC and eMMC, whatever CSD_STRUCTURE says: the versions differ in what fields mean, not in where they lie.
@@ -125,7 +125,7 @@ impl Csd {
         }
     }
 
-    /// The part of the read access time that does not hang on the clock.
+    /// The part of the read access time that does not depend on the clock.
     ///
     /// Unit: ns.
     pub fn taac_ns(&self) -> Option<f64> {

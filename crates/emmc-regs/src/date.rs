@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::bits::bits;
 
-/// Which year a year code stands for, and who says so.
+/// The rule for a year code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -74,7 +74,7 @@ impl fmt::Display for DateCandidate {
     }
 }
 
-/// What the MDT field of a CID says.
+/// The MDT field of a CID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -14,12 +14,12 @@ pub(crate) struct BitField {
     pub(crate) unit: &'static str,
     /// How the bits are read.
     pub(crate) meaning: Meaning,
-    /// How long a value lasts.
+    /// Its persistence.
     pub(crate) persistence: Persistence,
 }
 
 impl BitField {
-    /// The same field with a value that lasts otherwise than over power cycles.
+    /// The same field with another persistence than over power cycles.
     pub(crate) const fn persists(mut self, persistence: Persistence) -> Self {
         self.persistence = persistence;
         self
@@ -36,7 +36,7 @@ pub(crate) enum Meaning {
     Within(fn(&[u8]) -> FieldValue),
 }
 
-/// A field that is just a number.
+/// A plain number.
 pub(crate) const fn number(name: &'static str, hi: u16, lo: u16, unit: &'static str) -> BitField {
     BitField { name, hi, lo, unit, meaning: Meaning::Number, persistence: Persistence::Kept }
 }
@@ -52,7 +52,7 @@ pub(crate) const fn of(
     BitField { name, hi, lo, unit, meaning: Meaning::Of(value), persistence: Persistence::Kept }
 }
 
-/// A field whose meaning hangs on other fields.
+/// A field whose meaning depends on other fields.
 pub(crate) const fn within(name: &'static str, hi: u16, lo: u16, value: fn(&[u8]) -> FieldValue) -> BitField {
     BitField { name, hi, lo, unit: "", meaning: Meaning::Within(value), persistence: Persistence::Kept }
 }

@@ -1,4 +1,4 @@
-//! Registers, commands and responses of eMMC and SD, as bytes and as what they mean.
+//! Registers, commands and responses of eMMC and SD: bytes and their meaning.
 //!
 //! One file per register; each decodes any bytes without panicking and says what breaks the standard instead of
 //! failing. Absent on purpose: where the bytes come from (`emmc-port`), and any judgement of them (`emmc-analysis`).

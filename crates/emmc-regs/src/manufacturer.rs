@@ -1,4 +1,4 @@
-//! Who made a card, guessed from MID, OID and product name.
+//! The probable maker of a card, from MID, OID and product name.
 //!
 //! Neither JEDEC nor the SD Association publishes who owns which MID, resellers share them, and counterfeits copy them.
 //! So the table keeps what public code says with its source, and says "probably" wherever the sources differ or only
@@ -13,7 +13,7 @@ use crate::CardKind;
 
 mod table;
 
-/// How far a manufacturer's name can be trusted.
+/// Certainty of a manufacturer's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -24,13 +24,13 @@ pub enum Certainty {
     Probably,
 }
 
-/// A maker's name and what speaks for and against it.
+/// A maker's name, with its certainty and alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manufacturer {
     /// The likeliest name.
     pub name: &'static str,
-    /// How far to trust it.
+    /// Its certainty.
     pub certainty: Certainty,
     /// Names that other sources give to the same numbers.
     pub also: &'static [&'static str],

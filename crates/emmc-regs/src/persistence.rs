@@ -1,11 +1,11 @@
-//! How long a value of a register lasts.
+//! Persistence of register values.
 //!
 //! Source: JESD84-B51 7.4, the legend of the access types. Absent on purpose: which bit has which (the registers'
 //! tables).
 
 use serde::Serialize;
 
-/// How long a value lasts once it is written.
+/// Persistence of a written value.
 ///
 /// The order is from the shortest to the longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -88,12 +88,12 @@ impl fmt::Display for State {
     }
 }
 
-/// Whether a bit of the card status is an error or says how things are.
+/// Whether a bit of the card status is an error or a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusKind {
     /// Something went wrong.
     Error,
-    /// How things are.
+    /// A state.
     Status,
 }
 

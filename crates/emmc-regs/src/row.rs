@@ -1,4 +1,4 @@
-//! One decoded register field as a row: the shape that text, JSON and comparison share.
+//! One decoded register field as a row: the common form for text, JSON and comparison.
 //!
 //! Every register decodes to a list of these, so that whoever prints or compares needs to know no register.
 //! Absent on purpose: access types and dangers, which only EXT_CSD has (`ext_csd`), and any formatting of units.
@@ -23,7 +23,7 @@ pub enum FieldValue {
     Text(Cow<'static, str>),
     /// The names of the bits that are set.
     Flags(Vec<Cow<'static, str>>),
-    /// The card does not say, or says what the standard reserves: JSON null.
+    /// The card does not report it, or reports a reserved value: JSON null.
     Undefined,
 }
 
@@ -102,7 +102,7 @@ pub struct RegisterField {
     pub value: FieldValue,
     /// The unit of `value`: `B`, `Hz`, `ns`, ..., empty when it has none.
     pub unit: &'static str,
-    /// How long a value lasts.
+    /// Its persistence.
     #[serde(skip)]
     pub persistence: Persistence,
 }

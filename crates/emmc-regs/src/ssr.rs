@@ -25,7 +25,7 @@ impl Ssr {
         bits(&self.0, hi, lo)
     }
 
-    /// The speed class: 0, 2, 4, 6 or 10 MB/s of steady writing, or `None` for a reserved code.
+    /// The speed class: 0, 2, 4, 6 or 10 MB/s sustained write speed, or `None` for a reserved code.
     pub fn speed_class(&self) -> Option<u64> {
         speed_class(self.bits(447, 440))
     }

@@ -1,4 +1,4 @@
-//! A request against a card: relative sizes made exact, exact ones left as they are for the rules to judge.
+//! A request for a given card: relative sizes become exact; exact sizes stay unchanged and are checked by the rules.
 
 use emmc_port::CardData;
 use emmc_units::{Bytes, SECTOR_BYTES, Size};
@@ -11,7 +11,7 @@ use super::request::{GpRequest, LayoutRequest};
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
     pub(super) requested: Size,
-    /// Its size; absent where a relative one cannot be computed.
+    /// Its size; absent if a relative size cannot be computed.
     pub(super) bytes: Option<u64>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Case<'a> {
     pub(super) model: Option<Model>,
     pub(super) enh: Option<Piece>,
     pub(super) gp: [Option<Piece>; 4],
-    /// What relative sizes came to.
+    /// Notes on the resolved relative sizes.
     pub(super) notes: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Piece {
         Self { requested: size, bytes }
     }
 
-    /// Groups, a part of one counted whole.
+    /// Groups, rounded up.
     pub(super) fn groups(&self, group: Bytes) -> Option<u64> {
         Some(self.bytes?.div_ceil(group.0))
     }
@@ -120,7 +120,7 @@ impl<'a> Case<'a> {
         enh.into_iter().chain(self.gps().map(|(index, _, piece)| (super::AREAS[index + 1], piece)))
     }
 
-    /// Whether anything is to be enhanced.
+    /// Whether the request enhances anything.
     pub(super) fn enhances(&self) -> bool {
         self.enh.is_some() || self.gps().any(|(_, request, _)| request.enh)
     }

@@ -1,8 +1,8 @@
-//! Whether a figure follows from registers or is inferred from them.
+//! Certainty of a figure: read from registers, or inferred.
 
 use serde::Serialize;
 
-/// How far a figure can be relied upon.
+/// Certainty of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -1,4 +1,4 @@
-//! The same plan as commands of U-Boot and mmc-utils, with what a person must know of each.
+//! The same plan as commands of U-Boot and mmc-utils, with warnings for each.
 
 use emmc_port::{CardData, Format};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::request::ExtAttribute;
 pub struct Commands {
     /// U-Boot's `mmc`: sizes in sectors, and a `check` that sends no write.
     pub u_boot: Equivalent,
-    /// mmc-utils: sizes in KiB, and no dry run at all.
+    /// mmc-utils: sizes in KiB, no dry run.
     pub mmc_utils: Equivalent,
 }
 
@@ -24,10 +24,10 @@ pub struct Commands {
 pub struct Equivalent {
     /// In order; empty where the tool cannot do it.
     pub commands: Vec<String>,
-    /// Why it cannot.
+    /// Reasons why it cannot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cannot: Vec<String>,
-    /// What to know before typing them.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn commands(case: &Case, layout: &Layout, card: &CardData) -> Option<
     Some(Commands { u_boot: u_boot(case, layout), mmc_utils: mmc_utils(case, layout, &device(card))? })
 }
 
-/// The device that the data was read from, if it was one and can be typed as it is.
+/// The device that the data was read from, if it can be typed unquoted.
 fn device(card: &CardData) -> String {
     let live = card.origins.iter().find(|origin| origin.format == Format::Live && origin.name.starts_with("/dev/"));
     let plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || "/_-.".contains(c));
@@ -44,9 +44,9 @@ fn device(card: &CardData) -> String {
 
 fn u_boot(case: &Case, layout: &Layout) -> Equivalent {
     let mut warnings = vec![
-        "sizes are 512-byte sectors; select the card first (`mmc list`, then its number for N)".to_string(),
+        "sizes are in 512-byte sectors; select the card first (`mmc list`, then its number for N)".to_string(),
         "`check` sends no write; `complete` cannot be undone and takes effect after a power cycle".into(),
-        "it also writes 0 to the size registers that the plan leaves alone".into(),
+        "it also writes 0 to the size registers that the plan does not use".into(),
     ];
     let ext = case.ext_attributes() != 0;
     let cannot: Vec<String> =
@@ -117,14 +117,14 @@ fn mmc_utils(case: &Case, layout: &Layout, device: &str) -> Option<Equivalent> {
         .enumerate()
         .map(|(index, (verb, words))| format!("mmc {verb} {} {words}", if index == last { "-y" } else { "-c" }));
     let mut warnings = vec![
-        "sizes are KiB".to_string(),
+        "sizes are in KiB".to_string(),
         "there is no dry run: `-n` and `-c` write every register but PARTITION_SETTING_COMPLETED".into(),
         "only the last command has `-y`, which commits; power off and on afterwards".into(),
         "it checks the enhanced maximum only after writing the sizes, and rounds sizes that are not whole groups"
             .into(),
     ];
     if device.ends_with('N') {
-        warnings.push(format!("put the card's own name for {device}"));
+        warnings.push(format!("replace {device} by the card's device"));
     }
     Some(Equivalent { commands: commands.collect(), cannot, warnings })
 }

@@ -1,4 +1,4 @@
-//! What the card tells of what a plan needs; whatever it does not tell is absent.
+//! Facts about the card that a plan needs; unknown facts are absent.
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;
@@ -17,9 +17,9 @@ pub(super) struct Facts<'a> {
     pub(super) info: DeviceInfo,
     /// The write-protect group, the unit of every size; absent where it is not known or 0.
     pub(super) group: Option<Bytes>,
-    /// The user area as it is; absent where it is not known or 0.
+    /// The present user area; absent if unknown or 0.
     pub(super) user: Option<Sectors>,
-    /// Bytes that one count of ENH_START_ADDR stands for.
+    /// The unit of ENH_START_ADDR in bytes.
     pub(super) address_bytes: Option<u64>,
 }
 
@@ -38,17 +38,17 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether the one-time registers are closed for good.
+    /// Whether the one-time registers are permanently closed.
     pub(super) fn is_completed(&self) -> bool {
         self.info.hw_partition.completed == Some(true)
     }
 
-    /// WR_REL_SET as it is.
+    /// The present WR_REL_SET.
     pub(super) fn wr_rel_set(&self) -> Option<u8> {
         self.ext_csd.byte(reg::WR_REL_SET)
     }
 
-    /// A number of groups as a person reads it.
+    /// A number of groups in readable form.
     pub(super) fn groups_text(&self, groups: u64) -> String {
         let Some(group) = self.group else { return format!("{groups} groups") };
         let text = count(groups, group);
@@ -64,7 +64,8 @@ pub(super) fn count(groups: u64, group: Bytes) -> String {
     format!("{groups} group{} of {group}", if groups == 1 { "" } else { "s" })
 }
 
-/// SEC_COUNT counts only on parts above 2 GiB; below, CSD tells the size and SEC_COUNT only where CSD is not known.
+/// SEC_COUNT is valid on parts above 2 GiB; smaller parts give the size in CSD, so SEC_COUNT is used only without a
+/// CSD.
 fn user_sectors(card: &CardData, info: &DeviceInfo) -> Option<Sectors> {
     let sec_count = info.user_sectors?;
     if sec_count.0 > BYTE_ADDRESSED_SECTORS_MAX {
@@ -74,7 +75,7 @@ fn user_sectors(card: &CardData, info: &DeviceInfo) -> Option<Sectors> {
     csd.map(|bytes| Sectors(bytes / SECTOR_BYTES)).or(Some(sec_count))
 }
 
-/// An OCR without its power-up bit is no answer of the card (sysfs prints such a one), so its bit 30 says nothing.
+/// An OCR without its power-up bit is not the card's answer (sysfs prints such values), so its bit 30 is meaningless.
 fn address_bytes(card: &CardData, info: &DeviceInfo) -> Option<u64> {
     if info.user_sectors.is_some_and(|sectors| sectors.0 > BYTE_ADDRESSED_SECTORS_MAX) {
         return Some(SECTOR_BYTES);

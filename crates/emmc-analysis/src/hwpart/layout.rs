@@ -1,4 +1,4 @@
-//! What the part would have after the commit and a power cycle.
+//! The layout after the commit and a power cycle.
 
 use emmc_units::{Bytes, SECTOR_BYTES, Sectors};
 use serde::Serialize;
@@ -9,13 +9,13 @@ use super::certainty::Certainty;
 use super::model::{CellModel, Model};
 use super::request::ExtAttribute;
 
-/// The layout that would come of a request.
+/// The layout that results from a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Layout {
     /// The user area, its enhanced part included.
     pub user_sectors: Sectors,
-    /// How far `user_sectors` can be relied upon.
+    /// Certainty of `user_sectors`.
     pub user_certainty: Certainty,
     /// Where the enhanced part of the user area starts; 0 where there is none.
     pub enh_user_start_sectors: Sectors,
@@ -33,7 +33,7 @@ pub struct Layout {
     pub cells: Option<CellModel>,
     /// What is lost.
     pub lost: Lost,
-    /// How certain the figures are, and why.
+    /// Certainty of the figures, with reasons.
     pub certainty: Vec<String>,
 }
 
@@ -55,17 +55,17 @@ pub struct Area {
     pub ext: ExtAttribute,
     /// Whether data written before survives a power failure during a write; absent where not known or not settable.
     pub write_reliability: Option<bool>,
-    /// How far the size can be relied upon.
+    /// Certainty of the size.
     pub certainty: Certainty,
 }
 
-/// What is lost for good.
+/// What is permanently lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lost {
     /// Data in the user area, all of it.
     pub user_data_bytes: Bytes,
-    /// Capacity that no area has afterwards.
+    /// Capacity that is in no area afterwards.
     pub capacity_bytes: Bytes,
     /// Capacity that moves from the user area to partitions.
     pub moved_to_gp_bytes: Bytes,
@@ -83,7 +83,7 @@ impl Layout {
         }
         let enhanced = placed.enh_user.saturating_add(placed.enh_gp);
         let left = model.left_beside(&placed)?;
-        // What an estimate leaves behind is only worth telling in whole groups.
+        // The remainder of an estimate is reported only in whole groups.
         let left = if enhanced > 0 { left / model.group * model.group } else { left };
         let enh_user = placed.enh_user.checked_mul(model.group)?;
         let user = left.checked_add(enh_user)?;
@@ -113,8 +113,10 @@ fn lost(model: &Model, user: u64, gp_total: u64) -> Option<Lost> {
     let bytes = |sectors: u64| Sectors(sectors).bytes();
     let capacity = bytes(model.user.saturating_sub(user).saturating_sub(gp_total))?;
     let (before, after, moved) = (bytes(model.user)?, bytes(user)?, bytes(gp_total)?);
-    let mut what =
-        vec![format!("all data in the user area ({}); take everything else on the part as lost too", before.rounded())];
+    let mut what = vec![format!(
+        "all data in the user area ({}); assume that all other data on the part is lost too",
+        before.rounded()
+    )];
     if capacity.0 > 0 {
         what.push(format!(
             "{} of capacity: {} of user area become {}",
@@ -124,14 +126,14 @@ fn lost(model: &Model, user: u64, gp_total: u64) -> Option<Lost> {
         ));
     }
     if moved.0 > 0 {
-        what.push(format!("{} of the user area become partitions of their own", moved.rounded()));
+        what.push(format!("{} of the user area become separate partitions", moved.rounded()));
     }
-    what.push("the choice: the partitioning registers can never be written again".into());
+    what.push("any further change: the partitioning registers can never be written again".into());
     Some(Lost { user_data_bytes: before, capacity_bytes: capacity, moved_to_gp_bytes: moved, what })
 }
 
 fn certainty(model: &Model, user: u64, left: u64, enhanced: u64) -> Vec<String> {
-    let mut lines = vec!["only the part decides: read SEC_COUNT back after the power cycle".to_string()];
+    let mut lines = vec!["the part decides: read SEC_COUNT back after the power cycle".to_string()];
     let Some(cells) = model.cells().filter(|_| enhanced > 0) else { return lines };
     let bits = cells.bits_per_cell.map(|bits| format!(", as {bits} bits per cell stored as 1 would"));
     lines.push(format!(
@@ -145,7 +147,7 @@ fn certainty(model: &Model, user: u64, left: u64, enhanced: u64) -> Vec<String> 
     if spread > 0 && left > 0 {
         let upper = Sectors(user.saturating_add(spread * model.group)).bytes().unwrap_or_default();
         lines.push(format!(
-            "if a group cost no more than its cells, up to {spread} of them more would remain: {}",
+            "if enhancement cost only the cells, up to {spread} more groups would remain: {}",
             upper.rounded()
         ));
     }

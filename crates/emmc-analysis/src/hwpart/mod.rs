@@ -1,7 +1,7 @@
-//! Hardware partitioning of an eMMC: what a request would write, what would come of it, and every rule that it breaks.
+//! Hardware partitioning of an eMMC: the register writes of a request, the resulting layout, and broken rules.
 //!
 //! `LayoutRequest` (what is wanted) -> `Layout` (what the part would have) -> ordered `RegisterWrite`s, all in one
-//! [`HwPartPlan`]. A plan never fails: a part that cannot do it, or data that does not tell enough, is a refusal.
+//! [`HwPartPlan`]. A plan never fails: an unsuitable part or missing data gives a refusal.
 //! Absent on purpose: sending anything. Nothing here can reach a card, nor give the approval that a commit needs.
 //!
 //! Source: the arithmetic and the order of rules and writes are U-Boot's `mmc_hwpart_config()`, checked against

@@ -1,4 +1,4 @@
-//! What enhanced groups cost in capacity, inferred from the part's own maximum.
+//! The capacity cost of enhanced groups, inferred from the part's own maximum.
 //!
 //! An enhanced area stores one bit per cell, so a group of it takes the place of two ordinary groups on MLC and of
 //! three on TLC. No register says which; but a part that may be enhanced as a whole says how much would be left, and
@@ -12,11 +12,11 @@ use serde::Serialize;
 use super::certainty::Certainty;
 use super::facts::Facts;
 
-/// What one enhanced group costs.
+/// The cost of one enhanced group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellModel {
-    /// Ordinary groups that one enhanced group takes the place of, rounded to a thousandth.
+    /// Ordinary groups replaced by one enhanced group, rounded to a thousandth.
     pub cost_per_enhanced_group: f64,
     /// Bits per cell of the ordinary area that fit the cost: 2 MLC, 3 TLC, 4 QLC; absent where none does.
     pub bits_per_cell: Option<u8>,
@@ -26,7 +26,7 @@ pub struct CellModel {
     pub certainty: Certainty,
 }
 
-/// The part as the arithmetic sees it; every figure but `max_enh` is above 0.
+/// Input of the arithmetic; every figure but `max_enh` is above 0.
 #[derive(Clone, Copy)]
 pub(super) struct Model {
     /// Sectors in a write-protect group.
@@ -56,7 +56,7 @@ impl Model {
         Some(Self { group: facts.group?.0 / SECTOR_BYTES, user: facts.user?.0, max_enh })
     }
 
-    /// Sectors of the ordinary area that so many enhanced groups take; never fewer than they hold.
+    /// Sectors of the ordinary area that `groups` enhanced groups take; never fewer than they hold.
     pub(super) fn enh_cost(&self, groups: u64) -> u64 {
         let held = groups.saturating_mul(self.group);
         if self.max_enh == 0 {
@@ -108,7 +108,7 @@ impl Model {
         }
         let held = self.max_enh as f64 * self.group as f64;
         let cost = (self.user as f64 / held).max(1.0);
-        // A part keeps a few groups back, so the ratio is a little above a whole number; 12 % still tells 3 from 4.
+        // A part reserves a few groups, so the ratio is slightly above an integer; 12 % still separates 3 from 4.
         let bits = (2..=4).find(|bits| (cost / f64::from(*bits) - 1.0).abs() < 0.12);
         let evidence = if self.user % self.group == 0 {
             format!("SEC_COUNT / MAX_ENH_SIZE_MULT = {} / {} groups", self.user / self.group, self.max_enh)

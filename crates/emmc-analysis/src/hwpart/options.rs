@@ -1,4 +1,4 @@
-//! What could still be partitioned: the hardware-partition part of a study.
+//! Partitioning options: the hardware-partition section of a study.
 
 use emmc_port::CardData;
 use emmc_regs::ext_csd::reg;
@@ -14,19 +14,19 @@ use super::refusal::Refusal;
 use super::request::{EnhRequest, ExtAttribute, GpRequest, LayoutRequest};
 use crate::evidence::INFERRED;
 
-/// What hardware partitioning a card has, and what it could still have.
+/// The present hardware partitioning of a card, and its options.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HwPartOptions {
-    /// Whether partitions can be made; absent where the source does not tell enough.
+    /// Whether partitions can be created; absent if the source lacks data.
     pub partitionable: Option<bool>,
-    /// What is set already; absent where nothing is, or where that is not known.
+    /// The present layout; absent if there is none or it is unknown.
     pub partitioned: Option<Partitioned>,
     /// The write-protect group, the unit of every size.
     pub group_bytes: Option<Bytes>,
     /// The largest enhanced (pSLC) area; absent where there can be none.
     pub max_enhanced: Option<MaxEnhanced>,
-    /// Why there can be none.
+    /// Why none is possible.
     pub why_not: Vec<Refusal>,
     /// Write reliability.
     pub wrrel: WrRelOptions,
@@ -60,9 +60,9 @@ pub struct MaxEnhanced {
     pub user_before_bytes: Bytes,
     /// The user area then, the enhanced area included.
     pub user_after_bytes: Bytes,
-    /// How far `user_after_bytes` can be relied upon.
+    /// Certainty of `user_after_bytes`.
     pub user_after_certainty: Certainty,
-    /// Capacity that would be gone.
+    /// Capacity that would be lost.
     pub lost_bytes: Bytes,
     /// What an enhanced group costs.
     pub cells: Option<CellModel>,
@@ -72,7 +72,7 @@ pub struct MaxEnhanced {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrRelOptions {
-    /// Whether it can be; absent where the source does not tell enough.
+    /// Whether it can be changed; absent if the source lacks data.
     pub can_set: Option<bool>,
     /// The areas for which it is on (`user`, `gp1` to `gp4`, whether or not they exist); absent where not known.
     pub on: Option<Vec<&'static str>>,
@@ -80,7 +80,7 @@ pub struct WrRelOptions {
     pub why: String,
 }
 
-/// What could still be partitioned. It never fails and never sends anything.
+/// Partitioning options. It never fails and never sends anything.
 pub fn options(card: &CardData) -> HwPartOptions {
     let facts = Facts::new(card);
     let whole = EnhRequest { start: Bytes(0), size: Size::Max };
@@ -146,13 +146,13 @@ fn wrrel(card: &CardData, facts: &Facts) -> WrRelOptions {
     let (can_set, why) = match (facts.is_sd, hw.completed, hw.wr_rel_writable) {
         (true, ..) => (Some(false), "an SD card has no such setting"),
         (_, Some(true), _) => (Some(false), "PARTITION_SETTING_COMPLETED is 1: it can no longer change"),
-        (.., Some(false)) => (Some(false), "WR_REL_PARAM.HS_CTRL_REL is 0: the part decides"),
+        (.., Some(false)) => (Some(false), "WR_REL_PARAM.HS_CTRL_REL is 0: the setting is fixed"),
         (_, Some(false), Some(true)) => {
-            (Some(true), "once, together with the partitioning, which it closes permanently")
+            (Some(true), "once, together with the partitioning, which is then closed permanently")
         }
-        (_, Some(false), None) => (None, "the source does not tell WR_REL_PARAM"),
-        (_, None, Some(true)) => (None, "the source does not tell PARTITION_SETTING_COMPLETED"),
-        (_, None, None) => (None, "the source tells neither WR_REL_PARAM nor PARTITION_SETTING_COMPLETED"),
+        (_, Some(false), None) => (None, "the source does not have WR_REL_PARAM"),
+        (_, None, Some(true)) => (None, "the source does not have PARTITION_SETTING_COMPLETED"),
+        (_, None, None) => (None, "the source has neither WR_REL_PARAM nor PARTITION_SETTING_COMPLETED"),
     };
     let on = hw.wr_rel_set.filter(|_| !facts.is_sd).map(names);
     let completed = hw.completed == Some(true) && !facts.is_sd && card.is_inferred(reg::PARTITION_SETTING_COMPLETED);
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!((nothing.why_not.len(), nothing.wrrel.on), (1, None));
         assert!(nothing.wrrel.why.contains("neither WR_REL_PARAM nor PARTITION_SETTING_COMPLETED"));
         let half = options(&with(&CardData::default(), &[(166, 1, 5)]));
-        assert_eq!(half.wrrel.why, "the source does not tell PARTITION_SETTING_COMPLETED");
+        assert_eq!(half.wrrel.why, "the source does not have PARTITION_SETTING_COMPLETED");
         let sd = options(&sd_card());
         assert_eq!((sd.partitionable, sd.partitioned, sd.wrrel.can_set), (Some(false), None, Some(false)));
     }

@@ -13,7 +13,7 @@ use super::warnings::warnings;
 use super::writes::{AfterCommit, RegisterWrite, after_commit, writes};
 use crate::finding::Finding;
 
-/// What a request would do to a card, and every reason not to.
+/// The effect of a request on a card, and every reason against it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HwPartPlan {
@@ -25,31 +25,31 @@ pub struct HwPartPlan {
     pub requested: Vec<String>,
     /// Every rule that is broken.
     pub refusals: Vec<Refusal>,
-    /// What to know although no rule is broken.
+    /// Warnings, although no rule is broken.
     pub warnings: Vec<Finding>,
-    /// What relative sizes came to.
+    /// Notes on the resolved relative sizes.
     pub notes: Vec<String>,
-    /// What would come of it; absent where that cannot be computed.
+    /// The resulting layout; absent if it cannot be computed.
     pub layout: Option<Layout>,
     /// The bytes to write, in order; empty where a rule is broken.
     pub writes: Vec<RegisterWrite>,
-    /// What to do and check after the last write.
+    /// Steps and checks after the last write.
     pub after: Option<AfterCommit>,
     /// The same as commands of other tools.
     pub commands: Option<Commands>,
 }
 
-/// Plans a layout. It never fails and never sends anything: whatever is in the way is a refusal.
+/// Plans a layout. It never fails and never sends anything: an obstacle is a refusal.
 pub fn plan(card: &CardData, request: &LayoutRequest) -> HwPartPlan {
     let case = Case::new(card, request);
     let mut refusals = refusals(&case);
-    // Whatever is not known was not inferred either.
+    // An unknown register was not inferred either.
     let told = refusals.iter_mut().filter(|refusal| refusal.rule != "register-unknown");
     told.for_each(|refusal| refusal.evidence.mark(card));
     let mut warnings = warnings(&case);
     warnings.iter_mut().for_each(|warning| warning.evidence.mark(card));
     let layout = Layout::new(&case);
-    // The rules leave nothing that cannot be computed; were one to miss it, no write must come of it either.
+    // After the rules everything can be computed; if a rule missed a case, there must still be no write.
     let accepted = layout.as_ref().filter(|_| refusals.is_empty());
     let writes = accepted.and_then(|_| writes(&case)).unwrap_or_default();
     let accepted = accepted.filter(|_| !writes.is_empty());

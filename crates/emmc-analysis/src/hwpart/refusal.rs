@@ -1,4 +1,4 @@
-//! What a broken rule says.
+//! Refusals by broken rules.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct Refusal {
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(with = "crate::evidence::PrintedList"))]
     pub evidence: EvidenceList,
-    /// What would be accepted, where that can be said.
+    /// What would be accepted, if known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What is wanted, and how it is written on a command line.
+//! A request, and its form on a command line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use super::AREAS;
 
-/// The hardware partitions that are wanted.
+/// The requested hardware partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutRequest {
     /// The enhanced part of the user area.
     pub enh_user: Option<EnhRequest>,
     /// General purpose partitions 1 to 4.
     pub gp: [Option<GpRequest>; 4],
-    /// Write reliability; absent to leave it as it is.
+    /// Write reliability; absent to keep it.
     pub wrrel: Option<WrRelArgument>,
 }
 
@@ -78,7 +78,7 @@ impl ExtAttribute {
 pub enum WrRelArgument {
     /// The same for the user area and every requested partition.
     All(bool),
-    /// Per area, as [`AREAS`] orders them; absent to leave it as it is.
+    /// Per area, as [`AREAS`] orders them; absent to keep it.
     Areas([Option<bool>; 5]),
 }
 
@@ -127,7 +127,7 @@ impl LayoutRequest {
         Ok(request)
     }
 
-    /// What is wanted of an area's write reliability; absent to leave it as it is.
+    /// What is wanted of an area's write reliability; absent to keep it.
     pub fn wrrel_of(&self, area: usize) -> Option<bool> {
         match self.wrrel? {
             WrRelArgument::All(on) => self.has_area(area).then_some(on),
@@ -162,7 +162,7 @@ impl FromStr for EnhRequest {
         let Some((start, size)) = text.split_once(':') else {
             return Ok(Self { start: Bytes(0), size: size_of(text, text)? });
         };
-        // Nought is nought in every unit; any other bare number is refused.
+        // Zero is zero in every unit; any other number without a unit is refused.
         let start = if start.trim() == "0" { Size::Exact(Bytes(0)) } else { size_of(text, start)? };
         let Size::Exact(start) = start else { return Err(form()) };
         Ok(Self { start, size: size_of(text, size)? })
@@ -224,7 +224,7 @@ impl FromStr for WrRelArgument {
     }
 }
 
-/// A size that reads back as itself: rounding, as sizes are displayed elsewhere, would change the request.
+/// A size in exact form: rounding, as in other displays, would change the request.
 fn exact(f: &mut fmt::Formatter<'_>, size: Size) -> fmt::Result {
     match size {
         Size::Exact(Bytes(bytes)) if bytes % SECTOR_BYTES == 0 => write!(f, "{}s", bytes / SECTOR_BYTES),

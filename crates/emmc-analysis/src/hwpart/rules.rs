@@ -1,4 +1,4 @@
-//! The rules that a request must keep, in U-Boot's order, then those that U-Boot lacks; all are judged, not only the
+//! The rules for a request, in U-Boot's order, then those that U-Boot lacks; all are checked, not only the
 //! first. Sizes are in `rules_size`.
 
 use emmc_regs::ext_csd::{Field, reg};
@@ -24,7 +24,7 @@ const RULES: [Rule; 22] = [
     ("enh-too-large", size::enh_too_large),
     ("wrrel-fixed", wrrel_fixed),
     ("already-completed", already_completed),
-    // From here on U-Boot and mmc-utils check nothing, or not before they write.
+    // U-Boot and mmc-utils do not check the following rules, or not before they write.
     ("request-empty", request_empty),
     ("several-max", several_max),
     ("size-zero", size::size_zero),
@@ -52,7 +52,7 @@ pub(super) fn refusals(case: &Case) -> Vec<Refusal> {
     RULES.iter().filter_map(judge).collect()
 }
 
-/// Whatever decides must be known: for what cannot be undone, an unknown is no "probably".
+/// All deciding registers must be known: irreversible writes are not based on assumptions.
 fn register_unknown(case: &Case) -> Option<Broken> {
     let (csd, info) = (case.facts.ext_csd, &case.facts.info);
     let hw = &info.hw_partition;
@@ -97,14 +97,14 @@ fn register_unknown(case: &Case) -> Option<Broken> {
         return None;
     }
     let advice = vec!["read all 512 bytes from the card, or give a dump of them".into()];
-    Some(Broken { advice, ..broken("the source does not tell registers that decide", missing) })
+    Some(Broken { advice, ..broken("the source lacks registers that are needed for a decision", missing) })
 }
 
 fn version(case: &Case) -> Option<Broken> {
     let rev = case.facts.info.rev.filter(|rev| *rev < 5)?;
     let version = emmc_regs::ext_csd::mmc_version(rev).unwrap_or("unknown");
     let evidence =
-        vec![Evidence::of(reg::EXT_CSD_REV, format!(" is {rev} (eMMC {version}), needed is 5 (4.41) or higher"))];
+        vec![Evidence::of(reg::EXT_CSD_REV, format!(" is {rev} (eMMC {version}), 5 (4.41) or higher is required"))];
     Some(broken("the part is older than eMMC 4.41", evidence))
 }
 
@@ -120,7 +120,7 @@ fn group_size(case: &Case) -> Option<Broken> {
     case.facts.info.hc_wp_group.filter(|group| group.0 == 0)?;
     let sizes = [reg::HC_WP_GRP_SIZE, reg::HC_ERASE_GRP_SIZE].into_iter();
     let evidence = sizes.filter_map(|field| Some(Evidence::of(field, format!(" is {}", csd.byte(field)?)))).collect();
-    Some(broken("the part does not say how large a write-protect group is, the unit of every size", evidence))
+    Some(broken("the part does not report the size of a write-protect group, the unit of every size", evidence))
 }
 
 fn enh_unsupported(case: &Case) -> Option<Broken> {
@@ -150,14 +150,14 @@ fn already_completed(case: &Case) -> Option<Broken> {
     let sizes = [(reg::ENH_SIZE_MULT, hw.enh_user_groups)].into_iter().chain(gp_sizes(case));
     let set = sizes.filter_map(|(field, groups)| Some((field, groups.filter(|groups| *groups > 0)?)));
     evidence.extend(set.map(|(field, groups)| Evidence::of(field, format!(" is {}", case.facts.groups_text(groups)))));
-    Some(broken("the part is partitioned already, which happens once in its life", evidence))
+    Some(broken("the part is already partitioned, which is possible only once", evidence))
 }
 
 fn gp_sizes(case: &Case) -> impl Iterator<Item = (&'static Field, Option<u64>)> {
     reg::GP_SIZE_MULT.into_iter().zip(case.facts.info.hw_partition.gp_groups)
 }
 
-/// A commit that changes nothing would still close the registers for good.
+/// A commit without a change would still close the registers permanently.
 fn request_empty(case: &Case) -> Option<Broken> {
     if case.pieces().next().is_some() {
         return None;
@@ -178,7 +178,7 @@ fn several_max(case: &Case) -> Option<Broken> {
     let max: Vec<String> =
         case.pieces().filter(|(_, piece)| piece.requested == Size::Max).map(|(name, _)| name.to_string()).collect();
     let advice = vec!["give the others a size or a percentage".into()];
-    (max.len() > 1).then(|| Broken { advice, ..broken("only one piece can take what the others leave", max) })
+    (max.len() > 1).then(|| Broken { advice, ..broken("only one piece can take the remaining space", max) })
 }
 
 fn ext_unsupported(case: &Case) -> Option<Broken> {
@@ -204,8 +204,8 @@ fn ext_names(case: &Case, which: impl Fn(ExtAttribute) -> bool) -> Vec<Evidence>
     let wanted = case.gps().filter(|(_, request, _)| request.ext != ExtAttribute::None && which(request.ext));
     wanted
         .map(|(index, request, _)| match request.ext {
-            ExtAttribute::NonPersistent => format!("{} is to be non-persistent", AREAS[index + 1]).into(),
-            _ => format!("{} is to be for system code", AREAS[index + 1]).into(),
+            ExtAttribute::NonPersistent => format!("{} is requested as non-persistent", AREAS[index + 1]).into(),
+            _ => format!("{} is requested for system code", AREAS[index + 1]).into(),
         })
         .collect()
 }
@@ -219,7 +219,7 @@ fn enh_and_ext(case: &Case) -> Option<Broken> {
     (!both.is_empty()).then(|| broken("a partition has the enhanced attribute or an extended one, not both", both))
 }
 
-/// What an unfinished partitioning left behind would be committed along with the request.
+/// Values of an unfinished partitioning would be committed along with the request.
 fn pending_sizes(case: &Case) -> Option<Broken> {
     if case.facts.is_completed() {
         return None;
@@ -232,7 +232,7 @@ fn pending_sizes(case: &Case) -> Option<Broken> {
     left.extend(unwanted.filter_map(|(_, (field, groups))| Some((field, groups?))));
     let left =
         left.iter().filter(|(_, raw)| *raw > 0).map(|(field, raw)| Evidence::of(*field, format!(" holds {raw}")));
-    pending("sizes that the request does not have are written already and would be committed with it", left.collect())
+    pending("sizes outside the request are already written and would be committed with it", left.collect())
 }
 
 /// A set bit of a one-time register cannot be taken back.
@@ -250,11 +250,11 @@ fn pending_attributes(case: &Case) -> Option<Broken> {
         let text = format!(" is {now:#06x}, wanted {:#06x}", case.ext_attributes());
         left.push(Evidence::of(reg::EXT_PARTITIONS_ATTRIBUTE, text));
     }
-    pending("attribute bits are set that the request does not have", left)
+    pending("attribute bits outside the request are set", left)
 }
 
 fn pending(what: &str, evidence: Vec<Evidence>) -> Option<Broken> {
-    let advice = "power the card off and on and read it again: most parts forget what was not committed; \
-                  one that keeps it can only be given a layout that includes it";
+    let advice = "power the card off and on and read it again: most parts drop uncommitted values; \
+                  a part that keeps them accepts only a layout that includes them";
     (!evidence.is_empty()).then(|| Broken { advice: vec![advice.into()], ..broken(what, evidence) })
 }

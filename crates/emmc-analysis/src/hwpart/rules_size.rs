@@ -27,7 +27,7 @@ pub(super) fn gp_unaligned(case: &Case) -> Option<Broken> {
     unaligned(case, "a partition is not a whole number of write-protect groups", exact)
 }
 
-/// mmc-utils rounds such a size without saying so; both neighbours are told instead.
+/// mmc-utils silently rounds such a size; here both neighbours are listed.
 fn unaligned(case: &Case, what: &str, pieces: impl Iterator<Item = (&'static str, Bytes)>) -> Option<Broken> {
     let group = case.facts.group?;
     let mut found = broken(what, Vec::<Evidence>::new());
@@ -42,7 +42,7 @@ fn unaligned(case: &Case, what: &str, pieces: impl Iterator<Item = (&'static str
         let sectors = |groups: u64| groups.saturating_mul(group.0 / SECTOR_BYTES);
         let above = below.saturating_add(1);
         let nearest = |groups: u64| format!("{}s (group {groups})", sectors(groups));
-        // A start of 0 is one; a size of 0 is none.
+        // 0 is a valid start but not a valid size.
         found.advice.push(if below == 0 && name != START {
             format!("{name}: {}", nearest(above))
         } else {
@@ -65,7 +65,7 @@ pub(super) fn enh_too_large(case: &Case) -> Option<Broken> {
         Evidence::of(reg::MAX_ENH_SIZE_MULT, format!(" is {}", case.facts.groups_text(max))),
     ];
     let advice = vec![format!("at most {} enhanced in all; `max` takes what is possible", case.facts.groups_text(max))];
-    Some(Broken { advice, ..broken("more is to be enhanced than the part allows", evidence) })
+    Some(Broken { advice, ..broken("the request enhances more than the part allows", evidence) })
 }
 
 pub(super) fn size_zero(case: &Case) -> Option<Broken> {
@@ -73,7 +73,7 @@ pub(super) fn size_zero(case: &Case) -> Option<Broken> {
     let evidence: Vec<String> = empty
         .map(|(name, piece)| match piece.requested {
             Size::Exact(_) => format!("{name} has size 0"),
-            relative => format!("{name}: {relative} comes to 0 groups here"),
+            relative => format!("{name}: {relative} is 0 groups on this part"),
         })
         .collect();
     (!evidence.is_empty()).then(|| broken("a piece of the layout is empty", evidence))
@@ -98,9 +98,9 @@ pub(super) fn register_width(case: &Case) -> Option<Broken> {
     (!evidence.is_empty()).then(|| broken("a size does not fit into its register", evidence))
 }
 
-/// What fits, first if enhanced groups cost nothing more than they hold (certain), then as estimated.
+/// What fits: first if enhanced groups cost only their size (certain), then as estimated.
 enum Fit {
-    /// Nothing to say: too little is known, or the part is partitioned already and its sizes are those that came of it.
+    /// No result: too little is known, or the part is already partitioned and its sizes include that.
     Unknown,
     /// Sectors that are left beside the pieces, and how that was found.
     Left(u64, &'static str),
@@ -116,7 +116,7 @@ fn fit(case: &Case) -> Fit {
     let placed = case.placed();
     let enhanced = placed.enh_user.saturating_add(placed.enh_gp);
     let held = placed.plain_gp.saturating_add(enhanced).saturating_mul(model.group);
-    // The estimate says nothing beyond the part's own maximum, which is a rule of its own.
+    // The estimate is invalid beyond the part's own maximum, which has its own rule.
     let (needed, how) = if enhanced > 0 && enhanced <= model.max_enh {
         (placed.plain_gp.saturating_mul(model.group).saturating_add(model.enh_cost(enhanced)), ESTIMATED)
     } else {
@@ -144,11 +144,14 @@ pub(super) fn enh_past_user_end(case: &Case) -> Option<Broken> {
     }
     let held = size.saturating_mul(case.model?.group);
     let evidence = vec![
-        format!("start {start} + {held} sectors > {} sectors of user area then ({how})", left.saturating_add(held)),
+        format!(
+            "start {start} + {held} sectors > {} sectors of the resulting user area ({how})",
+            left.saturating_add(held)
+        ),
         format!("user area now: {}", case.facts.user?),
     ];
     let evidence: Vec<String> = evidence.into_iter().chain(cost_evidence(case)).collect();
-    Some(broken("the enhanced area would end behind the end of the user area", evidence))
+    Some(broken("the enhanced area would end past the end of the user area", evidence))
 }
 
 pub(super) fn no_user_area(case: &Case) -> Option<Broken> {

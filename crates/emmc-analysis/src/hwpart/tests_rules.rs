@@ -95,7 +95,7 @@ fn rules_beyond_uboot() -> Vec<Row> {
             "WR_REL_SET[167] is 0x1f already",
         ),
         row("several-max", vec![planned(&s0j56(), "max", &["1:max"], None)], vec![gp(&["1:50%", "2:max"])], "gp1"),
-        row("size-zero", vec![enh("0s:0s"), gp(&["1:0%"])], vec![enh("0s:8MiB")], "gp1: 0% comes to 0 groups"),
+        row("size-zero", vec![enh("0s:0s"), gp(&["1:0%"])], vec![enh("0s:8MiB")], "gp1: 0% is 0 groups on this part"),
         row(
             "register-width",
             vec![gp(&["1:134217728MiB"]), planned(&s0j56(), "2TiB:8MiB", &[], None)],
@@ -112,7 +112,7 @@ fn rules_beyond_uboot() -> Vec<Row> {
             "enh-past-user-end",
             vec![enh("15168MiB:16MiB"), enh("8MiB:7512MiB"), enh("8GiB:4GiB")],
             vec![enh("8MiB:7504MiB"), enh("4GiB:4GiB")],
-            "sectors of user area then (estimated",
+            "sectors of the resulting user area (estimated",
         ),
         row(
             "no-user-area",
@@ -136,7 +136,7 @@ fn rules_of_attributes_and_leftovers() -> Vec<Row> {
             "ext-type-unsupported",
             vec![on(&s0(&[(494, 1, 1)]), &["1:8MiB:nonpersist"]), on(&s0(&[(494, 1, 2)]), &["1:8MiB:sys"])],
             vec![on(&s0(&[(494, 1, 1)]), &["1:8MiB:sys"]), on(&s0(&[(494, 1, 2)]), &["1:8MiB:nonpersist"])],
-            "gp1 is to be for system code",
+            "gp1 is requested for system code",
         ),
         row(
             "enh-and-ext",

@@ -1,4 +1,4 @@
-//! What a person should know before doing it, though no rule is broken.
+//! Warnings for a request that breaks no rule.
 
 use emmc_regs::ext_csd::{Field, reg};
 
@@ -31,7 +31,7 @@ fn gp_gap(case: &Case) -> Option<Finding> {
     let last = case.gps().map(|(index, ..)| index).last()?;
     let missing: Vec<&str> =
         (0..last).filter(|index| case.request.gp[*index].is_none()).map(|index| AREAS[index + 1]).collect();
-    let what = "partition numbers have a gap: allowed by U-Boot and mmc-utils, but seldom tried";
+    let what = "partition numbers have a gap: U-Boot and mmc-utils allow it, but it is rarely tested";
     (!missing.is_empty()).then(|| {
         Finding::new(Severity::Warning, "gp-gap", what)
             .evidence(format!("{} without {}", AREAS[last + 1], missing.join(", ")))
@@ -44,7 +44,7 @@ fn wrrel_unused(case: &Case) -> Option<Finding> {
     let unused: Vec<&str> =
         (0..5).filter(|area| areas[*area].is_some() && !case.request.has_area(*area)).map(|area| AREAS[area]).collect();
     (!unused.is_empty()).then(|| {
-        let what = "write reliability is given for areas that the layout does not have: it is not written";
+        let what = "write reliability is given for areas outside the layout: it is not written";
         Finding::new(Severity::Warning, "wrrel-unused", what).evidence(unused.join(", "))
     })
 }
@@ -52,11 +52,11 @@ fn wrrel_unused(case: &Case) -> Option<Finding> {
 fn wrrel_off(case: &Case) -> Option<Finding> {
     let (now, wanted) = (case.facts.wr_rel_set()?, case.wr_rel_wanted()?);
     (now & !wanted != 0).then(|| {
-        let what = "write reliability is to be switched off: a power failure during a write may then damage older data";
+        let what = "write reliability will be switched off: a power cut during a write may then damage older data";
         Finding::new(Severity::Warning, "wrrel-off", what)
             .evidence(Evidence::of(reg::WR_REL_SET, format!(" {now:#04x} -> {wanted:#04x}")))
             .advice("U-Boot writes it as part of `complete`, mmc-utils can only switch it on")
-            .advice("whether the part takes it shows only in the read-back: look before the commit")
+            .advice("only the read-back shows whether the part accepts it: check before the commit")
     })
 }
 
@@ -78,9 +78,9 @@ fn wrrel_last_chance(case: &Case) -> Option<Finding> {
 fn commits_only_wrrel(case: &Case) -> Option<Finding> {
     (case.pieces().next().is_none() && case.request.wrrel.is_some()).then(|| {
         let what =
-            "setting write reliability closes the partitioning registers: nothing can be enhanced or divided later";
+            "setting write reliability closes the partitioning registers: no enhanced area or partition is possible later";
         Finding::new(Severity::Warning, "commits-only-wrrel", what)
-            .advice("decide on the enhanced area first; it goes into the same commit")
+            .advice("decide on the enhanced area first; it must be in the same commit")
     })
 }
 
@@ -98,7 +98,7 @@ fn pending(case: &Case) -> Option<Finding> {
         held.extend(hw.gp_groups[index].filter(|raw| *raw > 0).map(|raw| holds(reg::GP_SIZE_MULT[index], raw)));
     }
     (!held.is_empty()).then(|| {
-        let what = "a partitioning was begun and not committed; some parts keep its values and do not let them change";
+        let what = "a partitioning was started and not committed; some parts keep its values and refuse changes";
         let finding = Finding::new(Severity::Warning, "pending-overwritten", what);
         let finding = held.into_iter().fold(finding, Finding::evidence);
         finding.advice("power the card off and on, read it again, and check each byte's read-back before the commit")
@@ -107,7 +107,7 @@ fn pending(case: &Case) -> Option<Finding> {
 
 fn cost_unclear(case: &Case) -> Option<Finding> {
     let cells = case.model?.cells().filter(|cells| case.enhances() && cells.bits_per_cell.is_none())?;
-    let what = "how much capacity an enhanced group costs cannot be told: the ratio fits no cell type";
+    let what = "the capacity cost of an enhanced group is unknown: the ratio fits no cell type";
     Some(
         Finding::new(Severity::Unknown, "cost-unclear", what)
             .evidence(format!("{} = {}", cells.evidence, cells.cost_per_enhanced_group))
@@ -117,13 +117,13 @@ fn cost_unclear(case: &Case) -> Option<Finding> {
 
 fn wait_unknown(case: &Case) -> Option<Finding> {
     case.facts.info.init_timeout_ap_ms.is_none_or(|wait_ms| wait_ms == 0).then(|| {
-        let what = "the part does not say how long it needs after the power cycle";
+        let what = "the part does not report how long it needs after the power cycle";
         Finding::new(Severity::Unknown, "wait-unknown", what)
             .evidence(Evidence::of(reg::INI_TIMEOUT_AP, " is 0 or not known"))
     })
 }
 
-/// A boot loader or a kernel that no longer fits is found out too late.
+/// A boot loader or kernel that no longer fits would be noticed too late.
 fn small_rest(case: &Case) -> Option<Finding> {
     let model = case.model?;
     let placed = case.placed();

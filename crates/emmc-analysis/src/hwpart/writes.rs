@@ -1,4 +1,4 @@
-//! The register writes of a plan, in the order in which they must be made, and what must be checked afterwards.
+//! The register writes of a plan in their required order, and the checks afterwards.
 
 use emmc_regs::ext_csd::{Field, reg};
 use serde::Serialize;
@@ -7,12 +7,12 @@ use super::case::Case;
 use super::certainty::Certainty;
 use super::layout::Layout;
 
-/// What a write is part of.
+/// The purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// Makes the part count in high-capacity groups, until the next power cycle.
+    /// Selects high-capacity groups until the next power cycle.
     GroupDefinition,
     /// Start of the enhanced user area.
     EnhStart,
@@ -26,7 +26,7 @@ pub enum Step {
     ExtAttributes,
     /// Write reliability of the areas.
     WriteReliability,
-    /// Closes all of these registers for good.
+    /// Closes all of these registers permanently.
     Commit,
 }
 
@@ -44,15 +44,15 @@ pub struct RegisterWrite {
     pub old: Option<u8>,
     /// What is to be written.
     pub new: u8,
-    /// Whether the write can never be taken back.
+    /// Whether the write is irreversible.
     pub one_time: bool,
-    /// What it is part of.
+    /// Its purpose.
     pub step: Step,
     /// What CMD8 must return before the next write; anything else is a reason to stop before the commit.
     pub reads_back: u8,
 }
 
-/// What follows the last write.
+/// Steps after the last write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AfterCommit {
@@ -76,7 +76,7 @@ pub struct Check {
     pub name: &'static str,
     /// What it should hold.
     pub expected: u64,
-    /// Whether it must hold exactly that, or something near it.
+    /// Whether the value must match exactly or approximately.
     pub certainty: Certainty,
 }
 
@@ -84,7 +84,7 @@ pub struct Check {
 pub(super) fn writes(case: &Case) -> Option<Vec<RegisterWrite>> {
     let group = case.facts.group?;
     let mut list = List { case, writes: Vec::new() };
-    // Sizes mean nothing without it, and it is cleared by every power cycle: written even where it reads 1.
+    // Sizes are meaningless without it, and every power cycle clears it: it is written even if it reads 1.
     list.add(reg::ERASE_GROUP_DEF, 1, Step::GroupDefinition);
     if let Some(piece) = case.enh {
         list.add(reg::ENH_START_ADDR, u64::from(case.enh_start_register()?), Step::EnhStart);
@@ -138,17 +138,15 @@ pub(super) fn after_commit(case: &Case, layout: &Layout, writes: &[RegisterWrite
     let wait_ms = case.facts.info.init_timeout_ap_ms.filter(|wait_ms| *wait_ms > 0);
     let wait = match wait_ms {
         Some(wait_ms) => format!("wait up to {wait_ms} ms for the first initialisation (INI_TIMEOUT_AP)"),
-        None => {
-            "wait for the first initialisation; INI_TIMEOUT_AP does not say how long, so give it several seconds".into()
-        }
+        None => "wait several seconds for the first initialisation; INI_TIMEOUT_AP does not give the time".into(),
     };
     let steps = vec![
         "write nothing else: after PARTITION_SETTING_COMPLETED no partitioning register can change".into(),
-        "switch the card's power off and on; a reboot alone may not do it".into(),
+        "switch the card's power off and on; a reboot alone may not be enough".into(),
         wait,
         format!("set {} to 1 again, as at every power-up (Linux and U-Boot do)", reg::ERASE_GROUP_DEF),
         "read EXT_CSD back and compare it with the checks".into(),
-        "partition and format anew".into(),
+        "create new partitions and filesystems".into(),
     ];
     AfterCommit { steps, wait_ms, checks: checks(layout, writes) }
 }

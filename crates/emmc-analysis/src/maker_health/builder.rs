@@ -1,10 +1,10 @@
-//! Where readings are collected, and where those that cannot be are sorted out.
+//! Collects readings and separates impossible ones.
 
 use super::Family;
 use super::meaning::{ERASES_MAX, Group, Limit, Meaning, Stat};
 use super::model::{Area, AreaWear, Confidence, Implausible, Reading, Value, VendorHealth};
 
-/// A report under way.
+/// A report under construction.
 pub(super) struct Builder {
     health: VendorHealth,
 }
@@ -33,12 +33,12 @@ impl Builder {
         &self.health.source
     }
 
-    /// What is collected so far.
+    /// The report so far.
     pub(super) fn health(&mut self) -> &mut VendorHealth {
         &mut self.health
     }
 
-    /// Says something about the report as a whole, once.
+    /// Adds a note on the whole report, once.
     pub(super) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.health.notes.contains(&note) {
@@ -46,9 +46,9 @@ impl Builder {
         }
     }
 
-    /// Adds a value that can be, or names it as one that cannot.
+    /// Adds a possible value, or flags an impossible one.
     ///
-    /// A name that is there already keeps its first value: reports print some figures twice.
+    /// A known name keeps its first value: reports print some figures twice.
     pub(super) fn put(&mut self, meaning: &Meaning, value: Value, source: String, confidence: Confidence) {
         let expected = match (meaning.limit, &value) {
             (Limit::Percent, value) if !within(value, 0.0, 100.0) => Some("0 to 100".to_owned()),
@@ -82,7 +82,7 @@ impl Builder {
         }
     }
 
-    /// Names a value that cannot be.
+    /// Flags an impossible value.
     pub(super) fn flag(
         &mut self,
         meaning: &Meaning,
@@ -139,7 +139,7 @@ fn within(value: &Value, least: f64, most: f64) -> bool {
     value.as_f64().is_none_or(|number| (least..=most).contains(&number))
 }
 
-/// Takes out what contradicts itself: which of two numbers is wrong cannot be told.
+/// Removes contradicting values, because it is unknown which one is wrong.
 fn check(wear: &mut AreaWear, flagged: &mut Vec<Implausible>) {
     let number = |reading: &Option<Reading>| reading.as_ref().and_then(|reading| reading.value.as_f64());
     let (min, max) = (number(&wear.min), number(&wear.max));

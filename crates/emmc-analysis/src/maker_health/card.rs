@@ -1,4 +1,4 @@
-//! Every vendor report that a card's data hold.
+//! Every vendor report in a card's data.
 
 use emmc_port::{CardData, VendorFormat};
 use emmc_regs::CardKind;
@@ -8,7 +8,7 @@ use super::{Family, Refusal, VendorHealth, decode_reply, ext_csd_bytes, of_maker
 /// Decodes the saved reports of a card, in order, and the vendor's bytes of its EXT_CSD.
 ///
 /// Micron spreads one report over several commands and emmcparm over several tables: those that do not contradict each
-/// other come as one.
+/// other are merged.
 pub fn from_card(card: &CardData) -> Vec<Result<VendorHealth, Refusal>> {
     let manufacturer_id = card.cid.map(|cid| cid.0[0]).or(card.stated.manufacturer_id);
     let mut results = Vec::new();
@@ -52,7 +52,7 @@ fn reply(
             Family::from_name(name)
                 .ok_or_else(|| Refusal::not_health(format!("no vendor family is called \"{name}\"")))?,
         ),
-        // An eMMC's replies bear no signature: its maker and the argument tell the family.
+        // An eMMC's replies have no signature: its maker and the argument identify the family.
         None if card.kind == Some(CardKind::Emmc) => {
             argument.zip(manufacturer_id).and_then(|(argument, id)| of_maker(argument, id))
         }
@@ -66,18 +66,16 @@ fn reply(
     decode_reply(family, argument, content)
 }
 
-/// Says so where a layout is not known from cards of this maker.
+/// Adds a note if a layout is not known from cards of this maker.
 fn with_maker(mut health: VendorHealth, manufacturer_id: Option<u8>) -> VendorHealth {
     let known = health.family.manufacturer_ids();
     if let Some(id) = manufacturer_id.filter(|id| !known.is_empty() && !known.contains(id)) {
-        health
-            .notes
-            .push(format!("the card's manufacturer number {id:#04x} is not one that this layout is known from"));
+        health.notes.push(format!("this layout is not known from cards with manufacturer number {id:#04x}"));
     }
     health
 }
 
-/// Joins what belongs to one report; only Micron's does.
+/// Merges the pieces of one report; only Micron's has pieces.
 fn join(results: &mut Vec<Result<VendorHealth, Refusal>>, result: Result<VendorHealth, Refusal>) {
     let result = match result {
         Ok(health) if health.family == Family::Micron => {

@@ -1,7 +1,7 @@
 //! Whether a vendor report and the standard's three health registers can both be true.
 //!
-//! Only what follows is stated. Which area TYP_A and TYP_B count is the maker's choice, so erase counts give the rating
-//! that a register would imply, not a verdict.
+//! Only certain conclusions are stated. Which area TYP_A and TYP_B cover is the maker's choice, so erase counts give
+//! the rating that a register would imply, not a verdict.
 
 use emmc_regs::ext_csd::{DeviceInfo, Field, LifeTime, reg};
 
@@ -39,7 +39,7 @@ fn spare(health: &VendorHealth, info: &DeviceInfo) -> Option<Finding> {
     } else {
         let what = "The vendor's report and PRE_EOL_INFO contradict each other on used spare blocks.";
         Finding::new(Severity::Warning, "vendor-spare-disagrees", what)
-            .advice("Go by the worse of the two until the maker explains it.")
+            .advice("Use the worse of the two until the maker explains it.")
     };
     let confidence = format!("{}, {}", reading.source, reading.confidence);
     Some(
@@ -68,13 +68,13 @@ fn life(health: &VendorHealth, info: &DeviceInfo) -> Vec<Finding> {
         if inside(used, range_a) || inside(used, range_b) {
             continue;
         }
-        let what = "The vendor's figure for used life lies in neither range that the standard's registers give.";
+        let what = "The vendor's figure for used life is outside both ranges of the standard's registers.";
         findings.push(
             Finding::new(Severity::Warning, "vendor-life-disagrees", what)
                 .evidence(format!("{} {} ({}, {})", reading.name, reading.value, reading.source, reading.confidence))
                 .evidence(Evidence::of(reg::DEVICE_LIFE_TIME_EST_TYP_A, format!(" = {:#04x}: {a}", a.0)))
                 .evidence(Evidence::of(reg::DEVICE_LIFE_TIME_EST_TYP_B, format!(" = {:#04x}: {b}", b.0)))
-                .advice("Go by the worse of the two until the maker explains it."),
+                .advice("Use the worse of the two until the maker explains it."),
         );
     }
     findings
@@ -100,7 +100,7 @@ fn implied_rating(wear: &AreaWear, (field, life): (&'static Field, LifeTime)) ->
         (least, Some(most)) => format!("for {} to {} erases", rating(most), rating(least)),
         (least, None) => format!("for at most {} erases", rating(least)),
     };
-    let what = format!("If {} counts the {} area, its blocks are rated {implied}.", field.name, wear.area);
+    let what = format!("If {} covers the {} area, its blocks are rated {implied}.", field.name, wear.area);
     Some(
         Finding::new(Severity::Notice, "vendor-implied-rating", what)
             .evidence(format!("{average} erases on average ({}, {})", reading.source, reading.confidence))
@@ -110,7 +110,7 @@ fn implied_rating(wear: &AreaWear, (field, life): (&'static Field, LifeTime)) ->
 
 fn implausible(health: &VendorHealth) -> Option<Finding> {
     let first = health.implausible.first()?;
-    let what = "The vendor's report holds values that cannot be: its layout may not fit this card.";
+    let what = "The vendor's report has impossible values: the layout may not fit this card.";
     let shown = health.implausible.iter().take(8).map(|flagged| {
         let area = flagged.area.map(|area| format!(" of {area}")).unwrap_or_default();
         format!("{}{area}: found {}, expected {}", flagged.name, flagged.found, flagged.expected)

@@ -1,4 +1,4 @@
-//! What Micron's emmcparm prints: 4.x with a `Feature name` over each table, and 1.0 without.
+//! Micron's emmcparm output: 4.x with a `Feature name` above each table, 1.0 without.
 //!
 //! Its labels are the maker's own, so areas and spare blocks are certain here where the raw replies leave them open.
 
@@ -32,7 +32,7 @@ const AREAS: [(&str, Area); 5] = [
     ("MLC area erase count Min/Max/Ave", Area::Mlc),
 ];
 
-/// Reads what emmcparm printed: any of its tables, in any order, as often as they come.
+/// Reads emmcparm's output: any of its tables, in any order, repeated or not.
 ///
 /// Errors: the text holds none of its health tables.
 pub fn parse_emmcparm(text: &[u8]) -> Result<VendorHealth, Refusal> {
@@ -53,8 +53,8 @@ pub fn parse_emmcparm(text: &[u8]) -> Result<VendorHealth, Refusal> {
     }
     if !seen.health {
         return Err(Refusal::not_health(match seen.emmcparm {
-            true => "emmcparm printed what the part is, and none of its health tables",
-            false => "this is not what emmcparm prints",
+            true => "this emmcparm output has no health tables",
+            false => "this is not emmcparm output",
         }));
     }
     if let Some(percent) = seen.spare_used {
@@ -101,11 +101,11 @@ fn read_line(builder: &mut Builder, line: &str, seen: &mut Seen) {
     }
 }
 
-/// The reply's counters are 16 bits wide: all of them set is no count.
+/// The reply's counters have 16 bits: all bits set is not a count.
 fn put_count(builder: &mut Builder, meaning: &Meaning, number: u32, source: String, confidence: Confidence) {
     match number {
         0xffff | u32::MAX => {
-            builder.flag(meaning, number.to_string(), "a count: all bits set mean unset or overflown", source);
+            builder.flag(meaning, number.to_string(), "a count: all bits set means unset or overflowed", source);
         }
         number => builder.put(meaning, Value::Integer(i64::from(number)), source, confidence),
     }
@@ -136,7 +136,7 @@ fn put_block(builder: &mut Builder, row: BlockWear) {
     match row.erases {
         Some(0xffff | u32::MAX) => {
             let source = format!("emmcparm, block {}", row.block);
-            let expected = "a count: all bits set mean unset or overflown";
+            let expected = "a count: all bits set means unset or overflowed";
             builder.flag(&erases(Area::Global, Stat::Max), "all bits set", expected, source);
         }
         _ => builder.health().blocks.push(row),

@@ -1,6 +1,6 @@
 //! The vendor's own bytes inside the EXT_CSD, for makers of whom something is public.
 //!
-//! VENDOR_PROPRIETARY_HEALTH_REPORT is kept as it is: what stands in it differs from part to part.
+//! VENDOR_PROPRIETARY_HEALTH_REPORT is kept undecoded: its content differs from part to part.
 
 use emmc_regs::ext_csd::{ExtCsd, reg};
 
@@ -10,7 +10,7 @@ use super::meaning::{Group, Limit, Meaning, identity};
 use super::model::{Confidence, Value, VendorHealth};
 use super::refusal::hex;
 
-/// A byte whose unit nobody published.
+/// A byte of unpublished unit.
 const fn raw(name: &'static str, group: Group) -> Meaning {
     Meaning { name, unit: None, group, limit: Limit::Free }
 }
@@ -59,7 +59,7 @@ pub(super) fn read(csd: &ExtCsd, manufacturer_id: Option<u8>) -> Option<VendorHe
     (!health.is_empty()).then_some(health)
 }
 
-/// All of a maker's bytes, or none where all are zero: most parts leave them so.
+/// All of a maker's bytes, or none if all are zero, as on most parts.
 fn put_all(builder: &mut Builder, csd: &ExtCsd, bytes: &[(u16, Meaning)]) {
     let number = |at: u16| if at == 80 { csd.uint(at, 2) } else { csd.uint(at, 1) };
     if bytes.iter().all(|&(at, _)| number(at).unwrap_or(0) == 0) {

@@ -1,4 +1,4 @@
-//! The families of vendor reports: one per layout, named by who was seen to use it.
+//! The families of vendor reports: one per layout, named after its known users.
 
 use std::fmt;
 
@@ -126,7 +126,7 @@ impl Family {
         ROWS.iter().find(|row| row.family == self).map_or("unidentified", |row| row.name)
     }
 
-    /// Who makes such cards, as far as the layout tells it.
+    /// The makers of such cards, as far as known.
     pub fn label(self) -> &'static str {
         ROWS.iter().find(|row| row.family == self).map_or("", |row| row.label)
     }

@@ -1,4 +1,4 @@
-//! Replies as tables: which bytes, in which order, mean what.
+//! Layout tables of replies: position, byte order and meaning of each value.
 
 use super::builder::Builder;
 use super::meaning::{Limit, Meaning};
@@ -28,7 +28,7 @@ pub(super) enum Form {
     Code(&'static [(u8, &'static str)]),
 }
 
-/// What becomes of the raw number.
+/// Scale of the raw number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
     One,
@@ -45,7 +45,7 @@ pub(super) struct Field {
     meaning: Meaning,
     confidence: Confidence,
     remark: &'static str,
-    /// Zero means that the card does not tell.
+    /// Zero means unknown.
     zero_is_absent: bool,
 }
 
@@ -158,7 +158,7 @@ fn read_one(builder: &mut Builder, reply: &[u8], field: &Field) {
                 return;
             }
             if all_ones && field.meaning.limit != Limit::Free {
-                let expected = "a count: all bits set mean unset or overflown";
+                let expected = "a count: all bits set means unset or overflowed";
                 return builder.flag(&field.meaning, format!("{raw:#x}"), expected, source);
             }
             // Temperatures are the only signed numbers, all of them 32 bits wide.

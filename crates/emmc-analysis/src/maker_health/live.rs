@@ -1,4 +1,4 @@
-//! Which vendor commands may be sent to a live card: reads that change nothing, to makers known to answer them.
+//! Vendor commands that may be sent to a live card: reads without side effects, for makers known to answer them.
 //!
 //! Absent on purpose, because the card must be put into a vendor's mode first, which may not be left again: SanDisk
 //! eMMC (CMD62), Samsung (CMD62; while in that mode a read of sector 0 returns the report), older SK hynix (CMD60),

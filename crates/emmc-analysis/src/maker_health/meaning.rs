@@ -1,4 +1,4 @@
-//! What a value in a report means: its stable name, its unit, its place in the model, and what it can be.
+//! Meaning of a value in a report: stable name, unit, place in the model, and limits.
 
 use super::model::Area;
 
@@ -23,7 +23,7 @@ pub(super) enum Group {
     Erases(Area, Stat),
 }
 
-/// What a value can be.
+/// Limits of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     /// Anything but all bits set.
@@ -32,9 +32,9 @@ pub(super) enum Limit {
     Percent,
     /// 1 to 100, as SanDisk counts used life: 1 is less than one percent.
     PercentFromOne,
-    /// What a NAND block can have been erased.
+    /// Possible erase counts of a NAND block.
     Erases,
-    /// What silicon survives, in degrees Celsius.
+    /// Possible temperatures of silicon, in degrees Celsius.
     Celsius,
     /// Anything.
     Free,

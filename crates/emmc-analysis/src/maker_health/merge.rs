@@ -1,11 +1,11 @@
-//! Two reports of one card as one, where they do not contradict each other.
+//! Merges two reports of one card that do not contradict each other.
 
 use std::collections::BTreeMap;
 
 use super::model::{AreaWear, BlockWear, Reading, VendorHealth};
 
 impl VendorHealth {
-    /// Takes over what another report of the same card tells; a value told twice stays once.
+    /// Adds the values of another report of the same card; duplicates are kept once.
     ///
     /// Errors: gives the other report back where family or a value differ, so that both can be shown.
     pub fn merge(&mut self, other: Self) -> Result<(), Box<Self>> {

@@ -87,10 +87,10 @@ const SD: [Field; 3] = [
 
 /// Decodes a reply of a Micron eMMC.
 ///
-/// Errors: without the argument a table cannot be told from another; an argument of no known table.
+/// Errors: no argument, because the tables look alike; an argument of no known table.
 pub(super) fn decode(reply: &[u8], argument: Option<u32>) -> Result<VendorHealth, Refusal> {
     let Some(argument) = argument else {
-        return Err(Refusal::not_health("a Micron reply means nothing without the CMD56 argument that asked for it"));
+        return Err(Refusal::not_health("a Micron reply is meaningless without its CMD56 argument"));
     };
     let mut builder = Builder::new(Family::Micron, reply_source(Family::Micron, Some(argument)));
     match argument {
@@ -162,7 +162,7 @@ fn erase_table(builder: &mut Builder, reply: &[u8]) {
         if erases_of_block == 0xffff {
             let meaning = erases(Area::Global, Stat::Max);
             let source = format!("{source}, block {block}");
-            builder.flag(&meaning, "0xffff", "a count: all bits set mean unset or overflown", source);
+            builder.flag(&meaning, "0xffff", "a count: all bits set means unset or overflowed", source);
             continue;
         }
         builder.health().blocks.push(BlockWear { block, erases: Some(erases_of_block), cell: None });

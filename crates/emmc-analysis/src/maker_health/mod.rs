@@ -1,4 +1,4 @@
-//! Health as makers report it beyond the standard's three bytes, behind one model.
+//! Makers' health reports beyond the standard's three bytes, in one model.
 //!
 //! Nothing here is standardised, and most layouts are known from drivers and tools alone. So every reading names its
 //! source and how sure it is; a reply that is no report is refused with the reason; a value that cannot be is named and
@@ -71,7 +71,7 @@ pub fn decode_reply(family: Option<Family>, argument: Option<u32>, reply: &[u8])
     }
     let mut health = decode_as(family, argument, reply)?;
     if let Some(by) = by {
-        health.notes.push(format!("family told by {by} alone"));
+        health.notes.push(format!("family identified only by {by}"));
     }
     match health.is_empty() {
         true => Err(Refusal::not_health("the report holds nothing that is known")),
@@ -134,7 +134,7 @@ fn of_maker(argument: u32, manufacturer_id: u8) -> Option<Family> {
     of_maker.next().copied().filter(|_| of_maker.next().is_none())
 }
 
-/// Tells the family by what only it sends.
+/// Identifies the family by its unique bytes.
 fn recognise(argument: Option<u32>, reply: &[u8]) -> Result<(Family, &'static str), Refusal> {
     let mut candidates = argument.map(by_argument).unwrap_or_default();
     if argument == Some(0x21) && !reply.first().copied().is_some_and(sd_cards::is_nand_maker) {
@@ -153,7 +153,7 @@ fn recognise(argument: Option<u32>, reply: &[u8]) -> Result<(Family, &'static st
         .ok_or_else(|| Refusal::UnknownSignature { found: hex(&[first, second]) })
 }
 
-/// How a family's report is asked for, for the source of each reading.
+/// The command of a family's report, for the source of each reading.
 fn reply_source(family: Family, argument: Option<u32>) -> String {
     let fixed = match family {
         Family::SandiskEmmc => Some("CMD62 argument 0x96c9d71c, CMD63 argument 0"),

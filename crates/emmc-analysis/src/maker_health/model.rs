@@ -1,4 +1,4 @@
-//! What every vendor's report becomes: readings that each name their source and how sure it is.
+//! The model of vendor reports: readings with source and confidence.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Family;
 
-/// How well the place and the meaning of a value are known.
+/// Confidence in the place and meaning of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -85,7 +85,7 @@ pub struct Reading {
     /// What it counts, if it is a number with a unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<&'static str>,
-    /// Where it stood: command, bytes and byte order, or the other tool's key.
+    /// Its source: command, bytes and byte order, or the other tool's key.
     pub source: String,
     /// Confidence in place and meaning.
     pub confidence: Confidence,
@@ -110,7 +110,7 @@ pub enum Area {
     System,
     /// Blocks that change between one bit and more bits a cell.
     Hybrid,
-    /// What holds the user's data, cell type not told.
+    /// Blocks with user data, cell type unknown.
     User,
 }
 
@@ -164,7 +164,7 @@ impl AreaWear {
     }
 }
 
-/// How a block is used, as a type table tells it.
+/// Use of a block, from a type table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -181,15 +181,15 @@ pub enum Cell {
 pub struct BlockWear {
     /// Block address as the card counts it.
     pub block: u32,
-    /// How often it was erased; absent where the table tells only types.
+    /// Its erase count; absent if the table has only types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erases: Option<u32>,
-    /// How it is used, where told.
+    /// Its use, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell: Option<Cell>,
 }
 
-/// A value that cannot be: named here, and not among the readings.
+/// An impossible value, listed here and not among the readings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Implausible {
@@ -200,7 +200,7 @@ pub struct Implausible {
     pub area: Option<Area>,
     /// What the report holds.
     pub found: String,
-    /// What could be.
+    /// The possible values.
     pub expected: String,
     /// Its place in the report.
     pub source: String,
@@ -212,7 +212,7 @@ pub struct Implausible {
 pub struct VendorHealth {
     /// Whose layout it was read by.
     pub family: Family,
-    /// Who makes such cards, as far as the report tells it.
+    /// The makers of such cards, as far as known.
     pub label: String,
     /// Which command, or which tool's text.
     pub source: String,
@@ -230,9 +230,9 @@ pub struct VendorHealth {
     pub identity: Vec<Reading>,
     /// Erase counts block by block.
     pub blocks: Vec<BlockWear>,
-    /// Values that cannot be.
+    /// Impossible values.
     pub implausible: Vec<Implausible>,
-    /// What a reader should know: contradicting sources, what the label rests on.
+    /// Notes: contradicting sources, the basis of the label.
     pub notes: Vec<String>,
 }
 

@@ -24,7 +24,7 @@ pub enum Refusal {
     #[error("vendor reply: this is a boot sector: the card answered with sector 0 instead of a report")]
     Mbr,
     /// The card's EXT_CSD.
-    #[error("vendor reply: this is the card's EXT_CSD: the card answered as to an ordinary CMD8")]
+    #[error("vendor reply: this is the card's EXT_CSD: the card answered like to an ordinary CMD8")]
     ExtCsdEcho,
     /// Not the bytes that the family's reports start with.
     #[error("vendor reply, bytes 0..2: expected {expected} of {family}, found {found}")]
@@ -51,13 +51,13 @@ pub enum Refusal {
         text: String,
     },
     /// Starts with bytes that no known family uses.
-    #[error("vendor reply, bytes 0..2: {found} is no known family's signature, so its numbers mean nothing")]
+    #[error("vendor reply, bytes 0..2: {found} is not the signature of a known family, so the numbers are meaningless")]
     UnknownSignature {
         /// What is there.
         found: String,
     },
     /// Several families send such replies.
-    #[error("vendor reply: could be of {}: name the family", names(candidates))]
+    #[error("vendor reply: could be from {}: name the family", names(candidates))]
     Ambiguous {
         /// Who could have sent it.
         candidates: Vec<Family>,
@@ -87,7 +87,7 @@ fn names(families: &[Family]) -> String {
     families.iter().map(|family| family.name()).collect::<Vec<_>>().join(" or ")
 }
 
-/// Refuses what is no vendor report, whoever made the card.
+/// Refuses replies that are not a vendor report, for any maker.
 ///
 /// `from_cmd8` is for reports that are an EXT_CSD with the vendor's bytes filled in.
 pub(super) fn screen(reply: &[u8], from_cmd8: bool) -> Result<(), Refusal> {
@@ -132,7 +132,7 @@ fn looks_like_ext_csd(reply: &[u8]) -> bool {
         && reply.get(reg::SEC_COUNT.range()).is_some_and(|count| count != [0; 4])
 }
 
-/// Bytes as a person reads them in a dump.
+/// Bytes as in a dump.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Runs of sdmon, told apart by the signature it printed and read by its own keys.
+//! Runs of sdmon, identified by the printed signature and read by sdmon's keys.
 //!
 //! Whatever sdmon says, a signature that no family uses makes the numbers after it meaningless: it prints them all the
 //! same, with `"success":true`.
@@ -28,7 +28,7 @@ pub fn parse_sdmon(bytes: &[u8]) -> Vec<Result<VendorHealth, Refusal>> {
     let text = String::from_utf8_lossy(bytes);
     let runs = runs(whole(&text));
     if runs.is_empty() {
-        return vec![Err(Refusal::not_health("this is not what sdmon prints"))];
+        return vec![Err(Refusal::not_health("this is not sdmon output"))];
     }
     runs.into_iter().map(read_run).collect()
 }
@@ -62,7 +62,7 @@ fn read_run(mut run: Run) -> Result<VendorHealth, Refusal> {
     match signatures(&run).next() {
         Some([0xff, 0xff]) => Err(Refusal::AllOnes),
         Some(signature) => Err(Refusal::UnknownSignature { found: hex(&signature) }),
-        None => Err(Refusal::not_health("a run of sdmon without a report")),
+        None => Err(Refusal::not_health("an sdmon run without a report")),
     }
 }
 
@@ -126,7 +126,7 @@ fn read_keys(run: &Run, family: Family, keys: &[Key]) -> Result<VendorHealth, Re
     let health = builder.finish();
     match health.readings().any(|(_, reading)| reading.name != "read_at") || !health.implausible.is_empty() {
         true => Ok(health),
-        false => Err(Refusal::not_health("a run of sdmon without a figure")),
+        false => Err(Refusal::not_health("an sdmon run without a figure")),
     }
 }
 
@@ -169,7 +169,7 @@ fn put(builder: &mut Builder, key: &Key, name: &str, value: &str) {
     let value = match number {
         None => return builder.flag(&key.meaning, value, "a number", source),
         Some(Number::Whole(number)) if key.meaning.limit != Limit::Percent && all_ones(number) => {
-            let expected = "a count: all bits set mean unset or overflown";
+            let expected = "a count: all bits set means unset or overflowed";
             return builder.flag(&key.meaning, number.to_string(), expected, source);
         }
         Some(Number::Whole(number)) if number > key.most.0 => {

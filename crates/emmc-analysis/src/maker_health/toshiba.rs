@@ -1,4 +1,4 @@
-//! Toshiba and Kioxia eMMC: what a CMD56 read answers after a CMD56 write chose the sub-report.
+//! Toshiba and Kioxia eMMC: the reply to a CMD56 read after a CMD56 write selected the sub-report.
 //!
 //! Sources: BlackBerry's kernel tree and SDeMMCHealth. They agree on the erase counts, and differ on what the three
 //! bytes of used life are about. Absent on purpose: how to ask, which is a write with a password.

@@ -1,4 +1,4 @@
-//! No bytes whatever make a decoder panic, or an impossible value a reading.
+//! No input makes a decoder panic or turns an impossible value into a reading.
 
 use super::{Area, Family, VendorHealth, decode_reply, parse_emmcparm, parse_sdmon};
 

@@ -19,7 +19,7 @@ use emmc_port::CardData;
 use emmc_port::saved::read;
 use emmc_regs::ext_csd::reg;
 
-/// Which share of the single-byte cases a usual run takes: one of so many, another one with each seed.
+/// Which share of the single-byte cases a usual run takes: one of this many, different ones for each seed.
 const SHARE: usize = 16;
 
 /// Cuts and joins of a usual run.

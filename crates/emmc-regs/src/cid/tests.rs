@@ -70,7 +70,7 @@ fn sd_cards_read_as_their_sysfs_attributes_do() {
     assert_eq!(sandisk.manufacture_date.to_string(), "2021-07");
     assert_eq!(sd("035054534c31364730da0a5d93010101").manufacture_date.to_string(), "2016-01");
 
-    // Transcend: a name padded with blanks, an OID that is letters by chance.
+    // Transcend: a name padded with blanks, an OID that happens to be letters.
     let transcend = sd("744a605553442020104182bbc7010600");
     assert_eq!((transcend.product_name.as_str(), transcend.oem_text.as_deref()), ("USD", Some("J`")));
     assert_eq!(transcend.product_name_raw, b"USD  ");

@@ -28,7 +28,7 @@ pub enum SdCommand {
     SpeedClassControl { argument: u32 },
     /// CMD22: the upper six bits of the next address, of SDUC.
     AddressExtension { address: u8 },
-    /// CMD23: says how many blocks the next transfer has.
+    /// CMD23: sets the number of blocks of the next transfer.
     SetBlockCount { blocks: u32 },
     /// CMD32: the first block to erase.
     EraseWrBlkStart { address: u32 },

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Arguments that look random and are the same in every run (xorshift), after the ones that hide mistakes.
+/// Reproducible pseudo-random arguments (xorshift), after values that reveal mistakes.
 fn arguments() -> impl Iterator<Item = u32> {
     let edges = [0, 1, 2, 3, u32::MAX, 0x8000_0000, 0x8000_0001, 0x8000_8000, PRE_IDLE, BOOT, 0xffff_0000, 0xffff];
     let mut state = 0x2545_f491_4f6c_dd1du64;

@@ -66,7 +66,7 @@ pub(super) fn current_max_value(code: u64) -> FieldValue {
     [1, 5, 10, 25, 35, 45, 80, 200].get(code as usize).copied().into()
 }
 
-/// What sort of file system the card claims to hold.
+/// The type of file system that the card claims to hold.
 ///
 /// Bits 15 (FILE_FORMAT_GRP) and 11:10 (FILE_FORMAT) of the register.
 pub(super) fn file_format_value(csd: &[u8]) -> FieldValue {

@@ -82,7 +82,7 @@ pub(super) const FIELDS_V2: [BitField; 25] = large(69);
 /// Source: SD physical layer simplified specification 7.10, clause 5.3.4.
 pub(super) const FIELDS_V3: [BitField; 25] = large(75);
 
-/// What any version has in the same place.
+/// Fields in the same place in every version.
 pub(super) const FIELDS_RESERVED: [BitField; 2] = [STRUCTURE, CRC];
 
 const fn large(c_size_hi: u16) -> [BitField; 25] {

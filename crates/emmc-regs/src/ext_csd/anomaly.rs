@@ -1,4 +1,4 @@
-//! What a part says that the standard does not allow, or that contradicts itself.
+//! Register values that the standard does not allow, or that contradict each other.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct Anomaly {
     pub offset: u16,
     /// What it holds.
     pub found: String,
-    /// What the standard, or another register, lets one expect.
+    /// The value expected from the standard or another register.
     pub expected: String,
 }
 

@@ -25,7 +25,7 @@ const fn probably(
     Entry { kind, manufacturer_id, oem_id, name_prefix: "", manufacturer }
 }
 
-/// What public code says. Code is named by project: Linux is `drivers/mmc/core/card.h` and `quirks.h`, mmc-utils its
+/// Names from public code. Code is named by project: Linux is `drivers/mmc/core/card.h` and `quirks.h`, mmc-utils its
 /// `lsmmc.c`, hekate its card menu, fpga-emmc-card-reader its chip list, ZTE kernel its `mmc_manf_info.h`.
 ///
 /// MIDs that a source lists without a name (eMMC 0x05; SD 0x89) or as a sign of counterfeits (SD 0x00) are left out.

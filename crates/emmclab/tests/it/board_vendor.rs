@@ -23,7 +23,7 @@ fn area<'a>(study: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn the_whole_user_area_is_more_than_can_be_enhanced() {
     let text = plan("refused", &["--enh-user", "0s:31080448s"]).exits(4);
-    let text = text.says(&["refused: more is to be enhanced than the part allows", "1897 > 939 groups of 8 MiB"]);
+    let text = text.says(&["refused: the request enhances more than the part allows", "1897 > 939 groups of 8 MiB"]);
     text.says(&["939 groups of 8 MiB = 7512 MiB = 15384576s"]);
     let plan = plan("refused_json", &["--enh-user", "0s:31080448s", "--json"]).exits(4).json();
     assert_eq!((&plan["ok"], &plan["layout"], &plan["writes"]), (&json!(false), &json!(null), &json!([])));

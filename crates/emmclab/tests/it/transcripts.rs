@@ -268,7 +268,7 @@ fn a_part_that_is_partitioned_already_is_refused() {
         let refusal = refusals.iter().find(|one| one["rule"] == "already-completed");
         let refusal = refusal.unwrap_or_else(|| panic!("{request:?}: {refusals:?}"));
         assert_eq!(refusal["evidence"], json!(["PARTITION_SETTING_COMPLETED[155] is 1"]));
-        emmclab(args).exits(4).says(&["partitioned already, which happens once in its life"]);
+        emmclab(args).exits(4).says(&["already partitioned, which is possible only once"]);
     }
     let study = emmclab(["study", &log, "--with", &cid, "--json"]).exits(0).json();
     assert_eq!(

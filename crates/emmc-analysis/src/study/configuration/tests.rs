@@ -80,7 +80,7 @@ fn what_is_not_told_is_named_and_has_no_row() {
     let nothing = configuration(&CardData { kind: Some(CardKind::Emmc), ..CardData::default() });
     assert!(nothing.rows.is_empty() && nothing.not_told.contains(&"cache"), "{nothing:?}");
     assert_eq!(configuration(&CardData::default()), Configuration::default());
-    // A bit told by text alone is a row of its own.
+    // A bit known only from text has its own row.
     let mut csd = ExtCsd::unknown();
     csd.set_bits(167, 1, 1);
     let card = CardData { kind: Some(CardKind::Emmc), ext_csd: Some(csd), ..CardData::default() };

@@ -1,10 +1,10 @@
 //! The virtual card: results of a run, and internals.
 
 mod charts;
-mod inside;
+mod internals;
 mod run;
 
-pub use inside::inside;
+pub use internals::inside;
 pub use run::sim_run;
 
 use emmc_card::device::Health;

@@ -115,5 +115,5 @@ fn latency(result: &RunResult, document: &mut Document) {
 }
 
 fn layer(result: &RunResult, document: &mut Document) {
-    document.section("layer", "Translation layer").push(super::inside::layer(&result.ftl, &result.nand));
+    document.section("layer", "Translation layer").push(super::internals::layer(&result.ftl, &result.nand));
 }
