@@ -36,7 +36,12 @@ fn uboots_rules() -> Vec<Row> {
     let support = |bits| s0(&[(160, 1, bits)]);
     vec![
         row("sd-card", vec![max(&sd_card())], vec![max(&s0j56())], "card kind is SD"),
-        row("version", vec![rev(0), rev(4)], vec![rev(5), rev(9), rev(200)], "is 4 (eMMC 4.4), needed is 5"),
+        row(
+            "version",
+            vec![rev(0), rev(4)],
+            vec![rev(5), rev(9), rev(200)],
+            "is 4 (eMMC 4.4), 5 (4.41) or higher is required",
+        ),
         row("partitioning-unsupported", vec![max(&support(6))], vec![max(&support(7))], "PARTITIONING_EN is 0"),
         row(
             "group-size",

@@ -155,7 +155,9 @@ mod tests {
 
     fn worn(format: Format, name: &str) -> CardData {
         let mut csd = ExtCsd::from_bytes([0; 512]);
-        for (offset, value) in [(192, 8), (268, 9), (269, 11), (267, 3), (166, 1)] {
+        for (offset, value) in
+            [(192, 8), (268, 9), (269, 11), (267, 3), (166, 1), (160, 1), (214, 0x80), (221, 16), (224, 1)]
+        {
             csd.set_uint(offset, 1, value);
         }
         let mut card = CardData::new(name, format);
