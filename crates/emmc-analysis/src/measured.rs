@@ -287,7 +287,7 @@ mod tests {
         let speed = measured.speed.unwrap();
         assert_eq!(speed.text, "133 MB/s read, 40.0 write; random 4 KiB 2197/s read, 250/s write");
         assert_eq!(measured.findings[0].id, "small-writes");
-        assert!(measured.findings[0].what.contains("39 times less"), "{:?}", measured.findings);
+        assert!(measured.findings[0].what.contains("39 times slower"), "{:?}", measured.findings);
         assert_eq!(super::measured([]).speed, None);
     }
 }
