@@ -8,8 +8,10 @@ use anyhow::{Context, ensure};
 use crate::metadata::{self, Workspace};
 use crate::targets::{self, Target, output};
 
-/// Features that a board does not need: relocation, and unwind tables if a panic aborts the program.
-const SMALL_FLAGS: &str = "-C relocation-model=static -C force-unwind-tables=no";
+/// Features that a board does not need: relocation, unwind tables, and the messages of panics. Errors are not panics and
+/// keep their messages.
+const SMALL_FLAGS: &str =
+    "-C relocation-model=static -C force-unwind-tables=no -Zunstable-options -Cpanic=immediate-abort";
 
 /// What a static board binary with a standard library made for size may be. Unit: bytes.
 const BYTES_MAX: u64 = 1_500_000;
@@ -51,7 +53,7 @@ fn foreign(workspace: &Workspace, target: &Target) -> anyhow::Result<()> {
     }
     let place = Path::new(target.triple).join("board/emmclab");
     if has_std_source()? {
-        let mut cargo = target.cargo_build(SMALL_FLAGS);
+        let mut cargo = target.cargo_build(&format!("{SMALL_FLAGS} {}", target.small_links()));
         cargo.args(BOARD);
         with_std(workspace, cargo)?;
         let what = format!("{}, static, std built for size", target.triple);

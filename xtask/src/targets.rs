@@ -122,6 +122,11 @@ impl Target {
         command
     }
 
+    /// Linker options for a smaller binary: equal functions are stored once. GNU's linkers have no such option.
+    pub(crate) fn small_links(&self) -> &'static str {
+        if self.linker == RUST_LLD { "-C link-arg=--icf=all" } else { "" }
+    }
+
     /// Runs what was built: itself, or in qemu.
     pub(crate) fn run(&self, binary: &Path) -> Command {
         if self.is_native() {
