@@ -1,49 +1,49 @@
-//! What a benchmark or a probe works on: requests go in, completions come out, and the target owns the clock.
+//! Block targets of benchmarks and probes: requests go in, completions come out, and the target owns the clock.
 //!
-//! The same code so runs against a device in real time and against a virtual card in simulated time. Absent on purpose:
-//! content (a target that holds data writes some of its own that does not compress), files and folders, and safety: who
-//! opens a target has made sure that it may be written.
+//! So the same code runs against a device in real time and against a virtual card in simulated time. Absent on purpose:
+//! content (a target that holds data writes some of its own that does not compress), files and folders, and safety: the
+//! code that opens a target makes sure that it may be written.
 
 use emmc_units::{Instant, Nanos};
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BlockOp {
     /// Read.
     Read,
     /// Write.
     Write,
-    /// Give content up, so that it reads as erased: TRIM, `BLKDISCARD`, a hole in a file.
+    /// Deallocate, so that the range reads as erased: TRIM, `BLKDISCARD`, a hole in a file.
     Trim,
-    /// Bring everything that was written to where a power cut leaves it.
+    /// Flush: make all written data durable.
     Flush,
 }
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRequest {
-    /// What is asked for.
+    /// Its kind.
     pub op: BlockOp,
-    /// Where; ignored by a flush. Unit: bytes, a multiple of the target's sector.
+    /// Its offset; ignored by a flush. Unit: bytes, a multiple of the target's sector.
     pub offset_bytes: u64,
-    /// How much; 0 for a flush. Unit: bytes, a multiple of the target's sector.
+    /// Its length; 0 for a flush. Unit: bytes, a multiple of the target's sector.
     pub bytes: u64,
-    /// A write is done when a power cut leaves it: `O_DSYNC`, FUA.
+    /// The write completes only when it is durable: `O_DSYNC`, FUA.
     pub through: bool,
-    /// Comes back with the completion.
+    /// Returned with the completion.
     pub tag: u64,
 }
 
-/// A request that is done.
+/// A completed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDone {
     /// The request.
     pub request: BlockRequest,
-    /// When it was handed over.
+    /// When it was submitted.
     pub submitted: Instant,
-    /// When it was done.
+    /// When it completed.
     pub done: Instant,
-    /// What went wrong with it alone, e.g. an uncorrectable read.
+    /// The error of this request alone, e.g. an uncorrectable read.
     pub error: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl BlockDone {
     }
 }
 
-/// What kind of thing a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -67,22 +67,22 @@ pub enum TargetKind {
     Simulated,
 }
 
-/// What a target is and can.
+/// The properties of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetShape {
-    /// What the user called it.
+    /// The name that the user gave.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: TargetKind,
     /// Unit: bytes.
     pub size_bytes: u64,
-    /// What offsets and lengths are multiples of. Unit: bytes.
+    /// Offsets and lengths are multiples of this. Unit: bytes.
     pub sector_bytes: u32,
-    /// Most requests that may be outstanding.
+    /// The maximum number of outstanding requests.
     pub depth_max: u32,
-    /// Whether it can be trimmed.
+    /// Whether it supports trim.
     pub can_trim: bool,
-    /// How requests are handed over, e.g. `io_uring`, `pread`, `simulated`.
+    /// How requests are submitted, e.g. `io_uring`, `pread`, `simulated`.
     pub engine: &'static str,
 }
 
@@ -95,24 +95,24 @@ pub struct TargetFill {
     pub erased_share: f64,
 }
 
-/// Why a target cannot go on.
+/// Why a target failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// A request that the target can never do; the caller's mistake.
+    /// A request that the target does not support: an error of the caller.
     #[error("{name}: {op:?} of {bytes} bytes at byte {offset_bytes}: {rule}")]
     Request {
         /// The target.
         name: String,
-        /// What was asked for.
+        /// The kind of the request.
         op: BlockOp,
         /// Where.
         offset_bytes: u64,
         /// How much.
         bytes: u64,
-        /// What it must be.
+        /// The expected request.
         rule: String,
     },
-    /// The target takes no more writes: a worn-out card.
+    /// The target accepts no more writes: a worn-out card.
     #[error("{name}: worn out: it takes no more writes")]
     WornOut {
         /// The target.
@@ -123,71 +123,71 @@ pub enum TargetError {
     Failed {
         /// The target.
         name: String,
-        /// What the system or the card said.
+        /// The error of the system or the card.
         reason: String,
     },
 }
 
-/// Something with sectors that can be read, written and timed.
+/// A target with sectors that can be read, written and timed.
 pub trait BlockTarget {
-    /// What it is and can.
+    /// Its properties.
     fn shape(&self) -> &TargetShape;
 
     /// The target's time.
     fn now(&mut self) -> Instant;
 
-    /// Hands a request over and returns at once, as far as the target can.
+    /// Submits a request and returns at once, as far as the target supports it.
     ///
     /// Errors: a request outside the target or not of whole sectors; more outstanding than [`TargetShape::depth_max`].
     fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError>;
 
-    /// How many requests of so many bytes the target likes to have at hand beside the `depth` that are to be under way from now
-    /// on: it begins them itself as others end, and their time begins then. 0 where that gains nothing, and everything that is
-    /// handed over begins at once.
+    /// The number of requests of this many bytes that the target wants queued in addition to the `depth` that are to be
+    /// in progress from now on. It starts them itself as others end, and their time begins then. 0 if that gains
+    /// nothing: then every submitted request starts at once.
     ///
-    /// Depth 0 puts an end to it: what has not begun never will, and the answer is how many that were.
+    /// Depth 0 ends this: requests that have not started are dropped, and their number is returned.
     fn line_up(&mut self, _depth: u32, _request_bytes: u64) -> u32 {
         0
     }
 
-    /// Waits for the next request that is done; of those outstanding, the one that is done first.
+    /// Waits for the next completion: of the outstanding requests, the first that completes.
     ///
-    /// Errors: nothing is outstanding; the target cannot go on.
+    /// Errors: nothing is outstanding; the target cannot continue.
     fn wait(&mut self) -> Result<BlockDone, TargetError>;
 
-    /// Does nothing for a while; nothing is outstanding.
+    /// Stays idle for a duration; nothing is outstanding.
     ///
-    /// Errors: the target cannot go on.
+    /// Errors: the target cannot continue.
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError>;
 
-    /// How full and how used it is, where it knows that of itself; a real card does not tell.
+    /// How full and how used it is, if the target knows; a real card does not report it.
     fn fill(&self) -> Option<TargetFill> {
         None
     }
 
-    /// Requests of this kind go through the host's page cache from now on, or past it, as at the beginning; answers whether the
-    /// target has one that they can go through. Where it takes requests of every kind, all of them change.
+    /// Switches requests of this kind to the host's page cache, or back to direct I/O, which is the default. Returns
+    /// whether the target has a page cache for them. If one cache serves all kinds, all of them change.
     fn through_page_cache(&mut self, _op: BlockOp, _yes: bool) -> bool {
         false
     }
 }
 
-/// A target in simulated time, which a host can be put above.
+/// A target in simulated time, on which a host model can be stacked.
 pub trait SimulatedTarget: BlockTarget {
-    /// When a request that is handed over at `at` is done, and what went wrong with it alone.
+    /// The completion time of a request submitted at `at`, and the error of this request alone.
     ///
     /// Shape: calls come in the order of `at`, and not between a submission and its completion.
     /// Errors: as [`BlockTarget::submit`].
     fn serve(&mut self, request: &BlockRequest, at: Instant) -> Result<(Instant, Option<String>), TargetError>;
 
-    /// Background work while nothing is asked for, until `until`; answers when the target is ready again.
+    /// Background work while idle, until `until`; returns when the target is ready again.
     ///
-    /// Errors: the target cannot go on.
+    /// Errors: the target cannot continue.
     fn rest(&mut self, from: Instant, until: Instant) -> Result<Instant, TargetError>;
 }
 
 impl TargetShape {
-    /// Whether the target can do a request at all.
+    /// Checks that the target supports a request.
     ///
     /// Errors: [`TargetError::Request`].
     pub fn check(&self, request: &BlockRequest) -> Result<(), TargetError> {

@@ -1,4 +1,4 @@
-//! Everything that a source could tell about one card.
+//! The data of one card from one or more sources.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use emmc_regs::ext_csd::{ExtCsd, Offset};
 use emmc_units::{Bytes, Sectors};
 use serde::{Deserialize, Serialize};
 
-/// The form that a source was recognised as.
+/// The recognised form of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -40,9 +40,9 @@ pub enum Format {
     SdPartition,
     /// Attributes of sysfs as `grep`, `head`, `cat` or `udevadm info` print them.
     SysfsText,
-    /// What Linux logs when it finds a card.
+    /// The lines that Linux logs when it detects a card.
     KernelLog,
-    /// `lsblk -b`, `lsblk -J`, `fdisk -l`, `df`: what Linux made of the card.
+    /// `lsblk -b`, `lsblk -J`, `fdisk -l`, `df`: the card's disks, partitions and filesystems in Linux.
     BlockLayerText,
     /// Another tool's vendor health text, or a saved vendor reply.
     VendorReport,
@@ -56,19 +56,19 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Origin {
-    /// As the user called it.
+    /// The name that the user gave.
     pub name: String,
-    /// What it was recognised as.
+    /// Its recognised form.
     pub format: Format,
     /// When it was read from the card: RFC 3339, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<String>,
-    /// What a reader should know: values as old as the last probe, bytes left out, assumptions made.
+    /// Notes for the reader: values from the last probe, ignored bytes, assumptions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// All that a source could tell about one card; what it could not tell is absent.
+/// The data of one card; unknown values are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CardData {
     /// The sources, the first one named first.
@@ -85,7 +85,7 @@ pub struct CardData {
     pub ocr: Option<u32>,
     /// Relative card address.
     pub rca: Option<u16>,
-    /// Card status, the R1 answer to CMD13.
+    /// Card status, the R1 response to CMD13.
     pub status: Option<u32>,
     /// SCR, 8 bytes.
     pub scr: Option<[u8; 8]>,
@@ -95,15 +95,15 @@ pub struct CardData {
     pub sysfs: BTreeMap<String, String>,
     /// The host controller's side.
     pub host: Host,
-    /// What Linux made of the card.
+    /// Disks, partitions and filesystems of the card in Linux.
     pub blocks: BlockLayer,
-    /// What text stated without giving the register.
+    /// Values from text that does not print the register.
     pub stated: Stated,
     /// Vendor health replies and texts, undecoded.
     pub reports: Vec<SavedReport>,
-    /// Bytes of EXT_CSD of which some bits follow from a text's words and sizes and were never read, in order.
+    /// Offsets of EXT_CSD bytes with bits that were inferred from a text's words and sizes, ascending.
     pub inferred: Vec<u16>,
-    /// What two sources tell differently though they are of one card: a sentence each.
+    /// Disagreements of two sources of the same card: one sentence each.
     pub conflicts: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Whether debugfs told nothing.
+    /// Whether debugfs had no data.
     pub fn is_empty(&self) -> bool {
         self.ios.is_empty() && self.err_stats.is_empty()
     }
@@ -184,7 +184,7 @@ pub struct Filesystem {
     pub device: String,
     /// Type, if printed.
     pub fstype: Option<String>,
-    /// Blocks for data, without the filesystem's own.
+    /// Size for data, without the filesystem's metadata.
     pub bytes: Bytes,
     /// In use.
     pub used: Bytes,
@@ -206,7 +206,7 @@ pub struct StatedSize {
     pub max: Bytes,
 }
 
-/// What text stated without giving the register it came from.
+/// Values from text that does not print the register they come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -219,7 +219,7 @@ pub struct Stated {
     pub name: Option<String>,
     /// CID.PSN.
     pub serial: Option<u32>,
-    /// Manufacture date as printed; mmc-utils' is known to be off.
+    /// Manufacturing date as printed; mmc-utils prints a wrong one.
     pub date: Option<String>,
     /// Version of the standard: `5.1`.
     pub mmc_version: Option<String>,
@@ -245,7 +245,7 @@ pub struct Stated {
     pub max_enh_size: Option<Bytes>,
 }
 
-/// Which vendor form a saved report has.
+/// The form of a saved vendor report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -256,9 +256,9 @@ pub enum VendorFormat {
     Sdmon,
     /// A vendor command's reply: 512 bytes, or a multiple.
     Reply {
-        /// Family, as `emmc-analysis` names it; absent when to be recognised by its signature.
+        /// Family, as named in `emmc-analysis`; `None`: recognise it by its signature.
         family: Option<String>,
-        /// Command argument that asked for it, if known.
+        /// Argument of the command that read it, if known.
         argument: Option<u32>,
     },
 }
@@ -273,13 +273,13 @@ pub struct SavedReport {
 }
 
 impl CardData {
-    /// Data from one source, nothing known yet.
+    /// Data of one source without any known values.
     pub fn new(name: impl Into<String>, format: Format) -> Self {
         let origin = Origin { name: name.into(), format, taken_at: None, notes: Vec::new() };
         Self { origins: vec![origin], ..Self::default() }
     }
 
-    /// The sources' names, joined; a file that held several forms is named once.
+    /// The sources' names, joined; a file with several forms is named once.
     pub fn name(&self) -> String {
         let mut names: Vec<&str> = Vec::new();
         for origin in &self.origins {
@@ -290,14 +290,14 @@ impl CardData {
         names.join(" + ")
     }
 
-    /// Adds to what a reader of the first source should know.
+    /// Adds a note to the first source.
     pub fn note(&mut self, note: impl Into<String>) {
         if let Some(origin) = self.origins.first_mut() {
             origin.notes.push(note.into());
         }
     }
 
-    /// Whether byte `offset` of EXT_CSD was worked out from words and sizes instead of read, at least in part.
+    /// Whether byte `offset` of EXT_CSD was at least partly inferred from words and sizes instead of read.
     pub fn is_inferred(&self, offset: impl Offset) -> bool {
         self.inferred.binary_search(&offset.offset()).is_ok()
     }

@@ -1,12 +1,12 @@
 use std::fmt;
 
-/// Why a source told nothing: what, where, what was expected and what was found.
+/// Why a source cannot be read: what, where, what was expected and what was found.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// Reading failed.
     #[error("{name}: cannot read: {reason}")]
     Read {
-        /// The source, as the user called it.
+        /// The source, as the user named it.
         name: String,
         /// The operating system's reason.
         reason: String,
@@ -14,33 +14,33 @@ pub enum SourceError {
     /// The content is not what its form requires.
     #[error("{name}: at {at}: expected {expected}, found {found}")]
     Malformed {
-        /// The source, as the user called it.
+        /// The source, as the user named it.
         name: String,
         /// Byte offset or line.
         at: Place,
-        /// What should be there.
+        /// The expected content.
         expected: String,
-        /// What is there.
+        /// The content found.
         found: String,
     },
-    /// The source is no card that this can ask, or the card cannot do it.
+    /// The source is not a card that can be read, or the card does not support it.
     #[error("{name}: not supported: {reason}")]
     Unsupported {
-        /// The source, as the user called it.
+        /// The source, as the user named it.
         name: String,
         /// Why.
         reason: String,
     },
-    /// Two sources were given for one card and are of two.
+    /// Two sources belong to two different cards.
     #[error("{name}: not the same card as {other}: expected {expected}, found {found}")]
     OtherCard {
-        /// The source that was added, as the user called it.
+        /// The added source, as the user named it.
         name: String,
         /// The sources before it.
         other: String,
-        /// What those tell.
+        /// Their value.
         expected: String,
-        /// What this one tells.
+        /// The value of the added source.
         found: String,
     },
 }
@@ -51,7 +51,7 @@ impl SourceError {
     }
 }
 
-/// Where in a source something is wrong.
+/// The place of an error in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Offset in bytes from the start.

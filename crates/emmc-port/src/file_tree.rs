@@ -1,7 +1,7 @@
-//! Files that a benchmark works on: operations on a filesystem go in, and the tree owns the clock.
+//! File trees for benchmarks: a tree performs filesystem operations and owns the clock.
 //!
-//! The same work so runs on a folder of this machine in real time and on a model of a filesystem above a virtual card. Files
-//! are numbers that the caller chooses; what they are called counts only where a folder sorts by it. Absent on purpose:
+//! So the same work runs on a folder of this machine in real time and on a model of a filesystem above a virtual card.
+//! Files are numbers that the caller chooses; their names matter only where a folder sorts by name. Absent on purpose:
 //! content (a tree writes some of its own that does not compress), owners, modes and links.
 
 use emmc_units::{Instant, Nanos};
@@ -12,7 +12,7 @@ use crate::TargetError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileNumber(pub u32);
 
-/// What is to be done.
+/// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOp<'a> {
     /// A new, empty file in a folder, open from then on; the folder is made when it is first named.
@@ -21,10 +21,10 @@ pub enum FileOp<'a> {
         file: FileNumber,
         /// Its folder, by a number of the caller's choice.
         folder: u32,
-        /// What it is called there.
+        /// Its name there.
         name: &'a str,
     },
-    /// Write; answers the bytes.
+    /// Write; returns the number of bytes.
     Write {
         /// The file.
         file: FileNumber,
@@ -32,10 +32,10 @@ pub enum FileOp<'a> {
         offset_bytes: u64,
         /// Unit: bytes.
         bytes: u64,
-        /// Past the page cache; whole blocks of 4 KiB then.
+        /// Direct I/O; requires whole blocks of 4 KiB.
         direct: bool,
     },
-    /// Read; answers the bytes.
+    /// Read; returns the number of bytes.
     Read {
         /// The file.
         file: FileNumber,
@@ -43,75 +43,75 @@ pub enum FileOp<'a> {
         offset_bytes: u64,
         /// Unit: bytes.
         bytes: u64,
-        /// Past the page cache; whole blocks of 4 KiB then.
+        /// Direct I/O; requires whole blocks of 4 KiB.
         direct: bool,
     },
     /// Begin to write the file's data back, without its metadata and without a flush (`sync_file_range`).
     WriteBack(FileNumber),
-    /// What was written to the file survives a power cut when this is done (`fsync`).
+    /// Make the data of the file survive a power cut (`fsync`).
     Sync(FileNumber),
-    /// The file is not needed for now; what comes next opens it again.
+    /// Close the file; the next operation opens it again.
     Close(FileNumber),
-    /// Another name in the same folder; who had it before is gone.
+    /// Rename within the folder; a file that had the new name is deleted.
     Rename {
         /// The file.
         file: FileNumber,
-        /// What it is called from now on.
+        /// Its new name.
         name: &'a str,
     },
-    /// Ask for size and times.
+    /// Read size and times (`stat`).
     Stat(FileNumber),
     /// Delete.
     Unlink(FileNumber),
-    /// List a folder and ask for size and times of each file, in the order of the list; answers how many there were.
+    /// List a folder and `stat` each file in the order of the list; returns the number of files.
     StatFolder(u32),
-    /// List a folder and delete each file, in the order of the list; answers how many there were.
+    /// List a folder and delete each file in the order of the list; returns the number of files.
     UnlinkFolder(u32),
-    /// Everything survives a power cut when this is done (`syncfs`).
+    /// Make everything survive a power cut (`syncfs`).
     SyncAll,
-    /// Between two measurements: everything is on the device and the page cache is empty; answers 1 where directory entries and
-    /// inodes have left memory too.
+    /// Between two measurements: write everything to the device and empty the page cache; returns 1 if directory
+    /// entries and inodes were dropped too.
     Settle,
 }
 
-/// A folder full of files that can be worked on and timed.
+/// A folder of files on which operations are run and timed.
 pub trait FileTree {
     /// The tree's time.
     fn now(&mut self) -> Instant;
 
-    /// Does nothing for a while.
+    /// Stays idle for a duration.
     ///
-    /// Errors: the tree cannot go on.
+    /// Errors: the tree cannot continue.
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError>;
 
-    /// Does something and answers how much it was: see [`FileOp`]; 0 where nothing is said there.
+    /// Runs an operation and returns its count, see [`FileOp`]; 0 for operations without one.
     ///
-    /// Errors: no room; a file that was not created; the tree cannot go on.
+    /// Errors: no space; a file that was not created; the tree cannot continue.
     fn call(&mut self, op: FileOp<'_>) -> Result<u64, TargetError>;
 
-    /// What is done next, for whoever watches the tree itself.
+    /// Announces the next operations to an observer of the tree.
     fn step(&mut self, _step: &str) {}
 }
 
-/// A filesystem that is to be made.
+/// A filesystem to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewFilesystem<'a> {
     /// Its type, e.g. `ext4`.
     pub fstype: &'a str,
-    /// How it is mounted, e.g. `discard,commit=30`; empty: the defaults.
+    /// Mount options, e.g. `discard,commit=30`; empty: the defaults.
     pub options: &'a str,
 }
 
 /// Why there is no filesystem to work on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilesystemError {
-    /// This machine cannot make or mount it; others may still be measured.
+    /// This machine cannot create or mount it; others can still be measured.
     #[error("{what}")]
     Missing {
         /// What is missing.
         what: String,
     },
-    /// The place, or the work on it, cannot go on.
+    /// The place, or the work on it, failed.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
@@ -119,17 +119,16 @@ pub enum FilesystemError {
 /// Work on a tree.
 pub type TreeWork<'a> = &'a mut dyn FnMut(&mut dyn FileTree) -> Result<(), TargetError>;
 
-/// Where trees are: a folder, or a device on which filesystems are made.
+/// A place for trees: a folder, or a device on which filesystems are created.
 pub trait FilePlace {
-    /// What the user called it.
+    /// The name that the user gave.
     fn name(&self) -> &str;
 
     /// The place's time.
     fn now(&mut self) -> Instant;
 
-    /// Lets work be done on the tree that is there, or on a filesystem that is made for it and taken away afterwards, whatever
-    /// came of it.
+    /// Runs work on the existing tree, or on a filesystem that is created for it and removed afterwards in every case.
     ///
-    /// Errors: as of the work; nothing is there, or nothing can be made there.
+    /// Errors: those of the work; the place does not exist, or no filesystem can be created.
     fn with(&mut self, new: Option<NewFilesystem<'_>>, work: TreeWork<'_>) -> Result<(), FilesystemError>;
 }

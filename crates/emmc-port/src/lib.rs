@@ -1,7 +1,7 @@
-//! The ports: where registers come from, with every saved form as an implementation, and what a benchmark works on.
+//! The ports: sources of registers, with an importer for every saved form, and the targets of benchmarks.
 //!
-//! A card, a dump, another tool's text and a snapshot all end as one [`CardData`], in which whatever the source could
-//! not tell is absent. Absent on purpose: system calls (`emmc-linux`), and what the registers mean (`emmc-analysis`).
+//! A card, a dump, another tool's text and a snapshot all become one [`CardData`], in which unknown values are absent.
+//! Absent on purpose: system calls (`emmc-linux`), and what the registers mean (`emmc-analysis`).
 
 mod block_target;
 mod card_data;

@@ -1,7 +1,7 @@
-//! Two sources' data as one card's, and the refusal to make one card of two.
+//! Merges the data of two sources of one card, and refuses sources of two cards.
 //!
-//! What nothing can change in a part tells two parts apart; whatever else differs says that the sources were read at
-//! different times, and becomes a sentence. Absent on purpose: which of the two is right.
+//! Values that never change in a part distinguish two parts. Other differences mean that the sources were read at
+//! different times; each becomes a sentence. Absent on purpose: which of the two values is right.
 
 mod layers;
 mod registers;
@@ -17,7 +17,7 @@ use emmc_regs::ext_csd::ExtCsd;
 use crate::{CardData, Format, SourceError, Stated};
 
 impl CardData {
-    /// Adds what another source tells about the same card; what is known already stays, unless it was only inferred.
+    /// Adds the data of another source of the same card; known values stay, unless they were only inferred.
     ///
     /// Errors: [`SourceError::OtherCard`] when the other source is of another card.
     pub fn merge(&mut self, other: Self) -> Result<(), SourceError> {
@@ -48,7 +48,7 @@ impl CardData {
         Ok(())
     }
 
-    /// Whether nothing that tells cards apart differs.
+    /// Checks that no value that distinguishes cards differs.
     fn same_card(&self, other: &Self) -> Result<(), SourceError> {
         let differ = |expected: String, found: String| {
             let (name, other) = labels(self, other);
@@ -82,7 +82,7 @@ impl CardData {
         }
     }
 
-    /// The family, unless it was only guessed from the letters of a CID.
+    /// The family, unless it was only guessed from the CID.
     fn certain_kind(&self) -> Option<CardKind> {
         let digits = [Format::RegisterHex, Format::UBootRegRead, Format::Snapshot];
         let cid_alone = self.cid.is_some() && self.csd.is_none() && self.stated == Stated::default();
@@ -111,7 +111,7 @@ impl Identity {
             u64::from_str_radix(digits, 16).ok()
         };
         let cid = data.cid.as_ref();
-        // Where the serial number lies hangs on the family.
+        // The position of the serial number depends on the family.
         let serial = cid.zip(kind).map(|(cid, kind)| u64::from(cid.decode(kind, None).serial_number));
         Self {
             manufacturer_id: cid
@@ -134,7 +134,7 @@ fn same_name(ours: &str, theirs: &str) -> bool {
     !plain(ours) || !plain(theirs) || ours.starts_with(theirs) || theirs.starts_with(ours)
 }
 
-/// What two sources are called in a message: a file that holds two forms needs more than its name.
+/// The names of two sources in a message: two forms in one file need more than its name.
 fn labels(ours: &CardData, theirs: &CardData) -> (String, String) {
     let (name, other) = (ours.name(), theirs.name());
     if name == other { (format!("one part of {name}"), format!("another part of {other}")) } else { (name, other) }
@@ -155,13 +155,13 @@ fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What two sources tell of one thing, as a sentence.
+/// A sentence on a value that differs between two sources.
 fn sentence(what: impl Display, ours: (&str, impl Display), theirs: (&str, impl Display), read_wins: bool) -> String {
-    let counts = if read_wins { "the one that was read counts" } else { "the first counts" };
+    let counts = if read_wins { "the value that was read is used" } else { "the first is used" };
     format!("{what} is {} in {} and {} in {}; {counts}", ours.1, ours.0, theirs.1, theirs.0)
 }
 
-/// EXT_CSD of both, and which bytes of it are inferred: what was read counts before what was inferred.
+/// EXT_CSD of both, and its inferred bytes: read values replace inferred ones.
 fn overlay(ours: &CardData, theirs: &CardData) -> (Option<ExtCsd>, Vec<u16>) {
     let (Some(first), Some(second)) = (&ours.ext_csd, &theirs.ext_csd) else {
         let one = if ours.ext_csd.is_some() { ours } else { theirs };

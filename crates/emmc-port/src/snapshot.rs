@@ -1,7 +1,7 @@
-//! A card's data as a file: JSON whose keys only ever grow.
+//! A card's data as a JSON file; keys are only added.
 //!
 //! Registers are hexadecimal digits, lowest byte first for EXT_CSD and highest bit first for the others, as Linux
-//! prints them. Absent on purpose: decoded values, which a later version may read better.
+//! prints them. Absent on purpose: decoded values, because a later version may decode more.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BlockLayer, CardData, Host, Origin, SavedReport, Stated, VendorFormat};
 
-/// The first key of every snapshot; its number rises when an old reader would misunderstand a new file.
+/// The first key of every snapshot; its number rises if old readers would misread a new file.
 pub const SNAPSHOT_SCHEMA: &str = "emmclab.snapshot/1";
 
 /// A card's data as it is written to a file.
@@ -52,7 +52,7 @@ pub struct Snapshot {
     /// The mask of known bits of `ext_csd`, as many digits; absent when all are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ext_csd_known: Option<String>,
-    /// Offsets of the bytes of `ext_csd` that were worked out from words and sizes instead of read.
+    /// Offsets of the bytes of `ext_csd` that were inferred from words and sizes instead of read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ext_csd_inferred: Vec<u16>,
     /// OCR.
@@ -70,10 +70,10 @@ pub struct Snapshot {
     /// The host controller's side.
     #[serde(default, skip_serializing_if = "Host::is_empty")]
     pub host: Host,
-    /// What Linux made of the card.
+    /// Disks, partitions and filesystems of the card in Linux.
     #[serde(default, skip_serializing_if = "BlockLayer::is_empty")]
     pub blocks: BlockLayer,
-    /// What text stated without giving the register.
+    /// Values from text that does not print the register.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stated: Stated,
     /// Vendor health replies and texts, undecoded.
@@ -100,24 +100,24 @@ pub enum SnapshotError {
         /// The file's schema.
         found: String,
     },
-    /// Bytes that are no EXT_CSD, whoever saved them.
+    /// Bytes that are not a plausible EXT_CSD.
     #[error("ext_csd, byte {offset}, has {found}; expected {expected}")]
     Implausible {
-        /// The byte that gave it away.
+        /// The implausible byte.
         offset: u64,
-        /// What would have been right.
+        /// The expected value.
         expected: &'static str,
-        /// What is there.
+        /// The value found.
         found: String,
     },
-    /// Digits that are no register.
+    /// Digits that are not a register.
     #[error("{key} has {found}; expected {expected} hexadecimal digits")]
     Digits {
         /// The key in the file.
         key: &'static str,
         /// How many digits it should have.
         expected: Cow<'static, str>,
-        /// What it has.
+        /// What the file has.
         found: String,
     },
 }
@@ -170,7 +170,7 @@ impl TryFrom<Snapshot> for CardData {
         }
         let ext_csd = register::<EXT_CSD_BYTES>("ext_csd", snapshot.ext_csd)?;
         let known = register::<EXT_CSD_BYTES>("ext_csd_known", snapshot.ext_csd_known)?;
-        // A card that never answered, and edited digits, are refused as they are from a file of bytes.
+        // A card without a response, and edited digits, are refused as in a binary file.
         let complete = ext_csd.as_ref().filter(|_| known.is_none());
         if let Some(fault) = complete.and_then(|bytes| crate::saved::ext_csd_fault(bytes)) {
             let (offset, expected, found) = (fault.offset, fault.expected, fault.found);

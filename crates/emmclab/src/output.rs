@@ -85,8 +85,8 @@ impl Output {
         if self.json { self.line(&json(schema, body)?) } else { self.document(&present(body)) }
     }
 
-    /// Saves `body` as a page or as JSON if requested, and prints it as JSON or text if that is still due: JSON is printed
-    /// in addition to a page in a file, and instead of a page on standard output.
+    /// Saves `body` as a page or as JSON if requested, and prints it as JSON or text if that is still due: JSON is
+    /// printed in addition to a page in a file, and instead of a page on standard output.
     pub(crate) fn report<T: Serialize>(
         &mut self,
         schema: &'static str,

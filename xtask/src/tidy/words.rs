@@ -51,7 +51,7 @@ const MODULES: [&str; 22] = [
 ];
 
 /// Files and folders that a language pass has not reached yet. Entries are only removed.
-const NOT_YET: [&str; 4] = ["ARCHITECTURE.md", "README.md", "crates/emmc-port/", "crates/emmclab/"];
+const NOT_YET: [&str; 1] = ["README.md"];
 
 /// Files that quote the phrases.
 const QUOTES: [&str; 3] = ["CONTRIBUTING.md", "CHANGELOG.md", "xtask/src/tidy/words.rs"];

@@ -62,7 +62,7 @@ fn a_life_time_of_0x0b_cut_to_0x0_is_refused() {
         assert_eq!(status(source.as_bytes()), CheckStatus::Unknown, "{cut}");
     }
     let message = refusal(text("0x01", "0x0", "0x01"));
-    assert_eq!(message, "f: at line 216: expected 2 digits behind 0x for DEVICE_LIFE_TIME_EST_TYP_A, found \"0x0\"");
+    assert_eq!(message, "f: at line 216: expected 2 digits after 0x for DEVICE_LIFE_TIME_EST_TYP_A, found \"0x0\"");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_cut_sec_count_gives_no_capacity() {
         assert_eq!(of(&format!("{before}{cut}")).unwrap(), None, "{cut}");
         let message = refusal(format!("{before}{cut}]\n"));
         assert!(
-            message.starts_with("f: at line 2: expected 8 digits behind 0x for SEC_COUNT, found \"0x0"),
+            message.starts_with("f: at line 2: expected 8 digits after 0x for SEC_COUNT, found \"0x0"),
             "{message}"
         );
     }

@@ -1,4 +1,4 @@
-//! Disks and stated values of two sources as one.
+//! Merges disks and stated values of two sources.
 
 use crate::{BlockLayer, Disk, Stated};
 

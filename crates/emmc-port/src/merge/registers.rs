@@ -1,4 +1,4 @@
-//! Registers that two sources know: what tells two parts apart, and what merely changed.
+//! Registers in two sources: values that distinguish two parts, and values that merely changed.
 
 use emmc_regs::ext_csd::{Access, ExtCsd, Field, fields, reg};
 
@@ -19,13 +19,13 @@ const FIXED: [&Field; 8] = [
     reg::CACHE_SIZE,
 ];
 
-/// The first fixed field that both sources read, differently.
+/// The first fixed field that differs between the sources.
 pub(super) fn fixed_difference(ours: &CardData, theirs: &CardData) -> Option<(&'static str, u64, u64)> {
     let read = |data: &CardData, field: &Field| {
         let inferred = field.bytes().any(|byte| data.is_inferred(byte));
         data.ext_csd.as_ref().filter(|_| !inferred)?.raw(field)
     };
-    // SEC_COUNT moves with partitioning alone: before that it is the part's size.
+    // SEC_COUNT changes only by partitioning: before that it is the part's size.
     let unpartitioned = |data: &CardData| {
         let completed = data.ext_csd.as_ref().and_then(|ext_csd| ext_csd.bit(reg::PARTITION_SETTING_COMPLETED, 0));
         completed == Some(false) && !data.is_inferred(reg::PARTITION_SETTING_COMPLETED)
@@ -40,7 +40,7 @@ pub(super) fn fixed_difference(ours: &CardData, theirs: &CardData) -> Option<(&'
     })
 }
 
-/// What else differs, a sentence each.
+/// Other differences, one sentence each.
 pub(super) fn conflicts(ours: &CardData, theirs: &CardData) -> Vec<String> {
     let (name, other) = labels(ours, theirs);
     let mut found = Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn conflicts(ours: &CardData, theirs: &CardData) -> Vec<String> {
         let (ours, theirs) = ours.zip(theirs).filter(|(ours, theirs)| ours != theirs)?;
         Some(sentence(what, (&name, digits(ours)), (&other, digits(theirs)), false))
     };
-    // The last byte of CSD is a checksum that hosts strip; the first of SSR says the bus width of the moment.
+    // The last byte of CSD is a checksum that hosts strip; the first of SSR holds the present bus width.
     found.extend(bytes(
         "CSD",
         ours.csd.as_ref().and_then(|csd| csd.get(..15)),
@@ -71,7 +71,7 @@ pub(super) fn conflicts(ours: &CardData, theirs: &CardData) -> Vec<String> {
     found
 }
 
-/// What two registers have in the bits of a field that both know and that last; `None` where these are equal.
+/// The values of a field in the persistent bits that both registers know; `None` if they are equal.
 fn differing(field: &Field, ours: &ExtCsd, theirs: &ExtCsd) -> Option<(String, String)> {
     let (start, end) = (usize::from(field.offset), usize::from(field.offset + field.width));
     let known = ours.mask().get(start..end)?.iter().zip(theirs.mask().get(start..end)?);

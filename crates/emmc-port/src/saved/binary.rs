@@ -1,4 +1,4 @@
-//! Files that are no text: 512 bytes of EXT_CSD, or a vendor's reply. Well-known other files are called by name.
+//! Binary files: 512 bytes of EXT_CSD, or a vendor's reply. Other well-known files are named in the error.
 
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
@@ -23,16 +23,16 @@ const OTHER_FILES: [(&[u8], &str); 12] = [
     (b"hsqs", "a SquashFS image"),
 ];
 
-/// What a file of another kind calls itself.
+/// The description of a file of another kind.
 pub(super) fn other_file(bytes: &[u8]) -> Option<&'static str> {
     OTHER_FILES.iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, name)| *name)
 }
 
 /// Reads a register or a reply.
 ///
-/// Errors: anything else, by the name it goes by or by the byte that gives it away.
+/// Errors: anything else, with its description or the first implausible byte.
 pub(super) fn import(name: &str, bytes: &[u8]) -> Result<CardData, SourceError> {
-    let expected = "512 bytes of EXT_CSD, or text that tells about a card";
+    let expected = "512 bytes of EXT_CSD, or text with data of a card";
     let wrong = |at: u64, found: String| SourceError::malformed(name, Place::Byte(at), expected, found);
     if let Some(other) = other_file(bytes) {
         return Err(wrong(0, other.into()));
@@ -53,7 +53,7 @@ pub(super) fn import(name: &str, bytes: &[u8]) -> Result<CardData, SourceError> 
         .map_err(|fault| SourceError::malformed(name, Place::Byte(fault.offset), fault.expected, fault.found))?;
     let mut data = CardData::new(name, Format::ExtCsdBinary);
     if reversed {
-        data.note("byte 511 came first, as old kernels print EXT_CSD; the order was reversed");
+        data.note("byte 511 is first, as printed by old kernels; the order was reversed");
     }
     data.kind = Some(CardKind::Emmc);
     data.ext_csd = Some(ext_csd);
@@ -66,7 +66,7 @@ mod tests {
 
     fn check(bytes: &[u8], expected: &str) {
         let message = import("f", bytes).unwrap_err().to_string();
-        let prefix = "expected 512 bytes of EXT_CSD, or text that tells about a card, found ";
+        let prefix = "expected 512 bytes of EXT_CSD, or text with data of a card, found ";
         assert_eq!(message.replace(prefix, ""), expected);
     }
 

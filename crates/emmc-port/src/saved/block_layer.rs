@@ -1,4 +1,5 @@
-//! `lsblk -b` or `-J`, `fdisk -l` and `df`: what Linux made of the card. One text may hold several, prompts and all.
+//! `lsblk -b` or `-J`, `fdisk -l` and `df`: disks, partitions and filesystems. One text may hold several, prompts and
+//! all.
 //!
 //! Absent on purpose: disks that are no card, filesystems without a device, and sizes that were printed rounded.
 

@@ -1,4 +1,4 @@
-//! Bytes behind addresses: `xxd`, `hexdump -C`, `od -t x1`, U-Boot's `md.b` and `mmc reg read extcsd all`.
+//! Bytes after addresses: `xxd`, `hexdump -C`, `od -t x1`, U-Boot's `md.b` and `mmc reg read extcsd all`.
 //!
 //! Addresses may be hexadecimal, octal or decimal: the radix is the one in which they count the bytes of the rows.
 //! Absent on purpose: what the bytes are (`register_hex`).
@@ -203,7 +203,7 @@ enum Order {
     RatherWords,
 }
 
-/// The order of a dump's bytes: the column of letters tells it, which is always in memory's order.
+/// The byte order of a dump, from the column of letters, which is always in memory order.
 ///
 /// `xxd` groups bytes without reordering, `xxd -e`, `md.w`, `md.l`, `hexdump` and `od -x` print little-endian numbers.
 fn order(run: &[Row], base: u64) -> Order {

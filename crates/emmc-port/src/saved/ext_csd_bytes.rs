@@ -17,11 +17,11 @@ const IMPOSSIBLE_FIELDS_MIN: [usize; 2] = [3, 8];
 /// What is wrong with bytes that should be an EXT_CSD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// The byte that gave it away.
+    /// The implausible byte.
     pub(crate) offset: u64,
-    /// What would have been right.
+    /// The expected value.
     pub(crate) expected: &'static str,
-    /// What is there.
+    /// The value found.
     pub(crate) found: String,
 }
 
@@ -40,8 +40,8 @@ pub(super) fn ordered(bytes: &[u8; EXT_CSD_BYTES]) -> Result<(ExtCsd, bool), Fau
             std::cmp::Ordering::Greater => Ok((ExtCsd::from_bytes(reversed), true)),
             std::cmp::Ordering::Equal => Err(Fault {
                 offset: 0,
-                expected: "an EXT_CSD of which one byte order makes sense",
-                found: "one that could be read from either end".into(),
+                expected: "an EXT_CSD that is plausible in one byte order",
+                found: "bytes that could be in either order".into(),
             }),
         },
     }
@@ -98,9 +98,9 @@ fn oddities(bytes: &[u8]) -> usize {
         + odd(bytes.get(224) == Some(&0))
 }
 
-/// How unlike an EXT_CSD some bytes of it are that begin at byte `start`; `None` when they cannot be one.
+/// The implausibility of bytes of EXT_CSD that begin at byte `start`; `None` when they cannot be one.
 ///
-/// Of the real registers in testdata none has more than 1, and none has less than 5 with the bytes of its words swapped.
+/// The real registers in testdata have at most 1, and at least 5 with the bytes of their words swapped.
 pub(super) fn unlikeness(start: usize, given: &[Option<u8>]) -> Option<usize> {
     let mut bytes = [0; EXT_CSD_BYTES];
     for (byte, given) in bytes.iter_mut().skip(start).zip(given) {
@@ -137,7 +137,7 @@ fn slice(bytes: &[u8], offset: u16, width: u16) -> &[u8] {
     bytes.get(start..end).unwrap_or_default()
 }
 
-/// What is well known and no register: an unanswered read, a boot sector.
+/// Recognises well-known content that is not a register: a read without a response, a boot sector.
 pub(super) fn known_junk(bytes: &[u8]) -> Option<String> {
     let all = |value: u8| bytes.len() > 4 && bytes.iter().all(|&byte| byte == value);
     if all(0) {
@@ -182,7 +182,7 @@ mod tests {
             both[511 - offset] |= both[offset];
             both[offset] = both[511 - offset];
         }
-        assert_eq!(ordered(&both).unwrap_err().found, "one that could be read from either end");
+        assert_eq!(ordered(&both).unwrap_err().found, "bytes that could be in either order");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `mmc extcsd read`: mmc-utils since 2012, and the ChromiumOS fork, whole or as what grep left of it.
+//! `mmc extcsd read`: mmc-utils since 2012, and the ChromiumOS fork, complete or filtered by grep.
 //!
 //! Each line is read for itself, so that prompts, remarks and elisions between the lines do not matter.
 //! Absent on purpose: the sentences that explain a value (`i.e. 512 KiB`), which repeat it; but for the one behind
@@ -87,7 +87,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
             },
             Some(Said::Register { field, .. }) if !is_labelled(line.text, field) => {
                 notes.push(format!(
-                    "line {}: {} stands behind words that no tool prints; left out",
+                    "line {}: {} follows words that no tool prints; it is left out",
                     line.number, field.name
                 ));
             }
@@ -165,7 +165,7 @@ fn take(text: &Text, registers: &mut RegisterBits, line: Line, said: &Said) -> R
             // mmc-utils of 2012 to 2019 printed this one in six digits.
             let least = if field.offset == reg::ENH_START_ADDR.offset { 6 } else { digits };
             let Some(value) = hex_of_width(value, least..=digits) else {
-                return wrong(format!("{digits} digits behind 0x for {}", field.name), value);
+                return wrong(format!("{digits} digits after 0x for {}", field.name), value);
             };
             registers.set(number, field.name, offset, width, value)?;
         }

@@ -1,4 +1,4 @@
-//! What bytes without a label are, told by their number and by whether they make sense.
+//! The meaning of bytes without a label, from their number and plausibility.
 
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd, reg};
 
@@ -11,13 +11,13 @@ use super::text::{Text, excerpt};
 use super::vendor_reply;
 use crate::SourceError;
 
-/// How unlike a register words may be before they are taken for none.
+/// The largest score of implausibility at which words still count as a register.
 const UNLIKENESS_MAX: usize = 4;
 
-/// How much more unlike one the words must be in the other byte order.
+/// By how much the score of the other byte order must be larger.
 const UNLIKENESS_APART: usize = 2;
 
-/// What bytes turned out to be.
+/// The meaning of bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Meaning {
     /// A register, as its digits.
@@ -80,7 +80,7 @@ pub(super) fn of_block(text: &Text, block: &Block) -> Result<Vec<(u64, Meaning)>
                 Some(junk) => return Err(text.malformed(block.line, "a register", junk)),
                 None if few && ext_csd_bytes::fault(&bytes).is_none() => unplaced(&known),
                 None if block.starred => {
-                    let found = "rows of digits and * for those left out; print them all, with -v";
+                    let found = "rows of digits with * for omitted rows; print all rows, with -v";
                     return Err(text.malformed(block.line, DIGITS, found));
                 }
                 None => return Err(text.malformed(block.line, DIGITS, format!("{count} digits"))),
@@ -185,8 +185,9 @@ fn in_order<'b>(
         (ours, Some(theirs)) if clear(theirs, ours) => Ok(second),
         (ours, _) => {
             let found =
-                if ours.is_some() { "words that could be either" } else { "words that are a register in neither" };
-            let expected = "EXT_CSD in words of which one byte order makes sense; dump bytes instead, e.g. with xxd -p";
+                if ours.is_some() { "words that are plausible in both" } else { "words that are plausible in neither" };
+            let expected =
+                "EXT_CSD in words that are plausible in one byte order; dump bytes instead, e.g. with xxd -p";
             Err(text.malformed(line, expected, found))
         }
     }

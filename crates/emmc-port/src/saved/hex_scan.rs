@@ -1,4 +1,4 @@
-//! Finds the hexadecimal digits in a text: behind labels, alone on lines, behind addresses.
+//! Finds the hexadecimal digits in a text: after labels, alone on lines, after addresses.
 
 use super::dump::{self, Dump};
 use super::labels::{self, Labelled, Register};

@@ -1,4 +1,4 @@
-//! The lines that Linux logs when it finds a card: bus mode, name, size, boot areas.
+//! The lines that Linux logs when it detects a card: bus mode, name, size, boot areas.
 //!
 //! Source: `mmc_add_card()` in drivers/mmc/core/bus.c, `mmc_blk_alloc_req()` and `mmc_blk_alloc_part()` in block.c.
 //! Absent on purpose: errors of the bus, which say more about the board than about the card.

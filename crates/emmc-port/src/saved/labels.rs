@@ -94,8 +94,8 @@ pub(super) fn labelled(line: Line) -> Option<Labelled> {
     enough.then_some(Labelled::Whole(register, digits))
 }
 
-/// The register whose file a command prints, `cat /sys/block/mmcblk0/device/cid`, or that stands below a heading of head
-/// or tail, `==> cid <==`.
+/// The register whose file a command prints, `cat /sys/block/mmcblk0/device/cid`, or that follows a heading of head or
+/// tail, `==> cid <==`.
 pub(super) fn asked_for(line: Line) -> Option<Register> {
     let text = line.text.trim_end();
     let heading = text.strip_prefix("==> ").and_then(|text| text.strip_suffix(" <=="));

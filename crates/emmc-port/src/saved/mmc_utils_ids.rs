@@ -57,7 +57,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     }
     if data.stated.date.is_some() {
         data.note(
-            "the date is mmc-utils', which decodes it wrongly: an SD card's is a month late, an eMMC's is another",
+            "the date is from mmc-utils, which decodes it wrongly: one month late for an SD card, wrong for an eMMC",
         );
     }
     Ok(data)
@@ -68,7 +68,7 @@ fn take(text: &Text, line: u64, label: &str, value: &str, data: &mut CardData) -
     let number = |bits: u32| {
         let digits = bits as usize / 4;
         let number = hex_of_width(value, digits..=digits);
-        number.ok_or_else(|| text.malformed(line, format!("{label} in {digits} digits behind 0x"), excerpt(value)))
+        number.ok_or_else(|| text.malformed(line, format!("{label} in {digits} digits after 0x"), excerpt(value)))
     };
     match (label, data.kind) {
         ("type", _) => {
@@ -218,10 +218,10 @@ mod tests {
     #[test]
     fn wrong_numbers_and_two_cards_are_refused() {
         for (log, message) in [
-            ("type: 'SD'\nserial: fecbbd8b", "line 2: expected serial in 8 digits behind 0x, found \"fecbbd8b\""),
+            ("type: 'SD'\nserial: fecbbd8b", "line 2: expected serial in 8 digits after 0x, found \"fecbbd8b\""),
             (
                 "type: 'MMC'\nmanufacturer: 0x115 (x)",
-                "line 2: expected manufacturer in 2 digits behind 0x, found \"0x115 (x)\"",
+                "line 2: expected manufacturer in 2 digits after 0x, found \"0x115 (x)\"",
             ),
             ("type: 'SD'\ntype: 'MMC'", "line 2: expected one card, whose card type is Sd before, found Emmc"),
         ] {

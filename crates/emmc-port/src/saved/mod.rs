@@ -1,7 +1,7 @@
-//! Saved forms: every way in which people keep a card's registers, recognised by content.
+//! Saved forms: every form in which users save a card's registers, recognised by content.
 //!
-//! One file per form, each with `recognises` and `import`; a session's log may hold several, and each adds what it
-//! tells. A form reads one line at a time, remembers where it read what, and never guesses a value.
+//! One file per form, each with `recognises` and `import`; a console log may hold several, and each adds its
+//! values. A form reads one line at a time, records the line of each value, and never guesses a value.
 //! Absent on purpose: opening files (the caller does), and what the registers mean (`emmc-analysis`).
 
 mod binary;
@@ -34,7 +34,7 @@ use text::{Text, excerpt};
 /// Bytes that [`read`] accepts at most; callers need not read further.
 pub const SOURCE_BYTES_MAX: usize = 8 << 20;
 
-/// A saved file, or standard input, that was read already.
+/// The content of a saved file or of standard input.
 #[derive(Clone, Debug)]
 pub struct SavedSource {
     name: String,
@@ -42,14 +42,14 @@ pub struct SavedSource {
 }
 
 impl SavedSource {
-    /// The content `bytes` of what the user called `name`.
+    /// The content `bytes` of the source that the user named `name`.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { name: name.into(), bytes: bytes.into() }
     }
 
-    /// Reads all that it can tell.
+    /// Reads all data.
     ///
-    /// Errors: it is of no known form, or of two cards.
+    /// Errors: an unknown form, or two cards.
     pub fn read(&self) -> Result<CardData, SourceError> {
         read(&self.name, &self.bytes)
     }
@@ -59,7 +59,7 @@ impl SavedSource {
 struct Form {
     recognises: fn(&Text) -> bool,
     import: fn(&Text) -> Result<CardData, SourceError>,
-    /// Whether what it says is left out where it is of another card than the rest: a log of the whole machine.
+    /// Whether its data is ignored if it belongs to another card than the rest: a log of the whole machine.
     by_the_way: bool,
 }
 
@@ -69,7 +69,7 @@ impl Form {
     }
 }
 
-/// The forms that one text may hold side by side; what an earlier one tells counts.
+/// The forms that one text may hold side by side; values of an earlier form take precedence.
 const FORMS: [Form; 11] = [
     Form::new(ext_csd_text::recognises, ext_csd_text::import),
     Form::new(sysfs_text::recognises, sysfs_text::import),
@@ -84,7 +84,7 @@ const FORMS: [Form; 11] = [
     Form { by_the_way: true, ..Form::new(kernel_log::recognises, kernel_log::import) },
 ];
 
-/// What people paste that tells nothing about a card's registers, and what it is.
+/// Text that users paste but that holds no registers, and a description of it.
 const TELLS_NOTHING: [(&str, &str); 5] = [
     ("Could not read EXT_CSD", "a tool's message that it could not read EXT_CSD"),
     ("Partition configuration:", "U-Boot's plan of `mmc hwpartition`, which reads no register; save `mmc info` too"),
@@ -93,21 +93,21 @@ const TELLS_NOTHING: [(&str, &str); 5] = [
     ("records in", "the output of dd"),
 ];
 
-/// Reads a saved source, whatever its form.
+/// Reads a saved source of any form.
 ///
 /// Errors: [`SourceError::Malformed`] with the offset or line, when the content is of no known form, broken, or larger
 /// than [`SOURCE_BYTES_MAX`].
 pub fn read(name: &str, bytes: &[u8]) -> Result<CardData, SourceError> {
     let wrong = |at, expected: &str, found: String| Err(SourceError::malformed(name, at, expected, found));
     if bytes.is_empty() {
-        return wrong(Place::Byte(0), "what was saved of a card", "an empty file".into());
+        return wrong(Place::Byte(0), "saved data of a card", "an empty file".into());
     }
     if bytes.len() > SOURCE_BYTES_MAX {
         let found = format!("{} bytes", bytes.len());
         return wrong(Place::Byte(SOURCE_BYTES_MAX as u64), "at most 8 MiB", found);
     }
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return wrong(Place::Line(1), "what was saved of a card", "nothing but blanks".into());
+        return wrong(Place::Line(1), "saved data of a card", "only whitespace".into());
     }
     match Text::new(name, bytes)? {
         Some(text) if binary::other_file(bytes).is_none() => read_text(&text),
@@ -133,7 +133,7 @@ fn read_text(text: &Text) -> Result<CardData, SourceError> {
                 match (merged, before) {
                     (Ok(()), _) => known,
                     (Err(error), Some(mut before)) => {
-                        before.note(format!("the kernel's log beside it is left out: {error}"));
+                        before.note(format!("the kernel log in the same file is left out: {error}"));
                         before
                     }
                     (Err(error), None) => return Err(error),
@@ -144,7 +144,7 @@ fn read_text(text: &Text) -> Result<CardData, SourceError> {
     data.ok_or_else(|| unknown(text))
 }
 
-/// The error that a text is of no known form.
+/// The error for a text of unknown form.
 fn unknown(text: &Text) -> SourceError {
     if let Some(error) = register_hex::nearly(text) {
         return error;
@@ -157,10 +157,10 @@ fn unknown(text: &Text) -> SourceError {
     let found = match (known, first) {
         (Some((_, what)), _) => what.to_string(),
         (None, Some(line)) if is_json(text) => {
-            format!("JSON or the like that is no snapshot: {}", excerpt(line.text))
+            format!("JSON or similar text that is not a snapshot: {}", excerpt(line.text))
         }
         (None, Some(line)) => format!("text that begins with {}", excerpt(line.text)),
-        (None, None) => "nothing but blanks".into(),
+        (None, None) => "only whitespace".into(),
     };
     text.malformed(first.map_or(1, |line| line.number), expected, found)
 }

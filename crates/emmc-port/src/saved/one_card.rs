@@ -1,7 +1,7 @@
-//! Which card a text is of: commands name it, and one text may give the values of one only.
+//! The card that a text belongs to: commands name it, and one text may hold the values of only one card.
 //!
-//! Absent on purpose: paths of sysfs, of which `sysfs_text` takes care, and which of two cards was meant; only who saved
-//! the text can tell.
+//! Absent on purpose: paths of sysfs, which `sysfs_text` handles, and a choice between two cards, which only the user
+//! can make.
 
 use super::text::Text;
 use crate::SourceError;
@@ -19,7 +19,7 @@ pub(super) fn check(text: &Text) -> Result<(), SourceError> {
             let Some(name) = name else { continue };
             let (first, before): (u64, &str) = *known.get_or_insert((line.number, name));
             if before != name {
-                let expected = format!("values of one card, {before} as on line {first}; save each card apart");
+                let expected = format!("values of one card, {before} as on line {first}; save each card separately");
                 return Err(text.malformed(line.number, expected, name));
             }
         }
@@ -55,7 +55,7 @@ mod tests {
         };
         let both = format!("{}{}", of("mmcblk0"), of("mmcblk1"));
         let message = read("log", both.as_bytes()).unwrap_err().to_string();
-        let expected = "log: at line 3: expected values of one card, mmcblk0 as on line 1; save each card apart";
+        let expected = "log: at line 3: expected values of one card, mmcblk0 as on line 1; save each card separately";
         assert_eq!(message, format!("{expected}, found mmcblk1"));
         let twice = format!("{}{}", of("mmcblk0"), of("mmcblk0"));
         assert!(read("log", twice.as_bytes()).is_ok());
@@ -66,6 +66,6 @@ mod tests {
         let log =
             "# cat /sys/kernel/debug/mmc0/mmc0:0001/ext_csd\n# cat /sys/kernel/debug/mmc1/mmc1:0001/ext_csd\n00\n";
         let message = read("log", log.as_bytes()).unwrap_err().to_string();
-        assert!(message.ends_with("mmc0 as on line 1; save each card apart, found mmc1"), "{message}");
+        assert!(message.ends_with("mmc0 as on line 1; save each card separately, found mmc1"), "{message}");
     }
 }

@@ -1,15 +1,15 @@
-//! EXT_CSD as text gives it: some bits a line, never two different values for one.
+//! EXT_CSD from text: some bits per line, never two different values for one bit.
 
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, ExtCsd, Field};
 
 use super::text::Text;
 use crate::SourceError;
 
-/// What the lines of one text have told about EXT_CSD so far.
+/// EXT_CSD as given by the lines of one text so far.
 pub(super) struct RegisterBits<'t> {
     text: &'t Text<'t>,
     ext_csd: ExtCsd,
-    /// The line that told each byte, 0 for none; the earliest where several told it.
+    /// The line that gave each byte, 0 for none; the earliest if several gave it.
     told_by: [u64; EXT_CSD_BYTES],
 }
 

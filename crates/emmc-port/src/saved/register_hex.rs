@@ -21,7 +21,7 @@ use crate::{CardData, Format, SourceError};
 pub(super) fn recognises(text: &Text) -> bool {
     match collect(text) {
         Ok(collected) => !collected.tells_nothing() || (collected.alone && !collected.unclear.is_empty()),
-        // Two values for one register, or a broken dump: recognised, so that it is told.
+        // Two values for one register, or a broken dump: recognised, so that the error is reported.
         Err(_) => true,
     }
 }
@@ -48,12 +48,12 @@ pub(super) fn nearly(text: &Text) -> Option<SourceError> {
     collect(text).ok()?.unclear.into_iter().next().map(|unclear| unclear.error)
 }
 
-/// How many of those are remembered; a few tell enough.
+/// The number of those that are kept; a few are enough.
 const UNCLEAR_MAX: usize = 16;
 
 /// Digits that are no register but might have been meant as one.
 struct Unclear {
-    /// What a reader should know when they are left out.
+    /// The note for the reader if they are ignored.
     note: Option<String>,
     error: SourceError,
 }
@@ -86,8 +86,8 @@ fn collect(text: &Text) -> Result<Collected, SourceError> {
             Labelled::Part(register, index, value) => found.take_part(line, register, index, value)?,
             Labelled::BrokenPart(register, index) => {
                 let (name, digits) = (register.name(), register.part_digits());
-                let expected = format!("{digits} digits behind 0x for {name}[{index}]");
-                let error = text.malformed(line, expected, "another number of them");
+                let expected = format!("{digits} digits after 0x for {name}[{index}]");
+                let error = text.malformed(line, expected, "a different number of digits");
                 if !text.is_cut(line) {
                     return Err(error);
                 }
@@ -183,7 +183,7 @@ impl<'t> Found<'t> {
             Meaning::ExtCsd { ext_csd, reversed } => {
                 self.format = if reversed { Format::ExtCsdHexReversed } else { Format::ExtCsdHex };
                 if reversed {
-                    self.data.note("byte 511 came first, as old kernels print EXT_CSD; the order was reversed");
+                    self.data.note("byte 511 is first, as printed by old kernels; the order was reversed");
                 }
                 self.take_ext_csd(line, &ext_csd)
             }
@@ -194,8 +194,9 @@ impl<'t> Found<'t> {
                     .note(format!("{count} of the 512 bytes of EXT_CSD, from byte {start} on; the rest is unknown"));
                 let health = reg::PRE_EOL_INFO.offset;
                 if !placed && count > usize::from(health) && ext_csd.byte(health).is_none() {
-                    self.data
-                        .note("without addresses and in part, it is not believed about life time and PRE_EOL_INFO");
+                    self.data.note(
+                        "EXT_CSD is incomplete and without addresses: its life time and PRE_EOL_INFO are not used",
+                    );
                 }
                 self.take_ext_csd(line, &ext_csd)
             }

@@ -26,7 +26,7 @@ fn is_snapshot(text: &Text) -> bool {
     text.as_str().contains("\"emmclab.snapshot/")
 }
 
-/// Reads the card's data; where it was taken from becomes a note, the file itself the origin.
+/// Reads the card's data; the file becomes the origin, and its own source a note.
 ///
 /// Errors: JSON that is cut or of another shape, a schema that this version does not know, digits that are none, and
 /// documents that hold conclusions only.

@@ -35,7 +35,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
                 bits.set_field_bits(line.number, reg::PARTITIONS_ATTRIBUTE, 1, 1)?;
             }
             Some("Enhanced user data area size already set?") => {
-                data.note("ENH_SIZE_MULT is not zero; its value is not told");
+                data.note("ENH_SIZE_MULT is not zero; its value is not printed");
             }
             _ if planned => {}
             _ => read_register(text, line.number, said, &mut bits)?,

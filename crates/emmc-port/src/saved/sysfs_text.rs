@@ -1,7 +1,7 @@
-//! What the kernel's files about a card say, printed by whatever tool: `grep -r . DIR`, `head *`, `cat`, `udevadm info`.
+//! The kernel's files of a card in sysfs, printed by any tool: `grep -r . DIR`, `head *`, `cat`, `udevadm info`.
 //!
 //! Every shape of line becomes an attribute with its place: of the card, of a disk or of a partition. Attributes of two
-//! cards are refused. Absent on purpose: EXT_CSD in debugfs, whose digits `register_hex` reads, and files of the driver.
+//! cards are refused. Absent on purpose: EXT_CSD in debugfs, which `register_hex` reads, and files of the driver.
 
 mod lines;
 mod path;
@@ -64,7 +64,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
         match attribute.place {
             _ if text.is_cut(attribute.line) && !has_fixed_width(attribute.name) => {
                 let (line, name) = (attribute.line, attribute.name);
-                data.note(format!("line {line} has no end and may be cut: {name} is left out"));
+                data.note(format!("line {line} has no line end and may be cut: {name} is left out"));
             }
             Place::Card if UNSET.contains(&(attribute.name, attribute.value)) => {}
             Place::Card if is_cut(attribute) => {
@@ -85,7 +85,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     data.kind = kind(&data);
     if let Some(bare) = lines::bare(text) {
         data.note(format!(
-            "the source is only {}, without a name: it is taken for the attribute {}",
+            "the source is only {}, without a name: it is read as the attribute {}",
             excerpt(bare.value),
             bare.name
         ));

@@ -1,4 +1,4 @@
-//! Saved text as numbered lines: byte order mark, CRLF, terminal colours and stray bytes are dealt with here once.
+//! Saved text as numbered lines: byte order mark, CRLF, terminal colours and stray bytes are handled here once.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ const NULS_MAX: usize = 4;
 
 /// A saved file that is text, whatever form it has.
 pub(super) struct Text<'a> {
-    /// The source, as the user called it.
+    /// The source, as the user named it.
     pub(super) name: &'a str,
     /// The bytes as they were saved.
     pub(super) raw: &'a [u8],
@@ -80,14 +80,14 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Whether a letter has no business in text.
+/// Whether a character does not belong in text.
 fn is_control(letter: char) -> bool {
     letter.is_control() && !matches!(letter, '\t' | '\n' | '\r' | '\x08' | '\x1b')
 }
 
 fn is_utf16(raw: &[u8]) -> bool {
     if raw.starts_with(b"\xff\xfe") || raw.starts_with(b"\xfe\xff") {
-        // A card that never answered also begins with 0xff bytes, but has no 0xfe.
+        // A read without a response also begins with 0xff bytes, but has no 0xfe.
         return raw.len() > 2;
     }
     // Without a byte order mark: every second byte of the start is zero, the others are text.
@@ -128,14 +128,14 @@ pub(super) fn excerpt(text: &str) -> String {
     format!("{short:?}")
 }
 
-/// The number behind a leading `0x`, in which other letters end it; `None` past 64 bits or without digits.
+/// The number after a leading `0x`, which other letters end; `None` past 64 bits or without digits.
 pub(super) fn hex_number(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     let end = digits.find(|letter: char| !letter.is_ascii_hexdigit()).unwrap_or(digits.len());
     u64::from_str_radix(digits.get(..end)?, 16).ok()
 }
 
-/// The number behind a leading `0x` that has exactly `digits` digits, and none of the letters of a longer one behind it.
+/// The number after a leading `0x` that has exactly `digits` digits, and is not followed by letters of a longer one.
 ///
 /// Tools print registers in fixed widths: fewer digits, or more, are a value that was cut or changed.
 pub(super) fn hex_of_width(text: &str, digits: RangeInclusive<usize>) -> Option<u64> {

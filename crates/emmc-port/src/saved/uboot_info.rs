@@ -39,7 +39,7 @@ const LABELS: [(&str, &str, bool); 21] = [
     ("host capabilities", "host capabilities", false),
 ];
 
-/// What U-Boot prints behind `MMC version`.
+/// The values that U-Boot prints after `MMC version`.
 const VERSIONS: [&str; 17] = [
     "1.2", "1.4", "2.2", "3", "3.0", "4", "4.0", "4.1", "4.2", "4.3", "4.4", "4.4.1", "4.41", "4.5", "5.0", "5.1",
     "5.1.11",
@@ -75,7 +75,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
         data.stated.user_capacity = data.stated.user_capacity.take().filter(|_| believed);
     }
     if let Some(line) = text.lines().last().filter(|line| text.is_cut(line.number) && labelled(line.text).is_some()) {
-        data.note(format!("line {} has no end and may be cut; it is left out", line.number));
+        data.note(format!("line {} has no line end and may be cut; it is left out", line.number));
     }
     if data.kind == Some(CardKind::Emmc) {
         info.registers(&mut bits)?;
@@ -85,14 +85,14 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     Ok(data)
 }
 
-/// Marks every byte of EXT_CSD as worked out, and names them: U-Boot printed none of them as a number.
+/// Marks every byte of EXT_CSD as inferred, and names them: U-Boot printed none of them as a number.
 fn infer(data: &mut CardData) {
     let Some(ext_csd) = &data.ext_csd else { return };
     let known = (0u16..).zip(ext_csd.mask()).filter(|(_, mask)| **mask != 0);
     data.inferred = known.map(|(offset, _)| offset).collect();
     let mut names: Vec<&str> = data.inferred.iter().filter_map(|&offset| Some(field_at(offset)?.name)).collect();
     names.dedup();
-    data.note(format!("not read, but worked out from U-Boot's words and sizes: {}", names.join(", ")));
+    data.note(format!("not read, but inferred from U-Boot's words and sizes: {}", names.join(", ")));
 }
 
 /// The label of a line, under its one name, its value, and whether nothing else prints it.
@@ -126,7 +126,7 @@ fn lines<'t>(text: &'t Text) -> Result<Lines<'t>, SourceError> {
     let mut all = Lines::new();
     let mut run: Vec<(u64, &str, &str, bool)> = Vec::new();
     let end = [super::text::Line { number: 0, text: "end" }];
-    // Sizes and words have no fixed width: of a last line without an end nobody knows what is missing.
+    // Sizes and words have no fixed width: a last line without an end may be incomplete.
     let whole = text.lines().filter(|line| !text.is_cut(line.number));
     for line in whole.chain(end).filter(|line| !line.text.trim().is_empty()) {
         match labelled(line.text) {
@@ -259,7 +259,7 @@ impl Info<'_> {
         }
         let of_an_area = areas.iter().any(|(area, _)| area.max >= selected.min && selected.max >= area.min);
         let (why, counts) = if of_an_area {
-            ("another hardware partition was selected", "User Capacity counts")
+            ("another hardware partition was selected", "User Capacity is used")
         } else {
             ("one of them is damaged", "neither is believed")
         };

@@ -1,6 +1,6 @@
-//! Replies to vendor commands, told by the signature in their first two bytes.
+//! Replies to vendor commands, recognised by the signature in their first two bytes.
 //!
-//! Absent on purpose: what they mean (`emmc-analysis`), and families whose replies bear no signature.
+//! Absent on purpose: what they mean (`emmc-analysis`), and families whose replies have no signature.
 
 use super::text::Text;
 use crate::{CardData, Format, SavedReport, SourceError, VendorFormat};
@@ -28,7 +28,7 @@ pub(super) fn has_signature(bytes: &[u8]) -> bool {
     whole_blocks && bytes.first_chunk().is_some_and(|start| SIGNATURES.contains(start))
 }
 
-/// A saved reply, to be recognised by whoever decodes it.
+/// A saved reply; the decoder recognises its family.
 pub(super) fn data(name: &str, bytes: Vec<u8>) -> CardData {
     let mut data = CardData::new(name, Format::VendorReport);
     data.reports.push(SavedReport { format: VendorFormat::Reply { family: None, argument: None }, content: bytes });
@@ -51,7 +51,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
         last = number;
     }
     if bytes.len() != REPLY_BYTES {
-        return Err(text.malformed(last, "512 bytes of reply in all", format!("{} bytes", bytes.len())));
+        return Err(text.malformed(last, "a reply of 512 bytes", format!("{} bytes", bytes.len())));
     }
     Ok(data(text.name, bytes))
 }
@@ -97,7 +97,7 @@ mod tests {
         let text = log(31);
         let text = Text::new("log", text.as_bytes()).unwrap().unwrap();
         let message = import(&text).unwrap_err().to_string();
-        assert_eq!(message, "log: at line 33: expected 512 bytes of reply in all, found 496 bytes");
+        assert_eq!(message, "log: at line 33: expected a reply of 512 bytes, found 496 bytes");
         assert!(!recognises(&Text::new("log", b"Data:\nnone\n").unwrap().unwrap()));
     }
 }

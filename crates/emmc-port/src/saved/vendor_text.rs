@@ -1,6 +1,6 @@
 //! Other tools' health texts: Micron's emmcparm and sdmon.
 //!
-//! They are kept as they are for `emmc-analysis`; here only what they say about the card itself is read.
+//! They are kept unchanged for `emmc-analysis`; only their data on the card itself is read here.
 
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::{field_at, reg};

@@ -1,7 +1,8 @@
 //! What scripts rely on: every key of every JSON document, and the document's own schema.
 //!
 //! The golden lists in `json_keys` are every key that the documents below have. A key that vanishes breaks somebody's
-//! script; a new one is added to the list by hand, or by running with `EMMCLAB_WRITE_KEYS=1` and reading the difference.
+//! script; a new one is added to the list by hand, or by running with `EMMCLAB_WRITE_KEYS=1` and reading the
+//! difference.
 
 use crate::support;
 use std::collections::BTreeSet;

@@ -3,8 +3,8 @@
 //!
 //! A block that begins with three backquotes and `console` is run: `$` begins a command, the lines below it are what it
 //! prints. `...` stands for any text in a line, and alone in a line for any lines. A block of `console hardware`,
-//! `console root`, `console server` or `console guest` needs what a test does not have: only the arguments of its emmclab
-//! commands are parsed.
+//! `console root`, `console server` or `console guest` needs what a test does not have: only the arguments of its
+//! emmclab commands are parsed.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;

@@ -79,8 +79,8 @@ fn lines_of_no_register_are_left_out() {
 #[test]
 fn wrong_values_are_refused_with_their_line() {
     for (text, message) in [
-        ("\n[BOOT_SIZE_MULTI: 0x120]", "line 2: expected 2 digits behind 0x for BOOT_SIZE_MULT, found \"0x120]\""),
-        ("[SEC_COUNT: 123]", "line 1: expected 8 digits behind 0x for SEC_COUNT, found \"123]\""),
+        ("\n[BOOT_SIZE_MULTI: 0x120]", "line 2: expected 2 digits after 0x for BOOT_SIZE_MULT, found \"0x120]\""),
+        ("[SEC_COUNT: 123]", "line 1: expected 8 digits after 0x for SEC_COUNT, found \"123]\""),
         ("[CMDQ_DEPTH]: 33", "line 1: expected a CMDQ_DEPTH of 1 to 32, found \"33\""),
         ("[CACHE_SIZE] is x KiB", "line 1: expected CACHE_SIZE in KiB, found \"x KiB\""),
         ("Extended CSD rev 1.x", "line 1: expected Extended CSD rev 1.0 to 1.9, found \"x\""),

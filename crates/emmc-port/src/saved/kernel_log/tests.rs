@@ -75,7 +75,7 @@ fn a_log_beside_registers_of_another_card_is_left_out() {
                mmc1: new SDHC card at address 0002\n";
     let data = read(log).unwrap();
     assert_eq!(data.kind, Some(CardKind::Emmc));
-    assert!(data.origins[0].notes.iter().any(|note| note.contains("the kernel's log beside it is left out")));
+    assert!(data.origins[0].notes.iter().any(|note| note.contains("the kernel log in the same file is left out")));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The shapes in which tools print files of sysfs: `PATH:VALUE`, `==> PATH <==`, a command's echo, `name = value`, alone.
+//! The shapes in which tools print sysfs files: `PATH:VALUE`, `==> PATH <==`, a command's echo, `name = value`, alone.
 
 use super::Attribute;
 use super::path::{self, Ids, Place};

@@ -99,5 +99,5 @@ fn a_reversed_register_says_so() {
     let mut raw = raw("aaru-64g");
     raw.reverse();
     let data = read("f", &raw).unwrap();
-    assert_eq!(data.origins[0].notes, ["byte 511 came first, as old kernels print EXT_CSD; the order was reversed"]);
+    assert_eq!(data.origins[0].notes, ["byte 511 is first, as printed by old kernels; the order was reversed"]);
 }

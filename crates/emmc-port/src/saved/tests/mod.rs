@@ -91,7 +91,7 @@ fn forms_that_contradict_each_other_are_told() {
     assert_eq!(life.ext_csd.as_ref().unwrap().byte(268), Some(2));
     assert_eq!(
         life.conflicts,
-        ["DEVICE_LIFE_TIME_EST_TYP_A is 0x02 in one part of log and 0x03 in another part of log; the first counts"]
+        ["DEVICE_LIFE_TIME_EST_TYP_A is 0x02 in one part of log and 0x03 in another part of log; the first is used"]
     );
     let two = both("  Extended CSD rev 1.8 (MMC 5.1)", "EXT_CSD revision [192] = 1.7 (for MMC v5.0x)");
     assert_eq!(

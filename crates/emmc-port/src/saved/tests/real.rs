@@ -89,7 +89,7 @@ fn sd_partitions_check() {
     let ext_csd = data.ext_csd.unwrap();
     assert_eq!((ext_csd.bit(155, 0), ext_csd.bit(156, 0), ext_csd.byte(155)), (Some(true), Some(true), None));
     assert_eq!(ext_csd.byte(140), None);
-    assert_eq!(data.origins[0].notes, ["ENH_SIZE_MULT is not zero; its value is not told"]);
+    assert_eq!(data.origins[0].notes, ["ENH_SIZE_MULT is not zero; its value is not printed"]);
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn identities() {
 fn every_real_file_imports_or_is_refused_for_what_it_is() {
     let refused = [
         ("cmd56_raw/negative-mbr-in-cmd56/cmd56.partial.hex", "boot code of an MBR"),
-        ("ext_csd_raw/aaru-64g/aaru-64g.decoded.json", "JSON or the like that is no snapshot"),
-        ("ext_csd_raw/ac100-mmc32g/ac100-mmc32g.ids.json", "JSON or the like that is no snapshot"),
-        ("ext_csd_raw/samsung-bjnb4r-32g/samsung-bjnb4r-32g.ids.json", "JSON or the like that is no snapshot"),
-        ("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ids.json", "JSON or the like that is no snapshot"),
-        ("hwpartition/cisco-hynix-hbg4e/registers.json", "JSON or the like that is no snapshot"),
+        ("ext_csd_raw/aaru-64g/aaru-64g.decoded.json", "JSON or similar text that is not a snapshot"),
+        ("ext_csd_raw/ac100-mmc32g/ac100-mmc32g.ids.json", "JSON or similar text that is not a snapshot"),
+        ("ext_csd_raw/samsung-bjnb4r-32g/samsung-bjnb4r-32g.ids.json", "JSON or similar text that is not a snapshot"),
+        ("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ids.json", "JSON or similar text that is not a snapshot"),
+        ("hwpartition/cisco-hynix-hbg4e/registers.json", "JSON or similar text that is not a snapshot"),
         ("kernel_log/edison_two_cards.txt", "a card of mmc1"),
         ("sysfs_text/grep-r_two-cards.txt", "mmc1:e624's"),
         ("hwpartition/copyright1999-klm8g-enh/commands.txt", "commands without their output"),

@@ -23,7 +23,7 @@ fn what_is_no_source_is_refused_in_one_line() {
     let whole = bytes("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     let mut register = super::super::hex_meaning::bytes_of(std::str::from_utf8(&whole).unwrap());
     check(b"", "byte 0", "an empty file");
-    check(b"\n\n", "line 1", "nothing but blanks");
+    check(b"\n\n", "line 1", "only whitespace");
     check(b"x", "line 1", "text that begins with \"x\"");
     check(b"\x01", "line 1", "text that begins with");
     check(b"\x00", "byte 1", "the end after 1 bytes");
@@ -43,7 +43,7 @@ fn what_is_no_source_is_refused_in_one_line() {
     check(b"%PDF-1.7\n", "byte 0", "a PDF document");
     check(&noise(512), "byte 192", "0x");
     check(&noise(4096), "byte 512", "3584 more bytes");
-    check(br#"{"a": [1, 2]}"#, "line 1", "JSON or the like that is no snapshot");
+    check(br#"{"a": [1, 2]}"#, "line 1", "JSON or similar text that is not a snapshot");
     check(b"Could not read EXT_CSD from /dev/mmcblk0", "line 1", "a tool's message");
     let wide: Vec<u8> = [0xff, 0xfe].into_iter().chain("cid".bytes().flat_map(|byte| [byte, 0])).collect();
     check(&wide, "byte 0", "UTF-16; convert it first, e.g. iconv -f UTF-16 -t UTF-8");
@@ -81,6 +81,6 @@ fn snapshots_are_refused_for_what_they_are() {
 fn blanks_are_told_at_once() {
     for blanks in ["\n", " \t\r\n", &"\n".repeat(SOURCE_BYTES_MAX)] {
         let message = read("x", blanks.as_bytes()).unwrap_err().to_string();
-        assert_eq!(message, "x: at line 1: expected what was saved of a card, found nothing but blanks");
+        assert_eq!(message, "x: at line 1: expected saved data of a card, found only whitespace");
     }
 }

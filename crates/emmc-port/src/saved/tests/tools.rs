@@ -1,4 +1,4 @@
-//! What people's everyday tools print of a card: mmc-utils' identities, sysfs by grep, head, cat and udevadm, lsblk, dmesg.
+//! Output of everyday tools for a card: identities of mmc-utils, sysfs by grep, head, cat and udevadm, lsblk, dmesg.
 
 use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;

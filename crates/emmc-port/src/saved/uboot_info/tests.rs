@@ -68,7 +68,7 @@ fn every_published_transcript_is_read() {
         data.origins[0].notes,
         [
             "OEM is OID without CBX, as U-Boot prints it since 2022",
-            "not read, but worked out from U-Boot's words and sizes: PARTITIONING_SUPPORT, WR_REL_SET, RPMB_SIZE_MULT, BOOT_WP_STATUS, \
+            "not read, but inferred from U-Boot's words and sizes: PARTITIONING_SUPPORT, WR_REL_SET, RPMB_SIZE_MULT, BOOT_WP_STATUS, \
              EXT_CSD_REV, BOOT_SIZE_MULT"
         ]
     );
@@ -148,7 +148,7 @@ fn what_cannot_be_is_left_out_with_a_note() {
     assert_eq!(data.stated.user_capacity.map(|size| size.text).as_deref(), Some("6 GiB"));
     assert_eq!(
         data.origins[0].notes[0],
-        "Capacity is 4 MiB and User Capacity 6 GiB: another hardware partition was selected; User Capacity counts"
+        "Capacity is 4 MiB and User Capacity 6 GiB: another hardware partition was selected; User Capacity is used"
     );
     assert_eq!(with_capacity("6 GiB").origins[0].notes.len(), 1);
 }

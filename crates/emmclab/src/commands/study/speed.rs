@@ -84,8 +84,8 @@ fn read(path: &Path, card: &CardData) -> anyhow::Result<BenchResult> {
     Ok(result)
 }
 
-/// Refuses a result of a card with another CID, so that a report never mixes two cards. A missing CID becomes a doubt of
-/// the result.
+/// Refuses a result of a card with another CID, so that a report never mixes two cards. A missing CID becomes a doubt
+/// of the result.
 fn same_card(name: &str, result: &mut BenchResult, card: &CardData) -> anyhow::Result<()> {
     let measured = result.context.card.as_ref().and_then(|facts| facts.cid.clone());
     let (Some(measured), Some(studied)) = (&measured, card.cid) else {

@@ -13,7 +13,7 @@ const DEPTH: usize = 4;
 /// Times that the server is killed.
 const KILLS: u64 = 60;
 
-/// Numbers by chance, the same in every run.
+/// Random numbers, the same in every run.
 struct Chance(u64);
 
 impl Chance {

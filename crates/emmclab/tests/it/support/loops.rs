@@ -12,7 +12,7 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
-    /// Over a new file of so many bytes, all of them a hole; nothing, said aloud, where that cannot be.
+    /// On a new sparse file of this size; `None`, with a message, if the machine does not support it.
     pub(crate) fn new(test: &str, bytes: u64) -> Option<Self> {
         let file = scratch(test).join("image");
         std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::{Run, command, run, save, scratch, skip, testdata};
 
-/// The path that the binary knows the card by; no machine has so many.
+/// The path of the card for the binary; no machine has this many cards.
 pub(crate) const DEVICE: &str = "/dev/mmcblk249";
 
 /// A card to send commands to, and the log of what was sent.
