@@ -13,7 +13,7 @@ fn attribute<'a>(data: &'a CardData, name: &str) -> Option<&'a str> {
 fn one_file_alone_is_what_its_shape_says() {
     let data = read("0x01 0x0b\n").unwrap();
     assert_eq!((attribute(&data, "life_time"), data.kind), (Some("0x01 0x0b"), Some(CardKind::Emmc)));
-    assert!(data.origins[0].notes[0].contains("taken for the attribute life_time"), "{:?}", data.origins);
+    assert!(data.origins[0].notes[0].contains("read as the attribute life_time"), "{:?}", data.origins);
     assert_eq!(attribute(&read("0x01 0x0b").unwrap(), "life_time"), Some("0x01 0x0b"));
     assert_eq!(attribute(&read("\n0x03\r\n").unwrap(), "pre_eol_info"), Some("0x03"));
 }

@@ -79,9 +79,9 @@ fn words_that_are_a_register_in_both_orders_or_neither_are_refused() {
     for (offset, value) in [(192, 5), (193, 5), (194, 2), (196, 7), (197, 3), (212, 1), (224, 1), (225, 2)] {
         both[offset] = value;
     }
-    let message = "log: at line 1: expected EXT_CSD in words of which one byte order makes sense; \
+    let message = "log: at line 1: expected EXT_CSD in words that are plausible in one byte order; \
                    dump bytes instead, e.g. with xxd -p, found words that";
-    assert_eq!(refused(&both), format!("{message} could be either"));
+    assert_eq!(refused(&both), format!("{message} are plausible in both"));
     let neither: Vec<u8> = (0..512).map(|index| (index % 251) as u8 | 0x10).collect();
-    assert_eq!(refused(&neither), format!("{message} are a register in neither"));
+    assert_eq!(refused(&neither), format!("{message} are plausible in neither"));
 }
