@@ -4,13 +4,16 @@
 
 use std::path::Path;
 
-use emmc_port::{BlockLayer, Disk, Filesystem, Partition};
+use emmc_port::{BlockLayer, Disk, Filesystem, Partition, TrimSetup};
 use emmc_units::{Bytes, Sectors};
 
 use crate::card_name::is_area;
 use crate::mounts::{self, Mount};
 use crate::tree::Tree;
 use crate::{ioctl, sysfs};
+
+/// Runs `fstrim` once a week. Source: util-linux, `sys-utils/fstrim.timer.in`.
+const FSTRIM_TIMER: &str = "fstrim.timer";
 
 /// RPMB is counted in 128 KiB.
 const RPMB_UNIT: Bytes = Bytes(128 << 10);
@@ -33,6 +36,7 @@ pub(crate) fn read(tree: &Tree, disk: &str) -> BlockLayer {
         });
     }
     blocks.disks.extend(rpmb(tree, disk, &blocks));
+    blocks.trim = trim(tree, disk, &mounts);
     blocks
 }
 
@@ -74,6 +78,34 @@ fn partitions(tree: &Tree, disk: &str, mounts: &[Mount], filesystems: &mut Vec<F
         });
     }
     partitions
+}
+
+/// What tells the card which data was deleted. Nothing where neither a writable filesystem nor the queue is known.
+fn trim(tree: &Tree, disk: &str, mounts: &[Mount]) -> Option<TrimSetup> {
+    let folder = tree.block(disk);
+    let names = tree.names(&folder).unwrap_or_default().into_iter().filter(|name| name.starts_with(disk));
+    let members = std::iter::once((disk.to_owned(), folder.clone())).chain(names.map(|name| {
+        let inner = folder.join(&name);
+        (name, inner)
+    }));
+    let mut setup = TrimSetup {
+        discard_max_bytes: tree.attribute(&folder, "queue/discard_max_bytes").and_then(|text| text.trim().parse().ok()),
+        fstrim_timer: tree.unit_is_enabled(FSTRIM_TIMER),
+        ..TrimSetup::default()
+    };
+    for (name, folder) in members {
+        let number = own_number(tree, &folder);
+        let Some(mount) = mounts::of(mounts, &name, number.as_deref()) else { continue };
+        let has = |option: &str| mount.options.split(',').any(|known| known == option);
+        if has("rw") {
+            let mounts =
+                if has("discard") { &mut setup.mounts_with_discard } else { &mut setup.mounts_without_discard };
+            mounts.push(mount.point.clone());
+        }
+    }
+    let is_known = setup.discard_max_bytes.is_some()
+        || !(setup.mounts_with_discard.is_empty() && setup.mounts_without_discard.is_empty());
+    is_known.then_some(setup)
 }
 
 /// Only the kernel that mounted a filesystem knows its free space.
@@ -150,6 +182,19 @@ mod tests {
         );
         assert!(blocks.filesystems.is_empty(), "a copy cannot be asked how full it is");
         assert_eq!(mount_points(&blocks), ["/boot", "/"]);
+    }
+
+    #[test]
+    fn trim_is_what_mounts_and_timer_say() {
+        let trim = read(&board(), "mmcblk0").trim.unwrap();
+        let expected = TrimSetup {
+            discard_max_bytes: None,
+            mounts_with_discard: vec![],
+            mounts_without_discard: vec!["/boot".into(), "/".into()],
+            fstrim_timer: Some(true),
+        };
+        assert_eq!(trim, expected);
+        assert_eq!(read(&board(), "mmcblk1").trim.unwrap().mounts_without_discard, ["/media/my card"]);
     }
 
     #[test]

@@ -88,6 +88,20 @@ impl Tree {
         self.read(&folder.join(name)).ok()
     }
 
+    /// Whether systemd starts a timer at boot; nothing where there is no systemd, or a copy has no `etc`.
+    ///
+    /// Source: systemctl(1): `enable` makes a link in the `.wants` folder of the target; distributions ship some links.
+    pub(crate) fn unit_is_enabled(&self, timer: &str) -> Option<bool> {
+        let root = self.boundary.as_deref().unwrap_or(Path::new("/"));
+        let wants =
+            ["etc/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"].map(|folder| root.join(folder));
+        if !wants.iter().any(|folder| folder.is_dir()) {
+            return None;
+        }
+        let starts = |folder: &PathBuf| self.names(&folder.join("timers.target.wants")).unwrap_or_default();
+        Some(wants.iter().any(|folder| starts(folder).iter().any(|name| name == timer)))
+    }
+
     /// The names in a folder, in order.
     ///
     /// Errors: the folder cannot be read, or lies outside a copied tree.

@@ -136,12 +136,30 @@ pub struct BlockLayer {
     /// Mounted filesystems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filesystems: Vec<Filesystem>,
+    /// What brings trim to the card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim: Option<TrimSetup>,
+}
+
+/// What tells a card which data was deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrimSetup {
+    /// The largest discard that the kernel sends. Unit: bytes. 0: it sends none.
+    /// Source: Linux `Documentation/ABI/stable/sysfs-block`, `queue/discard_max_bytes`.
+    pub discard_max_bytes: Option<u64>,
+    /// Mount points of writable filesystems that discard at each delete (mount option `discard`).
+    pub mounts_with_discard: Vec<String>,
+    /// Mount points of writable filesystems that do not.
+    pub mounts_without_discard: Vec<String>,
+    /// Whether systemd's `fstrim.timer` is enabled, where there is systemd.
+    pub fstrim_timer: Option<bool>,
 }
 
 impl BlockLayer {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
-        self.disks.is_empty() && self.filesystems.is_empty()
+        self.disks.is_empty() && self.filesystems.is_empty() && self.trim.is_none()
     }
 }
 

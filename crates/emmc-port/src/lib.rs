@@ -16,7 +16,7 @@ pub use block_target::{
 };
 pub use card_data::{
     BlockLayer, CardData, Disk, Filesystem, Format, Host, Origin, Partition, SavedReport, Stated, StatedSize,
-    VendorFormat,
+    TrimSetup, VendorFormat,
 };
 pub use error::{Place, SourceError};
 pub use file_tree::{FileNumber, FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TreeWork};

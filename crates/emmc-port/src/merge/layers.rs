@@ -15,6 +15,7 @@ impl BlockLayer {
                 self.filesystems.push(filesystem);
             }
         }
+        self.trim = self.trim.take().or(other.trim);
     }
 }
 

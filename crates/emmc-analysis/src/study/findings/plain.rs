@@ -49,6 +49,7 @@ fn summary(finding: &Finding, facts: &Facts<'_>) -> Option<String> {
         "exception-event" => "The card asks for attention.",
         "hardware-reset-off" => "A board that hangs may need a power cycle to start again.",
         "no-trim" => "The system cannot report free space to this card, so writes slow down with age.",
+        "trim-off" => "The system does not report free space to this card, so writes slow down with age.",
         "firmware-update-failed" => "The card's last firmware update failed; it runs its old firmware.",
         "mode-not-normal" => "The card is in a service mode and should not be used until it is restarted.",
         "production-state" => "The card is still in its production state: its data may fade.",

@@ -10,6 +10,7 @@ pub(super) fn find(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
     findings.extend(background(facts));
     findings.extend(hardware_reset(facts));
     findings.extend(no_trim(facts));
+    findings.extend(trim_off(facts));
     findings.extend(firmware(facts));
     findings.extend(mode(facts));
     findings.extend(production_state(facts));
@@ -89,6 +90,31 @@ fn no_trim(facts: &Facts<'_>) -> Option<Finding> {
         )
         .evidence(Evidence::value(reg::SEC_FEATURE_SUPPORT, features))
         .advice("leave some space unpartitioned and erase it once: the part uses it as spare space"),
+    )
+}
+
+/// Nothing tells the card which data was deleted: it keeps moving dead data, and writes become slow.
+fn trim_off(facts: &Facts<'_>) -> Option<Finding> {
+    let setup = facts.card.blocks.trim.as_ref()?;
+    let kernel_discards = setup.discard_max_bytes != Some(0);
+    if kernel_discards && (setup.mounts_without_discard.is_empty() || setup.fstrim_timer != Some(false)) {
+        return None;
+    }
+    let what = "No trim reaches the card: it never learns which data was deleted, and its writes can become slow";
+    let finding = Finding::new(Severity::Notice, "trim-off", what);
+    if !kernel_discards {
+        return Some(
+            finding
+                .evidence("queue/discard_max_bytes = 0: the kernel sends no discard")
+                .advice("look for MMC_CAP_ERASE in the host driver and for a quirk of this part in the kernel"),
+        );
+    }
+    let mounts = setup.mounts_without_discard.join(", ");
+    Some(
+        finding
+            .evidence(format!("mounted without `discard`: {mounts}; fstrim.timer is not enabled"))
+            .command("fstrim -av", "trims every mounted filesystem once")
+            .command("systemctl enable --now fstrim.timer", "trims them once a week"),
     )
 }
 

@@ -14,7 +14,10 @@ const SD_ROWS: [&str; 4] =
 pub(super) fn answer(facts: &Facts<'_>) -> Answer {
     let parts: Vec<String> = match facts.study.identity.kind {
         Some(CardKind::Sd) => sd(facts),
-        _ => [bus(facts), partitioned(facts), boots(facts), command_queue(facts)].into_iter().flatten().collect(),
+        _ => [bus(facts), partitioned(facts), boots(facts), command_queue(facts), trim(facts)]
+            .into_iter()
+            .flatten()
+            .collect(),
     };
     if parts.is_empty() {
         return Answer::new(Severity::Unknown, "this source holds no settings");
@@ -62,6 +65,20 @@ fn boots(facts: &Facts<'_>) -> Option<String> {
 fn command_queue(facts: &Facts<'_>) -> Option<String> {
     let used = facts.card.sysfs.get("cmdq_en")?.trim() == "1";
     Some(if used { "command queue on".into() } else { "command queue off".into() })
+}
+
+/// What tells the card which data was deleted.
+fn trim(facts: &Facts<'_>) -> Option<String> {
+    let setup = facts.card.blocks.trim.as_ref()?;
+    let some = match (setup.mounts_with_discard.is_empty(), setup.fstrim_timer) {
+        _ if setup.discard_max_bytes == Some(0) => "no trim: the kernel discards nothing",
+        (false, _) if setup.mounts_without_discard.is_empty() => "trim at each delete",
+        (_, Some(true)) => "trim weekly (fstrim.timer)",
+        (false, _) => "trim on some filesystems",
+        (true, Some(false)) if !setup.mounts_without_discard.is_empty() => "no trim",
+        (true, _) => return None,
+    };
+    Some(some.into())
 }
 
 fn sd(facts: &Facts<'_>) -> Vec<String> {
