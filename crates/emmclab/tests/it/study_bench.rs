@@ -50,7 +50,7 @@ fn results_that_do_not_belong_to_the_card_are_refused() {
     refused(&["sim:generic-8g", "--bench", &speed, "--measure"], "--measure");
     let dump = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     refused(&[&dump, "--measure"], "is a saved source");
-    refused(&[&dump, "--bench", &dump], "expected what bench --json printed");
+    refused(&[&dump, "--bench", &dump], "expected the output of bench --json");
 }
 
 /// Without a CID on both sides nobody can tell whose speed it is: a warning, never silence.

@@ -161,6 +161,10 @@ mod tests {
         {
             csd.set_uint(offset, 1, value);
         }
+        // A part of which the size and the groups are known can be planned for.
+        for (offset, width, value) in [(212, 4, 31_080_448), (224, 1, 1), (221, 1, 16), (157, 3, 939), (160, 1, 7)] {
+            csd.set_uint(offset, width, value);
+        }
         let mut card = CardData::new(name, format);
         card.ext_csd = Some(csd);
         card
@@ -169,7 +173,7 @@ mod tests {
     #[test]
     fn every_finding_of_a_worn_card_can_be_said_in_a_sentence() {
         let study = study(&worn(Format::ExtCsdHex, "x.hex"), &StudyOptions::default());
-        assert!(study.findings.len() > 5, "{:?}", study.findings);
+        assert!(study.findings.len() >= 5, "{:?}", study.findings);
         for finding in &study.findings {
             let summary = finding.summary.as_deref().unwrap_or_else(|| panic!("{}: no summary", finding.id));
             assert!(summary.ends_with('.') && summary.len() < 100, "{}: {summary}", finding.id);
