@@ -48,6 +48,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
+#[cfg(any(feature = "html", test))]
 impl Matrix {
     /// The smallest and the largest figure above zero.
     pub(crate) fn range(&self) -> Option<(f64, f64)> {

@@ -24,6 +24,7 @@ pub(crate) struct Output {
 }
 
 /// The HTML page that the user requested.
+#[cfg(any(feature = "html", feature = "sim"))]
 #[derive(Default)]
 pub(crate) struct Page<'a> {
     /// Its file; `-` is standard output; `None` if no page is requested.
@@ -85,6 +86,7 @@ impl Output {
         if self.json { self.line(&json(schema, body)?) } else { self.document(&present(body)) }
     }
 
+    #[cfg(any(feature = "html", feature = "sim"))]
     /// Saves `body` as a page or as JSON if requested, and prints it as JSON or text if that is still due: JSON is
     /// printed in addition to a page in a file, and instead of a page on standard output.
     pub(crate) fn report<T: Serialize>(

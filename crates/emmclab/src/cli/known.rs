@@ -1,6 +1,7 @@
 //! Names that completions and manual pages list for arguments that also accept other text.
 
 use std::ffi::OsStr;
+#[cfg(any(feature = "sim", feature = "bench"))]
 use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, TypedValueParser};
