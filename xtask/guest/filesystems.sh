@@ -31,7 +31,7 @@ has() {
 expect 'discard of both ext4' "$(has 1 discard) $(has 3 discard)" 'no yes'
 expect 'commit=30 of both ext4' "$(has 1 commit=30) $(has 3 commit=30)" 'no yes'
 expect 'discard of both f2fs' "$(has 2 discard) $(has 4 discard)" 'no yes'
-grep -q 'knows no commit=' /tmp/said || fail 'f2fs without commit= is not told'
+grep -q 'has no commit=' /tmp/said || fail 'f2fs without commit= is not told'
 nulls=$(sed -n '/"grids"/,/"figures"/p' /tmp/said | grep -c null)
 expect 'figures that are missing' "$nulls" 0
 expect 'what lies behind, afterwards' "$(behind)" "$sum"

@@ -103,7 +103,11 @@ fn every_set_of_options_is_a_column_of_each_filesystem() {
     for name in ["ext4", "f2fs", "ext4 discard+commit=30", "f2fs discard+commit=30"] {
         assert!(column(&outcome, name).iter().all(Option::is_some), "{name}");
     }
-    assert!(outcome.remarks.iter().any(|remark| remark.contains("f2fs knows no commit=")), "{:?}", outcome.remarks);
+    assert!(
+        outcome.remarks.iter().any(|remark| remark.contains("f2fs has no commit= option")),
+        "{:?}",
+        outcome.remarks
+    );
     assert_eq!((outcome.state_before.kind.word(), outcome.state_before.of_share), ("trimmed", Some(1.0)));
     let bad = Options { rows: vec!["noatime".into()], ..Options::default() };
     let error = models.run("fs", true, &bad, &mut Unwatched).unwrap_err().to_string();
@@ -145,7 +149,7 @@ fn bonnies_phases_are_six_and_counted_twice() {
     }
     // A model cannot forget folders and inodes.
     assert_eq!(grid.value("on the card", "random stat"), None);
-    assert!(outcome.remarks.iter().any(|remark| remark.contains("only root")), "{:?}", outcome.remarks);
+    assert!(outcome.remarks.iter().any(|remark| remark.contains("requires root")), "{:?}", outcome.remarks);
 }
 
 #[test]
@@ -161,7 +165,7 @@ fn what_does_not_fit_is_told_with_what_there_is() {
     check("fs", true, sized(1 << 20), "--size 1048576: at least 134217728 bytes are needed");
     check("boot", false, Options::default(), "models has room for 104857600");
     check("install", false, Options::default(), "it needs 536870912 bytes; models has room for 104857600");
-    check("install", false, sized(1 << 30), "as large as it is");
-    check("fs", true, Options { from_bytes: 4096, ..Options::default() }, "begins where its device does");
-    check("fs", true, Options { read_only: true, ..Options::default() }, "it writes");
+    check("install", false, sized(1 << 30), "the size of the installation is fixed");
+    check("fs", true, Options { from_bytes: 4096, ..Options::default() }, "starts at the start of its device");
+    check("fs", true, Options { read_only: true, ..Options::default() }, "it must write");
 }
