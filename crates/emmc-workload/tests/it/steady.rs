@@ -92,7 +92,7 @@ fn a_budget_that_ends_before_says_so() {
     let outcome = told("steady", &mut target, &options);
     assert!(outcome.written_bytes <= options.write_budget_bytes.unwrap(), "{}", outcome.written_bytes);
     assert!(
-        outcome.remarks.iter().any(|text| text.contains("write budget ended after 5 rounds")),
+        outcome.remarks.iter().any(|text| text.contains("write budget was used up after 5 rounds")),
         "{:?}",
         outcome.remarks
     );
