@@ -8,6 +8,7 @@ use emmc_regs::CardKind;
 use emmc_regs::ext_csd::{Field, field_at, field_named, fields, reg};
 use emmc_units::Bytes;
 
+use super::health_parts::Prints;
 use super::register_bits::RegisterBits;
 use super::text::{Line, Text, decimal_number, excerpt, hex_number, hex_of_width};
 use crate::{CardData, Format, SourceError};
@@ -74,6 +75,8 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     let mut notes = Vec::new();
     let mut cache_size = false;
     let mut after_max_enh = false;
+    let mut prints = Prints::default();
+    let mut broken_health = None;
     for line in text.lines() {
         if let (true, Some(kib)) = (std::mem::take(&mut after_max_enh), kib(line.text)) {
             data.stated.max_enh_size = kib.checked_mul(1024).map(Bytes);
@@ -86,6 +89,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
                 _ => notes.push(format!("line {}: {name} is no known register", line.number)),
             },
             Some(Said::Register { field, .. }) if !is_labelled(line.text, field) => {
+                broken_health = broken_health.or(Some(line.number));
                 notes.push(format!(
                     "line {}: {} follows words that no tool prints; it is left out",
                     line.number, field.name
@@ -96,6 +100,10 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
                 after_max_enh = matches!(said, Said::Register { offset: 157, .. });
                 if take(text, &mut registers, line, &said)? == Taken::Cut {
                     notes.push(format!("line {} ends inside its value, which is left out", line.number));
+                } else if let Said::Register { field, offset, value } = said {
+                    let dialect = if line.text.contains("[EXT_CSD_") { "mmc-utils" } else { "the fork" };
+                    let health = is_health(field).then(|| hex_number(value)).flatten();
+                    prints.take(line.number, offset, health.map(|value| (dialect, value as u8)));
                 }
             }
             None => {
@@ -103,8 +111,16 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
                     let expected = format!("[{name}: 0x01] or [{name}]: 0x01");
                     return Err(text.malformed(line.number, expected, excerpt(line.text)));
                 }
+                if is_part_of_health(line.text) && !text.is_cut(line.number) {
+                    broken_health = broken_health.or(Some(line.number));
+                }
             }
         }
+    }
+    prints.check(text)?;
+    if let Some(line) = broken_health {
+        registers.forget(HEALTH_LABELS.iter().map(|(offset, _)| *offset));
+        notes.insert(0, format!("line {line} is a broken line of health: PRE_EOL_INFO and life times are left out"));
     }
     data.kind = Some(CardKind::Emmc);
     data.ext_csd = registers.finish();
@@ -164,7 +180,8 @@ fn take(text: &Text, registers: &mut RegisterBits, line: Line, said: &Said) -> R
             let digits = 2 * usize::from(width.min(8));
             // mmc-utils of 2012 to 2019 printed this one in six digits.
             let least = if field.offset == reg::ENH_START_ADDR.offset { 6 } else { digits };
-            let Some(value) = hex_of_width(value, least..=digits) else {
+            let whole = hex_of_width(value, least..=digits).filter(|_| !is_health(field) || ends_its_word(value));
+            let Some(value) = whole else {
                 return wrong(format!("{digits} digits after 0x for {}", field.name), value);
             };
             registers.set(number, field.name, offset, width, value)?;
@@ -232,7 +249,37 @@ fn is_labelled(line: &str, field: &Field) -> bool {
         |at: usize| if line.get(at..).is_some_and(|name| name.starts_with("[EXT_CSD_")) { mmc_utils } else { fork };
     let ends =
         |at: usize| line.get(..at).and_then(|words| words.trim_end().strip_suffix(label(at))).is_some_and(parted);
-    line.trim_start().starts_with('[') || line.match_indices('[').any(|(at, _)| ends(at))
+    // The bracket of the register itself: a line that was cut inside a name and goes on in another has two.
+    let own = |at: usize| {
+        let said = line.get(at + 1..).and_then(bracketed);
+        matches!(said, Some(Said::Register { field: own, .. }) if own == field)
+    };
+    line.match_indices('[').any(|(at, _)| own(at) && (ends(at) || line.get(..at).is_some_and(|b| b.trim().is_empty())))
+}
+
+/// Whether a register decides health.
+fn is_health(field: &Field) -> bool {
+    HEALTH_LABELS.iter().any(|(offset, _)| *offset == field.offset)
+}
+
+/// Whether a line has a piece of one that gives a register of health, without giving it.
+fn is_part_of_health(line: &str) -> bool {
+    const PIECES: [&str; 3] = ["TYP_A", "TYP_B", "EOL_INFO"];
+    let tail = PIECES.iter().any(|piece| {
+        let behind = line.split(piece).nth(1).map(str::trim_start);
+        behind.is_some_and(|behind| behind.starts_with("]: ") || behind.starts_with(": 0x") || behind.is_empty())
+    });
+    let begins = ["eMMC Life Time Est", "eMMC Pre EOL inf"].iter().any(|words| line.trim_start().starts_with(words));
+    let unopened = line.split_once("]: 0x").is_some_and(|(name, _)| !name.contains('['));
+    (tail || begins || unopened) && !line.contains("grep ")
+}
+
+/// Whether a value of health ends its line or its word, in the digits that the tools print.
+fn ends_its_word(value: &str) -> bool {
+    let (number, behind) = value.split_at_checked(4).unwrap_or((value, ""));
+    let behind = behind.strip_prefix(']').unwrap_or(behind);
+    !number.bytes().any(|letter| letter.is_ascii_uppercase())
+        && !behind.starts_with(|letter: char| letter.is_alphanumeric() || letter == ',')
 }
 
 /// The register that a name with one letter lost or doubled is of, or an element that its register does not have.

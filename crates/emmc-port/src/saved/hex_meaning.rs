@@ -222,13 +222,16 @@ fn part(start: usize, bytes: &[Option<u8>]) -> Meaning {
 
 /// The first bytes of EXT_CSD without addresses: only their number could tell that none is lost, and it is not whole.
 ///
-/// So nothing of it decides about health, in the revisions that have registers for it.
+/// So nothing of it decides about the capacity, nor about health in the revisions that have registers for it.
 fn unplaced(bytes: &[Option<u8>]) -> Meaning {
     let health = usize::from(reg::PRE_EOL_INFO.offset)..=usize::from(reg::DEVICE_LIFE_TIME_EST_TYP_B.offset);
     // Before revision 7 these bytes are reserved.
     let rev = bytes.get(usize::from(reg::EXT_CSD_REV.offset)).copied().flatten();
     let has_health = rev.is_none_or(|rev| rev >= 7);
-    let kept = |(index, byte): (usize, &Option<u8>)| byte.filter(|_| !(has_health && health.contains(&index)));
+    let size: Vec<usize> = reg::SEC_COUNT.bytes().map(usize::from).collect();
+    let kept = |(index, byte): (usize, &Option<u8>)| {
+        byte.filter(|_| !(size.contains(&index) || has_health && health.contains(&index)))
+    };
     let bytes: Vec<Option<u8>> = bytes.iter().enumerate().map(kept).collect();
     match part(0, &bytes) {
         Meaning::ExtCsdPart { ext_csd, start, .. } => Meaning::ExtCsdPart { ext_csd, start, placed: false },

@@ -100,6 +100,8 @@ fn take(text: &Text, line: u64, label: &str, value: &str, data: &mut CardData) -
             }
             _ => Ok(()),
         },
+        // An SD card's classes are printed with their names, an eMMC's without.
+        ("card classes", _) if is_numbers(value) => once(text, line, "card type", &mut data.kind, CardKind::Emmc),
         // Only the SPEC_VERS of an eMMC is printed; 4 stands for every version from 4.0 on.
         ("SPEC_VERS", _) => once(text, line, "card type", &mut data.kind, CardKind::Emmc),
         ("version", _) => match value.strip_prefix("SD ") {
@@ -111,6 +113,12 @@ fn take(text: &Text, line: u64, label: &str, value: &str, data: &mut CardData) -
         },
         _ => Ok(()),
     }
+}
+
+/// `7, 6, 5, 4, 2, 0,`
+fn is_numbers(classes: &str) -> bool {
+    let plain = |letter: u8| letter.is_ascii_digit() || matches!(letter, b',' | b' ' | b'\x08');
+    classes.starts_with(|letter: char| letter.is_ascii_digit()) && classes.contains(',') && classes.bytes().all(plain)
 }
 
 /// `manufacturer: 'SanDisk' 'SD'`: the maker's name is mmc-utils' guess, OID is the card's.

@@ -9,6 +9,7 @@ mod block_layer;
 mod dump;
 mod ext_csd_bytes;
 mod ext_csd_text;
+mod health_parts;
 mod hex_meaning;
 mod hex_scan;
 mod identify;
@@ -29,6 +30,7 @@ mod vendor_text;
 
 use crate::{CardData, Place, SourceError};
 pub(crate) use ext_csd_bytes::fault as ext_csd_fault;
+use health_parts::HealthPart;
 use text::{Text, excerpt};
 
 /// Bytes that [`read`] accepts at most; callers need not read further.
@@ -129,7 +131,10 @@ fn read_text(text: &Text) -> Result<CardData, SourceError> {
             None => (form.import)(text)?,
             Some(mut known) => {
                 let before = form.by_the_way.then(|| known.clone());
-                let merged = (form.import)(text).and_then(|found| known.merge(found));
+                let merged = (form.import)(text).and_then(|found| {
+                    one_health(text, &known, &found)?;
+                    known.merge(found)
+                });
                 match (merged, before) {
                     (Ok(()), _) => known,
                     (Err(error), Some(mut before)) => {
@@ -142,6 +147,20 @@ fn read_text(text: &Text) -> Result<CardData, SourceError> {
         });
     }
     data.ok_or_else(|| unknown(text))
+}
+
+/// Errors: two forms give different registers of health, so that each may be of another card.
+fn one_health(text: &Text, known: &CardData, found: &CardData) -> Result<(), SourceError> {
+    let (before, other) = (HealthPart::of(known), HealthPart::of(found));
+    if before.agrees_with(&other) {
+        return Ok(());
+    }
+    Err(SourceError::OtherCard {
+        name: format!("another part of {}", text.name),
+        other: format!("one part of {}", text.name),
+        expected: format!("one form with all registers of health, as {} before; save each card apart", before.words()),
+        found: other.words(),
+    })
 }
 
 /// The error for a text of unknown form.

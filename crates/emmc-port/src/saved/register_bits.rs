@@ -89,6 +89,17 @@ impl<'t> RegisterBits<'t> {
         self.set_bits(line, field.name, field.offset, mask, value)
     }
 
+    /// Makes bytes unknown again.
+    pub(super) fn forget(&mut self, offsets: impl IntoIterator<Item = u16>) {
+        let forgotten: Vec<usize> = offsets.into_iter().map(usize::from).collect();
+        let mut kept = ExtCsd::unknown();
+        let known = (0u16..).zip(self.ext_csd.bytes().iter().zip(self.ext_csd.mask()));
+        for (offset, (&byte, &mask)) in known.filter(|(offset, _)| !forgotten.contains(&usize::from(*offset))) {
+            kept.set_bits(offset, mask, byte);
+        }
+        self.ext_csd = kept;
+    }
+
     /// Whether any bit is known.
     pub(super) fn is_empty(&self) -> bool {
         self.ext_csd.mask().iter().all(|&mask| mask == 0)

@@ -192,11 +192,13 @@ impl<'t> Found<'t> {
                 let count = ext_csd.known_bytes();
                 self.data
                     .note(format!("{count} of the 512 bytes of EXT_CSD, from byte {start} on; the rest is unknown"));
-                let health = reg::PRE_EOL_INFO.offset;
+                let (size, health) = (reg::SEC_COUNT.offset, reg::PRE_EOL_INFO.offset);
                 if !placed && count > usize::from(health) && ext_csd.byte(health).is_none() {
                     self.data.note(
-                        "EXT_CSD is incomplete and without addresses: its life time and PRE_EOL_INFO are not used",
+                        "EXT_CSD is incomplete and without addresses: its SEC_COUNT, life time and PRE_EOL_INFO are not used",
                     );
+                } else if !placed && count >= usize::from(size) {
+                    self.data.note("EXT_CSD is incomplete and without addresses: its SEC_COUNT is not used");
                 }
                 self.take_ext_csd(line, &ext_csd)
             }

@@ -63,7 +63,8 @@ pub(super) fn bare<'t>(text: &'t Text) -> Option<Attribute<'t>> {
     let value = line.text.trim();
     let number = || value.strip_prefix("0x").and_then(|digits| u8::from_str_radix(digits, 16).ok());
     // A lone number may be the cut start of a life time: a whole file ends its line, and has an assigned value.
-    let whole = text.as_str().ends_with('\n') && is_byte(value) && number().is_some_and(|number| number <= 3);
+    let whole =
+        text.as_str().ends_with('\n') && is_byte(value) && number().is_some_and(|number| (1..=3).contains(&number));
     let name = match (is_life_time(value), whole) {
         (true, _) => "life_time",
         (false, true) => "pre_eol_info",

@@ -86,13 +86,15 @@ fn a_log_of_several_forms_gives_what_each_tells() {
 #[test]
 fn forms_that_contradict_each_other_are_told() {
     let both = |first: &str, second: &str| read("log", format!("{first}\n{second}\n").as_bytes());
-    let life =
-        both("eMMC Life Time Estimation A [EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_A]: 0x02", "EXT_CSD[268]: 0x03").unwrap();
-    assert_eq!(life.ext_csd.as_ref().unwrap().byte(268), Some(2));
+    let background = both("Background operations status [BKOPS_STATUS: 0x02]", "EXT_CSD[246]: 0x01").unwrap();
+    assert_eq!(background.ext_csd.as_ref().unwrap().byte(246), Some(2));
     assert_eq!(
-        life.conflicts,
-        ["DEVICE_LIFE_TIME_EST_TYP_A is 0x02 in one part of log and 0x03 in another part of log; the first is used"]
+        background.conflicts,
+        ["BKOPS_STATUS is 0x02 in one part of log and 0x01 in another part of log; the first is used"]
     );
+    let life = both("eMMC Life Time Estimation A [EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_A]: 0x02", "EXT_CSD[268]: 0x03");
+    let message = life.unwrap_err().to_string();
+    assert!(message.ends_with("found DEVICE_LIFE_TIME_EST_TYP_A 0x03"), "{message}");
     let two = both("  Extended CSD rev 1.8 (MMC 5.1)", "EXT_CSD revision [192] = 1.7 (for MMC v5.0x)");
     assert_eq!(
         two.unwrap_err().to_string(),

@@ -23,8 +23,15 @@ fn raw_registers() {
     let data = check(&hex("ac100-mmc32g"), Format::ExtCsdHex, 512, &[(192, 1, 5), (226, 1, 16), (168, 1, 2)]);
     assert_eq!((data.kind, data.origins[0].notes.len()), (Some(CardKind::Emmc), 0));
     let partial = "ext_csd_raw/at91bootstrap-107-partial/at91-107.bytes0-335.partial.hex";
-    let data = check(partial, Format::ExtCsdHex, 336, &[(192, 1, 5), (212, 4, 0)]);
-    assert_eq!(data.origins[0].notes, ["336 of the 512 bytes of EXT_CSD, from byte 0 on; the rest is unknown"]);
+    let data = check(partial, Format::ExtCsdHex, 332, &[(192, 1, 5)]);
+    assert_eq!(data.ext_csd.unwrap().byte(212), None);
+    assert_eq!(
+        data.origins[0].notes,
+        [
+            "332 of the 512 bytes of EXT_CSD, from byte 0 on; the rest is unknown",
+            "EXT_CSD is incomplete and without addresses: its SEC_COUNT is not used"
+        ]
+    );
 }
 
 #[test]
