@@ -192,7 +192,7 @@ mod tests {
         reply[0] = 0;
         reply[1] = 1;
         let health = decode_reply(None, Some(0x21), &reply).unwrap();
-        assert!(health.notes.iter().any(|note| note.contains("only by argument")));
+        assert!(health.notes.iter().any(|note| note.contains("only by the command's argument")));
     }
 
     #[test]

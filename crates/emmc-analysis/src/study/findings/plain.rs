@@ -157,7 +157,7 @@ mod tests {
     fn worn(format: Format, name: &str) -> CardData {
         let mut csd = ExtCsd::from_bytes([0; 512]);
         for (offset, value) in
-            [(192, 8), (268, 9), (269, 11), (267, 3), (166, 1), (160, 1), (214, 0x80), (221, 16), (224, 1)]
+            [(192, 8), (268, 9), (269, 11), (267, 3), (166, 1), (160, 1), (214, 0x80), (221, 16), (224, 1), (179, 8)]
         {
             csd.set_uint(offset, 1, value);
         }
