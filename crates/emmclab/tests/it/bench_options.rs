@@ -38,7 +38,7 @@ fn what_a_target_cannot_follow_is_refused() {
         let name = option.split(' ').next().unwrap();
         let run = emmclab(args.split(' ')).exits(2);
         let only = "supported only for virtual cards (sim:PROFILE, sim:FOLDER)";
-        assert_eq!(run.stderr.trim_end(), format!("emmclab: {name}: {only}, {file} cannot"));
+        assert_eq!(run.stderr.trim_end(), format!("emmclab: {name}: {only}; not for {file}"));
     }
     assert_eq!(std::fs::read(&file).unwrap(), vec![1; 8 << 20]);
 }

@@ -133,11 +133,11 @@ fn bad_targets_are_told_in_one_line() {
         (&[&pipe], 2, "a pipe"),
         (&["/no such folder/file", "--size", "1MiB"], 2, "No such file"),
         (&["/dev/no-such-device", "--size", "1MiB"], 2, "no such device"),
-        (&["no-such-file"], 2, "--size SIZE makes"),
+        (&["no-such-file"], 2, "--size SIZE creates"),
         (&[&odd], 2, "multiple of its sectors"),
         (&[&short, "--destroy", "--suite", "iozone"], 2, "the target has 1048576"),
-        (&[&folder, "--size", "900TiB"], 2, "no room"),
-        (&[&short, "--size", "0B", "--destroy"], 2, "more than nothing"),
+        (&[&folder, "--size", "900TiB"], 2, "not enough space"),
+        (&[&short, "--size", "0B", "--destroy"], 2, "more than 0"),
         (&[&short, "--yes-i-mean", "x"], 2, "--destroy"),
     ];
     for (args, code, says) in cases {

@@ -126,7 +126,7 @@ fn nothing_is_saved_over_a_card() {
     ] {
         let (run, log) = card.run(args);
         let run = run.exits(4);
-        assert!(run.stderr.starts_with("emmclab: /dev/mmcblk249: is a block device; "), "{run:?}");
+        assert!(run.stderr.starts_with("emmclab: /dev/mmcblk249: is a block device and "), "{run:?}");
         assert_eq!((run.stdout.as_str(), log), ("", vec![]), "{args:?}");
     }
 }

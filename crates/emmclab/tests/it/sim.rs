@@ -240,5 +240,5 @@ fn a_ready_job_is_run_by_its_name() {
     let run = run_json(&["--profile", &profile, "--job", "steady-random"]);
     assert_eq!(run["phases"].as_array().unwrap().len(), 3);
     let unknown = emmclab(["sim", "run", "--profile", &profile, "--job", "steady"]).exits(2);
-    assert!(unknown.stderr.contains("no ready job (steady-random, collapse-and-trim"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("not a shipped job (steady-random, collapse-and-trim"), "{}", unknown.stderr);
 }

@@ -45,8 +45,8 @@ fn results_that_do_not_belong_to_the_card_are_refused() {
         assert!(run.stderr.contains(says) && run.stderr.lines().count() == 1, "{args:?}: {}", run.stderr);
         assert_eq!(run.stdout, "", "{args:?}");
     };
-    refused(&["sim:odroid-64g", "--bench", &speed], "measured on a card whose CID is");
-    refused(&["sim:generic-8g", "--bench", &speed, "--bench", &speed], "a second result of bench --suite speed");
+    refused(&["sim:odroid-64g", "--bench", &speed], "measured on a card with CID");
+    refused(&["sim:generic-8g", "--bench", &speed, "--bench", &speed], "is a second result of bench --suite speed");
     refused(&["sim:generic-8g", "--bench", &speed, "--measure"], "--measure");
     let dump = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     refused(&[&dump, "--measure"], "is a saved source");
