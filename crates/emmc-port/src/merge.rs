@@ -12,7 +12,7 @@ use std::fmt::Display;
 
 use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;
-use emmc_regs::ext_csd::ExtCsd;
+use emmc_regs::ext_csd::{ExtCsd, reg};
 
 use crate::{CardData, Format, SourceError, Stated};
 
@@ -155,9 +155,30 @@ fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Which of two values is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Used {
+    /// The one that was read; the other was inferred.
+    Read,
+    /// The higher one.
+    Higher,
+    /// The one of the first source.
+    First,
+}
+
+/// Whether a byte only rises during a card's life: PRE_EOL_INFO and the two life times.
+fn only_rises(offset: u16) -> bool {
+    let fields = [reg::PRE_EOL_INFO, reg::DEVICE_LIFE_TIME_EST_TYP_A, reg::DEVICE_LIFE_TIME_EST_TYP_B];
+    fields.iter().any(|field| field.bytes().any(|byte| byte == offset))
+}
+
 /// A sentence on a value that differs between two sources.
-fn sentence(what: impl Display, ours: (&str, impl Display), theirs: (&str, impl Display), read_wins: bool) -> String {
-    let counts = if read_wins { "the value that was read is used" } else { "the first is used" };
+fn sentence(what: impl Display, ours: (&str, impl Display), theirs: (&str, impl Display), used: Used) -> String {
+    let counts = match used {
+        Used::Read => "the value that was read is used",
+        Used::Higher => "the higher is used, because wear never falls",
+        Used::First => "the first is used",
+    };
     format!("{what} is {} in {} and {} in {}; {counts}", ours.1, ours.0, theirs.1, theirs.0)
 }
 
@@ -171,7 +192,12 @@ fn overlay(ours: &CardData, theirs: &CardData) -> (Option<ExtCsd>, Vec<u16>) {
     let masks = first.mask().iter().zip(second.mask()).zip(second.bytes());
     for (offset, ((&known, &new), &byte)) in (0u16..).zip(masks) {
         let (guess, other_guess) = (ours.is_inferred(offset), theirs.is_inferred(offset));
-        let taken = if guess && !other_guess { new } else { new & !known };
+        let is_worse = first.bytes().get(usize::from(offset)).is_some_and(|&ours| byte > ours);
+        let taken = match () {
+            () if guess && !other_guess => new,
+            () if only_rises(offset) && guess == other_guess && known == 0xff && new == 0xff && is_worse => new,
+            () => new & !known,
+        };
         both.set_bits(offset, taken, byte);
         let kept = known & !taken;
         if (guess && kept != 0) || (other_guess && taken != 0) {

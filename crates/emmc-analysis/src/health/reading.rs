@@ -57,7 +57,7 @@ pub enum Absent {
 impl Absent {
     /// Whether another copy of the same card could have the value: until then the severity is unknown.
     pub(crate) const fn is_lost(self) -> bool {
-        matches!(self, Self::NotInSource | Self::Damaged | Self::Implausible)
+        matches!(self, Self::NotInSource | Self::Damaged | Self::Implausible | Self::NotAssigned)
     }
 }
 
@@ -240,13 +240,19 @@ fn absent_text(field: &Field, absent: Absent, raw: Option<u16>) -> String {
 }
 
 /// A health byte from EXT_CSD, or from the sysfs attribute's word where EXT_CSD does not have it.
+///
+/// Wear never falls, so a higher value in sysfs, which is older, belongs to another card or one of the two is damaged. The
+/// higher value counts then: a contradiction may alarm, and never calm.
 fn health_byte(card: &CardData, field: &Field, attribute: &str, word: usize) -> Found {
-    ext_csd_byte(card, field).or_else(|absent| match (absent, health_attribute(card, attribute)) {
-        (Absent::NotInSource, Some(bytes)) => {
-            bytes.and_then(|bytes| bytes.get(word).copied()).map(|raw| (raw, ReadFrom::Sysfs)).ok_or(Absent::Damaged)
+    let of_sysfs = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| bytes.get(word).copied()).ok_or(Absent::Damaged);
+    match (ext_csd_byte(card, field), health_attribute(card, attribute)) {
+        (Err(Absent::NotInSource), Some(bytes)) => of_sysfs(bytes).map(|raw| (raw, ReadFrom::Sysfs)),
+        (Ok((raw, from)), Some(bytes)) => {
+            let higher = of_sysfs(bytes).ok().filter(|cached| *cached > raw);
+            Ok(higher.map_or((raw, from), |cached| (cached, ReadFrom::Sysfs)))
         }
-        (absent, _) => Err(absent),
-    })
+        (found, _) => found,
+    }
 }
 
 /// The bytes of `life_time` or `pre_eol_info`; the inner `None` is a text that no kernel prints.

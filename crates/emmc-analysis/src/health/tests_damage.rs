@@ -27,6 +27,10 @@ fn a_lost_register_makes_what_is_left_unknown_unless_it_alarms() {
         (&[(192, 8), (268, 1), (267, 1)], Unknown),
         (&[(192, 8), (269, 8), (267, 1)], Unknown),
         (&[(268, 1)], Unknown),
+        // Values that no part may hold.
+        (&[(192, 8), (268, 0xff), (269, 1), (267, 1)], Unknown),
+        (&[(192, 8), (268, 1), (269, 0x0c), (267, 1)], Unknown),
+        (&[(192, 8), (268, 1), (269, 1), (267, 4)], Unknown),
         (&[(192, 8), (268, 0x0a)], Warning),
         (&[(192, 8), (269, 0x0b), (267, 1)], Critical),
         (&[(267, 3)], Critical),
@@ -71,4 +75,16 @@ fn registers_around_which_nothing_makes_sense_are_believed_in_nothing() {
     let (found, line) = status(&CardData { ext_csd: Some(ExtCsd::from_bytes(bytes)), ..whole });
     assert_eq!(found, CheckStatus::Unknown);
     assert!(line.contains("wear is unknown: EXT_CSD holds values that no part can have"), "{line}");
+}
+
+#[test]
+fn the_higher_wear_of_two_sources_counts() {
+    let mut card = known(&[(192, 8), (268, 1), (269, 1), (267, 1)]);
+    card.sysfs.insert("life_time".into(), "0x0b 0x0b".into());
+    card.sysfs.insert("pre_eol_info".into(), "0x03".into());
+    assert_eq!(status(&card).0, CheckStatus::Critical);
+    // An older reading of the same card is lower, and changes nothing.
+    let mut card = known(&[(192, 8), (268, 5), (269, 5), (267, 1)]);
+    card.sysfs.insert("life_time".into(), "0x04 0x05".into());
+    assert_eq!(status(&card), status(&known(&[(192, 8), (268, 5), (269, 5), (267, 1)])));
 }

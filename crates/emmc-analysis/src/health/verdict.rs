@@ -83,7 +83,9 @@ fn wear_parts(card: &CardData, health: &Health) -> Vec<String> {
     } else {
         parts.extend(undefined(health.pre_eol.field.name, &health.pre_eol));
     }
-    let lost = lost(health);
+    // A value that the standard does not assign is named as such already.
+    let lost: Vec<&Reading> =
+        lost(health).into_iter().filter(|reading| reading.absent != Some(Absent::NotAssigned)).collect();
     if !lost.is_empty() {
         let names: Vec<&str> = lost.iter().map(|reading| reading.field.name).collect();
         let why =

@@ -1,9 +1,12 @@
-//! Damaged and mixed sources never make a card look better than it is, and never give it a figure that it does not have.
+//! Damaged and mixed sources never make a card look better than it is, and never give it a figure that it does not
+//! have.
 //!
 //! Every dump and text in testdata, as it is and with worn registers put in, is cut at each byte, loses each byte,
-//! doubles each byte and is wrapped at each byte; then two at a time are cut and joined. A case is judged as `check` judges it.
+//! doubles each byte and is wrapped at each byte; then two at a time are cut and joined. A case is judged as `check`
+//! judges it.
 //!
-//! A digit lost or doubled in a decimal number changes no width, and mostly nothing in the text repeats the number: there
+//! A digit lost or doubled in a decimal number changes no width, and mostly nothing in the text repeats the number:
+//! there
 //! the capacity is not compared. Wear is always compared, and a cut end always counts.
 //!
 //! A join at the same place of two sources of one length is left out: where their form has no redundancy, it is a whole
@@ -135,7 +138,8 @@ fn worn(bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     made
 }
 
-/// Texts of sdmon and emmcparm in which the card is nearly used up: their numbers have no width, so that only cuts count.
+/// Texts of sdmon and emmcparm in which the card is nearly used up: their numbers have no width, so that only cuts
+/// count.
 fn worn_vendor_texts() -> Vec<Source> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let worn = [

@@ -2,7 +2,7 @@
 
 use emmc_regs::ext_csd::{Access, ExtCsd, Field, fields, reg};
 
-use super::{digits, labels, sentence};
+use super::{Used, digits, labels, only_rises, sentence};
 use crate::CardData;
 
 /// Fields that the maker sets and no host can change.
@@ -46,7 +46,7 @@ pub(super) fn conflicts(ours: &CardData, theirs: &CardData) -> Vec<String> {
     let mut found = Vec::new();
     let bytes = |what: &str, ours: Option<&[u8]>, theirs: Option<&[u8]>| {
         let (ours, theirs) = ours.zip(theirs).filter(|(ours, theirs)| ours != theirs)?;
-        Some(sentence(what, (&name, digits(ours)), (&other, digits(theirs)), false))
+        Some(sentence(what, (&name, digits(ours)), (&other, digits(theirs)), Used::First))
     };
     // The last byte of CSD is a checksum that hosts strip; the first of SSR holds the present bus width.
     found.extend(bytes(
@@ -64,8 +64,12 @@ pub(super) fn conflicts(ours: &CardData, theirs: &CardData) -> Vec<String> {
         for field in fields().filter(|field| !field.is_reserved()) {
             let Some((before, after)) = differing(field, first, second) else { continue };
             let inferred = |data: &CardData| field.bytes().any(|byte| data.is_inferred(byte));
-            let read_wins = inferred(ours) != inferred(theirs);
-            found.push(sentence(field.name, (&name, before), (&other, after), read_wins));
+            let used = match () {
+                () if inferred(ours) != inferred(theirs) => Used::Read,
+                () if only_rises(field.offset) => Used::Higher,
+                () => Used::First,
+            };
+            found.push(sentence(field.name, (&name, before), (&other, after), used));
         }
     }
     found

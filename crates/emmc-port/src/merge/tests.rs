@@ -134,8 +134,13 @@ fn what_changes_in_a_cards_life_is_a_sentence() {
     earlier.csd = Cid::parse_hex("d02701320f5903fff6dbffef8e40400d").ok().map(|cid| cid.0);
     later.csd = Cid::parse_hex("d02701320f5903fff6dbffef8e404000").ok().map(|cid| cid.0);
     let both = merged(earlier, later).unwrap();
-    assert_eq!(both.conflicts, ["DEVICE_LIFE_TIME_EST_TYP_A is 0x01 in monday and 0x05 in friday; the first is used"]);
-    assert_eq!(both.ext_csd.unwrap().byte(268), Some(1));
+    assert_eq!(
+        both.conflicts,
+        [
+            "DEVICE_LIFE_TIME_EST_TYP_A is 0x01 in monday and 0x05 in friday; the higher is used, because wear never falls"
+        ]
+    );
+    assert_eq!(both.ext_csd.unwrap().byte(268), Some(5));
     let partly = emmc("a", &[(179, 0x08)]);
     let both = merged(partly, emmc("b", &[(179, 0x10)])).unwrap();
     assert_eq!(both.conflicts, ["PARTITION_CONFIG is 0x08 in a and 0x10 in b; the first is used"]);

@@ -22,7 +22,7 @@ fn zero_is_good() {
     emmclab(["health", &klm]).exits(0).says(&["0 % to 10 % of life used"]);
     emmclab(["study", "--demo", "--full"]).exits(0).says(&["eMMC 5.1", "Hardware partitioning"]);
     emmclab(["list", "--sysroot", &board]).exits(0).says(&["/dev/mmcblk0", "BJNB4R"]);
-    emmclab(["plan", "hwpart", &klm, "--enh-user", "max"]).exits(0).says(&["the plan can be carried out"]);
+    emmclab(["plan", "hwpart", &klm, "--enh-user", "max"]).exits(0).says(&["the plan can be executed"]);
     for args in [["--help"], ["--version"], ["help"]] {
         let help = emmclab(args).exits(0);
         assert!(!help.stdout.is_empty() && help.stderr.is_empty(), "{help:?}");

@@ -1,6 +1,7 @@
 //! What a power cut may lose, according to the registers.
 
 use emmc_regs::CardKind;
+use emmc_regs::ext_csd::reg;
 
 use super::super::findings::power_cut::reliability;
 use super::{Answer, Facts};
@@ -78,7 +79,8 @@ fn registers(facts: &Facts<'_>, cache: Cache, is_reliable: Option<bool>) -> Stri
         Cache::None => Some("no cache"),
         Cache::Unknown => None,
     };
-    let notified = facts.csd.byte(34).filter(|_| facts.info.rev.is_some_and(|rev| rev >= REV_CACHE));
+    let notified =
+        facts.csd.byte(reg::POWER_OFF_NOTIFICATION).filter(|_| facts.info.rev.is_some_and(|rev| rev >= REV_CACHE));
     let words = [
         cache.map(str::to_owned),
         is_reliable.map(|on| format!("WR_REL {}", on_off(on))),

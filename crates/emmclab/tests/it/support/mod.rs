@@ -9,6 +9,7 @@ pub(crate) mod schema;
 pub(crate) mod shim;
 
 use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -105,10 +106,13 @@ pub(crate) fn testdata(path: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// An empty folder of one test's own; `name` is unique in the test, whose thread bears the test's name.
+/// An empty folder of one test's own; `name` is unique in the test, whose thread bears the test's name. Its path is
+/// short,
+/// as a Unix socket's path has 107 bytes at most.
 pub(crate) fn scratch(name: &str) -> PathBuf {
-    let test = std::thread::current().name().unwrap_or_default().replace("::", "-");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{name}"));
+    let mut hasher = DefaultHasher::new();
+    std::thread::current().name().hash(&mut hasher);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{:06x}-{name}", hasher.finish() >> 40));
     // The last run's, if there was one.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
