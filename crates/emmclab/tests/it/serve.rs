@@ -138,7 +138,7 @@ fn what_makes_no_sense_is_refused_with_one_line() {
         (vec!["serve", &name, "--nbd", "0", "--dilate", "0"], "--dilate"),
         (vec!["serve", &name, "--fuse", "/nowhere"], "/nowhere"),
         (vec!["sim", "ctl", &name, "state"], "this card is not being served"),
-        (vec!["sim", "ctl", &missing, "state"], "no virtual card"),
+        (vec!["sim", "ctl", &missing, "state"], "not a virtual card"),
         (vec!["sim", "ctl", &name, "inject", "--kind", "erase"], "expected read, write"),
         (vec!["sim", "ctl", &name, "speed"], "speed"),
     ] {
