@@ -131,8 +131,8 @@ fn clause(text: &str, width: usize) -> &str {
     }
     let ends =
         text.char_indices().filter(|(at, letter)| matches!(letter, ':' | ';') && text[at + 1..].starts_with(' '));
-    let clauses = ends.map(|(at, _)| &text[..at]).filter(|clause| clause.width() <= width);
-    clauses.last().unwrap_or(text)
+    let mut clauses = ends.map(|(at, _)| &text[..at]).filter(|clause| clause.width() <= width);
+    clauses.next_back().unwrap_or(text)
 }
 
 #[cfg(test)]

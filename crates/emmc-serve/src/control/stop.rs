@@ -3,11 +3,14 @@
 use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+/// Where an outcome is sent, and where the asker hangs up.
+type AskerEnds = (Sender<Result<(), String>>, Receiver<Infallible>);
+
 /// Somebody wants the server to end.
 #[derive(Debug, Default)]
 pub struct StopOrder {
     /// Where the outcome is sent, and where the asker hangs up once its client has read it. Absent: nobody asks.
-    asker: Option<(Sender<Result<(), String>>, Receiver<Infallible>)>,
+    asker: Option<AskerEnds>,
 }
 
 /// The side of an order that waits for the outcome.

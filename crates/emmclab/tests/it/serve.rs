@@ -139,7 +139,7 @@ fn what_makes_no_sense_is_refused_with_one_line() {
         (vec!["serve", &name, "--fuse", "/nowhere"], "/nowhere"),
         (vec!["sim", "ctl", &name, "state"], "this card is not being served"),
         (vec!["sim", "ctl", &missing, "state"], "not a virtual card"),
-        (vec!["sim", "ctl", &name, "inject", "--kind", "erase"], "expected read, write"),
+        (vec!["sim", "ctl", &name, "inject", "--kind", "erase"], "[possible values: read, write"),
         (vec!["sim", "ctl", &name, "speed"], "speed"),
     ] {
         let run = emmclab(arguments.iter().chain(&["--json"])).exits(2);

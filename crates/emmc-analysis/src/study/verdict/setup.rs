@@ -85,5 +85,5 @@ fn sd(facts: &Facts<'_>) -> Vec<String> {
     let rows = &facts.study.configuration.rows;
     let of =
         |name: &&str| rows.iter().find(|row| *row.name == **name).map(|row| format!("{}: {}", row.name, row.value));
-    SD_ROWS.iter().filter_map(|name| of(name)).take(3).collect()
+    SD_ROWS.iter().filter_map(of).take(3).collect()
 }
