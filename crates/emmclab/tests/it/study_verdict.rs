@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{command, emmclab, save, scratch, skip, testdata};
+#[cfg(all(feature = "bench", feature = "sim"))]
+use crate::support::save;
+use crate::support::{command, emmclab, scratch, skip, testdata};
 
 /// What a screen shows.
 const SCREEN: (usize, usize) = (80, 24);
