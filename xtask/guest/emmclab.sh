@@ -98,7 +98,7 @@ cp /tmp/said /tmp/trim.json
 cmp -n 33554432 /tmp/data $card || fail 'trim wrote outside of its area'
 
 # A study that measures, and writes nothing.
-emmclab '0 1' study $card --measure --bench /tmp/trim.json
+emmclab '0 1' study $card --full --measure --bench /tmp/trim.json
 says 'Measured: trim'
 says '512 KiB sequential'
 emmclab 2 study $card --measure --bench /tmp/speed.json

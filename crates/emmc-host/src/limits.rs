@@ -64,8 +64,8 @@ impl Pipeline {
     /// P = max(S, h + g, R / Q): the long-run period of requests.
     ///
     /// Derivation: each term is a bound. The cores: S. The card serves one at a time, and a core needs g between two:
-    /// h + g. With Q outstanding, each for at least R, at most Q requests complete in R (Little's law). The largest term
-    /// decides, and the model reaches it wherever [`crate::Makespan::is_exact`]. Unit: nanoseconds.
+    /// h + g. With Q outstanding, each for at least R, at most Q requests complete in R (Little's law). The largest
+    /// term decides, and the model reaches it wherever [`crate::Makespan::is_exact`]. Unit: nanoseconds.
     pub fn period_ns(&self) -> f64 {
         self.unlimited_period_ns().max(self.spans.total().0 as f64 / f64::from(self.depth))
     }

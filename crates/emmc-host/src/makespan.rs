@@ -20,13 +20,13 @@ impl Pipeline {
     /// - N = 1: **R**. Q = 1: each waits for the one before, **N R** (g, a part of a + p, passes within them).
     /// - One core, device bound (h + g >= a + p): the core is done with its work before the next transfer ends, so the
     ///   card starts after the first pre and then pauses for g only: **a + N h + (N-1) g + p**.
-    /// - One core, CPU bound: the core works without pause until the last pre is done. If p < h and h + g <= a, the last
-    ///   post but one then still waits, and the last transfer runs meanwhile: **N (a + p) + max(0, h - p)**. Otherwise
-    ///   the core may have nothing to do during the last transfers, and this is an estimate. N = 2 has no post between
-    ///   its two pres: the second transfer starts at t = max(2a, a + h + g), the first post ends at u = max(2a, a + h) +
-    ///   p: **max(t + h, u) + p**.
-    /// - Several cores, all of pre serial, p <= max(a, h + g): three stations in a row that each serve one at a time: the
-    ///   slowest sets the pace, **R + (N-1) P0** with P0 = max(S, h + g). The paper's `Pre x N + T + Post` is this with
+    /// - One core, CPU bound: the core works without pause until the last pre is done. If p < h and h + g <= a, the
+    ///   last post but one then still waits, and the last transfer runs meanwhile: **N (a + p) + max(0, h - p)**.
+    ///   Otherwise the core may have nothing to do during the last transfers, and this is an estimate. N = 2 has no
+    ///   post between its two pres: the second transfer starts at t = max(2a, a + h + g), the first post ends at
+    ///   u = max(2a, a + h) + p: **max(t + h, u) + p**.
+    /// - Several cores, all of pre serial, p <= max(a, h + g): three stations in a row that each serve one at a time:
+    ///   the slowest sets the pace, **R + (N-1) P0** with P0 = max(S, h + g). The paper's `Pre x N + T + Post` is this with
     ///   P0 = a; its `(N + 2) D` the case of three equal stages.
     /// - The same with too few in flight (Q P0 < R): request i starts when request i - Q is through. Groups of Q follow
     ///   each other at R, inside a group at P0: **R + floor((N-1) / Q) R + ((N-1) mod Q) P0**.

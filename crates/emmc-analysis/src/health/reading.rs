@@ -241,8 +241,8 @@ fn absent_text(field: &Field, absent: Absent, raw: Option<u16>) -> String {
 
 /// A health byte from EXT_CSD, or from the sysfs attribute's word where EXT_CSD does not have it.
 ///
-/// Wear never falls, so a higher value in sysfs, which is older, belongs to another card or one of the two is damaged. The
-/// higher value counts then: a contradiction may alarm, and never calm.
+/// Wear never falls, so a higher value in sysfs, which is older, belongs to another card, or one of the two is damaged.
+/// The higher value counts then: a contradiction may alarm, and never calm.
 fn health_byte(card: &CardData, field: &Field, attribute: &str, word: usize) -> Found {
     let of_sysfs = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| bytes.get(word).copied()).ok_or(Absent::Damaged);
     match (ext_csd_byte(card, field), health_attribute(card, attribute)) {
