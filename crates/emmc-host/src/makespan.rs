@@ -26,8 +26,8 @@ impl Pipeline {
     ///   post between its two pres: the second transfer starts at t = max(2a, a + h + g), the first post ends at
     ///   u = max(2a, a + h) + p: **max(t + h, u) + p**.
     /// - Several cores, all of pre serial, p <= max(a, h + g): three stations in a row that each serve one at a time:
-    ///   the slowest sets the pace, **R + (N-1) P0** with P0 = max(S, h + g). The paper's `Pre x N + T + Post` is this with
-    ///   P0 = a; its `(N + 2) D` the case of three equal stages.
+    ///   the slowest sets the pace, **R + (N-1) P0** with P0 = max(S, h + g). The paper's `Pre x N + T + Post` is this
+    ///   with P0 = a; its `(N + 2) D` the case of three equal stages.
     /// - The same with too few in flight (Q P0 < R): request i starts when request i - Q is through. Groups of Q follow
     ///   each other at R, inside a group at P0: **R + floor((N-1) / Q) R + ((N-1) mod Q) P0**.
     /// - Pre partly parallel, or post the longest stage: the same two forms, as estimates.
