@@ -1,7 +1,8 @@
 #![no_main]
 //! Any bytes as a source, and everything that is computed from what they turn out to be.
 
-use emmc_analysis::registers::{Registers, compare};
+use emmc_analysis::comparison::compare;
+use emmc_analysis::registers::Registers;
 use emmc_analysis::{maker_health, study};
 use emmc_port::{Snapshot, saved};
 use libfuzzer_sys::fuzz_target;
