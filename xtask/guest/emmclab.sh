@@ -110,7 +110,7 @@ emmclab '0 1' study $card --bench /tmp/speed.json --bench /tmp/trim.json -o /out
 mkfs.ext4 -q -F -E lazy_itable_init=0 $card || fail mkfs.ext4
 mount -t ext4 $card /mnt || fail mount
 emmclab 4 bench $card --suite speed --size 32MiB --destroy --yes-i-mean mmcblk0
-emmclab '0 1' bench /mnt --rows 128 --size 16MiB --json
+emmclab '0 1' bench /mnt --suite iozone --rows 128 --size 16MiB --json
 expect 'CID below the folder' "$(value cid)" "$(attribute cid)"
 expect 'filesystem of the folder' "$(value fstype)" ext4
 [ "$(ls -A /mnt)" = lost+found ] || fail "the folder holds $(ls -A /mnt)"
