@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_named_and_fail() {
+    fn differences_are_named_and_are_failures() {
         let outcome = |code: i32, text: &str| -> Outcome { (Some(code), text.into(), Vec::new()) };
         let cases = [vec!["show".into()], vec!["check".into()]];
         let own = [outcome(0, "a\nb\n"), outcome(0, "c\n")];
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn every_folder_of_cards_gives_cases() {
+    fn every_folder_of_samples_gives_cases() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
         let cases = cases(&root).unwrap();
         assert!(cases.len() > 300, "{}", cases.len());

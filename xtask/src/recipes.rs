@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_of_crates_is_as_bitbake_writes_it() {
+    fn the_list_of_crates_has_the_form_of_bitbake() {
         let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1.2.3\"\nsource = \"x\"\nchecksum = \"0f\"\n\n\
                     [[package]]\nname = \"own\"\nversion = \"0.1.0\"\ndependencies = [\n \"a\",\n]\n";
         let expected = concat!(

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_prints_names_and_text_and_keeps_them_apart() {
+    fn evidence_prints_names_and_text_separately() {
         let printed = |evidence: Evidence| evidence.to_string();
         assert_eq!(printed(Evidence::value(reg::BKOPS_EN, 2)), "BKOPS_EN[163] = 0x02");
         assert_eq!(printed(Evidence::of(reg::ENH_SIZE_MULT, " holds 3")), "ENH_SIZE_MULT[142:140] holds 3");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inferred_byte_is_marked_wherever_it_is_cited_and_no_text_is_read_for_it() {
+    fn an_inferred_byte_is_marked_wherever_it_is_cited() {
         let mut card = CardData { inferred: vec![141, 155], ..CardData::default() };
         let mark = |card: &CardData, mut evidence: Evidence| {
             evidence.mark(card);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_get_the_texts_as_ever_and_the_fields_beside_them() {
+    fn json_keeps_the_texts_and_adds_the_fields() {
         let list: EvidenceList = vec![Evidence::from("2 blocks"), Evidence::value(reg::SEC_COUNT, 0)].into();
         let fields = json!([{"evidence": 1, "field": "SEC_COUNT", "offset": 212, "width_bytes": 4}]);
         assert_eq!(

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn severities_sort_worst_first_and_serialise_as_their_word() {
+    fn severities_sort_worst_first_and_serialise_as_words() {
         let mut shuffled = [Severity::Good, Severity::Unknown, Severity::Critical, Severity::Notice, Severity::Warning];
         shuffled.sort();
         assert_eq!(shuffled, Severity::ALL);

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_that_a_trim_cures_are_a_warning_with_the_command() {
+    fn slow_writes_that_a_trim_cures_are_a_warning_with_the_command() {
         let found = findings(&aged(23.4, 98.0));
         assert_eq!((found.len(), found[0].severity, found[0].id), (1, Severity::Warning, "slow-when-full"));
         assert_eq!(found[0].what, "Full and aged, sequential writes are 23 times slower; one trim cures it");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_how_fast_and_small_writes_are_found() {
+    fn the_speed_line_has_figures_and_slow_small_writes_are_a_finding() {
         let mut result = of(Outcome { suite: "speed".into(), ..Outcome::default() });
         for (op, block, speed) in
             [("read", 1 << 19, 133.0), ("write", 1 << 19, 40.0), ("read", 4096, 9.0), ("write", 4096, 1.024)]

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up() {
+    fn columns_are_aligned() {
         let side = |name: &str, served| Side {
             name: name.into(),
             requests: 1000,

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_of_one_write_or_of_none() {
+    fn a_file_has_the_content_of_one_write_or_none() {
         let mut bytes = vec![0; 3 * SECTOR];
         pattern::fill(&mut bytes, 0, 5);
         assert_eq!(only_write(&bytes), Some(5));

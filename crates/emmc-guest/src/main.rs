@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_understood_is_not_run() {
+    fn unknown_commands_are_not_run() {
         for bad in [&[][..], &["write-sectors"], &["read-sectors", "/dev/null", "x", "1"], &["write-files", "a", "1"]] {
             assert!(run(bad).is_none(), "{bad:?}");
         }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sector_says_which_write_it_is_of() {
+    fn a_sector_names_its_write() {
         let mut bytes = vec![0; 2 * SECTOR];
         assert_eq!(content(&bytes[..SECTOR], 7), Content::Blank);
         fill(&mut bytes, 7, 99);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_brings_the_gap_and_no_more() {
+    fn a_queue_removes_the_gap_only() {
         let device =
             Pipeline { gap: Nanos::from_micros(40), ..Pipeline::new(Spans::from_micros(100, 400, 60), Bytes(4096)) };
         assert!((device.cq_gain() - 0.1).abs() < 1e-12);

@@ -170,7 +170,7 @@ mod tests {
     use crate::Spans;
 
     #[test]
-    fn a_study_has_both_the_closed_form_and_the_model() {
+    fn a_study_has_the_closed_form_and_the_model() {
         let pipeline = Pipeline::new(Spans::from_micros(635, 1414, 51), Bytes(128 << 10));
         let study = PipelineStudy::of(pipeline, 100, 4).unwrap();
         assert!(study.makespan.is_exact);

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_megabytes_are_told_apart() {
+    fn mb_and_mib_are_distinguished() {
         let speed = Speed::of(Bytes(128 << 10), 2_100_000.0);
         assert!((speed.mib_s - 0.125 / 2.1e-3).abs() < 1e-9, "{speed:?}");
         assert!((speed.mb_s - 0.131_072 / 2.1e-3).abs() < 1e-9, "{speed:?}");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_software() {
+    fn the_share_of_software_is_computed() {
         assert!((Spans::from_micros(635, 1414, 51).overhead_share() - 686.0 / 2100.0).abs() < 1e-12);
         assert_eq!(Spans::from_micros(0, 0, 0).overhead_share(), 0.0);
     }

@@ -281,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn an_sd_cards_bus_has_one_edge() {
+    fn the_bus_of_an_sd_card_has_single_data_rate() {
         let context = board("mmcblk1");
         assert!((context.bus.unwrap().mb_per_s_max - 25.0).abs() < 1e-9);
         assert_eq!((context.card.unwrap().kind.as_deref(), context.life_before), (Some("sd"), None));
     }
 
     #[test]
-    fn this_machines_file_has_a_filesystem_and_a_host() {
+    fn a_file_of_this_machine_has_a_filesystem_and_a_host() {
         let context = context(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"), None, true).unwrap();
         let filesystem = context.filesystem.unwrap();
         assert!(!filesystem.fstype.is_empty() && filesystem.size_bytes > 0 && !filesystem.cached, "{filesystem:?}");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn effort_is_what_was_used_since() {
+    fn effort_is_the_difference_since_the_start() {
         let meter = Meter::default();
         let sum = (0..20_000_000u64).fold(0, |sum: u64, number| sum.wrapping_mul(31).wrapping_add(number));
         let effort = meter.effort();

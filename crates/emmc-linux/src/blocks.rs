@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn trim_is_what_mounts_and_timer_say() {
+    fn trim_follows_mounts_and_timer() {
         let trim = read(&board(), "mmcblk0").trim.unwrap();
         let expected = TrimSetup {
             discard_max_bytes: None,

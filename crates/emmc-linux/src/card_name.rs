@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_card_is_a_file() {
+    fn other_names_are_files() {
         for source in [
             "",
             "mmcblk",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_belong_to_their_disk() {
+    fn an_area_belongs_to_its_disk() {
         for name in ["mmcblk1", "mmcblk1boot0", "mmcblk1boot1", "mmcblk1gp3", "mmcblk1rpmb"] {
             assert!(is_area(name, "mmcblk1"), "{name}");
         }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_link_is_told_as_printed() {
+    fn the_link_is_reported_as_printed() {
         let ios = ios("clock:\t\t200000000 Hz\nactual clock:\t198000000 Hz\nvdd:\t\t21 (3.3 ~ 3.4 V)\nrubbish\n:\n");
         assert_eq!(ios.len(), 3);
         assert_eq!(ios.get("actual clock").map(String::as_str), Some("198000000 Hz"));

@@ -227,19 +227,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_request_number_is_the_kernels() {
+    fn the_request_number_matches_the_kernel() {
         assert_eq!((MMC_IOC_CMD, size_of::<MmcIocCmd>()), (0xc048_b300, 72));
     }
 
     #[test]
-    fn a_write_cannot_be_named() {
+    fn a_write_cannot_be_expressed() {
         assert_eq!(BlockRead::gen_cmd(0), None);
         assert_eq!(BlockRead::gen_cmd(0xffff_fffe), None);
         assert_eq!(BlockRead::gen_cmd(0x4b53_5461), Some(BlockRead { opcode: 56, arg: 0x4b53_5461 }));
     }
 
     #[test]
-    fn what_is_no_card_refuses() {
+    fn a_file_that_is_no_card_is_refused() {
         let file = File::open("/dev/null").unwrap();
         let error = read_block(&file, BlockRead::SEND_EXT_CSD).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filesystem_is_measured() {
+    fn the_size_of_a_filesystem_is_read() {
         let space = space(Path::new("/")).unwrap();
         assert!(space.total >= space.free && space.free >= space.available && space.total > Bytes(0), "{space:?}");
         assert!(super::space(Path::new("/no such folder")).is_err());

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_the_question_switched_off_is_told_as_it_runs() {
+    fn a_queue_disabled_by_the_query_is_reported_as_the_kernel_runs_it() {
         for (cmdq_en, read, told) in [("1\n", 0, 1), ("0\n", 0, 0), ("1\n", 1, 1), ("", 0, 0)] {
             let mut data = CardData::new("mmcblk0", Format::Live);
             data.sysfs.insert("cmdq_en".into(), cmdq_en.into());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_reads_are_taken_for_reads() {
+    fn only_reads_are_accepted_as_reads() {
         for (step, is_sd, allowed) in [
             ((56, 1, 512), false, true),
             ((56, 0x4b53_5461, 512), true, true),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_step_stops_all_before_the_first() {
+    fn an_invalid_step_prevents_all_steps() {
         let card = LiveCard::new("/dev/mmcblk250");
         let error = card.read_vendor(&[(56, 1, 512), (6, 0x03b7_0100, 512)]).unwrap_err();
         assert!(matches!(&error, SourceError::Unsupported { .. }), "{error}");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_is_not_there_is_said_so() {
+    fn a_missing_card_is_reported() {
         let error = LiveCard::new("mmcblk250").read().unwrap_err().to_string();
         assert!(error.starts_with("mmcblk250: cannot read: no such card; this machine has "), "{error}");
         let error = LiveCard::new("sda").read().unwrap_err().to_string();

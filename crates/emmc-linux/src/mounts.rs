@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_mounts_are_left_out() {
+    fn other_lines_are_left_out() {
         for line in ["", "22 1 179:2 / /", "22 1 179:2 / / rw - ext4", "- - - - - - -"] {
             assert_eq!(mountinfo(line.as_bytes()), None, "{line:?}");
         }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "bench")]
-    fn a_place_need_not_be_utf8() {
+    fn a_mount_point_can_be_other_than_utf8() {
         use std::os::unix::ffi::OsStrExt;
         let mount = mountinfo(b"22 1 8:1 / /mnt/\xff\\040x rw - ext4 /dev/sda1 rw").unwrap();
         assert_eq!(mount.path.as_os_str().as_bytes(), b"/mnt/\xff x");

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_told_from_boot_sectors() {
+    fn partition_tables_are_distinguished_from_boot_sectors() {
         assert_eq!(with(&[(510, &[0x55, 0xaa]), (466, &[0x83])]).as_deref(), Some("MBR partition table"));
         assert_eq!(with(&[(510, &[0x55, 0xaa])]), None);
         let gpt = with(&[(510, &[0x55, 0xaa]), (450, &[0xee]), (512, b"EFI PART")]);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_empty_content_is_nothing() {
+    fn short_and_empty_content_has_no_signature() {
         assert_eq!((signature(&[]), signature(&[0; 600]), with(&[])), (None, None, None));
     }
 }

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_come_out_of_attributes() {
+    fn registers_are_read_from_attributes() {
         let mut data = CardData::new("x", Format::SysRoot);
         let ssr = "00".repeat(64);
         apply(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_kept_of_ext_csd_is_known_and_nothing_else() {
+    fn only_the_ext_csd_fields_kept_by_the_kernel_are_known() {
         let ext_csd = ext_csd(&map(&[
             ("rev", "0x8"),
             ("life_time", "0x01 0x0b"),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_of_an_old_part_are_no_health() {
+    fn zeros_of_an_old_part_give_no_health() {
         let old = map(&[("rev", "0x6"), ("life_time", "0x00 0x00"), ("pre_eol_info", "0x00"), ("fwrev", "0x1")]);
         let ext_csd = ext_csd(&old).unwrap();
         assert_eq!((ext_csd.byte(192), ext_csd.known_bytes()), (Some(6), 1));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_are_unknown() {
+    fn invalid_numbers_are_unknown() {
         for text in ["", "0x", "-1", "+1", "0x1g", "1 2", "0x10000000000000000"] {
             assert_eq!(hex(text), None, "{text:?}");
         }

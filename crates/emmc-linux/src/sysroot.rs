@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emmc_is_read_whole() {
+    fn an_emmc_is_read_completely() {
         let data = read("board", "/dev/mmcblk0").unwrap();
         assert_eq!((data.kind, data.rca, data.status), (Some(CardKind::Emmc), Some(1), Some(0x900)));
         let ext_csd = data.ext_csd.unwrap();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_sd_card_has_its_own_registers() {
+    fn an_sd_card_gives_scr_and_ssr() {
         let data = read("board", "mmcblk1p1").unwrap();
         assert_eq!((data.kind, data.rca, data.ext_csd), (Some(CardKind::Sd), Some(0xe624), None));
         assert!(data.scr.is_some() && data.ssr.is_some() && data.csd.is_some());
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named_with_what_is() {
+    fn a_missing_card_is_reported_with_the_present_ones() {
         for (tree, source) in [("board", "mmcblk5"), ("board", "-"), ("board", "sda"), ("board", "../mmcblk0x")] {
             let error = read(tree, source).unwrap_err().to_string();
             assert!(error.starts_with(source) && error.ends_with("board has mmcblk0, mmcblk1"), "{error}");

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_sort_as_numbers() {
+    fn numbers_sort_numerically() {
         let mut names = ["mmcblk0p10", "mmcblk0p9", "mmcblk0", "mmcblk0p1", "mmcblk10", "mmcblk2"];
         names.sort_by(|a, b| natural(a).cmp(&natural(b)));
         assert_eq!(names, ["mmcblk0", "mmcblk2", "mmcblk10", "mmcblk0p1", "mmcblk0p9", "mmcblk0p10"]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_does_not_lead_outside() {
+    fn links_of_a_copy_stay_inside() {
         let board = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/sysfs/board");
         let tree = Tree::copied(&board).unwrap();
         for outside in ["../../README.md", "../../../Cargo.toml"] {

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partitions_use_is_its_disks_and_a_free_one_is_free() {
+    fn a_partition_in_use_makes_its_disk_in_use() {
         let root = disk_with_partitions();
         let tree = Tree::copied(&root).unwrap();
         let disk = tree.block("mmcblk7");

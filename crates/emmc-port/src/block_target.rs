@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_whole_sectors_inside() {
+    fn requests_are_whole_sectors_inside_the_target() {
         let shape = TargetShape {
             name: "t".into(),
             kind: TargetKind::File,

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back_to_their_areas_and_the_kernel_counts_from_0() {
+    fn names_parse_to_their_areas_and_the_kernel_counts_from_0() {
         for area in Area::ALL {
             assert_eq!(area.to_string().parse(), Ok(area));
             assert_eq!(Area::ALL.iter().filter(|other| other.kernel_suffix() == area.kernel_suffix()).count(), 1);

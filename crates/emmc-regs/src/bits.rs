@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read_by_the_standards_numbers() {
+    fn ranges_use_the_bit_numbers_of_the_standard() {
         let cid = [0x15, 0x01, 0x00, 0x4d, 0x38, 0x47, 0x31, 0x47, 0x43, 0x03, 0xdc, 0x0d, 0xb0, 0x61, 0x50, 0x6f];
         for (hi, lo, expected) in [
             (127, 120, 0x15),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_read_back_and_nothing_else_changes() {
+    fn a_set_range_reads_back_and_other_bits_are_unchanged() {
         for (hi, lo) in [(511, 510), (447, 440), (431, 428), (423, 408), (377, 368), (63, 0), (0, 0)] {
             let mut register = [0x5a; 64];
             let mut rest = register;

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_are_checked_where_the_host_kept_the_checksum() {
+    fn registers_are_checked_if_the_host_kept_the_checksum() {
         for (cid, expected) in [
             ("1501004d384731474303dc0db061506f", Crc::Matches),
             ("275048534431364730da89b82900fb61", Crc::Matches),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_register_matches() {
+    fn a_register_with_a_computed_checksum_matches() {
         for seed in 0..=255 {
             let register = sealed([seed; 16]);
             assert_eq!(Crc::of(&register), Crc::Matches);

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_revision_chooses_the_century() {
+    fn the_revision_selects_the_range_of_years() {
         for (mdt, rev, expected) in [
             (0x50, Some(4), "1997-05"),
             (0x50, Some(0), "1997-05"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_of_before_4_0_has_one_date() {
+    fn an_mmc_before_4_0_has_one_date() {
         let csd = |spec_vers: u8| [spec_vers << 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         for (spec_vers, rev, date) in [
             (0, None, "2005-05"),

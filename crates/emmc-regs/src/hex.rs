@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_are_read_as_people_paste_them() {
+    fn pasted_digits_are_read() {
         for text in ["02358002", "0x02358002", " 0X02358002\n", "02 35 80 02", "\t0235\r\n8002 "] {
             assert_eq!(parse::<4>("SCR", text), Ok([0x02, 0x35, 0x80, 0x02]), "{text:?}");
         }
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_register_is_named_with_its_place() {
+    fn invalid_digits_are_named_with_their_place() {
         let wrong = |offset, found| Err::<[u8; 4], _>(Error::NotHex { register: "SCR", offset, found });
         let count = |found| Err::<[u8; 4], _>(Error::DigitCount { register: "SCR", expected: 8, found });
         for (text, expected) in [
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_what_where_expected_and_found() {
+    fn messages_have_place_expected_and_found() {
         for (text, message) in [
             ("0235800", "SCR has 7 hexadecimal digits; expected 8"),
             ("0235g002", "SCR has 'g' at offset 4; expected a hexadecimal digit"),

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_seen_in_the_field_are_named() {
+    fn known_cards_are_named() {
         for (manufacturer_id, oemid, name, expected) in [
             (0x13, 0x014e, "S0J56X", "Micron"),
             (0x11, 0x0100, "004GE0", "Kioxia (Toshiba)"),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_each_thing_once_and_where_it_is_from() {
+    fn every_row_is_unique_and_has_a_source() {
         for (index, entry) in table::ENTRIES.iter().enumerate() {
             let key = |entry: &Entry| (entry.kind, entry.manufacturer_id, entry.oem_id, entry.name_prefix);
             assert!(table::ENTRIES[..index].iter().all(|other| key(other) != key(entry)), "{:?}", key(entry));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_general_line_stands_behind_every_special_one() {
+    fn general_rows_follow_special_rows() {
         for entry in table::ENTRIES {
             let general = lookup(entry.kind, entry.manufacturer_id, 0xffff, b"");
             assert!(general.is_some(), "{:?} {:#x}", entry.kind, entry.manufacturer_id);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_of_a_sector_addressed_emmc() {
+    fn the_ocr_of_a_sector_addressed_emmc_is_decoded() {
         let ocr = Ocr(0xc0ff_8080);
         assert!(ocr.powered_up());
         assert_eq!(ocr.access_mode(CardKind::Emmc), Some(AccessMode::Sector));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sysfs_prints_is_one_window() {
+    fn sysfs_prints_the_voltage_window_only() {
         // A SanDisk SN512 under Linux: the window 3.3 V to 3.4 V, without the card's own bits.
         let ocr = Ocr(0x0020_0000);
         assert_eq!(ocr.voltage_windows().collect::<Vec<_>>(), ["3.3-3.4 V"]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn sd_has_bits_of_its_own() {
+    fn sd_has_its_own_ocr_bits() {
         let ocr = Ocr(0xc1ff_8000);
         assert_eq!(ocr.access_mode(CardKind::Sd), Some(AccessMode::Sector));
         assert_eq!(value(ocr, CardKind::Sd, "S18A"), "yes");

@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_of_an_idle_emmc() {
+    fn the_status_of_an_idle_emmc_is_decoded() {
         // CMD13 of a Samsung BJNB4R: 0x00000900.
         let r1 = R1(0x0000_0900);
         assert_eq!((r1.state(), r1.ready_for_data()), (Some(State::Tran), true));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_from_status() {
+    fn errors_are_distinguished_from_status() {
         let r1 = R1::in_state(State::Prg).with(R1::SWITCH_ERROR).with(R1::EXCEPTION_EVENT).with(R1::OUT_OF_RANGE);
         assert_eq!(r1.describe(CardKind::Emmc), "prg ADDRESS_OUT_OF_RANGE SWITCH_ERROR EXCEPTION_EVENT");
         let errors: Vec<_> = r1.errors(CardKind::Emmc).map(|bit| bit.name).collect();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn states_and_codes_match_both_ways() {
+    fn states_and_codes_round_trip() {
         for code in 0..=255 {
             let state = State::from_code(code);
             assert_eq!(state.map(State::code), (code <= 10).then_some(code));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_in_order_and_fit_the_word() {
+    fn rows_are_sorted_and_fit_the_word() {
         for kind in [CardKind::Emmc, CardKind::Sd] {
             let fields = R1(u32::MAX).fields(kind);
             assert!(fields.windows(2).all(|pair| pair[0].offset >= pair[1].offset + pair[1].width_bits));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn published_registers() {
+    fn published_registers_are_decoded() {
         // Phison SD16G; SanDisk SN512; Transcend USD.
         for (text, specification, security, commands) in [
             ("0235800201000000", "3.0x", "SDHC (2.00)", "CMD23"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_follow_four_fields() {
+    fn versions_depend_on_four_fields() {
         for (field, expected) in [
             ("0005000000000000", Some("1.0")),
             ("0185000000000000", Some("1.10")),

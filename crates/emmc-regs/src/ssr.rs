@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fast_card_in_its_bytes() {
+    fn the_status_of_a_fast_card_is_decoded() {
         // Four lines, class 10, U3, V30, A2, queue of 32 with cache and both maintenances, discard and FULE.
         let text = "8000000000000000040090000f053a1e000800000002ff0003".to_owned() + &"0".repeat(78);
         let ssr = Ssr::parse_hex(&text).unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn enhancements_and_limits() {
+    fn enhancements_and_limits_are_decoded() {
         let all = Ssr([0xff; 64]);
         assert_eq!(all.queue_depth(), Some(32));
         let expected = "card maintenance, host maintenance, cache, command queue of 32";

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_made_from_the_numbers_unless_written() {
+    fn figures_are_computed_unless_given() {
         let bars = Bars::rows("", "%");
         assert_eq!(bars.figure(&BarItem::new("", 7.5)), "7.5 %");
         assert_eq!(bars.figure(&BarItem::range("", 10.0, 20.0)), "10 to 20 %");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_drawn_stay_inside_the_bar() {
+    fn numbers_out_of_range_stay_inside_the_bar() {
         let bars = Bars::rows("", "%").max(f64::NAN);
         for (from, to) in [(f64::NAN, 1.0), (f64::NEG_INFINITY, f64::INFINITY), (5.0, -3.0), (-1e308, 1e308)] {
             let (start, end) = bars.span(&BarItem::range("", from, to));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_rounds_to_nothing_is_not_shown_as_nothing() {
+    fn a_share_that_rounds_to_zero_is_not_shown_as_zero() {
         let bars = Bars::stacked("", "MiB").max(100_000.0);
         assert_eq!(bars.share(&BarItem::new("", 4.0)), "< 0.1 %");
         assert_eq!(bars.share(&BarItem::new("", 0.0)), "0.0 %");

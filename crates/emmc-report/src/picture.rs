@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shades_go_by_powers_and_stay_in_range() {
+    fn shades_are_logarithmic_and_in_range() {
         let values = vec![vec![Some(1.0), None], vec![Some(10.0), Some(100.0)], vec![Some(f64::NAN), Some(0.0)]];
         let matrix = Matrix { values, ..Matrix::default() };
         assert_eq!(matrix.range(), Some((1.0, 100.0)));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_moves_hides_or_colours_text_is_written_out() {
+    fn control_characters_are_escaped() {
         for (text, shown) in [
             ("plain µs – 7,5 °C", "plain µs – 7,5 °C"),
             ("\x1b[2J\x07", "\\x1b[2J\\x07"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ascii_spells_signs_and_writes_out_the_rest() {
+    fn ascii_spells_signs_and_escapes_the_rest() {
         assert_eq!(ascii("7512 MiB"), "7512 MiB");
         assert_eq!(ascii("5 µs ± 1, 8 × 4 ≥ 25 °C → ok…"), "5 us +/- 1, 8 x 4 >= 25 degC -> ok...");
         assert_eq!(ascii("é中"), "\\xe9\\u{4e2d}");

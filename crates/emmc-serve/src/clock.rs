@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_agree() {
+    fn conversions_in_both_directions_agree() {
         for dilation in [1, 10] {
             let clock = Clock::new(Instant(5_000), dilation);
             let at = Instant(5_000 + 1_000_000);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn time_jumps_forward_only_and_goes_on_when_the_speed_changes() {
+    fn time_moves_forward_only_and_continues_when_the_speed_changes() {
         let mut clock = Clock::new(Instant(0), 1000);
         let far = Instant(3_600_000_000_000);
         clock.jump_to(far);

@@ -90,7 +90,7 @@ mod tests {
     use crate::Nanos;
 
     #[test]
-    fn the_earliest_comes_first_and_equals_in_their_order() {
+    fn the_earliest_event_is_first_and_equal_times_keep_their_sequence() {
         let mut agenda = Agenda::new();
         for (after, what) in [(5, 'd'), (1, 'a'), (5, 'e'), (1, 'b'), (3, 'c')] {
             agenda.push(Instant::START + Nanos(after), what);

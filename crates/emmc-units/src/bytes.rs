@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_read_exactly_when_a_unit_divides_them() {
+    fn a_size_prints_in_the_largest_unit_that_divides_it() {
         for (bytes, text, rounded) in [
             (0, "0 B", "0 B"),
             (512, "512 B", "512 B"),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_a_range_never_exclude_what_lies_in_it() {
+    fn a_printed_range_contains_all_its_values() {
         for (bytes, down, up) in [
             (0, "0 B", "0 B"),
             (1023, "1023 B", "1023 B"),

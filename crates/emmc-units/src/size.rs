@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strict_sizes_are_read_and_loose_ones_refused() {
+    fn strict_sizes_are_parsed_and_others_refused() {
         let exact = |bytes| Ok(Size::Exact(Bytes(bytes)));
         for (text, expected) in [
             ("7512MiB", exact(7512 << 20)),

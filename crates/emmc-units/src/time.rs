@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reads_it() {
+    fn times_are_printed_with_a_readable_unit() {
         let shown = [999, 1_500, 2_250_000, 3_000_000_000].map(|ns| Nanos(ns).to_string());
         assert_eq!(shown, ["999 ns", "1.5 us", "2.25 ms", "3.00 s"]);
     }

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_stay_few_and_keep_the_order() {
+    fn cells_are_limited_and_stay_sorted() {
         let mut cells = Batches::default();
         (0..100_000u64).for_each(|number| cells.record(number));
         let (count, each) = cells.size();

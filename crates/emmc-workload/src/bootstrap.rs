@@ -96,7 +96,7 @@ mod tests {
 
     /// For an autoregressive series with coefficient a, the best length is (6 a^2 / (1 - a^2)^2)^(1/3) n^(1/3).
     #[test]
-    fn the_block_length_is_the_one_that_theory_has() {
+    fn the_block_length_matches_theory() {
         for (keeps, expected) in [(0.0, 1.0), (0.5, 13.9), (0.8, 31.0)] {
             let mut rng = Rng::new(5);
             let lengths: Vec<usize> = (0..40).map(|_| block_length(&chain(1000, keeps, &mut rng))).collect();
@@ -108,7 +108,7 @@ mod tests {
 
     /// The true mean, 0, lies in the interval about as often as the confidence level says.
     #[test]
-    fn the_true_mean_is_inside_about_as_often_as_it_says() {
+    fn coverage_of_the_true_mean_is_nominal() {
         for (keeps, least) in [(0.0, 0.92), (0.5, 0.90), (0.8, 0.87)] {
             let mut rng = Rng::new(11);
             let inside = (0..500)
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_same_for_a_seed_and_nothing_of_few_values() {
+    fn a_seed_fixes_the_result_and_few_values_give_none() {
         let values = chain(200, 0.5, &mut Rng::new(1));
         assert_eq!(mean_range(&values, 7), mean_range(&values, 7));
         assert_ne!(mean_range(&values, 7), mean_range(&values, 8));

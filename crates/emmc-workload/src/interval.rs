@@ -57,14 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_batches_make_no_interval() {
+    fn few_batches_give_no_interval() {
         assert_eq!(Interval::of_batches(&[1.0; 9]), None);
         assert_eq!(Interval::of_batches(&[2.0; 10]), Some(Interval { low: 2.0, high: 2.0 }));
     }
 
     /// Correlated values: each keeps 0.8 of the previous one.
     #[test]
-    fn the_true_mean_is_inside_about_as_often_as_it_says() {
+    fn coverage_of_the_true_mean_is_nominal() {
         let mut rng = Rng::new(3);
         let inside = (0..1000)
             .filter(|_| {

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_within_a_thousandth_and_merge() {
+    fn percentiles_are_within_a_thousandth_and_histograms_merge() {
         let [mut low, mut high] = [Latencies::default(), Latencies::default()];
         for micros in 1..=5_000 {
             low.record(Nanos::from_micros(micros), 0, 0);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_keep_their_places_longest_first() {
+    fn stalls_are_sorted_by_length_with_their_places() {
         let mut latencies = Latencies::default();
         for ms in [50, 120, 300, 2_000, 260] {
             latencies.record(Nanos::from_millis(ms), ms * 512, ms);

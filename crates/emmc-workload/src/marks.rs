@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_stay_few_and_lose_nothing() {
+    fn batches_are_limited_and_keep_all_requests() {
         let mut marks = Marks::new(Instant(0));
         for request in 1..=100_000u64 {
             marks.done(Instant(request * 1_000));

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_go_round() {
+    fn orders_repeat() {
         assert_eq!(taken(Order::Sequential, 3, 7), [0, 1, 2, 0, 1, 2, 0]);
         assert_eq!(taken(Order::Backward, 3, 4), [2, 1, 0, 2]);
         assert_eq!(taken(Order::Strided { step: 4 }, 10, 6), [0, 4, 8, 2, 6, 0]);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shuffle_visits_each_once_and_differs_the_second_time() {
+    fn a_shuffle_visits_each_place_once_and_differs_per_pass() {
         let both = taken(Order::Shuffled, 100, 200);
         let (first, second) = both.split_at(100);
         assert_ne!(first, second);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_true_percentile_is_inside_about_as_often_as_it_says() {
+    fn coverage_of_the_true_percentile_is_nominal() {
         for (keeps, least) in [(0.0, 0.91), (0.8, 0.89), (0.97, 0.83)] {
             let mut rng = Rng::new(17);
             let spread = 0.2 / (1.0f64 - keeps * keeps).sqrt();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_none_says_why() {
+    fn a_missing_interval_has_a_reason() {
         let told = |requests| chain(requests, 0.5, &mut Rng::new(3)).latency(1).unwrap().intervals;
         let few = told(39);
         assert_eq!((few.p50, few.why_not.as_deref()), (None, Some("39 requests; at least 40 are needed")));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_that_never_change_are_known() {
+    fn constant_latencies_have_an_exact_percentile() {
         let mut latencies = Latencies::default();
         (0..100).for_each(|_| latencies.record(Nanos(1000), 0, 0));
         let told = latencies.latency(1).unwrap();

@@ -139,7 +139,7 @@ mod tests {
 
     /// A partition: the rest of the disk is unknown.
     #[test]
-    fn a_state_of_a_partition_is_one_of_a_part_of_the_disk() {
+    fn the_state_of_a_partition_covers_a_part_of_the_disk() {
         let state = CardState { kind: StateKind::Trimmed, of_share: Some(1.0), ..CardState::default() };
         let cell = Measurement { state: Some(state.clone()), ..Measurement::default() };
         let outcome = Outcome {

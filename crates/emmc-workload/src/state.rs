@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_states_do_not_differ_they_are_unknown() {
+    fn unknown_states_are_not_different() {
         let [unknown, fresh, aged] = [None, fill(0.0, 0.0), fill(0.99, 0.4)].map(|fill| CardState::new(fill, None));
         assert!(fresh.differs_from(&aged) && !fresh.differs_from(&unknown) && !fresh.differs_from(&fresh));
         let half = CardState { holds_share: Some(0.4), ..fresh.clone() };

@@ -53,14 +53,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_even_is_not_cut() {
+    fn a_constant_series_is_not_cut() {
         assert_eq!(mser5(&[3.7; 500]), Some(Cut { values: 0, is_settled: true }));
         assert_eq!(mser5(&[1.0; 49]), None);
     }
 
     /// The definition, computed cut by cut.
     #[test]
-    fn the_cut_is_where_the_definition_has_it() {
+    fn the_cut_minimises_the_standard_error() {
         for seed in 0..20 {
             let mut values = noise(400, seed);
             (0..60).for_each(|at| values[at] += 5.0 * (-(at as f64) / 15.0).exp());
@@ -77,7 +77,7 @@ mod tests {
 
     /// A step is cut where it ends, with at most a little of the even part after it.
     #[test]
-    fn a_known_transient_is_cut() {
+    fn a_known_transient_is_removed() {
         for seed in 0..50 {
             let mut values = noise(2000, seed);
             values[..200].iter_mut().for_each(|value| *value += 10.0);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_late_has_not_settled() {
+    fn a_late_change_is_not_settled() {
         let mut values = noise(1000, 1);
         values[..700].iter_mut().for_each(|value| *value += 10.0);
         let cut = mser5(&values).unwrap();

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_weighted_by_bytes_and_never_beyond_the_end() {
+    fn progress_is_weighted_by_bytes_and_at_most_complete() {
         let mut whole = Whole::new(&Cost { written_bytes: 300, read_bytes: 100, ..Cost::default() });
         let at = |whole: &Whole, bytes, done_share| {
             Progress { step: "", number: 1, steps: 2, done_share, whole: whole.span(bytes) }.share()

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         let cause = std::io::Error::other("no room");
         let error = anyhow::Error::new(cause).context("cannot listen: no room").context("serve");
         assert_eq!(one_line(&error), "serve: cannot listen: no room");

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_and_cat_are_no_pager() {
+    fn an_empty_pager_and_cat_are_no_pager() {
         let chosen = |name: &str| pager(Some(&OsString::from(name)));
         assert_eq!(chosen(""), None);
         assert_eq!(chosen("cat"), None);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_on_the_screen_is_not_paged() {
+    fn text_that_fits_the_screen_is_not_paged() {
         assert!(!page("one\ntwo\n", Some(24)));
         assert!(!page("one\n", None));
     }

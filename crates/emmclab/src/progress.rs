@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_comes_with_each_tenth_but_not_too_often() {
+    fn a_line_is_printed_at_each_tenth_but_rate_limited() {
         let mut lines = Lines::default();
         let mut at = |seconds, share| lines.line(Duration::from_secs(seconds), share, "writing");
         assert_eq!(at(4, Some(0.9)), None, "short work");

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ignored_signals_are_read_from_the_kernels_mask() {
+    fn ignored_signals_are_read_from_the_kernel_mask() {
         assert_eq!(ignored("Name:\tx\nSigBlk:\tff\nSigIgn:\t0000000000001001\nSigCgt:\tf\n"), 1 | 1 << 12);
         assert_eq!((ignored(""), ignored("SigIgn:\tno number")), (0, 0));
     }

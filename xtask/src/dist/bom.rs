@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_what_is_linked() {
+    fn components_are_the_linked_crates() {
         let parts = sample();
         let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(names, ["emmclab", "a"]);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bill_names_each_part_once() {
+    fn the_bill_of_materials_names_each_component_once() {
         let bom: Value = serde_json::from_str(&cyclonedx(&sample(), &TARGETS[0], "0.1.0", "86400").unwrap()).unwrap();
         assert_eq!(bom["metadata"]["timestamp"], "1970-01-02T00:00:00Z");
         assert_eq!(bom["metadata"]["component"]["name"], "emmclab");

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_holds_what_was_put_in() {
+    fn an_archive_contains_its_files() {
         let mut archive = Archive::default();
         archive.file("usr/bin/a", true, b"12345");
         archive.link("usr/bin/b", "a");

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read() {
+    fn options_are_parsed() {
         let args = ["--profile", "p", "--memory", "256", "a.sh", "--dilate", "7", "--", "-device", "x"];
         let (found, rest) = parse(&args).unwrap();
         let expected = Options {

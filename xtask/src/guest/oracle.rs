@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_flushed_is_there() {
+    fn flushed_data_is_present() {
         let flushed = "w 1 8 2, a 1, f 0, F 0, w 2 8 1, a 2";
         for good in ["r 8 1 2, r 9 1 1", "r 8 2 1"] {
             assert_eq!(violations(&format!("{flushed}, {good}"), &[]), [] as [&str; 0], "{good}");
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_excused_where_the_model_says_and_nothing_was_flushed() {
+    fn damage_is_accepted_only_for_unflushed_data_of_the_model() {
         let judged = |lines: &str, damaged: &[u64]| {
             let mut oracle = Oracle::default();
             oracle.damaged(damaged.iter().copied().collect());
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_once_stays() {
+    fn content_found_once_persists() {
         let mut oracle = Oracle::default();
         for line in ["w 1 8 1", "a 1", "r 8 1 1"] {
             oracle.record(line).unwrap();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_synced_file_is_there() {
+    fn a_synced_file_is_present() {
         let synced = "n 3 1 10, s 3 1, n 3 2 5";
         for good in ["v 3 1 10", "v 3 2 5"] {
             assert_eq!(violations(&format!("{synced}, {good}"), &[3]), [] as [&str; 0], "{good}");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_refused() {
+    fn unknown_content_is_refused() {
         for bad in ["", "w", "w 1 2", "x 1", "a b"] {
             assert!(Oracle::default().record(bad).is_err(), "{bad:?}");
         }

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mirror_is_the_machines_own() {
+    fn the_mirror_is_the_one_of_this_machine() {
         let debian = "NAME=\"Debian GNU/Linux\"\nVERSION_CODENAME=bookworm\nID=debian\n";
         let targets = "DEP-11 bookworm main http://a/\nPackages other main http://b/\n\
                        Packages bookworm contrib http://c/\nPackages bookworm main http://d/debian/\n";

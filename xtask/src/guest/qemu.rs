@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read() {
+    fn the_version_is_parsed() {
         assert_eq!(version("QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1~bpo13+1)\nCopyright"), Some((11, 1)));
         assert_eq!(version("QEMU emulator version 7.2.22 (Debian)"), Some((7, 2)));
         assert_eq!(version("version x"), None);

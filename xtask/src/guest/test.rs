@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_script_asks_for_trials_that_can_be_had() {
+    fn every_script_requests_existing_trials() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest");
         let tests = find(&folder, &[]).unwrap();
         assert!(tests.iter().any(|test| test.name == "probe"), "no probe.sh among {} trials", tests.len());

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_tests_are_found_by_who_declares_them() {
+    fn test_files_are_found_by_their_mod_lines() {
         let declares = "#[cfg(test)]\nmod totality;\nmod model;\n";
         for (path, expected) in [
             ("crates/emmc-analysis/src/maker_health/mod.rs", "crates/emmc-analysis/src/maker_health/totality"),

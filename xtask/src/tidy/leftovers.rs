@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_do_not_belong_into_the_tree() {
+    fn outputs_of_programs_are_found() {
         for path in ["crates/a/local-loop-0-verify.state", "core", "core.1234", "bench.log", "a.rs.orig"] {
             assert!(output(path).is_some(), "{path}");
         }

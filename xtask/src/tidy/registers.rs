@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_beside_its_name_or_in_an_accessor_is_found_and_others_are_not() {
+    fn restated_register_numbers_are_found() {
         let table = "    field(\"SEC_COUNT\", 212, 4, &[R], 2, \"\")\n    field(\"RESERVED\", 27, 2, &[], 0, \"\"),\n";
         let fields = fields(&[(format!("{TABLE}low.rs"), table.into())]);
         assert_eq!(fields, [("SEC_COUNT".to_owned(), 212)]);

@@ -57,7 +57,7 @@ fn ids(capacity: &Capacity) -> Vec<&str> {
 }
 
 #[test]
-fn the_board_vendors_card_is_accounted_for_to_the_byte() {
+fn every_byte_of_the_board_vendors_card_is_accounted_for() {
     let capacity = capacity(&walk_through());
     assert_eq!(bytes_of(&capacity, AreaName::User), Some(3_850_371_072));
     assert_eq!(bytes_of(&capacity, AreaName::Boot2), Some(16_777_216));
@@ -111,7 +111,7 @@ fn registers_size_every_area() {
 }
 
 #[test]
-fn general_purpose_areas_exist_once_partitioning_is_completed() {
+fn general_purpose_areas_exist_after_partitioning_is_completed() {
     let gp = |completed| {
         let card =
             emmc(&[(212, 4, 15_000_000), (224, 1, 1), (221, 1, 16), (143, 3, 4), (156, 1, 2), (155, 1, completed)]);
@@ -123,7 +123,7 @@ fn general_purpose_areas_exist_once_partitioning_is_completed() {
 }
 
 #[test]
-fn sources_that_disagree_are_a_finding_and_rounded_text_is_an_interval() {
+fn conflicting_sources_are_a_finding_and_rounded_text_is_an_interval() {
     let mut card = emmc(&[(212, 4, 15_384_576)]);
     card.blocks.disks = vec![disk("mmcblk1", 7512 << 20, vec![])];
     let stated = |text: &str, tenth: f64| {
@@ -146,7 +146,7 @@ fn sources_that_disagree_are_a_finding_and_rounded_text_is_an_interval() {
 }
 
 #[test]
-fn of_several_cards_the_one_of_the_right_size_is_meant() {
+fn the_card_of_the_right_size_is_chosen() {
     let mut card = emmc(&[(212, 4, 8192)]);
     card.blocks.disks = vec![
         disk("mmcblk0", 8192 * 512, vec![partition("mmcblk0p1", Some(1), 512, None)]),
@@ -161,7 +161,7 @@ fn of_several_cards_the_one_of_the_right_size_is_meant() {
 }
 
 #[test]
-fn tables_that_do_not_fit_are_told() {
+fn tables_that_do_not_fit_are_reported() {
     let of = |parts: Vec<Partition>| {
         let mut card = emmc(&[(212, 4, 1_000_000), (224, 1, 1), (221, 1, 16), (175, 1, 1)]);
         card.blocks.disks = vec![disk("mmcblk0", 512_000_000, parts)];
@@ -198,7 +198,7 @@ fn an_extended_partition_frames_and_does_not_overlap() {
 }
 
 #[test]
-fn without_starts_only_the_sum_is_told() {
+fn without_starts_only_the_sum_is_reported() {
     let mut card = walk_through();
     for partition in &mut card.blocks.disks[0].partitions {
         partition.start = None;
@@ -209,7 +209,7 @@ fn without_starts_only_the_sum_is_told() {
 }
 
 #[test]
-fn partitions_without_starts_that_cannot_fit_are_told_with_the_numbers() {
+fn partitions_that_cannot_fit_are_reported_with_numbers() {
     let of = |sizes: &[u64]| {
         let parts =
             sizes.iter().zip(1..).map(|(size, number)| partition(&format!("mmcblk0p{number}"), None, *size, None));

@@ -43,7 +43,7 @@ fn differing(comparison: &Comparison, byte: u16) -> Vec<(u16, u16, Persistence)>
 }
 
 #[test]
-fn every_flipped_bit_is_found_and_lasts_as_long_as_its_table_says() {
+fn every_flipped_bit_is_found_with_the_persistence_of_its_table() {
     let whole = card(image());
     for byte in 0..EXT_CSD_BYTES as u16 {
         let field = field_at(byte).unwrap();
@@ -62,7 +62,7 @@ fn every_flipped_bit_is_found_and_lasts_as_long_as_its_table_says() {
 }
 
 #[test]
-fn bits_of_one_register_are_judged_apart() {
+fn bits_of_one_register_are_judged_separately() {
     use Persistence::*;
     let whole = card(image());
     for (name, mask, bits, persistence) in [
@@ -96,7 +96,7 @@ fn bits_of_one_register_are_judged_apart() {
 }
 
 #[test]
-fn a_field_that_differs_in_both_kinds_of_bits_is_split() {
+fn a_field_with_persistent_and_volatile_differences_is_split() {
     // The accessed area and the boot partition.
     let comparison = compare(&card(image()), &flipped(179, 0x0b));
     let [one] = &comparison.differences[..] else { panic!("{comparison:?}") };
@@ -110,7 +110,7 @@ fn a_field_that_differs_in_both_kinds_of_bits_is_split() {
 }
 
 #[test]
-fn bits_of_other_registers_last_as_the_standard_says() {
+fn bits_of_other_registers_persist_as_the_standard_says() {
     let with = |csd_bit: usize| {
         let mut card = card(image());
         let mut csd = [0; 16];
@@ -135,7 +135,7 @@ fn bits_of_other_registers_last_as_the_standard_says() {
 }
 
 #[test]
-fn a_field_that_one_source_alone_knows_has_no_differing_bits() {
+fn a_field_known_to_one_source_has_no_differing_bits() {
     let mut part = ExtCsd::unknown();
     part.set_uint(192, 1, 8);
     let mut few = card(image());

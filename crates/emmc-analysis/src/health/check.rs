@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_part_is_one_line_with_its_bounds() {
+    fn a_healthy_part_is_one_line_with_its_bounds() {
         let expected = "EMMC OK - 10 % to 20 % of life used (type A cells), 0 % to 10 % (type B cells); reserved blocks \
                         normal | life_a_used_lower=10%;89;99;0;100 life_a_used_upper=20%;;;0;100 \
                         life_b_used_lower=0%;89;99;0;100 life_b_used_upper=10%;;;0;100 pre_eol=1;1;2;1;3";
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_reached_not_passed() {
+    fn a_threshold_applies_when_it_is_reached() {
         let options = HealthOptions::new(80, 90).unwrap();
         let code = |life| check(&emmc(&[(268, life), (269, 1), (267, 1)]), &options).exit_code;
         assert_eq!([8, 9, 10, 11].map(code), [0, 1, 2, 2]);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_means_nothing_is_named() {
+    fn an_undefined_value_is_named() {
         for (registers, sentence) in [
             (
                 [(268, 0xff), (269, 1), (267, 1)],
@@ -304,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn past_the_end_has_no_upper_value_and_unknown_no_value_at_all() {
+    fn an_exceeded_life_has_no_upper_value_and_unknown_has_none() {
         let (_, past) = line(&emmc(&[(268, 0x0b), (269, 0), (267, 1)]));
         assert!(past.contains("life_a_used_lower=100%;89;99;0;100 pre_eol"), "{past}");
         assert!(!past.contains("life_a_used_upper") && !past.contains("life_b"), "{past}");
     }
 
     #[test]
-    fn the_line_stays_one_line_and_counters_are_counters() {
+    fn the_output_is_one_line_and_counters_have_the_counter_unit() {
         let mut card = emmc(&[(268, 1), (269, 1), (267, 1)]);
         card.host.err_stats.insert("Data CRC |\n Errors Occurred: data crc".into(), 12);
         let (code, text) = line(&card);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn an_sd_card_is_unknown_and_called_so() {
+    fn an_sd_card_is_reported_as_unknown() {
         let card = CardData { kind: Some(CardKind::Sd), ..CardData::default() };
         let (code, text) = line(&card);
         assert!(code == 3 && text.starts_with("SD UNKNOWN - ") && !text.contains('|'), "{text}");

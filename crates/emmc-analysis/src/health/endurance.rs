@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_too_much_are_refused() {
+    fn zero_and_overflow_are_refused() {
         let message =
             |block, blocks, cycles| endurance(Bytes(block), blocks, cycles).map_err(|error| error.to_string());
         assert_eq!(message(0, 1, 1), Err("block size is 0; expected at least 1".into()));

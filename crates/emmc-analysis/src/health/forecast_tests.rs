@@ -23,7 +23,7 @@ fn days(forecast: &Forecast) -> (Option<f64>, Option<f64>) {
 }
 
 #[test]
-fn two_snapshots_of_one_value_bound_one_side_only() {
+fn two_snapshots_with_one_value_give_one_bound() {
     let forecast = of(&[(0, 2), (100, 2)]);
     assert_eq!(forecast.life_a.outcome, Outcome::NotBefore);
     // At most 10 % in 100 days, and 80 % to go.
@@ -55,7 +55,7 @@ fn a_history_with_two_steps_has_two_bounds_in_any_order() {
 }
 
 #[test]
-fn a_single_observation_needs_another_or_the_date_of_service() {
+fn a_single_observation_gives_no_forecast_without_a_date_of_service() {
     let forecast_of = |options: &ForecastOptions| forecast(&[point(730, 2)], options).unwrap();
     let alone = forecast_of(&ForecastOptions::default());
     assert_eq!((alone.life_a.outcome, days(&alone)), (Outcome::Unknown, (None, None)));
@@ -69,7 +69,7 @@ fn a_single_observation_needs_another_or_the_date_of_service() {
 }
 
 #[test]
-fn a_changed_rate_is_said_and_the_recent_stretch_used() {
+fn a_changed_rate_is_reported_and_the_recent_period_used() {
     let forecast = of(&[(0, 1), (500, 1), (1000, 1), (1010, 3), (1020, 5), (1030, 7)]);
     assert!(forecast.life_a.rate_changed);
     assert_eq!(forecast.life_a.outcome, Outcome::Bounded);
@@ -79,7 +79,7 @@ fn a_changed_rate_is_said_and_the_recent_stretch_used() {
 }
 
 #[test]
-fn life_that_comes_back_is_flagged_and_forgotten() {
+fn a_decreasing_life_time_is_flagged_and_left_out() {
     let forecast = of(&[(0, 4), (10, 5), (20, 2), (120, 2)]);
     assert_eq!(forecast.anomalies.len(), 1);
     assert!(
@@ -91,7 +91,7 @@ fn life_that_comes_back_is_flagged_and_forgotten() {
 }
 
 #[test]
-fn a_used_up_life_is_reached_and_not_forecast() {
+fn a_used_up_life_is_not_forecast() {
     let forecast = of(&[(0, 9), (10, 10), (20, 11), (30, 11)]);
     assert_eq!(forecast.life_a.outcome, Outcome::Reached);
     assert_eq!(days(&forecast), (Some(-20.0), Some(-10.0)));
@@ -99,7 +99,7 @@ fn a_used_up_life_is_reached_and_not_forecast() {
 }
 
 #[test]
-fn undefined_values_are_unknown_and_never_failed() {
+fn undefined_values_are_unknown_not_failed() {
     let forecast = of(&[(0, 0), (10, 0)]);
     assert_eq!(forecast.life_a.outcome, Outcome::Unknown);
     assert!(forecast.life_a.sentence.contains("reports 0, not defined"), "{}", forecast.life_a.sentence);
@@ -109,7 +109,7 @@ fn undefined_values_are_unknown_and_never_failed() {
 }
 
 #[test]
-fn an_observation_that_does_not_count_is_the_reason_given() {
+fn the_reason_names_the_observation_that_was_left_out() {
     let sentence = |points: &[(i64, u8)]| of(points).life_a.sentence;
     let start = "no forecast: the register has values of a single time; ";
     for (points, reason) in [
@@ -129,7 +129,7 @@ fn an_observation_that_does_not_count_is_the_reason_given() {
 }
 
 #[test]
-fn the_kind_of_cells_that_ends_first_speaks() {
+fn the_cell_type_that_ends_first_decides_the_forecast() {
     let text = concat!(
         "{\"time\": \"2025-01-01T00:00:00Z\", \"life_a\": 1, \"life_b\": 5, \"cid\": \"1501004D384731474303DC0DB061506F\"}\n",
         "{\"time\": \"2026-01-01T00:00:00Z\", \"life_a\": 2, \"life_b\": 8, \"cid\": \"1501004d384731474303dc0db0615000\"}\n",
@@ -149,7 +149,7 @@ fn different_cards_are_refused() {
 }
 
 #[test]
-fn bytes_written_give_a_forecast_that_idle_time_does_not_spoil() {
+fn a_forecast_from_bytes_written_ignores_idle_time() {
     const TB: u64 = 1_000_000_000_000;
     let written = |day, life_a, bytes| history::HistoryPoint { written_bytes: Some(bytes), ..point(day, life_a) };
     // 10 % a terabyte: fast at first, then idle for years, which no constant rate in time fits.
@@ -167,7 +167,7 @@ fn bytes_written_give_a_forecast_that_idle_time_does_not_spoil() {
 }
 
 #[test]
-fn a_long_history_is_quick_and_a_wild_one_harmless() {
+fn long_and_erratic_histories_are_handled() {
     let long: Vec<HistoryPoint> = (0..20_000).map(|day| point(day, 1 + u8::try_from(day / 2500).unwrap())).collect();
     assert_eq!(forecast(&long, &ForecastOptions::default()).unwrap().life_a.outcome, Outcome::Bounded);
     let wild: Vec<HistoryPoint> = (0..20_000).map(|day| point(day, (day * 7 % 256) as u8)).collect();

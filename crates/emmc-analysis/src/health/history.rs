@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_in_every_spelling_and_written_in_one() {
+    fn lines_are_read_in_all_spellings_and_written_in_one() {
         let text = concat!(
             "{\"time\": \"2026-01-01T00:00:00Z\", \"life_a\": 2, \"life_b\": 1, \"pre_eol\": 1, \"written_bytes\": 7}\n",
             "\n",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_named_with_its_number() {
+    fn an_invalid_line_is_reported_with_its_number() {
         let message = |text: &str| parse_history("wear.log", text).unwrap_err().to_string();
         let good = "{\"time\": \"2026-01-01T00:00:00Z\"}\n";
         for (line, part) in [

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn no_counters_are_unknown_and_zero_counters_are_good() {
+    fn absent_counters_are_unknown_and_zero_counters_are_good() {
         assert_eq!(host_link(&card(&[])).severity, Severity::Unknown);
         assert_eq!(host_link(&card(&[])).count(&[LinkErrorKind::DataCrc]), None);
         let link = host_link(&card(&[("Data CRC Errors Occurred", 0), ("Command Timeout Occurred", 0)]));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_on_the_way_outweighs_what_probing_causes() {
+    fn transfer_errors_outweigh_probing_errors() {
         let link = host_link(&card(&[("Command Timeout Occurred", 14)]));
         assert_eq!(link.severity, Severity::Good);
         assert!(link.text.contains("14 Command Timeout"), "{}", link.text);

@@ -17,7 +17,7 @@ fn of(card: &CardData) -> Health {
 }
 
 #[test]
-fn life_is_a_range_and_its_severity_follows_the_lower_bound() {
+fn life_is_a_range_and_its_lower_bound_sets_the_severity() {
     for (raw, lower, upper, severity) in [
         (0x01, Some(0), Some(10), Severity::Good),
         (0x02, Some(10), Some(20), Severity::Good),
@@ -37,7 +37,7 @@ fn life_is_a_range_and_its_severity_follows_the_lower_bound() {
 }
 
 #[test]
-fn unknown_is_said_as_unknown_and_why() {
+fn unknown_values_have_a_reason() {
     let reading = |card: &CardData| {
         let reading = of(card).life_b.reading;
         (reading.absent, reading.text)
@@ -61,7 +61,7 @@ fn unknown_is_said_as_unknown_and_why() {
 }
 
 #[test]
-fn the_verdict_is_the_worst_that_is_known() {
+fn the_verdict_is_the_worst_known_value() {
     for (registers, severity, sentence) in [
         (&[(268, 2), (269, 1), (267, 1)][..], Severity::Good, "10 % to 20 % of life used (type A cells), 0 % to 10 %"),
         (&[(268, 2), (267, 3)], Severity::Critical, "90 % of reserved blocks consumed"),
@@ -85,7 +85,7 @@ fn the_verdict_is_the_worst_that_is_known() {
 }
 
 #[test]
-fn a_good_link_does_not_make_an_unknown_card_good() {
+fn a_good_link_leaves_an_unknown_card_unknown() {
     let mut card = emmc(&[]);
     card.host.err_stats.insert("Data CRC Errors Occurred".into(), 0);
     assert_eq!(of(&card).verdict.severity, Severity::Unknown);
@@ -94,7 +94,7 @@ fn a_good_link_does_not_make_an_unknown_card_good() {
 }
 
 #[test]
-fn sysfs_stands_in_for_ext_csd_and_its_age_is_said() {
+fn sysfs_replaces_a_missing_ext_csd_and_its_age_is_reported() {
     let mut card = CardData::new("/sys", Format::SysRoot);
     for (key, value) in [("life_time", "0x01 0x02\n"), ("pre_eol_info", "0x01"), ("rev", "0x8")] {
         card.sysfs.insert(key.into(), value.into());
@@ -114,14 +114,14 @@ fn sysfs_stands_in_for_ext_csd_and_its_age_is_said() {
 }
 
 #[test]
-fn an_sd_card_has_no_health_register_and_that_is_no_fault() {
+fn a_missing_health_register_of_an_sd_card_is_no_fault() {
     let health = of(&CardData { kind: Some(CardKind::Sd), ..CardData::default() });
     assert_eq!((health.verdict.severity, health.life_a.reading.absent), (Severity::Unknown, Some(Absent::SdCard)));
     assert!(health.cannot_tell.iter().any(|cannot| cannot.why.contains("CMD56")));
 }
 
 #[test]
-fn thresholds_must_make_sense() {
+fn invalid_thresholds_are_refused() {
     assert!(HealthOptions::new(50, 80).is_ok() && HealthOptions::new(100, 100).is_ok());
     for (warn, crit) in [(0, 50), (90, 80), (90, 101)] {
         let refused = HealthError::Thresholds { warn: Some(warn), crit: Some(crit) };
@@ -130,7 +130,7 @@ fn thresholds_must_make_sense() {
 }
 
 #[test]
-fn one_threshold_given_moves_the_default_of_the_other() {
+fn one_given_threshold_adjusts_the_other_default() {
     let given = |warn, crit| {
         let options = HealthOptions::from_given(warn, crit).map_err(|error| error.to_string())?;
         Ok((options.warn_percent(), options.crit_percent()))

@@ -18,7 +18,7 @@ fn known(registers: &[(u16, u8)]) -> CardData {
 }
 
 #[test]
-fn a_lost_register_makes_what_is_left_unknown_unless_it_alarms() {
+fn a_missing_register_makes_the_verdict_unknown_unless_another_alarms() {
     use CheckStatus::{Critical, Ok, Unknown, Warning};
     for (registers, expected) in [
         (&[(192, 8), (268, 1), (269, 1), (267, 1)][..], Ok),
@@ -67,7 +67,7 @@ fn a_cut_life_time_of_sysfs_is_unknown() {
 }
 
 #[test]
-fn registers_around_which_nothing_makes_sense_are_believed_in_nothing() {
+fn health_in_an_impossible_ext_csd_is_unknown() {
     let whole = emmc(&[(268, 1), (269, 1), (267, 1), (196, 0x57), (212, 1), (221, 1), (224, 1), (504, 1)]);
     assert_eq!(status(&whole).0, CheckStatus::Ok);
     let mut bytes = *whole.ext_csd.as_ref().unwrap().bytes();

@@ -27,7 +27,7 @@ fn of(card: &CardData) -> Health {
 }
 
 #[test]
-fn where_registers_cannot_tell_the_vendor_decides() {
+fn the_vendor_report_decides_when_registers_are_unknown() {
     for (left, severity, code) in [
         ("100", Severity::Good, 0),
         ("25", Severity::Notice, 0),
@@ -47,7 +47,7 @@ fn where_registers_cannot_tell_the_vendor_decides() {
 }
 
 #[test]
-fn the_worst_of_registers_and_vendor_counts() {
+fn the_worse_of_registers_and_vendor_report_counts() {
     let with = |registers: &[(u16, u8)], left| CardData { reports: vec![adata(left)], ..emmc(registers) };
     let good = [(268, 2), (269, 1), (267, 1)];
     let verdict = of(&with(&good, "3")).verdict;
@@ -61,7 +61,7 @@ fn the_worst_of_registers_and_vendor_counts() {
 }
 
 #[test]
-fn what_a_vendor_report_tells_is_not_listed_as_untold() {
+fn values_of_a_vendor_report_are_not_listed_as_missing() {
     let untold = |card: &CardData| {
         let list = of(card).cannot_tell;
         let of_vendor = list.iter().find(|one| one.why.starts_with("no standard register has them")).cloned();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn used_life_is_judged_by_the_same_thresholds_as_the_registers() {
+    fn used_life_uses_the_thresholds_of_the_registers() {
         for (name, value, expected) in [
             ("life_used_percent", 69, Some(Severity::Good)),
             ("life_used_percent", 89, Some(Severity::Notice)),
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn spare_blocks_are_judged_as_pre_eol_info_judges_them() {
+    fn spare_blocks_use_the_limits_of_pre_eol_info() {
         let of = |value| severity("spare_used_percent", value, Confidence::Documented);
         assert_eq!([79, 80, 90].map(of), [Severity::Good, Severity::Warning, Severity::Critical].map(Some));
         assert_eq!(severity("spare_blocks_total", 99, Confidence::Documented), None);
     }
 
     #[test]
-    fn an_uncertain_meaning_neither_alarms_nor_calms() {
+    fn a_value_of_uncertain_meaning_does_not_change_the_verdict() {
         let of = |value| severity("life_used_percent", value, Confidence::Uncertain);
         assert_eq!([1, 80, 100].map(of), [Severity::Unknown, Severity::Notice, Severity::Notice].map(Some));
         let options = HealthOptions::default();

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_true_end_always_lies_within_the_bounds_and_the_true_rate_fits() {
+    fn the_bounds_contain_the_true_end_and_rate() {
         let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
         let (mut bounded, mut total) = (0, 0);
         for _ in 0..3000 {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_tighten_with_every_point() {
+    fn every_point_tightens_the_bounds() {
         let mut noise = Noise(42);
         for _ in 0..200 {
             let truth = random_truth(&mut noise);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_corners_are_as_good_as_trying_every_line() {
+    fn corners_give_the_bounds_of_an_exhaustive_search() {
         let mut noise = Noise(7);
         for _ in 0..60 {
             let truth = Truth { start: noise.below(40) * SCALE, rate: (1 + noise.below(20)) * SCALE / 4 };
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn one_point_tells_nothing_and_no_upper_bound_comes_before_the_second_step() {
+    fn an_upper_bound_needs_a_second_step() {
         let none = Fit { rate_min: 0.0, rate_max: None, end_min: None, end_max: None };
         assert_eq!(fit(&seen(&[(5, 3)]), None), Some(none));
         assert_eq!(fit(&[], None), None);
@@ -277,19 +277,19 @@ mod tests {
     }
 
     #[test]
-    fn knowing_when_the_part_was_new_bounds_both_sides_at_once() {
+    fn a_known_start_of_service_gives_both_bounds() {
         let fit = fit(&seen(&[(730, 2)]), Some(0)).unwrap();
         assert_eq!((fit.end_min, fit.end_max), (Some(3650), Some(7300)));
     }
 
     #[test]
-    fn a_rate_that_changed_fits_no_line() {
+    fn a_changed_rate_fits_no_line() {
         assert_eq!(fit(&seen(&[(0, 1), (1000, 1), (1010, 5)]), None), None);
         assert_eq!(fit(&seen(&[(0, 5), (10, 3)]), None), None);
     }
 
     #[test]
-    fn the_whole_range_of_times_and_byte_counts_is_computed_exactly() {
+    fn all_times_and_byte_counts_are_computed_exactly() {
         let far = i128::from(u64::MAX) * 1000;
         let fit = fit(&seen(&[(-far, 1), (far, 3)]), None).unwrap();
         assert_eq!(fit.end_max, Some(-far + 9 * 2 * far));

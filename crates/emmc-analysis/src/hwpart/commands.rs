@@ -134,7 +134,7 @@ mod tests {
     use super::super::fixtures::{planned, s0j56, with};
 
     #[test]
-    fn the_published_commands_come_out() {
+    fn published_commands_are_reproduced() {
         let plan = planned(&with(&s0j56(), &[(167, 1, 0x1e)]), "max", &[], Some("on"));
         let commands = plan.commands.unwrap();
         assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn partitions_stand_before_the_user_area() {
+    fn partitions_precede_the_user_area() {
         let plan = planned(
             &with(&s0j56(), &[(167, 1, 0x1e)]),
             "8MiB:16MiB",
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_cannot_do_is_said_and_not_typed() {
+    fn a_step_that_a_tool_lacks_is_a_note_not_a_command() {
         let ext = planned(&s0j56(), "", &["1:64MiB:sys"], None).commands.unwrap();
         assert_eq!(ext.mmc_utils.commands, ["mmc gp create -y 65536 1 0 1 /dev/mmcblkN"]);
         assert!(ext.u_boot.commands.is_empty() && !ext.u_boot.cannot.is_empty());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_card_is_named_unless_its_name_needs_quoting() {
+    fn commands_name_a_live_card_unless_its_name_needs_quoting() {
         use emmc_port::Format;
         for (name, format, device) in [
             ("/dev/mmcblk2", Format::Live, "/dev/mmcblk2"),

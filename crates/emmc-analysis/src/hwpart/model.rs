@@ -131,7 +131,7 @@ mod tests {
     const S0J56: Model = Model { group: 16_384, user: 31_080_448, max_enh: 939 };
 
     #[test]
-    fn both_ends_are_exact_and_fitting_is_the_inverse_of_cost() {
+    fn both_limits_are_exact_and_fit_is_the_inverse_of_cost() {
         let t30 = Model { group: 8192, user: 7_471_104, max_enh: 456 };
         let half_group = Model { group: 16_384, user: 61_071_360, max_enh: 1863 };
         for model in [S0J56, t30, half_group, Model { group: 1024, user: 4096, max_enh: 77 }] {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_told_by_what_published_parts_say() {
+    fn cell_types_follow_published_parts() {
         for (user_groups, max_enh, bits) in [
             (1897, 939, Some(2)),
             (932, 466, Some(2)),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_figures_saturate() {
+    fn extreme_figures_saturate() {
         let model = Model { group: 255 * 255 * 1024, user: u64::from(u32::MAX), max_enh: MULT_MAX };
         assert_eq!(model.enh_cost(u64::MAX), u64::MAX);
         let placed = Placed { enh_start: Some(u64::MAX), enh_user: u64::MAX, enh_gp: u64::MAX, plain_gp: u64::MAX };

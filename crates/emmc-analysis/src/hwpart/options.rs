@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_be_had_of_parts_not_partitioned() {
+    fn options_of_unpartitioned_parts() {
         for (card, enhanced_groups, user_after, bits, can_set) in [
             (s0j56(), 939, 7512 << 20, 2, Some(true)),
             (klm_8g(), 466, 3_817_472 << 10, 2, Some(false)),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_stays_unknown_and_sd_is_no() {
+    fn unknown_stays_unknown_and_sd_is_not_supported() {
         let nothing = options(&CardData::default());
         assert_eq!((nothing.partitionable, nothing.max_enhanced, nothing.wrrel.can_set), (None, None, None));
         assert_eq!((nothing.why_not.len(), nothing.wrrel.on), (1, None));

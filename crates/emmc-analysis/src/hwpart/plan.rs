@@ -74,7 +74,7 @@ mod tests {
     use emmc_units::{Bytes, Sectors};
 
     #[test]
-    fn the_board_vendors_example_end_to_end() {
+    fn the_board_vendors_example_is_planned_completely() {
         let refused = planned(&s0j56(), "0s:31080448s", &[], None);
         assert!(!refused.ok && refused.writes.is_empty());
         assert_eq!(refused.refusals.len(), 1);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn published_capacities_before_and_after_agree() {
+    fn capacities_before_and_after_match_published_ones() {
         let layout = planned(&t30(), "0s:3735552s", &[], None).layout.unwrap();
         assert_eq!(layout.user_sectors.bytes(), Some(Bytes(1_912_602_624)));
         assert_eq!(layout.lost.user_data_bytes, Bytes(3_825_205_248));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn part_of_the_user_area_costs_in_proportion_and_partitions_what_they_hold() {
+    fn enhanced_areas_cost_in_proportion_to_their_size() {
         let half = planned(&s0j56(), "0MiB:50%", &[], None);
         let layout = half.layout.unwrap();
         assert_eq!(layout.enh_user_sectors, Sectors(469 * 16_384));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_find_what_they_were_promised() {
+    fn the_json_has_the_documented_keys() {
         let json = serde_json::to_value(planned(&s0j56(), "max", &[], Some("on"))).unwrap();
         assert_eq!(json["ok"], true);
         assert_eq!(json["refusals"], serde_json::json!([]));

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn enhanced_areas_are_read_strictly_and_written_exactly() {
+    fn enhanced_areas_are_parsed_strictly_and_printed_exactly() {
         for (text, start, size, written) in [
             ("max", 0, Size::Max, "0s:max"),
             ("4GiB", 0, Size::Exact(Bytes(4096 * MIB)), "0s:8388608s"),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn partitions_and_write_reliability_are_read_and_written() {
+    fn partitions_and_write_reliability_round_trip() {
         let gp = |size, enh, ext| GpRequest { size, enh, ext };
         for (text, number, expected) in [
             ("1:max", 1, gp(Size::Max, false, ExtAttribute::None)),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_joined_and_written_back() {
+    fn arguments_are_merged_and_printed_back() {
         let gp = |text: &str| text.parse::<GpArgument>().unwrap();
         let request =
             LayoutRequest::new("max".parse().ok(), [gp("2:50%:enh"), gp("1:16384s")], "on".parse().ok()).unwrap();

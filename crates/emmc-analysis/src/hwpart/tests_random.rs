@@ -109,7 +109,7 @@ fn parts() -> Vec<CardData> {
 }
 
 #[test]
-fn whatever_passes_keeps_every_invariant() {
+fn every_accepted_plan_keeps_the_invariants() {
     let mut rng = Rng(20_260_801);
     let mut passed = 0;
     for card in parts() {
@@ -128,7 +128,7 @@ fn whatever_passes_keeps_every_invariant() {
 
 /// With one relative size resolved, one group less must pass and one group more must not.
 #[test]
-fn the_maximum_is_the_largest_that_passes() {
+fn the_maximum_is_the_largest_accepted_size() {
     let mut rng = Rng(7);
     let mut tried = 0;
     for card in parts() {
@@ -178,7 +178,7 @@ fn the_maximum_is_the_largest_that_passes() {
 }
 
 #[test]
-fn no_register_content_makes_it_panic() {
+fn no_register_content_causes_a_panic() {
     let mut rng = Rng(99);
     let base = s0j56();
     for round in 0..20_000 {

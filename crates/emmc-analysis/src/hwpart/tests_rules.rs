@@ -173,7 +173,7 @@ fn rules_of_attributes_and_leftovers() -> Vec<Row> {
 }
 
 #[test]
-fn every_rule_refuses_what_breaks_it_and_lets_its_neighbour_pass() {
+fn every_rule_refuses_a_violation_and_accepts_the_nearest_valid_value() {
     let rows = [uboots_rules(), rules_beyond_uboot(), rules_of_attributes_and_leftovers()];
     for Row { rule, broken, kept, evidence } in rows.into_iter().flatten() {
         for plan in &broken {
@@ -191,7 +191,7 @@ fn every_rule_refuses_what_breaks_it_and_lets_its_neighbour_pass() {
 }
 
 #[test]
-fn what_decides_must_be_known() {
+fn unknown_decisive_registers_refuse_a_plan() {
     let unknown = |plan: &HwPartPlan| -> Vec<String> {
         let refusal = plan.refusals.iter().find(|refusal| refusal.rule == "register-unknown");
         refusal.map(|refusal| refusal.evidence.texts()).unwrap_or_default()
@@ -229,7 +229,7 @@ fn what_decides_must_be_known() {
 }
 
 #[test]
-fn small_parts_say_their_size_and_addressing_elsewhere() {
+fn small_parts_take_size_and_addressing_from_csd_and_ocr() {
     // 2 GiB or less: only the card's own OCR says whether ENH_START_ADDR counts bytes or sectors.
     let mut small = s0(&[(212, 4, 3_735_552), (157, 3, 100)]);
     assert!(planned(&small, "0s:8MiB", &[], None).ok);
@@ -253,7 +253,7 @@ fn small_parts_say_their_size_and_addressing_elsewhere() {
 }
 
 #[test]
-fn all_broken_rules_are_told_in_order() {
+fn all_broken_rules_are_reported_in_sequence() {
     let card = s0(&[(192, 1, 4), (160, 1, 0), (155, 1, 1), (166, 1, 0)]);
     let plan = planned(&card, "4MiB:12GiB", &["1:1MiB:enh:sys"], Some("off"));
     let expected = [
@@ -275,14 +275,14 @@ fn all_broken_rules_are_told_in_order() {
 }
 
 #[test]
-fn a_size_below_one_group_is_advised_to_grow_never_to_vanish() {
+fn advice_for_a_size_below_one_group_is_one_group() {
     let advice = |gp: &str| planned(&s0j56(), "", &[gp], None).refusals[0].advice.clone();
     assert_eq!(advice("1:1s"), ["gp1: 16384s (group 1)"]);
     assert_eq!(advice("1:16385s"), ["gp1: 16384s (group 1) or 32768s (group 2)"]);
 }
 
 #[test]
-fn the_misaligned_example_of_a_real_part_is_refused_with_its_neighbours() {
+fn a_misaligned_request_is_refused_with_the_nearest_sizes() {
     // commands.txt: `mmc enh_area set -y 4096 81920`, in KiB, on a part with groups of 8 MiB.
     let commands = include_str!("../../../../testdata/hwpartition/copyright1999-klm8g-enh/commands.txt");
     assert!(commands.contains("4096 81920"));
@@ -294,7 +294,7 @@ fn the_misaligned_example_of_a_real_part_is_refused_with_its_neighbours() {
 }
 
 #[test]
-fn warnings_are_given_beside_plans_that_pass() {
+fn accepted_plans_can_have_warnings() {
     for (plan, id) in [
         (planned(&s0j56(), "", &["2:8MiB"], None), "gp-gap"),
         (planned(&s0j56(), "max", &[], Some("gp1=off")), "wrrel-unused"),

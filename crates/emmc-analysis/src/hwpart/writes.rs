@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_in_order_lowest_byte_first_and_commit_last() {
+    fn writes_start_with_the_lowest_byte_and_end_with_the_commit() {
         let plan = planned(&with(&s0j56(), &[(167, 1, 0x1e)]), "0s:max", &[], Some("on"));
         let expected = [
             (175, 1),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn partitions_come_with_their_attributes_and_nothing_else() {
+    fn partitions_are_written_with_their_attributes_only() {
         let plan =
             planned(&s0j56(), "16384s:8MiB", &["2:16MiB:enh", "1:524288s", "4:8MiB:sys", "3:8MiB:nonpersist"], None);
         let expected: [(u16, &[u8]); 7] = [
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_join_the_bytes_of_a_register() {
+    fn read_back_joins_the_bytes_of_a_register() {
         let plan = planned(&s0j56(), "0s:max", &["4:8MiB:sys"], Some("gp4=off"));
         let after = plan.after.unwrap();
         let checks: Vec<_> = after.checks.iter().map(|check| (check.offset, check.width, check.expected)).collect();

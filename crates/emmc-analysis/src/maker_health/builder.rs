@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minimum_above_the_maximum_takes_all_three_out() {
+    fn a_minimum_above_the_maximum_removes_all_three_values() {
         let health = wear(5, 3, 4, 1000);
         assert_eq!(health.implausible.len(), 3);
         assert_eq!(health.area(Area::Slc).unwrap().readings().count(), 1);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_average_or_a_sum_outside_is_taken_out_alone() {
+    fn an_average_or_sum_out_of_range_is_removed_alone() {
         let health = wear(1, 10, 11, 1000);
         assert_eq!(health.implausible.len(), 1);
         assert_eq!((health.implausible[0].name, health.implausible[0].found.as_str()), ("erase_count_average", "11"));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_percentages_and_erase_counts_are_no_readings() {
+    fn impossible_percentages_and_erase_counts_are_left_out() {
         let mut builder = Builder::new(Family::TwoStepSd, "test");
         builder.put(&LIFE_LEFT_PERCENT, Value::Decimal(453.0), "test".to_owned(), Confidence::SingleSource);
         put(&mut builder, LIFE_USED_PERCENT, 199);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_board_vendors_four_tables_are_one_report() {
+    fn four_tables_of_the_board_vendor_make_one_report() {
         let reports = ["spare_block", "bad_block", "erase_count", "sect_count"]
             .map(|name| text(VendorFormat::Emmcparm, &format!("seeds_console/emmcparm_{name}.txt")));
         let mut results = from_card(&card(reports.to_vec()));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_join_and_what_contradicts_stays_apart() {
+    fn replies_merge_unless_they_contradict() {
         let reports = vec![
             micron(0x11, &[(4, 72)]),
             micron(0x21, &[(0, 1), (2, 1689), (4, 619)]),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_the_cards_own_ext_csd_is_an_echo() {
+    fn a_reply_equal_to_ext_csd_is_an_echo() {
         let mut bytes = [0u8; 512];
         bytes[4] = 9;
         let mut card = card(vec![SavedReport {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn another_makers_card_and_an_unknown_family_are_said() {
+    fn another_makers_card_and_an_unknown_family_are_refused() {
         let mut card = card(vec![micron(0x11, &[(4, 72)])]);
         card.stated.manufacturer_id = Some(0x15);
         assert!(from_card(&card)[0].as_ref().unwrap().notes.iter().any(|note| note.contains("0x15")));

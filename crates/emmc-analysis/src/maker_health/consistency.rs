@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn life_outside_both_ranges_is_a_contradiction() {
+    fn a_life_outside_both_ranges_is_a_contradiction() {
         let mut reply = [0u8; 512];
         (reply[8], reply[0x70], reply[0xb8]) = (1, 2, 51);
         let health = decode_reply(Some(Family::SandiskEmmc), None, &reply).unwrap();

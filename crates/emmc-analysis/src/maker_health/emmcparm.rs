@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn all_four_texts_join_into_one_report() {
+    fn four_texts_merge_into_one_report() {
         let mut health = seed("spare_block");
         for name in ["bad_block", "erase_count", "sect_count"] {
             health.merge(seed(name)).unwrap();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn identification_alone_is_no_health() {
+    fn identification_alone_gives_no_health() {
         for file in ["emmcparm_V.txt", "emmcparm_I_excerpt.txt"] {
             let text = std::fs::read(format!("{TESTDATA}/emmcparm/cisco-hynix-hbg4e/{file}")).unwrap();
             let Err(Refusal::NotHealth { why }) = parse_emmcparm(&text) else { panic!("{file}") };

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_for_their_maker_only() {
+    fn vendor_bytes_are_decoded_for_their_maker_only() {
         let old = csd(&[(192, 5), (87, 3), (94, 40), (96, 9)]);
         let health = read(&old, Some(0x45)).unwrap();
         assert_eq!((health.family, health.number("wear_mlc_raw")), (Family::SandiskEmmc, Some(40.0)));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vendors_report_is_kept_as_it_is() {
+    fn the_vendors_report_is_kept_unchanged() {
         let health = read(&csd(&[(270, 0xab), (301, 0xcd)]), Some(0x77)).unwrap();
         assert_eq!(health.family, Family::Unidentified);
         let Value::Text(text) = &health.reading("vendor_proprietary_health_report").unwrap().value else { panic!() };

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_told_apart() {
+    fn signatures_are_distinguished() {
         assert_eq!(Family::from_signature([0x44, 0x53]), Some(Family::SandiskSd));
         assert_eq!(Family::from_signature([0x44, 0x57]), Some(Family::WesternDigitalSd));
         assert_eq!(Family::from_signature([0x70, 0x58]), Some(Family::LongsysSd));

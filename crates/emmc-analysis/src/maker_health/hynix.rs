@@ -78,7 +78,7 @@ mod tests {
     use crate::maker_health::decode_reply;
 
     #[test]
-    fn the_older_report() {
+    fn the_older_report_is_decoded() {
         let mut reply = [0u8; 512];
         for (at, value) in [(32, 20u32), (36, 50), (40, 2), (44, 17), (52, 900), (56, 3), (60, 451), (92, 66), (104, 1)]
         {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newer_report_stands_in_an_ext_csd_and_an_empty_one_is_an_echo() {
+    fn the_newer_report_is_in_an_ext_csd_and_an_empty_one_is_an_echo() {
         let mut reply = [0u8; 512];
         (reply[192], reply[194], reply[196], reply[221], reply[224]) = (8, 2, 0x57, 1, 1);
         reply[212..216].copy_from_slice(&[0, 0, 0xe9, 0]);

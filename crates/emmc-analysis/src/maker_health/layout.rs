@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_reads_its_bytes_and_nothing_past_the_end() {
+    fn every_format_reads_its_bytes_and_none_beyond_the_end() {
         let reply = [0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08];
         assert_eq!(number(&reply, 7, Form::U8), Some((8, false)));
         assert_eq!(number(&reply, 0, Form::Be16), Some((0x0102, false)));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_name_bytes_order_and_factor() {
+    fn sources_name_bytes_byte_order_and_factor() {
         let mut reply = [0u8; 512];
         reply[0..2].copy_from_slice(&[0, 7]);
         reply[64..68].copy_from_slice(&[3, 0, 0, 0]);

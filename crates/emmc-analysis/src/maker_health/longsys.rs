@@ -90,7 +90,7 @@ mod tests {
     use crate::maker_health::{Value, decode_reply};
 
     #[test]
-    fn an_sd_report() {
+    fn an_sd_report_is_decoded() {
         let mut reply = [0u8; 512];
         reply[..2].copy_from_slice(&[0x70, 0x58]);
         for (at, value) in [(16, 4u32), (20, 1), (24, 2048), (32, 90), (36, 1500), (44, 98), (52, 3000)] {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn emmc_reports_by_argument() {
+    fn emmc_reports_are_decoded_by_argument() {
         let mut reply = [0u8; 512];
         (reply[26], reply[28], reply[39], reply[47], reply[119]) = (7, 1, 30, 12, 4);
         let health = decode_reply(Some(Family::LongsysEmmc), Some(0x1100_05f1), &reply).unwrap();

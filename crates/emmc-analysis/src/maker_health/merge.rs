@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn erase_and_type_tables_join_by_block() {
+    fn erase_and_type_tables_merge_by_block() {
         let mut health = micron(0x85, &[(0, 74), (2, 96), (256, 1689), (258, 1654)]);
         let types = micron(0x87, &[(0, 96), (256, 1)]);
         health.merge(types).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_contradict_stay_apart() {
+    fn contradicting_reports_are_not_merged() {
         let mut health = micron(0x21, &[(0, 1), (2, 1689), (4, 619)]);
         let later = micron(0x21, &[(0, 1), (2, 1690), (4, 619)]);
         assert_eq!(*health.merge(later.clone()).unwrap_err(), later);

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_and_spare_blocks_and_the_share_used() {
+    fn bad_and_spare_blocks_give_the_used_share() {
         let health = micron(0x11, &words(&[(0, 9), (2, 9), (4, 72)]));
         assert_eq!(health.number("initial_bad_blocks"), Some(9.0));
         assert_eq!(health.number("later_bad_blocks"), Some(9.0));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn erase_counts_by_area_with_the_conflict_said() {
+    fn erase_counts_by_area_report_a_conflict() {
         let health = micron(0x21, &words(&[(0, 1), (2, 1689), (4, 619)]));
         let global = health.area(Area::Global).unwrap();
         let values: Vec<_> = global.readings().map(|reading| reading.value.as_i64().unwrap()).collect();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smart_report_of_both_arguments() {
+    fn both_arguments_give_the_smart_report() {
         let mut reply = words(&[(0, 12), (2, 1), (4, 60)]);
         reply[0x1b] = 100;
         reply[0x17] = 200;

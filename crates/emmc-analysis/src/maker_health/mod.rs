@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguity_is_said() {
+    fn ambiguity_is_reported() {
         let mut reply = [0u8; 512];
         reply[0] = 0x98;
         let refused = decode_reply(None, Some(0x21), &reply);

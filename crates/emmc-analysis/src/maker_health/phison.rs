@@ -100,7 +100,7 @@ mod tests {
     use crate::maker_health::decode_reply;
 
     #[test]
-    fn both_byte_orders_of_one_report() {
+    fn a_report_is_read_in_both_byte_orders() {
         let mut reply = [0u8; 512];
         reply[1] = 8;
         reply[23] = 90;

@@ -144,7 +144,7 @@ mod tests {
     const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 
     #[test]
-    fn a_boot_sector_is_named_as_one_whole_or_cut() {
+    fn a_boot_sector_is_recognised_whole_or_cut() {
         let text = std::fs::read_to_string(format!("{TESTDATA}/cmd56_raw/negative-mbr-in-cmd56/cmd56.partial.hex"));
         let reply: Vec<u8> =
             text.unwrap().split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_ext_csd_is_named_as_one() {
+    fn a_real_ext_csd_is_recognised() {
         for part in ["aaru-64g", "samsung-klm-8g", "samsung-bjnb4r-32g", "ac100-mmc32g"] {
             let text = std::fs::read_to_string(format!("{TESTDATA}/ext_csd_raw/{part}/{part}.ext_csd.hex")).unwrap();
             let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_zeros_and_nothing_are_named() {
+    fn replies_of_ones_zeros_or_no_bytes_are_refused_by_name() {
         assert_eq!(screen(&[0xff; 512], false), Err(Refusal::AllOnes));
         assert_eq!(screen(&[0; 512], false), Err(Refusal::AllZeros));
         assert_eq!(screen(&[], false), Err(Refusal::Length { expected: 512, found: 0 }));

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn banks_are_summed_as_far_as_there_are_any() {
+    fn the_present_banks_are_summed() {
         let words =
             [(16, 2), (20, 5), (24, 1), (28, 30), (32, 7), (36, 2), (40, 31), (44, 99), (68, 900), (72, 1), (76, 400)];
         let health = decode_reply(Some(Family::SamsungMovinand), None, &report(&words)).unwrap();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_banks_lie_in_two_places_and_nine_are_none() {
+    fn eight_banks_are_in_two_places_and_nine_are_refused() {
         let words = [(16, 5), (20, 1), (352, 10), (364, 100), (120, 7), (124, 2), (128, 3)];
         let health = decode_reply(Some(Family::SamsungMovinand), None, &report(&words)).unwrap();
         assert_eq!(health.number("initial_bad_blocks"), Some(11.0));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vendor_specific_mode() {
+    fn the_vendor_specific_mode_is_decoded() {
         let words = [(0, 120), (4, 1), (8, 60), (36, 12), (40, 9), (56, 100), (60, 3), (64, 50)];
         let health = decode_reply(Some(Family::SamsungVsm), None, &report(&words)).unwrap();
         assert_eq!(health.number("written_bytes"), Some(1_200_000_000.0));

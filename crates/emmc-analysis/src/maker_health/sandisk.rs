@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn words_land_in_their_areas() {
+    fn words_are_assigned_to_their_areas() {
         let mut reply =
             report(&[(0, 3), (1, 40), (2, 55), (6, 21), (16, 4321), (25, 900), (28, 80), (31, 12), (41, 35)]);
         reply[0x2c..0x38].copy_from_slice(b"Jan 05 2017\0");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_the_advanced_block_has_no_zeros_from_it() {
+    fn a_missing_advanced_block_gives_no_zeros() {
         let health = decode_reply(Some(Family::SandiskEmmc), None, &report(&[(0, 3), (1, 40), (2, 55)])).unwrap();
         assert_eq!(health.number("power_cycles"), None);
         assert_eq!(health.number("temperature_celsius"), None);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn sd_cards_are_told_by_their_signature() {
+    fn sd_cards_are_recognised_by_their_signature() {
         let health = decode_reply(None, Some(1), &sd(0x53, 1)).unwrap();
         assert_eq!((health.family, health.number("life_used_percent")), (Family::SandiskSd, Some(1.0)));
         assert_eq!(health.number("power_cycles"), Some(14.0));

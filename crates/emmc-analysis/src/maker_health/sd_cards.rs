@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_two_step_report_with_halves_far_apart() {
+    fn a_report_of_two_replies_is_read_from_distant_halves() {
         let health = decode_reply(Some(Family::TwoStepSd), Some(0x21), &two_step()).unwrap();
         assert_eq!(health.number("initial_bad_blocks"), Some(72.0));
         assert_eq!(health.reading("life_left_percent").unwrap().value, Value::Decimal(99.97));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn kingstons_sector_counter_is_read_for_one_flash_only() {
+    fn kingstons_sector_counter_is_read_for_one_flash_type_only() {
         let mut reply = two_step();
         reply[331] = 8;
         assert_eq!(decode_reply(Some(Family::TwoStepSd), None, &reply).unwrap().number("written_bytes"), None);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn swissbit_and_innodisk_by_signature() {
+    fn swissbit_and_innodisk_are_recognised_by_signature() {
         let mut reply = [0u8; 512];
         reply[..2].copy_from_slice(b"Sw");
         reply[48..52].copy_from_slice(&100_000u32.to_be_bytes());

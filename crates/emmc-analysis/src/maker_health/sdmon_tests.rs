@@ -19,7 +19,7 @@ fn wear(health: &VendorHealth, area: Area) -> Vec<i64> {
 }
 
 #[test]
-fn apacer_of_the_readme() {
+fn the_apacer_sample_of_the_readme_is_read() {
     let health = one("apacer-readme/sdmon.json.txt");
     assert_eq!(health.family, Family::TwoStepSd);
     assert!(health.label.contains("uncertain"));
@@ -39,7 +39,7 @@ fn apacer_of_the_readme() {
 }
 
 #[test]
-fn indented_json_with_arrays_over_lines() {
+fn indented_json_with_arrays_over_lines_is_read() {
     let health = one("sandisk-ultra-sd128/sdmon.json.txt");
     assert_eq!(health.family, Family::TwoStepSd);
     assert_eq!(health.source, "sdmon v0.9.0-29 (9ab840a) arm64");
@@ -62,7 +62,7 @@ fn sandisk_industrial_is_one_percent_used() {
 }
 
 #[test]
-fn adata_in_both_spellings() {
+fn adata_is_read_in_both_spellings() {
     for (file, cycles) in [("sdmon.json.txt", 8.0), ("sdmon_earlier_pr21.json.txt", 6.0)] {
         let health = one(&format!("adata-iudd33k-64g/{file}"));
         assert_eq!((health.family, health.number("power_cycles")), (Family::AdataSd, Some(cycles)));
@@ -96,7 +96,7 @@ fn numbers_after_an_unknown_signature_are_refused() {
 }
 
 #[test]
-fn a_card_that_does_not_answer() {
+fn a_card_without_a_reply_is_reported() {
     let runs = real("unsupported/sdmon.json.txt");
     assert_eq!(runs.len(), 1);
     let Err(Refusal::CommandFailed { text }) = &runs[0] else { panic!("{runs:?}") };
@@ -104,7 +104,7 @@ fn a_card_that_does_not_answer() {
 }
 
 #[test]
-fn an_all_ones_block_printed_as_655_percent() {
+fn an_all_ones_block_printed_as_655_percent_is_refused() {
     // Source: Ognian/sdmon issue 42.
     let text = r#"{"version":"0.9.0-29","error1":"1st CMD56 CALL FAILED: Operation timed out",
         "flashId":["0xff","0xff","0xff"],"spareBlockCount":65535,"initialBadBlockCount":8160,
@@ -118,7 +118,7 @@ fn an_all_ones_block_printed_as_655_percent() {
 }
 
 #[test]
-fn an_all_zero_block_printed_as_no_wear() {
+fn an_all_zero_block_printed_as_no_wear_is_refused() {
     // Source: Ognian/sdmon issue 43.
     let text = "{\n\"flashId\": [\"0x00\",\"0x00\"],\n\"fwVersion\": [00,00],\n\"enduranceRemainLifePercent\": 0.00,\n\
         \"powerUpCount\": 0,\n\"success\":true\n}";
@@ -126,7 +126,7 @@ fn an_all_zero_block_printed_as_no_wear() {
 }
 
 #[test]
-fn a_life_of_453_percent() {
+fn a_life_of_453_percent_is_flagged() {
     // Source: Ognian/sdmon issue 2.
     let text = "{\n\"flashId\": [\"0x98\",\"0xde\",\"0x94\",\"0x93\"],\n\"fwVersion\": [82,105],\n\
         \"spareBlockCount\": 45,\n\"initialBadBlockCount\": 77,\n\"totalEraseCount\": 13807590,\n\
@@ -139,7 +139,7 @@ fn a_life_of_453_percent() {
 }
 
 #[test]
-fn swissbit_with_arrays_and_several_keys_a_line() {
+fn swissbit_with_arrays_and_several_keys_per_line_is_read() {
     // Source: Ognian/sdmon pull request 19.
     let text = r#"{
         "signature":"0x53 0x77",
@@ -171,7 +171,7 @@ fn newer_swissbit_output_names_the_system_area_wrongly() {
 }
 
 #[test]
-fn transcends_own_report_without_the_figures_sdmon_misreads() {
+fn transcends_report_leaves_out_figures_that_sdmon_misreads() {
     // Source: Ognian/sdmon pull request 20.
     let text = "{\n{\n\"signature\":\"0x54 0x72\",\n\"Transcend\":\"true\",\n\"Bus width\": 4 bits\n\
         \"New bad blocks cnt\": 0x00,\n\"Runtime spare blocks cnt\": 0x33,\n\"Minimum erase cnt\": 0,\n\
@@ -208,7 +208,7 @@ fn a_vendors_name_without_its_signature_is_refused() {
 }
 
 #[test]
-fn what_is_no_sdmon_output_says_so() {
+fn text_of_another_tool_is_refused() {
     let utf16: Vec<u8> = "{\"flashId\": 1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for text in [&b""[..], b"hello", b"{}", b"\xff\xfe\x00", &utf16] {
         for run in parse_sdmon(text) {
@@ -224,7 +224,7 @@ fn identity<'a>(health: &'a VendorHealth, name: &str) -> Option<&'a Value> {
 }
 
 #[test]
-fn what_sdmon_prints_of_transcend_swissbit_and_innodisk_cards() {
+fn sdmon_texts_of_transcend_swissbit_and_innodisk_are_read() {
     let text = |text: &str| Value::Text(text.to_owned());
     let transcend = one("constructed/transcend.json.txt");
     assert_eq!(transcend.family, Family::TranscendSd);
@@ -245,7 +245,7 @@ fn what_sdmon_prints_of_transcend_swissbit_and_innodisk_cards() {
 }
 
 #[test]
-fn a_count_of_power_losses_that_can_be_one_is_uncertain() {
+fn an_ambiguous_count_of_power_losses_is_uncertain() {
     let text = r#"{"signature":"0x54 0x72","Transcend":"true","Abnormal power loss": 12,"Remaining card life": 99%}"#;
     let health = parse_sdmon(text.as_bytes()).remove(0).unwrap();
     let losses = health.reading("power_losses").unwrap();
@@ -253,7 +253,7 @@ fn a_count_of_power_losses_that_can_be_one_is_uncertain() {
 }
 
 #[test]
-fn the_replies_say_what_the_texts_say() {
+fn replies_and_texts_agree() {
     let mut reply = [0u8; 512];
     reply[..2].copy_from_slice(b"Tr");
     (reply[16], reply[18], reply[19], reply[70], reply[167]) = (0x10, 4, 3, 99, 7);

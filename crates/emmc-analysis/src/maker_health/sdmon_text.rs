@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn old_output_without_commas_and_quotes() {
+    fn old_output_without_commas_and_quotes_is_read() {
         let text = "{\n\"device\":\"/dev/mmcblk0\",\n\"read\":\"signature 0xff 0xff\"\n\"Speed mode\": Class 10\n\
             \"Raw card capacity\": 60351 MB,\n\"Flash ID\": 0x45,0x3e,\n\"Remaining life\": 100%,\n\"success\":true\n}";
         let expected = [
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn several_keys_on_a_line_and_arrays_over_lines() {
+    fn several_keys_per_line_and_arrays_over_lines_are_read() {
         let text = "{ \"a\": [\"0x00\",\"0x01\"], \"b\": [1,\n 2,\n 3 ], \"c\": 4, \"d\": \"x\" }";
         assert_eq!(pairs(text), [pair("a", "\"0x00\",\"0x01\""), pair("b", "1,2,3 "), pair("c", "4"), pair("d", "x")]);
         assert_eq!(items("\"0x00\",\"0x01\"").collect::<Vec<_>>(), ["0x00", "0x01"]);
     }
 
     #[test]
-    fn runs_are_split_and_rubbish_is_dropped() {
+    fn runs_are_split_and_invalid_text_is_dropped() {
         let text = "# ./sdmon\n{\n{\n\"a\": 1\n}\nTrying \"x\"...\n{\n\"a\": 2\n";
         let runs = runs(text);
         assert_eq!(runs.iter().map(|run| run.get("a").unwrap()).collect::<Vec<_>>(), ["1", "2"]);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn transcends_byte_order_is_the_one_that_can_be() {
+    fn transcends_byte_order_is_the_plausible_one() {
         let max = |health: &VendorHealth| health.area(Area::Global).unwrap().max.clone().unwrap();
         assert_eq!(
             (max(&transcend([0, 0, 0, 9])).value.as_i64(), max(&transcend([0, 0, 0, 9])).confidence),

@@ -63,7 +63,7 @@ mod tests {
     use crate::maker_health::decode_reply;
 
     #[test]
-    fn erases_as_published_with_a_real_reply() {
+    fn a_real_reply_gives_the_published_erase_counts() {
         // First bytes of a reply that SDeMMCHealth's author left in a comment.
         let mut reply = [0u8; 512];
         reply[..12].copy_from_slice(&[7, 0, 0, 0xa0, 0, 0, 1, 0xf8, 0, 0, 1, 0x9d]);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn life_in_tenths_and_a_refused_request() {
+    fn life_is_in_tenths_and_a_refused_request_is_reported() {
         let mut reply = [0u8; 512];
         reply[..7].copy_from_slice(&[5, 0, 0, 0xa0, 3, 1, 11]);
         let health = decode_reply(Some(Family::ToshibaEmmc), None, &reply).unwrap();

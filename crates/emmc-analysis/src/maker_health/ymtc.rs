@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_tells_the_two_reports_apart() {
+    fn the_length_distinguishes_the_two_reports() {
         let words = [(0, 31), (92, 2), (96, 40), (100, 21), (104, 1), (108, 9), (112, 5), (120, 1000), (180, 4)];
         let health = decode_reply(Some(Family::Ymtc), Some(0x29), &report::<512>(&words)).unwrap();
         let values =
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn hosin_is_read_but_never_as_certain() {
+    fn hosin_is_decoded_as_uncertain() {
         let health =
             decode_reply(Some(Family::Hosin), Some(0x29), &report::<512>(&[(0, 3), (96, 8), (120, 2)])).unwrap();
         assert!(health.readings().all(|(_, reading)| reading.confidence == Uncertain));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn argument_0x29_alone_does_not_tell_whose_it_is() {
+    fn argument_0x29_alone_is_ambiguous() {
         let refused = decode_reply(None, Some(0x29), &report::<512>(&[(0, 3)]));
         assert_eq!(refused, Err(Refusal::Ambiguous { candidates: vec![Family::Ymtc, Family::Hosin] }));
     }

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_and_u_boots_words_are_understood() {
+    fn words_of_the_kernel_and_u_boot_are_parsed() {
         for (text, expected) in [
             ("0 (legacy)", Some(BusMode::Legacy)),
             ("1 (mmc high-speed)", Some(BusMode::HighSpeed)),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn widths_are_lines_not_codes() {
+    fn widths_are_numbers_of_lines() {
         let lines = |text: &str| {
             let mut card = CardData::default();
             card.host.ios.insert("bus width".into(), text.into());

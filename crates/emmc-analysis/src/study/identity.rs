@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_part_is_named_with_how_certain_that_is() {
+    fn a_real_part_is_named_with_its_certainty() {
         let part = with_cid(CardKind::Emmc, "150100424a4e4234520fdac7c0381400", Some(8));
         assert_eq!(part.manufacturer.map(|maker| maker.name), Some("Samsung"));
         assert_eq!((part.product_name.as_deref(), part.serial_number), (Some("BJNB4R"), Some(0xdac7_c038)));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_with_two_meanings_and_a_damaged_cid_are_said() {
+    fn an_ambiguous_date_and_a_damaged_cid_are_reported() {
         let unknown_rev = with_cid(CardKind::Emmc, "1501004d384731474303dc0db061506f", None);
         assert!(unknown_rev.notes.iter().any(|note| note.contains("2013-05") && note.contains("1997-05")));
         let damaged = with_cid(CardKind::Emmc, "1501004d384731474303dc0db061516f", Some(8));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_is_nothing_said() {
+    fn unknown_identity_prints_nothing() {
         assert_eq!(identity(&CardData::default()), Identity::default());
         let undecidable = CardData { cid: Cid::parse_hex(&"15".repeat(16)).ok(), ..CardData::default() };
         assert!(identity(&undecidable).notes[0].contains("eMMC or an SD card"));

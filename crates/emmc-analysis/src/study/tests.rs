@@ -31,7 +31,7 @@ fn setting<'a>(study: &'a Study, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn the_samsung_8g_of_a_boards_owner() {
+fn the_samsung_8g_of_a_board_owner_is_studied() {
     let study = of("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     assert_eq!(study.identity.standard.as_deref(), Some("eMMC 5.1"));
     assert_eq!(study.health.verdict.severity, Severity::Good);
@@ -45,7 +45,7 @@ fn the_samsung_8g_of_a_boards_owner() {
 }
 
 #[test]
-fn the_same_part_seen_by_linux_has_its_cache_on_and_its_bus_slow() {
+fn the_part_under_linux_has_a_cache_and_a_slow_bus() {
     let study = of("mmc_extcsd_text/samsung-klm-8g/extcsd.txt");
     let bus = study.findings.iter().find(|finding| finding.id == "bus-slower-than-offered").unwrap();
     assert_eq!(bus.severity, Severity::Warning);
@@ -54,7 +54,7 @@ fn the_same_part_seen_by_linux_has_its_cache_on_and_its_bus_slow() {
 }
 
 #[test]
-fn an_old_toshiba_cannot_tell_its_wear() {
+fn an_old_toshiba_has_no_wear_register() {
     let study = of("ext_csd_raw/ac100-mmc32g/ac100-mmc32g.ext_csd.hex");
     assert_eq!(study.health.verdict.severity, Severity::Unknown);
     assert_eq!(ids(&study), ["write-reliability-off", "hardware-reset-off", "no-health-registers"]);
@@ -64,7 +64,7 @@ fn an_old_toshiba_cannot_tell_its_wear() {
 }
 
 #[test]
-fn a_half_worn_samsung_is_named_by_its_cid() {
+fn a_samsung_at_half_of_its_life_is_named_by_its_cid() {
     let mut half_worn = card("ext_csd_raw/samsung-bjnb4r-32g/samsung-bjnb4r-32g.ext_csd.hex");
     half_worn.merge(card("ids/samsung-bjnb4r-32g/cid")).unwrap();
     let study = study(&half_worn, &StudyOptions::default());
@@ -76,7 +76,7 @@ fn a_half_worn_samsung_is_named_by_its_cid() {
 }
 
 #[test]
-fn the_board_vendors_walk_through_from_its_own_outputs() {
+fn outputs_of_the_board_vendors_walk_through_are_studied() {
     let mut all = card("seeds_console/fdisk_colibri-imx6s.txt");
     for path in ["lsblk_colibri-imx6s.txt", "df_colibri-imx6s.txt", "extcsd_health.txt", "wrrel_off_colibri-imx6s.txt"]
     {
@@ -106,7 +106,7 @@ fn the_board_vendors_walk_through_from_its_own_outputs() {
 }
 
 #[test]
-fn u_boots_info_of_an_enhanced_part_gives_intervals() {
+fn u_boot_info_of_an_enhanced_part_gives_intervals() {
     let study = of("seeds_console/uboot_mmc_info_after_imx8qm.txt");
     assert_eq!(study.identity.manufacturer.map(|maker| maker.name), Some("Micron"));
     let user = &study.capacity.areas[0];
@@ -138,7 +138,7 @@ fn u_boots_info_of_an_enhanced_part_gives_intervals() {
 }
 
 #[test]
-fn the_vendors_tables_and_the_registers_are_one_study() {
+fn vendor_tables_and_registers_make_one_study() {
     let mut both = card("seeds_console/extcsd_health.txt");
     both.merge(card("seeds_console/emmcparm_spare_block.txt")).unwrap();
     let good = study(&both, &StudyOptions::default());
@@ -147,7 +147,7 @@ fn the_vendors_tables_and_the_registers_are_one_study() {
 }
 
 #[test]
-fn every_finding_of_every_real_part_has_evidence_and_every_value_serialises() {
+fn findings_of_real_parts_have_evidence_and_serialise() {
     let mut studied = 0;
     for folder in ["ext_csd_raw", "mmc_extcsd_text", "uboot_mmc_info", "ids", "sdmon"] {
         for part in std::fs::read_dir(Path::new(TESTDATA).join(folder)).unwrap() {
@@ -167,7 +167,7 @@ fn every_finding_of_every_real_part_has_evidence_and_every_value_serialises() {
 }
 
 #[test]
-fn no_card_however_odd_makes_a_study_fail() {
+fn no_unusual_card_makes_a_study_fail() {
     let mut seed = 0x1234_5678_9abc_def1_u64;
     let mut noise = move || {
         seed ^= seed << 13;

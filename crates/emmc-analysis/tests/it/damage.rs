@@ -287,7 +287,7 @@ fn joins(tally: &mut Tally, sources: &[Source], count: usize, seed: u64) {
 }
 
 #[test]
-fn one_damaged_byte_or_a_cut_end_never_makes_a_card_look_better() {
+fn a_damaged_byte_or_a_cut_end_never_improves_the_verdict() {
     let sources = sources();
     let worn = sources.iter().filter(|source| matches!(source.status, CheckStatus::Warning | CheckStatus::Critical));
     assert!(sources.len() > 60 && worn.count() > 20, "{}", sources.len());
@@ -295,7 +295,7 @@ fn one_damaged_byte_or_a_cut_end_never_makes_a_card_look_better() {
 }
 
 #[test]
-fn a_cut_makers_report_never_makes_a_card_look_better() {
+fn a_cut_vendor_report_never_improves_the_verdict() {
     let mut tally = Tally::default();
     for source in worn_vendor_texts() {
         assert!(
@@ -312,7 +312,7 @@ fn a_cut_makers_report_never_makes_a_card_look_better() {
 }
 
 #[test]
-fn two_sources_joined_never_make_a_card_look_better() {
+fn two_joined_sources_never_improve_the_verdict() {
     let sources = sources();
     let mut tally = Tally::default();
     SEEDS.into_iter().for_each(|seed| joins(&mut tally, &sources, JOINS / SEEDS.len(), seed));
@@ -321,13 +321,13 @@ fn two_sources_joined_never_make_a_card_look_better() {
 
 #[test]
 #[ignore = "takes minutes: every position of every source"]
-fn every_damaged_byte() {
+fn each_damaged_byte_never_improves_the_verdict() {
     single_bytes(&sources(), 1, 0).end("cuts, lost and doubled bytes, wrapped lines");
 }
 
 #[test]
 #[ignore = "takes minutes: with two other seeds, 20 times as many joins each"]
-fn many_sources_joined() {
+fn many_joined_sources_never_improve_the_verdict() {
     let sources = sources();
     let mut tally = Tally::default();
     for seed in MANY_SEEDS {

@@ -44,7 +44,7 @@ fn text(pre_eol: &str, life_a: &str, life_b: &str) -> String {
 }
 
 #[test]
-fn the_whole_sources_are_judged_as_they_are() {
+fn complete_sources_keep_their_verdict() {
     assert_eq!(status(text("0x01", "0x01", "0x01").as_bytes()), CheckStatus::Ok);
     assert_eq!(status(text("0x01", "0x0b", "0x01").as_bytes()), CheckStatus::Critical);
     for (part, expected) in
@@ -66,7 +66,7 @@ fn a_life_time_of_0x0b_cut_to_0x0_is_refused() {
 }
 
 #[test]
-fn each_prefix_of_a_worn_parts_text_is_never_ok() {
+fn no_prefix_of_a_worn_parts_text_is_ok() {
     // The three registers stand last: a cut between them leaves those that look good.
     for whole in [text("0x03", "0x01", "0x01"), text("0x01", "0x01", "0x0b"), text("0x01", "0x0b", "0x01")] {
         let tail = whole.find("eMMC Life Time").unwrap();
@@ -138,7 +138,7 @@ fn a_hex_dump_wrapped_anywhere_is_the_same_dump() {
 }
 
 #[test]
-fn a_part_of_a_hex_dump_is_believed_in_nothing_about_health() {
+fn a_part_of_a_hex_dump_gives_no_health() {
     let whole = digits("samsung-klm-8g");
     for end in (2 * 270..1024).step_by(2) {
         let card = read("f", &whole.as_bytes()[..end]).unwrap();
@@ -169,7 +169,7 @@ fn a_register_shifted_by_one_byte_is_refused() {
 }
 
 #[test]
-fn a_register_that_lost_a_byte_and_was_filled_up_is_never_better() {
+fn a_register_with_a_lost_byte_and_padding_is_never_better() {
     for part in DUMPS {
         for (offset, value) in [(267, 3), (268, 0x0b), (269, 0x0a)] {
             let mut worn = bytes(part);
@@ -186,7 +186,7 @@ fn a_register_that_lost_a_byte_and_was_filled_up_is_never_better() {
 }
 
 #[test]
-fn random_bytes_constant_bytes_and_text_taken_for_bytes_are_refused_or_unknown() {
+fn random_bytes_constant_bytes_and_text_are_refused_or_unknown() {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = || {
         state ^= state << 13;
@@ -213,7 +213,7 @@ fn random_bytes_constant_bytes_and_text_taken_for_bytes_are_refused_or_unknown()
 }
 
 #[test]
-fn two_cards_of_one_grep_are_refused_with_both_names() {
+fn two_cards_in_one_grep_are_refused_with_both_names() {
     let of = |disk: &str, life: &str| {
         format!(
             "/sys/block/{disk}/device/life_time:{life} {life}\n/sys/block/{disk}/device/pre_eol_info:0x01\n/sys/block/{disk}/device/rev:0x8\n"

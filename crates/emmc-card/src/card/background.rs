@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_must_be_announced() {
+    fn a_start_needs_support_and_bkops_en() {
         for (ext_csd, allowed) in [
             (register(1, 0, 8), false),
             (register(1, 2, 8), false),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_idle_card_with_auto_en_works_of_its_own() {
+    fn only_an_idle_card_with_auto_en_starts_background_work() {
         let now = Instant::START + Nanos::from_secs(1);
         let mut background = Background::default();
         background.idle(&register(1, 1, 8), now);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn partition_config_chooses_what_is_sent() {
+    fn partition_config_selects_the_boot_data() {
         for (config, area, ack) in [
             (0x00, None, false),
             (0x08, Some(Area::Boot(0)), false),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn protection_freezes_the_boot_configuration_and_nothing_else() {
+    fn protection_blocks_the_boot_configuration_only() {
         for protection in [1, 0x10, 0x11] {
             let mut ext_csd = part(0x48);
             assert_eq!(check_partition_config(&ext_csd, 0x10), Ok(()));

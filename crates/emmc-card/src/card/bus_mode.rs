@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_reach_every_mode_as_linux_does() {
+    fn a_host_selects_every_mode_as_linux_does() {
         for (writes, mode) in [
             (&[(true, 1), (false, 2)][..], Some(BusMode::Hs52)),
             (&[(true, 1), (false, 2), (false, 6)], Some(BusMode::Ddr52)),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_does_what_its_registers_say_and_no_more() {
+    fn a_part_supports_exactly_the_modes_of_its_registers() {
         let old = Abilities { device_type: 0x03, driver_strength: 0, strobe: false };
         assert_eq!(after(&[(true, 1), (false, 1)], old), Some(BusMode::Hs52x4));
         for writes in [&[(false, 2), (true, 2)][..], &[(true, 1), (false, 6)], &[(true, 0x11)]] {

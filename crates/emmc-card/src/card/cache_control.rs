@@ -73,7 +73,7 @@ mod tests {
     type Rule = fn(&[u8; EXT_CSD_BYTES], u8) -> Result<(), Refused>;
 
     #[test]
-    fn flush_and_barrier_need_a_cache_that_is_on() {
+    fn flush_and_barrier_need_an_enabled_cache() {
         let with = |cache: u8, support: u8, enabled: u8| {
             let mut ext_csd = [0; EXT_CSD_BYTES];
             (ext_csd[reg::CACHE_SIZE], ext_csd[reg::BARRIER_SUPPORT], ext_csd[reg::BARRIER_CTRL]) =

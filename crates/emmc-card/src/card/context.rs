@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contexts_open_close_and_stay_within_what_the_card_has() {
+    fn contexts_open_close_and_keep_to_the_cards_limits() {
         let mut ext_csd = [0; EXT_CSD_BYTES];
         ext_csd[reg::CONTEXT_CAPABILITIES] = 0x15;
         for (old, index, value, allowed) in [

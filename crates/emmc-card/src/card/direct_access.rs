@@ -53,7 +53,7 @@ mod tests {
     use crate::profile::{BusMode, shipped};
 
     #[test]
-    fn past_the_commands_the_bus_is_the_profiles_until_a_host_begins() {
+    fn direct_access_uses_the_profiles_bus_until_a_host_sends_commands() {
         let profile = shipped::named("generic-8g").expect("it is shipped");
         let mode = profile.controller.bus();
         let mut card =

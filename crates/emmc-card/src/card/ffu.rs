@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_in_two_chunks_runs_after_the_reset() {
+    fn an_image_in_two_chunks_is_active_after_the_reset() {
         let (mut ext_csd, mut firmware) = (part(), Firmware::default());
         assert_eq!(address(&ext_csd), 0xfffa_fff0);
         let image = firmware_image(*b"NEW     ", &[0x5a; 1000]);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_not_installed() {
+    fn an_invalid_image_is_not_installed() {
         let good = firmware_image(*b"NEW     ", &[1; 600]);
         let mut torn = good.clone();
         torn[700] ^= 1;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_download_starts_over_and_can_be_given_up() {
+    fn a_download_can_be_restarted_and_aborted() {
         let (mut ext_csd, mut firmware) = (part(), Firmware::default());
         let image = firmware_image(*b"NEW     ", &[1; 512]);
         firmware.download(&mut ext_csd, &image[..SECTOR]);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_can_be_switched_off_and_modes_missing() {
+    fn updates_can_be_disabled_and_modes_can_be_absent() {
         let mut ext_csd = part();
         for (mode, allowed) in [(1, true), (0, true), (0x10, false)] {
             assert_eq!(check_mode(&ext_csd, mode).is_ok(), allowed, "{mode}");

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_card_says_by_which_command() {
+    fn the_card_states_its_interrupt_command() {
         let stop = Command::StopTransmission { rca: 1, hpi: true };
         let status = Command::SendStatus { rca: 1, sqs: false, hpi: true };
         let plain = Command::SendStatus { rca: 1, sqs: false, hpi: false };
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_reports_sectors_that_are_certainly_done() {
+    fn an_interrupted_write_reports_completed_sectors() {
         let ext_csd = register(1, 1);
         let busy = Busy::Write { sectors: 8, from: at(1000) };
         let interrupted = |now| interrupt(&ext_csd, busy, at(9000), at(now));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_interrupted_runs_to_its_end() {
+    fn uninterruptible_work_completes() {
         let ext_csd = register(1, 1);
         for (busy, until) in [
             (Busy::Other, 90_000),

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_states() {
+    fn the_state_table_matches_the_standard() {
         for (index, argument, states) in [
             (0, 0, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10][..]),
             (1, 0, &[0]),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_for_another_card_is_none_of_ours() {
+    fn commands_for_another_card_are_ignored() {
         let command = |index, argument| Command::decode(index, argument, CardKind::Emmc);
         assert!(concerns(&command(13, 0x1_0000), 1));
         assert!(!concerns(&command(13, 0x2_0000), 1));

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn data_without_a_legal_form_fails() {
+    fn malformed_data_fails() {
         let mut lock = Lock::default();
         assert!(!say(&mut lock, SET_PWD | CLR_PWD, b"one"));
         assert!(!say(&mut lock, SET_PWD, b"seventeen letters"), "16 bytes are the most");

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_breaks_a_rule_is_none() {
+    fn an_invalid_header_is_refused() {
         let good = header(WRITE, &[(1, 0)]);
         for (at, value) in [(0, 0), (0, 2), (1, 0), (1, 3), (2, 0), (2, 64)] {
             let mut bytes = good.clone();

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vendors_example_commits_once_and_shrinks_the_user_area() {
+    fn the_vendors_example_is_committed_once_and_shrinks_the_user_area() {
         let mut ext_csd = part();
         assert_eq!(check(&ext_csd, 140, 0xab), Err(Refused), "without ERASE_GROUP_DEF");
         ext_csd[reg::ERASE_GROUP_DEF] = 1;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_part_does_not_have_is_refused() {
+    fn unsupported_features_are_refused() {
         for (byte, cleared, writes) in [
             (reg::PARTITIONING_SUPPORT.index(), 0, &[(140, 1), (143, 1), (155, 1), (156, 1), (52, 1)][..]),
             (reg::PARTITIONING_SUPPORT.index(), 1, &[(140, 1), (156, 1), (52, 1)]),

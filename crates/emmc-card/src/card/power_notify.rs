@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn first_the_promise() {
+    fn notification_needs_powered_on_first() {
         for (now, value, allowed) in [
             (0, 0, true),
             (0, 1, true),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_promise_is_counted() {
+    fn a_power_loss_without_notification_is_counted() {
         let mut log = PowerLog::default();
         for value in [0, 1, 2, 3, 4] {
             log.power_off(&register(value));

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_need_their_mode() {
+    fn production_states_need_their_mode() {
         let mut ext_csd = [0; EXT_CSD_BYTES];
         assert_eq!((check_state(&ext_csd, 0), check_state(&ext_csd, 1)), (Ok(()), Err(Refused)));
         assert_eq!(check_enablement(&ext_csd, 0x10), Err(Refused));

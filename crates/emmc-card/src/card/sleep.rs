@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_from_standby_and_back() {
+    fn sleep_is_entered_from_standby_only() {
         let mut ext_csd = [0; EXT_CSD_BYTES];
         ext_csd[reg::S_A_TIMEOUT] = 0x12;
         let now = Instant::START;

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_clear_when_reported_or_by_the_next_command() {
+    fn status_bits_clear_when_reported_or_by_the_next_command() {
         let mut status = Status::default();
         status.raise(R1::ILLEGAL_COMMAND);
         status.raise(R1::WP_VIOLATION);

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_the_table_does_not_name_mean_nothing() {
+    fn unassigned_values_have_no_effect() {
         for (index, value, meaningful) in [
             (162, 2, true),
             (162, 3, false),

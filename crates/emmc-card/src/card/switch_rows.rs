@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_of_writable_bytes_and_no_byte_has_two() {
+    fn every_row_has_writable_bytes_and_no_byte_has_two_rows() {
         for index in 0..=u8::MAX {
             let of = |row: &&SwitchRow| row.fields.iter().any(|field| field.bytes().contains(&index.into()));
             let rows = ROWS.iter().filter(of).count();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_registers_that_are_just_kept_are_these() {
+    fn registers_without_a_row_are_stored_only() {
         let mut kept: Vec<&str> = (0..=u8::MAX)
             .filter_map(|index| writable(index, 8).filter(|_| row_of(index).is_none()))
             .map(|field| field.name)

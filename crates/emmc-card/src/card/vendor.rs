@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_that_was_not_asked_for() {
+    fn a_vendor_reply_needs_its_request() {
         let power = PowerLog::default();
         for argument in [0, 0xa7, 0x13, 0x0001_0085, 0x111, 0xff85, u32::MAX] {
             assert_eq!(report(&device(0xfe), &power, argument), [0; REPORT_BYTES], "{argument:#x}");

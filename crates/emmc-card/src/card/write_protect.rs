@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_kinds_end_when_they_should() {
+    fn each_kind_of_protection_ends_as_specified() {
         let mut protect = WriteProtect::default();
         for (group, user_wp) in [(0, 0), (1, US_PWR_EN), (2, US_PERM_EN), (3, US_PERM_EN | US_PWR_EN)] {
             protect.set(&register(user_wp), Area::User, group * GROUP, GROUP);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn enabling_and_disabling_exclude_each_other() {
+    fn enabling_and_disabling_protection_are_exclusive() {
         for (old, new, allowed) in [
             (0, US_PWR_EN, true),
             (US_PWR_DIS, US_PWR_DIS | US_PWR_EN, false),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn boot_areas_are_protected_together_or_one_by_one() {
+    fn boot_areas_are_protected_together_or_separately() {
         let mut ext_csd = register(0);
         assert_eq!(write_boot_wp(&mut ext_csd, B_PWR_EN), Ok(()));
         assert_eq!(ext_csd[reg::BOOT_WP_STATUS], 0b0101);

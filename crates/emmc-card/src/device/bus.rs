@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_published_bus_times_come_out() {
+    fn published_bus_times_are_reproduced() {
         // Mode, microseconds of a command, of 4 KiB of data read.
         let published = [
             (BusMode::Hs52, 2.04, 3.23, 81.5),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_may_be_slower_but_not_faster_than_the_mode() {
+    fn a_host_can_be_slower_but_not_faster_than_the_mode() {
         let full = Bus::new(BusMode::Sdr104);
         assert_eq!(Bus::clocked(BusMode::Sdr104, 300_000_000), full);
         let slower = Bus::clocked(BusMode::Sdr104, 150_000_000);

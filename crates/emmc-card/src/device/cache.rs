@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_waits_once_and_leaves_in_order() {
+    fn a_unit_is_cached_once_and_written_in_arrival_sequence() {
         let mut cache = VolatileCache::new(3);
         for (unit, fill) in [(7, 1), (9, 2), (7, 3)] {
             cache.put(dirty(unit, fill));

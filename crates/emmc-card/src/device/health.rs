@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registers_step_at_the_tenths() {
+    fn life_time_registers_step_at_each_tenth() {
         for (used, register) in [(0.0, 1), (0.099, 1), (0.1, 2), (0.95, 10), (1.0, 11), (3.0, 11)] {
             assert_eq!(band(used), register, "{used}");
         }

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn block_of_is_exact_for_every_size_and_at_every_edge() {
+    fn block_of_is_exact_for_every_size_and_boundary() {
         for pages in [1, 7, 24, 64, 100, 341, 0x1555] {
             let geometry = geometry(pages);
             let map = Map::new(1, &geometry, 0..1);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn audit_sees_a_count_that_lies_and_two_units_in_one_place() {
+    fn audit_finds_a_wrong_count_and_two_units_in_one_place() {
         let mut map = Map::new(4, &geometry(2), 0..2);
         map.set(0, 1);
         let mut lying = map.clone();

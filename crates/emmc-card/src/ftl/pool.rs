@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn in_turn_means_as_given_back() {
+    fn first_in_first_out_follows_the_sequence_of_release() {
         let nand = nand();
         let mut pool = Pool::with_blocks(&[3, 1, 2, 7], 1, TakeOrder::InTurn, &nand);
         assert_eq!(pool.take(), Some(3));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn least_worn_first_and_only_what_will_do() {
+    fn the_least_worn_suitable_block_is_taken_first() {
         let mut nand = nand();
         for _ in 0..3 {
             nand.erase(1, Instant::START).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn spares_stand_in_until_none_is_left() {
+    fn spares_replace_bad_blocks_until_none_is_left() {
         let nand = nand();
         let mut pool = Pool::with_blocks(&[0, 1, 2, 3, 4], 2, TakeOrder::InTurn, &nand);
         assert_eq!(pool.take(), Some(0));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_borrowed_spare_is_paid_back_with_the_next_block() {
+    fn a_borrowed_spare_is_replaced_by_the_next_block() {
         let nand = nand();
         let mut pool = Pool::with_blocks(&[0, 1], 1, TakeOrder::InTurn, &nand);
         assert_eq!((pool.take(), pool.take()), (Some(0), None));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_reset_the_spares_are_what_they_were() {
+    fn a_reset_restores_the_spares() {
         let nand = nand();
         let mut pool = Pool::with_blocks(&[0, 1, 2, 3], 1, TakeOrder::LeastWorn, &nand);
         pool.take();

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_waits_for_the_record_of_its_release() {
+    fn a_slot_is_reused_after_its_release_is_recorded() {
         let mut slots = Slots::outside(4, Box::<InMemory>::default());
         let (one, two) = (slots.put(&[1; 4]), slots.put(&[2; 4]));
         assert_eq!((slots.get(one), slots.get(Content::NONE)), (Some(&[1; 4][..]), None));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_free() {
+    fn unused_slots_are_free() {
         let mut slots = Slots::in_memory(1);
         let used = [Content(2 + 3), Content::ZEROS, Content(2 + 1), Content::NONE];
         assert!(slots.set_used(used.into_iter(), 4));

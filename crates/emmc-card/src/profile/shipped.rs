@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_gets_the_nearest() {
+    fn an_unknown_name_suggests_the_nearest() {
         for (asked, hinted) in [("generic8g", Some("generic-8g")), ("GENERIC-8G", Some("generic-8g")), ("nvme", None)] {
             let Err(ProfileError::Unknown { name, hint }) = named(asked) else { panic!("{asked} is shipped") };
             assert_eq!(name, asked);

@@ -37,7 +37,7 @@ mod tests {
     use crate::profile::{Profile, ProfileError, shipped};
 
     #[test]
-    fn place_field_and_reason_are_one_line() {
+    fn an_error_is_one_line_with_place_field_and_reason() {
         let good = shipped::text("generic-8g").unwrap();
         for (from, to, field, reason) in [
             ("planes = 2", "planes = \"two\"", "nand.planes", "invalid type: string"),

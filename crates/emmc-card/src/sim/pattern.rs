@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_take_turns_and_move_on() {
+    fn streams_alternate_and_advance() {
         assert_eq!(blocks(sequential(1, false), 3, 3, 7), [0, 1, 2, 0, 1, 2, 0]);
         assert_eq!(blocks(sequential(2, false), 9, 2, 10), [0, 2, 1, 3, 4, 6, 5, 7, 0, 2]);
         let mut shuffled = blocks(sequential(2, true), 64, 16, 64);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn hot_and_cold_get_their_shares() {
+    fn hot_and_cold_areas_get_their_shares() {
         let pattern = Pattern::HotCold { hot_share: 0.2, write_share: 0.8 };
         let drawn = blocks(pattern, 1000, 0, 100_000);
         let hot = drawn.iter().filter(|block| **block < 200).count();

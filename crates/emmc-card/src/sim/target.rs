@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_lets_flash_work_on_several() {
+    fn a_queue_runs_dies_in_parallel() {
         let [queued, one_by_one] = [true, false].map(|queueing| {
             let mut target = target("odroid-64g", queueing);
             for tag in 0..64 {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_is_on_where_there_is_one_and_the_registers_say_so() {
+    fn a_present_cache_is_enabled_also_in_the_registers() {
         for (name, has_cache) in [("odroid-64g", true), ("friendlyelec-emmc-8g", false)] {
             let target = target(name, true);
             assert_eq!(target.device().registers().ext_csd[reg::CACHE_CTRL], u8::from(has_cache), "{name}");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_request_is_as_many_commands_as_linux_makes_of_it() {
+    fn a_large_request_is_split_as_linux_splits_it() {
         let mut target = target("generic-8g", true);
         let mut took = |bytes: u64| {
             let before = target.now();
@@ -262,7 +262,7 @@ mod tests {
 
     /// Counted unit by unit, over layers with a map, with a log before it, and with segments.
     #[test]
-    fn how_full_it_is_is_exact() {
+    fn the_mapped_share_is_exact() {
         for name in ["generic-8g", "jetson-tx1-8g", "toshiba-7au"] {
             let mut target = target(name, false);
             let empty = target.fill().unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_requests_are_refused() {
         let mut target = target("generic-8g", true);
         let size = target.shape().size_bytes;
         assert!(matches!(target.submit(request(BlockOp::Read, size, 512, 0)), Err(TargetError::Request { .. })));

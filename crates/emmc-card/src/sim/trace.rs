@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_read_and_put_in_order() {
+    fn both_formats_are_read_and_sorted() {
         let five = "# ns dev lba sectors type\n\n5000 0 16 8 1\n2000 0 8 8 0\n2000 0 0 8 0\n";
         let expected =
             [record(0, TraceOp::Write, 8, 8), record(0, TraceOp::Write, 0, 8), record(3000, TraceOp::Read, 16, 8)];

@@ -67,7 +67,7 @@ fn read(card: &mut Card, lba: u32, blocks: u32, counted: bool, now: Instant) -> 
 }
 
 #[test]
-fn counted_transfers_take_what_the_device_takes() {
+fn counted_transfers_take_the_device_time() {
     let (mut card, mut now) = ready_card();
     let mut device = ready_device();
     for (lba, blocks) in [(0, 8), (8, 256), (264, 1), (1024, 1024), (0, 8)] {

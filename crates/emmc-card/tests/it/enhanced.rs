@@ -98,7 +98,7 @@ fn the_t30_part_is_half_as_large_and_twice_as_fast() {
 }
 
 #[test]
-fn the_imx8qm_part_keeps_its_939_groups() {
+fn the_imx8qm_part_has_939_groups() {
     let mut board = Board::new("apalis-imx8qm-16g", DDR8);
     assert_eq!(board.sec_count(), 31_080_448);
     let (blocks, before) = (board.card.device().nand().blocks().len(), board.write(256));

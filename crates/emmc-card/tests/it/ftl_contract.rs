@@ -192,7 +192,7 @@ impl Rig {
 }
 
 #[test]
-fn new_flash_reads_as_zero_for_nothing() {
+fn new_flash_reads_as_zero_in_no_time() {
     for mut rig in rigs(&flash()) {
         rig.check_all();
         let counters = rig.nand.counters();
@@ -216,7 +216,7 @@ fn any_requests_in_any_order_read_back_what_was_written() {
 }
 
 #[test]
-fn what_was_flushed_or_written_to_flash_survives_power() {
+fn flushed_and_durable_writes_survive_a_power_loss() {
     for mut rig in rigs(&flash()) {
         for round in 0..12 {
             for _ in 0..150 {
@@ -249,7 +249,7 @@ fn what_was_flushed_or_written_to_flash_survives_power() {
 }
 
 #[test]
-fn trims_hold_after_power_is_back_and_discards_read_as_zero_before() {
+fn trims_survive_a_power_loss_and_discards_read_as_zero_before_it() {
     for mut rig in rigs(&flash()) {
         let units = rig.ftl.units();
         for first in (0..units).step_by(50) {
@@ -272,7 +272,7 @@ fn trims_hold_after_power_is_back_and_discards_read_as_zero_before() {
 }
 
 #[test]
-fn a_purge_leaves_nothing_that_is_not_valid() {
+fn a_purge_leaves_valid_content_only() {
     for mut rig in rigs(&flash()) {
         for _ in 0..2_000 {
             rig.step();
@@ -291,7 +291,7 @@ fn a_purge_leaves_nothing_that_is_not_valid() {
 }
 
 #[test]
-fn background_work_comes_to_an_end_and_changes_no_content() {
+fn background_work_ends_and_changes_no_content() {
     for mut rig in rigs(&flash()) {
         for _ in 0..3_000 {
             rig.step();
@@ -308,7 +308,7 @@ fn background_work_comes_to_an_end_and_changes_no_content() {
 }
 
 #[test]
-fn blocks_that_go_bad_are_replaced_until_the_part_is_worn_out_and_reads_still_work() {
+fn bad_blocks_are_replaced_until_the_part_is_worn_out() {
     let mut flash = flash();
     (flash.native.endurance, flash.slc.as_mut().unwrap().endurance) = (40, 400);
     flash.failures.program_ppb = 20_000;

@@ -142,7 +142,7 @@ impl Rig {
 }
 
 #[test]
-fn whatever_was_put_on_record_is_found_again() {
+fn recorded_state_is_restored() {
     for name in ["generic-8g", "sandisk-20au", "intenso-class4-4g", "apalis-imx8qm-16g"] {
         let mut rng = Rng::new(7);
         let mut rig = Rig::new(name);
@@ -165,7 +165,7 @@ fn whatever_was_put_on_record_is_found_again() {
 }
 
 #[test]
-fn what_a_power_cut_takes_back_is_on_record() {
+fn operations_undone_by_a_cut_are_recorded() {
     let mut rng = Rng::new(3);
     let mut rig = Rig::new("generic-8g");
     for _ in 0..40 {

@@ -45,7 +45,7 @@ fn committed() -> (Card, Instant) {
 }
 
 #[test]
-fn at_every_step_of_it() {
+fn partitioning_survives_a_cut_at_every_step() {
     let (mut card, now) = committed();
     let before = card.device().nand().steps();
     card.power_on(now).unwrap();

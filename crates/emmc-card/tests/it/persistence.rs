@@ -117,7 +117,7 @@ fn is_out_of_reach(access: Access) -> bool {
 }
 
 #[test]
-fn what_switch_writes_lasts_as_long_as_the_table_says() {
+fn switch_writes_persist_as_the_table_says() {
     let mut written: Vec<&str> = Vec::new();
     let mut counts = std::collections::BTreeMap::new();
     let within_reach = bits().filter(|&(byte, mask, field)| !is_out_of_reach(access(field, byte, mask)));
@@ -173,7 +173,7 @@ fn what_switch_writes_lasts_as_long_as_the_table_says() {
 }
 
 #[test]
-fn a_bit_that_no_host_can_write_does_not_change() {
+fn a_read_only_bit_does_not_change() {
     let mut host = Host::ready_for(reg::EXT_CSD_REV);
     for (byte, mask, field) in bits().filter(|&(byte, ..)| byte < 192) {
         if matches!(access(field, byte, mask), Access::R | Access::Reserved | Access::Vendor) {
@@ -183,7 +183,7 @@ fn a_bit_that_no_host_can_write_does_not_change() {
 }
 
 #[test]
-fn committed_settings_are_kept_for_ever() {
+fn committed_settings_are_permanent() {
     let mut committed: Vec<&str> = Vec::new();
     let settings =
         bits().filter(|&(byte, mask, field)| persistence(field, byte, mask) == Persistence::OneTimeOnceCommitted);

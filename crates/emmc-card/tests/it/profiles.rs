@@ -265,7 +265,7 @@ fn modules_are_fast_while_fresh() {
 }
 
 #[test]
-fn parts_of_the_board_vendor() {
+fn parts_of_the_board_vendor_match_published_speeds() {
     // hdparm reads 79.5 MiB/s in requests of 128 KiB; of the 268 MB that dd wrote in 24.7 s without a sync, 27 stayed
     // in memory.
     compare(
@@ -278,7 +278,7 @@ fn parts_of_the_board_vendor() {
 }
 
 #[test]
-fn hardware_time_of_the_white_paper() {
+fn hardware_time_matches_the_white_paper() {
     // The host of the random writes took 1.8 ms for itself between two requests.
     let busy = Host { cache: true, gap: Nanos::from_micros(1807) };
     compare(
@@ -305,7 +305,7 @@ fn enhanced_parts_have_the_published_capacity() {
 }
 
 #[test]
-fn every_shipped_profile_makes_a_card_that_works() {
+fn every_shipped_profile_makes_a_working_card() {
     for name in shipped::names().filter(|name| !name.ends_with("128g")) {
         let mut bench = Bench::new(name, DIRECT);
         for op in [RandomWrite, RandomRead] {

@@ -47,7 +47,7 @@ fn every_script_passes() {
 
 /// Whatever survives power survives in an image too.
 #[test]
-fn every_script_passes_with_a_card_made_from_its_image_whenever_power_goes() {
+fn every_script_passes_with_a_restored_image_at_each_power_off() {
     play_all(true);
 }
 
@@ -82,7 +82,7 @@ fn play_all(through_images: bool) {
 const NEVER_TOLD: [&str; 3] = ["CC_ERROR", "UNDERRUN", "OVERRUN"];
 
 #[test]
-fn every_bit_of_the_status_is_told_by_some_script() {
+fn every_status_bit_occurs_in_a_script() {
     let is_script = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "script");
     let paths =
         std::fs::read_dir(scripts()).expect("the scripts are there").filter_map(|entry| Some(entry.ok()?.path()));

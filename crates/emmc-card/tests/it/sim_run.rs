@@ -90,7 +90,7 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn every_phase_runs_on_a_card_that_keeps_data_too() {
+fn every_phase_runs_on_a_card_with_content() {
     let phases = MANY.replace("\"power_cycle\"", "\"power_cycle\", \"notify\": false");
     let (_, result) = run_more(device(small(), StoredContent::Data), &phases, Instant::START);
     assert_eq!(result.phases.len(), 11);
@@ -100,7 +100,7 @@ fn every_phase_runs_on_a_card_that_keeps_data_too() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_runs() {
+fn invalid_jobs_are_refused_before_the_run() {
     for (phase, rule) in [
         (r#"{"kind": "fill", "area": "gp1"}"#, "phase 2 (fill): the card has no area Gp(0)"),
         (
@@ -139,7 +139,7 @@ fn the_example_jobs_are_read() {
 }
 
 #[test]
-fn every_shipped_profile_runs_a_bit_of_everything() {
+fn every_shipped_profile_runs_every_phase_briefly() {
     let phases = r#"{"kind": "sequential", "amount": "16MiB", "block": "128KiB", "range": ["0%", "1%"]},
         {"kind": "random", "amount": "4MiB", "range": ["0%", "1%"], "read_share": 0.3, "queue_depth": 4},
         {"kind": "mixed", "trim_share": 0.2, "amount": "2MiB", "range": ["1%", "2%"]},

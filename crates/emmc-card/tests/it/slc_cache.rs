@@ -172,7 +172,7 @@ fn a_burst_runs_at_slc_speed_until_the_cache_is_full() {
 }
 
 #[test]
-fn idle_time_gives_the_cache_back() {
+fn idle_time_frees_the_cache() {
     let mut rig = Rig::cached();
     let among = rig.ftl.units() / 2;
     let burst = rig.random_writes(among, 14 * PSLC_UNITS);
@@ -201,7 +201,7 @@ fn without_idle_folding_the_cache_stays_full() {
 }
 
 #[test]
-fn large_writes_go_past_the_cache_at_native_speed() {
+fn large_writes_bypass_the_cache_at_native_speed() {
     let mut rig = Rig::cached();
     let start = rig.now;
     for first in (0..4096).step_by(64) {
@@ -216,7 +216,7 @@ fn large_writes_go_past_the_cache_at_native_speed() {
 }
 
 #[test]
-fn what_is_written_again_in_the_cache_spares_native_programs() {
+fn overwrites_in_the_cache_save_native_programs() {
     let (mut hot, mut wide) = (Rig::cached(), Rig::cached());
     let host = 200 * PSLC_UNITS;
     let (before, all) = (*hot.nand.counters(), hot.ftl.units() / 2);
@@ -239,7 +239,7 @@ fn what_is_written_again_in_the_cache_spares_native_programs() {
 }
 
 #[test]
-fn the_cache_wears_evenly_and_by_what_was_written() {
+fn the_cache_wears_evenly_and_by_written_volume() {
     let mut rig = Rig::cached();
     let rounds = 50;
     rig.random_writes(rig.ftl.units() / 2, rounds * 16 * PSLC_UNITS);
@@ -257,7 +257,7 @@ fn the_cache_wears_evenly_and_by_what_was_written() {
 }
 
 #[test]
-fn pslc_is_half_as_big_and_twice_as_fast() {
+fn pslc_has_half_the_capacity_and_twice_the_speed() {
     let mut speeds = Vec::new();
     for (mode, blocks) in [(CellMode::Mlc, 32), (CellMode::Pslc, 32)] {
         let mut rig = Rig::new(&layer(), mode, blocks, 10);
@@ -277,7 +277,7 @@ fn pslc_is_half_as_big_and_twice_as_fast() {
 }
 
 #[test]
-fn random_reads_beyond_the_mapping_cache_cost_one_flash_read_more() {
+fn random_reads_beyond_the_mapping_cache_cost_an_extra_flash_read() {
     let cache = MappingCache { pages: 4, units_per_page: 1024 };
     let config = FtlConfig { mapping_cache: Some(cache), ..layer() };
     let mut rig = Rig::new(&config, CellMode::Mlc, 64, 20);

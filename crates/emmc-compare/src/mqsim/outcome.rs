@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn write_amplification_is_made_of_the_pages_moved() {
+    fn write_amplification_is_computed_from_moved_pages() {
         let said = "Flow Host.IO_Flow - total requests generated: 1000 total requests serviced:1000\n";
         let side = read(&text(10, "300.5"), said, &TRACE, Spent::default()).unwrap();
         assert_eq!((side.write_amplification, side.erases, side.simulated_s), (Some(2.5025), 7, 20.0));

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_come_evenly_and_in_order() {
+    fn requests_are_evenly_spaced_and_sorted() {
         let ends = [(4, 2.0), (6, 3.0)];
         let times: Vec<u64> = (0..6).map(|number| time_of(number, usize::from(number >= 4), &ends)).collect();
         assert_eq!(times, [0, 500_000_000, 1_000_000_000, 1_500_000_000, 2_000_000_000, 2_500_000_000]);

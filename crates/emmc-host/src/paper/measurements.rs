@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measured_speeds_within_ten_percent_by_the_same_mechanisms() {
+    fn measured_speeds_match_within_ten_percent() {
         let all = measured();
         assert_eq!(all.len(), 4);
         for one in &all {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_ahead_that_overlaps_is_excluded_by_the_measurement() {
+    fn the_measurement_excludes_an_overlapping_read_ahead() {
         let all = measured();
         let read = all.iter().find(|one| one.read_ahead.is_some()).unwrap();
         assert_eq!(read.workload, "sync-sequential-read");

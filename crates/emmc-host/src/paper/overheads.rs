@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_within_five_points_but_for_one_that_fits_no_reading() {
+    fn all_shares_but_one_are_within_five_points() {
         let all = overheads();
         let off: Vec<_> = all.iter().filter(|share| share.verdict == OverheadVerdict::Off).collect();
         assert_eq!(off.len(), 1, "{off:?}");

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_gains_what_the_closed_form_says() {
+    fn the_model_gain_equals_the_closed_form() {
         let zynq = platform("zynq-zed").unwrap();
         for workload in zynq.workloads {
             let pipeline = zynq.pipeline(workload);

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_cells_but_three_come_out() {
+    fn all_cells_but_three_are_reproduced() {
         let cells = cells();
         assert_eq!(cells.len(), TABLE_2.len() + TABLE_3.len() + TEXT.len());
         let off: Vec<_> =
@@ -197,7 +197,7 @@ mod tests {
 
     /// Two of the three need all three spans at the edge of their rounding; the third is beyond it.
     #[test]
-    fn what_the_rounding_of_the_spans_explains() {
+    fn rounding_of_spans_explains_small_differences() {
         let cells = cells();
         let ends = |printed| cells.iter().find(|cell| cell.printed == printed).map(|c| (c.low_mib_s, c.high_mib_s));
         let (low, high) = ends("81").unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_counts_the_printed_digits() {
+    fn a_verdict_compares_the_printed_digits() {
         for (computed, printed, expected) in [
             (59.52, "60", Verdict::Rounded),
             (38.017, "38.01", Verdict::Truncated),

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_write_is_data_log_flush_and_commit_block() {
+    fn a_sync_write_is_data_journal_flush_and_commit_block() {
         let (model, card) = model("sync-sequential-write");
         let (host, now, asked) = run(model, card, 2);
         let ops: Vec<_> = asked.iter().map(|request| (request.op, request.sectors)).collect();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn direct_requests_are_the_spans_and_the_program() {
+    fn a_direct_request_takes_the_spans_and_the_program_time() {
         let (model, card) = model("direct-sequential-read");
         let between = model.between(128 << 10);
         let (_, now, asked) = run(model, card, 10);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn read_ahead_runs_at_the_cards_pace_and_without_it_nothing_overlaps() {
+    fn only_read_ahead_overlaps_with_the_card() {
         let (plain, card) = model("sync-sequential-read");
         let alone = plain.spans.software() + card.chunk_time + plain.between(128 << 10);
         let (_, now, _) = run(plain.clone(), card, 100);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_window_is_fetched_once_and_random_reads_fetch_what_they_need() {
+    fn read_ahead_fetches_a_window_once_and_random_reads_fetch_their_range() {
         let (plain, card) = model("sync-sequential-read");
         let wide = HostModel { read_ahead: ReadAhead { window: Bytes(1 << 20), is_ahead: false }, ..plain.clone() };
         let (_, _, asked) = run(wide, card, 16);

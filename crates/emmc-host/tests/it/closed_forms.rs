@@ -34,7 +34,7 @@ fn papers() -> impl Iterator<Item = Pipeline> {
 }
 
 #[test]
-fn every_workload_of_the_paper_from_one_to_ten_thousand_requests() {
+fn closed_forms_match_for_one_to_ten_thousand_requests() {
     let counts = counts();
     let mut tried = 0;
     for pipeline in papers() {
@@ -47,7 +47,7 @@ fn every_workload_of_the_paper_from_one_to_ten_thousand_requests() {
 }
 
 #[test]
-fn what_is_said_to_be_exact_is_exact_for_any_spans() {
+fn exact_results_are_exact_for_all_spans() {
     let times = [10, 50, 100, 300, 500, 1000];
     let mut exact = 0;
     for pre in times {
@@ -72,7 +72,7 @@ fn what_is_said_to_be_exact_is_exact_for_any_spans() {
 
 /// No schedule can be faster than any of the terms of the period.
 #[test]
-fn the_period_is_a_bound() {
+fn the_period_is_a_lower_bound() {
     for (pre, hw, post) in [(100, 100, 100), (10, 500, 500), (300, 200, 900), (50, 10, 1000)] {
         for (depth, cores, serial) in [(32, 1, pre), (3, 2, pre / 2), (8, 4, 0), (2, 3, pre)] {
             let pipeline = Pipeline::new(Spans::from_micros(pre, hw, post), Bytes(512));
@@ -84,7 +84,7 @@ fn the_period_is_a_bound() {
 }
 
 #[test]
-fn the_papers_own_formula_is_the_exact_one_with_its_typing_error_mended() {
+fn the_papers_formula_is_exact_after_its_typing_error_is_corrected() {
     // Table 3, random read, 32 requests on two cores: Pre x N + T + Post.
     let read = Pipeline::new(Spans::from_micros(737, 524, 383), Bytes(64 << 10));
     assert_eq!(read.makespan(32).us, 737.0 * 32.0 + 524.0 + 383.0);
@@ -94,7 +94,7 @@ fn the_papers_own_formula_is_the_exact_one_with_its_typing_error_mended() {
 }
 
 #[test]
-fn the_model_is_the_same_every_time_and_does_all_the_work() {
+fn the_model_is_deterministic_and_does_all_the_work() {
     let read = Pipeline::new(Spans::from_micros(737, 524, 383), Bytes(64 << 10));
     let run = read.simulate(100, 3);
     assert_eq!(run, read.simulate(100, 3));

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_pages_are_the_same_and_none_can_be_shrunk() {
+    fn pages_differ_and_cannot_be_compressed() {
         let mut data = random(64 * PAGE_BYTES, 5).unwrap();
         let mut stamp = Stamp::new(5);
         let mut seen = HashSet::new();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_is_no_page_is_rounded_up() {
+    fn a_length_is_rounded_up_to_pages() {
         assert_eq!([0, 1, 4096, 5000].map(|bytes| zeros(bytes).unwrap().len()), [4096, 4096, 4096, 8192]);
     }
 }

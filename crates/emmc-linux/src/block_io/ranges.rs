@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_files_parts_and_holes_are_told_apart() {
+    fn data_and_holes_of_a_file_are_distinguished() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
         for at in [0, 200 << 10, 204 << 10] {

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_can_be_opened_and_is_seen_by_nobody() {
+    fn a_scratch_file_can_be_opened_and_has_no_name() {
         let folder = tempfile::tempdir().unwrap();
         let made = ScratchFile::new(folder.path(), 8192).unwrap();
         let again = OpenOptions::new().write(true).open(made.path()).unwrap();

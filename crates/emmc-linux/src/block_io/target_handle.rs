@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_opened_again_whatever_became_of_its_name() {
+    fn a_target_is_reopened_after_its_name_changed() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
         std::fs::write(&a, [1; 8192]).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn another_appearance_of_a_device_is_another_device() {
+    fn a_device_that_reappears_is_another_device() {
         let Ok(mut disks) = std::fs::read_dir("/sys/block") else { return eprintln!("SKIPPED: no /sys") };
         let found = disks.find_map(|disk| {
             let node = Path::new("/dev").join(disk.ok()?.file_name());

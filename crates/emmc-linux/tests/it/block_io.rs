@@ -54,7 +54,7 @@ fn request(op: BlockOp, offset_bytes: u64, bytes: u64, tag: u64) -> BlockRequest
 }
 
 #[test]
-fn every_request_comes_back_once_and_writes_are_never_the_same() {
+fn every_request_completes_once_and_writes_differ() {
     let file = Scratch::full("once");
     with_engines(&file.0, true, |mut target| {
         let pages = target.shape().size_bytes / 4096;
@@ -89,7 +89,7 @@ fn most_at_once(done: &[BlockDone]) -> usize {
 }
 
 #[test]
-fn requests_that_are_lined_up_begin_in_turn_and_those_left_at_the_end_never_do() {
+fn queued_requests_start_in_sequence_until_the_end() {
     let file = Scratch::full("lined-up");
     with_engines(&file.0, true, |mut target| {
         let engine = target.shape().engine;
@@ -127,7 +127,7 @@ fn requests_that_are_lined_up_begin_in_turn_and_those_left_at_the_end_never_do()
 }
 
 #[test]
-fn sizes_may_change_and_exceed_what_memory_there_was() {
+fn request_sizes_can_change_and_grow() {
     let file = Scratch::new("sizes", &[]);
     std::fs::File::options().write(true).open(&file.0).unwrap().set_len(128 << 20).unwrap();
     with_engines(&file.0, true, |mut target| {
@@ -160,7 +160,7 @@ fn a_trimmed_range_of_a_file_is_a_hole() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_reads_alone_cannot_write() {
+fn requests_outside_and_writes_to_a_read_only_target_are_refused() {
     let file = Scratch::full("fit");
     with_engines(&file.0, false, |mut target| {
         assert!(target.submit(request(BlockOp::Read, FILE_BYTES, 4096, 0)).is_err());
@@ -174,7 +174,7 @@ fn what_does_not_fit_is_refused_and_reads_alone_cannot_write() {
 }
 
 #[test]
-fn more_than_its_depth_is_refused() {
+fn more_requests_than_the_depth_are_refused() {
     let file = Scratch::full("depth");
     with_engines(&file.0, false, |mut target| {
         let most = u64::from(target.shape().depth_max);
@@ -187,7 +187,7 @@ fn more_than_its_depth_is_refused() {
 }
 
 #[test]
-fn a_stopped_target_takes_nothing_more() {
+fn a_stopped_target_refuses_requests() {
     let file = Scratch::full("stop");
     let stop = Arc::new(AtomicBool::new(false));
     let opening = Opening { stop: Arc::clone(&stop), ..opening(EngineChoice::Auto, false) };
@@ -199,7 +199,7 @@ fn a_stopped_target_takes_nothing_more() {
 }
 
 #[test]
-fn what_is_no_target_is_named() {
+fn an_invalid_target_is_named() {
     let odd = Scratch::new("odd", &[1; 1000]);
     let empty = Scratch::new("empty", &[]);
     for (path, says) in [

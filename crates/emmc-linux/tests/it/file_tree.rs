@@ -25,7 +25,7 @@ fn own(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn operations_are_done_on_real_files() {
+fn operations_act_on_real_files() {
     let outer = scratch();
     let mut folder = Folder::new(outer.path(), "it", 1, &Arc::default()).unwrap();
     let place = own(outer.path());
@@ -101,7 +101,7 @@ impl Drop for Loop {
 }
 
 #[test]
-fn a_made_filesystem_is_mounted_as_asked_and_gone_whatever_came_of_it() {
+fn a_created_filesystem_is_mounted_as_requested_and_always_removed() {
     let Some(device) = Loop::new(64 << 20) else { return };
     let held = TargetHandle::new(&device.path).unwrap().unwrap();
     let mut place = Scratch::new(&held, "it", 48 << 20, 1, &Arc::default());

@@ -64,7 +64,7 @@ fn sparse(path: &Path) {
 }
 
 #[test]
-fn content_is_put_back_from_memory_and_from_a_file() {
+fn content_is_restored_from_memory_and_from_a_file() {
     let scratch = Scratch::new();
     let (file, before) = scratch.full();
     let kept = scratch.path("kept");
@@ -87,7 +87,7 @@ fn content_is_put_back_from_memory_and_from_a_file() {
 }
 
 #[test]
-fn a_files_holes_are_holes_again() {
+fn holes_of_a_file_are_restored() {
     let scratch = Scratch::new();
     let (file, kept) = (scratch.path("sparse"), scratch.path("kept"));
     sparse(&file);
@@ -109,7 +109,7 @@ fn a_files_holes_are_holes_again() {
 }
 
 #[test]
-fn a_file_keeps_the_room_that_was_allocated_to_it() {
+fn a_file_keeps_its_allocated_blocks() {
     let scratch = Scratch::new();
     let path = scratch.path("allocated");
     let file = File::create(&path).unwrap();
@@ -170,7 +170,7 @@ fn fill(path: &Path) {
 }
 
 #[test]
-fn a_sparse_file_on_a_full_filesystem_is_put_back() {
+fn a_sparse_file_on_a_full_filesystem_is_restored() {
     let Some(small) = Small::new(2 << 20) else { return };
     let file = small.path("sparse");
     sparse(&file);
@@ -211,7 +211,7 @@ impl Watch for StopsAfter {
 }
 
 #[test]
-fn saving_can_be_stopped_and_putting_back_cannot() {
+fn saving_can_be_stopped_and_restoring_cannot() {
     let scratch = Scratch::new();
     let (file, before) = scratch.full();
     let (kept, mut target) = (scratch.path("kept"), opened(&file, true));
@@ -228,7 +228,7 @@ fn saving_can_be_stopped_and_putting_back_cannot() {
 }
 
 #[test]
-fn what_can_be_put_back_is_and_the_rest_is_told() {
+fn all_possible_content_is_restored_and_the_rest_reported() {
     let scratch = Scratch::new();
     let (file, before) = scratch.full();
     let kept = scratch.path("kept");
@@ -246,7 +246,7 @@ fn what_can_be_put_back_is_and_the_rest_is_told() {
 }
 
 #[test]
-fn what_was_in_memory_is_written_down_where_it_cannot_be_put_back() {
+fn content_in_memory_is_saved_to_a_file_if_the_restore_fails() {
     let scratch = Scratch::new();
     let (file, before) = scratch.full();
     let saved = Saved::take(&opened(&file, true), [4096, FILE_BYTES], None, &mut Unwatched).unwrap();

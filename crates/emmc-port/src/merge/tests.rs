@@ -72,7 +72,7 @@ fn another_family_or_identity_is_refused() {
 }
 
 #[test]
-fn another_name_is_another_card_and_a_cut_one_is_not() {
+fn another_name_is_another_card_and_a_truncated_name_is_not() {
     let named = |name: &str| {
         let mut data = CardData { kind: Some(CardKind::Emmc), ..CardData::new("info", Format::UBootInfo) };
         data.stated.name = Some(name.into());
@@ -100,7 +100,7 @@ fn a_stripped_checksum_and_a_guessed_family_are_the_same_card() {
 }
 
 #[test]
-fn what_the_maker_fixed_tells_two_parts_apart() {
+fn fields_fixed_by_the_maker_distinguish_two_parts() {
     for (offset, name) in [
         (192, "EXT_CSD_REV"),
         (196, "DEVICE_TYPE"),
@@ -127,7 +127,7 @@ fn what_the_maker_fixed_tells_two_parts_apart() {
 }
 
 #[test]
-fn what_changes_in_a_cards_life_is_a_sentence() {
+fn values_that_can_change_give_a_sentence() {
     // DEVICE_LIFE_TIME_EST_TYP_A; HS_TIMING, which a power cycle clears; PARTITION_ACCESS beside BOOT_PARTITION_ENABLE.
     let mut earlier = emmc("monday", &[(268, 1), (185, 1), (179, 0x08)]);
     let mut later = emmc("friday", &[(268, 5), (185, 3), (179, 0x09)]);

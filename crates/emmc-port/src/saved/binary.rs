@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_register_is_named() {
+    fn bytes_of_another_kind_are_named() {
         let mut noise: Vec<u8> = (0..=255).cycle().take(512).collect();
         check(&noise, "f: at byte 192: expected EXT_CSD_REV from 0 to 9, found 0xc0");
         noise[510..].copy_from_slice(&[0x55, 0xaa]);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_kept_undecoded() {
+    fn a_vendor_reply_is_kept_as_bytes() {
         let mut reply = [0; 512];
         reply[..2].copy_from_slice(b"Sw");
         let data = import("f", &reply).unwrap();

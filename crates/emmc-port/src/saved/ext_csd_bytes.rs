@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn both_orders_are_told_apart() {
+    fn both_byte_orders_are_distinguished() {
         let bytes = register();
         let mut reversed = bytes;
         reversed.reverse();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_register_is_told_by_its_byte() {
+    fn the_error_names_the_byte_that_is_impossible() {
         let with = |changes: &[(usize, u8)]| {
             let mut bytes = register();
             changes.iter().for_each(|&(offset, value)| bytes[offset] = value);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn junk_is_named() {
+    fn other_bytes_are_named() {
         let mut mbr = [0x11; 512];
         mbr[510..].copy_from_slice(&[0x55, 0xaa]);
         for (bytes, name) in [

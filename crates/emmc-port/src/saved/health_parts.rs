@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_health_that_is_none_of_a_tool_takes_all_health_with_it() {
+    fn an_unknown_line_of_health_removes_all_health() {
         let health = |log: &str| read("log", log.as_bytes()).unwrap().ext_csd.and_then(|ext_csd| ext_csd.byte(268));
         assert_eq!(health(&format!("{LIFE}{EOL}")), Some(1));
         for broken in ["eMMC Pre EOL infoST_TYP_B]: 0x01", "eMMC Pre EOL inf Life Time Estimation B [EXT_CSD_DEVICE"] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_health_ends_its_word() {
+    fn a_health_value_is_a_whole_word() {
         for broken in ["0x0B", "0x98,0x03", "0x0bc"] {
             let log = LIFE.replace("_A]: 0x01", &format!("_A]: {broken}"));
             let expected = "log: at line 1: expected 2 digits after 0x for DEVICE_LIFE_TIME_EST_TYP_A";

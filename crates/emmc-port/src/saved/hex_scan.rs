@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_not_digits() {
+    fn words_are_not_hex_digits() {
         let found = |log: &str| {
             let text = Text::new("log", log.as_bytes()).unwrap().unwrap();
             let scan = scan(&text).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_block_is_counted_but_not_kept() {
+    fn a_long_block_is_counted_and_dropped() {
         let log = "00112233445566778899\n".repeat(1000);
         let text = Text::new("log", log.as_bytes()).unwrap().unwrap();
         let scan = scan(&text).unwrap();

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn real_registers_are_told_apart() {
+    fn real_registers_are_distinguished() {
         let (emmc, sd) = (Some(CardKind::Emmc), Some(CardKind::Sd));
         check("150100424a4e4234520fdac7c0381400", Some(Register::Cid), emmc);
         check("90014a484247346505814afb2d634400", Some(Register::Cid), emmc);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_unclear() {
+    fn other_bytes_are_ambiguous() {
         check("00000000000000000000000000000000", None, None);
         check("ffffffffffffffffffffffffffffffff", None, None);
         check("900e00320f5003ffffffffe796400000", None, None);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_sd_cards_registers_are_told_from_addresses_and_checksums() {
+    fn sd_registers_are_recognised_by_address_and_checksum() {
         assert_eq!(register(&[0x02, 0x35, 0x80, 0x43, 0, 0, 0, 0]), Some(Register::Scr));
         assert_eq!(register(&[0xff, 0xff, 0xff, 0xc0, 0x10, 0x5b, 0x12, 0x34]), None);
         let mut ssr = [0; 64];

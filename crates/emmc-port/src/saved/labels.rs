@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_read_in_any_grouping() {
+    fn digits_are_read_in_all_groupings() {
         assert_eq!(digits("0x1, 0x2f,").as_deref(), Some("012f"));
         assert_eq!(digits("00 11\t22").as_deref(), Some("001122"));
         assert_eq!(digits("hello"), None);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn common_words_elsewhere_are_no_statements() {
+    fn common_words_in_other_text_are_ignored() {
         let log = "serial: unknown\n\ntype: 'SD'\nserial: 0x00000001\n\nserial: 7\ntype: disk\n";
         assert_eq!(read(log).unwrap().stated.serial, Some(1));
     }

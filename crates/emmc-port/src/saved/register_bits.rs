@@ -133,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_or_agree_is_refused_with_both_lines() {
+    fn conflicting_values_are_refused_with_both_lines() {
         check(0xe9_0001, "log: at line 9: expected SEC_COUNT to be 0xe90000 as line 3 says, found 0xe90001");
         check(1 << 32, "log: at line 9: expected a value of 4 bytes for SEC_COUNT, found 0x100000000");
     }
 
     #[test]
-    fn bits_of_a_byte_agree_or_not() {
+    fn bits_of_a_byte_are_compared() {
         let text = Text::new("log", b"x").unwrap().unwrap();
         let mut bits = RegisterBits::new(&text);
         bits.set_bits(1, "WR_REL_SET", 167, 1, 1).unwrap();

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn planned_values_are_no_readings() {
+    fn planned_values_are_not_read() {
         let log = "Partitioning Support [160] 0x07\nPartitioning initialization timeout [241] 1000 ms\n\
                    EXT_CSD registers to be set:\n  Partitioning Setting [155] 0x01\n";
         let text = Text::new("log", log.as_bytes()).unwrap().unwrap();

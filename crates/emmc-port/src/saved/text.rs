@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_marks_and_colours_do_not_matter() {
+    fn line_ends_marks_and_colours_are_ignored() {
         for raw in [&b"a\nb"[..], b"a\r\nb\r\n", b"\xef\xbb\xbfa\nb\n", b"\x1b[1;32ma\x1b[0m\nb", b"a\r\r\nb"] {
             assert_eq!(lines(raw), ["1 a", "2 b"], "{raw:?}");
         }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_last_line_without_an_end_is_cut() {
+    fn only_a_last_line_without_a_line_end_is_truncated() {
         let cut = |raw: &str| {
             let text = Text::new("log", raw.as_bytes()).unwrap().unwrap();
             (1..4).filter(|&line| text.is_cut(line)).collect::<Vec<u64>>()
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn replacement_characters_that_were_written_are_text() {
+    fn replacement_characters_in_utf8_are_text() {
         let written = "\u{fffd}".repeat(400);
         assert!(Text::new("f", written.as_bytes()).unwrap().is_some());
         assert!(Text::new("f", &[0xff; 400]).is_ok_and(|text| text.is_none()));

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_exactly_the_sizes_that_print_so() {
+    fn the_interval_has_exactly_the_sizes_with_this_print() {
         for size in [512, 1 << 10, 524_288, 7512 << 20, 15_176 << 20, 252 << 17, 3_850_371_072, (1 << 30) - 1, 1 << 40]
         {
             let stated = parse(&printed(size)).unwrap();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_sizes_have_one_multiple_or_none() {
+    fn published_sizes_have_one_multiple_or_none() {
         let only = |text: &str, step| only_multiple(&parse(text).unwrap(), step);
         assert_eq!(only("31.5 MiB", 1 << 17), Some(252));
         assert_eq!(only("4 MiB", 1 << 17), Some(32));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_u_boot_never_prints_is_none() {
+    fn text_that_u_boot_never_prints_gives_none() {
         for text in
             ["", "7.3", "7.3GiB", "7.31 GiB", "7,3 GiB", "x MiB", "2000 KiB", "0.5 MiB", "0 MiB", "16 EiB", "-1 Bytes"]
         {

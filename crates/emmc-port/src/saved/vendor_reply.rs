@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_count_on_whole_blocks_only() {
+    fn a_signature_needs_a_whole_block() {
         let mut reply = vec![0; 1536];
         reply[..2].copy_from_slice(b"DS");
         assert!(has_signature(&reply));

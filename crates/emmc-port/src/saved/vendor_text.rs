@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn other_json_is_not_sdmons() {
+    fn other_json_is_not_taken_for_sdmon() {
         let sdmon = |text: &str| recognises_sdmon(&Text::new("log", text.as_bytes()).unwrap().unwrap());
         assert!(sdmon("{\"version\": \"v1\", \"device\":\"/dev/mmcblk0\", \"error1\":\"x\"}"));
         assert!(!sdmon("{\"version\": \"v1\", \"device\":\"/dev/mmcblk0\"}"));

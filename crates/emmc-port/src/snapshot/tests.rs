@@ -66,7 +66,7 @@ fn round_trip(data: &CardData) {
 }
 
 #[test]
-fn everything_comes_back_as_it_was() {
+fn a_snapshot_round_trips() {
     round_trip(&everything());
     round_trip(&CardData::default());
     let mut partial = CardData::default();
@@ -85,7 +85,7 @@ fn keys_of_a_newer_version_are_ignored_and_missing_ones_are_unknown() {
 }
 
 #[test]
-fn the_registers_are_digits_and_the_mask_is_only_there_when_needed() {
+fn registers_are_hex_digits_and_a_mask_is_written_if_needed() {
     let snapshot = Snapshot::from(&everything());
     assert_eq!(snapshot.cid.as_deref(), Some("1501004d384731474303dc0db061506f"));
     assert_eq!(snapshot.ext_csd.as_deref().map(|digits| &digits[..8]), Some("81007f00"));
@@ -94,7 +94,7 @@ fn the_registers_are_digits_and_the_mask_is_only_there_when_needed() {
 }
 
 #[test]
-fn what_is_no_snapshot_of_this_version_is_refused() {
+fn other_versions_and_other_json_are_refused() {
     let error = |change: fn(&mut Snapshot)| {
         let mut snapshot = Snapshot::from(&everything());
         change(&mut snapshot);
@@ -121,7 +121,7 @@ fn what_is_no_snapshot_of_this_version_is_refused() {
 }
 
 #[test]
-fn what_no_card_answers_is_refused_as_from_a_file_of_bytes() {
+fn impossible_registers_are_refused_as_in_a_binary_file() {
     let read = |bytes: [u8; EXT_CSD_BYTES]| {
         let data = CardData { ext_csd: Some(ExtCsd::from_bytes(bytes)), ..CardData::default() };
         crate::saved::read("s", &serde_json::to_vec(&Snapshot::from(&data)).unwrap()).map_err(|error| error.to_string())
@@ -139,7 +139,7 @@ fn what_no_card_answers_is_refused_as_from_a_file_of_bytes() {
 }
 
 #[test]
-fn a_saved_snapshot_is_its_own_origin() {
+fn a_saved_snapshot_names_itself_as_origin() {
     let snapshot = Snapshot::new(&everything(), "0.1.0", Some("2026-11-21T08:00:00Z".into()));
     let data = crate::saved::read("monday.json", &serde_json::to_vec_pretty(&snapshot).unwrap()).unwrap();
     let origin = &data.origins[0];

@@ -28,7 +28,7 @@ fn a_samsung_emmc_reads_as_its_sysfs_attributes_do() {
 }
 
 #[test]
-fn other_emmcs_read_as_published() {
+fn published_emmc_cids_are_decoded() {
     // Sony Xperia XZs: BJNB4R, 32 GB, eMMC 5.1.
     let samsung = emmc("150100424a4e4234520fdac7c0381400", 8);
     assert_eq!((samsung.product_name.as_str(), samsung.serial_number), ("BJNB4R", 0xdac7_c038));
@@ -47,7 +47,7 @@ fn other_emmcs_read_as_published() {
 }
 
 #[test]
-fn a_name_escapes_what_is_not_printable_and_nothing_else() {
+fn a_name_escapes_unprintable_bytes_only() {
     for (digits, name) in [("3c623e262227", "<b>&\"'"), ("1b5b33316d5c", "\\x1b[31m\\\\"), ("4120420a0020", "A B\\n")] {
         assert_eq!(emmc(&format!("150100{digits}0fdac7c0381400"), 8).product_name, name);
     }
@@ -78,7 +78,7 @@ fn sd_cards_read_as_their_sysfs_attributes_do() {
 }
 
 #[test]
-fn rows_carry_place_raw_bits_and_meaning() {
+fn rows_have_position_raw_bits_and_meaning() {
     let cid = Cid::parse_hex("1501004d384731474303dc0db061506f").unwrap();
     let fields = cid.fields(CardKind::Emmc, None);
     let names: Vec<_> = fields.iter().map(|field| field.name).collect();
@@ -98,7 +98,7 @@ fn rows_carry_place_raw_bits_and_meaning() {
 }
 
 #[test]
-fn tables_are_orderly_and_no_byte_breaks_them() {
+fn tables_are_valid_and_no_byte_causes_a_panic() {
     crate::layout::assert_orderly(128, &EMMC);
     crate::layout::assert_orderly(128, &SD);
     for byte in 0..=255 {

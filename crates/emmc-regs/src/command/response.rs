@@ -136,7 +136,7 @@ mod tests {
     use crate::r1::State;
 
     #[test]
-    fn a_register_travels_in_four_words() {
+    fn a_register_is_sent_in_four_words() {
         let cid = Cid::parse_hex("1501004d384731474303dc0db061506f").unwrap();
         let words = [0x1501_004d, 0x3847_3147, 0x4303_dc0d, 0xb061_506f];
         assert_eq!(Response::R2(cid.0).words(), words);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_reads_back_what_it_wrote() {
+    fn every_response_round_trips() {
         let io = FastIo { rca: 1, write: true, register: 0x7f, data: 0xa5 };
         for response in [
             Response::None,

@@ -14,7 +14,7 @@ fn arguments() -> impl Iterator<Item = u32> {
 }
 
 #[test]
-fn every_index_and_argument_reads_back_what_it_wrote() {
+fn every_index_and_argument_round_trips() {
     let decoders = [Command::decode, Command::decode_app];
     for kind in [CardKind::Emmc, CardKind::Sd] {
         for decode in decoders {
@@ -83,7 +83,7 @@ fn only_stuff_bits_are_dropped() {
 }
 
 #[test]
-fn switches_as_linux_and_u_boot_send_them() {
+fn switch_arguments_match_linux_and_u_boot() {
     // PARTITION_SETTING_COMPLETED, ERASE_GROUP_DEF, HS_TIMING, as they stand in kernel and U-Boot logs.
     for (argument, switch) in [
         (0x039b_0101, Switch::write_byte(155, 1)),
@@ -175,7 +175,7 @@ fn frames_are_the_bits_on_the_line() {
 }
 
 #[test]
-fn specifications_are_consistent() {
+fn command_specifications_are_consistent() {
     for kind in [CardKind::Emmc, CardKind::Sd] {
         for decode in [Command::decode, Command::decode_app] {
             for index in 0..64 {

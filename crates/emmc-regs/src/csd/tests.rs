@@ -13,7 +13,7 @@ fn value(csd: &Csd, name: &str) -> String {
 }
 
 #[test]
-fn a_toshiba_emmc_of_the_ac100() {
+fn the_toshiba_csd_of_the_ac100_is_decoded() {
     // MMC32G, 29.8 GiB: the capacity is in EXT_CSD.
     let csd = csd(CardKind::Emmc, "900e00320f5903ffffffffe796400000");
     for (name, expected) in [
@@ -44,7 +44,7 @@ fn a_toshiba_emmc_of_the_ac100() {
 }
 
 #[test]
-fn a_samsung_emmc_with_its_checksum() {
+fn a_samsung_csd_with_its_checksum_is_decoded() {
     // M8G1GC of an Orange Pi Plus; the host kept the checksum.
     let csd = csd(CardKind::Emmc, "d02701320f5903fff6dbffef8e40400d");
     assert_eq!(csd.crc(), Crc::Matches);
@@ -57,7 +57,7 @@ fn a_samsung_emmc_with_its_checksum() {
 }
 
 #[test]
-fn sd_cards_of_both_common_versions() {
+fn sd_csds_of_both_common_versions_are_decoded() {
     // SD16G: 15 523 119 104 bytes; SN512: 511 868 665 856 bytes.
     let phison = csd(CardKind::Sd, "400e00325b59000073a77f800a4000eb");
     assert_eq!((phison.layout(), phison.crc()), (CsdLayout::SdV2, Crc::Matches));
@@ -98,7 +98,7 @@ fn sd_cards_of_both_common_versions() {
 }
 
 #[test]
-fn small_mmc_capacity_and_groups() {
+fn capacity_and_groups_of_a_small_mmc_are_decoded() {
     let mut csd = Csd::new(CardKind::Emmc, [0; 16]);
     for (hi, lo, raw) in [(83, 80, 9), (73, 62, 1999), (49, 47, 5), (46, 42, 15), (41, 37, 15), (25, 22, 11)] {
         crate::bits::set_bits(&mut csd.bytes, hi, lo, raw);
@@ -111,7 +111,7 @@ fn small_mmc_capacity_and_groups() {
 }
 
 #[test]
-fn scales_differ_between_the_kinds() {
+fn scales_differ_between_emmc_and_sd() {
     for (code, emmc, sd) in [
         (0x2a, Some(20_000_000), Some(20_000_000)),
         (0x32, Some(26_000_000), Some(25_000_000)),
@@ -140,7 +140,7 @@ fn scales_differ_between_the_kinds() {
 }
 
 #[test]
-fn tables_are_orderly_and_no_byte_breaks_them() {
+fn tables_are_valid_and_no_byte_causes_a_panic() {
     for table in [&mmc::FIELDS[..], &sd::FIELDS_V1, &sd::FIELDS_V2, &sd::FIELDS_V3, &sd::FIELDS_RESERVED] {
         assert_orderly(128, table);
     }

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_covers_every_byte_once_and_in_order() {
+    fn the_table_covers_every_byte_once_and_is_sorted() {
         let mut next = 0;
         for field in fields() {
             assert_eq!(field.offset, next, "{field}");

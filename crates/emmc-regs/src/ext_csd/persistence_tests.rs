@@ -133,7 +133,7 @@ fn by_the_standard(byte: u16, bit: u8) -> Persistence {
 }
 
 #[test]
-fn every_bit_lasts_as_long_as_the_standard_says() {
+fn every_bit_has_the_persistence_of_the_standard() {
     let mut counts = std::collections::BTreeMap::new();
     for byte in 0..EXT_CSD_BYTES as u16 {
         let field = field_at(byte).unwrap();
@@ -148,7 +148,7 @@ fn every_bit_lasts_as_long_as_the_standard_says() {
 }
 
 #[test]
-fn what_does_not_follow_from_the_access_type_has_a_source() {
+fn a_persistence_beyond_the_access_type_has_a_source() {
     for field in super::fields() {
         let stated = field.persistence.into_iter().chain(field.bits.iter().filter_map(|bits| bits.persistence));
         for (persistence, source) in stated {

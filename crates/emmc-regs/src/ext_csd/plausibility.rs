@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_none_and_a_shifted_one_has_many() {
+    fn a_valid_register_has_no_impossible_fields_and_a_shifted_one_has_many() {
         assert_eq!(names(&part()), [""; 0]);
         let mut bytes = *part().bytes();
         bytes.rotate_right(1);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_found_and_unknown_bytes_are_not_judged() {
+    fn each_impossible_value_is_found_and_unknown_bytes_are_ignored() {
         for (offset, value, name) in
             [(499, 2, "DATA_TAG_SUPPORT"), (185, 4, "HS_TIMING"), (215, 0, "SEC_COUNT"), (504, 0, "S_CMD_SET")]
         {

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_has_its_constant_and_no_other_is_named() {
+    fn every_field_has_exactly_one_constant() {
         let table: Vec<&Field> = super::super::fields().filter(|field| !field.is_reserved()).collect();
         assert_eq!(ALL, table);
         assert_eq!((SEC_COUNT.offset, SEC_COUNT.width), (212, 4));

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_the_revision_does_not_have_means_nothing() {
+    fn a_field_absent_from_the_revision_has_no_meaning() {
         let row = |rev: u64, name: &str| {
             let card = with(&[(192, 1, rev), (308, 1, 1), (493, 1, 1), (486, 1, 1), (64, 1, 7)]);
             let row = card.rows(true).find(|row| row.name == name).unwrap();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn firmware_is_text_only_when_all_of_it_prints() {
+    fn firmware_is_text_only_if_all_bytes_are_printable() {
         assert_eq!(firmware_text(u64::from_le_bytes(*b"A1B2\0\0\0\0")), "A1B2");
         assert_eq!(firmware_text(0x81), "8100000000000000");
         assert_eq!(firmware_text(0), "0000000000000000");

@@ -115,7 +115,7 @@ fn aaru_64g_agrees_with_its_independent_decoding_field_by_field() {
 }
 
 #[test]
-fn every_revision_decodes() {
+fn every_revision_is_decoded() {
     for rev in 0..=9 {
         let mut bytes = dump("samsung-klm-8g");
         bytes[192] = rev;
@@ -130,7 +130,7 @@ fn every_revision_decodes() {
 }
 
 #[test]
-fn real_parts_have_the_sizes_that_were_published_with_them() {
+fn real_parts_have_their_published_sizes() {
     for (part, sectors, boot, rpmb, wp_group, max_enh_kib) in [
         ("samsung-klm-8g", 15_269_888, 4 << 20, 512 << 10, 8 << 20, Some(3_817_472)),
         ("samsung-bjnb4r-32g", 61_071_360, 4 << 20, 4 << 20, 8 << 20, None),
@@ -149,7 +149,7 @@ fn real_parts_have_the_sizes_that_were_published_with_them() {
 }
 
 #[test]
-fn no_byte_of_a_real_dump_goes_unlisted() {
+fn every_byte_of_a_real_dump_is_listed() {
     for part in ["samsung-klm-8g", "samsung-bjnb4r-32g", "ac100-mmc32g", "aaru-64g"] {
         let bytes = dump(part);
         let mut rebuilt = [0u8; 512];

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_too_small_to_be_seen_is_drawn_and_keeps_its_figure() {
+    fn a_tiny_part_is_drawn_with_its_figure() {
         let bars = Bars::stacked("All", "MiB")
             .max(10_000.0)
             .item(BarItem::range("a", 0.0, 9999.0))

@@ -165,13 +165,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backticks_make_code_only_in_pairs() {
+    fn only_pairs_of_backticks_make_code() {
         assert_eq!(prose("run `mmc <x>` now").into_string(), "run <code>mmc &lt;x&gt;</code> now");
         assert_eq!(prose("one ` alone").into_string(), "one ` alone");
     }
 
     #[test]
-    fn machine_words_are_told_from_words() {
+    fn identifiers_are_distinguished_from_words() {
         for (text, machine) in [
             ("0x03", true),
             ("/dev/mmcblk0", true),

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_specification_is_as_wide_as_the_page_unless_it_says_otherwise() {
+    fn a_chart_has_the_width_of_the_page_by_default() {
         let wide = |spec| specification(&Chart { title: "t".into(), description: "d".into(), spec, text: vec![] });
         assert_eq!(
             wide(json!({ "mark": "bar" })),

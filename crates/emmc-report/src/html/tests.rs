@@ -55,7 +55,7 @@ fn unbalanced(page: &str) -> (Vec<String>, Option<String>) {
 }
 
 #[test]
-fn every_element_is_closed_in_order() {
+fn elements_are_closed_and_nested() {
     let mut document = filled("8GTF4R");
     assert_eq!(unbalanced(&rendered(&document)), (vec![], None));
     document.sections[0].push(chart("Erases"));
@@ -64,7 +64,7 @@ fn every_element_is_closed_in_order() {
 }
 
 #[test]
-fn markup_and_controls_in_data_are_only_shown() {
+fn markup_and_controls_in_data_are_escaped() {
     let hostile = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>&\x1b[2J\u{202e}";
     let mut document = filled(hostile);
     let page = rendered(&document);
@@ -82,7 +82,7 @@ fn markup_and_controls_in_data_are_only_shown() {
 }
 
 #[test]
-fn scripts_are_there_only_with_a_chart_and_run_only_by_hash() {
+fn scripts_are_present_only_with_a_chart_and_run_by_hash() {
     let mut document = filled("x");
     let page = rendered(&document);
     assert!(!page.contains("<script") && !page.contains("script-src") && page.len() < 40_000, "{} bytes", page.len());
@@ -94,7 +94,7 @@ fn scripts_are_there_only_with_a_chart_and_run_only_by_hash() {
 }
 
 #[test]
-fn nothing_is_fetched_from_elsewhere() {
+fn the_page_loads_no_external_file() {
     let mut document = filled("x");
     document.sections[0].push(chart("x"));
     let page = rendered(&document);
@@ -106,7 +106,7 @@ fn nothing_is_fetched_from_elsewhere() {
 }
 
 #[test]
-fn contents_lead_to_sections_and_counts_to_severities() {
+fn contents_link_to_sections_and_counts_to_severities() {
     let mut document = Document::new("t");
     for (id, title) in [("one", "One"), ("two words", "Two"), ("three", "Three")] {
         let finding = Finding::new(Severity::Warning, "id", title);
@@ -138,7 +138,7 @@ fn the_sheet_covers_dark_narrow_and_print() {
 }
 
 #[test]
-fn what_the_findings_say_is_not_counted_again() {
+fn findings_are_counted_once() {
     let mut document = Document::new("A part");
     let critical = || vec![Finding::new(Severity::Critical, "id", "worn")];
     document.section("findings", "Findings").push(critical());

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_holds_every_size_that_it_stands_for() {
+    fn a_printed_range_contains_all_its_sizes() {
         // U-Boot prints 7.3 GiB for a part of 7512 MiB, which is 7.336.
         let size = Amount::between(Bytes(7_784_628_224), Bytes(7_892_002_406), "text");
         assert_eq!(range(&size), "7.25 GiB to 7.35 GiB");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_drawn_only_where_every_size_is_exact() {
+    fn shares_are_drawn_only_if_every_size_is_exact() {
         let exact = |name, mib: u64| area(name, Amount::exact(Bytes(mib << 20), "register"));
         let rounded = area(AreaName::User, Amount::between(Bytes(1 << 30), Bytes(2 << 30), "text"));
         let (boot, rpmb) = (exact(AreaName::Boot1, 32), exact(AreaName::Rpmb, 4));

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_without_registers_says_what_it_has() {
+    fn a_source_without_registers_lists_its_content() {
         for (source, expected) in [
             ("0x01 0x0b\n", &["This source has no registers", "sysfs life_time", "0x01 0x0b"][..]),
             (
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_alone_need_no_words() {
+    fn registers_alone_need_no_statements() {
         assert!(!shown("cid: 1501004d384731474303dc0db061506f\n").contains("Statements in text"));
         let both = shown(
             "Manufacturer ID: 45\nOEM: 100\nName: DG403 \nBus Speed: 52000000\nMode: HS200\nRd Block Len: 512\nMMC version 5.1\n\

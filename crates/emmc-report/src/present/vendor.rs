@@ -149,7 +149,7 @@ mod tests {
     use crate::Block;
 
     #[test]
-    fn a_unit_is_written_as_people_do() {
+    fn units_are_printed_as_usual() {
         for (number, unit, shown) in [
             (Value::Decimal(0.0), Some("percent"), "0.00 %"),
             (Value::Integer(72), Some("blocks"), "72 blocks"),

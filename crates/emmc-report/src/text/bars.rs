@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_that_is_not_empty_is_seen_at_both_ends() {
+    fn a_span_that_is_not_empty_is_visible_at_both_ends() {
         assert_eq!(cells((0.0, 0.001), 10), (0, 1));
         assert_eq!(cells((0.999, 1.0), 10), (9, 10));
         assert_eq!(cells((0.1, 0.2), 10), (1, 2));

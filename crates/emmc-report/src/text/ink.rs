@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_one_ink_is_one_sequence() {
+    fn text_of_one_colour_has_one_escape_sequence() {
         assert_eq!(line(&format!("a  {}  b  ", Ink::Bad.mark("x y"))), "a  \x1b[1m\x1b[31mx y\x1b[0m  b\n");
         assert_eq!(line(&(Ink::Good.mark("o") + &Ink::Muted.mark("k"))), "\x1b[32mo\x1b[0m\x1b[2mk\x1b[0m\n");
         assert_eq!(line(&Ink::Strong.mark("e\u{301}!")), "\x1b[1me\u{301}!\x1b[0m\n");

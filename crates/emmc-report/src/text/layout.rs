@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_wraps_between_words_and_hangs_under_its_prefix() {
+    fn text_wraps_between_words_with_a_hanging_indent() {
         assert_eq!(wrap("one two three", 20), ["one two three"]);
         assert_eq!(wrap("", 20), [""]);
         assert_eq!(hang("- ", "one two three", 11), ["- one two", "  three"]);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_fits_when_its_longest_words_do() {
+    fn a_grid_fits_if_its_longest_words_fit() {
         let columns = [GridColumn::default(), GridColumn { title: Some("title".into()), ..GridColumn::default() }];
         let rows = vec![vec!["aa bbb".to_owned(), "c".to_owned()]];
         assert!(fits(&columns, &rows, 10));

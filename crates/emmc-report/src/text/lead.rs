@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_command_is_continued_as_a_shell_does() {
+    fn a_long_command_is_continued_with_backslashes() {
         let command = "emmclab plan hwpart /a/long/name.hex --wrrel on";
         assert_eq!(continued(command, 60), [command]);
         assert_eq!(continued(command, 30), ["emmclab plan hwpart \\", "/a/long/name.hex --wrrel \\", "on"]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clause_ends_where_the_sentence_does_or_before_what_explains_it() {
+    fn a_clause_ends_at_the_sentence_or_before_its_explanation() {
         assert_eq!(clause("It is on", 20), "It is on");
         assert_eq!(clause("It is on: that costs something", 20), "It is on");
         assert_eq!(clause("It is on: twice; that costs something", 20), "It is on: twice");

@@ -73,7 +73,7 @@ fn every_block() -> Document {
 }
 
 #[test]
-fn headings_are_underlined_and_sections_set_apart() {
+fn headings_are_underlined_and_sections_separated() {
     let mut document = Document::new("8GTF4R: study");
     document.subtitle = Some("from a file".to_owned());
     document.section("a", "Identity").paragraph("One.").paragraph("Two.");
@@ -94,14 +94,14 @@ fn a_paragraph_wraps_at_the_width() {
 }
 
 #[test]
-fn names_and_values_line_up_or_stand_below_each_other() {
+fn names_and_values_are_aligned_or_stacked() {
     assert_eq!(lines(pairs(), &PLAIN), ["Standard  eMMC 5.1  EXT_CSD_REV [192] = 8", "Name      8GTF4R"]);
     let narrow = [KeyValue::new("DEVICE_LIFE_TIME_EST_TYP_A", "0x02").note("10 % to 20 %")];
     assert_eq!(lines(narrow.to_vec(), &NARROW), ["DEVICE_LIFE_TIME_EST_TYP_A", "  0x02", "  10 % to 20 %"]);
 }
 
 #[test]
-fn a_table_has_numbers_on_the_right_and_one_rule() {
+fn a_table_has_right_aligned_numbers_and_one_rule() {
     assert_eq!(
         lines(partitions(), &ASCII),
         [
@@ -115,7 +115,7 @@ fn a_table_has_numbers_on_the_right_and_one_rule() {
 }
 
 #[test]
-fn a_table_too_wide_loses_columns_and_says_which() {
+fn a_table_too_wide_drops_columns_and_names_them() {
     let mut table =
         Table::new([("Byte", Align::Right), ("Name", Align::Left), ("Value", Align::Left), ("From", Align::Left)]);
     table.row(["155", "PARTITION_SETTING_COMPLETED", "", "EXT_CSD"]);
@@ -154,7 +154,7 @@ fn a_one_line_table_cuts_its_last_column() {
 }
 
 #[test]
-fn the_answer_stands_before_the_sections_and_commands_are_not_wrapped() {
+fn the_verdict_precedes_the_sections_and_commands_are_not_wrapped() {
     let mut document = Document::new("A card");
     let command = "emmclab plan hwpart /a/long/name/of/a/file.hex --wrrel on";
     let continued =
@@ -195,7 +195,7 @@ fn cells_beyond_the_columns_are_shown() {
 }
 
 #[test]
-fn a_finding_says_its_severity_as_a_word() {
+fn a_finding_has_its_severity_as_a_word() {
     assert_eq!(
         lines(findings(), &PLAIN),
         [
@@ -212,7 +212,7 @@ fn a_finding_says_its_severity_as_a_word() {
 }
 
 #[test]
-fn bars_show_ranges_and_what_is_not_known() {
+fn bars_show_ranges_and_unknown_parts() {
     assert_eq!(
         lines(life(), &ASCII),
         [
@@ -248,7 +248,7 @@ fn a_stack_shows_its_smallest_part_and_what_is_left() {
 }
 
 #[test]
-fn text_to_copy_is_never_wrapped_and_a_note_begins_with_a_word() {
+fn commands_are_never_wrapped_and_a_note_starts_with_a_word() {
     let command = "mmc extcsd read /dev/mmcblk0 | grep -E 'ENH_|WR_REL'";
     let code = Block::Code { language: "sh", text: format!("# look\n{command}\n") };
     assert_eq!(lines(code, &NARROW), ["  # look".to_owned(), format!("  {command}")]);
@@ -260,7 +260,7 @@ fn text_to_copy_is_never_wrapped_and_a_note_begins_with_a_word() {
 }
 
 #[test]
-fn a_chart_is_told_in_lines() {
+fn a_chart_is_printed_as_lines() {
     let chart = Chart {
         title: "Erases".into(),
         description: "Each block.".into(),
@@ -271,7 +271,7 @@ fn a_chart_is_told_in_lines() {
 }
 
 #[test]
-fn nothing_from_a_card_reaches_the_terminal_as_a_control() {
+fn no_control_character_of_a_card_reaches_the_terminal() {
     let hostile = "n\x1b[31m\r\n\u{9b}2J\u{202e}\u{2064}x\x07";
     let mut document = Document::new(hostile);
     document.subtitle = Some(hostile.to_owned());
@@ -295,7 +295,7 @@ fn nothing_from_a_card_reaches_the_terminal_as_a_control() {
 }
 
 #[test]
-fn colour_changes_nothing_but_colour_at_any_width() {
+fn colour_does_not_change_the_layout() {
     let document = every_block();
     for width in 0..130 {
         let plain = text(&document, &TextOptions { width, ..PLAIN });

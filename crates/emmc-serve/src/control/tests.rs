@@ -47,7 +47,7 @@ impl Rig {
 }
 
 #[test]
-fn power_is_cut_now_or_at_an_operation_and_comes_back() {
+fn power_is_cut_now_or_at_an_operation_and_returns() {
     let rig = Rig::new();
     rig.write().unwrap();
     rig.ask(&Order::Cut { at_operation: None, seed: 0 });
@@ -64,7 +64,7 @@ fn power_is_cut_now_or_at_an_operation_and_comes_back() {
 }
 
 #[test]
-fn state_and_stats_say_what_was_done() {
+fn state_and_stats_report_the_work() {
     let rig = Rig::new();
     rig.write().unwrap();
     let state = rig.ask(&Order::State);
@@ -96,7 +96,7 @@ fn state_and_stats_say_what_was_done() {
 }
 
 #[test]
-fn what_makes_no_sense_is_answered_with_an_error_and_the_next_line_counts() {
+fn an_invalid_line_gets_an_error_and_the_next_line_is_executed() {
     use std::io::{BufRead, BufReader, Write};
     let rig = Rig::new();
     let client = std::os::unix::net::UnixStream::connect(rig.folder.path().join("socket")).unwrap();
@@ -129,7 +129,7 @@ fn what_makes_no_sense_is_answered_with_an_error_and_the_next_line_counts() {
 }
 
 #[test]
-fn a_stop_that_cannot_be_is_answered_with_the_reason() {
+fn a_refused_stop_has_its_reason() {
     let rig = Rig::new();
     let socket = rig.folder.path().join("socket");
     let asked = std::thread::spawn(move || ask(&socket, &Order::Stop).unwrap());

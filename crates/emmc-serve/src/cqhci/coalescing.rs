@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn by_count_and_by_time() {
+    fn interrupts_are_coalesced_by_count_and_time() {
         let mut coalescing = Coalescing::default();
         assert!(!coalescing.count(Instant(5)), "switched off");
         coalescing.configure(ENABLE | THRESHOLD_WRITE | 3 << 8 | TIMEOUT_WRITE | 2);

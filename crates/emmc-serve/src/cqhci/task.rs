@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_of_linux() {
+    fn a_read_of_linux_is_decoded() {
         let memory = FlatMemory::new(0x1000);
         // Valid, end, int, act 5, read, 8 blocks, address 0x1234.
         memory.write(0x100 + 3 * 32, &0x1234_0008_102f_u64.to_le_bytes()).unwrap();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direct_command_only_in_its_slot() {
+    fn a_direct_command_is_valid_in_its_slot_only() {
         let memory = FlatMemory::new(0x1000);
         // Valid, end, int, act 5, barrier, CMD6, R1b, argument.
         let bits = 0x03b7_0600_0000_0000_u64 | 3 << 23 | 6 << 16 | 1 << 14 | 0x2f;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_task() {
+    fn invalid_tasks_are_refused() {
         let memory = FlatMemory::new(0x1000);
         assert!(layout(true).fetch(&memory, 0).is_none(), "not valid");
         memory.write(0x100, &[0x27]).unwrap();

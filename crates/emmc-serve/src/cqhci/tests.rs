@@ -61,7 +61,7 @@ fn all_end(rig: &mut Rig, mut slots: u32) {
 }
 
 #[test]
-fn thirty_one_tasks_at_once() {
+fn thirty_one_tasks_run_concurrently() {
     let mut rig = rig();
     for slot in 0..31u64 {
         rig.fill(0x10_0000 + slot * 4096, &pattern(4096, slot as u8));
@@ -82,7 +82,7 @@ fn thirty_one_tasks_at_once() {
 }
 
 #[test]
-fn a_barrier_keeps_what_comes_after_behind() {
+fn a_barrier_delays_later_tasks() {
     let mut rig = rig();
     put(&rig, 0, false, 0, 0, 64, 0x10_0000);
     put(&rig, 1, false, 0, 64, 64, 0x10_0000);
@@ -101,7 +101,7 @@ fn a_barrier_keeps_what_comes_after_behind() {
 }
 
 #[test]
-fn halting_waits_for_data_and_clearing_for_the_halt() {
+fn a_halt_waits_for_data_and_a_clear_for_the_halt() {
     let mut rig = rig();
     put(&rig, 0, true, 0, 0, 128, 0x10_0000);
     put(&rig, 1, true, 0, 128, 128, 0x10_0000);
@@ -126,7 +126,7 @@ fn halting_waits_for_data_and_clearing_for_the_halt() {
 }
 
 #[test]
-fn a_task_that_the_card_refuses_stops_the_engine() {
+fn a_refused_task_stops_the_engine() {
     let mut rig = rig();
     put(&rig, 5, true, 0, 0xffff_fff0, 8, 0x10_0000);
     put(&rig, 6, true, 0, 0, 8, 0x10_0000);
@@ -148,7 +148,7 @@ fn a_task_that_the_card_refuses_stops_the_engine() {
 }
 
 #[test]
-fn what_is_wrong_in_memory_is_an_error_of_the_controller() {
+fn invalid_guest_memory_is_a_controller_error() {
     let mut rig = rig();
     put(&rig, 3, true, 0, 0, 8, 0xffff_0000);
     rig.write(CQ + 0x28, 4, 8);
@@ -160,7 +160,7 @@ fn what_is_wrong_in_memory_is_an_error_of_the_controller() {
 }
 
 #[test]
-fn a_cut_of_power_is_no_success() {
+fn a_power_cut_is_no_success() {
     let mut rig = rig();
     put(&rig, 0, false, 0, 0, 8, 0x10_0000);
     rig.write(CQ + 0x28, 4, 1);
@@ -173,7 +173,7 @@ fn a_cut_of_power_is_no_success() {
 }
 
 #[test]
-fn interrupts_wait_for_their_count() {
+fn interrupts_are_sent_at_their_count() {
     let mut rig = rig();
     rig.write(CQ + 0x1c, 4, 1 << 31 | 1 << 15 | 3 << 8);
     for slot in 0..3 {
@@ -187,7 +187,7 @@ fn interrupts_wait_for_their_count() {
 }
 
 #[test]
-fn switched_off_it_forgets_and_does_not_ring() {
+fn a_disabled_engine_drops_tasks_and_ignores_doorbells() {
     let mut rig = rig();
     put(&rig, 0, true, 0, 0, 8, 0x10_0000);
     rig.write(CQ + 0x08, 4, 0x1100);

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_done_in_its_order_and_the_rest_at_the_end() {
+    fn replies_are_sent_by_time_and_the_rest_at_the_end() {
         let timer = ReplyTimer::start().unwrap();
         let (done, order) = mpsc::channel();
         let now = Wall::now();

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges() {
+    fn ranges_are_whole_sectors_inside_the_volume() {
         assert_eq!(outward(&(513..1024)), 512..1024);
         assert_eq!(outward(&(0..1)), 0..512);
         assert_eq!(inward(&(1..2000)), 512..1536);

@@ -29,7 +29,7 @@ fn read(block: &dyn Block, offset: u64) -> Result<Instant, BlockError> {
 }
 
 #[test]
-fn faults_hit_matching_requests_the_given_number_of_times() {
+fn faults_affect_the_given_number_of_matching_requests() {
     let faults = Faults::new(served());
     let fault =
         Fault { kind: Some(Kind::Write), from: 4096, to: Some(8192), after: 1, times: Some(2), ..Fault::default() };
@@ -60,7 +60,7 @@ fn a_fault_beyond_its_area_is_refused() {
 }
 
 #[test]
-fn what_was_asked_is_counted() {
+fn requests_are_counted() {
     let served = served();
     let stats = Stats::new(Arc::clone(&served) as Arc<dyn Block>, served);
     for offset in [0, 4096] {
@@ -97,7 +97,7 @@ impl Block for Fixed {
 }
 
 #[test]
-fn a_delay_comes_on_top() {
+fn a_delay_is_added() {
     let delayed = parse("delay:read=5ms,write=1s", Arc::new(Fixed)).unwrap();
     assert_eq!(read(&*delayed, 0), Ok(Instant(5_001_000)));
     assert_eq!(write(&*delayed, 0), Ok(Instant(1_000_001_000)));
@@ -107,7 +107,7 @@ fn a_delay_comes_on_top() {
 }
 
 #[test]
-fn each_request_has_its_line() {
+fn each_request_is_one_log_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let block = parse(&format!("log:file={}", path.display()), served()).unwrap();

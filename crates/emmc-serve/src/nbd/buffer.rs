@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_kept_and_bounds_hold() {
+    fn memory_is_reused_within_its_limits() {
         let mut buffer = Buffer::default();
         buffer.put(b"abc");
         buffer.put(b"de");

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_any_size_come_whole() {
+    fn messages_in_pieces_of_any_size_are_joined() {
         let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
         let mut input = Input::new(Drip(&data, 1));
         let mut at = 0;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_in_the_middle_is_an_error() {
+    fn an_end_inside_a_message_is_an_error() {
         let mut input = Input::new(Drip(&[0; 27], 1));
         assert_eq!(input.fill(28).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let mut input = Input::new(Drip(&[0; 500_000], 1));

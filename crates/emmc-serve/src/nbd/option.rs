@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers() {
+    fn headers_are_parsed() {
         let mut bytes = *b"IHAVEOPT\0\0\0\x07\0\0\0\x09";
         assert_eq!(decode_header(&bytes), Ok(OptionHeader { number: 7, length: 9 }));
         bytes[0] = b'J';
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn options() {
+    fn options_are_parsed() {
         let go = b"\0\0\0\x05boot0\0\x02\0\x03\0\x01";
         assert_eq!(decode(7, go), Ok(ClientOption::Go("boot0".into(), vec![3, 1])));
         let contexts = b"\0\0\0\0\0\0\0\x01\0\0\0\x05base:";
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie() {
+    fn wrong_lengths_are_refused() {
         let wrong = |number, data: &[u8], what| {
             assert_eq!(decode(number, data), Err(OptionError::Data { number, what }));
         };

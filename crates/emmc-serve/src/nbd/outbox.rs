@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_leave_in_the_order_they_are_due() {
+    fn replies_are_sent_by_due_time() {
         let outbox = Outbox::new(Vec::new());
         let now = Wall::now();
         let after = |millis| now + Duration::from_millis(millis);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_abandoned_is_not_waited_for() {
+    fn abandoned_replies_are_dropped() {
         let outbox = Outbox::new(Vec::new());
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| outbox.send_when_due(|_| panic!("nothing is due")));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn short_writes_lose_nothing() {
+    fn short_writes_lose_no_data() {
         let mut stream = Narrow(Vec::new());
         let batch = [&b"first"[..], b"second", b"third"].map(|reply| (Instant::START, reply.to_vec()));
         write_all(&mut stream, &batch).unwrap();

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_both_ways() {
+    fn requests_round_trip() {
         let bytes: [u8; REQUEST_BYTES] =
             [0x25, 0x60, 0x95, 0x13, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 16, 0];
         let request = Request::decode(&bytes).unwrap();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_keep_their_numbers() {
+    fn commands_have_the_numbers_of_the_protocol() {
         for number in 0..20 {
             assert_eq!(Command::from_number(number).number(), number);
         }

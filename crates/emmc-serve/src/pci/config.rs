@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn identities_are_what_drivers_look_for() {
+    fn identities_match_the_linux_drivers() {
         let gli = ConfigSpace::new(Identity::Gl9763e);
         assert_eq!((gli.read(0, 4), gli.read(0x888, 4), capabilities(&gli)), (0xe763_17a0, 0x80, vec![0x10, 5]));
         let without = ConfigSpace::new(Identity::Gl9763eWithoutQueue);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_tells_its_size() {
+    fn a_bar_reports_its_size() {
         let mut config = ConfigSpace::new(Identity::Gl9763e);
         config.write(0x10, 4, 0xffff_ffff);
         assert_eq!(!config.read(0x10, 4) as u32 + 1, BAR_BYTES as u32);

@@ -6,7 +6,7 @@ use crate::sdhci::FlatMemory;
 use emmc_units::Instant;
 
 #[test]
-fn memory_is_out_of_reach_until_software_lets_it() {
+fn memory_is_accessible_only_after_it_is_enabled() {
     let mut rig = Rig::ready(Identity::Gl9763eWithoutQueue);
     rig.function.write_config(4, 2, 2);
     rig.prepare(1, 0x1000);
@@ -17,7 +17,7 @@ fn memory_is_out_of_reach_until_software_lets_it() {
 }
 
 #[test]
-fn only_the_identity_with_a_queue_has_its_registers() {
+fn only_the_identity_with_a_queue_has_queue_registers() {
     for (identity, version) in [(Identity::Gl9763e, 0x510), (Identity::Gl9763eWithoutQueue, 0), (Identity::Generic, 0)]
     {
         let mut function = Function::new(identity);
@@ -28,7 +28,7 @@ fn only_the_identity_with_a_queue_has_its_registers() {
 }
 
 #[test]
-fn rubbish_in_every_register_harms_nobody() {
+fn random_values_in_all_registers_cause_no_panic() {
     for identity in [Identity::Gl9763e, Identity::Generic] {
         let mut rig = Rig::ready(identity);
         rig.memory = FlatMemory::new(0x1_0000);

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_answer_loses_its_checksum() {
+    fn a_long_response_has_no_checksum() {
         let register = [0x15, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff];
         let words = response_words(&Response::R2(register));
         assert_eq!(words, [0x0b0c_0d0e, 0x0708_090a, 0x0304_0506, 0x0015_0102]);

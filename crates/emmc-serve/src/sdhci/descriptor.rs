@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_links_and_nops_of_every_form() {
+    fn segments_links_and_nops_are_read_in_every_form() {
         for form in [Form::Bits64, Form::Bits96, Form::Bits128] {
             let memory = FlatMemory::new(0x4000);
             let size = form.bytes() as u64;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_ends_the_walk() {
+    fn an_invalid_descriptor_ends_the_list() {
         let memory = FlatMemory::new(0x1000);
         let walk = |base| Walk::new(Form::Bits128, base).scatter(&memory, &[0; 16]);
         assert_eq!(walk(0), Err(WalkError::Fetch), "not valid");

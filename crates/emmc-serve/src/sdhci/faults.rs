@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_strikes_what_it_is_meant_for_and_is_used_up() {
+    fn a_fault_affects_its_target_once() {
         let faults = HostFaults::default();
         assert_eq!(faults.strike(18), None);
         faults.inject(HostFault { error: HostError::DataCrc, command: None, after: 1, times: Some(2) });
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_orders() {
+    fn fault_names_match_the_control_commands() {
         for error in HostError::ALL {
             assert_eq!(serde_json::to_value(error).unwrap(), error.name());
         }

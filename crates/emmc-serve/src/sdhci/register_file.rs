@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_obey_the_table_at_any_width() {
+    fn writes_follow_the_table_at_every_width() {
         let mut file = RegisterFile::new(TABLE, 8);
         assert_eq!(faults(TABLE, 8), [] as [&str; 0]);
         assert_eq!((file.get32(FIRST), file.get16(SECOND)), (0x1234_5678, 0x0fff));

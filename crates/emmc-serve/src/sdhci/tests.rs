@@ -26,7 +26,7 @@ fn transfer(rig: &mut Rig, read: bool, lba: u32, blocks: u16, at: u32) -> Result
 }
 
 #[test]
-fn identification_leaves_the_answers_where_they_belong() {
+fn identification_stores_the_responses_in_their_registers() {
     let mut rig = Rig::new(Identity::Gl9763eWithoutQueue);
     rig.identify();
     let status = rig.command(13, 0x1_0000, R1, 0).unwrap()[0];
@@ -38,7 +38,7 @@ fn identification_leaves_the_answers_where_they_belong() {
 }
 
 #[test]
-fn data_comes_back_by_lists() {
+fn data_is_transferred_by_adma() {
     let mut rig = rig();
     let data = pattern(16 * 512, 7);
     rig.fill(0x10_0000, &data);
@@ -56,7 +56,7 @@ fn data_comes_back_by_lists() {
 }
 
 #[test]
-fn data_comes_back_by_software() {
+fn data_is_transferred_by_pio() {
     let mut rig = rig();
     let data = pattern(2 * 512, 9);
     rig.write(0x04, 4, 0x2_0200);
@@ -86,7 +86,7 @@ fn data_comes_back_by_software() {
 }
 
 #[test]
-fn sdma_stops_at_boundaries() {
+fn sdma_stops_at_buffer_boundaries() {
     let mut rig = rig();
     let data = pattern(24 * 512, 3);
     // 12 KiB from 2 KiB before a boundary of 4 KiB: crosses three of them.
@@ -128,7 +128,7 @@ fn an_open_ended_transfer_is_stopped_by_the_controller() {
 }
 
 #[test]
-fn busy_is_a_level_of_the_line_and_an_end_of_the_transfer() {
+fn busy_is_a_line_level_and_ends_with_transfer_complete() {
     let mut rig = rig();
     rig.issue(6, 0x0320_0100, R1B, 0);
     assert_eq!(rig.interrupt(), 1, "the answer comes first");
@@ -138,7 +138,7 @@ fn busy_is_a_level_of_the_line_and_an_end_of_the_transfer() {
 }
 
 #[test]
-fn who_does_not_answer_runs_out_of_time() {
+fn a_missing_response_ends_in_a_timeout() {
     let mut rig = rig();
     assert_eq!(rig.command(13, 0x7_0000, R1, 0), Err(0x8000 | COMMAND_TIMEOUT), "another card's address");
     rig.write(0x2c, 2, 0);
@@ -149,7 +149,7 @@ fn who_does_not_answer_runs_out_of_time() {
 }
 
 #[test]
-fn data_that_does_not_come_runs_out_of_its_own_time() {
+fn missing_data_ends_in_a_data_timeout() {
     let mut rig = rig();
     rig.write(0x2e, 1, 0);
     rig.prepare(1, LIST);
@@ -163,7 +163,7 @@ fn data_that_does_not_come_runs_out_of_its_own_time() {
 }
 
 #[test]
-fn lines_that_disagree_spoil_the_data() {
+fn a_wrong_bus_width_corrupts_the_data() {
     let mut rig = rig();
     for (width, timing) in [(0x12u64, 5u64), (0x30, 3)] {
         rig.prepare(1, LIST);
@@ -183,7 +183,7 @@ fn lines_that_disagree_spoil_the_data() {
 }
 
 #[test]
-fn bad_lists_are_reported() {
+fn invalid_descriptor_lists_are_reported() {
     let mut rig = rig();
     for (bytes, address, code) in [(512, 0xf000_0000, 3), (256, 0x10_0000, 7), (0, 0, 1)] {
         rig.prepare(1, LIST);
@@ -201,7 +201,7 @@ fn bad_lists_are_reported() {
 }
 
 #[test]
-fn errors_can_be_made_up() {
+fn errors_can_be_forced() {
     let mut rig = rig();
     rig.write(0x50, 4, 0x0031_0002);
     let status = rig.interrupt();
@@ -213,7 +213,7 @@ fn errors_can_be_made_up() {
 }
 
 #[test]
-fn resets_leave_the_card_alone() {
+fn controller_resets_do_not_reset_the_card() {
     let mut rig = rig();
     rig.write(0x04, 4, 0x2_0200);
     rig.issue(18, 0, R1 | DATA, MULTIPLE | READ);
@@ -231,7 +231,7 @@ fn resets_leave_the_card_alone() {
 }
 
 #[test]
-fn tuning_finds_the_clock() {
+fn tuning_completes() {
     let mut rig = Rig::new(Identity::Generic);
     rig.command(0, 0, NONE, 0).unwrap();
     rig.identify();
@@ -251,7 +251,7 @@ fn tuning_finds_the_clock() {
 }
 
 #[test]
-fn a_cut_of_power_is_no_success() {
+fn a_power_cut_is_no_success() {
     let mut rig = rig();
     rig.fill(0x10_0000, &pattern(4096, 1));
     rig.prepare(8, LIST);

@@ -26,7 +26,7 @@ fn read(served: &Served, offset: u64, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_and_mapped_until_it_is_trimmed() {
+fn written_data_is_readable_and_mapped_until_trimmed() {
     let served = served(false);
     let write = Request::Write { offset: 8192, data: &[7; 6144], through: false };
     served.submit(Area::User, write).unwrap();
@@ -41,7 +41,7 @@ fn what_is_written_is_read_and_mapped_until_it_is_trimmed() {
 }
 
 #[test]
-fn what_lies_outside_or_is_no_sector_is_refused() {
+fn requests_outside_or_of_partial_sectors_are_refused() {
     let served = served(false);
     let size = served.exports()[0].size_bytes;
     let mut into = [0; 512];
@@ -54,7 +54,7 @@ fn what_lies_outside_or_is_no_sector_is_refused() {
 }
 
 #[test]
-fn without_delays_time_jumps_and_with_them_one_waits() {
+fn time_jumps_without_delays_and_runs_with_them() {
     let write = || Request::Write { offset: 0, data: &[7; 4096], through: true };
     let eager = served(false);
     let done = eager.submit(Area::User, write()).unwrap();
@@ -65,7 +65,7 @@ fn without_delays_time_jumps_and_with_them_one_waits() {
 }
 
 #[test]
-fn without_power_nothing_is_answered_and_what_was_written_comes_back_with_it() {
+fn without_power_requests_fail_and_data_returns_with_power() {
     let served = served(false);
     served.submit(Area::User, Request::Write { offset: 0, data: &[7; 4096], through: true }).unwrap();
     served.cut_power().unwrap();
@@ -77,7 +77,7 @@ fn without_power_nothing_is_answered_and_what_was_written_comes_back_with_it() {
 }
 
 #[test]
-fn zeros_that_went_through_are_there_after_a_power_cut() {
+fn acknowledged_zeros_survive_a_power_cut() {
     for cached in [false, true] {
         let served = served(false);
         let on = served.with_card(|card, now| card.device_mut().set_cache(cached, now)).unwrap();
@@ -114,7 +114,7 @@ fn open(folder: &tempfile::TempDir) -> Served {
 }
 
 #[test]
-fn whatever_was_answered_is_there_again_after_an_orderly_end_and_after_none() {
+fn acknowledged_data_survives_a_clean_end_and_a_kill() {
     let folder = folder("generic-8g");
     for round in 0..6u8 {
         let served = open(&folder);
@@ -132,7 +132,7 @@ fn whatever_was_answered_is_there_again_after_an_orderly_end_and_after_none() {
 }
 
 #[test]
-fn what_is_overwritten_takes_no_room_and_the_newest_is_found_after_no_end() {
+fn overwritten_data_takes_no_space_and_the_newest_is_found_after_a_kill() {
     let folder = folder("generic-8g");
     let mut newest = vec![0u8; 64];
     for session in 0..3u8 {
@@ -154,7 +154,7 @@ fn what_is_overwritten_takes_no_room_and_the_newest_is_found_after_no_end() {
 }
 
 #[test]
-fn one_process_at_a_time_has_a_folder() {
+fn a_folder_is_open_in_one_process_only() {
     let folder = folder("generic-8g");
     let first = open(&folder);
     let second = Served::open(folder.path(), ServedOptions::default()).unwrap_err();
@@ -168,7 +168,7 @@ fn one_process_at_a_time_has_a_folder() {
 }
 
 #[test]
-fn damaged_files_are_refused_with_their_name() {
+fn damaged_files_are_refused_by_name() {
     let folder = folder("generic-8g");
     let served = open(&folder);
     let write = Request::Write { offset: 0, data: &[7; 65536], through: true };

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_read_as_they_were_put_wherever_they_are() {
+    fn slots_read_back_at_every_position() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         let mut data = DataFile::open(&path, 4, 100, true).unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_given_back() {
+    fn space_is_released() {
         use std::os::unix::fs::MetadataExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_records_of_the_right_state_are_found_and_no_others() {
+    fn only_complete_records_of_the_right_state_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         assert!(Found::read(&path, 1).unwrap().records().is_empty());

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_go_over_the_edge_of_ranges_and_no_further() {
+    fn accesses_cross_adjacent_ranges_but_not_gaps() {
         for sealed in [false, true] {
             let mut ram = GuestRam::default();
             let backing = file(0x4000, sealed);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_are_kept_and_rom_is_out_of_reach() {
+    fn access_rights_are_enforced_and_rom_is_excluded() {
         let mut ram = GuestRam::default();
         ram.map(READ, 0, 0, 0x1000, Some(file(0x1000, true))).unwrap();
         ram.map(WRITE, 0, 0x1000, 0x1000, Some(file(0x1000, true))).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_shrinks_costs_an_error_and_no_more() {
+    fn a_shrunk_file_causes_an_error_only() {
         let mut ram = GuestRam::default();
         let backing = file(0x2000, false);
         ram.map(READ | WRITE, 0, 0, 0x2000, Some(backing.try_clone().unwrap())).unwrap();

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn msi_is_told_at_each_rise_and_when_armed() {
+    fn msi_is_sent_at_each_rising_edge_and_when_armed() {
         let mut irqs = Irqs::new(true);
         let (given, fd) = event();
         irqs.update(true);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn intx_waits_to_be_unmasked() {
+    fn intx_waits_for_its_unmask() {
         let mut irqs = Irqs::new(false);
         let (given, fd) = event();
         irqs.set(DATA_EVENTFD | TRIGGER, INTX, 0, 1, &[], vec![given]).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_values_are_refused() {
         let mut irqs = Irqs::new(false);
         for (flags, index, start, count, data) in [
             (DATA_NONE | TRIGGER, 5, 0, 1, &[][..]),

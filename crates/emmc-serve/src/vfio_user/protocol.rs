@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_that_do_not_fit_are_refused() {
+    fn wrong_lengths_are_refused() {
         assert_eq!(Request::parse(99, &[]), Err(Errno::NotSupported));
         for command in [1, 2, 3, 4, 5, 7, 8, 9, 10, 15] {
             assert_eq!(Request::parse(command, &[0; 3]), Err(Errno::Invalid), "{command}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_repeats_number_and_command() {
+    fn a_reply_repeats_number_and_command() {
         let header = Header::parse(&[7, 0, 9, 0, 16, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0]).unwrap();
         assert!(header.is_sound() && !header.wants_reply());
         let mut out = Vec::new();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_not_sound() {
+    fn a_reply_or_an_error_is_not_a_valid_command() {
         for (size, flags) in [(15u32, 0u32), (MESSAGE_MAX as u32 + 1, 0), (16, 1)] {
             let mut bytes = [0; 16];
             bytes[4..8].copy_from_slice(&size.to_le_bytes());

@@ -122,7 +122,7 @@ fn count(fd: &OwnedFd) -> u64 {
 }
 
 #[test]
-fn a_client_reads_the_card_s_register_into_its_memory() {
+fn a_client_reads_ext_csd_into_its_memory() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), VfioUserOptions::default());
     let mut client = Client::connect(&server);
@@ -164,7 +164,7 @@ fn a_client_reads_the_card_s_register_into_its_memory() {
 }
 
 #[test]
-fn a_new_client_finds_the_card_as_it_was() {
+fn a_new_client_finds_the_card_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     for power_follows_client in [false, true] {
         let options = VfioUserOptions { power_follows_client, ..VfioUserOptions::default() };
@@ -196,7 +196,7 @@ fn a_new_client_finds_the_card_as_it_was() {
 }
 
 #[test]
-fn hostile_clients_harm_only_themselves() {
+fn hostile_clients_affect_only_themselves() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), VfioUserOptions { identity: Identity::Generic, ..VfioUserOptions::default() });
     let mut early = Client { socket: UnixStream::connect(server.path()).unwrap(), id: 0 };
@@ -227,7 +227,7 @@ fn hostile_clients_harm_only_themselves() {
 }
 
 #[test]
-fn one_message_may_hold_many_writes() {
+fn one_message_can_hold_many_writes() {
     let mut session = Session::new(Function::new(Identity::default()));
     let message = |command: u16, payload: &[u8]| {
         let mut bytes = vec![1, 0];

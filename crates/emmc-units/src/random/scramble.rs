@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_has_a_place_of_its_own() {
+    fn every_number_has_its_own_place() {
         for bound in [1, 2, 3, 100, 256, 1000, 4097] {
             let scramble = Scramble::new(bound, 11);
             let mut places: Vec<u64> = (0..bound).map(|number| scramble.of(number)).collect();

@@ -15,7 +15,7 @@ fn buckets(values: impl Iterator<Item = u64>) -> Vec<Bucket> {
 
 /// Values by definition: pairs counted one by one, variance with ties.
 #[test]
-fn ranks_are_compared_as_mann_and_whitney_did() {
+fn ranks_are_compared_by_mann_whitney() {
     let test = rank_test(&buckets(1..=30), &buckets(6..=35)).unwrap();
     assert_eq!(test.second_larger, 587.5 / 900.0);
     assert!((test.z - 2.033564912944).abs() < 1e-9 && (test.chance - 0.041995482502).abs() < 1e-9, "{test:?}");
@@ -26,7 +26,7 @@ fn ranks_are_compared_as_mann_and_whitney_did() {
 
 /// Samples of one distribution differ about as often as the p-value says, those of two distributions always.
 #[test]
-fn false_differences_are_as_rare_as_the_p_value_says() {
+fn the_rate_of_false_differences_matches_the_p_value() {
     let mut rng = Rng::new(7);
     let mut sample = |shift: u64| buckets((0..200).map(|_| shift + rng.below(1000)));
     let alike = (0..500).filter(|_| rank_test(&sample(0), &sample(0)).unwrap().chance < 0.05).count();
@@ -35,7 +35,7 @@ fn false_differences_are_as_rare_as_the_p_value_says() {
 }
 
 #[test]
-fn pslc_doubles_what_the_board_vendor_wrote() {
+fn pslc_doubles_the_write_speed_of_the_board_vendor() {
     let told = compare(&[named("colibri-t30-mlc"), named("colibri-t30-pslc")]);
     let ratio = |what: &str| {
         let row = told.rows.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("{what}"));
@@ -50,7 +50,7 @@ fn pslc_doubles_what_the_board_vendor_wrote() {
 }
 
 #[test]
-fn requests_match_across_tools_and_columns_of_a_table_are_not_mixed_up() {
+fn requests_match_across_tools_and_table_columns_stay_separate() {
     let fio = r#"{"fio version":"fio-3","jobs":[{"jobname":"a","job options":{"rw":"randwrite","bs":"4k"},
         "write":{"io_bytes":409600,"bw_bytes":12058624,"bw":11776,"iops":2944.0,"runtime":34,"total_ios":100}}]}"#;
     let fio = read("fio.json", fio.as_bytes()).unwrap();
@@ -67,7 +67,7 @@ fn requests_match_across_tools_and_columns_of_a_table_are_not_mixed_up() {
 }
 
 #[test]
-fn three_results_share_rows_that_the_first_does_not_have() {
+fn three_results_share_rows_absent_from_the_first() {
     let cards = ["jetson-tx1", "colibri-t30-mlc", "colibri-t30-pslc"].map(named);
     let told = compare(&cards);
     let row = told.rows.iter().find(|row| row.what == "1 write").unwrap();
@@ -76,7 +76,7 @@ fn three_results_share_rows_that_the_first_does_not_have() {
 }
 
 #[test]
-fn intervals_are_used_first_and_latencies_else() {
+fn intervals_take_precedence_over_latencies() {
     let mut first = named("colibri-t30-mlc");
     first.outcomes.truncate(1);
     let mut second = first.clone();
@@ -110,7 +110,7 @@ fn intervals_are_used_first_and_latencies_else() {
 }
 
 #[test]
-fn circumstances_that_differ_are_listed() {
+fn different_conditions_are_listed() {
     let [mut first, mut second] = [named("jetson-tx1"), named("jetson-tx1")];
     let state = "ref:jetson-tx1: the card's state (fresh, filled, aged, trimmed) is not known for both results for 4 \
                  figures: the state alone can explain a difference";
@@ -158,7 +158,7 @@ fn states_that_differ_or_are_unknown_are_reported() {
 
 /// Percentiles are compared by their own intervals, and speeds after a warm-up by those after it.
 #[test]
-fn percentiles_and_settled_speeds_are_compared_where_both_know_how_sure_they_are() {
+fn percentiles_and_settled_speeds_are_compared_if_both_have_intervals() {
     let mut both = [named("colibri-t30-mlc"), named("colibri-t30-mlc")];
     let interval = |middle: f64| Some(Interval { low: middle * 0.99, high: middle * 1.01 });
     for (result, speed) in both.iter_mut().zip([10.0, 12.0]) {

@@ -48,7 +48,7 @@ fn nothing() -> Context {
 }
 
 #[test]
-fn an_ordinary_result_is_believed() {
+fn an_ordinary_result_has_no_doubts() {
     let bus =
         BusFacts { mode: "mmc HS200".into(), lines: 8, clock_hz: 200_000_000, mb_per_s_max: 200.0, source: "".into() };
     let host = HostFacts { governors: vec!["performance".into()], ..HostFacts::default() };
@@ -67,7 +67,7 @@ fn an_ordinary_result_is_believed() {
 }
 
 #[test]
-fn without_a_bus_an_emmc_is_held_to_the_fastest() {
+fn without_a_bus_mode_the_fastest_is_assumed() {
     let card = CardFacts { kind: Some("emmc".into()), ..CardFacts::default() };
     let context = Context { card: Some(card), ..nothing() };
     assert_eq!(codes(TargetKind::Device, cell(395.0), context.clone()), [""; 0]);
@@ -76,7 +76,7 @@ fn without_a_bus_an_emmc_is_held_to_the_fastest() {
 }
 
 #[test]
-fn each_circumstance_is_named() {
+fn each_condition_gives_its_doubt() {
     let filesystem = |in_memory, cached, hole_bytes| {
         let facts = FilesystemFacts { fstype: "tmpfs".into(), in_memory, cached, hole_bytes, ..Default::default() };
         Context { filesystem: Some(facts), ..nothing() }
@@ -116,7 +116,7 @@ fn each_measurement_has_its_own_doubts() {
 }
 
 #[test]
-fn many_cells_are_counted() {
+fn doubts_of_many_cells_are_counted() {
     let mut many = result(TargetKind::Device, cell(10.0), nothing());
     let bad = Measurement { errors: 2, ..cell(10.0) };
     many.outcome.measurements = vec![bad; 6];

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_again_does_not_become_younger() {
+    fn a_rewritten_page_keeps_its_age() {
         let after = |seconds| Instant::START + Nanos::from_secs(seconds);
         let mut files = BTreeMap::from([(FileId(1), Dirty::default()), (FileId(2), Dirty::default())]);
         let due = |files: &BTreeMap<FileId, Dirty>, at| dirty_files(files, at, |dirty| dirty);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_and_overlaps_are_joined() {
+    fn adjacent_and_overlapping_ranges_merge() {
         let mut ranges = Ranges::default();
         for (start, count) in [(10, 5), (20, 5), (15, 5), (0, 1), (12, 20), (40, 2)] {
             ranges.insert(start, count);

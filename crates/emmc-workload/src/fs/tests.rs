@@ -80,7 +80,7 @@ fn places(recorder: &mut Recorder, filesystem: &mut dyn Filesystem, file: FileId
 }
 
 #[test]
-fn no_two_blocks_share_a_place_however_long_it_lives() {
+fn no_two_blocks_ever_share_a_place() {
     for make in BOTH {
         let size = 256 << 20;
         let mut recorder = Recorder::new(size);
@@ -115,7 +115,7 @@ fn no_two_blocks_share_a_place_however_long_it_lives() {
 }
 
 #[test]
-fn an_fsync_ends_in_a_flush_or_a_write_through() {
+fn an_fsync_ends_in_a_flush_or_a_fua_write() {
     for make in BOTH {
         let mut recorder = Recorder::new(256 << 20);
         let mut watch = Unwatched;
@@ -133,7 +133,7 @@ fn an_fsync_ends_in_a_flush_or_a_write_through() {
 }
 
 #[test]
-fn overwrites_go_in_place_or_to_the_log() {
+fn overwrites_are_in_place_or_appended() {
     for (make, in_place) in BOTH.into_iter().zip([true, false]) {
         let mut recorder = Recorder::new(256 << 20);
         let mut watch = Unwatched;
@@ -156,7 +156,7 @@ fn overwrites_go_in_place_or_to_the_log() {
 }
 
 #[test]
-fn a_trim_gives_back_what_was_deleted_and_a_full_disk_says_so() {
+fn a_trim_covers_deleted_files_and_a_full_disk_is_an_error() {
     for make in BOTH {
         let mut recorder = Recorder::new(128 << 20);
         let mut watch = Unwatched;

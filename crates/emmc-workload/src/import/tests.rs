@@ -19,7 +19,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn fio_is_read_past_its_own_warnings() {
+fn warnings_of_fio_are_skipped() {
     let result = saved("bench_results/fio_3.33_mixed.json");
     let outcome = &result.outcomes[0];
     assert_eq!((result.engine.as_deref(), result.target.as_deref()), (Some("libaio"), Some("w/f")));
@@ -38,7 +38,7 @@ fn fio_is_read_past_its_own_warnings() {
 }
 
 #[test]
-fn fio_without_bins_or_ranks_keeps_what_it_has() {
+fn fio_without_bins_or_percentiles_keeps_the_rest() {
     let job = r#"{"fio version":"fio-2.2","jobs":[{"jobname":"a","job options":{"rw":"write","numjobs":"2"},
         "write":{"io_bytes":1024,"bw":512,"iops":16.0,"runtime":2000,"total_ios":32}}]}"#;
     let result = read("f", job.as_bytes()).unwrap();
@@ -48,7 +48,7 @@ fn fio_without_bins_or_ranks_keeps_what_it_has() {
 }
 
 #[test]
-fn iozone_cells_stand_below_their_headings() {
+fn iozone_cells_are_assigned_by_column() {
     let result = saved("bench_results/iozone_3.492.txt");
     let columns: Vec<&str> = result.outcomes[0].measurements.iter().map(|cell| cell.column.as_str()).collect();
     assert_eq!(columns, ["write", "rewrite", "random read", "random write"]);
@@ -58,7 +58,7 @@ fn iozone_cells_stand_below_their_headings() {
 }
 
 #[test]
-fn iozones_excel_part_is_read_where_there_is_no_table() {
+fn the_excel_part_of_iozone_is_read_if_the_table_is_absent() {
     let text = "Excel output is below:\n\n\"Writer report\"\n        \"4\"  \"8\"\n\"1024\"   1000  2000\n\n\
                 \"Random read report\"\n        \"4\"  \"8\"\n\"1024\"   10  0\n";
     let result = read("f", text.as_bytes()).unwrap();
@@ -72,7 +72,7 @@ fn iozones_excel_part_is_read_where_there_is_no_table() {
 }
 
 #[test]
-fn flashbench_runs_differ_by_their_command_lines() {
+fn flashbench_runs_are_distinguished_by_command_line() {
     let result = saved("bench_results/flashbench_62.txt");
     let suites: Vec<&str> = result.outcomes.iter().map(|outcome| outcome.suite.as_str()).collect();
     assert_eq!(suites, ["align", "open-au", "find-fat"]);
@@ -86,7 +86,7 @@ fn flashbench_runs_differ_by_their_command_lines() {
 
 /// Source: what an eight-byte buffer leaves, as its users have reported.
 #[test]
-fn flashbench_units_that_were_cut_off_are_named() {
+fn truncated_units_of_flashbench_are_named() {
     let text = b"align 8192\tpre 2.06ms\ton 43.78\xc2\xb5\tpost 43.781\xc2\tdiff -49389n\n\
                  align 4096\tpre 1us\ton 2us\tpost 3us\tdiff -412331\n";
     let result = read("f", text).unwrap();
@@ -102,7 +102,7 @@ fn flashbench_units_that_were_cut_off_are_named() {
 }
 
 #[test]
-fn bonnie_and_dd_of_the_board_vendor() {
+fn bonnie_and_dd_of_the_board_vendor_are_read() {
     let [before, after] = ["before", "after"].map(|when| saved(&format!("seeds_console/t30_bonnie_dd_{when}.txt")));
     for (result, block, rewrite, seconds) in [(&before, 12856.0, 9825.0, 28.9241), (&after, 25778.0, 19970.0, 13.6078)]
     {
@@ -121,7 +121,7 @@ fn bonnie_and_dd_of_the_board_vendor() {
 }
 
 #[test]
-fn bonnie_2_tells_the_same_in_its_table_and_in_its_csv() {
+fn table_and_csv_of_bonnie_2_agree() {
     let text = String::from_utf8(testdata("bench_results/bonnie_2.00a.txt")).unwrap();
     let csv = text.lines().last().unwrap();
     for text in [text.as_str(), csv] {
@@ -138,7 +138,7 @@ fn bonnie_2_tells_the_same_in_its_table_and_in_its_csv() {
 }
 
 #[test]
-fn hdparm_dd_and_bonnie_of_one_transcript() {
+fn hdparm_dd_and_bonnie_are_read_from_one_transcript() {
     let result = saved("seeds_console/wrrel_off_colibri-imx6s.txt");
     let suites: Vec<&str> = result.outcomes.iter().map(|outcome| outcome.suite.as_str()).collect();
     assert_eq!((suites, result.target.as_deref()), (vec!["hdparm", "bonnie"], Some("/dev/mmcblk0")));
@@ -148,7 +148,7 @@ fn hdparm_dd_and_bonnie_of_one_transcript() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line() {
+fn errors_name_the_line() {
     for (text, expected) in [
         ("", "f: it is empty; expected JSON of fio or of emmclab bench, or text of iozone"),
         ("hello", "f: no tool's result is in it; expected"),

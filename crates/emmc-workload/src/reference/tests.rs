@@ -148,7 +148,7 @@ fn white_paper() -> Vec<Reference> {
 }
 
 #[test]
-fn references_are_what_testdata_says() {
+fn references_match_testdata() {
     let made = [
         ("nine-cards", nine_cards()),
         ("board-vendor", board_vendor()),

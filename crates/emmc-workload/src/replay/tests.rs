@@ -23,7 +23,7 @@ fn blktrace_and_blkparse_agree_with_each_other_and_with_btt() {
 }
 
 #[test]
-fn fio_iologs_of_both_versions() {
+fn fio_iologs_of_both_versions_are_read() {
     let third = trace("fio_iolog_v3.log");
     assert_eq!((third.form.as_str(), third.requests.len()), ("fio iolog v3", 64));
     let [first, second] = [third.requests[0], third.requests[1]];
@@ -61,7 +61,7 @@ fn flushes_and_fua_are_kept() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_field() {
     let cut = &testdata("blk_dwrite_4096.bin")[..100];
     assert!(read("f", cut).unwrap_err().to_string().starts_with("f: record 2 at byte 64: 36 bytes are left; expected"));
     for (text, expected) in [

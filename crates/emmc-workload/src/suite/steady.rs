@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn both_rules_must_hold() {
+    fn the_steady_state_needs_both_rules() {
         assert!(!is_steady(&[100.0; 4]), "four rounds are no window");
         assert!(is_steady(&[900.0, 100.0, 100.0, 100.0, 100.0, 100.0]), "only the last five count");
         // Even steps of 3 %: within the range of 20 %, but the line falls by 12 %.
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_figures_are_those_of_the_standard() {
+    fn figures_match_the_standard() {
         // y = 106 - 3 x: the line falls by 12 of 100 over the window.
         let evenness = Evenness::of(&[106.0, 103.0, 100.0, 97.0, 94.0]).unwrap();
         assert!((evenness.range - 0.12).abs() < 1e-9 && (evenness.slope - 0.12).abs() < 1e-9, "{evenness:?}");

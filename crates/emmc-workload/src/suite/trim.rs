@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_says_what_was_found() {
+    fn the_verdict_matches_the_measurement() {
         let fresh = speeds(19.0, 5.0);
         for (aged, trimmed, says) in [
             (

@@ -21,7 +21,7 @@ fn an_a1_card_passes_a1_and_not_a2() {
 }
 
 #[test]
-fn a_class_4_card_passes_no_more() {
+fn a_class_4_card_passes_class_4_only() {
     let mut target = card("intenso-class4-4g", |_| ());
     let outcome = told("class", &mut target, &Options::default());
     for figure in &outcome.figures {

@@ -18,7 +18,7 @@ fn small() -> Options {
 }
 
 #[test]
-fn dd_tells_three_speeds_of_one_card() {
+fn dd_reports_three_speeds_of_one_card() {
     let outcome = told("dd", &mut card("odroid-64g", |_| ()), &small());
     for row in ["4", "128", "1024"] {
         let [synced, direct, each] =
@@ -36,7 +36,7 @@ fn dd_tells_three_speeds_of_one_card() {
 }
 
 #[test]
-fn hdparm_reads_for_three_seconds_or_a_gibibyte() {
+fn hdparm_reads_for_three_seconds_or_one_gibibyte() {
     let mut target = card("friendlyelec-emmc-8g", |_| ());
     told("dd", &mut target, &Options { rows: vec!["1024".into()], size_bytes: Some(1 << 30), ..Options::default() });
     let outcome = told("hdparm", &mut target, &Options::default());
@@ -52,7 +52,7 @@ fn hdparm_reads_for_three_seconds_or_a_gibibyte() {
 }
 
 #[test]
-fn a_rewrite_takes_as_long_as_a_read_and_a_write() {
+fn a_rewrite_takes_the_time_of_a_read_and_a_write() {
     let outcome = told("bonnie", &mut card("friendlyelec-emmc-8g", |_| ()), &small());
     let grid = &outcome.grids[0];
     let [out, rewrite, read, seeks] =
@@ -63,7 +63,7 @@ fn a_rewrite_takes_as_long_as_a_read_and_a_write() {
 }
 
 #[test]
-fn tiotest_writes_what_it_says_and_waits_for_each_write_with_s() {
+fn tiotest_writes_the_given_size_and_syncs_each_write_with_s() {
     let outcome = told("tiotest", &mut card("odroid-64g", |_| ()), &Options::default());
     assert_eq!(outcome.written_bytes, 2 * 4 * ((10 << 20) + 1000 * 4096));
     assert_eq!(outcome.read_bytes, outcome.written_bytes);

@@ -66,7 +66,7 @@ fn paths(value: &Value, at: &str, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn keys_are_those_of_the_golden_file() {
+fn keys_match_the_golden_file() {
     let mut found = BTreeSet::new();
     for (name, options) in cases() {
         let outcome = told(name, &mut card("odroid-64g", |profile| shrunk(profile, 8)), &options);
@@ -99,7 +99,7 @@ fn keys_are_those_of_the_golden_file() {
 }
 
 #[test]
-fn every_suite_costs_no_more_than_it_says() {
+fn no_suite_exceeds_its_stated_cost() {
     for (name, options) in cases() {
         let mut target = card("odroid-64g", |profile| shrunk(profile, 8));
         let suite = emmc_workload::named(name).unwrap();
@@ -121,7 +121,7 @@ fn every_suite_costs_no_more_than_it_says() {
 }
 
 #[test]
-fn names_are_told_apart_and_say_what_they_do() {
+fn names_are_unique_and_described() {
     let names: BTreeSet<&str> = suites().iter().map(|suite| suite.name()).collect();
     assert_eq!(names.len(), suites().len());
     assert!(suites().iter().all(|suite| suite.about().len() > 20));

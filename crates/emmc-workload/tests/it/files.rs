@@ -83,7 +83,7 @@ fn column(outcome: &Outcome, name: &str) -> Vec<Option<f64>> {
 }
 
 #[test]
-fn an_installation_through_files_is_the_one_through_requests() {
+fn an_installation_through_files_equals_the_one_through_requests() {
     let mut models = Models::new(2 << 30, &[]);
     let files = models.run("install", false, &Options::default(), &mut Unwatched).unwrap();
     let requests = told("install", &mut card("generic-8g", |_| ()), &Options::default());
@@ -115,7 +115,7 @@ fn every_set_of_options_is_a_column_of_each_filesystem() {
 }
 
 #[test]
-fn a_filesystem_that_is_missing_is_told_and_the_other_measured() {
+fn a_missing_filesystem_is_reported_and_the_other_measured() {
     let outcome = Models::new(256 << 20, &["f2fs"]).run("fs", true, &Options::default(), &mut Unwatched).unwrap();
     assert!(column(&outcome, "ext4").iter().all(Option::is_some));
     assert_eq!(column(&outcome, "f2fs"), [None; 6]);
@@ -127,7 +127,7 @@ fn a_filesystem_that_is_missing_is_told_and_the_other_measured() {
 }
 
 #[test]
-fn what_was_measured_before_it_was_stopped_is_told() {
+fn measurements_before_a_stop_are_reported() {
     let mut stops = StopsAt("f2fs random write");
     let outcome = Models::new(256 << 20, &[]).run("fs", true, &Options::default(), &mut stops).unwrap();
     assert!(column(&outcome, "ext4").iter().all(Option::is_some));
@@ -140,7 +140,7 @@ fn what_was_measured_before_it_was_stopped_is_told() {
 }
 
 #[test]
-fn bonnies_phases_are_six_and_counted_twice() {
+fn six_phases_of_bonnie_are_counted_twice() {
     let outcome = Models::new(1 << 30, &[]).run("bonnie", false, &Options::default(), &mut Unwatched).unwrap();
     let [grid] = &outcome.grids[..] else { panic!("{:?}", outcome.grids) };
     for phase in ["sequential create", "sequential delete", "random create", "random delete"] {
@@ -153,7 +153,7 @@ fn bonnies_phases_are_six_and_counted_twice() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_what_there_is() {
+fn a_suite_that_does_not_fit_reports_the_available_space() {
     let check = |suite, is_device, options: Options, says: &str| {
         let error =
             Models::new(100 << 20, &[]).run(suite, is_device, &options, &mut Unwatched).unwrap_err().to_string();

@@ -51,17 +51,17 @@ fn check(profile: &str, device: &str, open: u64, near: usize) {
 }
 
 #[test]
-fn seven_open_units() {
+fn seven_open_units_are_found() {
     check("toshiba-7au", "toshiba", 7, 20);
 }
 
 #[test]
-fn twenty_open_units() {
+fn twenty_open_units_are_found() {
     check("sandisk-20au", "sandisk", 20, 12);
 }
 
 #[test]
-fn a_count_that_does_not_fit_is_refused_with_the_largest_that_does() {
+fn a_count_too_large_is_refused_with_the_largest_possible() {
     let target = card("toshiba-7au", |_| ());
     let shape = emmc_port::BlockTarget::shape(&target);
     let suite = named("flashbench-open-au").unwrap();
@@ -73,7 +73,7 @@ fn a_count_that_does_not_fit_is_refused_with_the_largest_that_does() {
 }
 
 #[test]
-fn boundaries_cost_what_a_unit_more_costs() {
+fn crossing_a_boundary_costs_one_more_unit() {
     let mut target = card("toshiba-7au", |_| ());
     // Something to read.
     told("flashbench-open-au", &mut target, &Options { rows: vec!["4".into()], ..Options::default() });
@@ -91,7 +91,7 @@ fn boundaries_cost_what_a_unit_more_costs() {
 }
 
 #[test]
-fn the_line_through_reads_is_the_bus_and_the_flash() {
+fn a_line_through_reads_gives_bus_and_flash_times() {
     let mut target = card("toshiba-7au", |_| ());
     let outcome = told("flashbench-interval", &mut target, &Options::default());
     // Nothing is written: the card answers with zeros, so that what is left is its bus: four lines at 43.2 MHz.
@@ -111,7 +111,7 @@ fn scatter_visits_512_places() {
 }
 
 #[test]
-fn no_unit_of_a_linear_part_is_better_for_small_writes() {
+fn all_units_of_a_linear_part_are_alike_for_small_writes() {
     let mut target = card("toshiba-7au", |_| ());
     let options = Options { rows: vec!["3".into()], ..Options::default() };
     let outcome = told("flashbench-find-fat", &mut target, &options);

@@ -5,7 +5,7 @@ use emmc_card::profile::shipped;
 use emmc_workload::Options;
 
 #[test]
-fn two_runs_with_a_seed_are_the_same_to_the_byte() {
+fn two_runs_with_one_seed_are_identical() {
     let rows = vec!["4".to_string(), "128".to_string()];
     let options = Options { size_bytes: Some(16 << 20), rows, ..Options::default() };
     let run = |seed| {
@@ -25,7 +25,7 @@ fn seconds(since: std::time::Instant) -> f64 {
 
 #[test]
 #[ignore = "a measurement: cargo test --release -p emmc-workload --test it iozone:: -- --ignored --nocapture"]
-fn the_whole_matrix_on_every_profile() {
+fn the_whole_matrix_runs_on_every_profile() {
     for name in shipped::names() {
         let mut target = card(name, |_| ());
         let clock = std::time::Instant::now();

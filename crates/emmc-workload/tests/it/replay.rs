@@ -20,7 +20,7 @@ const TRACE: &str =
     "fio version 3 iolog\n0 /f write 0 65536\n100000 /f sync\n200000 /f read 0 4096\n500000 /f read 4096 8192\n";
 
 #[test]
-fn a_trace_takes_its_own_time_or_the_cards() {
+fn a_trace_runs_at_its_own_speed_or_the_cards() {
     let [timed, fast] = [true, false].map(|timed| told(timed, false, TRACE, Some(1)).unwrap());
     for outcome in [&timed, &fast] {
         assert_eq!((outcome.written_bytes, outcome.read_bytes), (65536, 12288));
@@ -34,14 +34,14 @@ fn a_trace_takes_its_own_time_or_the_cards() {
 }
 
 #[test]
-fn what_comes_too_soon_is_late_and_told() {
+fn late_requests_are_reported() {
     let lines: String = (0..50).map(|number| format!("{number} /f write {} 524288\n", number * 524_288)).collect();
     let outcome = told(true, false, &format!("fio version 3 iolog\n{lines}"), Some(1)).unwrap();
     assert!(figure(&outcome, "late requests") > 40.0);
 }
 
 #[test]
-fn what_lies_outside_is_refused_or_wrapped() {
+fn requests_outside_are_refused_or_wrapped() {
     let text = "fio version 2 iolog\n/f write 1099511627776 4096\n/f write 4096 512\n";
     let error = told(false, false, text, None).unwrap_err().to_string();
     assert!(error.starts_with("replay: request 1: 4096 bytes at byte 1099511627776; the area has "), "{error}");

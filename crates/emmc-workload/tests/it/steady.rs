@@ -56,7 +56,7 @@ fn iops(outcome: &Outcome) -> f64 {
 }
 
 #[test]
-fn the_steady_state_is_the_models() {
+fn the_steady_state_matches_the_model() {
     let mut target = card("generic-8g", plain);
     let rho = rho(&target);
     // Without collection: the first writes of all to a new card.
@@ -85,7 +85,7 @@ fn the_steady_state_is_the_models() {
 }
 
 #[test]
-fn a_budget_that_ends_before_says_so() {
+fn an_exhausted_budget_is_reported() {
     let mut target = card("generic-8g", plain);
     // Twice in order, the mix at the end, and five rounds, the first of which fall into the free blocks.
     let options = Options { write_budget_bytes: Some((64 << 20) * 2 + (22 << 20)), ..Options::default() };

@@ -22,7 +22,7 @@ fn stopped(suite: &str, looks: u32, size_mib: Option<u64>) -> Result<Outcome, Be
 
 /// At whatever place it is stopped: the measurements until then, marked, and what was written.
 #[test]
-fn what_was_measured_until_then_is_told() {
+fn measurements_before_a_stop_are_reported() {
     for (suite, size_mib) in [("steady", Some(64)), ("trim", Some(64)), ("class", None)] {
         let whole = {
             let mut target = card("odroid-64g", |profile| shrunk(profile, 8));
@@ -61,7 +61,7 @@ fn what_was_measured_until_then_is_told() {
 
 /// Rounds that were done are told with speed, percentiles and their intervals.
 #[test]
-fn a_stopped_steady_tells_its_rounds() {
+fn a_stopped_steady_suite_reports_its_rounds() {
     let mut most = 0;
     for looks in (10..200).step_by(10) {
         let outcome = stopped("steady", looks, Some(64)).unwrap();
@@ -81,7 +81,7 @@ fn a_stopped_steady_tells_its_rounds() {
 }
 
 #[test]
-fn states_are_those_that_the_suite_brought_about() {
+fn states_match_the_writes_of_the_suite() {
     let mut target = card("odroid-64g", |profile| shrunk(profile, 8));
     let run = |target: &mut dyn BlockTarget| {
         Bench::run(named("trim").unwrap(), target, &Options::default(), &mut emmc_workload::Unwatched).unwrap()
@@ -108,7 +108,7 @@ fn states_are_those_that_the_suite_brought_about() {
 }
 
 #[test]
-fn what_a_suite_cannot_follow_is_refused_before_anything_is_done() {
+fn unsupported_options_are_refused_before_any_io() {
     let mut refused = 0;
     for suite in suites() {
         for knob in Knob::ALL.into_iter().filter(|knob| !suite.follows().contains(knob)) {
@@ -151,7 +151,7 @@ impl Watch for Shares {
 
 /// How far a bench is never goes back and never beyond the end, whatever the suite.
 #[test]
-fn progress_grows_from_nothing_to_the_whole() {
+fn progress_grows_from_zero_to_complete() {
     for name in ["iozone", "dd", "hdparm", "speed", "steady", "trim", "tiotest", "boot"] {
         let suite = named(name).unwrap();
         let mut target = card("odroid-64g", |profile| shrunk(profile, 8));

@@ -32,7 +32,7 @@ fn the_shipped_module_is_restored_by_one_trim() {
 }
 
 #[test]
-fn a_module_with_plenty_of_spare_needs_no_trim() {
+fn a_module_with_many_spare_blocks_needs_no_trim() {
     let mut target = card("odroid-64g", |profile| {
         shrunk(profile, 8);
         profile.nand.over_provisioning = 3.0;
@@ -42,7 +42,7 @@ fn a_module_with_plenty_of_spare_needs_no_trim() {
 }
 
 #[test]
-fn what_it_costs_is_said_before_and_kept() {
+fn the_cost_is_reported_before_the_run_and_kept_to() {
     let mut target = card("odroid-64g", |profile| shrunk(profile, 8));
     let suite = emmc_workload::named("trim").unwrap();
     let options = Options { size_bytes: Some(64 << 20), ..Options::default() };

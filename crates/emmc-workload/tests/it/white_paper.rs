@@ -92,7 +92,7 @@ fn beside((low, high): (f64, f64), found: f64) -> f64 {
 }
 
 #[test]
-fn measured_speeds_of_the_jetson() {
+fn measured_speeds_of_the_jetson_are_reproduced() {
     println!("Jetson TX1, Table 2, MiB/s (the paper writes MB/s) and software's share of a request");
     let lines = table_2();
     for Line { what, published, simulated, share, found_share } in &lines {
@@ -122,7 +122,7 @@ fn zynq(op: BlockOp, depth: u32, queueing: bool) -> (f64, f64) {
 
 /// Table 3 prints no measured speeds: those computed for one thread and for many are what there is.
 #[test]
-fn speeds_and_shares_of_the_zynq() {
+fn speeds_and_shares_of_the_zynq_are_reproduced() {
     println!("Zynq ZedBoard, Table 3, MiB/s; 64 KiB anywhere");
     for (what, op, depth, published) in [
         ("read, one at a time", BlockOp::Read, 1, 38.01),
@@ -151,7 +151,7 @@ fn speeds_and_shares_of_the_zynq() {
 }
 
 #[test]
-fn what_a_queue_brings_on_the_zynq() {
+fn gain_of_a_queue_on_the_zynq() {
     for (what, op, least, most) in [("reads", BlockOp::Read, 8.0, 12.0), ("writes", BlockOp::Write, -1.0, 1.0)] {
         let [with, without] = [true, false].map(|queueing| zynq(op, 32, queueing).0);
         let gain = (with / without - 1.0) * 100.0;
@@ -168,7 +168,7 @@ fn cell<'a>(outcome: &'a Outcome, row: &str, column: &str) -> &'a emmc_workload:
 
 /// The same by the suites: dd's sync writes and direct reads, and iozone's direct writes of a new file.
 #[test]
-fn the_suites_tell_the_same() {
+fn suites_agree_with_the_measurements() {
     let options =
         |size_mib: u64| Options { size_bytes: Some(size_mib << 20), rows: vec!["128".into()], ..Options::default() };
     let dd = told("dd", &mut behind("jetson-tx1-8g", "jetson-tx1", false), &options(100));
@@ -194,7 +194,7 @@ fn the_suites_tell_the_same() {
 /// requests scaled down, and cards whose times of large requests were published, none of them comes out: it is said,
 /// and nothing is bent to them.
 #[test]
-fn shares_of_small_requests_are_not_met() {
+fn shares_of_small_requests_are_not_reproduced() {
     let share = |profile: &str, name: &str, op: BlockOp, through: bool| {
         let mut target = behind(profile, name, name == "zynq-zed");
         let fill = Stream { flush: FlushAt::End, ..file(BlockOp::Write, Order::Sequential, 512 << 10) };

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_consistent() {
         command().debug_assert();
     }
 }

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ending_of_a_name_decides_the_form() {
+    fn the_extension_decides_the_format() {
         let of = |name: &str, usual| SavedForm::of(Path::new(name), usual);
         assert_eq!((of("a.json", SavedForm::Html), of("a.html", SavedForm::Json)), (SavedForm::Json, SavedForm::Html));
         assert_eq!((of("a", SavedForm::Html), of("-", SavedForm::Json)), (SavedForm::Html, SavedForm::Json));

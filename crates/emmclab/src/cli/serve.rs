@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_sizes_or_bytes() {
+    fn positions_are_sizes_or_bytes() {
         assert_eq!((place("1MiB"), place("8s"), place("4096")), (Ok(1 << 20), Ok(4096), Ok(4096)));
         assert!(place("50%").is_err() && place("4kB").is_err() && place("-1").is_err());
     }

@@ -59,18 +59,18 @@ fn malformed(test: &str, content: &[u8], at: &str, found: &str) {
 }
 
 #[test]
-fn an_empty_file() {
+fn an_empty_file_is_refused() {
     malformed("empty", b"", "byte 0", "an empty file");
 }
 
 #[test]
-fn one_byte() {
+fn one_byte_is_refused() {
     malformed("one_byte", b"x", "line 1", "text that begins with \"x\"");
     malformed("one_byte_of_noise", &[0x80], "line 1", "text that begins with");
 }
 
 #[test]
-fn one_byte_too_few_or_too_many() {
+fn one_byte_too_few_or_too_many_is_refused() {
     let klm = std::fs::read_to_string(testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex")).unwrap();
     let digit = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap();
     let mut bytes: Vec<u8> = klm.trim().as_bytes().chunks_exact(2).map(digit).collect();
@@ -81,7 +81,7 @@ fn one_byte_too_few_or_too_many() {
 }
 
 #[test]
-fn noise_of_many_lengths() {
+fn noise_of_many_lengths_is_refused() {
     for length in [2, 100, 511, 513, 1024, 70_000] {
         let folder = scratch(&format!("noise_{length}"));
         let source = save(&folder, "noise", noise(length as u64, length));
@@ -90,13 +90,13 @@ fn noise_of_many_lengths() {
 }
 
 #[test]
-fn no_bytes_of_a_card() {
+fn bytes_of_no_card_are_refused() {
     malformed("zeros", &[0; 512], "byte 0", "512 bytes of 0x00: nothing was read");
     malformed("ones", &[0xff; 512], "byte 0", "512 bytes of 0xff: no card answered");
 }
 
 #[test]
-fn utf_16() {
+fn utf_16_is_refused() {
     let text = std::fs::read_to_string(testdata("mmc_extcsd_text/samsung-klm-8g/extcsd.txt")).unwrap();
     for (test, mark, bytes) in [
         ("utf_16_le", [0xff, 0xfe], text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>()),
@@ -107,14 +107,14 @@ fn utf_16() {
 }
 
 #[test]
-fn other_files() {
+fn other_files_are_refused() {
     malformed("png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08", "byte 0", "a PNG image");
     malformed("json", b"{\"schema\": \"other/1\"}\n", "line 1", "");
     malformed("prose", b"Dear reader,\nthis is no register.\n", "line 1", "text that begins with \"Dear reader,");
 }
 
 #[test]
-fn text_of_other_tools() {
+fn text_of_other_tools_is_refused() {
     for (name, found) in [
         ("t30_bonnie_dd_before.txt", "the output of dd"),
         ("t30_bonnie_dd_after.txt", "the output of dd"),
@@ -130,7 +130,7 @@ fn text_of_other_tools() {
 }
 
 #[test]
-fn a_file_too_large_is_not_read() {
+fn a_file_that_is_too_large_is_refused() {
     for (test, length) in [("large", BYTES_MAX + 1), ("huge", 1 << 30), ("more_than_memory", 1 << 40)] {
         let folder = scratch(test);
         let path = folder.join("sparse");
@@ -145,7 +145,7 @@ fn a_file_too_large_is_not_read() {
 }
 
 #[test]
-fn an_endless_source_is_not_read_to_its_end() {
+fn an_endless_source_is_refused() {
     let folder = scratch("endless");
     refused(&folder, "/dev/zero", &["at byte 8388608", "expected", "found 8388609 bytes"]);
     let input = emmclab_with_input(&["show", "-"], &vec![b'\n'; BYTES_MAX as usize + 2]).exits(2);
@@ -153,7 +153,7 @@ fn an_endless_source_is_not_read_to_its_end() {
 }
 
 #[test]
-fn the_largest_that_is_read_ends_soon() {
+fn the_largest_accepted_file_is_read() {
     let folder = scratch("largest");
     for (name, content) in [
         // A line costs more than a byte does.
@@ -170,7 +170,7 @@ fn the_largest_that_is_read_ends_soon() {
 }
 
 #[test]
-fn what_is_no_file() {
+fn folders_and_devices_are_refused() {
     let folder = scratch("no_file");
     refused(&folder, folder.to_str().unwrap(), &["cannot read: Is a directory"]);
     refused(&folder, folder.join("nothing").to_str().unwrap(), &["cannot read: No such file"]);
@@ -180,7 +180,7 @@ fn what_is_no_file() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read() {
+fn a_file_without_read_permission_is_refused() {
     let folder = scratch("permission");
     let source = save(&folder, "card", [1; 512]);
     std::fs::set_permissions(&source, std::fs::Permissions::from_mode(0o000)).unwrap();

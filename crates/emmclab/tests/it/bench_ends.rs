@@ -35,7 +35,7 @@ fn signalled(before: &str, file: &str, size: &str, signal: &str) -> (Option<i32>
 }
 
 #[test]
-fn whatever_signal_ends_it_the_content_is_put_back() {
+fn content_is_restored_after_every_signal() {
     let folder = scratch("signals");
     let before = content(48 << 20);
     let file = save(&folder, "file", &before);
@@ -47,7 +47,7 @@ fn whatever_signal_ends_it_the_content_is_put_back() {
 }
 
 #[test]
-fn what_it_was_started_to_ignore_it_ignores() {
+fn signals_ignored_at_the_start_stay_ignored() {
     let folder = scratch("ignored");
     let before = content(8 << 20);
     let file = save(&folder, "file", &before);
@@ -59,7 +59,7 @@ fn what_it_was_started_to_ignore_it_ignores() {
 }
 
 #[test]
-fn a_limit_of_file_sizes_is_an_error_like_any_other() {
+fn a_file_size_limit_is_an_ordinary_error() {
     let folder = scratch("limited");
     let before = content(16 << 20);
     let file = save(&folder, "file", &before);
@@ -78,7 +78,7 @@ fn a_limit_of_file_sizes_is_an_error_like_any_other() {
 }
 
 #[test]
-fn filesystems_that_cannot_be_mounted_are_not_made() {
+fn filesystems_that_cannot_be_mounted_are_not_created() {
     let Some(device) = Loop::new("unmountable", 160 << 20) else { return };
     let image = content(1 << 20);
     std::fs::write(&device.path, &image).unwrap();
@@ -102,7 +102,7 @@ fn filesystems_that_cannot_be_mounted_are_not_made() {
 }
 
 #[test]
-fn a_kernel_without_a_filesystem_gets_none_made() {
+fn a_filesystem_without_kernel_support_is_not_created() {
     let Some(device) = Loop::new("no_f2fs", 160 << 20) else { return };
     let args = ["bench", &device.path, "--suite", "fs", "--size", "128MiB", "--destroy", "--yes-i-mean", device.name()];
     let run = emmclab(args.iter().chain(&["--json"]));
@@ -115,7 +115,7 @@ fn a_kernel_without_a_filesystem_gets_none_made() {
 }
 
 #[test]
-fn what_was_measured_on_a_file_is_told_where_the_files_fail() {
+fn measurements_on_a_file_are_reported_if_later_files_fail() {
     let folder = scratch("half");
     // Its first part needs no name in the folder, its second does: in one that is removed there can be none.
     let args = ["bench", folder.to_str().unwrap(), "--suite", "bonnie", "--size", "64MiB"];
@@ -137,7 +137,7 @@ fn what_was_measured_on_a_file_is_told_where_the_files_fail() {
 }
 
 #[test]
-fn in_a_folder_there_is_nothing_to_be_saved() {
+fn save_restore_of_a_folder_saves_nothing() {
     let folder = scratch("nothing_saved");
     let name = folder.to_str().unwrap();
     let new = folder.join("new").display().to_string();

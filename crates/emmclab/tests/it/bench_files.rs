@@ -35,7 +35,7 @@ fn column<'a>(grid: &'a Value, name: &str) -> Vec<(&'a str, Option<f64>)> {
 }
 
 #[test]
-fn filesystems_are_made_mounted_as_asked_and_measured() {
+fn filesystems_are_created_mounted_as_requested_and_measured() {
     let Some(device) = Loop::new("fs_made", MADE_BYTES + (32 << 20)) else { return };
     if !succeeds("mkfs.ext4", &["-V"]) {
         return skip("no mkfs.ext4");
@@ -87,7 +87,7 @@ fn filesystems_are_made_mounted_as_asked_and_measured() {
 }
 
 #[test]
-fn what_was_on_the_device_is_put_back_behind_the_filesystems() {
+fn device_content_is_restored_after_the_filesystems() {
     let Some(device) = Loop::new("fs_restore", 128 << 20) else { return };
     if !succeeds("mkfs.ext4", &["-q", "-L", "precious", &device.path]) {
         return skip("no mkfs.ext4");
@@ -113,7 +113,7 @@ fn killed_while_mounted(child: &mut Child, hold: Hold, device: &Loop, options: &
 }
 
 #[test]
-fn nothing_stays_mounted_after_a_signal() {
+fn no_mount_remains_after_a_signal() {
     let Some(device) = Loop::new("fs_signal", MADE_BYTES) else { return };
     if !Path::new("/proc/fs/ext4").is_dir() || !succeeds("mkfs.ext4", &["-V"]) {
         return skip("no ext4 in the kernel, or no mkfs.ext4");
@@ -136,7 +136,7 @@ fn nothing_stays_mounted_after_a_signal() {
 }
 
 #[test]
-fn a_filesystem_is_made_only_where_that_is_meant_and_fits() {
+fn a_filesystem_is_created_only_with_consent_and_enough_space() {
     let Some(device) = Loop::new("fs_refused", 64 << 20) else { return };
     let before = std::fs::read(&device.file).unwrap();
     let name = device.name();
@@ -165,7 +165,7 @@ fn in_folder(folder: &Path, suite: &str, size: &str) -> Run {
 }
 
 #[test]
-fn bonnies_files_are_created_looked_up_and_deleted_in_a_folder() {
+fn bonnie_creates_finds_and_deletes_files_in_a_folder() {
     let folder = scratch("bonnie");
     let run = in_folder(&folder, "bonnie", "8MiB");
     assert!(run.code < 2, "{}", run.stderr);
@@ -198,7 +198,7 @@ fn bonnies_files_are_created_looked_up_and_deleted_in_a_folder() {
 }
 
 #[test]
-fn a_boot_reads_the_files_that_it_made() {
+fn a_boot_reads_the_files_that_it_created() {
     let folder = scratch("boot");
     let run = in_folder(&folder, "boot", "192MiB");
     assert!(run.code < 2, "{}", run.stderr);
@@ -227,7 +227,7 @@ fn names_in_any(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn an_installation_renames_what_it_has_synced_and_leaves_nothing() {
+fn an_installation_renames_synced_files_and_leaves_none() {
     let folder = scratch("install");
     let args = ["bench", folder.to_str().unwrap(), "--suite", "install"];
     let mut command = command();
@@ -247,7 +247,7 @@ fn an_installation_renames_what_it_has_synced_and_leaves_nothing() {
 }
 
 #[test]
-fn a_folders_own_filesystem_is_measured_alone() {
+fn the_filesystem_of_a_folder_is_measured_alone() {
     let folder = scratch("fs_there");
     let left = folder.join(".emmclab-bench-left");
     std::fs::create_dir(&left).unwrap();

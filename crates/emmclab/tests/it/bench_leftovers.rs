@@ -16,7 +16,7 @@ fn content(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_killed_bench_leaves_nothing_in_a_folder() {
+fn a_killed_bench_leaves_no_file_in_a_folder() {
     let folder = scratch("killed");
     let args = ["bench", folder.to_str().unwrap(), "--size", "64MiB", "--suite", "iozone", "--rows", "4"];
     let mut command = command();
@@ -30,7 +30,7 @@ fn a_killed_bench_leaves_nothing_in_a_folder() {
 }
 
 #[test]
-fn what_was_measured_is_told_where_the_content_cannot_be_put_back() {
+fn measurements_are_reported_if_the_restore_fails() {
     let folder = scratch("not_put_back");
     let before = content(48 << 20);
     let (file, kept) = (save(&folder, "file", &before), folder.join("kept"));
@@ -56,7 +56,7 @@ fn what_was_measured_is_told_where_the_content_cannot_be_put_back() {
 }
 
 #[test]
-fn a_sparse_file_is_as_sparse_afterwards() {
+fn a_sparse_file_stays_sparse() {
     use std::os::unix::fs::{FileExt, MetadataExt};
     let folder = scratch("sparse");
     let path = folder.join("file");
@@ -84,7 +84,7 @@ fn a_sparse_file_is_as_sparse_afterwards() {
 }
 
 #[test]
-fn a_name_that_is_no_plain_text_is_written_out() {
+fn an_unusual_name_is_escaped() {
     let folder = scratch("odd_name");
     let path = folder.join(OsStr::from_bytes(b"a\xff\nemmclab: it is safe\x1b[2J"));
     let before = content(1 << 20);
@@ -111,7 +111,7 @@ fn a_name_that_is_no_plain_text_is_written_out() {
 }
 
 #[test]
-fn a_mount_whose_name_is_no_plain_text_is_found() {
+fn a_mount_with_an_unusual_name_is_found() {
     let Some(device) = Loop::new("odd_mount", 16 << 20) else { return };
     let outer = scratch("odd_mount_point");
     let point = outer.join(OsStr::from_bytes(b"a\xfe b\n"));
@@ -130,7 +130,7 @@ fn a_mount_whose_name_is_no_plain_text_is_found() {
 }
 
 #[test]
-fn links_to_nowhere_and_ends_that_are_passed_are_told_as_such() {
+fn dangling_links_and_ranges_beyond_the_end_are_reported() {
     let folder = scratch("told");
     let link = folder.join("link");
     std::os::unix::fs::symlink("/no such/file", &link).unwrap();

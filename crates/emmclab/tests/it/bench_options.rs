@@ -3,7 +3,7 @@
 use crate::support::{emmclab, scratch};
 
 #[test]
-fn what_a_suite_cannot_follow_is_refused() {
+fn options_that_a_suite_lacks_are_refused() {
     let refused = |args: &str, message: &str| {
         let run = emmclab(args.split(' ')).exits(2);
         assert_eq!((run.stdout.as_str(), run.stderr.trim_end()), ("", message), "{args}");
@@ -22,7 +22,7 @@ fn what_a_suite_cannot_follow_is_refused() {
 }
 
 #[test]
-fn what_a_target_cannot_follow_is_refused() {
+fn options_that_a_target_lacks_are_refused() {
     let folder = scratch("bench_options");
     let file = folder.join("file");
     std::fs::write(&file, vec![1; 8 << 20]).unwrap();
@@ -45,7 +45,7 @@ fn what_a_target_cannot_follow_is_refused() {
 
 /// The list says of each suite what it follows, for people and for scripts.
 #[test]
-fn the_list_says_what_each_suite_follows() {
+fn the_list_has_the_options_of_each_suite() {
     let text = emmclab(["bench", "--list"]).exits(0);
     let list = emmclab(["bench", "--list", "--json"]).exits(0).json();
     let suites = list["suites"].as_array().unwrap();
@@ -61,7 +61,7 @@ fn the_list_says_what_each_suite_follows() {
 
 /// A part of a sector cannot be asked for: said before anything is done, with the option's name.
 #[test]
-fn places_and_sizes_are_whole_sectors() {
+fn positions_and_sizes_are_whole_sectors() {
     for (args, says) in [
         ("fs --size 134217729B", "--size 134217729: expected a multiple of its sectors of 512 bytes"),
         ("fs --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
@@ -78,7 +78,7 @@ fn places_and_sizes_are_whole_sectors() {
 
 /// However little is asked for, the least is the same.
 #[test]
-fn a_suite_has_one_least_size() {
+fn every_suite_has_one_minimum_size() {
     for suite in ["trim", "steady"] {
         for size in ["512B", "4MiB", "8MiB"] {
             let run = emmclab(["bench", "sim:generic-8g", "--suite", suite, "--size", size]).exits(2);
@@ -93,7 +93,7 @@ fn a_suite_has_one_least_size() {
 }
 
 #[test]
-fn a_list_is_all_that_is_asked_for() {
+fn list_excludes_other_arguments() {
     for args in ["bench --list sim:generic-8g", "bench --list --suite fs", "bench --list --rows 4"] {
         let run = emmclab(args.split(' ')).exits(2);
         assert!(run.stderr.contains("--list") && run.stdout.is_empty(), "{args}: {}", run.stderr);
@@ -102,7 +102,7 @@ fn a_list_is_all_that_is_asked_for() {
 
 /// What is about to be written is said before: bytes, time, share of life. Nothing is said of what only reads.
 #[test]
-fn a_bench_without_a_suite_is_the_short_answer_and_says_what_it_will_write() {
+fn a_bench_without_a_suite_is_speed_and_prints_its_writes() {
     let run = emmclab(["bench", "sim:generic-8g", "--size", "16MiB"]);
     assert!(run.stdout.contains("512 KiB") && run.code < 2, "{run:?}");
     for says in ["suite speed: writes up to 48.0 MiB, reads up to 48.0 MiB", "MB/s", "% of the card's rated life"] {
@@ -116,7 +116,7 @@ fn a_bench_without_a_suite_is_the_short_answer_and_says_what_it_will_write() {
 
 /// A new file is filled before: those bytes are counted as written, in the result and in its wear.
 #[test]
-fn what_was_written_is_counted_with_the_fill() {
+fn written_bytes_include_the_fill() {
     let folder = scratch("bench_whole_count");
     let run = emmclab(["bench", &folder.display().to_string(), "--size", "4MiB", "--json"]).json();
     let measured = |column: &str| -> u64 {

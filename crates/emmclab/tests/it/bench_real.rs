@@ -14,7 +14,7 @@ fn content(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_is_written_only_if_that_was_asked_for() {
+fn a_file_is_written_only_on_request() {
     let folder = scratch("asked");
     let before = content(4 << 20);
     let file = save(&folder, "file", &before);
@@ -47,7 +47,7 @@ fn a_file_is_written_only_if_that_was_asked_for() {
 }
 
 #[test]
-fn what_was_there_is_put_back() {
+fn previous_content_is_restored() {
     let folder = scratch("put_back");
     let before = content(4 << 20);
     let file = save(&folder, "file", &before);
@@ -82,7 +82,7 @@ fn what_was_there_is_put_back() {
 }
 
 #[test]
-fn a_made_file_is_gone_afterwards() {
+fn a_created_file_is_removed() {
     let folder = scratch("made");
     let name = folder.to_str().unwrap();
     let new = folder.join("new").display().to_string();
@@ -100,7 +100,7 @@ fn a_made_file_is_gone_afterwards() {
 }
 
 #[test]
-fn a_signal_ends_it_cleanly() {
+fn a_signal_ends_the_bench_cleanly() {
     let folder = scratch("signal");
     let before = content(48 << 20);
     let file = save(&folder, "file", &before);
@@ -121,7 +121,7 @@ fn a_signal_ends_it_cleanly() {
 }
 
 #[test]
-fn bad_targets_are_told_in_one_line() {
+fn invalid_targets_are_reported_in_one_line() {
     let folder = scratch("bad");
     let odd = save(&folder, "odd", [1; 1000]);
     let short = save(&folder, "short", content(1 << 20));
@@ -165,7 +165,7 @@ fn bench(device: &Loop) -> support::Run {
 }
 
 #[test]
-fn a_device_must_be_named_and_nobody_may_use_it() {
+fn a_device_must_be_named_and_unused() {
     let Some(device) = Loop::new("device", 32 << 20) else { return };
     let refused = emmclab(["bench", &device.path, "--size", "4MiB", "--destroy"]).exits(4);
     assert!(refused.stderr.contains(&format!("--yes-i-mean {}", device.name())), "{}", refused.stderr);
@@ -193,7 +193,7 @@ fn a_device_must_be_named_and_nobody_may_use_it() {
 }
 
 #[test]
-fn what_lies_below_a_loop_device_must_be_free_too() {
+fn the_backing_file_of_a_loop_device_must_be_unused() {
     let folder = scratch("below");
     let file = save(&folder, "file", content(4 << 20));
     let attach =
@@ -224,7 +224,7 @@ fn what_lies_below_a_loop_device_must_be_free_too() {
 }
 
 #[test]
-fn a_held_device_is_refused() {
+fn a_device_opened_exclusively_elsewhere_is_refused() {
     let Some(device) = Loop::new("held", 32 << 20) else { return };
     let name = format!("emmclab-test-{}", std::process::id());
     let table = format!("0 65536 linear {} 0", device.path);
@@ -239,7 +239,7 @@ fn a_held_device_is_refused() {
 }
 
 #[test]
-fn a_disk_is_in_use_where_a_partition_is_and_the_reverse() {
+fn a_disk_is_in_use_with_its_partition_and_the_reverse() {
     let Some(device) = Loop::new("partition", 32 << 20) else { return };
     let script = "label: dos\nstart=2048, size=20480, type=83\n";
     let mut table = Command::new("sfdisk").args(["--quiet", &device.path]).stdin(Stdio::piped()).spawn().ok();

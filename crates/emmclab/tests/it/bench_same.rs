@@ -27,7 +27,7 @@ fn once_saved(args: &[&str], then: impl FnOnce()) -> Vec<String> {
 }
 
 #[test]
-fn a_file_that_is_renamed_meanwhile_is_put_back_and_a_new_one_left_alone() {
+fn a_file_renamed_during_the_run_is_restored_and_a_new_one_unchanged() {
     let folder = scratch("renamed");
     let before = content(16 << 20);
     let (a, b) = (save(&folder, "a", &before), folder.join("b"));
@@ -64,12 +64,12 @@ fn of_a_moved_link(test: &str, bytes: u64, args: &[&str]) {
 }
 
 #[test]
-fn a_link_that_is_moved_meanwhile_leads_nowhere_else() {
+fn a_link_changed_during_the_run_does_not_change_the_target() {
     of_a_moved_link("moved", 16 << 20, &["--size", "16MiB", "--suite", "iozone", "--rows", "4"]);
 }
 
 #[test]
-fn filesystems_are_made_on_no_other_device_than_was_meant() {
+fn filesystems_are_created_on_the_confirmed_device_only() {
     if !Path::new("/proc/filesystems").exists() || !succeeds("mkfs.ext4", &["-V"]) {
         return skip("no mkfs.ext4");
     }

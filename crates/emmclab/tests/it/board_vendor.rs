@@ -34,7 +34,7 @@ fn the_whole_user_area_is_more_than_can_be_enhanced() {
 }
 
 #[test]
-fn what_u_boot_refused_and_took_is_refused_and_taken() {
+fn requests_are_accepted_and_refused_as_by_u_boot() {
     for (transcript, code) in [("check_fail", 4), ("check_ok", 0)] {
         let path = testdata(&format!("seeds_console/uboot_hwpartition_{transcript}_imx8qm.txt"));
         let session = std::fs::read_to_string(path).unwrap();
@@ -70,7 +70,7 @@ fn max_is_15384576_sectors() {
 }
 
 #[test]
-fn max_in_words() {
+fn max_is_explained_in_words() {
     let text = plan("max", &["--enh-user", "max", "--wrrel", "on"]).exits(0);
     text.says(&[
         "939 groups of 8 MiB = 7512 MiB = 15384576s",
@@ -87,7 +87,7 @@ fn max_in_words() {
 }
 
 #[test]
-fn u_boot_saw_the_same_before_and_after() {
+fn sizes_before_and_after_match_u_boot() {
     for (when, bytes, enhanced) in
         [("before", 31_080_448_u64 * 512, json!(null)), ("after", 15_384_576 * 512, json!(true))]
     {
@@ -105,7 +105,7 @@ fn u_boot_saw_the_same_before_and_after() {
 }
 
 #[test]
-fn the_study_offers_what_the_plan_gives() {
+fn the_study_offers_the_plan() {
     let card = save(&scratch("study"), "s0j56.bin", s0j56());
     let study = emmclab(["study", &card, "--json"]).exits(0).json();
     let options = &study["hw_partition"];
@@ -119,7 +119,7 @@ fn the_study_offers_what_the_plan_gives() {
 }
 
 #[test]
-fn wear_as_mmc_utils_printed_it() {
+fn wear_matches_mmc_utils() {
     let health = health("extcsd_health.txt");
     let used =
         |life: &str| [&health[life]["used_lower_percent"], &health[life]["used_upper_percent"]].map(Value::as_u64);
@@ -132,7 +132,7 @@ fn wear_as_mmc_utils_printed_it() {
 }
 
 #[test]
-fn spare_and_bad_blocks_as_emmcparm_printed_them() {
+fn spare_and_bad_blocks_match_emmcparm() {
     let of = |name: &str, group: &str, reading: &str| {
         let health = health(name);
         let all = health["vendor"][0][group].as_array().unwrap();
@@ -149,7 +149,7 @@ fn spare_and_bad_blocks_as_emmcparm_printed_them() {
 }
 
 #[test]
-fn erase_counts_as_emmcparm_printed_them() {
+fn erase_counts_match_emmcparm() {
     let counts = health("emmcparm_erase_count.txt");
     let figures = |area: &str| {
         let areas = counts["vendor"][0]["areas"].as_array().unwrap();
@@ -167,7 +167,7 @@ fn erase_counts_as_emmcparm_printed_them() {
 }
 
 #[test]
-fn capacity_from_what_linux_printed() {
+fn capacity_matches_the_print_of_linux() {
     let file = |tool: &str| testdata(&format!("seeds_console/{tool}_colibri-imx6s.txt"));
     let (fdisk, lsblk, df) = (file("fdisk"), file("lsblk"), file("df"));
     let study = emmclab(["study", &fdisk, "--with", &lsblk, "--with", &df, "--json"]).exits(0).json();
@@ -200,7 +200,7 @@ fn capacity_from_what_linux_printed() {
 }
 
 #[test]
-fn the_same_capacity_in_whatever_order_the_files_are_named() {
+fn the_sequence_of_files_does_not_change_the_capacity() {
     let files = ["fdisk", "lsblk", "df"].map(|tool| testdata(&format!("seeds_console/{tool}_colibri-imx6s.txt")));
     let capacity = |order: [usize; 3]| {
         let [a, b, c] = order.map(|index| files[index].as_str());
@@ -215,7 +215,7 @@ fn the_same_capacity_in_whatever_order_the_files_are_named() {
 }
 
 #[test]
-fn endurance_of_the_raw_flash() {
+fn endurance_of_the_raw_flash_is_computed() {
     let health = testdata("seeds_console/extcsd_health.txt");
     let args = ["health", &health, "--blocks", "1024", "--cycles", "3000"];
     let endurance = &emmclab(args.iter().chain(&["--json"])).exits(0).json()["endurance"];
@@ -226,7 +226,7 @@ fn endurance_of_the_raw_flash() {
 }
 
 #[test]
-fn write_reliability_as_it_was_switched() {
+fn write_reliability_matches_the_switch_commands() {
     let file = |state: &str| testdata(&format!("seeds_console/wrrel_{state}_colibri-imx6s.txt"));
     emmclab(["study", &file("off")])
         .exits(1)

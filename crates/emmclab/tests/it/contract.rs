@@ -13,7 +13,7 @@ use crate::support::{emmclab, save, scratch, testdata};
 use serde_json::{Value, json};
 
 #[test]
-fn show_has_what_the_contract_promises() {
+fn show_has_the_documented_keys() {
     let board = testdata("sysfs/board");
     let klm = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     for args in [vec![klm.as_str()], vec!["--sysroot", &board, "mmcblk0"], vec!["--sysroot", &board, "mmcblk1"]] {
@@ -36,7 +36,7 @@ fn show_has_what_the_contract_promises() {
 }
 
 #[test]
-fn plan_hwpart_has_what_the_contract_promises() {
+fn plan_hwpart_has_the_documented_keys() {
     let folder = scratch("plan");
     let card = save(&folder, "s0j56.bin", s0j56());
     let plan = emmclab(["plan", "hwpart", &card, "--enh-user", "max", "--gp", "1:8MiB", "--json"]).exits(0).json();
@@ -107,12 +107,12 @@ fn a_document_that_breaks_its_schema_is_found() {
 }
 
 #[test]
-fn list_documents() {
+fn list_documents_keep_their_keys() {
     documents("list", &[words("list --sysroot {sysfs/board}"), words("list --sysroot {sysfs/old-kernel}")]);
 }
 
 #[test]
-fn show_documents() {
+fn show_documents_keep_their_keys() {
     let mut all = words_of(
         "show --sysroot {sysfs/board} mmcblk0
         show --sysroot {sysfs/board} mmcblk1
@@ -126,7 +126,7 @@ fn show_documents() {
 }
 
 #[test]
-fn snapshot_documents() {
+fn snapshot_documents_keep_their_keys() {
     let all = words_of(
         "snapshot -o - --sysroot {sysfs/board} mmcblk0
         snapshot -o - --sysroot {sysfs/board} mmcblk1
@@ -140,7 +140,7 @@ fn snapshot_documents() {
 }
 
 #[test]
-fn diff_documents() {
+fn diff_documents_keep_their_keys() {
     let raw = "{ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex}";
     let all = [
         format!("diff {raw} {{mmc_extcsd_text/samsung-klm-8g/extcsd.txt}}"),
@@ -151,7 +151,7 @@ fn diff_documents() {
 }
 
 #[test]
-fn health_documents() {
+fn health_documents_keep_their_keys() {
     let all = words_of(
         "health --sysroot {sysfs/board} mmcblk0 --blocks 1024 --cycles 3000 --write-amplification 2.5
         health --sysroot {sysfs/board} mmcblk1
@@ -167,7 +167,7 @@ fn health_documents() {
 }
 
 #[test]
-fn check_documents() {
+fn check_documents_keep_their_keys() {
     let all = words_of(
         "check {seeds_console/extcsd_health.txt}
         check --sysroot {sysfs/board} mmcblk0
@@ -178,7 +178,7 @@ fn check_documents() {
 }
 
 #[test]
-fn plan_hwpart_documents() {
+fn plan_hwpart_documents_keep_their_keys() {
     let card = save(&scratch("plan_documents"), "s0j56.bin", s0j56());
     let plan = |rest: &str| words(&format!("plan hwpart {card} {rest}"));
     let all = [
@@ -190,7 +190,7 @@ fn plan_hwpart_documents() {
 }
 
 #[test]
-fn study_documents() {
+fn study_documents_keep_their_keys() {
     let mut all = words_of(
         "study --demo
         study --sysroot {sysfs/board} mmcblk0
@@ -209,7 +209,7 @@ fn study_documents() {
 
 #[cfg(feature = "sim")]
 #[test]
-fn sim_documents() {
+fn sim_documents_keep_their_keys() {
     let folder = scratch("sim_documents");
     let job = r#"{"phases": [{"kind": "sequential", "amount": "4MiB"}, {"kind": "random", "amount": "1MiB", "read_share": 0.5},
         {"kind": "trim", "share": 0.1}, {"kind": "flush"}]}"#;
@@ -226,7 +226,7 @@ fn sim_documents() {
 
 #[cfg(all(feature = "bench", feature = "sim"))]
 #[test]
-fn bench_documents() {
+fn bench_documents_keep_their_keys() {
     documents(
         "bench",
         &words_of(
@@ -243,7 +243,7 @@ fn bench_documents() {
 
 #[cfg(feature = "bench")]
 #[test]
-fn compare_documents() {
+fn compare_documents_keep_their_keys() {
     let results = "{bench_results/fio_3.33_mixed.json} {bench_results/fio_3.33_mixed.json} ref:jetson-tx1";
     let mut all = vec![words("compare ref:colibri-t30-mlc ref:colibri-t30-pslc"), words(&format!("compare {results}"))];
     // Two of our own, whose percentiles are compared too.
@@ -272,7 +272,7 @@ fn compare_documents() {
 
 #[cfg(feature = "bench")]
 #[test]
-fn import_documents() {
+fn import_documents_keep_their_keys() {
     let all = words_of(
         "import {bench_results/fio_3.33_mixed.json}
         import {bench_results/flashbench_62.txt}

@@ -24,7 +24,7 @@ fn list_names_every_card_once() {
 }
 
 #[test]
-fn show_has_the_registers_of_either_kind() {
+fn show_has_the_registers_of_emmc_and_sd() {
     let board = testdata("sysfs/board");
     for (card, kind, registers) in [
         ("mmcblk0", "emmc", ["CID", "CSD", "EXT_CSD"].as_slice()),
@@ -45,14 +45,14 @@ fn show_has_the_registers_of_either_kind() {
 }
 
 #[test]
-fn a_card_that_the_tree_lacks_is_said_so() {
+fn a_card_absent_from_the_tree_is_reported() {
     let board = testdata("sysfs/board");
     let run = emmclab(["show", "--sysroot", &board, "mmcblk5"]).exits(2);
     assert_eq!(run.stderr, format!("emmclab: mmcblk5: cannot read: no such card; {board} has mmcblk0, mmcblk1\n"));
 }
 
 #[test]
-fn study_knows_partitions_mounts_and_the_host() {
+fn study_reads_partitions_mounts_and_the_host() {
     let board = testdata("sysfs/board");
     let study = emmclab(["study", "--sysroot", &board, "mmcblk0", "--json"]).json();
     let slots = study["capacity"]["tables"][0]["slots"].as_array().unwrap();
@@ -63,7 +63,7 @@ fn study_knows_partitions_mounts_and_the_host() {
 }
 
 #[test]
-fn values_of_the_last_probe_are_called_old() {
+fn values_of_the_last_probe_are_reported_as_old() {
     let old = testdata("sysfs/old-kernel");
     let run = emmclab(["health", "--sysroot", &old, "mmcblk0"]);
     assert!(run.code == 0 || run.code == 1, "{run:?}");

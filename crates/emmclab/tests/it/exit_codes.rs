@@ -13,7 +13,7 @@ fn worn(pre_eol: u32, life_a: u32, life_b: u32) -> [u8; 512] {
 }
 
 #[test]
-fn zero_is_good() {
+fn exit_code_0_is_good() {
     let klm = testdata(KLM);
     let board = testdata("sysfs/board");
     emmclab(["show", &klm]).exits(0).says(&["SEC_COUNT", "CMDQ_SUPPORT"]);
@@ -32,7 +32,7 @@ fn zero_is_good() {
 }
 
 #[test]
-fn one_is_findings() {
+fn exit_code_1_is_findings() {
     let folder = scratch("findings");
     let klm = testdata(KLM);
     emmclab(["diff", &klm, &testdata("mmc_extcsd_text/samsung-klm-8g/extcsd.txt")]).exits(1).says(&["HPI_MGMT"]);
@@ -44,7 +44,7 @@ fn one_is_findings() {
 }
 
 #[test]
-fn two_is_usage_or_unreadable_input() {
+fn exit_code_2_is_usage_or_unreadable_input() {
     let klm = testdata(KLM);
     for args in [
         &["bogus"] as &[&str],
@@ -76,7 +76,7 @@ fn two_is_usage_or_unreadable_input() {
 }
 
 #[test]
-fn a_copied_tree_is_never_asked_as_if_it_were_live() {
+fn a_copied_tree_is_never_opened_as_a_live_card() {
     let board = testdata("sysfs/board");
     for verb in ["health", "study"] {
         let run = emmclab([verb, "--sysroot", &board, "mmcblk0", "--vendor-health"]).exits(2);
@@ -85,7 +85,7 @@ fn a_copied_tree_is_never_asked_as_if_it_were_live() {
 }
 
 #[test]
-fn three_is_not_supported_or_unknown() {
+fn exit_code_3_is_not_supported_or_unknown() {
     let text = testdata("seeds_console/extcsd_health.txt");
     let field = emmclab(["show", &text, "--field", "SEC_COUNT"]).exits(3);
     assert_eq!(field.stderr, format!("emmclab: {text}: SEC_COUNT: this source does not contain it\n"));
@@ -102,7 +102,7 @@ fn three_is_not_supported_or_unknown() {
 }
 
 #[test]
-fn four_is_refused_for_safety() {
+fn exit_code_4_is_a_refusal_for_safety() {
     let card = save(&scratch("refused"), "s0j56.bin", s0j56());
     for args in [["--enh-user", "0s:31080448s"], ["--gp", "1:1s"], ["--enh-user", "1s:8MiB"]] {
         emmclab(["plan", "hwpart", &card].into_iter().chain(args)).exits(4).says(&["refused"]);
@@ -120,7 +120,7 @@ fn check(args: &[&str]) -> Run {
 }
 
 #[test]
-fn check_speaks_the_monitoring_systems_codes() {
+fn check_uses_monitoring_exit_codes() {
     let folder = scratch("check");
     for (registers, code, word) in [
         ((1, 0x02, 0x01), 0, "EMMC OK - "),
@@ -166,7 +166,7 @@ fn a_usage_error_of_check_is_unknown_and_not_critical() {
 }
 
 #[test]
-fn under_json_an_error_is_one_object() {
+fn with_json_an_error_is_one_object() {
     for args in [
         &["--json", "show", "/nonexistent/a"] as &[&str],
         &["show", "--json", "--bogus"],
@@ -182,7 +182,7 @@ fn under_json_an_error_is_one_object() {
 }
 
 #[test]
-fn an_output_that_takes_nothing_is_said() {
+fn a_failing_output_is_reported() {
     let klm = testdata(KLM);
     for (args, code) in [(["show", &klm], 2), (["study", &klm], 2), (["check", &klm], 3)] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
@@ -197,7 +197,7 @@ fn an_output_that_takes_nothing_is_said() {
 }
 
 #[test]
-fn an_argument_that_is_no_text_is_a_usage_error() {
+fn an_argument_that_is_not_utf8_is_a_usage_error() {
     use std::os::unix::ffi::OsStrExt;
     let mut command = command();
     command.arg(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
@@ -222,7 +222,7 @@ fn machine(test: &str, cards: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn check_all_is_one_line_a_card_and_as_bad_as_the_worst() {
+fn check_all_prints_one_line_per_card_and_exits_with_the_worst() {
     let root = machine("all", &[("mmcblk0", "0x01 0x02"), ("mmcblk1", "0x0b 0x01"), ("mmcblk2", "0x01 0x0a")]);
     let run = emmclab(["check", "--all", "--sysroot", &root]).exits(2);
     let lines: Vec<&str> = run.stdout.lines().collect();
@@ -254,7 +254,7 @@ fn a_machine_without_a_card_or_a_folder_without_sys_is_unknown() {
 }
 
 #[test]
-fn quiet_is_silent_where_all_is_well_and_only_there() {
+fn quiet_is_silent_only_if_all_is_ok() {
     let folder = scratch("quiet");
     let quiet = |args: &[&str]| emmclab(["check", "-q"].iter().chain(args));
     let good = save(&folder, "good.bin", worn(1, 1, 1));
@@ -273,7 +273,7 @@ fn quiet_is_silent_where_all_is_well_and_only_there() {
 }
 
 #[test]
-fn checks_json_names_what_was_checked_and_exists_on_errors() {
+fn json_of_check_names_the_source_also_on_errors() {
     let folder = scratch("json");
     let good = save(&folder, "good.bin", worn(1, 1, 1));
     let document = emmclab(["check", "--json", &good]).exits(0).json();

@@ -50,7 +50,7 @@ fn every_manual_page_has_exit_codes_and_examples() {
 }
 
 #[test]
-fn completions_know_names_in_the_shell() {
+fn completions_include_names() {
     let folder = scratch("help_completions");
     let script = save(&folder, "emmclab.bash", emmclab(["completions", "bash"]).exits(0).stdout);
     let completed = |words: &[&str]| {
@@ -82,7 +82,7 @@ fn completions_know_names_in_the_shell() {
 
 /// One way to name a card, everywhere; the spellings of before go on working.
 #[test]
-fn a_virtual_card_is_named_alike_everywhere() {
+fn a_virtual_card_has_the_same_spelling_in_all_commands() {
     let folder = scratch("help_alike");
     let card = folder.join("card").display().to_string();
     emmclab(["sim", "create", &card, "sim:generic-8g"]).exits(0);
@@ -119,7 +119,7 @@ fn an_enhanced_area_is_a_size() {
 /// `-o` saves in the form that the file's name asks for, whatever the command.
 #[cfg(feature = "html")]
 #[test]
-fn a_saved_report_has_the_form_that_its_name_asks_for() {
+fn a_saved_report_has_the_format_of_its_extension() {
     let folder = scratch("help_saved");
     for command in [
         "plan hwpart sim:generic-8g --enh-user 50%",

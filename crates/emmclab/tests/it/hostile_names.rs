@@ -59,7 +59,7 @@ fn tried(folder: &Path, source: &str) -> bool {
 }
 
 #[test]
-fn a_product_name_of_a_cid() {
+fn a_hostile_product_name_of_a_cid_is_escaped() {
     let folder = scratch("cid");
     for (name, shown) in [
         (b"\x1b[31mA", "\\x1b[31mA"),
@@ -82,7 +82,7 @@ fn a_product_name_of_a_cid() {
 }
 
 #[test]
-fn a_name_in_a_transcript() {
+fn a_hostile_name_in_a_transcript_is_escaped() {
     let folder = scratch("transcript");
     let one_line = HOSTILE.replace(['\r', '\n'], " ");
     for (file, good) in [
@@ -109,7 +109,7 @@ fn a_name_in_a_transcript() {
 }
 
 #[test]
-fn every_string_of_a_snapshot() {
+fn every_hostile_string_of_a_snapshot_is_escaped() {
     let folder = scratch("snapshot");
     let board = testdata("sysfs/board");
     let mut read = 0;
@@ -148,7 +148,7 @@ fn strings(value: &Value, at: &str, places: &mut Vec<String>) {
 }
 
 #[test]
-fn the_name_of_a_file() {
+fn a_hostile_file_name_is_escaped() {
     let folder = scratch("file_name");
     let name = HOSTILE.replace('/', ":");
     for content in [&s0j56() as &[u8], b"no card", b""] {
@@ -167,7 +167,7 @@ fn the_name_of_a_file() {
 }
 
 #[test]
-fn with_colours_only_the_programs_own() {
+fn only_the_programs_own_colours_are_printed() {
     let folder = scratch("colours");
     let text = std::fs::read_to_string(testdata("seeds_console/uboot_mmc_info_before_imx8qm.txt")).unwrap();
     let source = save(&folder, "mmc_info.txt", text.replace("S0J56", &HOSTILE.replace(['\r', '\n'], " ")));

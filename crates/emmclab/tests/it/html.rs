@@ -40,7 +40,7 @@ fn with_findings(folder: &Path) -> String {
 }
 
 #[test]
-fn the_file_needs_nothing_but_itself() {
+fn the_file_is_self_contained() {
     let folder = scratch("self_contained");
     for page in [with_chart(&folder), with_findings(&folder)] {
         let html = std::fs::read_to_string(&page).unwrap();
@@ -73,7 +73,7 @@ fn the_file_needs_nothing_but_itself() {
 }
 
 #[test]
-fn the_file_says_what_was_found() {
+fn the_file_has_the_findings() {
     let folder = scratch("findings");
     let html = std::fs::read_to_string(with_findings(&folder)).unwrap();
     for phrase in
@@ -88,7 +88,7 @@ fn the_file_says_what_was_found() {
 }
 
 #[test]
-fn the_same_study_makes_the_same_file() {
+fn the_same_study_gives_the_same_file() {
     let folder = scratch("same");
     let file = |name: &str| {
         let page = folder.join(name);
@@ -99,7 +99,7 @@ fn the_same_study_makes_the_same_file() {
 }
 
 #[test]
-fn under_json_the_document_is_printed_too() {
+fn with_json_the_document_is_printed_too() {
     let page = scratch("json").join("report.html");
     let document = emmclab(["study", "--demo", "--json", "-o", page.to_str().unwrap()]).exits(0).json();
     assert_eq!(document["schema"], "emmclab.study/1");
@@ -107,7 +107,7 @@ fn under_json_the_document_is_printed_too() {
 }
 
 #[test]
-fn a_browser_draws_it_and_complains_of_nothing() {
+fn a_browser_renders_the_page_without_errors() {
     let folder = scratch("browser");
     let Some(browser) = browser() else { return skip("no Chromium here; Debian: apt install chromium") };
     // That a complaint would be seen.

@@ -21,7 +21,7 @@ fn vendor_read(argument: u32) -> String {
 }
 
 #[test]
-fn every_verb_sends_cmd8_and_cmd13_alone() {
+fn every_command_sends_cmd8_and_cmd13_only() {
     let Some(card) = LiveCard::new("verbs", worn(), [0x44; 512]) else { return };
     let saved = card.folder().join("snapshot.json").to_str().unwrap().to_owned();
     let page = card.folder().join("report.html").to_str().unwrap().to_owned();
@@ -86,7 +86,7 @@ fn vendor_health_of_hynix_is_cmd8_with_an_argument() {
 }
 
 #[test]
-fn a_maker_whose_report_needs_more_than_reads_is_not_asked() {
+fn a_report_that_needs_a_write_is_not_requested() {
     let Some(card) = LiveCard::new("others", worn(), [0x44; 512]) else { return };
     for (manufacturer_id, name) in
         [(0x15, b"8GME4R"), (0x45, b"DG4016"), (0x11, b"016G70"), (0x9b, b"Y0S128"), (0x00, b"ABCDEF")]
@@ -104,7 +104,7 @@ fn a_maker_whose_report_needs_more_than_reads_is_not_asked() {
 }
 
 #[test]
-fn without_the_right_to_ask_the_answer_is_unknown() {
+fn without_permission_health_is_unknown() {
     let Some(mut card) = LiveCard::new("denied", worn(), [0x44; 512]) else { return };
     card.settings.push(("EMMC_SHIM_DENY", "1".into()));
     let (run, log) = card.run(&["health", DEVICE]);
@@ -116,7 +116,7 @@ fn without_the_right_to_ask_the_answer_is_unknown() {
 }
 
 #[test]
-fn nothing_is_saved_over_a_card() {
+fn no_file_is_saved_to_a_card_device() {
     let Some(card) = LiveCard::new("output", worn(), [0x44; 512]) else { return };
     let source = save(card.folder(), "s0j56.bin", s0j56());
     for args in [

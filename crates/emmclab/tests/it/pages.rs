@@ -130,7 +130,7 @@ fn complaint(folder: &Path, shown: &Shown) -> Option<String> {
 }
 
 #[test]
-fn every_command_of_the_pages_runs_as_it_is_printed() {
+fn every_command_of_the_pages_runs_as_printed() {
     let root = root();
     let mut pages: Vec<PathBuf> =
         std::fs::read_dir(root.join("docs")).unwrap().map(|page| page.unwrap().path()).collect();
@@ -158,7 +158,7 @@ fn every_command_of_the_pages_runs_as_it_is_printed() {
 }
 
 #[test]
-fn commands_are_found_in_a_page() {
+fn commands_of_a_page_are_found() {
     let page = "# Title\n```console\n$ a b\n  out\n\n$ c\n```\n```sh\n$ no\n```\n```console root\n$ d\n```\n";
     let shown = |line, command: &str, output: &[&str], needs: Option<&str>| Shown {
         line,

@@ -80,7 +80,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn orders_are_carried_out_and_a_stop_keeps_everything() {
+fn control_commands_are_executed_and_a_stop_keeps_all_data() {
     let folder = scratch("serve_orders");
     let card = card(&folder, "card");
     let name = card.display().to_string();
@@ -121,7 +121,7 @@ fn orders_are_carried_out_and_a_stop_keeps_everything() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_one_line() {
+fn invalid_input_is_refused_in_one_line() {
     let folder = scratch("serve_refusals");
     let card = card(&folder, "card");
     let name = card.display().to_string();
@@ -152,7 +152,7 @@ fn what_makes_no_sense_is_refused_with_one_line() {
 }
 
 #[test]
-fn a_stop_of_a_busy_mount_is_refused_at_once_with_the_reason() {
+fn a_stop_of_a_busy_mount_is_refused_with_the_reason() {
     let folder = scratch("serve_busy");
     let card = card(&folder, "card");
     let (name, mount) = (card.display().to_string(), folder.join("mount"));

@@ -27,7 +27,7 @@ fn run_json(args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_run_has_what_the_contract_promises() {
+fn a_run_has_the_documented_keys() {
     let folder = scratch("sim_contract");
     let (profile, job) = (small_profile(&folder), save(&folder, "job.json", JOB));
     let run = run_json(&["--profile", &profile, "--job", &job]);
@@ -65,7 +65,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn a_card_in_a_folder_grows_older() {
+fn a_card_in_a_folder_ages() {
     let folder = scratch("sim_folder");
     let (profile, job) = (small_profile(&folder), save(&folder, "job.json", JOB));
     let card = folder.join("card").display().to_string();
@@ -100,7 +100,7 @@ fn a_profile_can_lose_power_without_notice() {
 }
 
 #[test]
-fn a_damaged_card_is_told_and_kept() {
+fn a_damaged_card_is_reported_and_kept() {
     let folder = scratch("sim_damaged");
     let profile = small_profile(&folder);
     let card = folder.join("card");
@@ -120,7 +120,7 @@ fn a_damaged_card_is_told_and_kept() {
 }
 
 #[test]
-fn an_aged_card_is_a_source_for_every_command() {
+fn an_aged_card_is_a_source_of_every_command() {
     let folder = scratch("sim_source");
     let source = format!("sim:{}@45%", small_profile(&folder));
     let health = emmclab(["health", &source, "--json"]).exits(0).json();
@@ -138,7 +138,7 @@ fn an_aged_card_is_a_source_for_every_command() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_one_line() {
+fn invalid_input_is_refused_in_one_line() {
     let folder = scratch("sim_refused");
     let (profile, job) = (small_profile(&folder), save(&folder, "job.json", JOB));
     let text = std::fs::read_to_string(&profile).unwrap();
@@ -207,7 +207,7 @@ fn a_run_is_written_as_one_html_file() {
 
 /// Ctrl-C: what was simulated until then is reported, marked, and a card in a folder keeps it.
 #[test]
-fn a_run_that_is_interrupted_reports_what_it_has() {
+fn an_interrupted_run_reports_its_results() {
     let folder = scratch("sim_interrupted");
     let card = folder.join("card").display().to_string();
     emmclab(["sim", "create", "--profile", "generic-8g", &card]).exits(0);

@@ -15,7 +15,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn the_first_row_of_table_2() {
+fn the_first_row_of_table_2_is_printed() {
     let result = pipeline(&[&FIRST_ROW[..], &["--json"]].concat()).exits(0).json();
     let one = &result["pipelines"][0];
     let limits = &one["limits"];
@@ -39,7 +39,7 @@ fn the_first_row_of_table_2() {
 }
 
 #[test]
-fn cores_depth_and_engine_change_what_they_should() {
+fn cores_depth_and_engine_change_the_result() {
     let limits =
         |args: &[&str]| pipeline(&[args, &["--json"]].concat()).exits(0).json()["pipelines"][0]["limits"].take();
     let zynq = ["--platform", "zynq-zed", "--workload", "random-read"];
@@ -54,7 +54,7 @@ fn cores_depth_and_engine_change_what_they_should() {
 }
 
 #[test]
-fn the_tables_name_what_does_not_come_out() {
+fn tables_name_the_figures_that_differ() {
     let paper = pipeline(&["--tables", "--json"]).exits(0).json()["paper"].take();
     let cells = paper["cells"].as_array().unwrap();
     let off: Vec<&str> = cells
@@ -89,7 +89,7 @@ fn the_page_draws_the_timeline() {
 
 /// One line, which says what was found and what was expected.
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_requests_are_refused() {
     let own = |change: (&str, &'static str)| {
         let mut args = FIRST_ROW;
         let at = args.iter().position(|word| *word == change.0).unwrap();

@@ -44,7 +44,7 @@ fn document(verb: &str, source: &[String]) -> Value {
 }
 
 #[test]
-fn a_snapshot_shows_what_its_source_shows() {
+fn a_snapshot_shows_the_fields_of_its_source() {
     let folder = scratch("round_trip");
     for (index, source) in sources().iter().enumerate() {
         let saved = folder.join(format!("{index}.json")).to_str().unwrap().to_owned();
@@ -78,7 +78,7 @@ fn a_snapshot_shows_what_its_source_shows() {
 }
 
 #[test]
-fn a_snapshot_of_a_snapshot_is_the_same_but_for_its_origin() {
+fn a_snapshot_of_a_snapshot_differs_in_its_origin_only() {
     let folder = scratch("again");
     for source in sources() {
         let snapshot = |source: &[String]| {
@@ -96,7 +96,7 @@ fn a_snapshot_of_a_snapshot_is_the_same_but_for_its_origin() {
 }
 
 #[test]
-fn a_snapshot_keeps_when_it_was_taken() {
+fn a_snapshot_keeps_its_time() {
     let folder = scratch("taken_at");
     let mut snapshot = emmclab(["snapshot", &testdata(RAW), "-o", "-"]).exits(0).json();
     snapshot["origins"][0]["taken_at"] = "2024-11-01T00:00:00Z".into();
@@ -109,7 +109,7 @@ fn a_snapshot_keeps_when_it_was_taken() {
 }
 
 #[test]
-fn a_file_that_exists_is_replaced_only_if_asked() {
+fn an_existing_file_is_replaced_only_with_force() {
     let folder = scratch("force");
     let target = save(&folder, "card.json", "precious");
     let source = testdata(RAW);
@@ -161,7 +161,7 @@ fn a_link_is_followed_and_stays_a_link() {
 }
 
 #[test]
-fn a_device_is_written_to_and_not_replaced() {
+fn a_character_device_is_written_not_replaced() {
     use std::os::unix::fs::FileTypeExt;
     let is_device = || std::fs::symlink_metadata("/dev/null").unwrap().file_type().is_char_device();
     assert!(is_device());
@@ -177,7 +177,7 @@ fn a_device_is_written_to_and_not_replaced() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_nothing() {
+fn a_failed_write_leaves_no_file() {
     let folder = scratch("unwritable");
     let (source, inside) = (testdata(RAW), folder.join("folder"));
     std::fs::create_dir(&inside).unwrap();
@@ -195,7 +195,7 @@ const ON_A_FULL_DISK: &str = "mount -t tmpfs -o size=4k tmpfs \"$1\" || exit 77
 folder=$1; shift; echo old >\"$folder/old.json\"; \"$@\"; echo \"exit $?\"; ls -A \"$folder\"; cat \"$folder/old.json\"";
 
 #[test]
-fn a_full_disk_leaves_no_half_of_a_file() {
+fn a_full_disk_leaves_no_partial_file() {
     let folder = scratch("full");
     let disk = folder.join("disk");
     std::fs::create_dir(&disk).unwrap();
@@ -217,7 +217,7 @@ fn a_full_disk_leaves_no_half_of_a_file() {
 }
 
 #[test]
-fn raw_bytes_and_text_differ_in_what_the_host_set_at_run_time() {
+fn raw_bytes_and_text_differ_in_run_time_settings() {
     let run = emmclab(["diff", &testdata(RAW), &testdata(TEXT), "--json"]).exits(1);
     let document = run.json();
     let differences = document["differences"].as_array().unwrap();
@@ -255,7 +255,7 @@ fn a_source_does_not_differ_from_itself() {
 }
 
 #[test]
-fn partitioning_is_seen_as_one_time_differences() {
+fn partitioning_gives_one_time_differences() {
     let folder = scratch("partitioned");
     let mut after = s0j56();
     after[212..216].copy_from_slice(&15_384_576_u32.to_le_bytes());
@@ -277,7 +277,7 @@ fn partitioning_is_seen_as_one_time_differences() {
 }
 
 #[test]
-fn persistent_differences_are_judged_by_bit() {
+fn persistence_is_judged_by_bit() {
     let folder = scratch("by_bit");
     let before = save(&folder, "before.bin", s0j56());
     let flipped = |byte: usize, mask: u8| {

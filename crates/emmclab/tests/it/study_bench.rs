@@ -4,7 +4,7 @@ use crate::support::{emmclab, save, scratch, testdata};
 use serde_json::Value;
 
 #[test]
-fn saved_results_become_sections_before_the_capacity() {
+fn saved_results_are_sections_before_the_capacity() {
     let folder = scratch("study_bench");
     let run = |words: &str| emmclab(words.split(' ')).stdout;
     let card = "sim:generic-8g";
@@ -36,7 +36,7 @@ fn saved_results_become_sections_before_the_capacity() {
 }
 
 #[test]
-fn results_that_do_not_belong_to_the_card_are_refused() {
+fn results_of_another_card_are_refused() {
     let folder = scratch("study_bench_refused");
     let result = emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout;
     let speed = save(&folder, "speed.json", &result);
@@ -55,7 +55,7 @@ fn results_that_do_not_belong_to_the_card_are_refused() {
 
 /// Without a CID on both sides nobody can tell whose speed it is: a warning, never silence.
 #[test]
-fn a_result_of_a_card_that_may_be_another_is_a_warning() {
+fn a_result_of_an_uncertain_card_is_a_warning() {
     let result = emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout;
     let speed = save(&scratch("study_bench_unknown"), "speed.json", &result);
     let dump = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
@@ -71,7 +71,7 @@ fn a_result_of_a_card_that_may_be_another_is_a_warning() {
 /// The page in the place of what was measured for hours: refused, whatever name it goes by.
 #[test]
 #[cfg(feature = "html")]
-fn a_saved_result_is_not_written_over() {
+fn a_saved_result_is_not_overwritten() {
     let folder = scratch("study_bench_over");
     let text = emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout;
     let speed = save(&folder, "speed.json", &text);
@@ -97,7 +97,7 @@ fn changed(text: &str, place: &str, to: Value) -> String {
 }
 
 #[test]
-fn results_that_contradict_themselves_are_refused_by_whoever_reads_them() {
+fn contradictory_results_are_refused_by_all_commands() {
     let folder = scratch("study_bench_unsound");
     let text = emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout;
     let good = save(&folder, "good.json", &text);
@@ -135,7 +135,7 @@ fn results_that_contradict_themselves_are_refused_by_whoever_reads_them() {
 
 /// A device may have no end, and a pipe neither.
 #[test]
-fn what_has_no_end_is_not_read_to_it() {
+fn endless_input_is_refused() {
     let folder = scratch("study_bench_endless");
     let result = save(
         &folder,

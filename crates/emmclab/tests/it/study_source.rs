@@ -11,7 +11,7 @@ const KLM: &str = "ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex";
 const KLM_BYTES: u64 = 0x00e9_0000 * 512;
 
 #[test]
-fn what_is_piped_in_is_studied() {
+fn standard_input_is_studied() {
     let dump = std::fs::read(testdata(KLM)).unwrap();
     let piped = emmclab_with_input(&["study", "--json"], &dump).json();
     assert_eq!(piped["capacity"]["areas"][0]["size"]["bytes"], KLM_BYTES);
@@ -44,7 +44,7 @@ fn a_file_on_standard_input_is_studied_and_an_empty_one_is_none() {
 }
 
 #[test]
-fn a_tree_with_one_card_needs_no_name_and_one_with_two_says_both() {
+fn a_tree_with_one_card_needs_no_name_and_with_two_lists_both() {
     let board = testdata("sysfs/board");
     let run = emmclab(["study", "--sysroot", &board]).exits(2);
     assert_eq!(run.stdout, "");
@@ -61,7 +61,7 @@ fn a_tree_with_one_card_needs_no_name_and_one_with_two_says_both() {
 }
 
 #[test]
-fn with_a_file_and_no_source_the_file_is_the_source() {
+fn with_alone_is_the_source() {
     let cid = testdata("ids/samsung-bjnb4r-32g/cid");
     let dump = testdata("ext_csd_raw/samsung-bjnb4r-32g/samsung-bjnb4r-32g.ext_csd.hex");
     let with = emmclab(["study", "--with", &dump, "--with", &cid, "--json"]).json();
@@ -71,7 +71,7 @@ fn with_a_file_and_no_source_the_file_is_the_source() {
 }
 
 #[test]
-fn no_card_at_all_is_said() {
+fn a_missing_card_is_reported() {
     let tree = scratch("no_cards");
     std::fs::create_dir_all(tree.join("sys/block")).unwrap();
     std::fs::create_dir_all(tree.join("sys/class/mmc_host")).unwrap();
@@ -82,7 +82,7 @@ fn no_card_at_all_is_said() {
 }
 
 #[test]
-fn the_demonstration_comes_by_name_and_goes_with_no_other_source() {
+fn the_demonstration_needs_its_name_and_excludes_other_sources() {
     for args in [["--demo", "x"], ["--demo", "--vendor-health"], ["--demo", "--sysroot=/"], ["--demo", "--with=x"]] {
         let run = emmclab(["study"].iter().chain(&args)).exits(2);
         assert!(run.stderr.contains("cannot be used with"), "{run:?}");
@@ -91,7 +91,7 @@ fn the_demonstration_comes_by_name_and_goes_with_no_other_source() {
 
 #[test]
 #[cfg(feature = "sim")]
-fn a_virtual_card_is_called_one_everywhere() {
+fn a_virtual_card_is_marked_in_all_outputs() {
     let folder = scratch("virtual");
     let saved = folder.join("card.json").to_str().unwrap().to_owned();
     emmclab(["snapshot", "sim:generic-8g", "-o", &saved]).exits(0);

@@ -64,7 +64,7 @@ fn the_verdict_of_every_part_fits_a_screen() {
 }
 
 #[test]
-fn the_verdict_says_in_json_what_it_says_in_text() {
+fn the_verdict_in_json_equals_the_text() {
     for source in dumps() {
         let path = Path::new(&testdata("ext_csd_raw")).join(&source).display().to_string();
         let verdict = emmclab(["study", &path, "--json"]).json()["verdict"].clone();
@@ -102,7 +102,7 @@ fn the_commands_of_a_verdict_run() {
 }
 
 #[test]
-fn no_line_of_a_study_is_said_twice() {
+fn no_line_of_a_study_is_repeated() {
     for source in dumps() {
         let text = on_a_terminal(&source);
         let mut lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.len() > 30).collect();
@@ -114,7 +114,7 @@ fn no_line_of_a_study_is_said_twice() {
 }
 
 #[test]
-fn a_field_is_one_line_and_full_shows_how_it_is_written() {
+fn a_field_is_one_line_and_full_adds_its_access() {
     let klm = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     let count = emmclab(["show", &klm, "--json"]).json()["fields"].as_array().unwrap().len();
     let short = emmclab(["show", &klm]).exits(0).stdout;
@@ -154,7 +154,7 @@ fn long_text_goes_through_the_users_pager() {
 
 #[test]
 #[cfg(all(feature = "bench", feature = "sim"))]
-fn what_a_bench_found_is_a_finding_of_the_study() {
+fn findings_of_a_bench_are_findings_of_the_study() {
     let folder = scratch("verdict_bench");
     let run = emmclab(["bench", "sim:friendlyelec-emmc-8g", "--suite", "trim", "--json"]);
     let result = run.json();

@@ -154,7 +154,7 @@ const INFOS: [Info; 10] = [
 ];
 
 #[test]
-fn u_boot_tells_who_the_part_is() {
+fn u_boot_reports_the_identity() {
     for info in INFOS {
         let identity = study(info.file)["identity"].take();
         let standard = if info.ext_csd_rev == 8 { "eMMC 5.1" } else { "eMMC 5.0" };
@@ -176,7 +176,7 @@ fn u_boot_tells_who_the_part_is() {
 }
 
 #[test]
-fn u_boot_tells_how_large_the_areas_are() {
+fn u_boot_reports_the_sizes_of_areas() {
     for info in INFOS {
         let study = study(info.file);
         let areas = study["capacity"]["areas"].as_array().unwrap();
@@ -199,7 +199,7 @@ fn u_boot_tells_how_large_the_areas_are() {
 }
 
 #[test]
-fn u_boot_tells_write_reliability_and_the_bus() {
+fn u_boot_reports_write_reliability_and_bus_mode() {
     for info in INFOS {
         let study = study(info.file);
         let row = |name: &str| {
@@ -244,7 +244,7 @@ fn sdmon_outputs_are_read_or_refused_with_the_reason() {
 }
 
 #[test]
-fn rubbish_of_an_unknown_card_is_no_health() {
+fn invalid_bytes_of_an_unknown_card_give_no_health() {
     let path = testdata("sdmon/negative-apacer-ak6-slc-32g/sdmon.json.txt");
     for verb in ["health", "study", "show"] {
         let run = emmclab([verb, &path]);
@@ -257,7 +257,7 @@ fn rubbish_of_an_unknown_card_is_no_health() {
 }
 
 #[test]
-fn a_part_that_is_partitioned_already_is_refused() {
+fn a_partitioned_part_is_refused() {
     let (log, cid) =
         (testdata("hwpartition/cisco-hynix-hbg4e/sd_partition.txt"), testdata("ids/cisco-hynix-hbg4e/cid"));
     for request in [["--enh-user", "max"], ["--gp", "1:8MiB"], ["--wrrel", "on"]] {
@@ -278,7 +278,7 @@ fn a_part_that_is_partitioned_already_is_refused() {
 }
 
 #[test]
-fn a_bare_number_is_no_size() {
+fn a_number_without_a_unit_is_no_size() {
     let card = testdata("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     for (option, bare, size) in
         [("--enh-user", "0:15384576", "15384576"), ("--enh-user", "0s:7512", "7512"), ("--gp", "1:100", "100")]

@@ -93,7 +93,7 @@ fn the_tables_list_every_good_block_once() {
 }
 
 #[test]
-fn every_read_that_a_tool_may_send_is_answered() {
+fn every_vendor_read_of_a_tool_is_answered() {
     let (mut card, now) = card(profile(), 0.1);
     let maker = card.registers().cid[0];
     let steps = allowed_reads(CardKind::Emmc, maker);

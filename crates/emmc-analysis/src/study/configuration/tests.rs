@@ -14,7 +14,7 @@ fn value(card: &CardData, name: &str) -> Option<String> {
 }
 
 #[test]
-fn settings_are_read_as_the_standard_means_them() {
+fn settings_are_read_as_the_standard_defines_them() {
     for (registers, name, expected) in [
         (
             &[(196, 1, 0x57)][..],
@@ -76,7 +76,7 @@ fn rows_of_a_later_standard_do_not_appear_on_an_older_part() {
 }
 
 #[test]
-fn what_is_not_told_is_named_and_has_no_row() {
+fn missing_settings_are_listed_and_have_no_row() {
     let nothing = configuration(&CardData { kind: Some(CardKind::Emmc), ..CardData::default() });
     assert!(nothing.rows.is_empty() && nothing.not_told.contains(&"cache"), "{nothing:?}");
     assert_eq!(configuration(&CardData::default()), Configuration::default());
@@ -88,7 +88,7 @@ fn what_is_not_told_is_named_and_has_no_row() {
 }
 
 #[test]
-fn the_host_and_the_kernel_are_asked_first() {
+fn the_host_and_the_kernel_take_precedence() {
     let mut card = emmc(&[(185, 1, 1), (308, 1, 1)]);
     assert_eq!(value(&card, "command queue").as_deref(), Some("off"));
     for (key, text) in [("timing spec", "9 (mmc HS200)"), ("bus width", "3 (8 bits)"), ("clock", "200000000 Hz")] {
@@ -116,7 +116,7 @@ fn every_row_names_its_source() {
 }
 
 #[test]
-fn an_sd_card_promises_by_its_status() {
+fn the_status_of_an_sd_card_gives_its_classes() {
     let ssr = "8000000000000000040090000f053a1e000800000002ff0003".to_owned() + &"0".repeat(78);
     let card = CardData {
         kind: Some(CardKind::Sd),
@@ -139,7 +139,7 @@ fn an_sd_card_promises_by_its_status() {
 }
 
 #[test]
-fn what_the_revision_does_not_have_is_no_setting() {
+fn fields_absent_from_the_revision_are_no_settings() {
     let old = emmc(&[(192, 1, 5), (308, 1, 1), (486, 1, 1), (493, 1, 1), (249, 4, 8)]);
     let told = configuration(&old);
     for name in ["command queue supported", "command queue", "cache", "cache size"] {
@@ -152,7 +152,7 @@ fn what_the_revision_does_not_have_is_no_setting() {
 }
 
 #[test]
-fn u_boots_words_are_settings() {
+fn words_of_u_boot_are_settings() {
     let saved = |text: &str| emmc_port::saved::read("mmc info", text.as_bytes()).unwrap();
     let card = saved(
         "Device: mmc@ff160000\nManufacturer ID: 45\nOEM: 100\nName: DG403 \nBus Speed: 52000000\n\

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_numbers_dates_and_revisions_that_cannot_be_are_marks() {
+    fn impossible_names_numbers_dates_and_revisions_are_marks() {
         let sdhc = |card: &mut CardData| {
             card.csd = Some([0x40, 0x0e, 0, 0x32, 0x5b, 0x59, 0, 0, 0x73, 0xa7, 0x7f, 0x80, 0x0a, 0x40, 0, 0xeb]);
         };

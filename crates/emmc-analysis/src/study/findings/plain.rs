@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_finding_of_a_worn_card_can_be_said_in_a_sentence() {
+    fn every_finding_of_a_worn_card_has_a_plain_sentence() {
         let study = study(&worn(Format::ExtCsdHex, "x.hex"), &StudyOptions::default());
         assert!(study.findings.len() >= 5, "{:?}", study.findings);
         for finding in &study.findings {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_named_only_where_it_is_one_of_this_machine() {
+    fn commands_name_a_device_of_this_machine_only() {
         let commands = |card: &CardData| {
             let findings = study(card, &StudyOptions::default()).findings;
             let urgent = findings.into_iter().filter(|finding| finding.severity == Severity::Critical);

@@ -23,7 +23,7 @@ fn severity_of(card: &CardData, id: &str) -> Option<Severity> {
 }
 
 #[test]
-fn each_rule_fires_on_its_registers_and_on_nothing_less() {
+fn each_rule_fires_on_its_registers_only() {
     type Registers = &'static [(u16, u16, u64)];
     let rules: [(&str, Severity, Registers, Registers); 25] = [
         ("life-used-a", Critical, &[(268, 1, 0x0b)], &[(268, 1, 0)]),
@@ -59,7 +59,7 @@ fn each_rule_fires_on_its_registers_and_on_nothing_less() {
 }
 
 #[test]
-fn what_is_not_told_gives_no_finding() {
+fn missing_values_give_no_finding() {
     assert_eq!(found(&CardData::default()), []);
     let mut nothing_known = emmc(&[]);
     nothing_known.ext_csd = Some(ExtCsd::unknown());
@@ -67,7 +67,7 @@ fn what_is_not_told_gives_no_finding() {
 }
 
 #[test]
-fn write_reliability_advice_follows_what_can_still_be_done() {
+fn write_reliability_advice_depends_on_the_partitioning_state() {
     let advice = |registers: &[(u16, u16, u64)]| {
         let findings = found(&emmc(registers));
         findings.into_iter().find(|finding| finding.id == "write-reliability-off").unwrap().advice.join(" ")
@@ -83,7 +83,7 @@ fn write_reliability_advice_follows_what_can_still_be_done() {
 }
 
 #[test]
-fn the_kernels_word_on_the_bus_outweighs_the_register() {
+fn the_kernels_bus_mode_overrides_the_register() {
     let mut card = emmc(&[(196, 1, 0x57), (185, 1, 1)]);
     assert_eq!(severity_of(&card, "bus-slower-than-offered"), None, "the register of a dump is of that moment");
     card.origins[0].format = Format::MmcUtilsExtCsd;
@@ -99,7 +99,7 @@ fn the_kernels_word_on_the_bus_outweighs_the_register() {
 }
 
 #[test]
-fn only_the_kernel_tells_that_the_queue_is_off() {
+fn only_the_kernel_reports_a_disabled_queue() {
     let mut card = emmc(&[(308, 1, 1), (307, 1, 31)]);
     assert_eq!(severity_of(&card, "command-queue-off"), None);
     card.sysfs.insert("cmdq_en".into(), "0\n".into());
@@ -109,7 +109,7 @@ fn only_the_kernel_tells_that_the_queue_is_off() {
 }
 
 #[test]
-fn link_errors_stale_values_and_damaged_registers_are_told() {
+fn link_errors_stale_values_and_damaged_registers_are_findings() {
     let mut card = emmc(&[(268, 1, 3), (269, 1, 3), (267, 1, 1)]);
     card.host.err_stats.insert("Data CRC Errors Occurred".into(), 4711);
     card.sysfs.insert("life_time".into(), "0x02 0x03".into());
@@ -127,7 +127,7 @@ fn link_errors_stale_values_and_damaged_registers_are_told() {
 }
 
 #[test]
-fn sources_that_disagree_are_told_and_make_no_verdict_good() {
+fn conflicting_sources_are_a_finding_and_prevent_a_good_verdict() {
     use crate::health::{CheckStatus, HealthOptions, check};
 
     let mut card = emmc(&[(268, 1, 1), (269, 1, 1), (267, 1, 1)]);
@@ -152,7 +152,7 @@ fn sources_that_disagree_are_told_and_make_no_verdict_good() {
 }
 
 #[test]
-fn the_csds_protection_and_a_lock_are_told_for_both_kinds() {
+fn csd_protection_and_a_lock_are_findings_for_emmc_and_sd() {
     for (kind, bits, id, severity) in
         [(CardKind::Emmc, 0x20, "card-protected-for-good", Critical), (CardKind::Sd, 0x10, "card-protected", Warning)]
     {
@@ -166,7 +166,7 @@ fn the_csds_protection_and_a_lock_are_told_for_both_kinds() {
 }
 
 #[test]
-fn sd_cards_are_held_to_their_classes() {
+fn sd_cards_are_judged_by_their_classes() {
     // Four lines, class 10, U3, V30, A2; then nothing at all, on one line of four.
     let fast = "8000000000000000040090000f053a1e000800000002ff0003".to_owned() + &"0".repeat(78);
     let card = |ssr: &str| CardData {

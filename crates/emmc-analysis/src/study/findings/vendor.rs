@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn wear_that_matters_is_a_finding_and_other_readings_are_none() {
+    fn only_relevant_vendor_wear_is_a_finding() {
         let found = |name, value, confidence| wear(&reading(name, value, confidence), &HealthOptions::default());
         let sure = Confidence::SingleSource;
         let left = found("life_left_percent", 3, sure).unwrap();

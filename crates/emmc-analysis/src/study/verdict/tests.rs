@@ -21,7 +21,7 @@ fn verdict_of(registers: &[(u16, u16, u64)]) -> Verdict {
 }
 
 #[test]
-fn the_more_worn_cells_speak_and_the_others_are_named() {
+fn the_verdict_takes_the_more_worn_cells_and_names_the_others() {
     let health = |a, b, eol| verdict_of(&[(268, 1, a), (269, 1, b), (267, 1, eol)]).health;
     assert_eq!(health(1, 1, 1).text, "good: 0 % to 10 % of rated life used; reserved blocks normal");
     assert_eq!(
@@ -35,7 +35,7 @@ fn the_more_worn_cells_speak_and_the_others_are_named() {
 }
 
 #[test]
-fn what_a_power_cut_loses_is_what_the_registers_say() {
+fn losses_at_a_power_cut_follow_the_registers() {
     let safety = |cache_on: u64, wr_rel: u64| {
         verdict_of(&[(249, 4, 512 * 8), (33, 1, cache_on), (167, 1, wr_rel), (166, 1, 4)]).safety
     };
@@ -55,7 +55,7 @@ fn what_a_power_cut_loses_is_what_the_registers_say() {
 }
 
 #[test]
-fn what_to_do_is_at_most_two_commands_and_at_least_one() {
+fn the_verdict_has_one_or_two_commands() {
     for (life, wr_rel, wr_rel_param) in [(1, 0x1f, 0), (9, 0, 1), (11, 0, 1)] {
         let todo =
             verdict_of(&[(268, 1, life), (269, 1, 1), (267, 1, 1), (167, 1, wr_rel), (166, 1, wr_rel_param)]).todo;
@@ -65,7 +65,7 @@ fn what_to_do_is_at_most_two_commands_and_at_least_one() {
 }
 
 #[test]
-fn what_was_measured_is_no_longer_unknown() {
+fn measured_values_are_not_listed_as_unknown() {
     let unknown = |options: &StudyOptions| {
         let list = study(&card(&[]), options).verdict.cannot_tell;
         list.into_iter().map(|one| one.what).collect::<Vec<_>>()

@@ -46,7 +46,7 @@ fn order(mut queue: CommandQueue) -> Vec<u8> {
 }
 
 #[test]
-fn reads_go_first_then_by_address_and_priority_before_all() {
+fn tasks_run_by_priority_then_reads_then_address() {
     assert_eq!(order(queue_of(&[(0, false, false, 0)])), [0]);
     let mixed = [(0, false, false, 0), (1, true, false, 900), (2, true, false, 100), (3, false, false, 500)];
     assert_eq!(order(queue_of(&mixed)), [2, 1, 0, 3], "past 908 the sweep begins anew");
@@ -56,7 +56,7 @@ fn reads_go_first_then_by_address_and_priority_before_all() {
 }
 
 #[test]
-fn all_slots_of_the_depth_and_no_more() {
+fn the_queue_has_exactly_its_depth_of_slots() {
     let tasks: Vec<_> = (0..32).map(|task_id| (task_id, true, false, u32::from(task_id) * 8)).collect();
     assert_eq!(order(queue_of(&tasks)), (0..32).collect::<Vec<u8>>());
     let mut shallow = part();
@@ -68,7 +68,7 @@ fn all_slots_of_the_depth_and_no_more() {
 }
 
 #[test]
-fn a_task_is_ready_only_after_the_firmware_has_seen_it() {
+fn a_task_is_ready_after_the_firmware_delay() {
     let mut queue = queue_of(&[(3, true, false, 0), (4, true, false, 8)]);
     assert_eq!(queue.status(at(4)), 0);
     assert_eq!(queue.start(3, true, at(4)), Err(Illegal));
@@ -84,7 +84,7 @@ fn a_task_is_ready_only_after_the_firmware_has_seen_it() {
 }
 
 #[test]
-fn commands_out_of_order_change_nothing() {
+fn commands_in_a_wrong_sequence_change_nothing() {
     let mut queue = queue_of(&[(1, true, false, 0)]);
     assert_eq!(queue.queue(8, at(1)), Err(Illegal), "CMD45 without CMD44");
     assert_eq!(queue.announce(&part(), params(1, true, false)), Err(Illegal), "in use");
@@ -97,7 +97,7 @@ fn commands_out_of_order_change_nothing() {
 }
 
 #[test]
-fn tasks_are_dropped_one_by_one_or_all_at_once() {
+fn tasks_are_discarded_singly_or_all_together() {
     let mut queue = queue_of(&[(0, true, false, 0), (1, true, false, 8), (2, false, false, 0)]);
     assert_eq!(queue.manage(TaskManagement::DiscardTask { task_id: 0 }), Ok(()));
     assert_eq!(queue.status(at(100)), 2, "the next takes its turn");
@@ -107,7 +107,7 @@ fn tasks_are_dropped_one_by_one_or_all_at_once() {
 }
 
 #[test]
-fn the_mode_asks_for_support_and_not_for_rpmb() {
+fn queue_mode_needs_support_and_excludes_rpmb() {
     let mut ext_csd = part();
     assert!(is_enabled(&ext_csd));
     assert_eq!(check_mode(&ext_csd, true, None), Ok(()));
@@ -120,7 +120,7 @@ fn the_mode_asks_for_support_and_not_for_rpmb() {
 }
 
 #[test]
-fn plain_transfers_are_illegal_and_changes_wait() {
+fn queue_mode_refuses_plain_transfers_and_delays_switch() {
     let legal = |index, empty| is_legal(&Command::decode(index, 0, CardKind::Emmc), empty);
     for index in [16, 17, 18, 23, 24, 25, 26, 27, 49] {
         assert!(!legal(index, true), "CMD{index}");

@@ -134,7 +134,7 @@ fn the_key_is_programmed_once() {
 }
 
 #[test]
-fn without_a_key_nothing_works() {
+fn without_a_key_every_request_fails() {
     let mut host = Host::new();
     host.send(&[Frame::asking(READ_COUNTER)], false);
     assert_eq!(host.get(1)[0].result(), NO_KEY);
@@ -145,7 +145,7 @@ fn without_a_key_nothing_works() {
 }
 
 #[test]
-fn writes_count_and_reads_prove_themselves() {
+fn writes_increment_the_counter_and_reads_are_authenticated() {
     let mut host = Host::with_key();
     assert_eq!(host.write(3, 0, &[0x33]), OK);
     assert_eq!(host.write(4, 1, &[0x44, 0x55]), OK);
@@ -168,7 +168,7 @@ fn writes_count_and_reads_prove_themselves() {
 }
 
 #[test]
-fn every_fault_has_its_result_and_changes_nothing() {
+fn every_error_has_its_result_and_changes_nothing() {
     let mut host = Host::with_key();
     assert_eq!(host.write(0, 1, &[1]), COUNTER_FAILURE);
     assert_eq!(host.write(64, 0, &[1]), ADDRESS_FAILURE);
@@ -192,7 +192,7 @@ fn every_fault_has_its_result_and_changes_nothing() {
 }
 
 #[test]
-fn thirty_two_frames_only_where_announced() {
+fn thirty_two_frames_need_support() {
     let mut host = Host::with_key();
     assert_eq!(host.write(0, 0, &[5; 32]), OK);
     let frames = Host::write_frames(32, 1, &[6; 32]);
@@ -203,7 +203,7 @@ fn thirty_two_frames_only_where_announced() {
 }
 
 #[test]
-fn at_its_end_the_counter_stops_all_writes() {
+fn an_expired_counter_refuses_all_writes() {
     let mut host = Host::with_key();
     host.rpmb.set_counter(u32::MAX - 1);
     assert_eq!(host.write(0, u32::MAX - 1, &[1]), OK | COUNTER_EXPIRED);
@@ -213,7 +213,7 @@ fn at_its_end_the_counter_stops_all_writes() {
 }
 
 #[test]
-fn power_loss_is_no_result() {
+fn a_power_loss_clears_the_result() {
     let mut host = Host::with_key();
     host.memory.fails = Some(FtlError::PowerLost.into());
     let bytes = *Host::write_frames(0, 0, &[1])[0].bytes();
@@ -227,7 +227,7 @@ fn power_loss_is_no_result() {
 }
 
 #[test]
-fn an_answer_is_given_once_and_unknown_requests_fail() {
+fn a_result_is_read_once_and_unknown_requests_fail() {
     let mut host = Host::with_key();
     host.send(&[Frame::asking(READ_COUNTER)], false);
     assert_eq!(host.get(1)[0].request(), 0x0200);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_voltage_decides_what_is_offered() {
+    fn the_voltage_selects_the_offered_functions() {
         assert_eq!(offered(BusMode::SdDefault, true), 0b0_0001);
         assert_eq!(offered(BusMode::SdHigh, true), 0b0_0011);
         assert_eq!(offered(BusMode::Sdr104, false), 0b0_0011);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_not_there_is_told_by_15() {
+    fn an_unsupported_function_is_reported_as_15() {
         let now = Functions { access_mode: 1 };
         assert_eq!(result(&request(true, 3, 0), 0b11, now), [15, 0, 0, 0, 0, 0]);
         assert_eq!(result(&request(true, 1, 1), 0b11, now), [1, 15, 0, 0, 0, 0]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_has_its_fields_where_hosts_look() {
+    fn the_status_has_its_fields_in_the_standards_bits() {
         // Linux reads bytes 12..14 of the group offers (byte 13 bit 1: high speed) and byte 16's low half for group 1.
         let answer = status(0b11, [1, 0, 0, 0, 0, 0]);
         assert_eq!((answer[13], answer[16] & 0xf), (0b11, 1));

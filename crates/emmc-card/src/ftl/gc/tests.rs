@@ -39,7 +39,7 @@ fn drop_units(map: &mut Map, victims: &mut Victims, block: u32, count: u32) {
 }
 
 #[test]
-fn greedy_agrees_with_looking_at_every_block() {
+fn greedy_agrees_with_a_full_search() {
     let (mut map, mut victims) = full(GcPolicy::Greedy);
     let mut rng = Rng::new(5);
     for _ in 0..2000 {
@@ -59,7 +59,7 @@ fn greedy_agrees_with_looking_at_every_block() {
 }
 
 #[test]
-fn fifo_takes_the_first_closed_whatever_it_holds() {
+fn fifo_picks_the_block_closed_first() {
     let (mut map, mut victims) = full(GcPolicy::Fifo);
     drop_units(&mut map, &mut victims, 600, 8);
     assert_eq!([victims.pick(&map), victims.pick(&map)], [Some(500), Some(501)]);
@@ -70,7 +70,7 @@ fn fifo_takes_the_first_closed_whatever_it_holds() {
 }
 
 #[test]
-fn a_window_sees_only_the_oldest() {
+fn a_window_contains_the_oldest_blocks_only() {
     let (mut map, mut victims) = full(GcPolicy::Windowed(10));
     drop_units(&mut map, &mut victims, 510, 8);
     drop_units(&mut map, &mut victims, 509, 1);
@@ -80,7 +80,7 @@ fn a_window_sees_only_the_oldest() {
 }
 
 #[test]
-fn random_choices_spread_over_all_and_more_of_them_find_emptier_blocks() {
+fn more_random_choices_find_emptier_victims() {
     let mean = |count| {
         let (mut map, mut victims) = full(GcPolicy::DChoices(count));
         for block in 500..500 + BLOCKS {
@@ -99,7 +99,7 @@ fn random_choices_spread_over_all_and_more_of_them_find_emptier_blocks() {
 }
 
 #[test]
-fn cost_benefit_weighs_age_against_what_must_be_copied() {
+fn cost_benefit_weighs_age_against_valid_data() {
     let (mut map, mut victims) = full(GcPolicy::CostBenefit);
     // 300 closings ago, 2 of 8 free: 300 x 2 / 6 = 100. 100 closings ago, 4 of 8 free: 100 x 4 / 4 = 100; one more tips
     // it.
@@ -113,7 +113,7 @@ fn cost_benefit_weighs_age_against_what_must_be_copied() {
 }
 
 #[test]
-fn nothing_to_pick_is_none() {
+fn no_candidate_gives_no_victim() {
     for policy in
         [GcPolicy::Greedy, GcPolicy::Fifo, GcPolicy::DChoices(3), GcPolicy::Windowed(3), GcPolicy::CostBenefit]
     {

@@ -20,7 +20,7 @@ fn cache(nand: &mut Nand, pages: u32, units: u32) -> MappingCache {
 }
 
 #[test]
-fn what_fits_costs_nothing_and_what_does_not_costs_a_read() {
+fn a_cache_miss_costs_a_read_and_a_hit_nothing() {
     let mut nand = flash(8);
     let mut cache = cache(&mut nand, 4, 1000);
     let mut now = Instant::START;
@@ -49,7 +49,7 @@ fn what_fits_costs_nothing_and_what_does_not_costs_a_read() {
 }
 
 #[test]
-fn clean_pages_leave_without_a_program() {
+fn clean_pages_are_evicted_without_a_program() {
     let mut nand = flash(8);
     let mut cache = cache(&mut nand, 2, 1000);
     for round in 0..3 {
@@ -72,7 +72,7 @@ fn a_run_touches_each_mapping_page_once() {
 }
 
 #[test]
-fn the_log_is_collected_and_wears() {
+fn garbage_collection_of_the_log_wears_blocks() {
     let mut nand = flash(16);
     let mut cache = cache(&mut nand, 3, 3000);
     let (mut rng, mut now) = (Rng::new(1), Instant::START);
@@ -119,7 +119,7 @@ fn a_cut_at_any_step_leaves_a_log_that_works() {
 }
 
 #[test]
-fn bad_blocks_are_done_without_until_there_is_no_room() {
+fn bad_blocks_are_tolerated_until_no_space_is_left() {
     let mut config = shipped::named("generic-8g").unwrap().nand;
     (config.pages_per_block, config.factory_bad_blocks) = (16, 0);
     (config.native.endurance, config.slc.as_mut().unwrap().endurance) = (10, 30);

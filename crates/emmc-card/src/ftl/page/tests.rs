@@ -162,7 +162,7 @@ fn reliable_writes_fill_the_word_lines_that_hold_data() {
 }
 
 #[test]
-fn every_policy_keeps_every_unit_under_random_writes() {
+fn every_policy_preserves_all_units_under_random_writes() {
     let policies =
         [GcPolicy::Greedy, GcPolicy::Fifo, GcPolicy::DChoices(3), GcPolicy::Windowed(5), GcPolicy::CostBenefit];
     for gc in policies {
@@ -186,7 +186,7 @@ fn every_policy_keeps_every_unit_under_random_writes() {
 }
 
 #[test]
-fn collecting_moves_exactly_the_current_copies() {
+fn garbage_collection_moves_exactly_the_valid_units() {
     // A shadow of what is written when, against what the flash says it copied.
     let mut bench = plain(&FtlConfig { separate_gc: true, ..config() });
     bench.fill();
@@ -224,7 +224,7 @@ fn sequential_overwrites_copy_nothing() {
 }
 
 #[test]
-fn background_work_restores_free_blocks_and_then_rests() {
+fn background_work_restores_free_blocks_and_stops() {
     let mut bench = plain(&config());
     bench.fill();
     bench.overwrite(2000).unwrap();
@@ -241,7 +241,7 @@ fn background_work_restores_free_blocks_and_then_rests() {
 }
 
 #[test]
-fn trimmed_units_are_not_copied_and_read_for_nothing() {
+fn trimmed_units_are_not_copied_and_cost_no_read() {
     let mut bench = plain(&config());
     bench.fill();
     let half = bench.ftl.units() / 2;
@@ -262,7 +262,7 @@ fn trimmed_units_are_not_copied_and_read_for_nothing() {
 }
 
 #[test]
-fn purging_leaves_no_obsolete_copy() {
+fn a_purge_leaves_no_obsolete_copy() {
     let mut bench = plain(&config());
     bench.fill();
     bench.overwrite(3000).unwrap();

@@ -170,7 +170,7 @@ mod tests {
     use super::join_neighbours;
 
     #[test]
-    fn ranges_that_touch_or_overlap_become_one() {
+    fn adjacent_and_overlapping_ranges_merge() {
         let mut ranges = vec![(20, 5), (0, 10), (10, 5), (12, 1), (26, 4), (24, 2), (40, 1)];
         join_neighbours(&mut ranges);
         assert_eq!(ranges, [(0, 15), (20, 10), (40, 1)]);

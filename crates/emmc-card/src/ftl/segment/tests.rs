@@ -155,7 +155,7 @@ const SHAPES: [(SegmentOrder, u32, u32); 4] = [
 ];
 
 #[test]
-fn reads_back_what_was_written_whatever_the_order() {
+fn writes_in_any_order_read_back() {
     for (index, (order, open_aus, random_logs)) in SHAPES.into_iter().enumerate() {
         let mut bench = Bench::plain(order, open_aus, random_logs);
         let mut rng = Rng::new(index as u64);
@@ -175,7 +175,7 @@ fn reads_back_what_was_written_whatever_the_order() {
 }
 
 #[test]
-fn whole_aus_switch_beginnings_take_their_rest_and_middles_cost_a_full_merge() {
+fn merges_are_switch_partial_or_full() {
     let mut bench = Bench::plain(SegmentOrder::Random, 1, 0);
     for au in 0..4 {
         bench.write(au * 32, 32, Durability::Flash).unwrap();
@@ -195,7 +195,7 @@ fn whole_aus_switch_beginnings_take_their_rest_and_middles_cost_a_full_merge() {
 }
 
 #[test]
-fn a_linear_au_opened_in_its_middle_copies_what_lies_before() {
+fn opening_a_linear_au_in_its_middle_copies_its_start() {
     let mut bench = Bench::plain(SegmentOrder::Linear, 1, 0);
     bench.write(0, 64, Durability::Flash).unwrap();
     bench.write(16, 8, Durability::Flash).unwrap();
@@ -213,7 +213,7 @@ fn a_linear_au_opened_in_its_middle_copies_what_lies_before() {
 }
 
 #[test]
-fn shared_logs_take_small_writes_until_they_are_full() {
+fn a_shared_log_holds_small_writes_until_it_is_full() {
     let mut bench = Bench::plain(SegmentOrder::Linear, 2, 2);
     bench.write(0, bench.ftl.units(), Durability::Flash).unwrap();
     bench.now = bench.ftl.flush(&mut bench.nand, bench.now).unwrap();
@@ -236,7 +236,7 @@ fn shared_logs_take_small_writes_until_they_are_full() {
 
 /// A reliable write finds the shared log in the middle of a word line, with a unit waiting, and takes the next one.
 #[test]
-fn what_waits_in_a_shared_log_moves_to_the_next() {
+fn valid_data_of_a_shared_log_moves_to_the_next() {
     let mut bench = Bench::plain(SegmentOrder::Linear, 2, 2);
     bench.write(20, 4, Durability::Flash).unwrap();
     bench.write(40, 1, Durability::Flash).unwrap();
@@ -253,7 +253,7 @@ fn what_waits_in_a_shared_log_moves_to_the_next() {
 }
 
 #[test]
-fn whole_trimmed_aus_cost_no_copies_afterwards() {
+fn fully_trimmed_aus_cost_no_copies() {
     let mut bench = Bench::plain(SegmentOrder::Linear, 1, 0);
     bench.write(0, 128, Durability::Flash).unwrap();
     bench.now = bench.ftl.trim(&mut bench.nand, 0, 128, TrimKind::Trim, bench.now).unwrap();
@@ -267,7 +267,7 @@ fn whole_trimmed_aus_cost_no_copies_afterwards() {
 }
 
 #[test]
-fn survives_failing_programs_and_erases_until_the_spares_are_gone() {
+fn failed_programs_and_erases_are_survived_until_the_spares_are_used() {
     for seed in 0..6 {
         let failures = Failures { program_ppb: 4_000_000, erase_ppm: 3_000 };
         let (order, open_aus, random_logs) = SHAPES[seed as usize % 4];
@@ -358,7 +358,7 @@ fn cut(bench: &mut Bench, rng: &mut Rng, in_recovery: bool) {
 }
 
 #[test]
-fn nothing_reliable_is_lost_by_cuts_also_during_recovery() {
+fn reliable_writes_survive_cuts_also_during_recovery() {
     for seed in 0..60u64 {
         let (order, open_aus, random_logs) = SHAPES[seed as usize % 4];
         let cell = if seed % 3 == 0 { CellMode::Slc } else { CellMode::Mlc };

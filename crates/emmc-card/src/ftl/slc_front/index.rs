@@ -101,7 +101,7 @@ mod tests {
 
     /// Against the standard library's map, with keys that collide.
     #[test]
-    fn holds_what_a_map_would() {
+    fn the_index_agrees_with_a_map() {
         let (mut index, mut map, mut rng) = (Index::new(64), BTreeMap::new(), Rng::new(1));
         for step in 0..20_000u32 {
             let unit = (rng.below(90) * 1024) as u32;

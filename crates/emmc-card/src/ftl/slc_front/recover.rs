@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_overlapping_voids_the_newest_counts() {
+    fn the_newest_of_overlapping_voids_counts() {
         let trim = |first, count, order| Trimmed { first, count, order };
         let voids = newest_voids(&[trim(10, 10, 1), trim(5, 20, 2), trim(12, 3, 3), trim(15, 1, 4), trim(0, 6, 5)]);
         let orders: Vec<u64> = (0..27).map(|unit| void_order(&voids, unit)).collect();

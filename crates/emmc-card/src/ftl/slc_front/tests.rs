@@ -83,7 +83,7 @@ impl Rig {
 }
 
 #[test]
-fn a_read_finds_units_in_the_waiting_page_the_log_and_behind() {
+fn a_read_finds_units_in_the_open_page_the_log_and_the_main_layer() {
     let mut rig = rig(&flash(), 6, 8);
     rig.write(0, &[1; 12], Durability::Flash).unwrap();
     rig.write(2, &[2, 3, 4, 5], Durability::Buffered).unwrap();
@@ -101,7 +101,7 @@ fn a_read_finds_units_in_the_waiting_page_the_log_and_behind() {
 }
 
 #[test]
-fn reading_the_log_takes_its_pages_once_each() {
+fn reading_the_log_reads_each_page_once() {
     let mut rig = rig(&flash(), 6, 0);
     rig.write(0, &[1, 2, 3, 4, 5, 6, 7, 8], Durability::Flash).unwrap();
     let before = rig.nand.counters().page_reads;
@@ -112,7 +112,7 @@ fn reading_the_log_takes_its_pages_once_each() {
 }
 
 #[test]
-fn what_is_overwritten_in_the_log_never_goes_behind() {
+fn units_overwritten_in_the_log_are_not_folded() {
     let mut rig = rig(&flash(), 6, 0);
     for round in 0..200u32 {
         for unit in 0..8 {
@@ -132,7 +132,7 @@ fn what_is_overwritten_in_the_log_never_goes_behind() {
 }
 
 #[test]
-fn folding_forgets_nothing_and_pays_what_it_counts() {
+fn folding_keeps_all_units_and_charges_its_time() {
     let mut rig = rig(&flash(), 4, 0);
     for unit in 0..UNITS {
         rig.write(unit * 7 % UNITS, &[(unit % 251) as u8], Durability::Buffered).unwrap();
@@ -151,7 +151,7 @@ fn folding_forgets_nothing_and_pays_what_it_counts() {
 }
 
 #[test]
-fn a_large_write_voids_what_the_log_has_also_after_a_cut() {
+fn a_large_write_voids_logged_units_also_after_a_cut() {
     let mut rig = rig(&flash(), 6, 8);
     for unit in 0..8 {
         rig.put(unit, 1);
@@ -179,7 +179,7 @@ fn a_large_write_voids_what_the_log_has_also_after_a_cut() {
 }
 
 #[test]
-fn trims_reach_the_log_also_after_a_cut() {
+fn trims_in_the_log_survive_a_cut() {
     let mut rig = rig(&flash(), 6, 8);
     rig.write(0, &[1; 16], Durability::Flash).unwrap();
     for unit in 0..16 {
@@ -200,7 +200,7 @@ fn trims_reach_the_log_also_after_a_cut() {
 }
 
 #[test]
-fn what_was_folded_stays_when_the_erase_is_cut() {
+fn folded_units_survive_a_cut_erase() {
     // The erase of the oldest block is one step: found by trying, and cut at every step around.
     for step in 1..120 {
         let mut rig = rig(&flash(), 4, 0);
@@ -223,7 +223,7 @@ fn what_was_folded_stays_when_the_erase_is_cut() {
 }
 
 #[test]
-fn the_log_shrinks_and_ends_and_nothing_is_lost() {
+fn a_shrinking_log_loses_no_data() {
     let mut flash = flash();
     flash.slc.as_mut().unwrap().endurance = 40;
     flash.native.endurance = 3_000_000;

@@ -167,7 +167,7 @@ fn a_cut_at_any_step_loses_no_acknowledged_trim() {
 }
 
 #[test]
-fn the_checkpoint_carries_trims_over() {
+fn the_checkpoint_keeps_trims() {
     let mut layer = Layer::new(flash(1000, Failures::default(), StoredContent::Orders));
     for unit in 0..UNITS {
         layer.pages[unit as usize] = 1;
@@ -182,7 +182,7 @@ fn the_checkpoint_carries_trims_over() {
 }
 
 #[test]
-fn plain_simulation_costs_the_same() {
+fn a_simulation_without_content_has_the_same_costs() {
     let [kept, plain] = [StoredContent::Orders, StoredContent::Nothing].map(|keep| {
         let mut layer = Layer::new(flash(1000, Failures::default(), keep));
         for unit in 0..100 {
@@ -194,7 +194,7 @@ fn plain_simulation_costs_the_same() {
 }
 
 #[test]
-fn failures_are_survived_until_no_block_is_left() {
+fn failed_blocks_are_replaced_until_none_is_left() {
     let failures = Failures { program_ppb: 10_000_000, erase_ppm: 0 };
     let mut layer = Layer::new(flash(40, failures, StoredContent::Orders));
     let mut trims = 0;
@@ -216,7 +216,7 @@ fn failures_are_survived_until_no_block_is_left() {
 }
 
 #[test]
-fn it_says_what_fits() {
+fn capacity_is_reported() {
     let config = config(10, Failures::default());
     let geometry = Geometry::new(&config, 8, 16);
     assert!(TrimLog::fits(&geometry, 6 * 32 * 8) && !TrimLog::fits(&geometry, 6 * 32 * 8 + 1));

@@ -42,14 +42,14 @@ breaches! {
 
 #[test]
 #[cfg_attr(debug_assertions, should_panic(expected = "the contract of the flash is broken"))]
-fn a_cut_needs_order_numbers() {
+fn a_power_cut_needs_sequence_numbers() {
     let mut nand = flash(StoredContent::Nothing);
     nand.arm(crate::sim::fault::FaultPlan { step: 1, seed: 1 });
     assert_eq!(nand.counters().violations, 1);
 }
 
 #[test]
-fn what_is_programmed_is_found_again() {
+fn programmed_content_reads_back() {
     let mut nand = flash(StoredContent::Data);
     nand.set_stamp(3, 42);
     assert_eq!(nand.stamp(3), None);
@@ -77,7 +77,7 @@ fn what_is_programmed_is_found_again() {
 }
 
 #[test]
-fn keeping_nothing_costs_nothing_and_changes_no_time() {
+fn flash_without_content_has_the_same_times() {
     let run = |keep| {
         let mut nand = flash(keep);
         let mut now = START;
@@ -104,7 +104,7 @@ fn word_lines_pair_pages_a_row_apart() {
 }
 
 #[test]
-fn records_of_what_this_flash_cannot_do_are_refused() {
+fn records_that_do_not_fit_the_flash_are_refused() {
     let record = |tag: u8, numbers: &[u32]| {
         let mut bytes = vec![tag];
         numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));

@@ -18,7 +18,7 @@ fn cut_program(page: u32, seed: u64) -> Nand {
 }
 
 #[test]
-fn nothing_works_while_power_is_off() {
+fn every_operation_fails_without_power() {
     let mut nand = cut_program(3, 1);
     let at = nand.off_since().unwrap();
     assert_eq!(nand.read(0, 0, 500, at), Err(NandError::PowerLost));
@@ -61,7 +61,7 @@ fn an_interrupted_program_ends_in_one_of_four_ways() {
 }
 
 #[test]
-fn one_bit_a_cell_has_no_pairs() {
+fn slc_has_no_paired_pages() {
     for seed in 0..50 {
         let mut nand = flash(StoredContent::Orders);
         nand.set_mode(0, CellMode::Pslc);
@@ -73,7 +73,7 @@ fn one_bit_a_cell_has_no_pairs() {
 }
 
 #[test]
-fn an_interrupted_erase_is_found_and_must_be_done_again() {
+fn an_interrupted_erase_is_detected_and_must_be_repeated() {
     let mut whole = 0;
     for seed in 0..100 {
         let mut nand = flash(StoredContent::Data);
@@ -107,7 +107,7 @@ fn an_interrupted_erase_is_found_and_must_be_done_again() {
 }
 
 #[test]
-fn an_interrupted_erase_of_an_erased_block_is_found_too() {
+fn an_interrupted_erase_of_an_erased_block_is_detected() {
     let found = (0..20).filter(|&seed| {
         let mut nand = flash(StoredContent::Orders);
         nand.arm(FaultPlan { step: 1, seed });
@@ -119,7 +119,7 @@ fn an_interrupted_erase_of_an_erased_block_is_found_too() {
 }
 
 #[test]
-fn what_was_under_way_on_another_die_is_interrupted_and_what_waited_is_taken_back() {
+fn operations_in_progress_are_interrupted_and_queued_ones_undone() {
     let mut nand = flash(StoredContent::Data);
     let mut done = Vec::new();
     for page in 0..6 {
@@ -144,7 +144,7 @@ fn what_was_under_way_on_another_die_is_interrupted_and_what_waited_is_taken_bac
 }
 
 #[test]
-fn an_erase_that_had_not_begun_and_what_followed_it_are_taken_back() {
+fn an_erase_that_had_not_started_is_undone_with_later_operations() {
     let mut nand = flash(StoredContent::Data);
     nand.set_stamp(0, 9);
     let settled = fill(&mut nand, 0, 32, START);
@@ -164,7 +164,7 @@ fn an_erase_that_had_not_begun_and_what_followed_it_are_taken_back() {
 }
 
 #[test]
-fn order_numbers_go_on_and_sessions_are_told_apart() {
+fn sequence_numbers_continue_and_sessions_differ() {
     let mut nand = flash(StoredContent::Orders);
     let mut orders = Vec::new();
     let mut now = START;
@@ -182,7 +182,7 @@ fn order_numbers_go_on_and_sessions_are_told_apart() {
 }
 
 #[test]
-fn only_the_last_row_of_each_die_is_doubtful() {
+fn a_cut_affects_the_last_row_of_each_die_only() {
     let mut nand = flash(StoredContent::Orders);
     let now = fill(&mut nand, 0, 32, START);
     let now = fill(&mut nand, 1, 9, now);
@@ -202,7 +202,7 @@ fn only_the_last_row_of_each_die_is_doubtful() {
 }
 
 #[test]
-fn same_seed_same_damage() {
+fn the_same_seed_gives_the_same_damage() {
     for seed in 0..20 {
         let (one, two) = (cut_program(13, seed), cut_program(13, seed));
         assert_eq!(one.off_since(), two.off_since());
@@ -211,7 +211,7 @@ fn same_seed_same_damage() {
 }
 
 #[test]
-fn a_stamp_that_no_page_carries_is_lost() {
+fn a_stamp_on_no_page_is_lost() {
     let mut nand = flash(StoredContent::Orders);
     nand.set_stamp(0, 7);
     nand.set_stamp(1, 8);
@@ -225,7 +225,7 @@ fn a_stamp_that_no_page_carries_is_lost() {
 
 /// A layer marks a block when the copies of what it held will be safe.
 #[test]
-fn a_mark_that_a_cut_comes_before_is_taken_back() {
+fn a_mark_after_the_cut_is_undone() {
     for (cut, health) in [(99, BlockHealth::Good), (100, BlockHealth::GrownBad)] {
         let mut nand = flash(StoredContent::Data);
         nand.mark_bad(3, us(100));
@@ -236,7 +236,7 @@ fn a_mark_that_a_cut_comes_before_is_taken_back() {
 }
 
 #[test]
-fn an_erase_that_fails_after_the_cut_has_not_been() {
+fn a_failed_erase_after_the_cut_is_undone() {
     let mut config = config();
     config.failures.erase_ppm = 1_000_000;
     for late in [false, true] {
@@ -259,7 +259,7 @@ fn an_erase_that_fails_after_the_cut_has_not_been() {
 }
 
 #[test]
-fn bytes_are_given_up_when_no_cut_can_want_them_and_only_those_that_were_meant() {
+fn bytes_are_released_when_no_cut_can_need_them() {
     let later = us(1_000_000);
     let mut nand = flash(StoredContent::Data);
     let done = fill(&mut nand, 0, 4, START);

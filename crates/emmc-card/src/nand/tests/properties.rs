@@ -104,7 +104,7 @@ fn resync(nand: &mut Nand, model: &mut Model, now: Instant) {
 }
 
 #[test]
-fn random_operations_and_cuts_keep_the_promises() {
+fn random_operations_and_cuts_keep_the_contract() {
     for seed in 0..40 {
         run(seed);
     }

@@ -28,7 +28,7 @@ fn planes_of_a_die_program_together() {
 }
 
 #[test]
-fn planes_do_not_join_what_was_issued_earlier_or_lies_elsewhere() {
+fn multi_plane_programs_need_one_time_and_one_die() {
     let mut nand = flash(StoredContent::Nothing);
     assert_eq!(program(&mut nand, 0, START), us(510));
     assert_eq!(program(&mut nand, 0, us(1)), us(1010));
@@ -53,7 +53,7 @@ fn a_cached_program_is_sent_while_the_die_is_busy() {
 }
 
 #[test]
-fn channels_carry_at_the_same_time() {
+fn channels_transfer_in_parallel() {
     let mut nand = without(|config| config.channels = 2);
     assert_eq!([(); 4].map(|()| program(&mut nand, 0, START)), [us(510), us(520), us(510), us(520)]);
 }
@@ -80,7 +80,7 @@ fn an_erase_takes_every_die_and_waits_for_all() {
 }
 
 #[test]
-fn times_stray_evenly_within_their_spread() {
+fn times_are_uniform_within_their_spread() {
     let mut nand = without(|config| {
         (config.dies, config.planes) = (1, 1);
         config.native.time_spread = 0.1;

@@ -9,7 +9,7 @@ fn spread_flash(spread: f64) -> Nand {
 }
 
 #[test]
-fn endurance_strays_above_the_rating_only() {
+fn endurance_varies_above_the_rating_only() {
     let mut nand = spread_flash(0.1);
     let drawn: Vec<u32> = nand.blocks().iter().map(|block| block.endurance).collect();
     assert!(drawn.iter().all(|&endurance| endurance >= 1000));
@@ -24,7 +24,7 @@ fn endurance_strays_above_the_rating_only() {
 }
 
 #[test]
-fn a_block_bears_its_endurance_and_then_goes_bad() {
+fn a_block_fails_after_its_endurance() {
     let mut nand = flash(StoredContent::Data);
     for _ in 0..20 {
         fill(&mut nand, 4, 3, Instant::START);
@@ -39,7 +39,7 @@ fn a_block_bears_its_endurance_and_then_goes_bad() {
 }
 
 #[test]
-fn the_factory_s_bad_blocks_are_placed_by_seed() {
+fn factory_bad_blocks_depend_on_the_seed() {
     let mut config = config();
     config.factory_bad_blocks = 5;
     let bad = |seed| {
@@ -53,7 +53,7 @@ fn the_factory_s_bad_blocks_are_placed_by_seed() {
 }
 
 #[test]
-fn programs_and_erases_fail_as_often_as_told() {
+fn programs_and_erases_fail_at_the_given_rate() {
     let mut config = config();
     config.failures = Failures { program_ppb: 2_000_000, erase_ppm: 10_000 };
     config.native.endurance = 1_000_000;

@@ -51,7 +51,7 @@ fn check(profile: &Profile, layout: &Layout) {
 }
 
 #[test]
-fn the_published_parts_shrink_as_published() {
+fn published_parts_shrink_as_published() {
     for (profile, groups, before, after) in [
         (s0j56(), 939, 31_080_448, 15_384_576),
         (part(3_825_205_248, 4 << 20, 456), 456, 7_471_104, 1_912_602_624 / 512),
@@ -71,7 +71,7 @@ fn the_published_parts_shrink_as_published() {
 }
 
 #[test]
-fn every_size_of_enhanced_area_keeps_the_blocks_and_costs_capacity() {
+fn every_enhanced_size_keeps_the_blocks_and_costs_capacity() {
     let profile = s0j56();
     let factory = Layout::factory(&profile, 1).unwrap();
     let mut last = factory.user_sectors;
@@ -93,7 +93,7 @@ fn every_size_of_enhanced_area_keeps_the_blocks_and_costs_capacity() {
 }
 
 #[test]
-fn partitions_come_out_of_the_user_area() {
+fn partitions_reduce_the_user_area() {
     let profile = s0j56();
     let partitioning = Partitioning {
         enhanced_start: 10,
@@ -115,7 +115,7 @@ fn partitions_come_out_of_the_user_area() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn a_layout_that_does_not_fit_is_refused() {
     let profile = s0j56();
     let refused = |partitioning: Partitioning| Layout::new(&profile, &partitioning, 1).unwrap_err();
     assert_eq!(refused(enhanced(1897)), LayoutError::EnhancedBeyondMax { groups: 1897, max: 939 });

@@ -283,7 +283,7 @@ fn every_rule_names_its_field() {
 }
 
 #[test]
-fn what_the_bad_ones_start_from_is_good() {
+fn the_base_of_the_invalid_profiles_is_valid() {
     let with_slc_cache: Spoil = |p| {
         slc_cache(p);
     };

@@ -69,7 +69,7 @@ fn every_shipped_part_decodes_without_an_anomaly() {
 }
 
 #[test]
-fn nothing_is_set_that_is_younger_than_the_part() {
+fn no_register_is_newer_than_the_part() {
     for rev in 5..=9 {
         let mut profile = generic();
         profile.identity.ext_csd_rev = rev;
@@ -87,7 +87,7 @@ fn nothing_is_set_that_is_younger_than_the_part() {
 }
 
 #[test]
-fn the_profile_is_told_by_field() {
+fn the_registers_follow_the_profile_by_field() {
     let mut profile = generic();
     profile.controller.queue_depth = 17;
     profile.registers.insert("optimal_write_size".into(), 0x21);
@@ -122,7 +122,7 @@ fn the_profile_is_told_by_field() {
 }
 
 #[test]
-fn small_parts_say_their_size_in_the_csd() {
+fn small_parts_have_their_size_in_the_csd() {
     for (user_bytes, expected) in [(64 << 20, true), (1 << 30, true), (2 << 30, true), ((2 << 30) + (8 << 20), false)] {
         let mut profile = generic();
         profile.areas.user_bytes = user_bytes;
@@ -162,7 +162,7 @@ fn sd_cards_follow_the_version_of_their_features() {
 }
 
 #[test]
-fn overrides_name_a_field_of_their_own() {
+fn each_override_names_its_own_field() {
     assert_eq!(override_fault("OPTIMAL_READ_SIZE", 255), None);
     for (name, value, fault) in [
         ("OPTIMAL_READ_SIZE", 256, "fit into 8 bits"),

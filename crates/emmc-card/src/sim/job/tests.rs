@@ -90,7 +90,7 @@ fn a_named_trace_is_loaded() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_field() {
     for (keys, error) in [
         (r#""kind": "rando", "amount": "1x""#, "phase 2: kind: found \"rando\", must be one of fill, sequential"),
         (r#""amount": "1x""#, "phase 2: kind: found nothing, must be one of fill"),
@@ -190,7 +190,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn what_a_hostile_file_holds_is_cut_short() {
+fn text_of_a_hostile_file_is_truncated() {
     let error = phase(&format!("\"kind\": \"{}\"", "x".repeat(100_000))).unwrap_err().to_string();
     assert!(error.len() < 400, "{}", error.len());
 }

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_in_use_is_trimmed_and_the_share_settles() {
+    fn only_mapped_ranges_are_trimmed_and_the_share_settles() {
         let (blocks, q) = (10_000, 0.2);
         let mut in_use = BlocksInUse::new(blocks, q);
         let mut held = vec![false; blocks as usize];

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_comes_as_often_as_the_law_says() {
+    fn frequencies_follow_the_zipf_law() {
         let (n, draws) = (50, 1_000_000);
         for s in [0.3, 0.6, 0.99, 1.0, 1.000_000_001, 1.2, 3.0] {
             let mut rng = Rng::new(3);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_are_reached() {
+    fn both_ends_of_the_range_occur() {
         let mut rng = Rng::new(1);
         let one = Zipf::new(1, 1.0);
         assert!((0..100).all(|_| one.next(&mut rng) == 0));

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_within_a_thousandth() {
+    fn percentiles_are_within_a_thousandth() {
         let (mut total, mut phase) = (Latencies::new(), Latencies::new());
         for micros in 1..=10_000 {
             phase.record(Kind::Write, Nanos::from_micros(micros));

@@ -116,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn one_after_the_other() {
+    fn requests_without_a_queue_are_serial() {
         assert_eq!(serve(1, 32, &[5, 6, 7]), (vec![5, 6, 7], 18));
     }
 
     #[test]
-    fn as_many_at_once_as_both_allow() {
+    fn concurrency_is_the_lower_of_both_limits() {
         assert_eq!(serve(2, 32, &[10, 4, 4, 4, 1]), (vec![10, 4, 4, 4, 1], 12));
         // Without a command queue the second request waits at the host.
         assert_eq!(serve(2, 0, &[10, 10, 10, 10]), (vec![10, 20, 20, 20], 40));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_with_a_time_of_their_own_wait_for_room_only() {
+    fn timed_requests_wait_for_a_free_slot_only() {
         let mut queue = Queue::new(1, 0, Instant::START);
         for (made, time, started) in [(100, 50, 100), (120, 10, 150), (500, 1, 500)] {
             let slot = queue.next_at(Instant(made));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_when_buckets_are_joined() {
+    fn merged_buckets_keep_all_counts() {
         let mut buckets = Buckets::new(Instant(7), Sums::default());
         let mut written = 0;
         // A request every 100 us for 3 s, then silence, then one more.

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_by_the_cut_must_be_there() {
+    fn writes_completed_before_the_cut_must_be_present() {
         let history = written(Durability::Reliable);
         assert!(check(&history, &Seen::Stamp(2), cut(25, true)).is_ok());
         assert!(check(&history, &Seen::Stamp(3), cut(25, true)).is_ok());
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_excuses_what_is_not_reliable_and_not_flushed() {
+    fn paired_pages_excuse_unreliable_unflushed_writes_only() {
         let mut history = written(Durability::Flash);
         for lost in [Seen::Stamp(1), Seen::Stamp(0), Seen::Uncorrectable] {
             assert!(check(&history, &lost, cut(35, true)).is_ok(), "{lost:?}");
@@ -62,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn what_only_waits_in_memory_is_not_promised() {
+    fn buffered_writes_are_not_durable() {
         let history = written(Durability::Buffered);
         assert!(check(&history, &Seen::Stamp(0), cut(35, false)).is_ok());
         assert!(check(&history, &Seen::Stamp(2), cut(35, false)).is_ok());
     }
 
     #[test]
-    fn what_was_found_after_a_cut_stays() {
+    fn content_found_after_a_cut_persists() {
         let mut history = written(Durability::Buffered);
         history.settle(&Seen::Stamp(2), Instant(35));
         assert!(check(&history, &Seen::Stamp(2), cut(50, false)).is_ok());
@@ -80,7 +80,7 @@ mod tests {
 
     /// A sector that is mapped with one that was written without reliability lies on the same page, whatever it holds.
     #[test]
-    fn what_was_found_is_as_firm_as_its_last_copy() {
+    fn found_content_is_as_durable_as_its_last_copy() {
         for (again, at_risk) in [(None, false), (Some(Durability::Reliable), false), (Some(Durability::Flash), true)] {
             let mut history = History::new();
             history.push(Deed::Trim(TrimKind::Trim), 0);

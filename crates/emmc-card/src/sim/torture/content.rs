@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_is_read_and_nothing_else() {
+    fn only_generated_content_is_accepted() {
         let bytes = make(7, 2, 32, 99);
         assert_eq!(read(7, &bytes[..32]), Seen::Stamp(99));
         assert_eq!(read(8, &bytes[32..]), Seen::Stamp(99));

@@ -24,7 +24,7 @@ mod tests {
     use emmc_units::Instant;
 
     #[test]
-    fn a_flush_makes_a_buffered_write_hold() {
+    fn a_flush_makes_a_buffered_write_durable() {
         let mut history = History::new();
         history.push(Deed::Write(Durability::Buffered), 1);
         history.acknowledge(Instant(5));

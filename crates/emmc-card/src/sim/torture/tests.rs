@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn numbers_stand_for_cases() {
+fn seeds_identify_cases() {
     for case in
         [Case::Random { seed: 7 }, Case::Step { workload: 3, step: 1234 }, Case::Step { workload: u32::MAX, step: 1 }]
     {
@@ -11,7 +11,7 @@ fn numbers_stand_for_cases() {
 
 /// The short form of `cargo xtask sim`.
 #[test]
-fn a_few_workloads_cut_at_every_step() {
+fn workloads_survive_a_cut_at_every_step() {
     for workload in 0..3 {
         for step in 1.. {
             match torture(Case::Step { workload, step }) {
@@ -24,7 +24,7 @@ fn a_few_workloads_cut_at_every_step() {
 }
 
 #[test]
-fn lives_with_random_cuts() {
+fn workloads_survive_random_cuts() {
     let mut cuts = 0;
     for seed in 0..30 {
         cuts += torture(Case::Random { seed }).unwrap_or_else(|violation| panic!("{violation}")).cuts;

@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trim_holds_and_a_discard_need_not() {
+    fn a_trim_persists_and_a_discard_can_be_lost() {
         let trimmed = history(TrimKind::Trim);
         assert!(check(&trimmed, &Seen::Stamp(2), cut(9)).is_ok());
         assert!(check(&trimmed, &Seen::Stamp(0), cut(10)).is_ok());
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_afterwards_ends_it() {
+    fn a_later_write_ends_the_trim() {
         let mut history = history(TrimKind::Trim);
         history.push(Deed::Write(Durability::Buffered), 3);
         assert!(check(&history, &Seen::Stamp(3), cut(20)).is_ok());

@@ -23,7 +23,7 @@ mod tests {
     use emmc_units::Instant;
 
     #[test]
-    fn a_unit_reads_as_one_of_its_writes() {
+    fn a_unit_has_the_content_of_one_of_its_writes() {
         let mut history = History::new();
         history.push(Deed::Write(Durability::Flash), 4);
         let cut = Cut { at: Instant(100), pair_hit: false, unreliable: true };

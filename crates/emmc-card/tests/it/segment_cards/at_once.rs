@@ -61,14 +61,14 @@ fn same(name: &str, change: impl Fn(&mut Profile)) {
 }
 
 #[test]
-fn shipped_cards() {
+fn results_agree_on_shipped_cards() {
     for name in ["intenso-class4-4g", "sandisk-ultra-8g", "toshiba-7au", "sandisk-20au"] {
         same(name, |_| ());
     }
 }
 
 #[test]
-fn several_lanes_in_any_order() {
+fn results_agree_with_several_lanes_in_any_order() {
     for (dies, planes, multi_plane) in [(1, 2, true), (2, 1, false), (2, 2, true)] {
         same("sandisk-20au", |profile| {
             profile.nand.dies = dies;
@@ -84,7 +84,7 @@ fn several_lanes_in_any_order() {
 }
 
 #[test]
-fn programs_that_fail() {
+fn results_agree_with_failed_programs() {
     same("sandisk-20au", |profile| profile.nand.failures.program_ppb = 20_000);
     same("sandisk-ultra-8g", |profile| profile.nand.failures.program_ppb = 20_000);
 }

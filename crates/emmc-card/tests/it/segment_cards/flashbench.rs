@@ -108,7 +108,7 @@ fn assert_close(errors: &[(Row, f64)], near: usize) {
 /// the rows of 1 to 4 MiB at 7 AUs give it as 5.3, 5.6 and 5.4. Nothing in a card explains a square, so it is the
 /// host's here. It was taken from the runs with 7 AUs only; those with 1, 6 and 8 are predictions.
 #[test]
-fn the_part_with_seven_open_units() {
+fn the_part_has_seven_open_units() {
     let errors = compare("toshiba-7au", TOSHIBA, Nanos::from_micros(5200));
     assert_close(&errors, 20);
 }
@@ -116,7 +116,7 @@ fn the_part_with_seven_open_units() {
 /// The source contradicts itself in three cells: with 22 AUs a chunk of 256 KiB or less costs less the smaller it is,
 /// 0.16 to 0.08 s, although with 21 it costs the same 0.27 s whatever its size. The model does as the run with 21.
 #[test]
-fn the_part_with_twenty_open_units() {
+fn the_part_has_twenty_open_units() {
     let errors = compare("sandisk-20au", SANDISK, Nanos::ZERO);
     let (contradicted, rest): (Vec<_>, Vec<_>) = errors.into_iter().partition(|(row, _)| row.0 == 22 && row.1 <= 256);
     assert_close(&rest, 11);
@@ -141,7 +141,7 @@ fn with(name: &str, change: impl Fn(&mut Segment)) -> Profile {
 }
 
 #[test]
-fn one_unit_too_many_halves_the_rate_with_each_halving_of_the_block() {
+fn with_too_many_open_units_the_rate_is_proportional_to_the_block_size() {
     for (name, open) in [("toshiba-7au", 7), ("sandisk-20au", 20)] {
         let full = small_rates(named(name), open, false);
         let over = small_rates(named(name), open + 1, false);
@@ -154,7 +154,7 @@ fn one_unit_too_many_halves_the_rate_with_each_halving_of_the_block() {
 }
 
 #[test]
-fn random_order_inside_open_units_is_for_parts_that_bear_it() {
+fn only_some_parts_are_fast_with_random_writes_in_open_units() {
     let linear = |segment: &mut Segment| segment.random_logs = 0;
     let bears = |segment: &mut Segment| (segment.order, segment.random_logs) = (SegmentOrder::Random, 0);
     let in_order = small_rates(with("toshiba-7au", bears), 7, false);

@@ -63,7 +63,7 @@ fn compare(profile: &str, rows: &[Row]) -> Vec<[f64; 3]> {
 }
 
 #[test]
-fn cheap_cards_collapse_from_16_kib_on_and_less_below() {
+fn slow_cards_collapse_at_16_kib_and_less_below() {
     for (profile, rows) in [("intenso-class4-4g", INTENSO), ("sandisk-ultra-8g", ULTRA)] {
         let ratios = compare(profile, rows);
         for (row, ratio) in rows.iter().zip(&ratios) {

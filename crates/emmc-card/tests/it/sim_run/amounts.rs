@@ -32,7 +32,7 @@ fn amounts_are_exact() {
 }
 
 #[test]
-fn reads_trims_and_mixes_are_counted_as_what_they_are() {
+fn reads_trims_and_mixes_are_counted_separately() {
     let (device, result) = run_on(small(), r#"{"kind": "fill"}, {"kind": "flush"}, {"kind": "trim", "share": 0.25}"#);
     assert_eq!((result.phases[2].host_requests, result.host_trimmed_bytes), (4096, 16 * MIB));
     let mapped = (0..16384).filter(|unit| device.is_mapped(Area::User, unit * 8)).count();
@@ -52,7 +52,7 @@ fn reads_trims_and_mixes_are_counted_as_what_they_are() {
 }
 
 #[test]
-fn a_range_is_kept_to() {
+fn requests_stay_in_the_given_range() {
     let (device, _) =
         run_on(small(), r#"{"kind": "random", "amount": "4x", "range": ["16MiB", "32MiB"]}, {"kind": "flush"}"#);
     for unit in (0..16384).step_by(16) {
@@ -73,7 +73,7 @@ fn other_areas_are_written_too() {
 }
 
 #[test]
-fn time_is_kept() {
+fn time_limits_are_exact() {
     let phases = r#"{"kind": "idle", "seconds": 2.5}, {"kind": "trace", "records": "0 0 0 8 0\n3000000000 0 8 8 0"},
         {"kind": "trace", "timed": false, "records": "0 0 0 8 0\n3000000000 0 8 8 0"}"#;
     let (_, result) = run_on(small(), phases);
@@ -85,7 +85,7 @@ fn time_is_kept() {
 }
 
 #[test]
-fn the_requests_of_a_job_are_told_without_running_it() {
+fn requests_of_a_job_are_listed_without_a_run() {
     let text = r#"{"seed": 3, "phases": [{"kind": "sequential", "amount": "12KiB"}, {"kind": "idle", "seconds": 1},
         {"kind": "random", "amount": "1MiB", "read_share": 0.5}]}"#;
     let (job, card) = (job(text), device(small(), StoredContent::Nothing));

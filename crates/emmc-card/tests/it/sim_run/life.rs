@@ -15,7 +15,7 @@ fn mortal() -> emmc_card::profile::Profile {
 }
 
 #[test]
-fn a_card_is_written_until_it_is_worn_out_and_then_only_reads() {
+fn a_worn_out_card_is_read_only() {
     let (mut device, result) =
         run_on(mortal(), r#"{"kind": "fill"}, {"kind": "random", "amount": "until worn out"}, {"kind": "flush"}"#);
     assert_eq!(result.ended, Ended::WornOut);
@@ -39,7 +39,7 @@ fn a_card_is_written_until_it_is_worn_out_and_then_only_reads() {
 }
 
 #[test]
-fn a_run_on_a_card_with_a_past_counts_its_own_work_only() {
+fn a_run_on_a_used_card_counts_its_own_work_only() {
     let (device, first) = run_on(small(), r#"{"kind": "fill"}, {"kind": "random", "amount": "2x"}"#);
     let (_, second) = run_more(device, r#"{"kind": "random", "amount": "1x"}"#, first.now);
     assert_eq!(second.host_writes, 16384);

@@ -4,7 +4,7 @@ use crate::sim_run::{run_on, small};
 use emmc_card::nand::{BlockHealth, CellMode};
 
 #[test]
-fn programs_are_what_the_host_wrote_and_what_the_card_copied_and_padded() {
+fn programs_are_host_writes_plus_copies_and_padding() {
     for cache in [false, true] {
         // With a flush, so that nothing waits.
         let random = format!("{{\"kind\": \"random\", \"amount\": \"6x\", \"cache\": {cache}}}");
@@ -30,7 +30,7 @@ fn programs_are_what_the_host_wrote_and_what_the_card_copied_and_padded() {
 }
 
 #[test]
-fn erases_are_the_programs_over_the_size_of_a_block() {
+fn erases_are_programs_divided_by_block_size() {
     let (device, result) = run_on(small(), r#"{"kind": "fill"}, {"kind": "random", "amount": "10x"}"#);
     let nand = device.nand();
     let good = || nand.blocks().iter().zip(0u32..).filter(|(block, _)| block.health == BlockHealth::Good);
@@ -52,7 +52,7 @@ fn erases_are_the_programs_over_the_size_of_a_block() {
 }
 
 #[test]
-fn life_time_steps_at_the_volumes_that_the_arithmetic_says() {
+fn life_time_steps_at_the_computed_volumes() {
     let mut profile = small();
     profile.nand.native.endurance = 50;
     let share_of = |device: &emmc_card::device::Device| device.health().used_multi_bit.unwrap();
@@ -79,7 +79,7 @@ fn life_time_steps_at_the_volumes_that_the_arithmetic_says() {
 }
 
 #[test]
-fn levelling_keeps_the_spread_small() {
+fn wear_levelling_keeps_the_spread_small() {
     let spread = |dynamic: bool, static_gap: u32| {
         let mut profile = small();
         profile.ftl.wear.dynamic = dynamic;

@@ -60,14 +60,14 @@ fn check_hot_cold(rho: f64, r: f64, published: [f64; 4]) {
 }
 
 #[test]
-fn hot_and_cold() {
+fn hot_and_cold_writes_match_the_model() {
     check_hot_cold(HOT_COLD[3].0, HOT_COLD[3].1, HOT_COLD[3].2);
     check_hot_cold(HOT_COLD[7].0, HOT_COLD[7].1, HOT_COLD[7].2);
 }
 
 #[test]
 #[ignore = "minutes; run in release"]
-fn hot_and_cold_all() {
+fn all_hot_and_cold_writes_match_the_model() {
     for (rho, r, published) in HOT_COLD {
         check_hot_cold(rho, r, published);
     }
@@ -134,14 +134,14 @@ fn check_zipf(blocks: u32, s: f64, published: [f64; 3]) {
 }
 
 #[test]
-fn zipf_popularity() {
+fn zipf_writes_match_the_model() {
     // A quarter of the published size changes a skewed load; this exponent hardly.
     check_zipf(1024, ZIPF[0].0, ZIPF[0].1);
 }
 
 #[test]
 #[ignore = "minutes; run in release"]
-fn zipf_popularity_all() {
+fn all_zipf_writes_match_the_model() {
     for (s, published) in ZIPF {
         check_zipf(4096, s, published);
     }
@@ -185,14 +185,14 @@ fn check_trims(blocks: u32, q: f64) {
 }
 
 #[test]
-fn trims() {
+fn trims_match_the_model() {
     check_trims(1024, 0.2);
     close("greedy, q 0.2, published", trimming(GcPolicy::Greedy, 1024, 0.2), 1.734, 0.01);
 }
 
 #[test]
 #[ignore = "minutes; run in release"]
-fn trims_all() {
+fn all_trims_match_the_model() {
     for q in [0.1, 0.2, 0.3, 0.4] {
         check_trims(4096, q);
     }

@@ -23,7 +23,7 @@ fn same(found: f64, printed: f64) {
 }
 
 #[test]
-fn the_models_give_the_published_table() {
+fn models_give_the_published_table() {
     for row in TABLE {
         let rho = row[0];
         same(models::fifo(rho), row[1]);
@@ -43,7 +43,7 @@ fn the_models_give_the_published_table() {
 }
 
 #[test]
-fn the_skewed_models_give_the_published_figures() {
+fn skewed_models_give_the_published_figures() {
     same(models::fifo_hot_cold(0.8, 0.5, 0.5), models::fifo(0.8));
     for (r, at_80, at_90) in [
         (0.6, 2.7218, 5.2072),

@@ -31,7 +31,7 @@ fn check(gc: GcPolicy, rho: f64, np: u32, blocks: u32) {
 }
 
 #[test]
-fn greedy_within_a_hundredth() {
+fn greedy_matches_within_a_hundredth() {
     for rho in [0.6, 0.8, 0.9, 0.95] {
         check(GcPolicy::Greedy, rho, 64, 4096);
     }
@@ -39,7 +39,7 @@ fn greedy_within_a_hundredth() {
 }
 
 #[test]
-fn fifo_within_a_hundredth() {
+fn fifo_matches_within_a_hundredth() {
     for rho in [0.6, 0.85, 0.95] {
         check(GcPolicy::Fifo, rho, 64, 4096);
     }
@@ -47,21 +47,21 @@ fn fifo_within_a_hundredth() {
 }
 
 #[test]
-fn choices_within_a_hundredth() {
+fn random_choices_match_within_a_hundredth() {
     for (d, rho) in [(1, 0.7), (1, 0.9), (2, 0.8), (2, 0.9), (10, 0.7), (10, 0.9)] {
         check(GcPolicy::DChoices(d), rho, 64, 4096);
     }
 }
 
 #[test]
-fn golden_values() {
+fn golden_values_are_unchanged() {
     let at = |gc, np| simulated(Setup::new(gc, 0.9, np, 4096));
     close("FIFO at 0.90", at(GcPolicy::Fifo, 64), 5.179, 0.01);
     close("greedy at 0.90, 64 a block", at(GcPolicy::Greedy, 64), 4.816, 0.01);
 }
 
 #[test]
-fn windows_lie_between_fifo_and_greedy() {
+fn windows_are_between_fifo_and_greedy() {
     let at = |w| simulated(Setup::new(GcPolicy::Windowed(w), 0.85, 64, 4096));
     // The published figures are for 8192 blocks; a window of as large a share of these.
     for (w, published) in [(1, 3.520), (50, 3.490), (500, 3.391), (2000, 3.354)] {
@@ -70,7 +70,7 @@ fn windows_lie_between_fifo_and_greedy() {
 }
 
 #[test]
-fn sequential_overwrites_write_nothing_twice() {
+fn sequential_overwrites_have_no_write_amplification() {
     for gc in [GcPolicy::Greedy, GcPolicy::Fifo, GcPolicy::Windowed(8), GcPolicy::CostBenefit] {
         let mut drive = Drive::new(Setup::new(gc, 0.9, 64, 256));
         drive.fill();
@@ -83,7 +83,7 @@ fn sequential_overwrites_write_nothing_twice() {
 }
 
 #[test]
-fn the_spare_room_takes_random_writes_without_collecting() {
+fn random_writes_to_spare_blocks_need_no_garbage_collection() {
     let mut drive = Drive::new(Setup::new(GcPolicy::Greedy, 0.8, 64, 1024));
     drive.fill();
     let room = u64::from(1024 * 64 - drive.units());
@@ -96,7 +96,7 @@ fn the_spare_room_takes_random_writes_without_collecting() {
 /// All of the table, at full size.
 #[test]
 #[ignore = "minutes; run in release"]
-fn the_whole_table() {
+fn the_whole_table_matches() {
     for row in TABLE {
         let rho = row[0];
         for np in [64, 128, 256, 512, 1024] {

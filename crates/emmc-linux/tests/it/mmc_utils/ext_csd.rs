@@ -49,7 +49,7 @@ fn mmc_utils_reads_the_same_ext_csd_of_real_parts() {
 }
 
 #[test]
-fn mmc_utils_reads_the_same_ext_csd_whatever_the_bytes() {
+fn mmc_utils_reads_the_same_ext_csd_of_random_bytes() {
     let Some(mmc) = Mmc::new("bytes") else { return };
     let mut outcome = Outcome::default();
     for rev in 0..=9 {

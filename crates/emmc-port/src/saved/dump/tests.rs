@@ -14,7 +14,7 @@ fn check(log: &str, radix: u32) {
 }
 
 #[test]
-fn every_tools_rows_are_read() {
+fn rows_of_every_tool_are_read() {
     check(
         "$ xxd f
 00000000: 0001 0203 0405 0607 0809 0a0b 0c0d 0e0f  ................
@@ -86,7 +86,7 @@ $ ",
 }
 
 #[test]
-fn stars_repeat_and_dots_leave_out() {
+fn stars_repeat_rows_and_dots_omit_them() {
     let log = "00000000  07 07 07 07  |....|\n*\n00000010  01 02 03 04  |....|\n00000014\n";
     let mut expected = vec![Some(7); 16];
     expected.extend([1, 2, 3, 4].map(Some));
@@ -100,7 +100,7 @@ fn stars_repeat_and_dots_leave_out() {
 }
 
 #[test]
-fn what_is_no_dump_is_none_and_a_broken_one_is_told() {
+fn other_text_is_no_dump_and_a_broken_dump_is_reported() {
     for none in ["", "00000000: 00", "deadbeef cafe", "abc: 12 34", "000: 01\n005: 02", "12:34:56 78 90", "*\n...\n*"] {
         assert_eq!(read(none), Ok(Vec::new()), "{none}");
     }

@@ -53,7 +53,7 @@ fn each_kind_of_line_is_read() {
 }
 
 #[test]
-fn bits_and_what_stays_unknown() {
+fn bits_are_read_and_others_stay_unknown() {
     let data = read("eMMC SECURE_WP_SUPPORT: 1\neMMC SECURE_WP_EN_STATUS: 0\neMMC Firmware Version: \u{6}\n").unwrap();
     let ext_csd = data.ext_csd.unwrap();
     assert_eq!((ext_csd.bit(211, 0), ext_csd.bit(211, 1), ext_csd.bit(211, 2)), (Some(true), Some(false), None));
@@ -64,7 +64,7 @@ fn bits_and_what_stays_unknown() {
 }
 
 #[test]
-fn lines_of_no_register_are_left_out() {
+fn other_lines_are_left_out() {
     let log = "[sudo] password for alarm:\n[   12.3] mmc0: new card\n[PRE_EOL_INFO: 0x02]\n[NEW_THING: 0x05]\n...\n";
     let data = read(log).unwrap();
     assert_eq!(data.ext_csd.as_ref().unwrap().known_bytes(), 1);

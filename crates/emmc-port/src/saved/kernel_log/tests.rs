@@ -61,7 +61,7 @@ fn sd_cards_and_odd_names_are_read_as_logged() {
 }
 
 #[test]
-fn two_cards_are_refused_and_sdio_is_none() {
+fn two_cards_are_refused_and_sdio_is_ignored() {
     let two = "mmc0: new HS200 MMC card at address 0001\nmmc1: new SDHC card at address 0002\n";
     let message = read(two).unwrap_err();
     assert!(message.contains("line 2: expected one card, mmc0's as before"), "{message}");

@@ -10,7 +10,7 @@ const CID: &str = "1501004d384731474303dc0db061506f";
 const CSD: &str = "d02701320f5903fff6dbffef8e40400d";
 
 #[test]
-fn registers_come_alone_or_several_labelled_or_not() {
+fn one_or_several_registers_are_read_with_or_without_labels() {
     for log in [
         format!("{CID}\n{CSD}\n"),
         format!("cid: {CID}\ncsd: {CSD}\nocr: 0x00ff8080\nrca: 0x0001\n"),
@@ -28,7 +28,7 @@ fn registers_come_alone_or_several_labelled_or_not() {
 }
 
 #[test]
-fn an_sd_cards_registers_are_told_by_their_length() {
+fn sd_registers_are_recognised_by_their_length() {
     let ssr = "00".repeat(8) + "0402900000000000" + &"00".repeat(48);
     let data = read(&format!("0235804300000000\n{ssr}\n")).unwrap();
     assert_eq!((data.scr, data.kind), (Some([2, 0x35, 0x80, 0x43, 0, 0, 0, 0]), Some(CardKind::Sd)));
@@ -68,7 +68,7 @@ fn a_part_of_a_register_keeps_its_place() {
 }
 
 #[test]
-fn replies_are_kept_in_any_writing() {
+fn replies_are_read_in_all_spellings() {
     let mut reply = vec![0u8; 512];
     reply[..2].copy_from_slice(b"DS");
     let digits: String = reply.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -106,7 +106,7 @@ fn two_values_or_a_wrong_length_are_refused() {
 }
 
 #[test]
-fn digits_among_other_text_may_be_anything() {
+fn digits_in_other_text_are_ambiguous() {
     let lines = "build\nid\nof\nthe\nimage\nffffffc0105b1234\n";
     let log = format!("{lines}{}\nscr: 0x00000131\ncid: {CID}\n", "7".repeat(32));
     let data = read(&log).unwrap();

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_are_of_the_card_a_disk_or_a_partition() {
+    fn directories_belong_to_the_card_a_disk_or_a_partition() {
         let device = "/sys/devices/platform/soc/2194000.mmc/mmc_host/mmc0/mmc0:0001";
         let at = |path: &str| {
             let path = format!("{device}{path}");

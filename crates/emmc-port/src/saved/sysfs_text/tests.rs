@@ -10,7 +10,7 @@ fn attribute<'a>(data: &'a CardData, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn one_file_alone_is_what_its_shape_says() {
+fn one_file_alone_is_recognised_by_its_form() {
     let data = read("0x01 0x0b\n").unwrap();
     assert_eq!((attribute(&data, "life_time"), data.kind), (Some("0x01 0x0b"), Some(CardKind::Emmc)));
     assert!(data.origins[0].notes[0].contains("read as the attribute life_time"), "{:?}", data.origins);
@@ -19,7 +19,7 @@ fn one_file_alone_is_what_its_shape_says() {
 }
 
 #[test]
-fn what_a_cut_leaves_of_a_file_is_nothing() {
+fn a_truncated_file_gives_no_value() {
     let whole = "0x0b 0x0b\n";
     for end in 1..whole.len() - 1 {
         assert!(read(&whole[..end]).is_err(), "{:?}", &whole[..end]);
@@ -100,7 +100,7 @@ fn head_and_tail_print_headings() {
 }
 
 #[test]
-fn names_and_values_are_read_when_one_can_only_be_a_cards() {
+fn names_and_values_are_read_if_one_is_specific_to_cards() {
     let log = "capability : 50\nerase_size : 4194304\noemid : 0x0100\nname : 008GE0\n\
                cid : 11010030303847453000912d76b6b000\ndate : 11/2013\nserial : 0x912d76b6\nmanfid : 0x000011\n";
     let data = read(log).unwrap();
@@ -110,7 +110,7 @@ fn names_and_values_are_read_when_one_can_only_be_a_cards() {
 }
 
 #[test]
-fn udev_walks_up_from_the_disk() {
+fn udev_parents_of_the_disk_are_read() {
     let log = "  looking at device '/devices/platform/soc/mmc_host/mmc0/mmc0:0001/block/mmcblk0':\n    \
                KERNEL==\"mmcblk0\"\n    ATTR{ro}==\"0\"\n    ATTR{size}==\"15269888\"\n    ATTR{queue/rotational}==\"0\"\n\n  \
                looking at parent device '/devices/platform/soc/mmc_host/mmc0/mmc0:0001':\n    KERNELS==\"mmc0:0001\"\n    \

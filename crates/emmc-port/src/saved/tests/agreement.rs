@@ -23,7 +23,7 @@ const RUN_TIME: [(u16, &str); 4] = [
 ];
 
 #[test]
-fn a_parts_bytes_and_text_agree() {
+fn bytes_and_text_of_a_part_agree() {
     let raw = raw("samsung-klm-8g");
     let text = ext_csd(bytes("mmc_extcsd_text/samsung-klm-8g/extcsd.txt"));
     let differing = |offset: &u16| {
@@ -36,7 +36,7 @@ fn a_parts_bytes_and_text_agree() {
 }
 
 #[test]
-fn every_writing_of_the_same_bytes_is_the_same_register() {
+fn every_spelling_of_the_same_bytes_gives_the_same_register() {
     for part in ["samsung-klm-8g", "samsung-bjnb4r-32g", "aaru-64g", "ac100-mmc32g"] {
         let raw = raw(part);
         let expected = ExtCsd::from_bytes(raw);
@@ -95,7 +95,7 @@ fn uboot_byte(offset: usize, byte: u8) -> String {
 }
 
 #[test]
-fn a_reversed_register_says_so() {
+fn a_reversed_register_is_noted() {
     let mut raw = raw("aaru-64g");
     raw.reverse();
     let data = read("f", &raw).unwrap();

@@ -57,7 +57,7 @@ fn real_files() -> Vec<String> {
 }
 
 #[test]
-fn a_source_reads_its_content_as_often_as_asked() {
+fn a_source_can_be_read_repeatedly() {
     let source = SavedSource::new("-", bytes("ids/samsung-bjnb4r-32g/cid"));
     let first = source.read().unwrap();
     assert_eq!(source.read().unwrap(), first);
@@ -65,7 +65,7 @@ fn a_source_reads_its_content_as_often_as_asked() {
 }
 
 #[test]
-fn a_log_of_several_forms_gives_what_each_tells() {
+fn a_log_of_several_forms_gives_the_values_of_each() {
     let log = [
         bytes("seeds_console/extcsd_health.txt"),
         bytes("seeds_console/lsblk_colibri-imx6s.txt"),
@@ -84,7 +84,7 @@ fn a_log_of_several_forms_gives_what_each_tells() {
 }
 
 #[test]
-fn forms_that_contradict_each_other_are_told() {
+fn contradicting_forms_are_reported() {
     let both = |first: &str, second: &str| read("log", format!("{first}\n{second}\n").as_bytes());
     let background = both("Background operations status [BKOPS_STATUS: 0x02]", "EXT_CSD[246]: 0x01").unwrap();
     assert_eq!(background.ext_csd.as_ref().unwrap().byte(246), Some(2));

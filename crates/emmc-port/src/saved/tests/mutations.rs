@@ -94,7 +94,7 @@ fn no_content_panics() {
 
 /// Content that would take hours, and so be noticed, if any form compared each line with each other.
 #[test]
-fn large_content_of_many_small_pieces_is_read_or_refused_in_one_line() {
+fn large_content_is_read_or_refused_in_one_line() {
     let rows = |row: fn(usize) -> String| {
         (0..).map(row).scan(0, |size, row| {
             *size += row.len();

@@ -15,7 +15,7 @@ fn check(file: &str, format: Format, known: usize, expected: &[(u16, u16, u64)])
 }
 
 #[test]
-fn raw_registers() {
+fn raw_registers_are_read() {
     let hex = |part: &str| format!("ext_csd_raw/{part}/{part}.ext_csd.hex");
     check(&hex("samsung-klm-8g"), Format::ExtCsdHex, 512, &[(192, 1, 8), (212, 4, 15_269_888), (157, 3, 466)]);
     check(&hex("samsung-bjnb4r-32g"), Format::ExtCsdHex, 512, &[(192, 1, 8), (212, 4, 61_071_360), (268, 2, 0x0606)]);
@@ -35,7 +35,7 @@ fn raw_registers() {
 }
 
 #[test]
-fn mmc_utils_texts() {
+fn mmc_utils_texts_are_read() {
     let format = Format::MmcUtilsExtCsd;
     let text = |part: &str, file: &str| format!("mmc_extcsd_text/{part}/{file}");
     check(
@@ -56,7 +56,7 @@ fn mmc_utils_texts() {
 }
 
 #[test]
-fn console_excerpts() {
+fn console_excerpts_are_read() {
     let console = |file: &str| format!("seeds_console/{file}.txt");
     check(&console("extcsd_health"), Format::ChromiumOsExtCsd, 3, &[(267, 1, 1), (268, 1, 2), (269, 1, 1)]);
     check(&console("extcsd_head_rev"), Format::MmcUtilsExtCsd, 1, &[(192, 1, 7)]);
@@ -65,7 +65,7 @@ fn console_excerpts() {
 }
 
 #[test]
-fn vendor_reports() {
+fn vendor_reports_are_read() {
     for tool in ["bad_block", "erase_count", "sect_count", "spare_block"] {
         let file = format!("seeds_console/emmcparm_{tool}.txt");
         let data = check(&file, Format::VendorReport, 1, &[(192, 1, 7)]);
@@ -90,7 +90,7 @@ fn vendor_reports() {
 }
 
 #[test]
-fn sd_partitions_check() {
+fn an_sd_partition_check_is_read() {
     let known = [(160, 1, 7), (157, 3, 0x748), (241, 1, 10)];
     let data = check("hwpartition/cisco-hynix-hbg4e/sd_partition.txt", Format::SdPartition, 5, &known);
     let ext_csd = data.ext_csd.unwrap();
@@ -100,7 +100,7 @@ fn sd_partitions_check() {
 }
 
 #[test]
-fn identities() {
+fn identities_are_read() {
     let data = check("ids/samsung-bjnb4r-32g/cid", Format::RegisterHex, 0, &[]);
     assert_eq!((data.kind, data.cid.map(|cid| cid.0[3..9] == *b"BJNB4R")), (Some(CardKind::Emmc), Some(true)));
     let data = check("ids/cisco-hynix-hbg4e/cid", Format::RegisterHex, 0, &[]);
@@ -114,7 +114,7 @@ fn identities() {
 }
 
 #[test]
-fn every_real_file_imports_or_is_refused_for_what_it_is() {
+fn every_real_file_imports_or_is_refused_with_its_reason() {
     let refused = [
         ("cmd56_raw/negative-mbr-in-cmd56/cmd56.partial.hex", "boot code of an MBR"),
         ("ext_csd_raw/aaru-64g/aaru-64g.decoded.json", "JSON or similar text that is not a snapshot"),

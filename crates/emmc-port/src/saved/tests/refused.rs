@@ -19,7 +19,7 @@ fn noise(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_source_is_refused_in_one_line() {
+fn other_content_is_refused_in_one_line() {
     let whole = bytes("ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex");
     let mut register = super::super::hex_meaning::bytes_of(std::str::from_utf8(&whole).unwrap());
     check(b"", "byte 0", "an empty file");
@@ -50,7 +50,7 @@ fn what_is_no_source_is_refused_in_one_line() {
 }
 
 #[test]
-fn broken_hex_is_told_by_its_line() {
+fn broken_hex_is_reported_with_its_line() {
     check(b"00", "line 1", "2 digits");
     check("0".repeat(1023).as_bytes(), "line 1", "511 bytes of 0x00");
     check(format!("{}1", "12".repeat(511)).as_bytes(), "line 1", "1023 digits");
@@ -66,7 +66,7 @@ fn hex<const N: usize>(byte: fn(usize) -> u8) -> Vec<u8> {
 }
 
 #[test]
-fn snapshots_are_refused_for_what_they_are() {
+fn invalid_snapshots_are_refused_with_the_reason() {
     check(b"{\"schema\": \"emmclab.snapshot/1\", \"cid\": ", "line 1", "EOF while parsing a value");
     check(
         b"{\"schema\": \"emmclab.snapshot/1\", \"kind\": \"a\\nb\"}",
@@ -78,7 +78,7 @@ fn snapshots_are_refused_for_what_they_are() {
 }
 
 #[test]
-fn blanks_are_told_at_once() {
+fn blank_content_is_refused() {
     for blanks in ["\n", " \t\r\n", &"\n".repeat(SOURCE_BYTES_MAX)] {
         let message = read("x", blanks.as_bytes()).unwrap_err().to_string();
         assert_eq!(message, "x: at line 1: expected saved data of a card, found only whitespace");

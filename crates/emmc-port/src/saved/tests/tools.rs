@@ -13,7 +13,7 @@ fn part(data: &CardData) -> (Option<CardKind>, Option<&str>, Option<u32>) {
 }
 
 #[test]
-fn identities_of_mmc_utils_old_and_new() {
+fn identities_of_old_and_new_mmc_utils_are_read() {
     let emmc = (Some(CardKind::Emmc), Some("M8G1GC"), Some(0xdc0d_b061));
     let sd = (Some(CardKind::Sd), Some("SD16G"), Some(0xda89_b829));
     // The old one prints the OID as a letter: a zero byte in the file.
@@ -36,7 +36,7 @@ fn identities_of_mmc_utils_old_and_new() {
 }
 
 #[test]
-fn one_card_however_its_files_were_printed() {
+fn every_print_of_the_files_gives_the_same_card() {
     for file in ["grep-r_sys-block", "grep-r_dot", "head_star", "tail_files", "udevadm_a"] {
         let data = read_file(&format!("sysfs_text/{file}.txt")).unwrap();
         assert_eq!(data.origins[0].format, Format::SysfsText, "{file}");
@@ -102,7 +102,7 @@ fn lsblk_prints_the_same_tree_as_json() {
 }
 
 #[test]
-fn a_documents_card_is_a_source_again() {
+fn the_card_of_a_document_is_a_source() {
     let data = read_file("ext_csd_raw/samsung-bjnb4r-32g/samsung-bjnb4r-32g.ext_csd.hex").unwrap();
     let snapshot = serde_json::to_string(&crate::Snapshot::from(&data)).unwrap();
     let show = format!("{{\"schema\": \"emmclab.show/1\", \"tool\": \"emmclab 0.1.0\", \"card\": {snapshot}}}");
@@ -115,7 +115,7 @@ fn a_documents_card_is_a_source_again() {
 }
 
 #[test]
-fn the_largest_enhanced_area_in_kib_gives_the_group() {
+fn the_largest_enhanced_area_in_kib_gives_the_group_size() {
     let data = read_file("mmc_extcsd_text/unknown-max-enh-9a2/extcsd_excerpt.txt").unwrap();
     assert_eq!(data.stated.max_enh_size, Some(Bytes(10_100_736 << 10)));
     assert_eq!(data.stated.hc_wp_group, Some(Bytes(4 << 20)));

@@ -70,7 +70,7 @@ fn words_of_either_byte_order_are_read() {
 }
 
 #[test]
-fn words_that_are_a_register_in_both_orders_or_neither_are_refused() {
+fn words_valid_in_both_byte_orders_or_neither_are_refused() {
     let refused = |bytes: &[u8]| {
         let how = Printed { word: 2, little: false, address: Some(colon), letters: false };
         read("log", print(bytes, how).as_bytes()).unwrap_err().to_string()

@@ -86,7 +86,7 @@ fn every_published_transcript_is_read() {
 }
 
 #[test]
-fn an_enhanced_user_area_tells_more() {
+fn an_enhanced_user_area_gives_more_registers() {
     let expected = |manufacturer_id, oem_id, name, mode, capacity, sizes| Expected {
         manufacturer_id,
         oem_id: Some(oem_id),
@@ -132,7 +132,7 @@ fn gp_partitions_and_large_erase_groups_are_read() {
 }
 
 #[test]
-fn what_cannot_be_is_left_out_with_a_note() {
+fn impossible_values_are_left_out_with_a_note() {
     let data = read(&PARTITIONED.replace("4.4.1", "9.9")).unwrap();
     assert_eq!((data.stated.mmc_version, data.kind), (None, Some(CardKind::Emmc)));
     assert_eq!(data.ext_csd.unwrap().byte(192), None);
@@ -169,7 +169,7 @@ fn an_sd_card_has_no_ext_csd() {
 }
 
 #[test]
-fn versions_of_one_revision_only_are_revisions() {
+fn a_version_gives_a_revision_only_if_it_is_unique() {
     for (version, revision) in [
         ("4.0", None),
         ("4.3", Some(3)),
@@ -184,7 +184,7 @@ fn versions_of_one_revision_only_are_revisions() {
 }
 
 #[test]
-fn what_u_boot_would_not_print_is_refused() {
+fn values_that_u_boot_never_prints_are_refused() {
     let with = |old: &str, new: &str| read(&PARTITIONED.replace(old, new)).unwrap_err();
     for (old, new, message) in [
         ("ID: 15", "ID: 115", "line 1: expected Manufacturer ID of at most 2 hexadecimal digits, found \"115\""),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_first_row() {
+    fn the_first_row_of_the_paper_is_printed() {
         let own = Pipeline::new(Spans::from_micros(635, 1414, 51), Bytes(128 << 10));
         let pipelines = vec![PipelineStudy::of(own, 1000, 4).unwrap()];
         let page = shown(&PipelineResult { pipelines, ..PipelineResult::default() });
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_platform_and_the_tables() {
+    fn a_platform_and_the_tables_are_printed() {
         let zynq = platform("zynq-zed").unwrap();
         let study = |workload| PipelineStudy::of(zynq.pipeline(workload), 10, 3).unwrap().named(workload);
         let result = PipelineResult {

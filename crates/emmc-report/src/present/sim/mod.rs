@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_by_people() {
+    fn numbers_are_rounded_for_reading() {
         assert_eq!([0, 999, 1_000, 12_345_678].map(count), ["0", "999", "1 000", "12 345 678"]);
         let shown = [12e-6, 0.5, 90.0, 900.0, 7_200.0, 864_000.0].map(duration);
         assert_eq!(shown, ["12.0 us", "500.00 ms", "90.00 s", "15.0 min", "2.0 h", "10.0 days"]);

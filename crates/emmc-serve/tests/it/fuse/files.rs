@@ -35,7 +35,7 @@ fn there_is_a_file_for_each_area() {
 }
 
 #[test]
-fn any_offset_and_any_length() {
+fn every_offset_and_length_is_read_and_written() {
     let memory = Memory::new(1 << 20).shared();
     let Some(folder) = Folder::mount("bytes", memory.clone()) else { return };
     let file = open(&folder.path.join("user"));
@@ -58,7 +58,7 @@ fn any_offset_and_any_length() {
 }
 
 #[test]
-fn an_area_ends_where_it_ends() {
+fn access_beyond_the_area_fails() {
     let Some(folder) = Folder::mount("end", Memory::new(1 << 20).shared()) else { return };
     let path = folder.path.join("user");
     let file = open(&path);
@@ -76,7 +76,7 @@ fn an_area_ends_where_it_ends() {
 }
 
 #[test]
-fn holes_and_zeros() {
+fn holes_and_zeros_are_trimmed_and_read_back() {
     let memory = Memory::new(1 << 20).shared();
     let Some(folder) = Folder::mount("holes", memory.clone()) else { return };
     let (user, boot) = (open(&folder.path.join("user")), open(&folder.path.join("boot0")));
@@ -108,7 +108,7 @@ fn holes_and_zeros() {
 }
 
 #[test]
-fn errors_are_the_cards() {
+fn errors_are_those_of_the_card() {
     let memory = Memory::new(1 << 20).shared();
     let Some(folder) = Folder::mount("errors", memory.clone()) else { return };
     let file = open(&folder.path.join("user"));
@@ -134,7 +134,7 @@ fn libc_errno(errno: rustix::io::Errno) -> i32 {
 }
 
 #[test]
-fn answers_come_when_the_card_would_have_been_done() {
+fn replies_take_the_time_of_the_card() {
     let slow = |request: &Request<'_>| match request {
         Request::Read { offset: 0, .. } => Duration::from_millis(80),
         Request::Read { .. } => Duration::from_millis(20),
@@ -160,7 +160,7 @@ fn answers_come_when_the_card_would_have_been_done() {
 }
 
 #[test]
-fn what_is_in_use_is_told_and_can_be_tried_again() {
+fn a_busy_mount_is_reported_and_can_be_retried() {
     let Some(mut folder) = Folder::mount("busy", Memory::new(1 << 20).shared()) else { return };
     if !crate::fuse::is_root() {
         eprintln!("SKIPPED: fusermount unmounts what is in use; only root is told");

@@ -58,7 +58,7 @@ fn content(seed: u64, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn ext4_lives_on_it() {
+fn ext4_works_on_a_loop_device() {
     let memory = Memory::new(256 << 20).shared();
     let Some((mut folder, device)) = user("ext4", memory.clone()) else { return };
     assert_eq!(setting(&device, "loop/dio"), "1");
@@ -105,7 +105,7 @@ fn ext4_lives_on_it() {
 }
 
 #[test]
-fn fio_finds_what_it_wrote() {
+fn fio_verifies_its_writes() {
     let memory = Memory::new(64 << 20).shared();
     let Some((_folder, device)) = user("fio", memory) else { return };
     let filename = format!("--filename={}", device.display());
@@ -121,7 +121,7 @@ fn fio_finds_what_it_wrote() {
 }
 
 #[test]
-fn all_areas_and_protection() {
+fn all_areas_have_loop_devices_and_protection() {
     if !is_root() {
         eprintln!("SKIPPED: loop devices need root");
         return;
@@ -138,7 +138,7 @@ fn all_areas_and_protection() {
 
 /// Serves until it is killed; no test of its own.
 #[test]
-#[ignore = "started by what_a_killed_server_leaves_is_cleared_away"]
+#[ignore = "started by leftovers_of_a_killed_server_are_removed"]
 fn child_that_is_killed() {
     let path = PathBuf::from(std::env::var_os("EMMCLAB_TEST_FOLDER").expect("started by another test"));
     let mut mounted = fuse::mount(Memory::new(1 << 20).shared(), &path).unwrap();
@@ -147,7 +147,7 @@ fn child_that_is_killed() {
 }
 
 #[test]
-fn what_a_killed_server_leaves_is_cleared_away() {
+fn leftovers_of_a_killed_server_are_removed() {
     if !is_root() || !Path::new("/dev/loop-control").exists() || !Path::new("/dev/fuse").exists() {
         eprintln!("SKIPPED: needs root, FUSE and loop devices");
         return;

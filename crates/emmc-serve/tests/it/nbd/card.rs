@@ -14,7 +14,7 @@ use emmc_units::Instant;
 use crate::nbd::client::{Client, Reply, server};
 
 #[test]
-fn a_card_answers_in_its_own_time() {
+fn replies_take_the_time_of_the_card() {
     let profile = shipped::named("generic-8g").unwrap();
     let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).unwrap();
     let served = Arc::new(Served::new(card, Instant::START, ServedOptions { delays: true, dilation: 1 }));

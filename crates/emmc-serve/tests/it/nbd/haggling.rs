@@ -36,7 +36,7 @@ fn exports_are_listed_and_described() {
 }
 
 #[test]
-fn refusals_leave_the_stream_in_step() {
+fn refusals_keep_the_stream_synchronised() {
     let (_server, path, _folder) = server("refusals", Memory::new(1 << 20).shared());
     let mut client = Client::greeted(&path);
     let mut refused = |number: u32, data: &[u8], kind: u32| {
@@ -79,7 +79,7 @@ fn contexts_belong_to_an_export() {
 }
 
 #[test]
-fn the_old_style_of_choosing() {
+fn the_old_export_name_option_works() {
     let (_server, path, _folder) = server("old", Memory::new(1 << 20).shared());
     for (flags, zeros) in [(3u32, 0), (1, 124)] {
         let mut client = Client::greeted_with(&path, flags);
@@ -96,7 +96,7 @@ fn the_old_style_of_choosing() {
 }
 
 #[test]
-fn who_is_out_of_step_is_dropped_and_nobody_else() {
+fn only_a_client_that_breaks_the_protocol_is_dropped() {
     let (_server, path, _folder) = server("step", Memory::new(1 << 20).shared());
     let mut other = Client::simple(&path, "user");
     let mut client = Client::greeted(&path);
@@ -117,7 +117,7 @@ fn who_is_out_of_step_is_dropped_and_nobody_else() {
 }
 
 #[test]
-fn goodbye_is_answered() {
+fn abort_is_acknowledged() {
     let (_server, path, _folder) = server("abort", Memory::new(1 << 20).shared());
     let mut client = Client::greeted(&path);
     assert_eq!(client.option(2, b""), [(reply::ACK, Vec::new())]);

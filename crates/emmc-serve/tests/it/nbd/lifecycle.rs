@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::nbd::client::{Client, Folder, server};
 
 #[test]
-fn a_socket_is_removed_at_the_end_and_only_ours() {
+fn only_the_servers_own_socket_is_removed_at_the_end() {
     let (server, path, _folder) = server("removed", Memory::new(1 << 20).shared());
     assert!(path.exists());
     server.stop();
@@ -23,7 +23,7 @@ fn a_socket_is_removed_at_the_end_and_only_ours() {
 }
 
 #[test]
-fn a_killed_servers_socket_is_replaced_and_nothing_else() {
+fn only_the_socket_of_a_killed_server_is_replaced() {
     let folder = Folder::new("left-over");
     let path = folder.path("nbd");
     drop(UnixListener::bind(&path).unwrap());
@@ -39,7 +39,7 @@ fn a_killed_servers_socket_is_replaced_and_nothing_else() {
 }
 
 #[test]
-fn tcp_on_a_port_of_the_systems_choice() {
+fn tcp_works_on_a_port_chosen_by_the_system() {
     let server = nbd::serve(Memory::new(1 << 20).shared(), &Listen::parse("127.0.0.1:0").unwrap()).unwrap();
     let Listen::Tcp(address) = *server.local() else { panic!("{:?}", server.local()) };
     let stream = TcpStream::connect(address).unwrap();
@@ -51,7 +51,7 @@ fn tcp_on_a_port_of_the_systems_choice() {
 }
 
 #[test]
-fn stopping_cuts_off_who_only_sits_there() {
+fn stopping_disconnects_idle_clients() {
     let (server, path, _folder) = server("sits", Memory::new(1 << 20).shared());
     let mut haggling = Client::greeted(&path);
     let mut chosen = Client::simple(&path, "user");
@@ -62,7 +62,7 @@ fn stopping_cuts_off_who_only_sits_there() {
 }
 
 #[test]
-fn addresses() {
+fn addresses_are_parsed() {
     let unix = |path: &str| Ok(Listen::Unix(path.into()));
     assert_eq!(Listen::parse("/run/card.nbd"), unix("/run/card.nbd"));
     assert_eq!(Listen::parse("./nbd"), unix("./nbd"));

@@ -51,7 +51,7 @@ fn read(path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn nbdinfo_sees_everything() {
+fn nbdinfo_lists_all_exports() {
     let (_server, path, _folder) = server("nbdinfo", Memory::new(64 << 20).shared());
     let Some(list) = run("nbdinfo", &["--list", "--json", &uri(&path, "")]) else { return };
     for name in ["user", "boot0", "boot1"] {
@@ -83,7 +83,7 @@ fn nbdinfo_sees_everything() {
 }
 
 #[test]
-fn nbdcopy_both_ways() {
+fn nbdcopy_reads_and_writes() {
     let memory = Memory::new(64 << 20).shared();
     let (_server, path, folder) = server("nbdcopy", memory.clone());
     let (from, data) = image(&folder, 64 << 20);
@@ -96,7 +96,7 @@ fn nbdcopy_both_ways() {
 }
 
 #[test]
-fn qemu_reads_writes_trims() {
+fn qemu_reads_writes_and_trims() {
     let memory = Memory::new(64 << 20).shared();
     let (_server, path, folder) = server("qemu", memory.clone());
     let (from, data) = image(&folder, 64 << 20);
@@ -143,7 +143,7 @@ fn fio(path: &Path, name: &str, offset: u64, extra: &[&str]) -> Option<std::proc
 }
 
 #[test]
-fn two_fio_at_once_find_what_they_wrote() {
+fn two_concurrent_fio_verify_their_writes() {
     let memory = Memory::new(64 << 20).shared();
     let (_server, path, _folder) = server("fio", memory.clone());
     let one = fio(&path, "one", 0, &["--rw=randwrite", "--bs=4k"]);

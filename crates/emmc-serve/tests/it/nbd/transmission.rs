@@ -19,7 +19,7 @@ const ENOTSUP: u32 = 95;
 const ESHUTDOWN: u32 = 108;
 
 #[test]
-fn data_come_back() {
+fn data_reads_back() {
     let (_server, path, _folder) = server("data", Memory::new(40 << 20).shared());
     let mut client = Client::simple(&path, "user");
     // The longest there are, with lengths in between that leave the input anywhere.
@@ -32,7 +32,7 @@ fn data_come_back() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_requests_are_refused() {
     let memory = Memory::new(1 << 20).shared();
     let (_server, path, _folder) = server("refused", memory.clone());
     for structured in [false, true] {
@@ -80,7 +80,7 @@ fn refusals() {
 }
 
 #[test]
-fn zeros_and_trims() {
+fn zeros_and_trims_read_as_zero() {
     let memory = Memory::new(4 << 20).shared();
     let (_server, path, _folder) = server("zeros", memory.clone());
     let mut user = Client::simple(&path, "user");
@@ -104,7 +104,7 @@ fn zeros_and_trims() {
 }
 
 #[test]
-fn what_must_be_kept_is() {
+fn durable_writes_and_flushes_survive_a_power_cut() {
     let memory = Memory::new(1 << 20).shared();
     let (_server, path, _folder) = server("fua", memory.clone());
     let mut client = Client::simple(&path, "user");
@@ -126,7 +126,7 @@ fn status(client: &mut Client, flags: u16, offset: u64, length: u32) -> Vec<(u32
 }
 
 #[test]
-fn what_is_kept_can_be_asked() {
+fn block_status_reports_mapped_ranges() {
     let (_server, path, _folder) = server("status", Memory::new(200 << 20).shared());
     let mut client = Client::structured(&path, "user");
     assert_eq!(status(&mut client, 0, 0, 200 << 20), [(200 << 20, 3)]);
@@ -170,7 +170,7 @@ fn read(client: &mut Client, flags: u16, offset: u64, length: usize) -> (Vec<u8>
 }
 
 #[test]
-fn holes_are_left_out_of_what_is_read() {
+fn holes_are_left_out_of_structured_reads() {
     let memory = Memory::new(1 << 20).shared();
     let (_server, path, _folder) = server("holes", memory.clone());
     let mut client = Client::structured(&path, "user");
@@ -195,7 +195,7 @@ fn holes_are_left_out_of_what_is_read() {
 }
 
 #[test]
-fn requests_overtake_each_other() {
+fn replies_can_overtake_each_other() {
     let slow = |request: &Request<'_>| match request {
         Request::Read { offset: 0, .. } => Duration::from_millis(60),
         Request::Read { .. } => Duration::from_millis(20),
@@ -233,7 +233,7 @@ fn requests_overtake_each_other() {
 }
 
 #[test]
-fn requests_in_one_piece_are_all_answered() {
+fn requests_in_one_packet_are_all_answered() {
     let memory = Memory::new(1 << 20).shared();
     let (_server, path, _folder) = server("burst", memory.clone());
     let mut client = Client::simple(&path, "user");

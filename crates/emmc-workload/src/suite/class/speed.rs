@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_speed_of_moving_is_found_again() {
+    fn the_speed_of_moving_is_recovered() {
         let (pw, pm) = (10e6, 5e6);
         let au = 4e6;
         let points: Vec<_> = (0..8)
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn free_units_are_as_many_as_the_share_leaves() {
+    fn the_number_of_free_units_follows_the_share() {
         let plan = Plan { from: 0, to: 64 << 22, au: 4 << 20, sector: 512, depth: 1, seed: 1 };
         for used in 1..8 {
             let free = free_rus(&plan, used);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_stands_in_the_way_alone() {
+    fn each_limit_fails_the_class_alone() {
         assert!(speed(&good(), 30.0, None).0.is_empty());
         for (change, what) in [
             ((|found| found.pw = 29.0) as fn(&mut Found), "Pw 29.0"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a2_is_judged_with_a_queue_and_a1_without() {
+    fn a2_needs_a_queue_and_a1_does_not() {
         assert!(application(&good(), "A1").0.is_empty());
         let faults = application(&good(), "A2").0;
         assert_eq!(faults, ["4 KiB writes at queue depth 32 1900.0 IOPS, needs 2000"]);

@@ -161,7 +161,7 @@ mod tests {
 
     /// A target of a power of two, where flashbench itself passes the end.
     #[test]
-    fn nothing_passes_the_end_and_no_place_comes_twice() {
+    fn places_are_inside_and_unique() {
         for size_bytes in [256 << 20, 1 << 30, 7_784_628_224, 240 << 10] {
             let shape = TargetShape {
                 name: "t".into(),

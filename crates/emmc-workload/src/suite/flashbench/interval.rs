@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_found_again() {
+    fn a_known_line_is_recovered() {
         let line =
             Line::through([4096.0, 8192.0, 65536.0].map(|size| (size, 200.0 + size / 25.0)).into_iter()).unwrap();
         assert!((line.access_us - 200.0).abs() < 1e-6 && (line.mb_per_s().unwrap() - 25.0).abs() < 1e-6, "{line:?}");

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_come_in_turn_over_the_units() {
+    fn positions_alternate_over_the_units() {
         let plan = Plan { unit: 4 * MIB, from: 16 * MIB, counts: vec![3], most: 3 };
         let offsets = plan.offsets(3, MIB, false);
         assert_eq!(offsets.len(), 12);

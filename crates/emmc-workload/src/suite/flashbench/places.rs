@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_comes_once() {
+    fn every_place_occurs_once() {
         for count in [1, 2, 7, 8, 255, 256, 257, 1000, 4096, 65_536, 100_000, PLACES_MAX] {
             let order = scattered(count);
             let mut sorted = order.clone();

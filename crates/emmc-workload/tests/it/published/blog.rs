@@ -8,7 +8,7 @@ use emmc_workload::Options;
 use crate::cards::{card, told};
 
 #[test]
-fn a_glacial_module_recovers_after_one_trim_and_reads_never_suffered() {
+fn a_slow_module_recovers_after_one_trim_and_reads_stay_fast() {
     for profile in ["odroid-64g", "odroid-128g", "pine64-64g"] {
         let outcome = told("trim", &mut card(profile, |_| ()), &Options::default());
         println!("{profile}: {:?}", outcome.remarks);
@@ -42,7 +42,7 @@ fn a_glacial_module_recovers_after_one_trim_and_reads_never_suffered() {
 }
 
 #[test]
-fn ext4_and_f2fs_are_alike_on_a_fresh_module() {
+fn ext4_and_f2fs_are_equally_fast_on_a_fresh_module() {
     for profile in ["odroid-64g", "pine64-64g"] {
         let outcome = told("fs", &mut card(profile, |_| ()), &Options::default());
         let grid = outcome.grids.iter().find(|grid| grid.name == "fs").unwrap();

@@ -143,7 +143,7 @@ fn write_reliability_of_an_imx6s_makes_no_difference_to_large_writes() {
 
 /// The same by the suites, as `bench sim:PROFILE --host BOARD` runs them.
 #[test]
-fn the_suites_find_it_behind_the_boards() {
+fn suites_find_the_difference_behind_the_boards() {
     let behind = |profile: &str, name: &str| {
         let (device, now) = card(profile, &[]);
         HostTarget::new(SimTarget::new(device, name, now, false), board(name).unwrap(), false)

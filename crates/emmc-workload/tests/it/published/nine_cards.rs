@@ -76,7 +76,7 @@ fn spearman(left: &[f64], right: &[f64]) -> f64 {
 }
 
 #[test]
-fn iozone_of_nine_cards() {
+fn iozone_of_nine_cards_is_reproduced() {
     let published = published();
     let mut errors = Vec::new();
     println!("simulated over published less one, in percent");
@@ -108,7 +108,7 @@ fn iozone_of_nine_cards() {
 }
 
 #[test]
-fn random_writes_decide_how_long_an_installation_takes() {
+fn random_writes_determine_the_installation_time() {
     let published = published();
     let measured: Vec<f64> = CARDS.iter().map(|(_, name)| waiting(name)).collect();
     let simulated: Vec<f64> = CARDS
@@ -143,7 +143,7 @@ fn random_writes_decide_how_long_an_installation_takes() {
 }
 
 #[test]
-fn rank_correlation_knows_order_and_disorder() {
+fn rank_correlation_of_sorted_and_shuffled_values() {
     let values = [1.0, 2.0, 3.0, 4.0, 5.0];
     assert!((spearman(&values, &[10.0, 20.0, 25.0, 40.0, 41.0]) - 1.0).abs() < 1e-12);
     assert!((spearman(&values, &[5.0, 4.0, 3.0, 2.0, 1.0]) + 1.0).abs() < 1e-12);

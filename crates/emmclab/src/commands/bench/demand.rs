@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_time_and_share_of_life_are_said() {
+    fn bytes_time_and_share_of_life_are_printed() {
         let bus = Some(BusFacts { mb_per_s_max: 100.0, ..BusFacts::default() });
         let context = Context { bus, ..Context::default() };
         let cost = Cost { written_bytes: 1 << 30, read_bytes: 1 << 30, ..Cost::default() };

@@ -25,7 +25,7 @@ impl Drop for Tmpfs {
 }
 
 #[test]
-fn a_full_disk_loses_nothing_that_was_acknowledged() {
+fn a_full_disk_loses_no_acknowledged_data() {
     let folder = scratch("serve_full_disk");
     let Some(disk) = Tmpfs::mount(&folder.join("disk"), "6m") else {
         eprintln!("skipped: a tmpfs cannot be mounted here (root is needed)");

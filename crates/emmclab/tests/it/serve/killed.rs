@@ -85,7 +85,7 @@ fn check(client: &mut Client, known: &mut [Known], kill: u64) {
 }
 
 #[test]
-fn whatever_was_acknowledged_outlives_kill_9() {
+fn acknowledged_data_survives_kill_9() {
     let folder = scratch("serve_killed");
     let card = card(&folder, "card");
     let mut known = vec![Known(vec![0]); BLOCKS];

@@ -129,7 +129,7 @@ fn configs() -> [FtlConfig; 3] {
 }
 
 #[test]
-fn a_cut_at_any_step_leaves_old_or_new() {
+fn a_cut_at_any_step_leaves_the_old_or_new_content() {
     for cell in [CellMode::Slc, CellMode::Mlc] {
         for config in configs() {
             for step in 1..150 {
@@ -140,7 +140,7 @@ fn a_cut_at_any_step_leaves_old_or_new() {
 }
 
 #[test]
-fn cut_after_cut_goes_on() {
+fn repeated_cuts_are_recovered() {
     for cell in [CellMode::Slc, CellMode::Mlc] {
         for config in configs() {
             let mut power = Power::new(cell, &config);
@@ -154,7 +154,7 @@ fn cut_after_cut_goes_on() {
 }
 
 #[test]
-fn a_cut_while_recovering_is_recovered_from() {
+fn a_cut_during_recovery_is_recovered() {
     for cell in [CellMode::Slc, CellMode::Mlc] {
         for config in configs() {
             for seed in 0..40 {
@@ -183,7 +183,7 @@ fn a_cut_while_recovering_is_recovered_from() {
 }
 
 #[test]
-fn recovery_takes_the_time_of_scanning() {
+fn recovery_takes_the_time_of_a_scan() {
     let mut bench = plain(&config());
     bench.fill();
     let before = bench.now;

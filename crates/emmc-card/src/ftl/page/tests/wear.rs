@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_failed_program_moves_on_and_retires_its_block() {
+fn a_failed_program_is_repeated_and_retires_its_block() {
     let mut flash = flash(CellMode::Slc);
     flash.spare_blocks = 6;
     flash.failures.program_ppb = 1_500_000;
@@ -35,7 +35,7 @@ fn a_failed_program_moves_on_and_retires_its_block() {
 }
 
 #[test]
-fn worn_out_means_no_writes_and_all_reads() {
+fn a_worn_out_part_refuses_writes_and_serves_reads() {
     let mut flash = flash(CellMode::Slc);
     flash.native.endurance = 20;
     flash.spare_blocks = 2;
@@ -81,7 +81,7 @@ fn spread(wear: WearLevelling) -> (u32, u32) {
 }
 
 #[test]
-fn static_levelling_bounds_the_spread_that_cold_data_makes() {
+fn static_levelling_limits_the_wear_difference_of_cold_data() {
     let (least, most) = spread(WearLevelling::default());
     assert!(least == 0 && most > 100, "{least}..{most}");
     let (least, most) = spread(WearLevelling { dynamic: true, static_gap: 10 });
