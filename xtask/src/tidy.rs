@@ -3,6 +3,7 @@
 mod crates;
 mod files;
 mod leftovers;
+mod pages;
 mod registers;
 mod words;
 
@@ -42,6 +43,8 @@ fn violations() -> anyhow::Result<Vec<String>> {
     let tests: Vec<String> = texts.iter().flat_map(|(path, text)| files::test_files(path, text)).collect();
     violations.extend(texts.iter().flat_map(|(path, text)| files::check(path, text, &tests)));
     violations.extend(texts.iter().flat_map(|(path, text)| words::check(path, text)));
+    violations.extend(texts.iter().flat_map(|(path, text)| pages::wide(path, text)));
+    violations.extend(pages::missing(&texts));
     let fields = registers::fields(&texts);
     violations.extend(texts.iter().flat_map(|(path, text)| registers::check(path, text, &tests, &fields)));
     violations.extend(leftovers::orphans(&texts));

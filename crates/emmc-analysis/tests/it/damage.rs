@@ -1,16 +1,15 @@
-//! Damaged and mixed sources never make a card look better than it is, and never give it a figure that it does not
-//! have.
+//! Damaged and mixed sources never improve a card's verdict, and never give it a figure that it does not have.
 //!
-//! Every dump and text in testdata, as it is and with worn registers put in, is cut at each byte, loses each byte,
+//! Every dump and text in testdata, unchanged and with worn registers inserted, is cut at each byte, loses each byte,
 //! doubles each byte and is wrapped at each byte; then two at a time are cut and joined. A case is judged as `check`
 //! judges it.
 //!
-//! A digit lost or doubled in a decimal number changes no width, and mostly nothing in the text repeats the number:
-//! there
-//! the capacity is not compared. Wear is always compared, and a cut end always counts.
+//! A lost or doubled digit of a decimal number changes no width, and the text usually does not repeat the number: the
+//! capacity is not compared there. Wear is always compared, and a cut end always counts.
 //!
-//! A join at the same place of two sources of one length is left out: where their form has no redundancy, it is a whole
-//! source of that form, and no reader can tell. So is a join that is a whole `life_time` file of ten bytes.
+//! A join at the same place of two sources of one length is left out: if their form has no redundancy, the result is a
+//! complete source of that form, and no reader can detect it. The same holds for a join that is a complete `life_time`
+//! file of ten bytes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

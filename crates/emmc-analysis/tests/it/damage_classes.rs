@@ -1,5 +1,4 @@
-//! Each way in which a source is known to break, on real parts: what is refused, with the message, and what stays
-//! unknown.
+//! Each known kind of damage, on real parts: the message of a refusal, and the values that stay unknown.
 
 use emmc_analysis::health::{CheckStatus, HealthOptions, check};
 use emmc_port::saved::read;

@@ -1,4 +1,4 @@
-//! What commands cost above the device: nothing for counted transfers, little for open-ended ones.
+//! Costs of commands above the device: none for counted transfers, small ones for open-ended transfers.
 
 use emmc_card::card::{Card, DataStatus};
 use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};

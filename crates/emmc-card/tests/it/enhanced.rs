@@ -1,5 +1,4 @@
-//! A board vendor's two parts are enhanced as a whole, by the commands that U-Boot sends: capacity, speed and life
-//! after it.
+//! Two parts of a board vendor are enhanced completely, by U-Boot's commands: capacity, speed and life afterwards.
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions, WriteFlags};

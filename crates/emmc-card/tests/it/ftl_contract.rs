@@ -1,7 +1,7 @@
-//! What every translation layer and every stack of them promises, through the trait alone.
+//! The contract of every translation layer and every stack of them, through the trait alone.
 //!
-//! Each test runs over all stacks of [`STACKS`], on small flash that keeps data. Power cuts in the middle of things are
-//! the torture's ([`emmc_card::sim::torture`]); here power goes when all is quiet.
+//! Each test runs over all stacks of [`STACKS`], on small flash with content. The torture ([`emmc_card::sim::torture`])
+//! cuts power during operations; here power is cut while the card is idle.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A card is found again from its image and the records that came after: contents, order, wear, registers, protection.
+//! A card is restored from its image and the later records: contents, sequence, wear, registers, protection.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Power goes while the card carries out a committed partitioning: at the next power-up it begins anew and ends it.
+//! A power cut during a committed partitioning: the card repeats and completes it at the next power-up.
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions};

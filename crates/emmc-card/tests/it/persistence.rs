@@ -1,4 +1,4 @@
-//! Every bit of EXT_CSD that SWITCH can write lasts as long on the virtual card as the field table says.
+//! Every bit of EXT_CSD that SWITCH can write has the persistence of the field table on the virtual card.
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;

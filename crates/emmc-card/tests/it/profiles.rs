@@ -1,4 +1,4 @@
-//! The shipped profiles come near what was published of their parts: operation by operation, and in capacity.
+//! The shipped profiles match the published figures of their parts: each operation, and the capacity.
 //!
 //! Figures are times of one request in microseconds, from published rates: iozone of nine cards and of two modules (one
 //! thread, O_DIRECT, a file of 100 MiB, requests of at most 512 KiB), hdparm and dd of a board vendor, spans of a white

@@ -1,4 +1,4 @@
-//! Card scripts: every file of `tests/scripts` is a conversation with a card, command by command, with what it answers.
+//! Card scripts: every file of `tests/scripts` is a dialogue with a card: commands and expected responses.
 //!
 //! # The format
 //! One step a line; `#` starts a comment. Numbers of commands are decimal, everything else is hexadecimal.
@@ -8,25 +8,25 @@
 //! | `profile NAME` | which card, from `tests/scripts/profiles/NAME.toml`; first line, absent: `sector` |
 //! | `no data` | the card keeps no data (plain simulation); second line |
 //! | `identify` | CMD0, CMD1 until the card is ready, CMD2, CMD3, CMD7: the card is in `tran` at address 1 |
-//! | `CMD6 03B30100 -> R1b 00000900` | a command and its answer, as a word |
-//! | `CMD13 00010000 -> R1 tran SWITCH_ERROR` | an answer in words: the state, then every bit but READY_FOR_DATA |
-//! | `CMD17 0 -> none` | no answer |
+//! | `CMD6 03B30100 -> R1b 00000900` | a command and its response, as a word |
+//! | `CMD13 00010000 -> R1 tran SWITCH_ERROR` | a response in words: the state, then every bit but READY_FOR_DATA |
+//! | `CMD17 0 -> none` | no response |
 //! | `CMD2 0 -> R2 *` | any value; `R2 fe014e*` starts so |
 //! | `CMD8 0 -> R1 tran, read 200 x 1` | data follows: direction, bytes a block, blocks (`inf`: until CMD12) |
-//! | `CMD13! 0` | the command arrives with a wrong checksum, which nobody answers |
+//! | `CMD13! 0` | the command arrives with a wrong checksum and gets no response |
 //! | `data 01 00*1ff -> ok` | a block to the card: `ok`, `busy` (taken, and the card is busy), `rejected`, `ignored`; or nothing |
 //! | `data! 00*200 -> rejected` | a block with a wrong checksum |
 //! | `data @5 -> ok` | 512 bytes of pattern 5; patterns differ |
-//! | `expect 00*200`, `expect @5`, `expect nothing` | what the card sends next |
+//! | `expect 00*200`, `expect @5`, `expect nothing` | the next data of the card |
 //! | `expect ~2 0b` | the next block has these bytes at its byte 2 |
-//! | `wait`, `wait 5ms` | until the card is no longer busy; so long |
-//! | `start`, `took > 5ms`, `took < 5ms` | how long the steps since `start` took |
-//! | `state tran` | the state; `none`: it has none |
-//! | `ext_csd[179] == 1`, `ext_csd[212..216] == 00100000`, `ext_csd[246] & 3 == 1` | bytes as CMD8 would tell them |
+//! | `wait`, `wait 5ms` | until the card is no longer busy; for this time |
+//! | `start`, `took > 5ms`, `took < 5ms` | the time of the steps since `start` |
+//! | `state tran` | the state; `none`: no state |
+//! | `ext_csd[179] == 1`, `ext_csd[212..216] == 00100000`, `ext_csd[246] & 3 == 1` | bytes as CMD8 would return them |
 //! | `power off`, `power on`, `reset` | power, RST_n |
-//! | `cut N` | power goes at the Nth program or erase from now |
+//! | `cut N` | power is lost at the Nth program or erase from now |
 //! | `spoil 10` | the flash page that holds this sector of the user area stops reading |
-//! | `repeat N` ... `end` | steps again and again; N is decimal; `$` in an argument or pattern is the round, from 0 |
+//! | `repeat N` ... `end` | steps repeated N times; N is decimal; `$` in an argument or pattern is the round, from 0 |
 //!
 //! Time passes between steps: 10 microseconds each.
 

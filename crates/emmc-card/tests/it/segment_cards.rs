@@ -3,7 +3,7 @@
 //! The same programs are run against the virtual parts, through the whole data path, each write waiting for the one
 //! before. `cargo test -p emmc-card --test it segment_cards:: -- --nocapture` prints every cell with its error.
 
-mod at_once;
+mod bulk_copies;
 mod flashbench;
 mod host;
 mod iozone;

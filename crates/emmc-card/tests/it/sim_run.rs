@@ -1,4 +1,4 @@
-//! Jobs on small cards: phases do what they say, sums agree, registers step where the arithmetic says, and the same
+//! Jobs on small cards: phases do the stated work, sums agree, registers step at the computed volumes, and the same
 //! seed gives the same bytes.
 
 mod amounts;

@@ -1,5 +1,5 @@
-//! SLC cache, pSLC, a map that does not fit into memory, and the blog's drive that collapses: speeds as a host sees
-//! them, at the translation layer.
+//! SLC cache, pSLC, a map that exceeds the memory, and the collapsing drive of a blog: speeds at the translation layer,
+//! as a host sees them.
 //!
 //! The flash is 2D MLC of one die and two planes with the times of `generic-8g`, without spread, in small blocks.
 

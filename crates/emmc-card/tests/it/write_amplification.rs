@@ -1,4 +1,4 @@
-//! Write amplification of the page-mapped layer against the exact models, and what follows from them for wear.
+//! Write amplification of the page-mapped layer against the exact models, and the resulting wear.
 //!
 //! The whole matrix is in the ignored tests: `cargo test --release -p emmc-card --test it write_amplification:: --
 //! --ignored`.

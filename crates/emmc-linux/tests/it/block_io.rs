@@ -1,4 +1,4 @@
-//! Files as targets, with every engine that this machine has: no privileges needed.
+//! Files as targets, with every engine of this machine; no privileges needed.
 
 use std::collections::HashSet;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! Trees of files: operations in a folder, and filesystems that are made on a loop device and taken away.
+//! Trees of files: operations in a folder, and filesystems that are created on a loop device and removed.
 
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};

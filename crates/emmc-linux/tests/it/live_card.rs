@@ -1,6 +1,6 @@
-//! What a live card is sent: the shim stands for the card and writes down every command.
+//! Commands to a live card: the shim replaces the card and records every command.
 //!
-//! The test runs itself again with the shim loaded in front; the second process reads the card and prints what it got.
+//! The test runs itself again with the shim preloaded; the second process reads the card and prints the result.
 
 use crate::shim;
 use std::path::Path;

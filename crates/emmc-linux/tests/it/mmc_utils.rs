@@ -1,6 +1,6 @@
-//! The real mmc-utils and this project read the same bytes; where they differ, mmc-utils is known to be wrong.
+//! The real mmc-utils and this project decode the same bytes; a difference is a known error of mmc-utils.
 //!
-//! Skips aloud where there is no `mmc` or no C compiler.
+//! Skips with a message if there is no `mmc` or no C compiler.
 
 mod ext_csd;
 mod ids;

@@ -1,4 +1,4 @@
-//! What was on a file or device is put back: content, holes, and what is told where that cannot be.
+//! The content of a file or device is restored: data and holes; what cannot be restored is reported.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};

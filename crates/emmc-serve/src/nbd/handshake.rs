@@ -1,4 +1,4 @@
-//! From the greeting to the choice of an export: fixed newstyle haggling.
+//! From the greeting to the choice of an export: fixed newstyle negotiation.
 //!
 //! Absent on purpose: TLS (a socket on this machine or behind a tunnel needs none), oldstyle negotiation.
 
@@ -70,21 +70,21 @@ pub(crate) fn haggle(
         return Err(HandshakeError::Flags(flags));
     }
     let no_zeroes = flags & u32::from(option::FLAG_NO_ZEROES) != 0;
-    let mut haggling =
-        Haggling { exports, no_zeroes, structured: false, contexts_of: None, replies: Vec::new(), choice: None };
+    let mut negotiation =
+        Negotiation { exports, no_zeroes, structured: false, contexts_of: None, replies: Vec::new(), choice: None };
     loop {
         let Some(header) = next_header(input)? else { return Ok(None) };
         let done = match read_data(header, input)? {
-            Some(data) => haggling.answer(header.number, &data)?,
+            Some(data) => negotiation.answer(header.number, &data)?,
             None => {
-                haggling.reply(header.number, reply::ERR_TOO_BIG, &[b"more data than any option needs"]);
+                negotiation.reply(header.number, reply::ERR_TOO_BIG, &[b"more data than any option needs"]);
                 false
             }
         };
-        output.write_all(&haggling.replies)?;
-        haggling.replies.clear();
+        output.write_all(&negotiation.replies)?;
+        negotiation.replies.clear();
         if done {
-            return Ok(haggling.agreed());
+            return Ok(negotiation.agreed());
         }
     }
 }
@@ -119,7 +119,7 @@ fn read_data(header: OptionHeader, input: &mut impl Read) -> Result<Option<Vec<u
     Ok((length <= OPTION_BYTES_READ).then_some(data))
 }
 
-struct Haggling<'a> {
+struct Negotiation<'a> {
     exports: &'a [Export],
     no_zeroes: bool,
     structured: bool,
@@ -129,7 +129,7 @@ struct Haggling<'a> {
     choice: Option<&'a Export>,
 }
 
-impl<'a> Haggling<'a> {
+impl<'a> Negotiation<'a> {
     /// Answers an option; returns whether the negotiation is over.
     fn answer(&mut self, number: u32, data: &[u8]) -> Result<bool, HandshakeError> {
         let option = match option::decode(number, data) {

@@ -25,7 +25,7 @@ const COALESCED_BYTES_MAX: usize = 128 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The negotiation failed.
-    #[error("haggling: {0}")]
+    #[error("negotiation: {0}")]
     Handshake(#[from] HandshakeError),
     /// The connection failed.
     #[error("the connection: {0}")]

@@ -1,4 +1,4 @@
-//! Areas as files and as loop devices, with the programs that people use on them.
+//! Areas as files and as loop devices, with the usual programs.
 
 mod files;
 mod loops;

@@ -1,4 +1,4 @@
-//! Areas that are nothing but memory, with delays of the test's choosing.
+//! Areas in memory only, with delays that the test sets.
 
 #![allow(dead_code, reason = "several tests and a benchmark share it, none uses all")]
 

@@ -1,8 +1,8 @@
-//! The NBD server with a client that goes to the edges, and with real clients.
+//! The NBD server with a client for edge cases, and with real clients.
 
 mod card;
 mod client;
-mod haggling;
 mod lifecycle;
+mod negotiation;
 mod real_clients;
 mod transmission;

@@ -1,4 +1,4 @@
-//! The suite `class` on cards of which the class is known or follows from the profile.
+//! The suite `class` on cards whose class is known or follows from the profile.
 
 use crate::cards::{card, figure, told};
 use emmc_workload::{Options, Outcome};

@@ -1,4 +1,4 @@
-//! dd, hdparm, tiotest and bonnie++ on virtual cards: their columns relate to each other as the card's own figures do.
+//! dd, hdparm, tiotest and bonnie++ on virtual cards: the ratios of their columns are those of the card's figures.
 
 use crate::cards::{card, told};
 use emmc_workload::{Options, Outcome};

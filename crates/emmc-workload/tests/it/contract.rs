@@ -1,4 +1,4 @@
-//! What a suite's outcome looks like as JSON: keys are added, never changed.
+//! The JSON of a suite's outcome: keys are added, never changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Suites on files, on models of filesystems above a virtual card, where the truth is known.
+//! Suites on files, on models of filesystems above a virtual card, with known results.
 
 use crate::cards::{card, figure, told};
 use emmc_card::sim::SimTarget;

@@ -1,4 +1,4 @@
-//! flashbench's suites on the two parts of which the thread of 2011 tells.
+//! Suites of flashbench on the two parts of the thread of 2011.
 
 use crate::cards::{card, figure, told};
 use emmc_workload::{Options, Outcome, named};

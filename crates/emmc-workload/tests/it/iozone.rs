@@ -1,4 +1,4 @@
-//! The suite `iozone` on virtual cards: the same for a seed, and free of the wall clock.
+//! The suite `iozone` on virtual cards: reproducible for a seed, and independent of real time.
 
 use crate::cards::{card, told};
 use emmc_card::profile::shipped;

@@ -1,4 +1,4 @@
-//! What was published of real cards, against their profiles: the same suites, in simulated time.
+//! Published figures of real cards compared with their profiles: the same suites, in simulated time.
 //!
 //! `cargo test --release -p emmc-workload --test it published:: -- --nocapture` prints every figure beside the
 //! published one.

@@ -1,5 +1,5 @@
-//! The suite `steady` on a card of which the steady state is known: greedy collection with pages of one unit, so that
-//! what a write takes follows from the exact model of its write amplification.
+//! The suite `steady` on a card with a known steady state: greedy garbage collection with pages of one unit, so the
+//! exact model of write amplification gives the time of a write.
 
 #[path = "../../../emmc-card/tests/it/models/mod.rs"]
 #[allow(dead_code, reason = "of the models only the greedy one is needed")]

@@ -1,4 +1,4 @@
-//! Suites that are stopped tell what they have measured; what a suite cannot follow is refused.
+//! Stopped suites report their measurements; options that a suite does not support are refused.
 
 use crate::cards::{card, shrunk};
 use emmc_port::BlockTarget;

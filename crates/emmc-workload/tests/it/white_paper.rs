@@ -1,8 +1,9 @@
-//! A white paper's measured figures, from whole benches: its boards above its cards (`bench sim:PROFILE --host BOARD`).
+//! Measured figures of a white paper, from whole benches: its boards above its cards (`bench sim:PROFILE --board
+//! BOARD`).
 //!
 //! Each test prints every figure beside the published one: `cargo test -p emmc-workload --test it white_paper:: --
-//! --nocapture`. What the paper computes from its spans is held in `emmc-host` (`paper/`); here the card is a simulated
-//! one, whose hardware time is what comes out, and the rest is the board's mechanisms.
+//! --nocapture`. Tests of `emmc-host` (`paper/`) cover the figures that the paper computes from its spans; here the
+//! simulated card gives the hardware time, and mechanisms of the board the rest.
 
 use crate::cards::{card, told};
 use emmc_card::sim::SimTarget;

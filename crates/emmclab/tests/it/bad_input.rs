@@ -1,4 +1,4 @@
-//! What is no saved card is refused in one line that names the file, the place, what was expected and what was found.
+//! Input that is no saved card is refused in one line with the file, the place, the expected and the found content.
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;

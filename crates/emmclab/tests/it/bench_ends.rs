@@ -1,4 +1,4 @@
-//! How `bench` ends where somebody or something ends it, and what it refuses before anything is lost.
+//! The end of `bench` by a signal or an error, and refusals before any data is lost.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

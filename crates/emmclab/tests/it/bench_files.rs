@@ -1,4 +1,4 @@
-//! `bench` on filesystems: created on a loop device, or that of a folder; its report, and that it leaves no files.
+//! `bench` on filesystems: created on a loop device, or that of a folder; the report, and that no files remain.
 
 use crate::support;
 use std::os::unix::fs::FileExt;

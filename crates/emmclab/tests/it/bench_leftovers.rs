@@ -1,4 +1,4 @@
-//! What `bench` leaves behind where something goes wrong, and how it tells of names that are no plain text.
+//! Leftovers of `bench` after errors, and messages about names that are not plain text.
 
 use crate::support;
 use std::ffi::OsStr;

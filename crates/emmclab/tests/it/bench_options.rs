@@ -1,4 +1,4 @@
-//! Options that a bench cannot follow are refused in one message, and nothing is done.
+//! Options that a bench does not support are refused in one message before any I/O.
 
 use crate::support::{emmclab, scratch};
 

@@ -1,4 +1,4 @@
-//! `bench` on files, folders and loop devices of this machine: what it refuses, what it tells, what it leaves behind.
+//! `bench` on files, folders and loop devices of this machine: refusals, messages, leftovers.
 
 use crate::support;
 use std::io::{BufRead, BufReader};

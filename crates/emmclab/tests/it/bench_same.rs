@@ -1,4 +1,4 @@
-//! `bench` writes to, and puts back on, what was consented to, whatever its name leads to by then.
+//! `bench` writes to and restores the target with consent, even if its name changes during the run.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;

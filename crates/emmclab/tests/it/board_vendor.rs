@@ -1,4 +1,4 @@
-//! A board vendor's published walk-through, end to end: Micron S0J56 made pSLC on an Apalis iMX8QM, and the wear,
+//! A published walk-through of a board vendor, complete: Micron S0J56 as pSLC on an Apalis iMX8QM, and the wear,
 //! capacity and endurance of the 4 GB eMMC on a Colibri iMX6.
 
 use crate::support::cards::s0j56;

@@ -1,8 +1,7 @@
-//! What scripts rely on: every key of every JSON document, and the document's own schema.
+//! The contract with scripts: every key of every JSON document, and the schema of the document.
 //!
-//! The golden lists in `json_keys` are every key that the documents below have. A key that vanishes breaks somebody's
-//! script; a new one is added to the list by hand, or by running with `EMMCLAB_WRITE_KEYS=1` and reading the
-//! difference.
+//! The golden lists in `json_keys` have every key of the documents below. A missing key breaks scripts; a new key is
+//! added to the list by hand, or by a run with `EMMCLAB_WRITE_KEYS=1` and a review of the difference.
 
 use crate::support;
 use std::collections::BTreeSet;

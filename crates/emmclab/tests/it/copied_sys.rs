@@ -1,4 +1,4 @@
-//! A board's /sys and /proc, copied and looked at elsewhere.
+//! A board's /sys and /proc, copied to another machine.
 
 use crate::support::{emmclab, testdata};
 use serde_json::json;

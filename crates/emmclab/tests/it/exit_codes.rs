@@ -1,5 +1,5 @@
-//! The exit code is the answer that a script reads: 0 good, 1 findings, 2 usage or unreadable, 3 unknown, 4 refused;
-//! `check` speaks a monitoring system's codes instead.
+//! Exit codes for scripts: 0 good, 1 findings, 2 usage or unreadable, 3 unknown, 4 refused; `check` uses the codes of
+//! monitoring systems.
 
 use crate::support;
 use crate::support::cards::{ext_csd, s0j56};

@@ -1,4 +1,4 @@
-//! Help, topics, manual pages and completions as the binary gives them.
+//! Help, topics, manual pages and completions of the binary.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! A card, a file or a file's name may hold anything. Nothing of it steers the terminal or runs in the browser.
+//! A card, a file or the name of a file can contain any bytes. None of them controls the terminal or runs in the
+//! browser.
 
 use std::path::Path;
 

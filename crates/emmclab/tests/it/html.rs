@@ -1,4 +1,4 @@
-//! The report as one HTML file: it needs nothing but itself, and a browser finds nothing wrong with it.
+//! The report as one HTML file: self-contained, and rendered without errors by a browser.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What a live card is sent: nothing but reads, and of the vendor's only those that a matched maker is known to answer.
+//! Commands to a live card: reads only, and vendor reads only for a maker that is known to support them.
 
 use crate::support::cards::{emmc_cid, s0j56};
 use crate::support::save;

@@ -1,10 +1,10 @@
-//! Every command that README.md and the pages in docs/ show is run as it is printed, in a folder with `examples` and
-//! `testdata` in it, and must print what the page shows.
+//! Every command of README.md and the pages in docs/ runs as printed, in a folder with `examples` and `testdata`, and
+//! must print the shown output.
 //!
-//! A block that begins with three backquotes and `console` is run: `$` begins a command, the lines below it are what it
-//! prints. `...` stands for any text in a line, and alone in a line for any lines. A block of `console hardware`,
-//! `console root`, `console server` or `console guest` needs what a test does not have: only the arguments of its
-//! emmclab commands are parsed.
+//! A block that begins with three backquotes and `console` is run: `$` begins a command, the lines below are its
+//! output. `...` matches any text in a line, and alone in a line any number of lines. A block of `console hardware`,
+//! `console root`, `console server` or `console guest` needs more than a test has: only the arguments of its emmclab
+//! commands are parsed.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! `serve` and `sim ctl` through the binary: what they say, what they refuse, and what is there after kill -9.
+//! `serve` and `sim ctl` through the binary: messages, refusals, and the data after kill -9.
 
 mod client;
 mod full_disk;

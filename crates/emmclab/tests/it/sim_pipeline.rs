@@ -1,4 +1,4 @@
-//! The host's pipeline through the binary: figures of the white paper, and one clear error for what cannot be.
+//! The host's pipeline through the binary: figures of the white paper, and one clear error for impossible values.
 
 use crate::support;
 use crate::support::{emmclab, scratch};

@@ -1,4 +1,4 @@
-//! A snapshot is a source as good as the one it was taken of; two sources are compared field by field.
+//! A snapshot is equivalent to its source; two sources are compared field by field.
 
 use crate::support;
 use std::path::Path;

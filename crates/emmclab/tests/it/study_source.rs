@@ -1,4 +1,4 @@
-//! Which card `study` is about: the named one, what is piped in, the only one there is; never one that nobody named.
+//! The card of a `study`: the named one, standard input, or the only card; never a card without a name.
 
 use std::io::Write;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! The answer first: a verdict of at most eight lines of 80 columns, for every part with registers in testdata.
+//! The verdict first: at most eight lines of 80 columns, for every part with registers in testdata.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Plays the steps of a script on a card.
+//! Executes the steps of a script on a card.
 
 use emmc_card::card::{Card, DataStatus};
 use emmc_card::sim::fault::FaultPlan;

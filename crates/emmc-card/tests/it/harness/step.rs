@@ -1,4 +1,4 @@
-//! Lines of a script, read.
+//! The parsed lines of a script.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
-//! Write amplification in closed form: what a layer must come to under uniform and skewed random writes.
+//! Write amplification in closed form: the expected value of a layer under uniform and skewed random writes.
 //!
-//! Notation: `rho` logical over physical size, `alpha` = 1 / rho, `np` units a block. The physical size leaves out free
-//! blocks and those that are being written to.
+//! Notation: `rho` logical over physical size, `alpha` = 1 / rho, `np` units a block. The physical size excludes free
+//! and open blocks.
 
 /// Principal branch of Lambert's W for -1/e <= x < 0, by Halley's iteration.
 pub(crate) fn lambert_w(x: f64) -> f64 {

@@ -1,4 +1,4 @@
-//! `flashbench --open-au`: N allocation units, filled in turn, in ever smaller blocks.
+//! `flashbench --open-au`: N allocation units, filled alternately, with decreasing block sizes.
 
 use emmc_card::profile::{Profile, Segment, SegmentOrder};
 use emmc_units::Nanos;

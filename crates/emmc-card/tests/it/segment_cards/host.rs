@@ -1,4 +1,4 @@
-//! The host of the runs: one thread, one request at a time, as Linux cuts them.
+//! The host of the runs: one thread, one request at a time, split as Linux splits them.
 
 use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
 use emmc_card::nand::StoredContent;

@@ -1,4 +1,4 @@
-//! `iozone -e -I -a -s 100M -i 0 -i 1 -i 2`: a file written in sequence, then each record once, shuffled.
+//! `iozone -e -I -a -s 100M -i 0 -i 1 -i 2`: a file written sequentially, then each record once at random.
 
 use emmc_card::sim::Rng;
 

@@ -1,4 +1,4 @@
-//! Every phase does as much as it says, where it says.
+//! Every phase does the stated amount of work in the stated range.
 
 use emmc_card::device::Area;
 use emmc_card::sim::run::{HostRequest, requests};

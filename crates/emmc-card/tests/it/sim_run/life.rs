@@ -1,4 +1,4 @@
-//! A whole life, to the end.
+//! A whole life until the card is worn out.
 
 use emmc_card::device::{Area, StorageError, WriteFlags};
 use emmc_card::ftl::FtlError;

@@ -1,4 +1,4 @@
-//! What changes speed: the cache, the queue, idle time, trim.
+//! Effects on speed: the cache, the queue, idle time, trim.
 
 use crate::sim_run::{run_on, small};
 use emmc_card::sim::run::{PhaseResult, RunResult};

@@ -1,4 +1,4 @@
-//! Programs, erases and registers against arithmetic.
+//! Programs, erases and registers compared with their arithmetic.
 
 use crate::sim_run::{run_on, small};
 use emmc_card::nand::{BlockHealth, CellMode};

@@ -1,7 +1,7 @@
-//! A bare greedy simulation, written apart from the layer: a map, counters, and a search through all blocks.
+//! A minimal greedy simulation, independent of the layer: a map, counters, and a search through all blocks.
 //!
-//! For loads that no formula covers. Of blocks with equally few valid units it takes the first, the layer one after the
-//! other: under skewed writes who wins a tie moves the figure by 3 %.
+//! It serves loads without a formula. Of blocks with equally few valid units it takes the first, while the layer takes
+//! them in turn: under skewed writes the choice changes the figure by 3 %.
 
 use std::collections::VecDeque;
 

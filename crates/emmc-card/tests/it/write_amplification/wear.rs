@@ -1,4 +1,4 @@
-//! Wear: erases follow from programs to the block, and how evenly each policy spreads them.
+//! Wear: erases follow exactly from programs, and each policy has its spread of erase counts.
 
 use emmc_card::ftl::Ftl;
 use emmc_card::profile::GcPolicy;

@@ -1,4 +1,4 @@
-//! `mmc extcsd read` through the shim, imported from its text, against the bytes that the shim gave it.
+//! `mmc extcsd read` through the shim: the import of its text equals the bytes of the shim.
 
 use std::fs;
 use std::path::{Path, PathBuf};

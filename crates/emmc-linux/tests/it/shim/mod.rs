@@ -1,4 +1,4 @@
-//! The project's stand-in for a card: see testdata/shim/mmc_ioc_shim.c.
+//! The project's replacement of a card: see testdata/shim/mmc_ioc_shim.c.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Loop devices on areas: real block devices, with a file system, trim and fio.
+//! Loop devices on areas: real block devices, with a filesystem, trim and fio.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A client that says exactly what a test wants it to say.
+//! A client that sends exactly the bytes of a test.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;

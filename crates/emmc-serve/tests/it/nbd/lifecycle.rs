@@ -1,4 +1,4 @@
-//! Sockets and servers that come and go.
+//! The start and end of servers and their sockets.
 
 use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -53,11 +53,11 @@ fn tcp_works_on_a_port_chosen_by_the_system() {
 #[test]
 fn stopping_disconnects_idle_clients() {
     let (server, path, _folder) = server("sits", Memory::new(1 << 20).shared());
-    let mut haggling = Client::greeted(&path);
+    let mut client = Client::greeted(&path);
     let mut chosen = Client::simple(&path, "user");
     let _silent = UnixStream::connect(&path).unwrap();
     server.stop();
-    assert!(haggling.is_dropped());
+    assert!(client.is_dropped());
     assert!(chosen.is_dropped());
 }
 

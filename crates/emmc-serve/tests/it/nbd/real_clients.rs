@@ -1,4 +1,4 @@
-//! The clients that people have: libnbd's tools, QEMU's tools, fio.
+//! Real clients: libnbd's tools, QEMU's tools, fio.
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Requests: what they do, what they are refused for, in which order they are answered.
+//! Requests: their effect, the reasons of refusals, and the sequence of replies.
 
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;

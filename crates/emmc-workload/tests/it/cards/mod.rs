@@ -1,4 +1,4 @@
-//! Virtual cards of which the truth is known.
+//! Virtual cards with known properties.
 
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;

@@ -1,7 +1,6 @@
-//! The blog's modules: what they do when they are full and never trimmed, and what one trim gives back; ext4 against
-//! f2fs.
+//! The modules of a blog: their speed when full and never trimmed, and the gain of one trim; ext4 compared with f2fs.
 //!
-//! Each module is measured whole by `bench --suite trim`; the same profile, all its blocks.
+//! `bench --suite trim` measures each complete module: the same profile, all its blocks.
 
 use emmc_workload::Options;
 

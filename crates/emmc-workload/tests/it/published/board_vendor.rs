@@ -1,8 +1,8 @@
-//! The board vendor's before and after: pSLC on a Colibri T30, write reliability on a Colibri iMX6S.
+//! Figures of a board vendor before and after: pSLC on a Colibri T30, write reliability on a Colibri iMX6S.
 //!
-//! dd and bonnie++ go through the page cache, as they did; bonnie++ does not sync at the end of a phase, so what is
-//! left dirty then was not measured. Left out: characters and files a second, which measure the processor (74 to 97 %
-//! CPU in the print).
+//! dd and bonnie++ go through the page cache, as in the source; bonnie++ does not sync at the end of a phase, so the
+//! remaining dirty data was not measured. Left out: characters and files per second, which measure the processor (74 to
+//! 97 % CPU in the print).
 
 use emmc_card::card::Card;
 use emmc_card::device::{Device, DeviceOptions};

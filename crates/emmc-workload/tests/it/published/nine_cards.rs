@@ -1,4 +1,4 @@
-//! The nine-card table: iozone's columns, and what decides how long an installation takes.
+//! The nine-card table: the columns of iozone, and the causes of a long installation.
 
 use std::collections::BTreeMap;
 use std::path::Path;

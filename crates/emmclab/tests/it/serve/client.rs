@@ -1,4 +1,5 @@
-//! As much of an NBD client as the tests need: the default export, one request or several under way, errors as numbers.
+//! The part of an NBD client that the tests need: the default export, one or several outstanding requests, errors as
+//! numbers.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

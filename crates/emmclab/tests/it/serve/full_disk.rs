@@ -1,4 +1,4 @@
-//! A disk that fills up: the client is told, and nothing that was acknowledged is lost.
+//! A full disk: the client gets an error, and no acknowledged data is lost.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! A server that is killed while a client writes: whatever was acknowledged is there when the next one serves the card.
+//! A server is killed while a client writes: the next server has all acknowledged data.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Registers made for a test, and the checksum that a CID needs.
+//! Registers for tests, and the checksum of a CID.
 
 /// 512 bytes of EXT_CSD, zero but for these registers: first byte, width, value.
 pub(crate) fn ext_csd(registers: &[(usize, usize, u32)]) -> [u8; 512] {

@@ -1,4 +1,4 @@
-//! Loop devices of a test's own.
+//! A test's own loop devices.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The binary as a user runs it, and what it is run on.
+//! The binary as a user runs it, and its inputs.
 
 pub(crate) mod cards;
 #[cfg(feature = "bench")]

@@ -1,4 +1,4 @@
-//! As much of JSON Schema as the documents' own schemas use. Absent on purpose: formats, patterns, other files.
+//! The part of JSON Schema that the documents' schemas use. Absent on purpose: formats, patterns, other files.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The project's stand-in for a live card: see testdata/shim/mmc_ioc_shim.c.
+//! The project's replacement of a live card: see testdata/shim/mmc_ioc_shim.c.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Options: what is agreed on, what is refused, and that refusals leave the stream in step.
+//! Options: agreed and refused ones; refusals keep the stream synchronised.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,6 @@
-//! Copies that are made at once, where nothing is kept of the flash but which unit lies where, are those that are made
-//! page by page where order numbers are kept: same times, same wear, same places.
+//! Copies in bulk give the same times, wear and places as copies page by page.
+//!
+//! Flash without content copies in bulk; flash with sequence numbers copies page by page.
 
 use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
 use emmc_card::ftl::TrimKind;
