@@ -1,6 +1,6 @@
-//! Who may write which bit of EXT_CSD, how often, and what resets it: the access classes of the one field table.
+//! Write permission of each bit of EXT_CSD, how often, and its reset: the access classes of the one field table.
 //!
-//! Absent on purpose: what a byte does (`switch` and the features).
+//! Absent on purpose: the effect of a byte (`switch` and the features).
 
 use emmc_regs::ext_csd::{Access, EXT_CSD_BYTES, Field, field_at};
 

@@ -1,7 +1,7 @@
 //! Background operations: started by the host, or by the card itself while it is idle.
 //!
 //! The translation layer does the work in bounded steps; a step starts at the end of the previous one, so the state is
-//! up to date whenever the host looks. After BKOPS_START the card is in `prg` until the work is done or HPI comes; the
+//! current at every access of the host. After BKOPS_START the card is in `prg` until the work is done or HPI comes; the
 //! current step is completed. Absent on purpose: URGENT_BKOPS (`exception`), what a step does (`ftl`) and the clock
 //! (`advance` gets the time as an argument).
 //!
@@ -38,7 +38,7 @@ pub(crate) struct Background {
 
 /// The rule of BKOPS_EN beyond its access classes.
 ///
-/// Errors: a card that has no background operations, or none of its own: AUTO_EN came with 5.1.
+/// Errors: a card without background operations, or without automatic ones: AUTO_EN came with 5.1.
 pub(crate) fn check_enable(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refused> {
     let is_automatic = value & 2 != 0;
     Refused::unless(is_supported(ext_csd) && (!is_automatic || ext_csd[reg::EXT_CSD_REV] >= 8))

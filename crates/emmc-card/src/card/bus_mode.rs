@@ -193,7 +193,7 @@ impl Card {
     }
 }
 
-/// The tuning block of four lines; that of eight has every half byte twice.
+/// The tuning block of four lines; the block of eight lines has every nibble twice.
 ///
 /// Source: JESD84-B51, tuning block pattern for HS200.
 pub(super) const TUNING_X4: [u8; 64] = [

@@ -2,7 +2,7 @@
 //!
 //! `device` determines the order in which the cache is written to flash: oldest first. A unit that is overwritten in
 //! the cache replaces its older content, which could violate a barrier; a barrier is therefore implemented as a flush,
-//! which the standard allows. Absent on purpose: what a power loss costs (`device::Device::power_off`).
+//! which the standard allows. Absent on purpose: the cost of a power loss (`device::Device::power_off`).
 //!
 //! Source: JESD84-B51 clauses 6.6.34, 7.4 (CACHE_CTRL, FLUSH_CACHE, BARRIER_CTRL, CACHE_FLUSH_POLICY).
 
@@ -45,7 +45,7 @@ pub(crate) fn check_flush(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<()
         return Refused::unless(has_cache(ext_csd) || value == 0);
     }
     let enabled = ext_csd[reg::BARRIER_CTRL] & 1 == 1;
-    // Flush and barrier at once is no operation of the standard.
+    // The standard has no combined flush and barrier.
     Refused::unless(has_cache(ext_csd) && offers_barrier(ext_csd) && enabled && value & FLUSH == 0)
 }
 

@@ -1,8 +1,8 @@
-//! What the features remember, and what resets, power and time do to it.
+//! The state of the features, and the effects of resets, power and time on it.
 //!
-//! Each feature's rules are in a file of its own and know nothing of the card.
-//! Absent on purpose: what a write to one of their registers does (`switch_rows`), and the commands of features
-//! (`queue`, `streams`, `write_protect_groups`, ...).
+//! The rules of each feature are in its own file and do not depend on the card. Absent on purpose: the effect of a
+//! write to their registers (`switch_rows`), and the commands of features (`queue`, `streams`, `write_protect_groups`,
+//! ...).
 
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_regs::r1::State;

@@ -50,7 +50,7 @@ pub(crate) struct FeatureState {
 impl Card {
     /// The persistent state, as if all operations in progress at `now` were done.
     pub fn to_image(&self, now: Instant) -> Vec<u8> {
-        // Plain numbers into memory: nothing can fail.
+        // Plain numbers are written to memory, which cannot fail.
         let bytes = postcard::to_allocvec(&(self.state_at(now), self.device.to_image(now))).unwrap_or_default();
         let mut out = MAGIC.to_vec();
         out.extend(lz4_flex::compress_prepend_size(&bytes));

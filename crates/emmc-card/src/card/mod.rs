@@ -192,12 +192,12 @@ impl Card {
         &mut self.device.registers_mut().ext_csd
     }
 
-    /// The first byte of a field of EXT_CSD as it is kept.
+    /// The first byte of a stored field of EXT_CSD.
     fn ext_csd_byte(&self, field: &Field) -> u8 {
         self.kept()[field]
     }
 
-    /// EXT_CSD as it is kept.
+    /// The stored EXT_CSD.
     fn kept(&self) -> &[u8; EXT_CSD_BYTES] {
         &self.device.stored_registers().ext_csd
     }
@@ -248,7 +248,7 @@ impl Card {
         }
     }
 
-    /// The end of an operation that may have failed; a failed one ends at once.
+    /// The end of an operation that may have failed; a failed one ends immediately.
     fn done_or_failed(&mut self, result: Result<Instant, StorageError>, now: Instant) -> Instant {
         result.unwrap_or_else(|error| {
             self.note_error(&error);

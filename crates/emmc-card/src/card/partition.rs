@@ -11,7 +11,7 @@ use emmc_regs::ext_csd::{EXT_CSD_BYTES, Field, reg};
 
 use crate::profile::Partitioning;
 
-/// A write to a register that the rules do not allow: the card answers SWITCH_ERROR and nothing changes.
+/// A write to a register that the rules do not allow: the card reports SWITCH_ERROR and changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused;
 
@@ -124,7 +124,7 @@ fn partitioning(ext_csd: &[u8; EXT_CSD_BYTES]) -> Partitioning {
     }
 }
 
-/// The rules that concern several registers at once.
+/// The rules that concern several registers.
 fn check_commit(ext_csd: &[u8; EXT_CSD_BYTES]) -> Result<(), Refused> {
     let wanted = partitioning(ext_csd);
     let group = group_sectors(ext_csd);
@@ -165,7 +165,7 @@ mod tests {
         ext_csd
     }
 
-    /// Writes what is allowed, as the card would; answers whether each was.
+    /// Performs the allowed writes, as the card would; returns whether each was allowed.
     fn write_all(ext_csd: &mut [u8; EXT_CSD_BYTES], writes: &[(u8, u8)]) -> Vec<bool> {
         let mut write = |&(index, value)| {
             let allowed = check(ext_csd, index, value).is_ok();

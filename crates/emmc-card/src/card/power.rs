@@ -63,7 +63,7 @@ impl Card {
         }
     }
 
-    /// Registers and states as they are after a reset; the card waits for CMD1, or to be asked to boot.
+    /// Registers and states after a reset; the card waits for CMD1 or a boot request.
     pub(super) fn start(&mut self, reset: Reset, now: Instant) {
         self.phase = Phase::PreIdle;
         self.status.clear();

@@ -57,7 +57,7 @@ pub(crate) fn check(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(), Refu
     if known && follows { Ok(()) } else { Err(Refused) }
 }
 
-/// Whether HPI can interrupt what the value starts.
+/// Whether HPI can interrupt the operation of this value.
 pub(crate) fn is_interruptible(value: u8) -> bool {
     matches!(value, POWER_OFF_LONG | SLEEP)
 }

@@ -164,7 +164,7 @@ impl CommandQueue {
             let slots = (0..).zip(&self.slots).filter_map(|(slot, task)| Some((slot, task.as_ref()?)));
             slots.filter(|(_, task)| waiting(task) && (task.params.high_priority || !plain_ready))
         };
-        // The firmware starts as soon as it is free and a task exists; it chooses among those that exist by then.
+        // The firmware starts as soon as it is free and a task exists; it chooses among the tasks of that time.
         let begin = candidates().map(|(_, task)| task.queued).min()?.max(self.firmware_free);
         if now.is_some_and(|now| begin >= now) {
             return None;

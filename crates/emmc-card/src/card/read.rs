@@ -156,7 +156,7 @@ impl Card {
         Some(self.crossed(sectors - 1))
     }
 
-    /// When a block of the chunk has been transferred, with `after` blocks behind it.
+    /// The time at which a block of the chunk has been transferred, with `after` blocks following.
     fn crossed(&self, after: u32) -> Instant {
         let Some(Transfer::Read(read)) = &self.transfer else { return Instant::START };
         let rest = self.device.bus().read(1) * u64::from(after);

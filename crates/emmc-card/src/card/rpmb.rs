@@ -62,7 +62,7 @@ enum Answer {
     Nothing,
     /// A frame that is ready.
     Frame(Box<Frame>),
-    /// Data from this half sector on, under this nonce.
+    /// Data from this half sector (256 bytes) on, under this nonce.
     Data { address: u16, nonce: [u8; 16] },
 }
 
@@ -71,7 +71,7 @@ enum Answer {
 pub(crate) struct Rpmb {
     key: Option<[u8; 32]>,
     counter: u32,
-    /// The result register: what READ_RESULT answers.
+    /// The result register, which READ_RESULT returns.
     result: Option<Box<Frame>>,
     answer: Answer,
 }
@@ -283,7 +283,7 @@ fn mac(key: &[u8; 32], frames: &[Frame]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Merges half sectors into the whole ones, and writes those atomically.
+/// Merges half sectors into whole sectors, and writes those atomically.
 fn store_data(address: u16, frames: &[Frame], store: &mut dyn RpmbStore) -> Result<(), StorageError> {
     let (first, last) = (u64::from(address) / 2, (u64::from(address) + frames.len() as u64 - 1) / 2);
     let mut sectors = vec![0; (last - first + 1) as usize * 512];

@@ -1,6 +1,6 @@
 //! Sleep: CMD5 takes a deselected card to `slp` and back.
 //!
-//! In `slp` the host may switch VCC off (VCCQ stays), so nothing is lost; the card accepts CMD5 and resets only.
+//! In `slp` the host may switch VCC off (VCCQ stays), without loss of data; the card accepts CMD5 and resets only.
 //!
 //! Source: JESD84-B51 clauses 6.6.21, 7.4 (S_A_TIMEOUT).
 //! Assumed: that a card needs a tenth of its specified maximum.

@@ -214,7 +214,7 @@ impl Card {
             let lba = self.sector_at(entry.address).map_err(|_| (number, out_of_range))?;
             let out = self.device.keeps_data().then_some(&mut bytes[at..end]);
             let read = self.device.read(area, lba, blocks.into(), out, now).map_err(|error| (number, error))?;
-            // The data is transferred later; what counts here is when it is in memory.
+            // The data is transferred later; this is the time at which it is in memory.
             from = from.max(read.transferred);
             at = end;
         }
@@ -251,7 +251,7 @@ impl Card {
         Self::answer_with(r1, data)
     }
 
-    /// CMD0 with 0xFFFFFFFA: the boot area goes to the host.
+    /// CMD0 with 0xFFFFFFFA: the boot area is sent to the host.
     pub(super) fn boot(&mut self, now: Instant) -> Reply {
         let Some((area, sectors)) = boot::source(&self.device.stored_registers().ext_csd) else { return Reply::SILENT };
         let ext_csd = self.device.stored_registers().ext_csd;

@@ -1,7 +1,8 @@
-//! CMD6: a byte of EXT_CSD changes, and with it what the card does.
+//! CMD6: a byte of EXT_CSD changes, and with it the behaviour of the card.
 //!
-//! In order: the byte must be writable and its class allow it (`access`), the value must mean something, then the
-//! byte's own rule applies. Whatever refuses, nothing has changed and SWITCH_ERROR is told with the next status.
+//! The checks, in this sequence: the byte must be writable and its class allow it (`access`), the value must be
+//! assigned, and the byte's own rule must hold. After a refusal nothing has changed, and the next status has
+//! SWITCH_ERROR.
 
 use emmc_regs::command::{Switch, SwitchAccess};
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, field_at, reg};
@@ -45,7 +46,7 @@ impl Card {
         Self::answer_busy(r1, done)
     }
 
-    /// A byte is written. Answers when its effect is there.
+    /// Writes a byte. Returns the time of its effect.
     ///
     /// Errors: any rule broken; nothing has changed.
     fn write_ext_csd(&mut self, switch: Switch, now: Instant) -> Result<Instant, SwitchError> {

@@ -1,8 +1,8 @@
-//! What each register that CMD6 writes asks for beyond its access class: one row for each register or shared rule.
+//! Rules of the registers that CMD6 writes, beyond their access class: one row for each register or shared rule.
 //!
-//! A row says which bytes it is about, what must hold before they change, and what the card does then. A register
-//! without a row is just kept. A new register costs a row here and, where it has one, its feature's rule.
-//! Absent on purpose: who may write which bit (`access`), which values are defined (`switch`), the rules themselves.
+//! A row has the bytes, the condition for a change, and the effect on the card. A register without a row is stored
+//! only. A new register costs a row here and, where it has one, its feature's rule. Absent on purpose: write permission
+//! of bits (`access`), which values are defined (`switch`), the rules themselves.
 
 use emmc_regs::ext_csd::{Field, reg};
 use emmc_units::{Instant, Nanos};
@@ -42,13 +42,13 @@ pub(super) struct Write {
 pub(super) struct SwitchRow {
     /// The bytes it is about.
     fields: &'static [&'static Field],
-    /// What must hold. Errors: it does not, and nothing has changed.
+    /// The condition. Errors: it does not hold, and nothing has changed.
     pub(super) check: fn(&Card, Write) -> Result<(), Refused>,
     /// What the card does once the byte is kept; answers when that is done. Errors: worn out, power lost.
     pub(super) effect: fn(&mut Card, Write, Instant) -> Result<Instant, StorageError>,
 }
 
-/// A row that allows everything and does nothing.
+/// A row without condition and effect.
 const fn row(fields: &'static [&'static Field]) -> SwitchRow {
     SwitchRow { fields, check: |_, _| Ok(()), effect: |_, _, now| Ok(now + PLAIN) }
 }
@@ -170,7 +170,7 @@ static ROWS: [SwitchRow; 26] = [
         }),
 ];
 
-/// The flash must be able to hold what is about to be committed.
+/// The flash must be able to hold the committed layout.
 fn check_layout(card: &Card, completed: u8) -> Result<(), Refused> {
     let mut ext_csd = *card.kept();
     ext_csd[reg::PARTITION_SETTING_COMPLETED] = completed;

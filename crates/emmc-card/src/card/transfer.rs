@@ -109,8 +109,8 @@ impl Card {
         }
     }
 
-    /// Several blocks at once, if the card sends sectors: appends at most `most` to `into`. Returns when the last of
-    /// them has been transferred; absent: no block, or [`Card::poll_data`] must be used.
+    /// Several blocks in one call, if the card sends sectors: appends at most `most` to `into`. Returns when the last
+    /// of them has been transferred; absent: no block, or [`Card::poll_data`] must be used.
     ///
     /// Shape: blocks of 512 bytes.
     pub fn poll_blocks(&mut self, most: u32, into: &mut Vec<u8>, now: Instant) -> Option<Instant> {
@@ -229,7 +229,7 @@ impl Card {
     }
 }
 
-/// CMD19 and CMD42 take what the host sends; everything else has blocks of one size.
+/// CMD19 and CMD42 accept any length; all other commands have blocks of one size.
 fn fits(collecting: &Collecting, block: &[u8]) -> bool {
     match collecting.purpose {
         Purpose::BusTest => !block.is_empty(),

@@ -113,7 +113,7 @@ impl Reply {
         self.le32(0xc0, power.unannounced);
     }
 
-    /// Numbers of good blocks in the first half, what belongs to them in the second; the rest of a table is 0xff.
+    /// Numbers of good blocks in the first half, their values in the second; the rest of a table is 0xff.
     fn table(&mut self, device: &Device, table: u32, value: impl Fn(&crate::nand::Block) -> u32) {
         if table >= u32::from(tables(device)) {
             return;

@@ -15,7 +15,7 @@ use super::transfer::Transfer;
 use super::{Area, Card, DataPhase, DataStatus, Reply};
 use crate::device::WriteFlags;
 
-/// Sectors passed down at once.
+/// Sectors passed down in one call.
 const GATHER: u32 = 1024;
 
 /// Which sectors to write, and how.

@@ -67,7 +67,7 @@ impl WriteProtect {
 
     /// CMD29: clears the group's protection.
     ///
-    /// Errors: `false`, if only a power cycle or nothing clears it.
+    /// Errors: `false`, if only a power cycle clears it, or it is permanent.
     pub(crate) fn clear(&mut self, area: Area, first: u64, sectors: u64) -> bool {
         if self.of(area, first, sectors) > Some(Protection::Temporary) {
             return false;

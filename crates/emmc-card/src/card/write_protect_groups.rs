@@ -75,7 +75,7 @@ impl Card {
     pub(super) fn is_area_protected(&self, area: Area) -> bool {
         let image = self.device.stored_registers();
         match area {
-            // RPMB has rules of its own.
+            // RPMB has its own rules.
             Area::Rpmb => false,
             Area::Boot(boot) if is_boot_protected(&image.ext_csd, boot) => true,
             Area::User | Area::Boot(_) | Area::Gp(_) => is_card_protected(&image.csd),

@@ -145,7 +145,7 @@ impl Device {
         &self.partitioning
     }
 
-    /// Partitions the card: erases every block and lays the regions out again. All data is lost; the wear stays.
+    /// Partitions the card: erases every block and creates the regions again. All data is lost; the wear remains.
     /// `None`: power was lost, and it must be repeated.
     ///
     /// Errors: it does not fit; then nothing has changed.

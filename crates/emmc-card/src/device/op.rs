@@ -43,9 +43,9 @@ pub enum StorageError {
     OutOfRange {
         /// The area.
         area: Area,
-        /// First sector asked for.
+        /// First requested sector.
         lba: u64,
-        /// Sectors asked for.
+        /// Number of requested sectors.
         sectors: u64,
         /// Sectors of the area.
         size: u64,

@@ -8,7 +8,7 @@ use crate::profile::{FtlConfig, Layout, RegionRole};
 
 use super::op::{Area, StorageError};
 
-/// A run of an area's sectors that lies in one region.
+/// A run of an area's sectors within one region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) area: Area,
@@ -62,7 +62,7 @@ pub(crate) struct Region {
     pub(crate) ftl: Box<dyn Ftl>,
 }
 
-/// The flash, its regions, and what of them each area is.
+/// The flash, its regions, and the extents of each area.
 #[derive(Debug)]
 pub(crate) struct Storage {
     pub(crate) nand: Nand,
@@ -120,7 +120,7 @@ impl Storage {
         self.extents.iter().filter(|extent| extent.area == area).map(|extent| extent.sectors).sum()
     }
 
-    /// Whether the user area, or a part of it, lies in a region.
+    /// Whether the user area, or a part of it, is in a region.
     pub(crate) fn is_user(&self, region: usize) -> bool {
         self.extents.iter().any(|extent| extent.area == Area::User && usize::from(extent.region) == region)
     }
@@ -165,7 +165,7 @@ impl Storage {
         }
     }
 
-    /// Whether the sectors from `at` to `end` lie in one mapping unit, as far as the unit's size tells.
+    /// Whether the sectors from `at` to `end` are in one mapping unit, judged by the unit's size.
     #[inline]
     pub(crate) fn is_in_one_unit(&self, at: u64, end: u64) -> bool {
         at >> self.unit_shift == (end - 1) >> self.unit_shift

@@ -1,12 +1,12 @@
 //! The cached part of the map, if not all of it fits in memory.
 //!
 //! A mapping page covers a run of units. Accessing a unit whose page is not cached costs a flash read; the least
-//! recently used page (by the clock algorithm) is evicted, with a program if it is dirty. Mapping pages lie in blocks
-//! of their own with one bit a cell: a log, whose emptiest block is collected when free blocks run short. All of that
-//! costs flash time and wear. A page that was never written costs nothing to load. The map itself is in the layer that
-//! owns the cache: here is only its cost. Therefore nothing can be lost here: after a power cut the owner has rebuilt
-//! the map by scanning, and pages that are out of date in flash are written. Absent on purpose: read-ahead in the map,
-//! and compression for sequential data.
+//! recently used page (by the clock algorithm) is evicted, with a program if it is dirty. Mapping pages have their own
+//! blocks with one bit a cell: a log, whose emptiest block is collected when free blocks run short. All of that costs
+//! flash time and wear. A page that was never written costs nothing to load. The map itself is in the layer that owns
+//! the cache: here is only its cost. Therefore nothing can be lost here: after a power cut the owner has rebuilt the
+//! map by scanning, and pages that are out of date in flash are written. Absent on purpose: read-ahead in the map, and
+//! compression for sequential data.
 
 mod recover;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub struct MappingCache {
     frames_max: usize,
     frames: Vec<Frame>,
     hand: usize,
-    /// By mapping page: its frame, and the flash page where it lies, counted over `slots`.
+    /// By mapping page: its frame, and its flash page, counted over `slots`.
     frame_of: Vec<u32>,
     lies_at: Vec<u32>,
     /// By flash page: the mapping page in it, if it is that page's newest copy.
@@ -75,7 +75,7 @@ impl MappingCache {
         2 * pages.div_ceil(geometry.pages_in(geometry.native.single_bit()).max(1)) + 1
     }
 
-    /// An empty cache; its pages go to erased blocks that nothing else uses, [`MappingCache::blocks_for`] of them.
+    /// An empty cache; its pages are written to erased blocks for its use alone, [`MappingCache::blocks_for`] of them.
     pub fn new(config: &profile::MappingCache, units: u32, blocks: &[u32], nand: &mut Nand) -> Self {
         let mode = nand.geometry().native.single_bit();
         let good = |block: &&u32| nand.block(**block).health == BlockHealth::Good;
@@ -208,7 +208,7 @@ impl MappingCache {
         let bytes = nand.geometry().page_bytes();
         match nand.read(self.slots[slot as usize].block, page, bytes, now) {
             Err(NandError::PowerLost) => Err(FtlError::PowerLost),
-            // The owner still has what flash cannot read any more; the page is written when it changes.
+            // The owner still has the content of the unreadable page; the page is written when it changes.
             read => Ok(read.unwrap_or(now)),
         }
     }
@@ -304,7 +304,7 @@ impl MappingCache {
         good.div_ceil(2).clamp(1, 3)
     }
 
-    /// The victim; `None` if collecting would gain nothing.
+    /// The victim; `None` if garbage collection would free no space.
     fn emptiest(&self) -> Option<usize> {
         let used = |slot: &usize| matches!(self.slots[*slot].state, SlotState::Used | SlotState::Failed);
         let closed = (0..self.slots.len()).filter(used).filter(|&slot| Some(slot) != self.open);

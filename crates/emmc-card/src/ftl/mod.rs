@@ -1,7 +1,7 @@
 //! The translation layer: the place of each logical unit, and the cost of maintaining it.
 //!
-//! One narrow trait, [`Ftl`]; strategies behind it. A layer holds what a controller has in memory; what must survive a
-//! power cut is in flash, and [`Ftl::recover`] rebuilds the rest from there. Absent on purpose: sectors, areas and
+//! One narrow trait, [`Ftl`]; strategies behind it. A layer holds the memory of a controller; data that must survive a
+//! power cut is in flash, and [`Ftl::recover`] rebuilds the rest from it. Absent on purpose: sectors, areas and
 //! registers (`card`).
 
 pub mod gc;
@@ -53,7 +53,7 @@ pub enum Durability {
     Buffered,
     /// In flash; older data may be at risk meanwhile (WR_REL_SET off).
     Flash,
-    /// In flash, with nothing acknowledged before at risk (WR_REL_SET on, reliable write).
+    /// In flash, without risk to acknowledged data (WR_REL_SET on, reliable write).
     Reliable,
 }
 
@@ -84,7 +84,7 @@ pub struct FtlStats {
     pub full_merges: u64,
     /// Partial merges: only the rest is copied.
     pub partial_merges: u64,
-    /// Switch merges: nothing is copied.
+    /// Switch merges, which copy nothing.
     pub switch_merges: u64,
     /// Blocks moved by static wear levelling.
     pub wear_moves: u64,

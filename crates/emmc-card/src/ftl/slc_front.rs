@@ -1,13 +1,12 @@
-//! Blocks with one bit a cell before another layer: small writes go to a log of them, and are folded later.
+//! Blocks with one bit a cell in front of another layer: small writes go to a log of them, and are folded later.
 //!
-//! The log is a queue of blocks. A unit's copy in the log is newer than the one in the layer behind, always; where it
-//! is not to be (a large write went past it, the unit was trimmed) a durable record voids it (`voids`). When few
+//! The log is a queue of blocks. A unit's copy in the log is always newer than its copy in the main layer; if it must
+//! not be (a large write bypassed the log, or the unit was trimmed), a durable record voids it (`voids`). When few
 //! blocks are free, the host waits while the oldest one is folded: what is still valid in it goes to the layer behind,
 //! by logical unit, is flushed there, and only then is the block erased. What was overwritten in the log is never
 //! folded. The layer behind is told to forget a unit when its copy in the log is programmed, as a controller with one
-//! map would, so it does not collect what is stale.
-//! Durability: a page of the log pairs with none, so a programmed page is safe. Time: folding reads a block's pages,
-//! then writes; the answer of a write is when its pages are programmed.
+//! map would, so it does not collect what is stale. Durability: a page of the log pairs with none, so a programmed page
+//! is safe. Time: folding reads a block's pages, then writes; the answer of a write is when its pages are programmed.
 //! Absent on purpose: a log that grows into free native blocks (dynamic SLC cache), and any order but the queue's.
 
 mod audit;
@@ -31,7 +30,7 @@ use voids::Voids;
 /// Minimum of blocks: two for its records, and two for the log.
 pub const BLOCKS_MIN: u32 = 4;
 
-/// A log of blocks with one bit a cell, and the layer behind it.
+/// A log of blocks with one bit a cell, and the main layer.
 #[derive(Debug)]
 pub struct SlcFront {
     inner: Box<dyn Ftl>,
@@ -40,14 +39,14 @@ pub struct SlcFront {
     unit_bytes: u32,
     bypass_bytes: u32,
     idle_fold: bool,
-    /// What is accepted without effect, as the layer behind does: discards, or trims as well.
+    /// The requests that have no effect, as in the main layer: discards, or trims as well.
     ignored: Option<TrimKind>,
     stream: Stream,
     /// A write was refused because no block is left: all others are refused too, so that none is written in part.
     worn_out: bool,
-    /// Its own blocks, then those of the layer behind.
+    /// Its own blocks, then those of the main layer.
     blocks: Vec<u32>,
-    /// What the front did itself, and together with the layer behind.
+    /// The counters of the front, and those together with the main layer.
     own: FtlStats,
     both: FtlStats,
 }
@@ -61,8 +60,8 @@ struct Stream {
 }
 
 impl SlcFront {
-    /// A front of the erased `blocks`, of which at least [`BLOCKS_MIN`] should be good; with fewer every write goes
-    /// past it.
+    /// A front of the erased `blocks`, of which at least [`BLOCKS_MIN`] should be good; with fewer every write bypasses
+    /// it.
     pub fn new(config: &FtlConfig, cache: &SlcCache, blocks: &[u32], inner: Box<dyn Ftl>, nand: &mut Nand) -> Self {
         let mode = nand.geometry().native.single_bit();
         let good: Vec<u32> =
@@ -101,7 +100,7 @@ impl SlcFront {
         self.log.units()
     }
 
-    /// Takes over what the layer behind has counted. Its host writes are the front's folds, or were counted already.
+    /// Adds the counters of the main layer. Its host writes are the front's folds, or were counted already.
     fn count(&mut self) {
         let inner = FtlStats { host_units: 0, ..*self.inner.stats() };
         self.both = self.own.plus(&inner);
@@ -189,7 +188,7 @@ impl Ftl for SlcFront {
         if self.ignored == Some(TrimKind::Trim) || self.ignored == Some(kind) {
             return Ok(now);
         }
-        // The layer behind first: were the log's copy void before, a cut would bring back one still older.
+        // The main layer first: if the log's copy were void earlier, a cut would restore a still older one.
         let mut done = self.inner.trim(nand, first, count, kind, now)?;
         let taken_out = self.log.take_out(first, count);
         if taken_out > 0 {
@@ -222,7 +221,7 @@ impl Ftl for SlcFront {
     }
 
     fn background(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
-        // A layer behind that is short of blocks would only stop the folding.
+        // A main layer without free blocks would only stop the folding.
         let result = if self.idle_fold && self.log.has_full() && self.inner.urgency(nand) < 2 {
             self.fold_oldest(nand, now).map(Some)
         } else {

@@ -1,10 +1,11 @@
-//! Remembers trims in flash, for layers that rebuild their map by scanning: without it, trimmed units would come back.
+//! Records trims in flash, for layers that rebuild their map by scanning: without it, trimmed units would return.
 //!
-//! Two or more blocks with one bit a cell, used in turn. A page a trim: which units, and by its order number when. When
-//! a block is full the next one is erased and begins with a *checkpoint*, a bitmap of every unit that is not in flash,
-//! closed by a *seal*; only a block whose seal was begun counts, and the one before it stays untouched until then. So a
-//! cut at any step leaves one block that tells all. Programs and erases are charged to the flash; in plain simulation
-//! only they are. A block in which a program failed is erased and used again; one that does not erase is left out.
+//! Two or more blocks with one bit a cell, used in turn. Each trim takes a page: its units, and by the sequence number
+//! its time. When a block is full the next one is erased and begins with a *checkpoint*, a bitmap of every unit that is
+//! not in flash, closed by a *seal*; only a block whose seal was begun counts, and the one before it stays untouched
+//! until then. So a cut at any step leaves one block that tells all. Programs and erases are charged to the flash; in
+//! plain simulation only they are. A block in which a program failed is erased and used again; one that does not erase
+//! is left out.
 //!
 //! A layer calls [`TrimLog::append`] for every [`TrimKind::Trim`](super::TrimKind::Trim), and acknowledges when it is
 //! done. Its `recover` calls [`TrimLog::replay`], takes for each unit the newest of page and trim by order number, and
@@ -31,7 +32,7 @@ pub struct TrimLog {
     /// The block that counts, and the generation of its content; generation 1 begins without a checkpoint.
     active: Option<u32>,
     generation: u64,
-    /// Power has gone since the active block was begun: it is read, and nothing more is programmed into it.
+    /// Power was lost since the active block was started: it is read, but not programmed any more.
     is_closed: bool,
     /// When the last program is done: the log programs one page after the other.
     busy_until: Instant,
@@ -72,7 +73,7 @@ enum Record<'a> {
 }
 
 impl TrimLog {
-    /// A log on blocks that nothing else uses; the first two are enough, more spread the wear.
+    /// A log on blocks for its use alone; two are enough, more spread the wear.
     ///
     /// Shape: erased or bad blocks, at least two.
     pub fn new(nand: &mut Nand, blocks: &[u32], units: u32) -> Self {
@@ -132,8 +133,8 @@ impl TrimLog {
         }
     }
 
-    /// As [`TrimLog::append`], but `None` where [`TrimLog::next_block`] must be called first: what is in flash must
-    /// then be at no risk, for the trims before it are forgotten.
+    /// As [`TrimLog::append`], but `None` where [`TrimLog::next_block`] must be called first: data in flash must then
+    /// be safe, because the trims before it are forgotten.
     ///
     /// Errors: [`FtlError::PowerLost`].
     pub fn try_append(
@@ -171,7 +172,7 @@ impl TrimLog {
         Ok(self.busy_until)
     }
 
-    /// Reads what is in flash, forgetting what is in memory. Call [`TrimLog::settle`] next.
+    /// Reads the log from flash and drops the state in memory. Call [`TrimLog::settle`] next.
     pub fn replay(&mut self, nand: &mut Nand, now: Instant) -> Result<Replay, FtlError> {
         let mut replay = Replay { trims: Vec::new(), done: now };
         self.busy_until = now;
@@ -193,15 +194,14 @@ impl TrimLog {
         if let Some(block) = self.active {
             self.collect(nand, block, &mut replay.trims);
         }
-        // Never the generation of a checkpoint that was cut: what is left of it must not be taken for the next one.
+        // Never the generation of a checkpoint that was cut: its remains must not be mistaken for the next one.
         self.generation = newest;
         Ok(replay)
     }
 
-    /// Makes what [`TrimLog::replay`] told last: a trim that was under way at the cut may read now and not later.
-    /// `in_flash` as for [`TrimLog::append`], over the recovered map; `keep` are the trims before which units were
-    /// written of which the newest copy is doubtful: they stay, for the copy may be gone at a cut that comes before it
-    /// is safe.
+    /// Makes the result of [`TrimLog::replay`] durable: a trim in progress at the cut may be readable now and not
+    /// later. `in_flash` as for [`TrimLog::append`], over the recovered map; `keep` are the trims after units whose
+    /// newest copy is doubtful: they stay, because a cut may destroy the copy before it is safe.
     pub fn settle(
         &mut self,
         nand: &mut Nand,
@@ -220,7 +220,7 @@ impl TrimLog {
         Ok(self.busy_until)
     }
 
-    /// Begins the next block; the active one stays as it is until the new one is sealed.
+    /// Starts the next block; the active one is unchanged until the new one is sealed.
     fn move_on(&mut self, nand: &mut Nand, in_flash: &dyn Fn(u32) -> bool, keep: &[Trimmed]) -> Result<(), FtlError> {
         // What is still being programmed counts as in flash below: let it be there first.
         self.busy_until = self.busy_until.max(nand.quiet_at());
@@ -242,7 +242,7 @@ impl TrimLog {
         Err(FtlError::WornOut)
     }
 
-    /// Erases a block and writes checkpoint and seal; the very first block has nothing to tell.
+    /// Erases a block and writes checkpoint and seal; the checkpoint of the very first block is empty.
     fn begin(
         &mut self,
         nand: &mut Nand,
@@ -304,8 +304,7 @@ impl TrimLog {
         good.then(|| records.next().map(|record| u64::from_le_bytes(array(record, 0)))).flatten()
     }
 
-    /// Whether a block tells all: its checkpoint reads, and what comes after it was begun, so that it will go on
-    /// reading.
+    /// Whether a block is complete: its checkpoint is readable, and a later page was started, so it stays readable.
     fn counts(&self, nand: &Nand, block: u32, generation: u64) -> bool {
         if generation == 1 {
             return true;
@@ -318,7 +317,7 @@ impl TrimLog {
         begun && (0..pages).all(|page| nand.record(block, page).is_some())
     }
 
-    /// The trims that a block tells.
+    /// The trims in a block.
     fn collect(&self, nand: &Nand, block: u32, trims: &mut Vec<Trimmed>) {
         let checkpoint_order = nand.order(block, 0);
         for page in 0..nand.block(block).next_page {
@@ -341,7 +340,7 @@ fn checkpoint_pages(page_bytes: u32, units: u32) -> u32 {
     units.div_ceil(8).div_ceil(page_bytes)
 }
 
-/// Of the first page of a checkpoint `first` says how many trims were taken over behind it.
+/// In the first page of a checkpoint `first` is the number of trims copied after it.
 fn header(generation: u64, index: u32, first: u32, count: u32, order: u64) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&generation.to_le_bytes());

@@ -21,7 +21,7 @@ impl Levelling {
         Self { gap, every: (blocks / LOOKS_PER_ROUND).max(1), waited: 0 }
     }
 
-    /// Whether it is time to look, asked once a collection.
+    /// Whether a check is due; called once per collection.
     pub fn is_due(&mut self) -> bool {
         self.waited += 1;
         let is_due = self.gap > 0 && self.waited >= self.every;
@@ -31,7 +31,7 @@ impl Levelling {
         is_due
     }
 
-    /// The least worn of blocks with data, if the most worn of all blocks lies too far from it.
+    /// The least worn of blocks with data, if its distance to the most worn of all blocks is too large.
     pub fn choose(&self, nand: &Nand, with_data: impl Iterator<Item = u32>, most: u32) -> Option<u32> {
         let (least, block) = with_data.map(|block| (nand.block(block).erase_count, block)).min()?;
         (self.gap > 0 && most - least.min(most) > self.gap).then_some(block)

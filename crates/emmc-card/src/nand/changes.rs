@@ -142,7 +142,7 @@ impl Nand {
         changes.end_forgotten();
         out.append(&mut changes.bytes);
         for block in std::mem::take(&mut changes.blocks) {
-            // Plain numbers into memory: nothing of it can fail.
+            // Plain numbers are written to memory, which cannot fail.
             let bytes = postcard::to_allocvec(&self.whole_block(block)).unwrap_or_default();
             out.push(BLOCK);
             out.extend_from_slice(&block.to_le_bytes());
@@ -152,7 +152,7 @@ impl Nand {
         true
     }
 
-    /// The taken records are saved: what they released may be reused.
+    /// The taken records are saved: the slots they released may be reused.
     pub(crate) fn changes_are_kept(&mut self) {
         if let Some(slots) = self.store.as_deref_mut().and_then(|store| store.slots.as_mut()) {
             slots.recorded();
@@ -254,7 +254,7 @@ impl Nand {
         Some(())
     }
 
-    /// A page is programmed; what with comes after.
+    /// A page is programmed; its content follows.
     fn replay_page(&mut self, block: u32, page: u32, order: u64) -> Option<()> {
         let (geometry, store) = (self.geometry, self.store.as_deref_mut()?);
         if page >= geometry.pages_in(self.blocks[block as usize].mode) {
@@ -269,7 +269,7 @@ impl Nand {
         Some(())
     }
 
-    /// A block holds nothing.
+    /// A block is empty.
     pub(super) fn wipe(&mut self, block: u32) -> Option<()> {
         let geometry = self.geometry;
         let units = geometry.first_unit(block, 0) as usize..geometry.first_unit(block + 1, 0) as usize;

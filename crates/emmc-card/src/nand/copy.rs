@@ -1,4 +1,4 @@
-//! Copies of many pages in one call, if nothing can happen between them.
+//! Copies of many pages in one call, if no event can occur between them.
 //!
 //! A translation layer that merges whole blocks spends nearly all its time here. Reads and programs have the same times
 //! and random state as single ones through [`Nand::read`] and [`Nand::program`]; only the bookkeeping is combined. It
@@ -16,7 +16,7 @@ pub(crate) struct PageCopy<'a> {
     pub(crate) block: u32,
     /// The units that are copied.
     pub(crate) units: &'a [u32],
-    /// Where each of them lies.
+    /// The place of each unit.
     pub(crate) from: &'a [u32],
     /// Physical units that need not be read.
     pub(crate) in_memory: &'a [Range<u32>],
@@ -75,7 +75,7 @@ struct Issue<'a> {
     source: Source,
 }
 
-/// Where the last read was: what comes next lies mostly in the same block, so that nothing need be divided.
+/// The place of the last read: the next unit is mostly in the same block, which saves a division.
 struct Source {
     mode: CellMode,
     first_unit: u32,
@@ -87,7 +87,7 @@ struct Source {
 }
 
 impl Issue<'_> {
-    /// Answers the page behind the last one, and when all are programmed.
+    /// Returns the page after the last one, and the time at which all are programmed.
     #[inline(always)]
     fn rows<C: Clockwork>(&mut self, clock: &mut C, mut page: u32, now: Instant) -> (u32, Instant) {
         let (per_page, lanes) = (self.geometry.units_per_page as usize, self.geometry.lanes());

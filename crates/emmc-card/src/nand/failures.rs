@@ -86,7 +86,7 @@ impl Failing {
     pub(super) fn draw_program(&mut self, step: u64) {
         self.next_program = u64::MAX;
         if self.program_scale != 0.0 {
-            // 1 - u lies in (0, 1], so that its logarithm is finite.
+            // 1 - u is in (0, 1], so its logarithm is finite.
             let steps = libm::log(1.0 - self.rng.unit_f64()) * self.program_scale;
             self.next_program = step.saturating_add(1).saturating_add(steps as u64);
         }

@@ -4,7 +4,7 @@ use crate::profile::NandConfig;
 /// Shape of the flash as the translation layer sees it.
 ///
 /// A block spans all lanes (dies x planes); page `p` of it lies in lane `p % lanes`. A page holds `units_per_page`
-/// mapping units. A unit's physical number is `block x units_per_block + unit in block`, whatever the cell mode.
+/// mapping units. A unit's physical number is `block x units_per_block + unit in block`, in every cell mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Blocks.
@@ -97,8 +97,8 @@ impl Geometry {
         (0..bits).map(move |bit| first + bit * lanes)
     }
 
-    /// The next page, from `page` on, before which no programmed page shares a word line with one that is still to be
-    /// programmed: programming on from there puts nothing at risk.
+    /// The next page, from `page` on, before which no programmed page shares a word line with an unprogrammed one:
+    /// programming from there puts no data at risk.
     pub const fn whole_word_lines(&self, mode: CellMode, page: u32) -> u32 {
         let (end, group) = (self.pages_in(mode), self.lanes() * mode.bits());
         let next = page.div_ceil(group) * group;

@@ -41,11 +41,11 @@ pub(super) struct WholeBlock {
     mode: CellMode,
     health: u8,
     next_page: u32,
-    /// Spare area of what has been programmed, one more than the unit and 0 for none: small numbers stay short.
+    /// Spare area of the programmed units, as the unit plus one, 0 for none: small numbers stay short.
     spare: Vec<u32>,
     stamp: u32,
     unsound: bool,
-    /// By page, as far as it has been programmed; each order as what it is more than the one before.
+    /// By programmed page; each sequence number as the difference to the previous one.
     states: Vec<u8>,
     orders: Vec<i64>,
     contents: Vec<u32>,
@@ -136,7 +136,7 @@ impl Nand {
         slots.is_none_or(|slots| slots.set_used(contents, slots_max(&self.geometry)))
     }
 
-    /// A block as it is.
+    /// A block in its present state.
     pub(super) fn whole_block(&self, number: u32) -> WholeBlock {
         let block = self.block(number);
         let mut whole = WholeBlock {
@@ -174,7 +174,7 @@ impl Nand {
         whole
     }
 
-    /// A block, which holds nothing, becomes what is told. `false`: it cannot.
+    /// An empty block gets the given state. `false`: the state does not fit.
     pub(super) fn set_block(&mut self, number: u32, whole: &WholeBlock) -> bool {
         let geometry = self.geometry;
         let is_mode = whole.mode == geometry.native || whole.mode == geometry.native.single_bit();
@@ -207,7 +207,7 @@ impl Nand {
     }
 }
 
-/// More slots than this are never in use: each unit's, and what an erase under way may bring back.
+/// The largest number of slots in use: one for each unit, and those that a cut of an erase in progress may restore.
 fn slots_max(geometry: &super::Geometry) -> u64 {
     2 * u64::from(geometry.blocks) * u64::from(geometry.units_per_block())
 }
@@ -255,7 +255,7 @@ impl PageStore {
         }
     }
 
-    /// Nothing is in a block, and what was is nobody's any more: slots are found free afterwards.
+    /// A block is empty, and its slots have no owner: they are found free afterwards.
     pub(super) fn wipe_block(&mut self, geometry: &super::Geometry, block: u32) {
         let pages = page_index(geometry, block, 0)..page_index(geometry, block + 1, 0);
         self.orders[pages.clone()].fill(0);

@@ -8,8 +8,8 @@ use super::page_store::{Contents, PageState};
 use super::payload::Content;
 use super::{Block, Geometry};
 
-/// Most remembered operations if nobody reports the time ([`super::Nand::passed`]): far more than can be in progress in
-/// any flash.
+/// The largest number of remembered operations if no caller reports the time ([`super::Nand::passed`]): far more than
+/// can be in progress in any flash.
 const ENTRIES_MAX: usize = 1 << 16;
 
 /// An operation that may still be in progress.
@@ -76,7 +76,7 @@ impl super::page_store::PageStore {
         self.journal.push_back(entry);
     }
 
-    /// No cut comes before `now`: operations that were done by then are final.
+    /// No cut is before `now`: operations that ended earlier are final.
     pub(super) fn forget_done(&mut self, geometry: &Geometry, now: Instant) {
         while self.journal.front().is_some_and(|entry| entry.done <= now) {
             let done = self.journal.pop_front();
@@ -84,14 +84,14 @@ impl super::page_store::PageStore {
         }
     }
 
-    /// Nothing of what is under way can be taken back any more.
+    /// No operation in progress can be undone any more.
     pub(super) fn forget_all(&mut self, geometry: &Geometry) {
         for entry in std::mem::take(&mut self.journal) {
             self.settle(geometry, entry);
         }
     }
 
-    /// An operation that stays: what an erased block held is gone, and so is what is not wanted.
+    /// A final operation: the content of an erased block is gone, and so is unneeded content.
     pub(super) fn settle(&mut self, geometry: &Geometry, entry: Entry) {
         match entry.what {
             What::Erase(image) | What::FailedErase(image) => self.release(image.contents),

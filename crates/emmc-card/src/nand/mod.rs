@@ -1,10 +1,10 @@
 //! The flash: blocks and pages with erase before program, and wear.
 //!
-//! State changes at once, time is returned: an operation issued at `now` ends at `max(now, busy) + t`. The contract
-//! enforces itself: programming out of order, into a bad block or over data panics in debug builds and is counted in
-//! release ([`Counters::violations`]). Only the content of this module survives a power cut; [`crate::sim::fault`]
-//! describes the effects of a cut. Absent on purpose: where data lies and why (`ftl`), the host's addresses (`card`),
-//! read disturb and retention.
+//! State changes immediately, and the time is returned: an operation issued at `now` ends at `max(now, busy) + t`. The
+//! contract enforces itself: programming out of sequence, into a bad block or over data panics in debug builds and is
+//! counted in release ([`Counters::violations`]). Only the content of this module survives a power cut;
+//! [`crate::sim::fault`] describes the effects of a cut. Absent on purpose: where data lies and why (`ftl`), the host's
+//! addresses (`card`), read disturb and retention.
 
 mod cell;
 mod changes;
@@ -155,8 +155,8 @@ impl Nand {
         self.failing.endurance_in(self.block(block), self.geometry.native)
     }
 
-    /// The logical units that the units of a block hold, [`NO_UNIT`] for padding and for pages that hold nothing; as
-    /// many as have been programmed.
+    /// The logical units that the units of a block hold, [`NO_UNIT`] for padding and for empty pages; one entry per
+    /// programmed unit.
     pub fn spare(&self, block: u32) -> &[u32] {
         let first = self.geometry.first_unit(block, 0) as usize;
         &self.spare[first..first + (self.block(block).next_page * self.geometry.units_per_page) as usize]
@@ -174,8 +174,8 @@ impl Nand {
         self.spare[unit as usize]
     }
 
-    /// The bytes of a physical unit. A caller that wants them as the host would must [`Nand::read`] the page too, which
-    /// takes the time and may fail. `None` where no data are kept, the page cannot be read, or nothing was programmed.
+    /// The bytes of a physical unit. A caller that reads for the host must [`Nand::read`] the page too, which takes the
+    /// time and may fail. `None` if no data is stored, the page cannot be read, or it is not programmed.
     pub fn unit_data(&self, unit: u32) -> Option<&[u8]> {
         self.store.as_ref()?.unit_data(&self.geometry, unit)
     }
@@ -196,7 +196,7 @@ impl Nand {
         self.store.as_ref()?.order(&self.geometry, block, page)
     }
 
-    /// When nothing is under way any more.
+    /// The time at which no operation is in progress any more.
     pub fn quiet_at(&self) -> Instant {
         self.timing.quiet_at()
     }

@@ -7,7 +7,7 @@ use super::page_store::PageState;
 use super::timing::Clockwork;
 use super::{Block, BlockHealth, CellMode, NO_UNIT, Nand, NandError};
 
-/// Of what happens to no block as a whole.
+/// For events that do not concern a whole block.
 const NO_BLOCK: u32 = u32::MAX;
 
 /// What a page is programmed with, beside the numbers of its units.
@@ -154,7 +154,7 @@ impl Nand {
         }
     }
 
-    /// A step that is not as others: the program fails, or power goes.
+    /// An exceptional step: the program fails, or power is lost.
     #[cold]
     fn disturb_program(&mut self, block: u32, page: u32, span: (Instant, Instant)) -> Result<(), NandError> {
         self.cut_if_due(span)?;
@@ -206,7 +206,7 @@ impl Nand {
         Ok(done)
     }
 
-    /// The block is bad from now on, and nothing in it can be read.
+    /// The block is bad from now on, and none of its pages can be read.
     #[cold]
     fn fail_erase(&mut self, block: u32, before: Block, span: (Instant, Instant)) -> Result<Instant, NandError> {
         self.counters.erase_failures += 1;
@@ -240,8 +240,8 @@ impl Nand {
         }
     }
 
-    /// Gives a block a stamp, by which its owner knows its role again. It goes to the spare area of each of its pages
-    /// with the first program, and must be set before that. Not kept in plain simulation.
+    /// Gives a block a stamp, by which its owner recognises its role. It is stored in the spare area of each of its
+    /// pages, and must be set before the first program. Plain simulation does not store it.
     pub fn set_stamp(&mut self, block: u32, stamp: u32) {
         if self.block(block).next_page != 0 {
             self.violation("set_stamp");
@@ -262,9 +262,8 @@ impl Nand {
         self.changed(block);
     }
 
-    /// The bytes of physical units need not be kept from `at` on, for newer ones are in flash that stay: what lies
-    /// there reads as zeros then, if it has the order number that is told. A cut that comes before leaves them as they
-    /// were.
+    /// The bytes of physical units are unneeded from `at` on, because newer, final ones are in flash: the units then
+    /// read as zeros, if they have the given sequence number. An earlier cut leaves them unchanged.
     pub(crate) fn forget(&mut self, units: impl Iterator<Item = (u32, u64)>, at: Instant) {
         let Some(store) = self.store.as_deref_mut().filter(|store| store.keeps_data()) else { return };
         let geometry = self.geometry;
@@ -284,7 +283,7 @@ impl Nand {
         self.store.as_deref().map_or(0, order)
     }
 
-    /// A block is not what the log of changes says; all of it is to be put on record.
+    /// A block differs from the log of changes; it is recorded completely.
     pub(super) fn changed(&mut self, block: u32) {
         if let Some(changes) = self.store.as_deref_mut().and_then(|store| store.changes.as_mut()) {
             changes.block(block);

@@ -146,7 +146,7 @@ impl PageStore {
         contents[(page * geometry.units_per_page) as usize + index] = content;
     }
 
-    /// What the units of a page hold; `None`: nothing in the block holds bytes.
+    /// The content of the units of a page; `None`: no unit of the block has bytes.
     pub(super) fn page_contents(&self, geometry: &Geometry, block: u32, page: u32) -> Option<&[Content]> {
         let first = (page * geometry.units_per_page) as usize;
         let contents = self.contents[block as usize].as_ref()?;
@@ -167,7 +167,7 @@ impl PageStore {
         }
     }
 
-    /// A block is erased; its content goes into `image`.
+    /// A block is erased; its content is saved in `image`.
     pub(super) fn erase(&mut self, geometry: &Geometry, block: u32, image: &mut BlockImage) {
         let pages = page_index(geometry, block, 0)..page_index(geometry, block + 1, 0);
         image.orders = self.orders[pages.clone()].to_vec();
@@ -201,14 +201,14 @@ impl PageStore {
         }
     }
 
-    /// What a block held is not wanted any more.
+    /// The content of a block is unneeded.
     pub(super) fn release(&mut self, contents: Option<Contents>) {
         if let (Some(contents), Some(slots)) = (contents, &mut self.slots) {
             slots.release(&contents);
         }
     }
 
-    /// A block is again what it was.
+    /// A block is restored.
     pub(super) fn restore(&mut self, geometry: &Geometry, block: u32, image: BlockImage) {
         let pages = page_index(geometry, block, 0)..page_index(geometry, block + 1, 0);
         self.orders[pages.clone()].copy_from_slice(&image.orders);

@@ -107,7 +107,7 @@ impl Free {
     }
 }
 
-/// The slots and who may take which.
+/// The slots and their owners.
 #[derive(Debug)]
 pub(super) struct Slots {
     payload: Box<dyn Payload>,
@@ -241,7 +241,7 @@ impl Slots {
         self.next
     }
 
-    /// The room of free slots is given back, and the lowest are taken next.
+    /// The space of free slots is released, and the lowest are taken next.
     pub(super) fn tidy(&mut self) {
         self.free.sort();
         if let Some(last) = self.free.runs.first().filter(|run| run.end == self.next).cloned() {

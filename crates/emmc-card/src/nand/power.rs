@@ -54,12 +54,12 @@ impl Nand {
         self.set_alarm();
     }
 
-    /// When power was lost; `None` while it is on. Operations that were to end by then are done.
+    /// When power was lost; `None` while it is on. Operations due before it are done.
     pub fn off_since(&self) -> Option<Instant> {
         self.power.off_at
     }
 
-    /// The host's clock has come to `now`: no cut comes before it, so what was done by then need not be remembered.
+    /// The host's clock has reached `now`: no cut is before it, so earlier operations need not be remembered.
     pub fn passed(&mut self, now: Instant) {
         if let Some(store) = &mut self.store {
             store.forget_done(&self.geometry, now);
@@ -72,7 +72,7 @@ impl Nand {
         self.store.as_ref().map_or(&[], |store| &store.damaged_pairs)
     }
 
-    /// Power goes at `now`: what is still under way is interrupted.
+    /// Power is lost at `now`: operations in progress are interrupted.
     pub fn power_off(&mut self, now: Instant) {
         if self.power.is_on() {
             let mut rng = Rng::new(self.power.rng.next_u64());

@@ -28,7 +28,7 @@ pub enum PageScan {
     Torn,
 }
 
-/// Whether a block may be used as it is.
+/// Whether a block may be used without an erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Soundness {
     /// Erased: may be programmed.
@@ -37,8 +37,8 @@ pub enum Soundness {
     Open,
     /// Programmed whole, without a fault.
     Full,
-    /// Torn pages, holes, or an erase that did not end: what reads may be read, and copied elsewhere; then it must be
-    /// erased before anything is programmed into it.
+    /// Torn pages, holes, or an incomplete erase: readable pages may be read and copied; then the block must be erased
+    /// before it is programmed.
     Damaged,
 }
 
@@ -75,7 +75,7 @@ pub struct FoundPage {
 /// areas; its space is neglected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
-    /// In the order asked for; bad blocks are left out.
+    /// In the requested sequence; bad blocks are left out.
     pub blocks: Vec<FoundBlock>,
     /// Those that read, oldest first. Empty where no order numbers are kept.
     pub pages: Vec<FoundPage>,
@@ -117,7 +117,7 @@ impl Nand {
         }
     }
 
-    /// Whether a block may be used as it is, for one that has paid for the look.
+    /// Whether a block may be used without an erase, for a caller that has accounted for the read.
     pub(crate) fn soundness(&self, block: u32) -> Soundness {
         let end = self.block(block).next_page;
         if (0..end).any(|page| !matches!(self.look(block, page), PageScan::Valid { .. })) {
@@ -168,7 +168,7 @@ impl Survey {
     }
 
     /// Checks doubtful pages again, for a layer that knows that a recovery was completed in session `since`:
-    /// interrupted data from before was copied then. Visible damage stays doubtful whatever its age.
+    /// interrupted data from before was copied then. Visible damage stays doubtful at any age.
     pub(crate) fn doubt_since(&mut self, nand: &Nand, since: u64) {
         let is_torn = |&(block, page): &(u32, u32)| nand.look(block, page) == PageScan::Torn;
         let pages = self.blocks.iter().map(|found| found.block);
@@ -180,9 +180,9 @@ impl Survey {
         self.doubt(nand, &torn, since);
     }
 
-    /// Marks what may have been interrupted: on each die the last program of each session (all sessions: an earlier
-    /// recovery may itself have been cut), with the pages that share its word lines, and those that share one with a
-    /// torn page.
+    /// Marks pages that may have been interrupted: on each die the last program of each session (all sessions: an
+    /// earlier recovery may itself have been cut), with the pages that share its word lines, and those that share one
+    /// with a torn page.
     fn doubt(&mut self, nand: &Nand, torn: &[(u32, u32)], since: u64) {
         let geometry = *nand.geometry();
         let mut last = BTreeMap::new();

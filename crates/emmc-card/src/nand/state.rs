@@ -8,7 +8,7 @@ pub const NO_UNIT: u32 = u32::MAX;
 /// An error of the flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NandError {
-    /// Power went; nothing works until it is back.
+    /// Power is off; every operation fails until it returns.
     #[error("power lost")]
     PowerLost,
     /// The page did not program; the block is to be retired. The page counts as used.
@@ -84,7 +84,7 @@ pub struct Counters {
 /// What the flash model stores of programmed data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StoredContent {
-    /// The mapping only: plain simulation. Power cuts damage nothing, and recovery has nothing to scan.
+    /// The mapping only: plain simulation. Power cuts do no damage, and recovery has nothing to scan.
     #[default]
     Nothing,
     /// Also order numbers, stamps, records, and the state of every page: power cuts are realistic.

@@ -68,7 +68,7 @@ fn stray(rng: &mut Rng, time: Nanos, spread: u64) -> Nanos {
     Nanos(least + (((time.0 >> 8) * spread * draw) >> 23))
 }
 
-/// What tells when reads and programs end.
+/// The timing of the ends of reads and programs.
 pub(super) trait Clockwork {
     /// When a read of `bytes` from a page is in the controller's memory.
     fn read(&mut self, geometry: &Geometry, mode: CellMode, page: u32, bytes: u32, now: Instant) -> Instant;
@@ -155,7 +155,7 @@ impl Timing {
         if mode == native { &self.native } else { &self.slc }
     }
 
-    /// When a block begins to be erased, all its lanes at once, and when it is.
+    /// The start of the erase of a block on all its lanes, and its end.
     pub(super) fn erase(&mut self, geometry: &Geometry, mode: CellMode, now: Instant) -> (Instant, Instant) {
         let (time, spread) = {
             let times = self.times(mode, geometry.native);
@@ -169,7 +169,7 @@ impl Timing {
         (start, start + time)
     }
 
-    /// When nothing is under way any more.
+    /// The time at which no operation is in progress any more.
     pub(super) fn quiet_at(&self) -> Instant {
         self.dies.iter().map(|die| die.busy_until).max().unwrap_or_default()
     }

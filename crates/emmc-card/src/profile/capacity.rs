@@ -1,8 +1,8 @@
-//! From areas to blocks: which blocks of the flash serve which part of the card.
+//! From areas to blocks: the blocks of the flash for each part of the card.
 //!
 //! Three regions: the system region (boot areas, RPMB) with one bit a cell, the main region as built, and, once the
-//! user has partitioned the part, the enhanced region with one bit a cell. The blocks of the part never change: what
-//! becomes enhanced is taken from the main region, and the user area shrinks by what the planner of `emmc-analysis`
+//! user has partitioned the part, the enhanced region with one bit a cell. The blocks of the part never change:
+//! enhanced blocks are taken from the main region, and the user area shrinks by what the planner of `emmc-analysis`
 //! says. Every region brings its own two blocks for the trim log, blocks for mapping pages and spares. Absent on
 //! purpose: the registers that choose the partitioning, and their rules (`card`).
 
@@ -87,7 +87,7 @@ pub enum LayoutError {
     /// More is to be enhanced than MAX_ENH_SIZE_MULT.
     #[error("{groups} enhanced groups, but at most {max} can be")]
     EnhancedBeyondMax {
-        /// Enhanced groups asked for.
+        /// Requested enhanced groups.
         groups: u64,
         /// MAX_ENH_SIZE_MULT.
         max: u64,
@@ -108,7 +108,7 @@ pub enum LayoutError {
         /// Blocks that it needs at least.
         needed: u64,
     },
-    /// The map of what is trimmed does not fit into a block with one bit a cell.
+    /// The map of trimmed units does not fit into a block with one bit a cell.
     #[error("the {role:?} region's log of trims needs more pages than a block has with one bit a cell")]
     TrimLogTooLarge {
         /// The region.
@@ -166,7 +166,7 @@ impl Layout {
 
     /// The card with a partitioning; `seed` gives each region's own.
     ///
-    /// Errors: what does not fit.
+    /// Errors: the part that does not fit.
     pub fn new(profile: &Profile, partitioning: &Partitioning, seed: u64) -> Result<Self, LayoutError> {
         let sums = Sums { profile, geometry: Geometry::new(&profile.nand, 0, profile.ftl.unit_bytes) };
         let cut = sums.cut(partitioning)?;
@@ -214,7 +214,7 @@ impl Sums<'_> {
         u64::from(self.geometry.units_in(mode))
     }
 
-    /// Blocks without which a region cannot work: its data, the frontiers, and what collection keeps free.
+    /// Blocks without which a region cannot work: its data, the frontiers, and the free blocks of garbage collection.
     fn data_min(&self, units: u64, mode: CellMode) -> u64 {
         let ftl = &self.profile.ftl;
         let held = units.div_ceil(self.units_in(mode));

@@ -1,10 +1,10 @@
 use serde::{Deserialize, Serialize};
 
-/// The controller: what its firmware costs, its memory, its bus.
+/// The controller: its firmware times, its memory, its bus.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Controller {
-    /// Firmware time of a read command before the flash is asked.
+    /// Firmware time of a read command before the flash is accessed.
     ///
     /// Unit: microseconds.
     #[serde(default)]
@@ -27,7 +27,7 @@ pub struct Controller {
     /// The mode in which `sim` drives it; absent: the fastest.
     #[serde(default)]
     pub bus: Option<BusMode>,
-    /// The clock that the board behind `bus` reached, where that is less than the mode's; absent: the mode's.
+    /// The clock of the board with `bus`, if it is below the mode's; absent: the mode's.
     ///
     /// Unit: MHz.
     #[serde(default)]
@@ -120,7 +120,7 @@ impl BusMode {
         }
     }
 
-    /// Whether data goes on both edges.
+    /// Whether data is transferred on both edges.
     pub const fn ddr(self) -> bool {
         matches!(self, Self::Ddr50 | Self::Ddr52x4 | Self::Ddr52 | Self::Hs400)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub struct FtlConfig {
     /// What it maps: units anywhere, or segments (AUs) with logs.
     pub mapping: Mapping,
-    /// The mapping unit: what is read, changed and written again when the host writes less.
+    /// The mapping unit: a smaller write reads, changes and writes a whole unit.
     pub unit_bytes: u32,
     /// How a victim is chosen.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct FtlConfig {
 pub enum Mapping {
     /// Every unit may lie anywhere.
     Page,
-    /// An allocation unit lies in a block of its own, with logs for the open ones.
+    /// An allocation unit has its own block, with logs for the open ones.
     Segment,
 }
 
@@ -116,7 +116,7 @@ pub struct Segment {
     /// Log blocks shared by open units for writes out of order; 0: every such write closes the unit.
     #[serde(default)]
     pub random_logs: u32,
-    /// Writes of at most this size go to these logs whatever their order, and open no unit; 0: none. Unit: bytes.
+    /// Writes of at most this size always go to these logs, and open no unit; 0: none. Unit: bytes.
     #[serde(default)]
     pub random_log_bytes: u32,
 }

@@ -46,7 +46,7 @@ pub struct Profile {
     pub ftl: FtlConfig,
     /// The controller and the bus.
     pub controller: Controller,
-    /// EXT_CSD fields that differ from what the rest of the profile implies: the field's name and its raw value.
+    /// EXT_CSD fields that differ from the implied values of the profile: the field's name and its raw value.
     #[serde(default)]
     pub registers: std::collections::BTreeMap<String, u64>,
 }
@@ -72,7 +72,7 @@ pub enum ProfileError {
     /// No such shipped profile.
     #[error("no profile {name:?}; {hint}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The nearest names, or how to list them.
         hint: String,

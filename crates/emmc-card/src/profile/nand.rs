@@ -4,7 +4,7 @@ use crate::nand::CellMode;
 
 /// The flash: geometry, times, endurance, failures.
 ///
-/// A block is here what the translation layer erases at once: one physical block of every plane of every die.
+/// A block is here the translation layer's unit of erasing: one physical block of every plane of every die.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NandConfig {
@@ -19,7 +19,7 @@ pub struct NandConfig {
     /// Planes of a die.
     #[serde(default = "one")]
     pub planes: u32,
-    /// What one plane programs at once.
+    /// The program unit of one plane.
     pub page_bytes: u32,
     /// Pages of a block over all lanes (dies x planes), in the built cell mode.
     pub pages_per_block: u32,

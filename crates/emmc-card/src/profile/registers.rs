@@ -1,6 +1,7 @@
 //! The registers of a part as it leaves the factory, made from its profile.
 //!
-//! Absent on purpose: what changes in use (SEC_COUNT after partitioning, health, modes), which is the card's.
+//! Absent on purpose: registers that change in use (SEC_COUNT after partitioning, health, modes), which belong to the
+//! card.
 
 mod ext_csd;
 mod identification;
@@ -46,8 +47,7 @@ pub struct RegisterImage {
 impl RegisterImage {
     /// The registers of a part as the factory leaves it, at power-on.
     ///
-    /// The profile must keep its rules ([`Profile::check`]); where it does not, what does not fit a register is cut
-    /// off.
+    /// The profile must keep its rules ([`Profile::check`]); otherwise values that do not fit a register are cut off.
     pub fn new(profile: &Profile) -> Self {
         let mut image = Self {
             cid: identification::cid(profile),

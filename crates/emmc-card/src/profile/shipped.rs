@@ -52,7 +52,7 @@ pub fn named(name: &str) -> Result<Profile, ProfileError> {
     Profile::from_toml(text)
 }
 
-/// The shipped name that takes the fewest changes, if that is fewer than half of its letters.
+/// The shipped name with the fewest changes, if they are fewer than half of its letters.
 fn hint(name: &str) -> String {
     let list = "`emmclab sim profiles` lists them";
     let asked = name.to_ascii_lowercase();

@@ -1,6 +1,6 @@
 //! Internal state of a virtual card: areas, wear, translation layer, blocks.
 //!
-//! Real cards do not report this; it allows checking what they do report.
+//! Real cards do not report this; it allows checks of the values that they do report.
 
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub struct Internals {
     pub blocks: u32,
     /// A block in the built cell mode. Unit: bytes.
     pub block_bytes: u64,
-    /// What one plane programs at once. Unit: bytes.
+    /// The program unit of one plane. Unit: bytes.
     pub page_bytes: u32,
     /// The mapping unit. Unit: bytes.
     pub unit_bytes: u32,

@@ -47,7 +47,7 @@ pub enum Work {
     Transfer(Transfer),
     /// Trims a share of the blocks of a range.
     Trim(Trim),
-    /// The host does nothing.
+    /// The host is idle.
     Idle {
         /// How long.
         time: Nanos,
@@ -116,7 +116,7 @@ pub enum Pattern {
     },
     /// Each request is, with probability `trim_share`, a trim of a random block that holds data, else a random write.
     Mixed {
-        /// Below one half: above it no block would stay in use.
+        /// Below one half: above it no block would stay mapped.
         trim_share: f64,
     },
 }

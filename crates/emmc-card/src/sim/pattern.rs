@@ -146,7 +146,7 @@ impl HotCold {
 
     #[inline]
     fn next(&mut self, rng: &mut Rng) -> u64 {
-        // A threshold of all ones stands for every draw.
+        // A threshold of all ones accepts every draw.
         let is_hot = self.threshold == u64::MAX || rng.next_u64() < self.threshold;
         if is_hot { rng.below(self.hot) } else { self.hot + rng.below(self.cold) }
     }

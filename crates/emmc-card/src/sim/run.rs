@@ -85,7 +85,7 @@ pub struct Progress {
     pub whole_share: f64,
     /// Simulated time since the card was made.
     pub now: Instant,
-    /// Whether nothing is left to do.
+    /// Whether the work is complete.
     pub is_finished: bool,
 }
 

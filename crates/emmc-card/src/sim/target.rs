@@ -70,7 +70,7 @@ impl SimTarget {
         Self { device, shape, now, slots, taken, outstanding, payload: Vec::new() }
     }
 
-    /// Whether several requests can be in the card at once.
+    /// Whether the card can process several requests in parallel.
     pub fn queues(&self) -> bool {
         self.slots > 1
     }

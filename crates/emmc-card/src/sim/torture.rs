@@ -1,11 +1,11 @@
 //! Torture: seeded workloads against translation layers and whole devices, with power cuts at every step or at random,
 //! and oracles beside them.
 //!
-//! A *case* is one number, from which everything is drawn: what is tortured, the workload, the cuts. [`torture`] runs
-//! one; a violation names the case that shows it again. The fault model is [`super::fault`]; the oracles check
-//! what must hold after a cut, one file each: `acknowledged_writes`, `flushed_writes`, `trimmed_ranges`,
-//! `unacknowledged_writes`. Beside them the subject audits itself, and the flash counts breaches of its contract.
-//! Absent on purpose: time limits and parallel runs (the caller's), and the command level above the device.
+//! A *case* is one number, from which everything is drawn: the subject, the workload, the cuts. [`torture`] runs one; a
+//! violation names the case that reproduces it. The fault model is [`super::fault`]; the oracles check what must hold
+//! after a cut, one file each: `acknowledged_writes`, `flushed_writes`, `trimmed_ranges`, `unacknowledged_writes`.
+//! Beside them the subject audits itself, and the flash counts breaches of its contract. Absent on purpose: time limits
+//! and parallel runs (the caller's), and the command level above the device.
 
 mod acknowledged_writes;
 mod card;
@@ -53,7 +53,7 @@ pub enum Case {
 }
 
 impl Case {
-    /// The number that stands for it.
+    /// The number of this case.
     pub const fn number(self) -> u64 {
         match self {
             Self::Step { workload, step } => 1 << 63 | (workload as u64) << 20 | step as u64,
@@ -185,7 +185,7 @@ fn live(drive: &mut Drive) -> Result<(u32, bool), String> {
     Ok((cuts, true))
 }
 
-/// The end of a case: all can be read, whatever state the part is in.
+/// The end of a case: every unit is readable, in every state of the part.
 fn finish(drive: &mut Drive, ended: Ended) -> Result<(), String> {
     if ended == Ended::Cut {
         drive.come_back()?;

@@ -1,4 +1,4 @@
-//! When the queue may be switched on, and what the card still takes then.
+//! The conditions for enabling the queue, and the commands that are legal with it.
 
 use emmc_regs::command::Command;
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};

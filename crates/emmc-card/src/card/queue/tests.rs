@@ -28,7 +28,7 @@ fn queue_of(tasks: &[(u8, bool, bool, u32)]) -> CommandQueue {
     queue
 }
 
-/// The order in which a host that runs whatever is ready first runs the tasks.
+/// The sequence of tasks for a host that runs each ready task first.
 fn order(mut queue: CommandQueue) -> Vec<u8> {
     let mut order = Vec::new();
     let mut now = at(0);

@@ -7,7 +7,7 @@
 pub(crate) const FRAME_BYTES: usize = 512;
 /// Bytes of data in a frame.
 pub(super) const DATA_BYTES: usize = 256;
-/// Where the part begins that the MAC covers: it goes to the frame's end.
+/// The start of the part that the MAC covers; it ends with the frame.
 pub(super) const AUTHENTICATED_FROM: usize = DATA;
 
 const KEY: usize = 196;
@@ -36,7 +36,7 @@ impl Default for Frame {
 }
 
 impl Frame {
-    /// A frame from its bytes; what is missing at the end is 0.
+    /// A frame from its bytes; missing bytes at the end are 0.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let mut frame = Self::default();
         let length = bytes.len().min(FRAME_BYTES);

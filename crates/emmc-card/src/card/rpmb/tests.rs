@@ -4,7 +4,7 @@ use crate::ftl::FtlError;
 
 const KEY: [u8; 32] = *b"It's a nice day for a key to be.";
 
-/// RPMB of eight sectors in memory, which can be told to fail.
+/// RPMB of eight sectors in memory, which can be made to fail.
 struct Memory {
     bytes: Vec<u8>,
     fails: Option<StorageError>,

@@ -15,7 +15,7 @@ impl Card {
         Self::answer_with(r1, data)
     }
 
-    /// ACMD13: the SD status, with the bus width as it is.
+    /// ACMD13: the SD status, with the current bus width.
     pub(super) fn send_sd_status(&mut self, now: Instant) -> Reply {
         let mut ssr = self.device.registers().ssr;
         set_bits(&mut ssr, 511, 510, if self.sd.four_lines { 2 } else { 0 });

@@ -65,7 +65,7 @@ fn status(modes: u16, functions: [u8; 6]) -> [u8; STATUS_BYTES] {
     set_bits(&mut status, 511, 496, if possible { CURRENT_MA } else { 0 });
     for (group, function) in (0u16..).zip(functions) {
         let support = if group == 0 { modes } else { 1 };
-        // Bit 15 says that a group can be left as it is.
+        // Bit 15: the function of a group can be kept.
         set_bits(&mut status, 415 + 16 * group, 400 + 16 * group, u64::from(support | 1 << 15));
         set_bits(&mut status, 379 + 4 * group, 376 + 4 * group, function.into());
     }
@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn the_status_has_its_fields_in_the_standards_bits() {
-        // Linux reads bytes 12..14 of the group offers (byte 13 bit 1: high speed) and byte 16's low half for group 1.
+        // Linux reads bytes 12..14 for the supported functions (byte 13 bit 1: high speed) and the low nibble of byte
+        // 16 for group 1.
         let answer = status(0b11, [1, 0, 0, 0, 0, 0]);
         assert_eq!((answer[13], answer[16] & 0xf), (0b11, 1));
         assert_eq!((bits(&answer, 511, 496), bits(&answer, 431, 416)), (200, 0x8001));

@@ -8,7 +8,7 @@ use crate::device::op::{Area, HostDone, StorageError, WriteFlags};
 use crate::device::storage::{Run, Storage};
 use crate::ftl::{Durability, FtlError};
 
-/// A write as the host asked for it.
+/// A write request of the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteRequest {
     pub(crate) area: Area,
@@ -172,7 +172,7 @@ impl Path {
         Ok(now)
     }
 
-    /// Announces the next units to the layer of the oldest one: a few batches at once.
+    /// Announces the next units to the layer of the oldest one: a few batches in one call.
     #[inline(never)]
     fn foresee(&mut self, storage: &Storage) {
         let mut soon = [0; 64];

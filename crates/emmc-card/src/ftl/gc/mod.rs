@@ -99,7 +99,7 @@ impl Victims {
         Some(block)
     }
 
-    /// The block with the fewest valid units, whatever the policy; it stays a candidate.
+    /// The block with the fewest valid units, under every policy; it stays a candidate.
     pub fn emptiest(&mut self, map: &Map) -> Option<u32> {
         let (first, position) = (self.first_block, &self.position);
         let valid = |slot: usize| (position[slot] != ABSENT).then(|| map.valid_in(first + slot as u32));

@@ -10,7 +10,7 @@ impl MappingCache {
     ///
     /// Errors: as [`MappingCache::touch`].
     pub fn recover(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
-        // The owner's scan tells which pages are older than the units they cover: those that were changed in memory.
+        // The owner's scan finds the pages that are older than the units they cover: those that were changed in memory.
         let mut stale: Vec<u32> = self.frames.iter().filter(|frame| frame.dirty).map(|frame| frame.page).collect();
         for &page in &stale {
             self.drop_copy(page);
@@ -48,7 +48,7 @@ impl MappingCache {
             let Slot { block, state, .. } = self.slots[slot];
             state == SlotState::Used && nand.block(block).next_page < self.pages_per_block
         });
-        // A cut while collecting may have left no free block; what is erased now the owner knows.
+        // A cut during garbage collection may have left no free block; the owner knows the blocks that are erased now.
         while self.free_slots() < self.free_min() {
             let Some(slot) = self.emptiest() else { break };
             stale.extend(self.forget_from(slot, 0));
@@ -67,7 +67,7 @@ impl MappingCache {
         Ok(done)
     }
 
-    /// The mapping pages that a block held from one of its pages on; they lie nowhere now.
+    /// The mapping pages that a block held from one of its pages on; they now have no place.
     fn forget_from(&mut self, slot: usize, page: u32) -> Vec<u32> {
         let first = slot * self.pages_per_block as usize;
         let range = first + page as usize..first + self.pages_per_block as usize;

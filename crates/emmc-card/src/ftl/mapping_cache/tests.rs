@@ -39,7 +39,8 @@ fn a_cache_miss_costs_a_read_and_a_hit_nothing() {
             break;
         }
     }
-    // Two pages leave, on two planes at once: two transfers and 250 us; then the read of 28 us and its transfer.
+    // Two pages are evicted, on two planes in parallel: two transfers and 250 us; then the read of 28 us and its
+    // transfer.
     let transfer = 16384.0 / 200e6 * 1e9;
     let wanted = 250e3 + 28e3 + 3.0 * transfer;
     let took = now.since(Instant::START).0 as f64;

@@ -231,7 +231,7 @@ impl PageFtl {
         })
     }
 
-    /// Places copies at the frontier for collected units, which has room for them in its stripe.
+    /// Places copies at the frontier for collected units, whose stripe has space for them.
     fn place_copies(&mut self, nand: &Nand, victim: u32, scratch: &Scratch, run: Range<usize>) {
         let frontier = &mut self.frontiers[self.roles.gc];
         let units = &scratch.units[run.clone()];
@@ -307,12 +307,12 @@ impl PageFtl {
         self.level(nand, now)
     }
 
-    /// The urgency of background work, as in BKOPS_STATUS: none while enough blocks are free or nothing can be gained;
+    /// The urgency of background work, as in BKOPS_STATUS: none while enough blocks are free or no space can be gained;
     /// performance suffers when the host's writes have to wait for it; critical when most of a victim must be copied.
     pub(super) fn background_urgency(&self) -> u8 {
         let free = self.pool.free();
         let calm = u8::from(!self.failing.is_empty());
-        // First, as it is asked for with every status and seldom otherwise than so.
+        // Checked first: it is the usual case, and every status needs it.
         if free >= self.high_blocks.max(self.low_blocks + 1) {
             return calm;
         }

@@ -1,7 +1,7 @@
-//! A write frontier: the open block, and the units that wait in memory until a stripe is full.
+//! A write frontier: the open block, and the units in memory until a stripe is full.
 //!
-//! A stripe is one page of each plane of a die: what the flash programs at once. Units are placed, and mapped, when
-//! they arrive; they are programmed when the stripe is full, or earlier if something must not wait.
+//! A stripe is one page of each plane of a die: the unit of one multi-plane program. Units are placed, and mapped, when
+//! they arrive; they are programmed when the stripe is full, or earlier if a unit must be durable.
 
 use crate::nand::NO_UNIT;
 
@@ -30,7 +30,7 @@ pub(super) struct Frontier {
     pub(super) bytes: Vec<u8>,
     /// Until this many pages are programmed, pages with data share word lines with unprogrammed pages.
     pub(super) exposed_until: u32,
-    /// The epoch since which something placed here could still be lost; `u64::MAX`: nothing could.
+    /// The epoch since which a unit placed here could still be lost; `u64::MAX`: none could.
     pub(super) unsettled_since: u64,
 }
 
@@ -60,13 +60,13 @@ impl Frontier {
         self.limit = end.min(self.slots.len() as u32);
     }
 
-    /// Detaches the block; nothing waits any more.
+    /// Detaches the block; no unit is buffered any more.
     pub(super) fn leave(&mut self) {
         *self =
             Self { slots: std::mem::take(&mut self.slots), bytes: std::mem::take(&mut self.bytes), ..Self::new(0, 0) };
     }
 
-    /// Whether nothing can be placed before it starts with another block.
+    /// Whether it needs another block before a unit can be placed.
     #[inline]
     pub(super) fn is_exhausted(&self) -> bool {
         self.fill == self.end

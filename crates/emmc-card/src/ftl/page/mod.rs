@@ -113,7 +113,7 @@ struct BlockState {
 /// A copy of a unit that the host has overwritten.
 #[derive(Clone, Copy, Debug)]
 struct Superseded {
-    /// Its bytes may be dropped when what was placed before this epoch is settled.
+    /// Its bytes may be dropped when all units placed before this epoch are durable.
     epoch: u64,
     /// Its place, and the order number of its page: a different number means another page.
     old: u32,

@@ -8,7 +8,7 @@ use crate::ftl::FtlError;
 use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
 
 impl PageFtl {
-    /// Programs what waits at a frontier, padded to whole pages. Returns when it is in flash.
+    /// Programs the buffered units of a frontier, padded to whole pages. Returns the time at which they are in flash.
     pub(super) fn program(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let frontier = &mut self.frontiers[role];
         self.stats.padding_units += u64::from(frontier.pad_page(self.geometry.units_per_page));
@@ -86,7 +86,8 @@ impl PageFtl {
         }
     }
 
-    /// Programs what waits at a frontier, and pads until no later program can damage it. Returns when that is done.
+    /// Programs the buffered units of a frontier, and pads until no later program can damage them. Returns the time of
+    /// the end.
     pub(super) fn settle(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let mut done = now;
         if self.frontiers[role].has_waiting() {
@@ -98,7 +99,7 @@ impl PageFtl {
                 frontier.unsettled_since = u64::MAX;
                 return Ok(done);
             }
-            // Padding holds no data and so exposes nothing.
+            // Padding holds no data, so no data is at risk.
             let stripe_end = frontier.limit.min(frontier.exposed_until * self.geometry.units_per_page);
             self.stats.padding_units += u64::from(frontier.pad_until(stripe_end));
             let (padded, failed) = self.program_slots(nand, role, false, now)?;
@@ -119,7 +120,7 @@ impl PageFtl {
         self.victims.insert(block, self.map.valid_in(block));
     }
 
-    /// A page failed to program: its content and that of the later pages goes to another block.
+    /// A page failed to program: its content and that of the later pages is programmed into another block.
     #[cold]
     pub(super) fn replace_failed(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
         let frontier = &mut self.frontiers[role];
@@ -251,8 +252,8 @@ impl PageFtl {
                     return Err(FtlError::WornOut);
                 }
                 None if self.pool.iter().all(|block| self.held.contains(&block)) => {
-                    // No other block is free: use a held one. Its old copies may be erased, because the newer, doubtful
-                    // copies usually read.
+                    // No other block is free: a reserved one is used. Its old copies may be erased, because the newer,
+                    // doubtful copies are usually readable.
                     if !self.pool.borrow_spare(nand) {
                         self.held.clear();
                     }

@@ -1,4 +1,4 @@
-//! Reads: each flash page once per call; units that wait in memory cost nothing.
+//! Reads: each flash page once per call; buffered units cost no time.
 
 use emmc_units::Instant;
 

@@ -1,7 +1,7 @@
 //! Rebuilds the map after a power cut: the newest copy of each unit is current, unless the trim log has a newer entry.
 //!
-//! Open blocks are closed as they are. Units that may have been interrupted are copied elsewhere, because they may soon
-//! be unreadable; until the copies are durable, no block is erased that holds data which would be current without them.
+//! Open blocks are closed without padding. Units that may have been interrupted are copied elsewhere, because they may
+//! soon be unreadable; until the copies are durable, no block with data that would be current without them is erased.
 //! The block of the copies is stamped with the page of its *seal*, which is programmed last: a block without a started
 //! seal is left out of the map, so that repeated cuts use up no more than one block. Two facts persist outside this
 //! scan, as controllers store them in an area of their own: which blocks are bad, and which are spares. The cost is
@@ -42,7 +42,7 @@ impl PageFtl {
             let behind = self.trims_behind(nand, &survey, &trims);
             done = self.settle_log(nand, &behind, done)?;
             done = match self.copy_doubtful(nand, &survey, done) {
-                // A worn-out part stays read-only; what reads now is all there is.
+                // A worn-out part stays read-only; only its readable content is left.
                 Err(FtlError::WornOut) => done,
                 copied => copied?,
             };
@@ -77,7 +77,7 @@ impl PageFtl {
         }
     }
 
-    /// Blocks with valid units count as full, whatever space they have; all others are free.
+    /// Blocks with valid units count as full, even with free pages; all others are free.
     fn rebuild_blocks(&mut self, nand: &Nand, survey: &Survey) {
         let range = self.first_block..self.first_block + self.states.len() as u32;
         self.victims = Victims::new(self.gc, range, self.block_units, self.spec.seed);
@@ -138,7 +138,7 @@ impl PageFtl {
         }
     }
 
-    /// Copies what is valid in doubtful pages.
+    /// Copies the valid units of doubtful pages.
     fn copy_doubtful(&mut self, nand: &mut Nand, survey: &Survey, mut now: Instant) -> Result<Instant, FtlError> {
         let mut doubtful = self.doubtful(survey);
         self.add_emptiest(nand, &mut doubtful);
@@ -172,7 +172,7 @@ impl PageFtl {
         self.make_recovery_room(nand, now)
     }
 
-    /// The end of `units` copies and the padding behind them.
+    /// The end of `units` copies and the padding after them.
     fn seal_page(&self, units: u32) -> u32 {
         let pages = units.div_ceil(self.geometry.units_per_page) as usize;
         self.word_line_ends[pages.min(self.word_line_ends.len()) - 1]
@@ -196,7 +196,7 @@ impl PageFtl {
         }
     }
 
-    /// Padding behind the copies: once it has started, they are complete. Garbage collection continues in the same
+    /// Padding after the copies: once it has started, they are complete. Garbage collection continues in the same
     /// block.
     fn seal(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let role = self.roles.gc;

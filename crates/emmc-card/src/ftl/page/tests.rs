@@ -118,7 +118,7 @@ fn buffered_units_wait_for_their_stripe_and_are_read_from_memory() {
     bench.audit();
     bench.write(7, 1, Durability::Buffered).unwrap();
     assert_eq!(bench.counters().page_programs, 2);
-    // Both planes at once: one program, two transfers of 2 KiB at 200 MB/s.
+    // Both planes in parallel: one program, two transfers of 2 KiB at 200 MB/s.
     assert_eq!(bench.now.0, 300_000 + 2 * 10_240);
     bench.ftl.read(&mut bench.nand, 0, 8, None, bench.now).unwrap();
     assert_eq!(bench.counters().page_reads, 2, "each page once");
@@ -187,7 +187,7 @@ fn every_policy_preserves_all_units_under_random_writes() {
 
 #[test]
 fn garbage_collection_moves_exactly_the_valid_units() {
-    // A shadow of what is written when, against what the flash says it copied.
+    // A model of all writes, compared with the copies that the flash reports.
     let mut bench = plain(&FtlConfig { separate_gc: true, ..config() });
     bench.fill();
     bench.overwrite(3000).unwrap();

@@ -1,4 +1,5 @@
-//! Deallocation: trims, which are effective at once and after a power cut, discards, which may be undone, and purging.
+//! Deallocation: trims, which are effective immediately and after a power cut, discards, which a cut may undo, and
+//! purges.
 
 use emmc_units::Instant;
 
@@ -48,8 +49,8 @@ impl PageFtl {
     /// Writes discards to the log before a block is erased: else the newest copy of a discarded unit could be erased,
     /// and an older one come back.
     pub(super) fn log_discards(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
-        // A record is a page: a whole card that was given up piece by piece is one, not thousands before the first
-        // erase.
+        // A record takes a page: a whole card that was trimmed piece by piece is one record, not thousands before the
+        // first erase.
         join_neighbours(&mut self.discards);
         // Each stays until it is recorded, for a block may have to be erased meanwhile.
         while let Some(&(first, count)) = self.discards.first() {

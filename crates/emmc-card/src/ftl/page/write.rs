@@ -6,8 +6,7 @@ use super::{PageFtl, Superseded};
 use crate::ftl::{Durability, FtlError};
 use crate::nand::{NO_UNIT, Nand};
 
-/// Beyond this number of overwritten copies that wait because nothing is settled, the bytes stay until their block is
-/// erased.
+/// Beyond this number of overwritten copies that wait for durable data, the bytes stay until their block is erased.
 const SUPERSEDED_MAX: usize = 1 << 18;
 
 impl PageFtl {
@@ -142,8 +141,8 @@ impl PageFtl {
 
     /// The frontier for a host write.
     ///
-    /// A unit is hot if the host wrote it within the last half of the region's size and it has not been collected
-    /// since: its old copy is in a recently filled host block.
+    /// A unit is hot if the host wrote it within the last writes of half the region's size and it has not been
+    /// collected since: its old copy is in a recently filled host block.
     #[inline]
     fn host_role(&self, unit: u32) -> usize {
         if self.roles.cold == self.roles.host {

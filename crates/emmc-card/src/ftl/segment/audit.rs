@@ -63,7 +63,7 @@ impl SegmentFtl {
         Ok(owners)
     }
 
-    /// Each mapped unit lies in a block of its AU or in a shared log, and the flash says so too.
+    /// Each mapped unit is in a block of its AU or in a shared log, and the spare areas of the flash agree.
     fn check_units(&self, nand: &Nand, owners: &BTreeMap<u32, Owner>) -> Result<(), String> {
         for unit in 0..self.spec.units {
             let slot = self.map.lookup(unit);

@@ -10,7 +10,7 @@ use crate::nand::{NO_UNIT, Nand, NandError, PageCopy};
 pub(super) enum Copied {
     /// All of it is in flash at that instant.
     Whole(Instant),
-    /// A page failed to program; what was copied before it is in place.
+    /// A page failed to program; the earlier copies are in place.
     Failed,
 }
 
@@ -84,8 +84,8 @@ impl SegmentFtl {
         Ok(Copied::Whole(done))
     }
 
-    /// What [`SegmentFtl::copy`] does where nothing can come between the pages: the same reads and programs at the same
-    /// times, and the map changed once.
+    /// [`SegmentFtl::copy`] for pages without any event between them: the same reads and programs at the same times,
+    /// with one change of the map.
     fn copy_at_once(&mut self, nand: &mut Nand, block: u32, units: &[u32], now: Instant) -> Instant {
         let geometry = *nand.geometry();
         let mut from = std::mem::take(&mut self.sources);
@@ -147,7 +147,7 @@ impl SegmentFtl {
             }
             let Some(index) = self.open_index(au) else { return Ok(None) };
             let block = self.open[index].log.block;
-            // A page that failed has taken the room of one.
+            // A failed page uses the space of a page.
             if self.open[index].log.room(nand) < part.len() as u32 {
                 self.merge(nand, au, done)?;
                 return Ok(None);

@@ -1,6 +1,6 @@
 //! An open block, and its incomplete page.
 //!
-//! A unit gets its physical place at once, although its page is programmed only when it is full or can no longer wait;
+//! A unit gets its physical place immediately, although its page is programmed only when it is full or must be durable;
 //! until then it is read from memory, and lost with power.
 
 use emmc_units::Instant;
@@ -12,7 +12,7 @@ use crate::nand::{NO_UNIT, Nand, NandError};
 #[derive(Clone, Debug)]
 pub(super) struct Frontier {
     pub(super) block: u32,
-    /// The page that `waiting` goes to.
+    /// The page of the units in `waiting`.
     page: u32,
     /// Logical units of the page that is not full yet.
     waiting: Vec<u32>,
@@ -42,7 +42,7 @@ impl Frontier {
         self.waiting.len()
     }
 
-    /// Whole pages were programmed past this frontier.
+    /// Whole pages were programmed without this frontier's buffer.
     pub(super) fn catch_up(&mut self, nand: &Nand) {
         debug_assert!(self.waiting.is_empty(), "units wait for a page that is gone");
         self.page = nand.block(self.block).next_page;
@@ -116,7 +116,7 @@ impl Frontier {
         self.data.clear();
     }
 
-    /// Whether programmed pages share a word line with an unprogrammed one: programming that one puts them at risk.
+    /// Whether programmed pages share a word line with an unprogrammed one: programming the latter puts them at risk.
     pub(super) fn splits_line(&self, nand: &Nand) -> bool {
         let (geometry, mode) = (nand.geometry(), nand.block(self.block).mode);
         mode.bits() > 1
@@ -124,7 +124,7 @@ impl Frontier {
             && geometry.whole_word_lines(mode, self.page) != self.page
     }
 
-    /// Whether a physical unit lies here in a word line that is not whole.
+    /// Whether a physical unit is in an incomplete word line here.
     pub(super) fn exposes(&self, nand: &Nand, slot: u32) -> bool {
         let (geometry, mode) = (nand.geometry(), nand.block(self.block).mode);
         self.splits_line(nand)
@@ -137,10 +137,10 @@ impl Frontier {
         self.waiting.len() as u32 == nand.geometry().units_per_page
     }
 
-    /// Programs the waiting page, padded; returns when it is done and the number of padding units.
+    /// Programs the buffered page, padded; returns the time of its end and the number of padding units.
     ///
-    /// Obsolete units become padding: their order number would be newer than that of their current content. Errors:
-    /// [`NandError::ProgramFailed`] leaves the units waiting for the next page, if [`Frontier::room`] allows.
+    /// Obsolete units become padding: their sequence number would be newer than that of their current content. Errors:
+    /// [`NandError::ProgramFailed`] leaves the units buffered for the next page, if [`Frontier::room`] allows.
     pub(super) fn program(
         &mut self,
         nand: &mut Nand,

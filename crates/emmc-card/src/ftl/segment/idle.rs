@@ -32,7 +32,7 @@ impl SegmentFtl {
         Ok(None)
     }
 
-    /// Whether closing an open AU copies nothing, and nothing more fits into its log.
+    /// Whether closing an open AU needs no copies, and its log is full.
     fn is_whole(&self, nand: &Nand, index: usize) -> bool {
         let open = &self.open[index];
         let next = open.last.map_or(0, |last| last + 1);

@@ -99,7 +99,7 @@ impl Ftl for SegmentFtl {
         }
         let range = first..first + count;
         let held = range.clone().filter(|&unit| self.map.lookup(unit) != NO_UNIT).count();
-        // A unit that lies nowhere may have been discarded, which no record says: a cut would bring it back.
+        // A unit without a place may have been discarded, which has no record: a cut would restore it.
         if held == 0 && kind == TrimKind::Discard {
             return Ok(now);
         }

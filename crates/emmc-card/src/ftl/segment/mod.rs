@@ -1,8 +1,8 @@
-//! Segment mapping: allocation units (AUs) that each lie in a block of their own, as on cheap cards.
+//! Segment mapping: allocation units (AUs), each in its own block, as on cheap cards.
 //!
-//! An AU is what one block holds. At rest it lies in its home block in ascending order. To be written it is opened: it
-//! gets a log block, and only `open_aus` of them are open at a time; one more closes that which was written least
-//! lately. Closing makes one block of the two:
+//! An AU has the size of one block. A closed AU is in its home block, sequentially. A write opens it: it gets a log
+//! block, and only `open_aus` of them are open at a time; one more closes the least recently written one. Closing
+//! merges the two blocks into one:
 //! - switch merge: the log is whole and in order, so it becomes the home and the old home is erased;
 //! - partial merge: the log is an ordered beginning, so only the rest is copied into it;
 //! - full merge: everything is copied in order into a fresh block, and both are erased.
@@ -55,7 +55,7 @@ struct Open {
     log: Frontier,
     /// Where in the AU the last unit went; `None`: the log is empty.
     last: Option<u32>,
-    /// Whether the log is an ordered beginning of the AU: ascending, and nothing valid below `last` lies elsewhere.
+    /// Whether the log is a sequential start of the AU: ascending, and every valid unit below `last` is in it.
     in_order: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct SegmentFtl {
     order: SegmentOrder,
     open_max: usize,
     shared_max: usize,
-    /// The largest write that goes to a shared log whatever its order.
+    /// The largest write that always goes to a shared log.
     small_units: u32,
     trim_frees: bool,
     /// Background work merges until this number of blocks is free.

@@ -1,4 +1,4 @@
-//! Where a write goes: an open AU's log, a shared log, or an AU that is opened for it.
+//! The target of a write: an open AU's log, a shared log, or an AU that is opened for it.
 
 use emmc_units::Instant;
 
@@ -24,7 +24,7 @@ impl SegmentFtl {
         }
     }
 
-    /// Chooses where `count` units from `unit`, of one AU, go; makes room there for at least one.
+    /// Chooses the place of `count` units from `unit`, of one AU; frees space there for at least one.
     pub(super) fn place(
         &mut self,
         nand: &mut Nand,
@@ -115,7 +115,7 @@ impl SegmentFtl {
         Ok(ready)
     }
 
-    /// The home of an AU as its log: it has room, and only holds what comes before `at`.
+    /// The home of an AU as its log: it has space, and holds only units before `at`.
     fn reopened(&self, nand: &Nand, au: u32, at: u32) -> Option<Open> {
         let home = self.homes[au as usize];
         if home == NO_BLOCK || self.failing.contains(&home) || nand.block(home).next_page == nand.pages_of(home) {

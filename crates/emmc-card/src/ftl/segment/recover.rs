@@ -1,11 +1,11 @@
 //! Memory rebuilt from flash, as after a power cut.
 //!
-//! The newest copy of a unit counts, unless a trim is newer. A merge that was cut leaves a block of copies that adds
-//! nothing: it is known by its stamp, which says how many units it was to get, and is left out, so that cut after cut
-//! takes no more blocks than one. AUs that lie in two blocks are open again. What is on pages that may stop reading is
-//! merged into fresh blocks at once; until that is done the copies before those are kept, too. Pages of long ago look
-//! the same, so where blocks run out, the copies behind the oldest of such pages are given up first: each earlier
-//! recovery that came to its end has left nothing in doubt.
+//! The newest copy of a unit counts, unless a trim is newer. A merge that was cut leaves a block of redundant copies:
+//! its stamp, which has the intended number of units, identifies it. It is left out, so repeated cuts take no more than
+//! one block. AUs in two blocks are open again. What is on pages that may stop reading is merged into fresh blocks at
+//! once; until that is done the copies before those are kept, too. Pages of long ago look the same, so where blocks run
+//! out, the copies behind the oldest of such pages are given up first: each earlier recovery that came to its end has
+//! left nothing in doubt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,15 +28,15 @@ pub(super) fn merge_stamp(units: u32) -> u32 {
     MERGED | units
 }
 
-/// Whether a block was begun by a merge; without a page that reads nothing is known of it.
+/// Whether a merge started a block; without a readable page it is unknown.
 fn is_merge(nand: &Nand, block: u32) -> bool {
     nand.stamp(block).is_none_or(|stamp| stamp & MERGED != 0)
 }
 
-/// What pages and trims tell.
+/// The content of pages and trims.
 struct Found {
     map: Map,
-    /// By unit: where the copy before the newest lies, unless it was trimmed.
+    /// By unit: the place of the copy before the newest, unless it was trimmed.
     before: Vec<u32>,
     /// What the newest trim took away: unit, the trim's order number, where it lay.
     trimmed: Vec<(u32, u64, u32)>,
@@ -61,8 +61,8 @@ impl SegmentFtl {
         self.failing.clear();
         self.strays.clear();
         self.homes.fill(NO_BLOCK);
-        // Only merges write before a recovery is over, so that a session with pages in a log had settled what was in
-        // doubt.
+        // Only merges write before the end of a recovery, so a session with pages in a log had already secured the
+        // doubtful units.
         let logged = survey.pages.iter().rev().find(|page| !is_merge(nand, page.block));
         survey.doubt_since(nand, logged.map_or(0, |page| session_of(page.order)));
         let found = self.newest(nand, &survey, &replay.trims);
@@ -71,7 +71,7 @@ impl SegmentFtl {
         self.find_free(nand);
         let lies = self.adopt_shared(nand, &survey);
         let mut done = self.adopt(nand, lies, replay.done)?;
-        // Only now: what replaced trimmed units no longer depends on pages in doubt, so the trims may be forgotten.
+        // Only now may the trims be forgotten: the replacements of trimmed units no longer depend on doubtful pages.
         let keep = self.trims_behind(&replay.trims);
         let map = &self.map;
         match self.trims.settle(nand, &|unit| map.lookup(unit) != NO_UNIT, &keep, done) {
@@ -101,7 +101,7 @@ impl SegmentFtl {
         doubted.filter_map(newest).collect()
     }
 
-    /// Where each unit lies: the newest copy, merges that were cut left out.
+    /// The place of each unit: its newest copy, without merges that were cut.
     fn newest(&self, nand: &Nand, survey: &Survey, trims: &[Trimmed]) -> Found {
         let per_page = nand.geometry().units_per_page;
         let is_cut = |block: u32, stamp: Option<u32>| {
@@ -109,7 +109,7 @@ impl SegmentFtl {
                 return false;
             };
             let held = nand.spare(block).iter().filter(|&&unit| unit != NO_UNIT).count() as u32;
-            // Pages behind those of the merge were written after it, so it was whole.
+            // Pages after those of the merge were written later, so the merge was complete.
             nand.block(block).next_page <= wanted.div_ceil(per_page) && held < wanted
         };
         let cut: BTreeSet<u32> =
@@ -216,7 +216,7 @@ impl SegmentFtl {
         lies
     }
 
-    /// Homes and open AUs; what cannot stay as it is is merged.
+    /// Homes and open AUs; all other states are merged.
     fn adopt(&mut self, nand: &mut Nand, lies: Lies, now: Instant) -> Result<Instant, FtlError> {
         let mut done = now;
         let mapped = self.doubted.keys().filter(|&&unit| self.map.lookup(unit) != NO_UNIT);
@@ -259,7 +259,7 @@ impl SegmentFtl {
     /// Merges an AU, if a block is left for it; the copies before its units are needed no more.
     fn merge_doubted(&mut self, nand: &mut Nand, au: u32, now: Instant) -> Result<Instant, FtlError> {
         let done = match self.merge(nand, au, now) {
-            // A worn-out part: it reads as it is.
+            // A worn-out part: it is only read.
             Err(FtlError::WornOut) => return Ok(now),
             merged => merged?,
         };
@@ -268,7 +268,7 @@ impl SegmentFtl {
         Ok(done)
     }
 
-    /// An AU that was open, as far as its log tells.
+    /// An AU that was open according to its log.
     fn reopen(&self, nand: &Nand, au: u32, log: u32) -> Open {
         let units = nand.spare(log).iter().copied().filter(|&unit| unit != NO_UNIT);
         let last = units.clone().map(|unit| unit % self.per_block).max();
@@ -276,7 +276,7 @@ impl SegmentFtl {
         let next = last.map_or(0, |last| last + 1);
         let in_order = ascends && self.valid_outside(nand, au, 0, next, log).is_empty();
         let mut front = Frontier::new(nand, log);
-        // What was found must not be torn by what comes behind it.
+        // Later programs must not damage the content that was found.
         if nand.soundness(log) == Soundness::Damaged || front.splits_line(nand) {
             front.seal(nand);
         }

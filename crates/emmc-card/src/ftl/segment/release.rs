@@ -1,4 +1,4 @@
-//! Blocks: taken and erased, given back, retired; and trims, which give up what is in them.
+//! Blocks: taken and erased, released, retired; and trims, which invalidate their content.
 
 use emmc_units::Instant;
 
@@ -14,7 +14,7 @@ impl SegmentFtl {
     pub(super) fn take(&mut self, nand: &mut Nand, mut now: Instant) -> Result<(u32, Instant), FtlError> {
         let mut programmed = false;
         loop {
-            // Blocks that nothing needs first; then, while recovering, those behind the oldest doubt.
+            // Unneeded blocks first; then, during recovery, those after the oldest doubtful page.
             let wanted = {
                 let mut free = self.pool.iter().filter(|&block| !self.backs_waiting(nand, block));
                 let any_doubt = !self.doubted.is_empty();
@@ -40,8 +40,8 @@ impl SegmentFtl {
         }
     }
 
-    /// An erased block for the host's writes, which leave one to merge with: also a worn-out part must be able to bring
-    /// what a power cut has put in doubt to a safe place.
+    /// An erased block for the host's writes, which leave one for merges: a worn-out part must also be able to copy the
+    /// units that a power cut made doubtful.
     ///
     /// Errors: as [`SegmentFtl::take`].
     pub(super) fn take_for_host(&mut self, nand: &mut Nand, now: Instant) -> Result<(u32, Instant), FtlError> {
@@ -51,8 +51,9 @@ impl SegmentFtl {
         self.take(nand, now)
     }
 
-    /// Programs what waits, so that free blocks need not be kept for it: this is all that can be done here, even if a
-    /// word line is at risk. It takes more buffered writes over units of old blocks than there are free blocks.
+    /// Programs the buffered units, so that no free blocks need be reserved for them: this is the only option here,
+    /// even if a word line is at risk. It happens only when more buffered writes replace units of old blocks than there
+    /// are free blocks.
     fn program_plainly(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let careful = std::mem::replace(&mut self.careful, false);
         let done = self.program_all(nand, now);
@@ -60,7 +61,7 @@ impl SegmentFtl {
         done
     }
 
-    /// Erases a block if something was programmed into it. `None`: it went bad, and a spare stands in if there is one.
+    /// Erases a block if a page of it was programmed. `None`: it became bad, and a spare replaces it if there is one.
     pub(super) fn erase(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<Option<Instant>, FtlError> {
         if nand.block(block).next_page == 0 {
             return Ok(Some(now));
@@ -77,13 +78,13 @@ impl SegmentFtl {
 
     /// Whether a free block may have the only programmed copy of a unit whose newer one waits in memory.
     pub(super) fn backs_waiting(&self, nand: &Nand, block: u32) -> bool {
-        // Most free blocks are erased, and few units wait: those are looked for, rather than what the block holds.
+        // Most free blocks are erased, and few units are buffered: searching those is faster than searching the block.
         let held = nand.spare(block);
         let mut waiting = self.open.iter().map(|open| &open.log).chain(&self.shared).filter(|front| front.is_waiting());
         !held.is_empty() && waiting.any(|front| front.current(nand, &self.map).any(|(unit, _)| held.contains(&unit)))
     }
 
-    /// The newest of the doubtful pages behind which a free block has the copy that would count.
+    /// The newest of the doubtful pages whose valid older copy is in a free block.
     fn doubt(&self, block: u32) -> Option<u64> {
         self.doubted.values().filter(|(_, backing)| *backing == block).map(|(order, _)| *order).max()
     }
@@ -124,7 +125,8 @@ impl SegmentFtl {
             if let Some(done) = self.trims.try_append(nand, range.start, range.end - range.start, now)? {
                 return Ok(done);
             }
-            // What was trimmed and written since must not be torn by what shares its word lines: its trim is forgotten.
+            // Units that were trimmed and written again must not be damaged by programs of their word lines: their trim
+            // is forgotten.
             now = self.whole_lines(nand, now)?;
             let map = &self.map;
             let in_flash = |unit: u32| map.lookup(unit) != NO_UNIT && !range.contains(&unit);

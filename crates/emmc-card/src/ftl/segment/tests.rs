@@ -1,4 +1,4 @@
-//! The layer over small flash, against a plain model of what was written.
+//! The layer over small flash, compared with a plain model of the writes.
 
 use std::collections::BTreeMap;
 
@@ -202,7 +202,7 @@ fn opening_a_linear_au_in_its_middle_copies_its_start() {
     assert_eq!(bench.ftl.stats().copied_units, 16);
     bench.write(24, 2, Durability::Flash).unwrap();
     bench.write(32, 2, Durability::Flash).unwrap();
-    // Before, 16; after, 6; nothing twice.
+    // 16 before, 6 after, none twice.
     assert_eq!((bench.ftl.stats().copied_units, bench.ftl.stats().partial_merges), (22, 1));
     // Going back closes it.
     bench.write(40, 2, Durability::Flash).unwrap();
@@ -261,7 +261,7 @@ fn fully_trimmed_aus_cost_no_copies() {
     for index in 0..16 {
         bench.write(index % 4 * 32 + index / 4 * 8, 8, Durability::Flash).unwrap();
     }
-    // Each chunk finds its AU's block, with room, and goes on in it.
+    // Each chunk continues in the block of its AU, which has space.
     assert_eq!(bench.ftl.stats().copied_units, 0);
     bench.check();
 }
@@ -294,7 +294,7 @@ fn failed_programs_and_erases_are_survived_until_the_spares_are_used() {
     }
 }
 
-/// Cuts power at a step, recovers, and checks each unit against what it may be.
+/// Cuts power at a step, recovers, and checks each unit against its possible contents.
 fn cut(bench: &mut Bench, rng: &mut Rng, in_recovery: bool) {
     let before = bench.content.clone();
     let plan = FaultPlan { step: bench.nand.steps() + 1 + rng.below(60), seed: rng.next_u64() };

@@ -1,4 +1,4 @@
-//! Writing: units to their frontier, pages as they fill, and what cannot wait.
+//! Writing: units to their frontier, full pages to flash, and units that must be durable.
 
 use emmc_units::Instant;
 
@@ -104,7 +104,7 @@ impl SegmentFtl {
         }
     }
 
-    /// The last page of a frontier's block failed: what waits for it is merged into fresh blocks.
+    /// The last page of a frontier's block failed: its buffered units are merged into new blocks.
     fn evacuate(&mut self, nand: &mut Nand, place: Place, mut now: Instant) -> Result<Instant, FtlError> {
         let mut aus: Vec<u32> = {
             let units: Vec<u32> = match place {
@@ -126,7 +126,7 @@ impl SegmentFtl {
         Ok(now)
     }
 
-    /// Programs what waits anywhere.
+    /// Programs all buffered units.
     pub(super) fn program_all(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let mut done = now;
         while let Some(index) = self.open.iter().position(|open| open.log.is_waiting()) {
@@ -159,7 +159,7 @@ impl SegmentFtl {
         Ok(done)
     }
 
-    /// Leaves a frontier at the start of a word line, so that no later program can hurt what is in it.
+    /// Leaves a frontier at the start of a word line, so that no later program can damage its units.
     ///
     /// Padding is the price of write reliability on flash of several bits a cell.
     pub(super) fn whole_line(&mut self, nand: &mut Nand, place: Place, now: Instant) -> Result<Instant, FtlError> {

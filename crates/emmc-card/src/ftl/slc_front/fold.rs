@@ -1,4 +1,4 @@
-//! Folding: the oldest block of the log goes to the layer behind.
+//! Folding: the oldest block of the log is copied to the main layer.
 
 use emmc_units::Instant;
 
@@ -30,8 +30,8 @@ impl SlcFront {
         self.free_block(nand, block, done)
     }
 
-    /// No block is left to record what is void in the log: all of it goes to the layer behind, and nothing comes into
-    /// it any more. Then nothing in it can be taken for valid.
+    /// No block is left for records of voids: all units move to the main layer, and the log takes no more writes. Then
+    /// no unit in it can be mistaken for valid.
     pub(super) fn give_up_log(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         self.log.is_over = true;
         self.log.close();
@@ -43,7 +43,7 @@ impl SlcFront {
         Ok(done)
     }
 
-    /// Writes units to the layer behind, each run of neighbours at once.
+    /// Writes units to the main layer, each run of adjacent units in one call.
     pub(super) fn write_runs(
         &mut self,
         nand: &mut Nand,
@@ -71,7 +71,7 @@ impl SlcFront {
         Ok(done)
     }
 
-    /// Erases a block of which nothing is valid, and puts it back into the queue, or out of it where it went bad.
+    /// Erases a block without valid units, and returns it to the queue, or retires it if it became bad.
     pub(super) fn free_block(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<Instant, FtlError> {
         let failed = self.log.failed.iter().position(|&failed| failed == block);
         match nand.erase(block, now) {

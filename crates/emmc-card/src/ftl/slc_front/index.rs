@@ -12,7 +12,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Room for `units`, at most half full.
+    /// Capacity for `units`, at most half full.
     pub(super) fn new(units: u32) -> Self {
         let places = (units as usize * 2).next_power_of_two().max(16);
         Self { places: vec![(NO_UNIT, NO_UNIT); places], shift: 32 - places.trailing_zeros(), len: 0 }
@@ -57,7 +57,7 @@ impl Index {
         self.places[place] = (unit, physical);
     }
 
-    /// Takes a unit out; what was pushed on by it moves back, so that no graves are left.
+    /// Removes a unit; displaced entries move back, so that no tombstones remain.
     pub(super) fn remove(&mut self, unit: u32) -> Option<u32> {
         let mask = self.places.len() - 1;
         let mut hole = self.find(unit);

@@ -33,7 +33,7 @@ pub(super) struct Log {
     pub(super) failed: Vec<u32>,
     /// Such blocks, and from when they can be marked bad: not before a cut can bring them back.
     pub(super) retired: Vec<(u32, Instant)>,
-    /// Where the newest programmed copy of a unit lies.
+    /// The place of the newest programmed copy of a unit.
     pub(super) index: Index,
     /// Units of the page that waits.
     pub(super) buffer: Vec<u32>,
@@ -92,7 +92,7 @@ impl Log {
         self.free.len() <= low && self.has_full()
     }
 
-    /// Urgency of folding: 2 when the next block that fills makes the host wait, 1 when half of the log is used.
+    /// Urgency of folding: 2 when the next full block makes the host wait, 1 when half of the log is used.
     pub(super) fn urgency(&self) -> u8 {
         match (self.is_low(), self.full.len() * 2 > self.blocks()) {
             (true, _) => 2,

@@ -1,10 +1,9 @@
-//! After a power cut: the log is found again by scanning it.
+//! After a power cut: a scan rebuilds the log.
 //!
-//! Of the copies of a unit in the log the newest counts, unless it is void. A block whose first page does not read
-//! counts for nothing: nothing else was programmed into it before that page was done, so either it holds nothing, or
-//! its erase was interrupted after it had been folded. What may have been interrupted goes to the layer behind before
-//! the recovery ends, and is voided here. Where no order numbers are kept (plain simulation) memory stays and only the
-//! time is taken.
+//! Of the copies of a unit in the log the newest counts, unless it is void. A block with an unreadable first page is
+//! ignored: no other page was programmed before that one was complete, so the block is either empty, or its erase was
+//! interrupted after the folding. What may have been interrupted goes to the layer behind before the recovery ends, and
+//! is voided here. Where no order numbers are kept (plain simulation) memory stays and only the time is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +27,7 @@ impl SlcFront {
         let damaged = self.queue(nand, &survey);
         done = done.max(self.inner.recover(nand, done)?);
         done = self.rescue(nand, &doubtful, done)?;
-        // After the rescue: what is doubtful may have an older, void copy behind it, which must not lose its record.
+        // After the rescue: a doubtful unit may have an older, void copy, which must not lose its record.
         done = self.make_voids_last(nand, &doubtful, &trims, done)?;
         for block in damaged {
             // Unless it has been folded meanwhile.
@@ -94,8 +93,8 @@ impl SlcFront {
         used.iter().filter(|found| found.soundness == Soundness::Damaged).map(|found| found.block).collect()
     }
 
-    /// Voids are recorded once more, or the log is emptied where that cannot be. Where the layer behind takes nothing
-    /// more either, all stays as it is.
+    /// Voids are recorded again, or the log is emptied if that is impossible. If the main layer takes no more writes
+    /// either, everything stays unchanged.
     fn make_voids_last(
         &mut self,
         nand: &mut Nand,
@@ -122,8 +121,8 @@ impl SlcFront {
         }
     }
 
-    /// Moves units that may stop to read to the layer behind; what voids their copies here follows. Where that layer
-    /// takes nothing more, they go to a block of the log that is free.
+    /// Moves units that may become unreadable to the main layer, then voids their copies here. If that layer takes no
+    /// more writes, they move to a free block of the log.
     fn rescue(&mut self, nand: &mut Nand, doubtful: &BTreeSet<u32>, now: Instant) -> Result<Instant, FtlError> {
         let mut units: Vec<(u32, u32)> = doubtful.iter().map(|&physical| (nand.logical(physical), physical)).collect();
         units.sort_unstable();
@@ -145,7 +144,7 @@ impl SlcFront {
         Ok(flushed)
     }
 
-    /// Copies units to a free block or, without one, behind where they are; where that is full they stay.
+    /// Copies units to a free block or, without one, to the end of their block; if that is full they stay.
     fn copy_within_log(&mut self, nand: &mut Nand, units: &[(u32, u32)], now: Instant) -> Result<Instant, FtlError> {
         let last = self.log.full.back().copied().filter(|&block| nand.soundness(block) == Soundness::Open);
         if self.log.open.is_none() && self.log.free.is_empty() && last.is_some() {

@@ -68,7 +68,7 @@ impl Rig {
         self.now = self.front.flush(&mut self.nand, self.now).unwrap();
     }
 
-    /// Power goes now and comes back.
+    /// Power is lost now and returns.
     fn cycle(&mut self) {
         self.nand.power_off(self.now);
         self.nand.power_on(self.now);
@@ -169,7 +169,7 @@ fn a_large_write_voids_logged_units_also_after_a_cut() {
     rig.flush();
     rig.cycle();
     assert_eq!(rig.read(12, 16), [4; 16]);
-    // A small write after a large one is newer again, whatever was recorded in between.
+    // A small write after a large one is newer again, regardless of records in between.
     rig.put(30, 5);
     rig.write(28, &[6; 8], Durability::Buffered).unwrap();
     rig.put(30, 7);
@@ -213,7 +213,7 @@ fn folded_units_survive_a_cut_erase() {
         assert_eq!(rig.read(0, 16), wanted);
         rig.nand.arm(FaultPlan { step: rig.nand.steps() + step, seed: step });
         while rig.front.purge(&mut rig.nand, rig.now).is_ok() && rig.nand.off_since().is_none() {
-            // The purge has fewer steps: cut behind it.
+            // The purge has fewer steps: the cut is after it.
             rig.nand.power_off(rig.nand.quiet_at());
         }
         rig.now = rig.now.max(rig.nand.off_since().unwrap());

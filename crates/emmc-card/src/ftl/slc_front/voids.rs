@@ -1,9 +1,9 @@
-//! Voids: obsolete copies in the log that are newer than the copies in the layer behind.
+//! Voids: obsolete copies in the log that are newer than the copies in the main layer.
 //!
-//! A unit that is written past the log, or trimmed, is removed from the index at once; its copies stay in flash until
-//! their blocks are erased, and a scan would find them. A record, newer than they, voids them. It is made before the
-//! host gets a guarantee (a durable write, a trim, a flush), after the replacing data is durable: until then the old
-//! content may come back. A unit with an unrecorded void must not be programmed into the log.
+//! A unit that is trimmed, or written without the log, is removed from the index immediately; its copies stay in flash
+//! until their blocks are erased, and a scan would find them. A record, newer than they, voids them. It is made before
+//! the host gets a guarantee (a durable write, a trim, a flush), after the replacing data is durable: until then the
+//! old content may come back. A unit with an unrecorded void must not be programmed into the log.
 
 use emmc_units::Instant;
 
@@ -20,14 +20,14 @@ pub(super) struct Voids {
     records: Option<TrimLog>,
     /// First unit and count, not recorded yet.
     waiting: Vec<(u32, u32)>,
-    /// Whether what takes the place of waiting ones is not safe before a flush.
+    /// Whether the replacements of waiting voids need a flush to be durable.
     buffered: bool,
     /// When the last record is done.
     pub(super) recorded_by: Instant,
 }
 
 impl Voids {
-    /// Voids with their records in two blocks; with fewer there is no log, and so nothing to void.
+    /// Voids with their records in two blocks; with fewer there is no log, and so no void.
     pub(super) fn new(nand: &mut Nand, blocks: &[u32], units: u32) -> Self {
         let records = (blocks.len() >= 2).then(|| TrimLog::new(nand, blocks, units));
         Self { records, waiting: Vec::new(), buffered: false, recorded_by: Instant::START }
@@ -50,12 +50,12 @@ impl Voids {
         self.waiting.len() > RANGES_MAX
     }
 
-    /// Whether the layer behind must flush before a record is made, or a block of the log erased.
+    /// Whether the main layer must flush before a record is written, or a block of the log erased.
     pub(super) fn wait_for_flush(&self) -> bool {
         self.buffered
     }
 
-    /// The layer behind has been flushed.
+    /// The main layer has been flushed.
     pub(super) fn flushed(&mut self) {
         self.buffered = false;
     }
@@ -94,8 +94,8 @@ impl Voids {
         }
     }
 
-    /// After a power cut, once the index stands: records that may have been cut are made again, and those that wait are
-    /// made. `keep`: of the recorded ones those before copies that may stop reading, which nothing else makes void.
+    /// After a power cut, when the index is complete: records that may have been cut are repeated, and waiting ones are
+    /// written. `keep`: the recorded voids before copies that may become unreadable, which no other record voids.
     pub(super) fn make_last(
         &mut self,
         nand: &mut Nand,
@@ -108,11 +108,11 @@ impl Voids {
         if records.is_begun() {
             self.waiting.clear();
         }
-        // Where nothing was recorded before, nothing was made again.
+        // Without earlier records there is nothing to repeat.
         self.append(nand, in_log, done)
     }
 
-    /// There is nothing in the log that could be void.
+    /// The log has no unit that could be void.
     pub(super) fn forget(&mut self) {
         self.waiting.clear();
     }

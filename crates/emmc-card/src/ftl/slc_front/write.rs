@@ -1,4 +1,4 @@
-//! Writing to the log, past it, and reading from both.
+//! Writes to the log and without it, and reads from both layers.
 
 use emmc_units::Instant;
 
@@ -6,7 +6,7 @@ use super::{Durability, FtlError, Nand, SlcFront, fault};
 use crate::nand::{NO_UNIT, NandError};
 
 impl SlcFront {
-    /// Whether a write is large enough to go past the log, alone or as part of what it continues.
+    /// Whether a write is large enough to bypass the log, alone or together with the write that it continues.
     pub(super) fn goes_past(&mut self, first: u32, count: u32, durability: Durability) -> bool {
         let continues = self.stream.goes_on && self.stream.end == first;
         self.stream.units = if continues { self.stream.units.saturating_add(count) } else { count };
@@ -43,7 +43,7 @@ impl SlcFront {
         Ok(done)
     }
 
-    /// Writes to the layer behind; copies in the log become void once the new ones are safe.
+    /// Writes to the main layer; copies in the log become void once the new ones are durable.
     pub(super) fn write_past(
         &mut self,
         nand: &mut Nand,
@@ -56,7 +56,8 @@ impl SlcFront {
         let held = self.log.holds_any(first, count);
         let mut done = self.inner.write(nand, first, count, data, durability, now)?;
         if held && self.log.take_out(first, count) > 0 {
-            // Programmed is not safe: what shares its word lines may still come, and the log's copies would be gone.
+            // A programmed page is not yet safe: later programs of its word lines may damage it, and the log's copies
+            // would be gone.
             self.voids.add(first, count, durability != Durability::Reliable);
         }
         if durability != Durability::Buffered || self.voids.are_many() {
@@ -100,7 +101,8 @@ impl SlcFront {
                 return self.spill(nand, now);
             };
             let page = nand.block(block).next_page;
-            // Nothing before the first page is done: so one that does not read tells a scan that the block is void.
+            // No other page is programmed before the first is complete, so an unreadable first page shows a scan that
+            // the block is void.
             now = if page == 0 { room } else { room.max(self.log.begun_at) };
             match nand.program(block, page, &units, self.log.page_bytes(), now) {
                 Ok(done) => break (block, page, done),
@@ -129,7 +131,7 @@ impl SlcFront {
         Ok(done)
     }
 
-    /// The block to program next, and when folding has made room for it; `None` when too few blocks are left.
+    /// The block to program next, and the time at which folding has freed it; `None` when too few blocks are left.
     fn open_block(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<(u32, Instant)>, FtlError> {
         let mut now = now;
         if self.log.open.is_none() {
@@ -147,7 +149,7 @@ impl SlcFront {
         Ok(self.log.open.map(|block| (block, now)))
     }
 
-    /// The log has come to its end: what waits and what it still holds goes to the layer behind.
+    /// The log has ended: buffered and logged units move to the main layer.
     fn spill(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let mut done = now;
         while self.log.has_full() {
@@ -165,7 +167,7 @@ impl SlcFront {
         Ok(done)
     }
 
-    /// Reads units of which some may be in the log: each of its pages once, and runs of the others from behind.
+    /// Reads units of which some may be in the log: each of its pages once, and runs of the others from the main layer.
     pub(super) fn read_mixed(
         &mut self,
         nand: &mut Nand,

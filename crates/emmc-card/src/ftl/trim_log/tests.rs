@@ -82,7 +82,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Replays; the units that count as trimmed, told from the order numbers that pages had.
+    /// Replays; the units that count as trimmed, judged by the sequence numbers of pages.
     fn recover(&mut self, pages: &[u64]) -> Result<BTreeSet<u32>, FtlError> {
         let replay = self.log.replay(&mut self.nand, self.now)?;
         self.pages = pages.to_vec();
@@ -113,8 +113,8 @@ fn run(layer: &mut Layer, rng: &mut Rng, rounds: u32) -> Result<(), (FtlError, V
     Ok(())
 }
 
-/// Cuts at a step, then again while recovering, until it comes through; whatever was acknowledged must hold, and what
-/// was under way must have happened to each unit whole or not at all.
+/// Cuts at a step, then again during recovery, until a recovery completes; acknowledged trims must hold, and one in
+/// progress must have affected each unit completely or not at all.
 fn cut_at(step: u64, seed: u64) -> bool {
     let mut layer = Layer::new(flash(1000, Failures::default(), StoredContent::Orders));
     let mut rng = Rng::new(seed);
@@ -147,7 +147,7 @@ fn cut_at(step: u64, seed: u64) -> bool {
     }
     layer.nand.disarm();
     layer.nand.decay();
-    // What was told once is told again.
+    // A trim that was found once is found again.
     layer.fresh_block = true;
     let told = layer.pages.clone();
     layer.nand.power_off(layer.now);
@@ -204,7 +204,7 @@ fn failed_blocks_are_replaced_until_none_is_left() {
     assert_eq!(layer.log.good_blocks(&layer.nand), 1);
     assert_eq!(layer.nand.counters().violations, 0);
     assert!(layer.nand.counters().program_failures > 3);
-    // Two blocks of 40 cycles and 4 trims a cycle, less what failures cost.
+    // Two blocks of 40 cycles and 4 trims a cycle, minus the losses by failures.
     assert!((240..=330).contains(&trims), "{trims}");
     // The block that is left may have a page that power was cut on: it is read, and not written on.
     layer.nand.power_off(layer.now);

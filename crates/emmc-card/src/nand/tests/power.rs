@@ -223,7 +223,7 @@ fn a_stamp_on_no_page_is_lost() {
     assert!(now > START);
 }
 
-/// A layer marks a block when the copies of what it held will be safe.
+/// A layer marks a block with the time at which the copies of its content are safe.
 #[test]
 fn a_mark_after_the_cut_is_undone() {
     for (cut, health) in [(99, BlockHealth::Good), (100, BlockHealth::GrownBad)] {

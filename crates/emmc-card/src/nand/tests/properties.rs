@@ -2,7 +2,7 @@ use super::*;
 use crate::sim::Rng;
 use crate::sim::fault::FaultPlan;
 
-/// The flash as a list of what was programmed where.
+/// The flash as a list of programmed units with their places.
 #[derive(Clone, Debug)]
 struct Model {
     pages: Vec<Vec<([u32; 2], u8)>>,
@@ -16,8 +16,8 @@ struct Pending {
     done: Instant,
 }
 
-/// Random operations against the model, with cuts. After each cut: what was done by then reads as it was programmed,
-/// but for pages that share a word line with an interrupted one; what reads at all reads right; wear never falls.
+/// Random operations against the model, with cuts. After each cut: completed pages read as programmed, except for pages
+/// that share a word line with an interrupted one; readable pages are correct; wear never falls.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let mut config = config();
@@ -67,7 +67,7 @@ fn run(seed: u64) {
 fn check(nand: &Nand, model: &Model, pending: &[Pending], at: Instant) {
     for block in 0..12 {
         let late: Vec<_> = pending.iter().filter(|other| other.block == block && other.done > at).collect();
-        // Blocks with an erase under way hold old or nothing; `resync` looks at them.
+        // Blocks with an erase in progress have their old content or none; `resync` reads them.
         if late.iter().any(|late| late.page.is_none()) {
             continue;
         }
@@ -85,7 +85,7 @@ fn check(nand: &Nand, model: &Model, pending: &[Pending], at: Instant) {
     }
 }
 
-/// The model becomes what the flash holds; everything unstable is gone, everything damaged erased.
+/// The model takes the content of the flash; unstable content is dropped, damaged blocks are erased.
 fn resync(nand: &mut Nand, model: &mut Model, now: Instant) {
     nand.decay();
     let survey = Survey::take(nand, &(0..12).collect::<Vec<_>>(), now).unwrap();

@@ -74,7 +74,7 @@ fn programs_and_erases_fail_at_the_given_rate() {
             programs += 1;
             if let Err(error) = nand.program(block, page, &[3, 4], None, Instant::START) {
                 assert_eq!(error, NandError::ProgramFailed { block });
-                // The page is used and holds nothing; the next one can be programmed.
+                // The page is used and has no content; the next one can be programmed.
                 assert_eq!(nand.page_units(block, page), [NO_UNIT; 2]);
                 assert_eq!(nand.block(block).next_page, page + 1);
                 let read = nand.read(block, page, 500, Instant::START);

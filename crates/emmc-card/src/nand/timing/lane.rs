@@ -1,5 +1,5 @@
-//! The clockwork of flash with one lane, for as long as nothing else is done: the one die and its channel are at hand,
-//! and no program can join another.
+//! The timing of flash with one lane during a bulk copy: the one die and its channel are in registers, and no program
+//! can join another.
 
 use emmc_units::{Instant, Nanos};
 
@@ -21,14 +21,14 @@ pub(in crate::nand) struct LaneNow {
 }
 
 impl Timing {
-    /// The one lane; nothing where there are several.
+    /// The one lane; `None` if there are several.
     pub(in crate::nand) fn lane(&self, geometry: &Geometry) -> Option<Lane<'_>> {
         let ([die], [sent], 1) = (&self.dies[..], &self.channels[..], geometry.lanes()) else { return None };
         let now = LaneNow { busy_until: die.busy_until, sent: *sent, rng: self.rng.clone() };
         Some(Lane { timing: self, now })
     }
 
-    /// Goes on from where the lane stands.
+    /// Continues from the lane's time.
     pub(in crate::nand) fn take_over(&mut self, lane: LaneNow) {
         // Nothing joins a program to the only page of a row.
         self.dies[0] = Die { busy_until: lane.busy_until, joinable: None };
@@ -38,7 +38,7 @@ impl Timing {
 }
 
 impl Lane<'_> {
-    /// Where it stands.
+    /// The lane's time.
     pub(in crate::nand) fn end(self) -> LaneNow {
         self.now
     }

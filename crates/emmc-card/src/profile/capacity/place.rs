@@ -20,8 +20,8 @@ impl<'a> Placing<'a> {
         Self { native, sums, seeds: Rng::new(seed), next_block: 0, regions: Vec::new() }
     }
 
-    /// Gives a region the next blocks. Its seed is drawn even where there is no such region, so that the others keep
-    /// theirs whatever is partitioned.
+    /// Gives a region the next blocks. Its seed is drawn even if there is no such region, so that the others keep
+    /// theirs in every partitioning.
     pub(super) fn add(&mut self, role: RegionRole, units: u64, share: Share) {
         let seed = self.seeds.next_u64();
         if units == 0 {
@@ -47,7 +47,7 @@ impl<'a> Placing<'a> {
 }
 
 impl Sums<'_> {
-    /// The user area: what lies before its enhanced part, that part, and the rest.
+    /// The user area: the part before its enhanced part, that part, and the rest.
     pub(super) fn user(&self, partitioning: &Partitioning, cut: &Cut) -> Vec<Extent> {
         let enhanced = partitioning.enhanced_groups * cut.group;
         let start = if enhanced == 0 { cut.plain } else { partitioning.enhanced_start * cut.group };
@@ -60,7 +60,7 @@ impl Sums<'_> {
         runs.map(|(first, sectors, region, before)| self.extent(first, sectors, region, before)).collect()
     }
 
-    /// General purpose partitions lie behind the user area's part of their region.
+    /// General purpose partitions follow the user area's part of their region.
     pub(super) fn gp(&self, partitioning: &Partitioning, cut: &Cut) -> [Option<Extent>; 4] {
         // The plain part of the user area need not end with a unit.
         let unit = self.unit_sectors();
@@ -78,7 +78,7 @@ impl Sums<'_> {
         })
     }
 
-    /// The boot areas and RPMB, one behind the other.
+    /// The boot areas and RPMB, consecutively.
     pub(super) fn system_areas(&self) -> ([Option<Extent>; 2], Option<Extent>) {
         let mut first_unit = 0;
         let [boot0, boot1, rpmb] = self.area_units().map(|units| {

@@ -18,7 +18,7 @@ fn enhanced(groups: u64) -> Partitioning {
     Partitioning { enhanced_groups: groups, ..Partitioning::default() }
 }
 
-/// Every block is in one region, every unit of every area in one extent, and every region holds what it offers.
+/// Every block is in one region, every unit of every area in one extent, and every region has its stated capacity.
 fn check(profile: &Profile, layout: &Layout) {
     let mut blocks: Vec<u32> = layout.regions.iter().flat_map(|(_, spec)| spec.blocks.iter().copied()).collect();
     blocks.sort_unstable();

@@ -22,7 +22,7 @@ impl Rules<'_> {
         if self.is_sd() {
             return self.no_emmc_areas();
         }
-        // One byte counts 128 KiB; RPMB goes up to half of that.
+        // One byte counts units of 128 KiB; RPMB has at most half of the range.
         self.multiple("areas.boot_bytes", areas.boot_bytes.into(), 128 * KIB)?;
         self.range("areas.boot_bytes", u64::from(areas.boot_bytes), 0..=255 * 128 * KIB)?;
         self.multiple("areas.rpmb_bytes", areas.rpmb_bytes.into(), 128 * KIB)?;

@@ -1,4 +1,4 @@
-//! EXT_CSD: what the profile implies, by field names, and then what it says itself.
+//! EXT_CSD: the implied values of the profile, by field names, then its explicit ones.
 //!
 //! Fields that are younger than the part's EXT_CSD_REV stay 0. Fields not named here are 0 at power-on: modes, one-time
 //! registers, status.
@@ -109,7 +109,7 @@ impl Image {
         self.set("S_CMD_SET", 1);
     }
 
-    /// The longest times that hosts are told to wait: those of published registers, far above what the model takes.
+    /// The timeouts that hosts are to use: those of published registers, far above the times of the model.
     fn times(&mut self) {
         for (name, value) in [
             // 100 ms until a HPI is obeyed, 30 ms to switch partitions, 250 ms for any other CMD6.
@@ -139,8 +139,8 @@ impl Image {
 
     fn features(&mut self, profile: &Profile) {
         let controller = &profile.controller;
-        // EN_REL_WR is what every part since 4.4 has, and all published parts protect all areas, whether or not that
-        // can be chosen (HS_CTRL_REL).
+        // Every part since 4.4 has EN_REL_WR, and all published parts protect all areas, with or without the choice
+        // (HS_CTRL_REL).
         self.set("WR_REL_PARAM", 4 | u64::from(controller.write_reliability));
         self.set("WR_REL_SET", 0x1f);
         self.set("REL_WR_SEC_C", 1);

@@ -53,7 +53,7 @@ pub(super) fn scr(profile: &Profile) -> [u8; 8] {
     let spec_x = u64::from(app_class.min(2));
     // SDSC, SDHC, SDXC.
     let security = 2 + u64::from(large) + u64::from(profile.areas.user_bytes > SDHC_MAX);
-    // SDR104 asks for CMD23.
+    // SDR104 requires CMD23.
     let commands = u64::from(profile.controller.bus_max >= BusMode::Sdr104) << 1;
     let mut scr = [0; 8];
     for (hi, lo, value) in [
@@ -78,12 +78,12 @@ pub(super) fn ssr(profile: &Profile) -> [u8; 64] {
     for (hi, lo, value) in [
         (447, 440, u64::from(sd.speed_class.min(8) / 2).min(4)),
         (431, 428, au),
-        // 16 allocation units in a second, and one second whatever is erased.
+        // 16 allocation units per second, plus a constant second.
         (423, 408, 16),
         (407, 402, 1),
         (401, 400, 1),
         (399, 396, sd.uhs_grade.into()),
-        // UHS_AU_SIZE knows nothing below 1 MiB.
+        // UHS_AU_SIZE has no code below 1 MiB.
         (395, 392, if sd.uhs_grade > 0 { au.max(7) } else { 0 }),
         (339, 336, sd.app_class.into()),
     ] {

@@ -13,7 +13,7 @@ pub(crate) struct Zipf {
     /// The integral at the lower end, minus the first probability, and at the upper end.
     low: f64,
     high: f64,
-    /// Closer than this to the rounded number, nothing needs to be rejected.
+    /// Within this distance of the rounded number, no draw is rejected.
     sure: f64,
 }
 

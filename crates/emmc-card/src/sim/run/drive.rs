@@ -114,7 +114,7 @@ impl Run {
             let Some(now) = worked_to.filter(|now| *now < until) else { break };
             match self.device.background(now) {
                 Ok(done) => *worked_to = done.map(|done| done.max(now)),
-                // A card that cannot write any more has nothing to do in the background either.
+                // A card that cannot write any more has no background work either.
                 Err(StorageError::Ftl(FtlError::WornOut)) => *worked_to = None,
                 Err(error) => return Err(error),
             }

@@ -72,7 +72,7 @@ impl Latencies {
         self.kinds[kind as usize].saturating_record(latency.0);
     }
 
-    /// Takes over what another one has, which is then empty.
+    /// Adds the counts of another one, which is then empty.
     pub(super) fn take(&mut self, other: &mut Self) {
         for (own, other) in self.kinds.iter_mut().zip(&mut other.kinds) {
             if !other.is_empty() {

@@ -41,7 +41,7 @@ pub struct RunResult {
     pub nand_programs: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// `nand_programs` over `host_writes`; absent if nothing was written.
+    /// `nand_programs` over `host_writes`; absent without writes.
     pub write_amplification: Option<f64>,
     /// Size of a mapping unit.
     pub unit_bytes: u32,
@@ -94,7 +94,7 @@ pub struct PhaseResult {
     pub nand_programs: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// `nand_programs` over `host_writes`; absent if nothing was written.
+    /// `nand_programs` over `host_writes`; absent without writes.
     pub write_amplification: Option<f64>,
     /// Units copied.
     pub copied_units: u64,

@@ -26,7 +26,7 @@ pub struct Series {
     pub written_bytes: Vec<u64>,
     /// Bytes that the host read.
     pub read_bytes: Vec<u64>,
-    /// Units programmed over units that the host wrote; absent if the host wrote nothing.
+    /// Units programmed over units that the host wrote; absent without host writes.
     pub write_amplification: Vec<Option<f64>>,
     /// Times that the host waited for a collection, a fold or a merge.
     pub stalls: Vec<u64>,
@@ -55,7 +55,7 @@ impl Buckets {
         now >= self.ends
     }
 
-    /// Closes buckets until `now` lies in the current one; `sums` are the current ones.
+    /// Closes buckets until `now` is in the current one; `sums` are the current ones.
     #[cold]
     pub(super) fn advance(&mut self, now: Instant, sums: &Sums) {
         while now >= self.ends {

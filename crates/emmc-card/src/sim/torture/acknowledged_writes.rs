@@ -78,7 +78,7 @@ mod tests {
         }
     }
 
-    /// A sector that is mapped with one that was written without reliability lies on the same page, whatever it holds.
+    /// A sector in one mapping unit with an unreliable write is on the same page, with any content.
     #[test]
     fn found_content_is_as_durable_as_its_last_copy() {
         for (again, at_risk) in [(None, false), (Some(Durability::Reliable), false), (Some(Durability::Flash), true)] {

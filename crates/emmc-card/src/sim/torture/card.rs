@@ -174,7 +174,7 @@ impl Subject for Card {
         self.device.unit_sectors()
     }
 
-    /// WR_REL_SET makes every write past the cache reliable, and without a cache all go past it.
+    /// WR_REL_SET makes every write that bypasses the cache reliable; without a cache all writes do.
     fn kept_as(&self, durability: Durability) -> Durability {
         let reliable =
             self.device.profile().kind == CardKind::Emmc && self.device.registers().ext_csd[reg::WR_REL_SET] & 1 == 1;

@@ -25,7 +25,7 @@ pub(super) enum Ended {
     WornOut,
 }
 
-/// A subject, and what is known about it.
+/// A subject, and the known state of it.
 pub(super) struct Drive {
     pub(super) subject: Box<dyn Subject>,
     pub(super) workload: Workload,
@@ -146,7 +146,7 @@ impl Drive {
         Ok(done)
     }
 
-    /// The host's clock goes on, to the end of the request or not so far.
+    /// The host's clock advances, to the end of the request or less far.
     fn go_on(&mut self, done: Instant) {
         let ahead = done.since(self.now).0;
         let step = match self.rng.below(4) {
@@ -169,7 +169,7 @@ impl Drive {
         Ok(Ended::Done)
     }
 
-    /// What is read while power is on is what was written last.
+    /// A read without a power loss returns the last write.
     pub(super) fn check_now(&mut self, first: u32, count: u32) -> Result<Ended, String> {
         let Some(all) = self.look(first, count)? else { return Ok(Ended::Cut) };
         for (unit, seen) in (first..).zip(all) {
@@ -181,7 +181,7 @@ impl Drive {
         Ok(Ended::Done)
     }
 
-    /// Reads units, many at once; units that fail are read one at a time. `None`: power was lost.
+    /// Reads units, many in one call; units that fail are read one at a time. `None`: power was lost.
     fn look(&mut self, first: u32, count: u32) -> Result<Option<Vec<Seen>>, String> {
         let unit_bytes = self.subject.unit_bytes();
         let mut all = Vec::with_capacity(count as usize);
@@ -189,7 +189,7 @@ impl Drive {
         let mut most = READ_AT_ONCE;
         while at < end {
             let count = most.min(end - at);
-            // Not zeros, so that what is left out is seen.
+            // Not zeros, so that missing data is detected.
             let mut bytes = vec![0xa5; count as usize * unit_bytes];
             match self.subject.read(at, &mut bytes, self.now) {
                 Ok(_) => {

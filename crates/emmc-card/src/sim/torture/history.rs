@@ -34,11 +34,11 @@ pub(super) struct Event {
 /// A cut, for one unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
-    /// Everything acknowledged by then must hold.
+    /// Everything acknowledged before it must hold.
     pub(super) at: Instant,
-    /// A page that held the unit, and was done, shares a word line with one that was interrupted.
+    /// A completed page of the unit shares a word line with an interrupted one.
     pub(super) pair_hit: bool,
-    /// Since power-on, something was written without reliability, which puts existing data at risk.
+    /// Since power-on there was an unreliable write, which puts existing data at risk.
     pub(super) unreliable: bool,
 }
 
@@ -91,13 +91,13 @@ impl History {
         }
     }
 
-    /// Whether the unit held the write `stamp` at some time.
+    /// Whether the unit had the content `stamp` at some time.
     pub(super) fn was(&self, stamp: u64) -> bool {
         self.ever.contains(&stamp)
     }
 
-    /// Whether a unit that reads as `seen` is what an event from the `from`th on made of it; from a discard on it may
-    /// be anything that it ever was.
+    /// Whether a unit that reads as `seen` has the content of an event from the `from`th on; after a discard it may
+    /// have any earlier content.
     pub(super) fn reaches(&self, seen: &Seen, from: usize) -> bool {
         let discarded = |event: &Event| event.deed == Deed::Trim(TrimKind::Discard);
         let Seen::Stamp(stamp) = *seen else { return false };
@@ -105,8 +105,8 @@ impl History {
         loose && self.was(stamp) || self.events[from..].iter().any(|event| event.stamp == stamp)
     }
 
-    /// Whether what it holds at the cut may be damaged: the document of durability allows it for writes without
-    /// reliability and, where there were such, for what only waited in memory, while no flush has come.
+    /// Whether the content at the cut may be damaged: the durability contract allows it for unreliable writes and, with
+    /// such writes, for buffered data before a flush.
     pub(super) fn may_be_damaged(&self, cut: Cut) -> bool {
         let from = self.events.iter().rposition(|event| event.is_firm(cut.at)).unwrap_or(0);
         let risky = |event: &Event| match event.deed {
@@ -139,8 +139,8 @@ impl History {
         self.events = vec![Event::found(stamp, !self.is_firm(stamp, at))];
     }
 
-    /// Whether no pair may damage what `stamp` made of it: not where that was written again since, with others that are
-    /// mapped with it, and without reliability.
+    /// Whether no paired page may damage the content `stamp`: not if an unreliable write to the same mapping unit
+    /// rewrote it since.
     fn is_firm(&self, stamp: u64, at: Instant) -> bool {
         let unreliable = |deed| matches!(deed, Deed::Write(Durability::Flash | Durability::Buffered));
         let mut made = self.events.iter().rev().filter(|event| event.stamp == stamp);

@@ -14,7 +14,7 @@ use crate::sim::Rng;
 
 const UNIT_BYTES: u32 = 32;
 
-/// A part: a layer on flash of its own, or a whole device.
+/// A part: a layer on its own flash, or a whole device.
 pub(super) fn draw(rng: &mut Rng) -> Result<Box<dyn Subject>, String> {
     if chance(rng, 2) { Ok(Box::new(layer(rng))) } else { Ok(Box::new(Card::draw(rng)?)) }
 }

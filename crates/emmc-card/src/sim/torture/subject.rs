@@ -1,4 +1,4 @@
-//! The subject of a test: a translation layer on flash of its own, or a whole device.
+//! The subject of a test: a translation layer on its own flash, or a whole device.
 
 use emmc_units::Instant;
 

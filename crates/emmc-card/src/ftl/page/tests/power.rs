@@ -86,7 +86,7 @@ impl Power {
         }
         // All that was written before is safe as well.
         for allowed in self.allowed.values_mut() {
-            // A discard need not hold before it is flushed; nor then does what it discards.
+            // A discard is not durable before a flush; neither is the discarded content.
             if !allowed.is_discarded || draw == 0 {
                 allowed.contents.drain(..allowed.contents.len() - 1);
             }
@@ -94,7 +94,7 @@ impl Power {
         Ok(())
     }
 
-    /// Runs until power goes at a step, recovers, and checks every unit.
+    /// Runs until power is lost at a step, recovers, and checks every unit.
     fn cut_at(&mut self, step: u64, seed: u64) {
         self.bench.nand.arm(FaultPlan { step, seed });
         let error = (0..100_000).find_map(|_| self.step().err());

@@ -50,7 +50,7 @@ fn a_worn_out_part_refuses_writes_and_serves_reads() {
         bench.ftl.read(&mut bench.nand, unit, 1, None, bench.now).unwrap();
     }
     bench.audit();
-    // Everything had its 20 cycles but for what greedy leaves uneven.
+    // Every block had its 20 cycles, except for the unevenness of greedy.
     assert!(bench.counters().erases > 38 * 15, "{}", bench.counters().erases);
 }
 
