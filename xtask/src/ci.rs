@@ -18,7 +18,7 @@ const SIMULATED: [&str; 4] = ["--workloads", "12", "--cuts", "30000"];
 /// Whose board binary is measured.
 const BOARD: &str = "aarch64";
 
-/// Whether the oldest supported Rust is installed, and what it must build.
+/// Whether the oldest supported Rust is installed, and its builds.
 const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
 
 /// What the registry would get; building each from its package is left to a release (docs/packages.md).

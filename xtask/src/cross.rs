@@ -41,7 +41,7 @@ const SOURCES: [&str; 9] = [
 const VIRTUAL: [&[&str]; 2] =
     [&["show", "sim:generic-8g", "--json"], &["plan", "hwpart", "sim:generic-8g", "--enh-user", "max"]];
 
-/// Builds and compares each named target, or all foreign ones; what cannot be had is skipped aloud.
+/// Builds and compares each named target, or all foreign ones; unavailable ones are skipped with a message.
 pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     let workspace = metadata::workspace()?;
     let targets = targets::named(names, &TARGETS[1..])?;
@@ -117,7 +117,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs all cases, as many at once as there are processors.
+/// Runs all cases, one per processor in parallel.
 fn outcomes(cases: &[Case], root: &Path, command: &(dyn Fn() -> Command + Sync)) -> anyhow::Result<Vec<Outcome>> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(vec![None; cases.len()]);

@@ -10,7 +10,7 @@ use crate::metadata;
 /// Targets that read whole files: every file of testdata is a seed for them.
 const FED_WITH_FILES: [&str; 4] = ["source", "vendor_text", "mmc_utils_text", "uboot_text"];
 
-/// Runs each target, or those named, for `seconds`; prints what is missing where it cannot.
+/// Runs each target, or those named, for `seconds`; prints the missing tools if it cannot.
 pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
     let root = metadata::workspace()?.root;
     let Some(cargo) = cargo_fuzz(&root) else {
@@ -47,14 +47,14 @@ pub(crate) fn run(seconds: u32, only: &[&str]) -> anyhow::Result<()> {
 pub(crate) struct Building(Child);
 
 impl Building {
-    /// Starts it; nothing if [`run`] would skip.
+    /// Starts it; none if [`run`] would skip.
     pub(crate) fn start() -> anyhow::Result<Option<Self>> {
         let Some(cargo) = cargo_fuzz(&metadata::workspace()?.root) else { return Ok(None) };
         let child = cargo(&["build"]).stderr(Stdio::null()).spawn().context("cargo fuzz build")?;
         Ok(Some(Self(child)))
     }
 
-    /// Waits for its end; [`run`] reports errors when it builds what is missing.
+    /// Waits for its end; [`run`] reports errors when it builds the rest.
     pub(crate) fn wait(mut self) -> anyhow::Result<()> {
         self.0.wait().map(drop).context("cargo fuzz build")
     }

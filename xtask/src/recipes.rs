@@ -1,4 +1,4 @@
-//! The recipes in `contrib`: what of them follows from other files, and what can be tried without their build systems.
+//! The recipes in `contrib`: the parts derived from other files, and the trials without their build systems.
 
 mod trial;
 
@@ -23,7 +23,7 @@ const BITBAKE: &str =
     concat!("contrib/yocto/meta-emmclab/recipes-bsp/emmclab/emmclab_", env!("CARGO_PKG_VERSION"), ".bb");
 const BUILDROOT_SUMS: &str = "contrib/buildroot/emmclab/emmclab.hash";
 
-/// Writes what follows from other files; with `--check`, tries the recipes.
+/// Writes the derived parts; with `--check`, tries the recipes.
 pub(crate) fn run(options: &[&str]) -> anyhow::Result<()> {
     let workspace = metadata::workspace()?;
     match options {
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &[&str]) -> anyhow::Result<()> {
     }
 }
 
-/// What in the recipes is not what other files say.
+/// The parts of the recipes that disagree with other files.
 pub(crate) fn violations(root: &Path) -> anyhow::Result<Vec<String>> {
     let read = |path: &str| fs::read_to_string(root.join(path)).with_context(|| path.to_owned());
     let mut violations = Vec::new();

@@ -1,4 +1,4 @@
-//! The processors that emmclab is built for, and what this machine needs to build for each and to run what was built.
+//! The processors that emmclab is built for, and the tools of this machine to build for each and to run the result.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -57,7 +57,7 @@ pub(crate) const TARGETS: [Target; 4] = [
     },
 ];
 
-/// The quickest build: what the workspace optimises in its own tests is not, and nothing is said about lines.
+/// The quickest build: without the optimisations of the workspace's tests, and without line numbers.
 pub(crate) const QUICK: [&str; 8] = [
     "--config",
     "profile.dev.debug=false",
@@ -92,7 +92,7 @@ impl Target {
         (self.linker != RUST_LLD && !runs(self.linker)).then(|| format!("no {} ({})", self.linker, self.installation()))
     }
 
-    /// Why what was built cannot be run here.
+    /// The reason why the build cannot run here.
     pub(crate) fn missing_to_run(&self) -> Option<String> {
         let is_missing = !self.is_native() && self.emulator().is_none();
         is_missing.then(|| format!("no qemu-{} ({})", self.qemu, self.installation()))
@@ -127,7 +127,7 @@ impl Target {
         if self.linker == RUST_LLD { "-C link-arg=--icf=all" } else { "" }
     }
 
-    /// Runs what was built: itself, or in qemu.
+    /// Runs the build: directly, or in qemu.
     pub(crate) fn run(&self, binary: &Path) -> Command {
         if self.is_native() {
             return Command::new(binary);

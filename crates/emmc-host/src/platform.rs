@@ -18,7 +18,7 @@ pub enum Access {
     Unstated,
 }
 
-/// What was asked of the card.
+/// The request to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

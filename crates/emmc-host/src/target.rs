@@ -58,7 +58,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
     pub fn new(mut card: T, board: &Board, queueing: bool) -> Self {
         let now = card.now();
         let shape = card.shape().clone();
-        // The journal lies in the middle of the file system, as placed by mke2fs.
+        // The journal is in the middle of the filesystem, as mke2fs places it.
         let journal = shape.size_bytes / 2 / SECTOR_BYTES;
         let host = |mut model: HostModel| {
             model.journal.first_lba = journal;

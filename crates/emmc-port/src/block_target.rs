@@ -136,14 +136,14 @@ pub trait BlockTarget {
     /// The target's time.
     fn now(&mut self) -> Instant;
 
-    /// Submits a request and returns at once, as far as the target supports it.
+    /// Submits a request and returns immediately, as far as the target supports it.
     ///
     /// Errors: a request outside the target or not of whole sectors; more outstanding than [`TargetShape::depth_max`].
     fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError>;
 
     /// The number of requests of this many bytes that the target wants queued in addition to the `depth` that are to be
     /// in progress from now on. It starts them itself as others end, and their time begins then. 0 if that gains
-    /// nothing: then every submitted request starts at once.
+    /// nothing: then every submitted request starts immediately.
     ///
     /// Depth 0 ends this: requests that have not started are dropped, and their number is returned.
     fn line_up(&mut self, _depth: u32, _request_bytes: u64) -> u32 {

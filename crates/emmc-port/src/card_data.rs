@@ -141,7 +141,7 @@ pub struct BlockLayer {
     pub trim: Option<TrimSetup>,
 }
 
-/// What tells a card which data was deleted.
+/// The mechanisms that inform a card about deleted data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrimSetup {
@@ -157,7 +157,7 @@ pub struct TrimSetup {
 }
 
 impl BlockLayer {
-    /// Whether nothing is known.
+    /// Whether no value is known.
     pub fn is_empty(&self) -> bool {
         self.disks.is_empty() && self.filesystems.is_empty() && self.trim.is_none()
     }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Why a source cannot be read: what, where, what was expected and what was found.
+/// Why a source cannot be read: the kind, the place, the expected and the found content.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// Reading failed.
@@ -11,7 +11,7 @@ pub enum SourceError {
         /// The operating system's reason.
         reason: String,
     },
-    /// The content is not what its form requires.
+    /// The content violates its form.
     #[error("{name}: at {at}: expected {expected}, found {found}")]
     Malformed {
         /// The source, as the user named it.

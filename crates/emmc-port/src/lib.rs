@@ -1,7 +1,7 @@
 //! The ports: sources of registers, with an importer for every saved form, and the targets of benchmarks.
 //!
 //! A card, a dump, another tool's text and a snapshot all become one [`CardData`], in which unknown values are absent.
-//! Absent on purpose: system calls (`emmc-linux`), and what the registers mean (`emmc-analysis`).
+//! Absent on purpose: system calls (`emmc-linux`), and the meaning of registers (`emmc-analysis`).
 
 mod block_target;
 mod card_data;

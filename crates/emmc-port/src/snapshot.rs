@@ -16,7 +16,7 @@ use crate::{BlockLayer, CardData, Host, Origin, SavedReport, Stated, VendorForma
 /// The first key of every snapshot; its number rises if old readers would misread a new file.
 pub const SNAPSHOT_SCHEMA: &str = "emmclab.snapshot/1";
 
-/// A card's data as it is written to a file.
+/// A card's data in the form of a saved file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {

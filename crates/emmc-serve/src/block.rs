@@ -1,6 +1,6 @@
 //! The one block interface: a card's areas, addressed in bytes, with the card's time.
 //!
-//! Calls return at once: the model does the work and returns the instant at which the card would have finished. The
+//! Calls return immediately: the model does the work and returns the instant at which the card would have finished. The
 //! front waits until then ([`Block::due`]) before it replies to the client, so any number of requests may be
 //! outstanding.
 
@@ -42,7 +42,7 @@ pub struct Mapped {
 pub enum Request<'a> {
     /// Fill the buffer from `offset` on.
     Read { offset: u64, into: &'a mut [u8] },
-    /// Write; `through` is FUA: past the volatile cache.
+    /// Write; `through` is FUA: it bypasses the volatile cache.
     Write { offset: u64, data: &'a [u8], through: bool },
     /// Make the range read as zeros; it may be deallocated.
     Zero { offset: u64, bytes: u64, through: bool },
@@ -58,7 +58,7 @@ pub enum BlockError {
     /// Outside the area, or no such area.
     #[error("bytes {}..{} lie outside an area of {size_bytes} bytes", range.start, range.end)]
     OutOfRange {
-        /// What was asked for.
+        /// The request.
         range: Range<u64>,
         /// The area's size.
         size_bytes: u64,
@@ -66,7 +66,7 @@ pub enum BlockError {
     /// Not whole sectors.
     #[error("bytes {}..{} are not whole sectors of 512 bytes", range.start, range.end)]
     Misaligned {
-        /// What was asked for.
+        /// The request.
         range: Range<u64>,
     },
     /// The area or the card takes no writes.
@@ -78,7 +78,7 @@ pub enum BlockError {
     /// The card failed: uncorrectable error, worn out, or an injected error.
     #[error("{0}")]
     Medium(String),
-    /// The folder's files could not be written; nothing more is acknowledged.
+    /// The folder's files could not be written; no further request is acknowledged.
     #[error("the card's folder: {0}")]
     Store(String),
 }

@@ -6,9 +6,9 @@ use emmc_units::{Instant, Nanos};
 
 /// The card's clock while it is served.
 ///
-/// With a dilation of K, the card's clock runs K times slower than the host machine's clock: what takes the card one
-/// millisecond takes its client K milliseconds. Reported times are the card's. Without delays nobody waits: when the
-/// card finishes something, its time jumps to that instant.
+/// With a dilation of K, the card's clock runs K times slower than the host machine's clock: one millisecond of the
+/// card is K milliseconds for its client. Reported times are the card's. Without delays no client waits: at the end of
+/// an operation the card's time jumps to that instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     began: Wall,
@@ -62,7 +62,7 @@ impl Clock {
         self.delays = delays;
     }
 
-    /// Advances the card's time to `at`, unless it is past that.
+    /// Advances the card's time to `at`, unless it is later.
     pub fn jump_to(&mut self, at: Instant) {
         let now = self.now();
         if at > now {

@@ -43,7 +43,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Answers a line. What comes with the answer is held until it is written.
+    /// Executes a line and returns its reply. Resources that come with the reply are kept until it is written.
     fn answer(&self, line: &str) -> (String, Option<stop::Asker>) {
         let (answered, asker) = match request::parse(line) {
             Ok(Order::Stop) => {
@@ -170,7 +170,7 @@ pub fn ask(path: &Path, order: &Order) -> std::io::Result<serde_json::Value> {
     }
     let answer: serde_json::Value = serde_json::from_str(&answer)?;
     if *order == Order::Stop && answer.get("error").is_none() {
-        // The line goes when the process does.
+        // The connection ends with the process.
         reader.read_to_end(&mut Vec::new())?;
     }
     Ok(answer)

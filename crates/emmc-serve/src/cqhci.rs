@@ -205,7 +205,7 @@ impl Cqhci {
         self.registers.get32(INT_STATUS) & self.registers.get32(SIGNAL_ENABLE) != 0
     }
 
-    /// Whether the engine can do something with the card at once.
+    /// Whether the engine can use the card now.
     pub(crate) fn wants_service(&self) -> bool {
         self.wants_service
     }

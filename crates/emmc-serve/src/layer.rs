@@ -67,7 +67,7 @@ impl Kind {
 
 /// A block interface over another: it changes some calls and hands the rest on.
 pub trait Layer: Send + Sync {
-    /// What it lies over.
+    /// The block interface below it.
     fn inner(&self) -> &dyn Block;
 
     /// See [`Block::exports`].

@@ -1,7 +1,7 @@
 //! Loop devices: a file as a block device, bypassing the page cache.
 //!
 //! Absent on purpose: automatic detach on last close (`LO_FLAGS_AUTOCLEAR`). The device would be gone after the first
-//! `mkfs`; if this process held it open against that, a dying process would leave the dirty pages behind.
+//! `mkfs`; if this process kept it open to prevent that, its death would lose the dirty pages.
 
 #![expect(unsafe_code, reason = "loop devices are attached with ioctls, which no maintained crate wraps")]
 
@@ -54,8 +54,7 @@ impl LoopDevice {
             let path = PathBuf::from(format!("/dev/loop{number}"));
             let device = open(&path)?;
             // SAFETY: the kernel reads as many bytes as `struct loop_config` has, which is the size of this array; it
-            // lives until the call returns. The kernel keeps nothing of it but the descriptor, of which it takes its
-            // own reference.
+            // lives until the call returns. The kernel keeps only its own reference to the descriptor.
             let result = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE, config.as_mut_ptr()) };
             if result == 0 {
                 return Ok(Self { path, file: file.to_owned() });

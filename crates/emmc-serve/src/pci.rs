@@ -22,7 +22,7 @@ use config::ConfigSpace;
 pub use config::{BAR_BYTES, CONFIG_BYTES};
 pub use identity::Identity;
 
-/// Where the command queueing engine lies in BAR 0.
+/// The offset of the command queueing engine in BAR 0.
 const CQHCI: usize = 0x200;
 const CQHCI_END: usize = 0x300;
 /// GL9763E's register for enhanced strobe: a bit that software stores there. Source: Linux `sdhci-pci-gli.c`.
@@ -39,7 +39,7 @@ pub struct Function {
     enhanced_strobe: [u8; 4],
 }
 
-/// Empty memory: what a function sees that is not bus master.
+/// Empty memory, for a function that is not bus master.
 struct Nothing;
 
 impl GuestMemory for Nothing {
@@ -148,7 +148,7 @@ impl Function {
         }
     }
 
-    /// Whether it can do something with the card at once.
+    /// Whether it can use the card now.
     pub fn wants_service(&self) -> bool {
         self.sdhci.wants_service() || self.cqhci.as_ref().is_some_and(Cqhci::wants_service)
     }
@@ -159,7 +159,7 @@ impl Function {
         self.sdhci.poll_timeout().into_iter().chain(engine).min()
     }
 
-    /// Does what software has requested and what is due by `now`.
+    /// Executes the requests of software and the work that is due at `now`.
     pub fn service(&mut self, card: &mut Card, memory: &dyn GuestMemory, now: Instant) {
         let memory = if self.config.masters_bus() { memory } else { &Nothing };
         self.sdhci.service(card, memory, &mut self.lines, now);

@@ -1,10 +1,10 @@
 //! An SD host controller after version 4.20 of its specification, independent of the bus: registers in, interrupt out.
 //!
-//! Software's accesses (`read`, `write`) only record what is to be done; `service` does it with the card, and does what
-//! has come due since. Nothing here reads a clock: `poll_timeout` returns when to call again. Commands (`command`),
-//! their data by PIO, SDMA and ADMA2 (`transfer`, `pio`, `descriptor`), interrupts, resets. Absent on purpose: suspend
-//! and resume, stop at block gap, ADMA3, UHS-II, card detection (the card is soldered), and the sampling of real
-//! signals: tuning succeeds whenever the card sends its pattern.
+//! Software's accesses (`read`, `write`) only record requests; `service` executes them with the card, and the work that
+//! is due. No code here reads a clock: `poll_timeout` returns the time of the next call. Commands (`command`), their
+//! data by PIO, SDMA and ADMA2 (`transfer`, `pio`, `descriptor`), interrupts, resets. Absent on purpose: suspend and
+//! resume, stop at block gap, ADMA3, UHS-II, card detection (the card is soldered), and the sampling of real signals:
+//! tuning succeeds whenever the card sends its pattern.
 
 mod command;
 pub(crate) mod descriptor;
@@ -158,7 +158,7 @@ impl Sdhci {
         self.registers.get16(HOST_CONTROL_2) & bit != 0
     }
 
-    /// Whether it can do something with the card at once.
+    /// Whether it can use the card now.
     pub(crate) fn wants_service(&self) -> bool {
         self.start.is_some() || self.reset_card
     }
@@ -170,10 +170,10 @@ impl Sdhci {
         command.into_iter().chain(data).chain(self.start).min()
     }
 
-    /// Does what software has requested and what is due by `now`.
+    /// Executes the requests of software and the work that is due at `now`.
     pub(crate) fn service(&mut self, card: &mut Card, memory: &dyn GuestMemory, lines: &mut Lines, now: Instant) {
         if std::mem::take(&mut self.reset_card) {
-            // Without power there is nothing to reset.
+            // Without power there is no card to reset.
             let _ = card.hardware_reset(now);
         }
         if let Some(at) = self.start.take() {

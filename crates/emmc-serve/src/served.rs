@@ -1,8 +1,8 @@
 //! A served card: the card, its folder and its clock behind one lock, for any number of fronts.
 //!
 //! Fronts that speak commands use [`Served::with_card`]; fronts of block devices use it as a [`crate::block::Block`].
-//! Everything the card did is recorded in its folder before either returns, so no client gets a reply to something that
-//! a restart would lose. Absent on purpose: threads of clients and protocols (the fronts), what the card does
+//! Everything the card did is recorded in its folder before either returns, so no client gets a reply for data that a
+//! restart would lose. Absent on purpose: threads of clients and protocols (the fronts), what the card does
 //! (`emmc_card`).
 
 mod access;
@@ -28,7 +28,7 @@ pub use idle::Idle;
 /// Options of serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedOptions {
-    /// Clients wait until the card has finished; else they get their reply at once.
+    /// Clients wait until the card has finished; else they get their reply immediately.
     pub delays: bool,
     /// How many times slower than the host machine's clock the card's clock runs; at least 1.
     pub dilation: u32,
@@ -60,13 +60,13 @@ struct Inner {
 }
 
 impl Inner {
-    /// Records what the card did.
+    /// Records the card's changes.
     fn commit(&mut self, looks_closer: bool, now: Instant) -> Result<(), BlockError> {
         let Some(store) = &mut self.store else { return Ok(()) };
         store.commit(&mut self.card, looks_closer, now).map_err(|error| BlockError::Store(error.to_string()))
     }
 
-    /// Records what could not be written before; until that succeeds nothing more is done.
+    /// Records the changes that could not be written before; until that succeeds no further request is executed.
     fn catch_up(&mut self, now: Instant) -> Result<(), BlockError> {
         if let Some(store) = self.store.as_mut().filter(|store| store.waits_for_room()) {
             return store.begin_again(&mut self.card, now).map_err(|error| BlockError::Store(error.to_string()));
@@ -103,12 +103,12 @@ impl Served {
         }
     }
 
-    /// Whether its disk was full when it was opened and nothing was written since: reads are served, writes fail.
+    /// Whether its disk was full when it was opened and no write succeeded since: reads are served, writes fail.
     pub fn waits_for_room(&self) -> bool {
         self.inner().store.as_ref().is_some_and(Store::waits_for_room)
     }
 
-    /// A client has just got the reply to work that the card finished at `at`. Where clients do not wait, nothing is
+    /// A client has just got the reply to work that the card finished at `at`. If clients do not wait, no reply is
     /// late.
     pub fn count_answer(&self, at: Instant) {
         let clock = *self.clock();
@@ -179,7 +179,7 @@ impl Served {
         let mut inner = self.inner();
         let mut now = self.now();
         let Inner { card, store, .. } = &mut *inner;
-        // A card without power, or worn out, has nothing to flush.
+        // A card without power, or worn out, has no data to flush.
         if let Ok(done) = card.device_mut().flush(now) {
             now = now.max(done.done);
         }
@@ -194,7 +194,7 @@ impl Served {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locked only briefly, with or without the card's lock held; never the other way round.
+    /// Locked only briefly, with or without the card's lock held; never in the reverse sequence.
     fn clock(&self) -> MutexGuard<'_, Clock> {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }

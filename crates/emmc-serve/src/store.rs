@@ -96,12 +96,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the disk, or what this user may take of it, is full.
+    /// Whether the disk, or this user's quota, is full.
     fn is_full_disk(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
             Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
-            // What the system said is text by now; the disk itself can be asked.
+            // The system's error is only text here; so the disk is queried.
             Self::Contents { path, .. } => rustix::fs::statvfs(path).is_ok_and(|found| found.f_bavail == 0),
             _ => false,
         }
@@ -111,7 +111,7 @@ impl StoreError {
 /// The purpose of opening a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Inspection: nothing is written, and another process may be using the card.
+    /// Inspection: no file is written, and another process may be using the card.
     Look,
     /// Work without contents, as a simulation does; existing contents stay.
     Simulate,
@@ -126,8 +126,7 @@ pub struct Store {
     generation: u64,
     journal: Option<Journal>,
     journal_bytes_max: u64,
-    /// The disk was full when the store was opened: the state and journal of before stay as they are until there is
-    /// room.
+    /// The disk was full when the store was opened: the earlier state and journal are unchanged until there is space.
     waits_for_room: bool,
     /// Held as long as the store exists.
     _lock: File,
@@ -156,7 +155,7 @@ impl Store {
         Ok((Self::new(folder, generation, lock), card, now))
     }
 
-    /// The card as it is now, without power, for inspection; changes to it are not saved.
+    /// The card in its present state, without power, for inspection; changes to it are not saved.
     ///
     /// Errors: no card, damaged.
     pub fn look(folder: &Path) -> Result<(Card, Instant), StoreError> {
@@ -184,7 +183,7 @@ impl Store {
         &self.folder
     }
 
-    /// From now on the card's changes are recorded. On a full disk there is none until there is room: see
+    /// From now on the card's changes are recorded. On a full disk there is no journal until there is space: see
     /// [`Store::waits_for_room`].
     ///
     /// Errors: the system's.
@@ -199,7 +198,7 @@ impl Store {
         }
     }
 
-    /// Whether there was no room to begin: the card can be read, and nothing may change it before [`Store::begin`]
+    /// Whether there was no space for a journal: the card can be read, but not changed before [`Store::begin`]
     /// succeeds.
     pub fn waits_for_room(&self) -> bool {
         self.waits_for_room
@@ -214,9 +213,9 @@ impl Store {
         Ok(())
     }
 
-    /// Records what the card did since the last call; `looks_closer`: more than the flash may have changed.
+    /// Records the card's changes since the last call; `looks_closer`: more than the flash may have changed.
     ///
-    /// Errors: the system's; then nothing of it may be acknowledged, and the next call tries again.
+    /// Errors: the system's; then none of them may be acknowledged, and the next call tries again.
     pub fn commit(&mut self, card: &mut Card, looks_closer: bool, now: Instant) -> Result<(), StoreError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.add(|out| card.take_changes(out, looks_closer, now));
@@ -305,7 +304,7 @@ impl Store {
             synced.and_then(|()| std::fs::rename(&new, &path)).map_err(|source| StoreError::Io { path, source })
         });
         if let Err(error) = written {
-            // Half a state takes room that the journal may need.
+            // A partial state takes space that the journal may need.
             let _ = std::fs::remove_file(&new);
             return Err(error);
         }

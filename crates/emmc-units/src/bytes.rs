@@ -27,12 +27,12 @@ impl Bytes {
     /// One GiB, 1024 MiB.
     pub const GIB: Self = Self(1 << 30);
 
-    /// The product, or `None` past 2^64 bytes.
+    /// The product, or `None` above 2^64 bytes.
     pub fn checked_mul(self, count: u64) -> Option<Self> {
         self.0.checked_mul(count).map(Self)
     }
 
-    /// The sum, or `None` past 2^64 bytes.
+    /// The sum, or `None` above 2^64 bytes.
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
@@ -76,7 +76,7 @@ impl Bytes {
 }
 
 impl Sectors {
-    /// The bytes in these sectors, or `None` past 2^64.
+    /// The bytes in these sectors, or `None` above 2^64.
     pub fn bytes(self) -> Option<Bytes> {
         self.0.checked_mul(SECTOR_BYTES).map(Bytes)
     }

@@ -10,7 +10,7 @@ use crate::suite::speed::{MANY, ROWS};
 const BUS_BOUND: f64 = 0.85;
 /// A queue that gains less than this is reported as no gain.
 const QUEUE_GAIN: f64 = 1.2;
-/// Below this share of the throughput of large writes, small writes are what a system waits for.
+/// Below this share of the throughput of large writes, a system waits mainly for small writes.
 const SMALL_WRITES: f64 = 0.1;
 
 /// The cause of a speed.
@@ -25,7 +25,7 @@ pub struct Cause {
     pub evidence: String,
 }
 
-/// The causes that can be found; nothing for what was not measured, or if the bus is unknown.
+/// The causes that the measurements show; none if a value is missing or the bus is unknown.
 pub fn causes(result: &BenchResult) -> Vec<Cause> {
     let find = |row: usize, column: &str| {
         result.outcome.measurements.iter().find(|found| found.row == ROWS[row].0 && found.column == column)

@@ -1,7 +1,7 @@
 //! Whether a saved result contradicts itself. Such a result was changed or damaged, and none of it can be used.
 //!
-//! Absent on purpose: what a card can do (see [`doubts`](crate::doubts)), and the lower end of a speed's interval: it
-//! covers whole batches, and a stall after the last of them can make the speed arbitrarily small.
+//! Absent on purpose: the abilities of a card (see [`doubts`](crate::doubts)), and the lower end of a speed's interval:
+//! it covers whole batches, and a stall after the last of them can make the speed arbitrarily small.
 
 use crate::import::ImportError;
 use crate::interval::Interval;
@@ -145,7 +145,7 @@ fn ordered(name: &str, interval: Interval) -> Found {
     unless(is_ordered, || format!("{name}: an interval from {low} to {high}"), "the lower end first")
 }
 
-/// The value lies within its interval, apart from rounding.
+/// The value is in its interval, apart from rounding.
 fn within(name: &str, value: f64, interval: Option<Interval>) -> Found {
     let Some(interval) = interval else { return Ok(()) };
     ordered(name, interval)?;

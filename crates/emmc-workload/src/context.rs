@@ -1,6 +1,6 @@
-//! On what, and under which conditions, a result was measured; without it two results cannot be compared.
+//! The target and the conditions of a measurement; without them two results cannot be compared.
 //!
-//! Plain data, filled in by the code that opens the target; what could not be found out is absent.
+//! Plain data, filled in by the code that opens the target; unknown values are absent.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const ASSUMED_CYCLES: u32 = 1000;
 #[serde(default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Context {
-    /// The card, if the target is one or lies on one.
+    /// The card, if the target is one or is on one.
     pub card: Option<CardFacts>,
     /// The bus between it and the host.
     pub bus: Option<BusFacts>,
@@ -86,7 +86,7 @@ pub struct BusFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Life {
-    /// DEVICE_LIFE_TIME_EST_TYP_A: tenths, 11 is past the end, 0 unknown.
+    /// DEVICE_LIFE_TIME_EST_TYP_A: tenths, 11 is beyond the end, 0 unknown.
     pub type_a: Option<u8>,
     /// DEVICE_LIFE_TIME_EST_TYP_B.
     pub type_b: Option<u8>,

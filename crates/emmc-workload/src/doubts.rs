@@ -1,6 +1,6 @@
 //! Reasons to doubt a result, and circumstances that affected it.
 //!
-//! Each rule needs facts of the [`Context`](crate::Context); where they are absent it reports nothing.
+//! Each rule needs facts of the [`Context`](crate::Context); if they are absent it reports nothing.
 
 use emmc_port::TargetKind;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ const ABOVE_BUS: f64 = 1.02;
 const NEAR_BUS: f64 = 0.85;
 /// The fastest bus that eMMC has: HS400 on eight lines. Unit: 10^6 bytes a second.
 const EMMC_MB_PER_S_MAX: f64 = 400.0;
-/// From this share of the time on, the host's processor may be what was measured.
+/// From this share of the time on, the measurement may show the host's processor.
 const BUSY: f64 = 0.9;
 /// Measurements with an interval wider than this have too few requests. Unit: share of the mean.
 const INTERVAL_WIDE: f64 = 0.2;

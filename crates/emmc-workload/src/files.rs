@@ -61,7 +61,7 @@ pub struct FileBench<'a> {
 }
 
 impl<'a> FileBench<'a> {
-    /// Runs a suite; reports what was measured before it failed or was cancelled ([`Outcome::ended_early`]).
+    /// Runs a suite; reports the measurements before it failed or was cancelled ([`Outcome::ended_early`]).
     ///
     /// Errors: as [`FileSuite::cost`], and as [`FileSuite::run`] if nothing was measured.
     pub fn run(

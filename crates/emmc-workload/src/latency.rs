@@ -47,7 +47,7 @@ pub struct Stall {
     pub ms: f64,
     /// Its position on the target. Unit: bytes.
     pub offset_bytes: u64,
-    /// Bytes that the stream had moved by then.
+    /// Bytes that the stream had moved at that time.
     pub after_bytes: u64,
 }
 
@@ -111,7 +111,7 @@ impl Latencies {
         }
     }
 
-    /// Whether nothing was counted.
+    /// Whether the count is zero.
     pub fn is_empty(&self) -> bool {
         self.histogram.is_empty()
     }

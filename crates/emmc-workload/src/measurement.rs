@@ -93,7 +93,7 @@ pub struct Measurement {
     /// The card's state at its start; absent if another tool measured.
     #[serde(default)]
     pub state: Option<CardState>,
-    /// It was stopped early: the figures cover what was done until then.
+    /// It was stopped early: the figures cover the requests before the stop.
     #[serde(default)]
     pub ended_early: bool,
 }

@@ -1,8 +1,8 @@
 //! The state of a card at a measurement, on which most of its speed depends.
 //!
-//! A virtual card knows its state exactly. A real card does not report it: there it is what the suite itself has
-//! caused, or unknown, and never guessed. Absent on purpose: conclusions from speeds about the state (`trim` measures
-//! what a state costs).
+//! A virtual card knows its state exactly. A real card does not report it: there it is the state that the suite itself
+//! has caused, or unknown, and never guessed. Absent on purpose: conclusions from speeds about the state (`trim`
+//! measures the cost of a state).
 
 use emmc_port::TargetFill;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub struct CardState {
     pub erased_share: Option<f64>,
     /// The share of the disk that this covers, 0 to 1; the rest is unknown.
     pub of_share: Option<f64>,
-    /// Its source: `card`, `suite` (what the suite itself did), or nothing.
+    /// Its source: `card`, `suite` (the writes of the suite itself), or absent.
     pub source: Option<String>,
 }
 

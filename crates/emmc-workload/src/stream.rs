@@ -122,7 +122,7 @@ impl Stream {
         }
     }
 
-    /// What it moves at most; with `offsets` a request goes to each of them.
+    /// The largest amount that it moves; with `offsets` one request to each of them.
     pub(crate) fn bytes_most(&self, offsets: Option<&[u64]>) -> u64 {
         offsets.map_or(self.limit.bytes, |offsets| offsets.len() as u64 * self.block_bytes)
     }

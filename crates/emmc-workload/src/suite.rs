@@ -1,4 +1,4 @@
-//! The suites: what each measures, its cost, and how it is run.
+//! The suites: the measurement of each, its cost, and its run.
 
 mod area;
 mod bonnie;
@@ -101,7 +101,7 @@ pub struct Cost {
     pub written_bytes: u64,
     /// Unit: bytes; at most.
     pub read_bytes: u64,
-    /// Start of the part of the target whose content is lost; empty range if nothing is written.
+    /// Start of the part of the target whose content is lost; empty range without writes.
     pub from_bytes: u64,
     /// End of that part.
     pub to_bytes: u64,
@@ -140,14 +140,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Space behind the start of the area, or the requested part of that. Unit: bytes.
+    /// Space after the start of the area, or the requested part of that. Unit: bytes.
     fn room(&self, shape: &TargetShape) -> u64 {
         shape.size_bytes.saturating_sub(self.from_bytes).min(self.size_bytes.unwrap_or(u64::MAX))
     }
 }
 
 impl<'a> Bench<'a> {
-    /// Runs a suite; reports what was measured before it failed or was cancelled ([`Outcome::ended_early`]).
+    /// Runs a suite; reports the measurements before it failed or was cancelled ([`Outcome::ended_early`]).
     ///
     /// Errors: an option that the suite does not support; as [`Suite::cost`], and as [`Suite::run`] if nothing was
     /// done.
@@ -243,7 +243,7 @@ impl<'a> Bench<'a> {
         let whole = self.whole.span(bytes);
         let progress = Progress { step, number: self.number, steps: self.steps, done_share: 0.0, whole };
         let driven = driven(self.target, stream, offsets, progress, self.watch)?;
-        // A stream that ends by time has moved less than it might have; one without a limit has moved what it has.
+        // A stream that ends by time has moved less than its limit; one without a limit has no expected amount.
         let moved = driven.measured.written_bytes + driven.measured.read_bytes;
         self.whole.pass(if stream.limit.bytes == u64::MAX { moved } else { bytes });
         self.count(&driven.measured);

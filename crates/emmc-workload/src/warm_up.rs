@@ -13,11 +13,11 @@ const MEANS_MIN: usize = 10;
 pub(crate) struct Cut {
     /// Values that belong to the warm-up; a multiple of five.
     pub(crate) values: usize,
-    /// Whether the rest is longer than what was cut.
+    /// Whether the rest is longer than the removed part.
     pub(crate) is_settled: bool,
 }
 
-/// Where a series has settled; nothing if it has fewer than fifty values.
+/// The start of the settled part of a series; none if it has fewer than fifty values.
 pub(crate) fn mser5(values: &[f64]) -> Option<Cut> {
     let means: Vec<f64> = values.chunks_exact(FIVE).map(|five| five.iter().sum::<f64>() / FIVE as f64).collect();
     let count = means.len();

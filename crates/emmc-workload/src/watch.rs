@@ -30,7 +30,7 @@ impl Progress<'_> {
     }
 }
 
-/// Counts the bytes of a bench against what it costs at most.
+/// Counts the bytes of a bench against its largest cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Whole {
     total_bytes: u64,
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!((at(&whole, 300, 0.0), at(&whole, 300, 0.5)), (Some(0.0), Some(0.375)));
         whole.pass(300);
         assert_eq!((at(&whole, 100, 0.0), at(&whole, 100, 1.0)), (Some(0.75), Some(1.0)));
-        // More than it was to cost, and a step that goes beyond itself.
+        // More than the stated cost, and a step beyond its end.
         whole.pass(100);
         assert_eq!((at(&whole, u64::MAX, 0.5), at(&whole, 100, 7.0)), (Some(1.0), Some(1.0)));
         // Without bytes the steps count; without steps the end is not known.

@@ -25,7 +25,7 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Lays out `bin`, `share` and the documents as they are below a prefix.
+/// Creates `bin`, `share` and the documents as below a prefix.
 pub(super) fn tree(copy: &Copy, target: &Target, binary: &Path) -> anyhow::Result<PathBuf> {
     let name = format!("emmclab-{}-{}", copy.version, target.triple);
     let tree = copy.target.join("trees").join(&name);
@@ -58,7 +58,7 @@ pub(super) fn tree(copy: &Copy, target: &Target, binary: &Path) -> anyhow::Resul
     Ok(tree)
 }
 
-/// The same whatever the user's umask is.
+/// Independent of the user's umask.
 fn set_modes(tree: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let set = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode));
@@ -71,7 +71,7 @@ fn set_modes(tree: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// gzip, because what boards have of tar knows it everywhere.
+/// gzip, because every board's tar supports it.
 pub(super) fn pack(copy: &Copy, tree: &Path) -> anyhow::Result<()> {
     let name = tree.file_name().context("a tree without a name")?.to_string_lossy().into_owned();
     let archive = copy.out.join(format!("{name}.tar"));

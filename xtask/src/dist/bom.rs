@@ -20,7 +20,7 @@ pub(super) struct Part {
     /// SHA-256 of the registry's archive; crates of this repository have none.
     checksum: Option<String>,
     folder: PathBuf,
-    /// Names and versions of what it is made of in turn.
+    /// Names and versions of its own dependencies.
     dependencies: BTreeSet<(String, String)>,
 }
 
@@ -79,7 +79,7 @@ fn from_metadata(metadata: &Value, checksums: &BTreeMap<(String, String), String
         });
         waiting.extend(linked.into_iter().filter(|id| seen.insert(id.clone())));
     }
-    // Macros were dropped above and are no part of what others are made of.
+    // Macros were dropped above and are no component of others.
     let kept: BTreeSet<(String, String)> = parts.iter().map(|part| (part.name.clone(), part.version.clone())).collect();
     for part in &mut parts {
         part.dependencies.retain(|dependency| kept.contains(dependency));
@@ -151,8 +151,8 @@ fn timestamp(epoch: &str) -> anyhow::Result<String> {
     Ok(time.trim().to_owned())
 }
 
-/// The licence files of every crate from a registry, and of what the report bundles; a text that several share stands
-/// once.
+/// The licence files of every crate from a registry, and of the scripts in the report; a text that several share is
+/// included once.
 pub(super) fn licences(parts: &[Part], target: &Target, bundled: &Path) -> anyhow::Result<String> {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut list = String::new();

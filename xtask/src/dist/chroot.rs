@@ -1,4 +1,4 @@
-//! The package in a bare Debian: installed, run, purged; afterwards nothing of it is left.
+//! The package in a bare Debian: installed, run, purged; afterwards no file of it is left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use super::run_all;
 use crate::guest::packages::{RELEASE, own_mirror};
 use crate::targets::Target;
 
-/// A real part's registers, and what `check` says of it.
+/// A real part's registers, and the output of `check`.
 const DUMP: &str = "testdata/ext_csd_raw/samsung-klm-8g/samsung-klm-8g.ext_csd.hex";
 
 /// Does it, or says why not.
@@ -107,7 +107,7 @@ fn remove(bare: &Path) -> anyhow::Result<()> {
     if !bare.exists() {
         return Ok(());
     }
-    // A failed bootstrap may have left mounts, through which nothing may be removed.
+    // A failed bootstrap may have left mounts; no file below them may be removed.
     let mounts = fs::read_to_string("/proc/self/mounts").context("/proc/self/mounts")?;
     let inside =
         mounts.lines().find(|line| line.split(' ').nth(1).is_some_and(|place| Path::new(place).starts_with(bare)));

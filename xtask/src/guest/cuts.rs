@@ -255,7 +255,7 @@ impl Host for Cutter {
 
     fn asked(&mut self, words: &str, server: Option<&Server>) -> anyhow::Result<String> {
         match words {
-            // Whether the card holds data, the number of its next write, and what to write.
+            // Whether the card holds data, the number of its next write, and the kind of write.
             "begin" => {
                 self.look_at_damage(server)?;
                 let what = if self.is_reliable { "files" } else { "sectors" };

@@ -72,7 +72,7 @@ const PROGRAMS: [&str; 34] = [
     "usr/sbin/blkid",
 ];
 
-/// Kernel modules that the init script loads, and those that the kernel asks for by itself.
+/// Kernel modules that the init script loads, and those that the kernel requests itself.
 const MODULES: [&str; 11] = [
     "mmc_core",
     "mmc_block",
@@ -160,7 +160,7 @@ fn busybox(tree: &Tree, archive: &mut Archive) -> anyhow::Result<()> {
     }
     // busybox's own shell prefers busybox's programs to those on the path.
     archive.link("bin/sh", "/usr/bin/dash");
-    // The kernel's own name for what loads its modules.
+    // The kernel's own name for the loader of its modules.
     archive.link("sbin/modprobe", "/bin/busybox");
     Ok(())
 }

@@ -71,7 +71,7 @@ impl Machine {
         let (ours, theirs) = UnixStream::pair().context("a channel to the machine")?;
         let mut command = setup.rig.qemu.command()?;
         arguments(&mut command, setup, &initramfs);
-        // Its standard input is the control channel: nobody else holds that end, so it is closed when QEMU ends.
+        // Its standard input is the control channel: no other process has that end, so it is closed when QEMU ends.
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::piped()).stderr(
             if setup.show == Show::Console {
                 Stdio::inherit()
@@ -88,7 +88,7 @@ impl Machine {
         Ok(Self { child, control, output: Some(output), folder: setup.folder.to_path_buf(), status: None })
     }
 
-    /// The next line from the guest; nothing when it is off.
+    /// The next line from the guest; none when it is off.
     pub(crate) fn told(&mut self) -> anyhow::Result<Option<String>> {
         let mut line = String::new();
         let length = self.control.read_line(&mut line).context("the machine's control channel")?;

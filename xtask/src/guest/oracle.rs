@@ -1,4 +1,4 @@
-//! What a card may hold after a power cut, derived from the writers' records.
+//! The possible content of a card after a power cut, derived from the writers' records.
 //!
 //! A flushed write, and a synchronous one, must be there. Of later writes, each sector holds one of them or the
 //! previous content, complete: a volatile cache may lose any of them. This is the guarantee of a card with reliable
@@ -25,7 +25,7 @@ struct Place {
     certain: Option<u64>,
     /// Later writes, any of which it may hold.
     possible: BTreeSet<u64>,
-    /// All writes that it ever held, or may have held.
+    /// All writes that it had, or may have had.
     ever: BTreeSet<u64>,
     /// Its content was never flushed: a cut may damage it on a card without reliable writes.
     at_risk: bool,

@@ -1,4 +1,4 @@
-//! Trees of Debian packages beside the system's own, unpacked by the machine's apt without root.
+//! Trees of Debian packages beside the system's own, unpacked by this machine's apt without root.
 //!
 //! apt gets its own folders and an empty list of installed packages, so it resolves, checks signatures and downloads as
 //! on a new machine and changes nothing on this one. No maintainer script runs: packages are only unpacked.
@@ -75,7 +75,7 @@ impl Apt {
         output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("Candidate: "))
     }
 
-    /// Downloads what is chosen and unpacks it into a new `tree`.
+    /// Downloads the chosen packages and unpacks them into a new `tree`.
     pub(crate) fn unpack(&self, choice: &Choice, tree: &Path) -> anyhow::Result<()> {
         let mut command = self.command("apt-get");
         command.args(["-qq", "--yes", "--download-only", "--target-release", &choice.release, "install"]);
@@ -148,7 +148,7 @@ fn find_mirror(os_release: &str, targets: &str) -> anyhow::Result<String> {
     Ok(found.to_string())
 }
 
-/// Runs a command; what it prints goes to standard error.
+/// Runs a command; its output goes to standard error.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("cannot run {program}"))?;

@@ -22,7 +22,7 @@ pub(crate) enum Qemu {
 }
 
 impl Qemu {
-    /// The machine's own, or why it is not suitable and what to install.
+    /// The one of this machine, or the reason why it is not suitable and the package to install.
     pub(crate) fn of_system() -> anyhow::Result<Self> {
         let advice = "install Debian's qemu-system-x86 from trixie-backports or newer, or let \
                       `cargo xtask guest build --fetch-qemu` make a local tree of it";
@@ -67,7 +67,7 @@ impl Qemu {
     }
 }
 
-/// A command whose process the kernel kills with this one: no machine and no server is left behind, even after kill -9.
+/// A command whose process the kernel kills with this one: no machine and no server remains, even after kill -9.
 pub(crate) fn bound_to_us(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"].map(OsString::from)).arg(program);

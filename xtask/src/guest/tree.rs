@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// The tree's own dynamic loader, which needs nothing of the machine's libraries.
+/// The tree's own dynamic loader, which needs no library of this machine.
 const LOADER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 
 /// A tree of unpacked packages.

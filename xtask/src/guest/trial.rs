@@ -61,7 +61,7 @@ pub(crate) trait Host {
     /// The guest printed a line that is not part of the common protocol.
     fn told(&mut self, line: &str, server: Option<&Server>) -> anyhow::Result<Next>;
 
-    /// The guest asked a question, and waits for the answer.
+    /// The guest sent a request, and waits for the reply.
     fn asked(&mut self, words: &str, server: Option<&Server>) -> anyhow::Result<String>;
 }
 
@@ -70,7 +70,7 @@ pub(crate) trait Host {
 pub(crate) enum Next {
     /// Normally.
     Continue,
-    /// Machine and server are killed at once.
+    /// Machine and server are killed together.
     Kill,
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn run(
     let mut machine = Machine::start(&setup)?;
     let aside = Aside { server: server.as_ref(), emmclab, profile: &options.profile, folder: &folder.path };
     let Some(checks) = listen(&mut machine, &aside, host)? else {
-        // Both lose their memory; what remains is what the server wrote to the folder before its replies.
+        // Both lose their memory; only the folder remains, which the server wrote before its replies.
         server.map(Server::kill).transpose()?;
         return machine.kill();
     };
@@ -163,7 +163,7 @@ struct Aside<'a> {
     folder: &'a Path,
 }
 
-/// Serves the guest until it is off; returns nothing if it is to be killed.
+/// Serves the guest until it is off; returns none if it is to be killed.
 fn listen(machine: &mut Machine, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<Option<Vec<Check>>> {
     let mut checks = Vec::new();
     while let Some(line) = machine.told()? {

@@ -44,7 +44,7 @@ pub(super) fn openwrt(workspace: &Workspace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Vendors the crates, and builds as Buildroot does: without network, and without what earlier builds downloaded.
+/// Vendors the crates, and builds as Buildroot does: without network, and without earlier downloads.
 pub(super) fn buildroot(workspace: &Workspace) -> anyhow::Result<()> {
     let folder = fresh(workspace, "buildroot")?;
     let recipe = fs::read_to_string(workspace.root.join("contrib/buildroot/emmclab/emmclab.mk"))?;
@@ -60,7 +60,7 @@ pub(super) fn buildroot(workspace: &Workspace) -> anyhow::Result<()> {
     vendor.args(["vendor", "--locked", "--manifest-path"]).arg(source.join("Cargo.toml"));
     let output = vendor.arg("vendor").current_dir(&folder).output().context("cannot run cargo")?;
     ensure!(output.status.success(), "cargo vendor: {}", String::from_utf8_lossy(&output.stderr).trim());
-    // What cargo says must be set goes behind what the repository sets.
+    // The settings that cargo prints are appended to those of the repository.
     let config = folder.join(".cargo/config.toml");
     let mut text = fs::read(&config).with_context(|| config.display().to_string())?;
     text.extend(output.stdout);
@@ -68,7 +68,7 @@ pub(super) fn buildroot(workspace: &Workspace) -> anyhow::Result<()> {
     let mut build = Command::new("cargo");
     build.args(["build", "--quiet", "--offline", "--locked", "--manifest-path", "Cargo.toml"]);
     build.args(value("EMMCLAB_CARGO_BUILD_OPTS")?.split(' ')).current_dir(&source);
-    // A home of its own: nothing of an earlier download is found.
+    // Its own home, without earlier downloads.
     build.env("CARGO_HOME", folder.join("home")).env("CARGO_TARGET_DIR", folder.join("built"));
     run(&mut build)?;
     let binary = folder.join("built/debug/emmclab");

@@ -38,7 +38,7 @@ fn fields(package: &Package) -> Vec<String> {
 fn directions(package: &Package) -> Vec<String> {
     let level = |name: &str| ORDER.iter().position(|crates| crates.contains(&name));
     let Some(own) = level(&package.name) else {
-        // Tools of the repository are no part of the product; nothing depends on them.
+        // Tools of the repository are no part of the product; no crate depends on them.
         let product = package.name.starts_with("emmc");
         return if product {
             vec![format!("{}: has no place in the order of crates", package.name)]

@@ -92,7 +92,7 @@ pub(crate) fn check(path: &str, text: &str, tests: &[String]) -> Vec<String> {
     violations
 }
 
-/// Whether a file is included that lies outside the crate, where nobody has it who builds the published one.
+/// Whether a file from outside the crate is included, which the published crate does not have.
 fn leaves_crate(path: &str, line: &str) -> bool {
     // crates/NAME/src/a/b.rs: two folders up is still the crate.
     let inside = path.matches('/').count().saturating_sub(2);
@@ -107,7 +107,7 @@ pub(crate) fn provenance(files: &[String], readme: &str) -> Vec<String> {
     without.map(|file| format!("testdata/{file}: no row in testdata/README.md says where it comes from")).collect()
 }
 
-/// The changelog has a place for what is not released, or names this version.
+/// The changelog has a section for unreleased changes, or names this version.
 pub(crate) fn changelog(text: &str) -> Vec<String> {
     let current = |line: &str| {
         let heading = line.strip_prefix("## ").unwrap_or_default().trim_start_matches('[');
@@ -119,7 +119,7 @@ pub(crate) fn changelog(text: &str) -> Vec<String> {
 
 /// The files that `#[cfg(test)] mod NAME;` in the file at `path` leads to, also by `#[path = "FILE"]`.
 ///
-/// Each without its ending, which makes it the beginning of what lies in a folder of that name too.
+/// Each without its extension, so that it is also the prefix of files in a folder of that name.
 pub(crate) fn test_files(path: &str, text: &str) -> Vec<String> {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let inner = ["/lib", "/main", "/mod"].iter().find_map(|root| stem.strip_suffix(root)).unwrap_or(stem);

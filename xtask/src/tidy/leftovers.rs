@@ -1,17 +1,17 @@
-//! Files and items that nothing uses: outputs of programs, modules without a `mod` line, public items without a user.
+//! Files and items without a user: outputs of programs, modules without a `mod` line, public items without a user.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// How the names of outputs end: states of fio, logs, core files, what an editor or a merge leaves behind.
+/// Extensions of outputs: states of fio, logs, core files, leftovers of an editor or a merge.
 const OUTPUTS: [&str; 8] = [".state", ".log", ".core", ".orig", ".rej", ".bak", ".swp", ".profraw"];
 
-/// Crates whose public items are an interface of its own: the standard's registers.
+/// Crates whose public items are an interface in themselves: the standard's registers.
 const INTERFACES: [&str; 1] = ["crates/emmc-regs/"];
 
 /// Files that still have public items without a user. Entries are only removed.
 const NOT_YET: [&str; 1] = ["crates/emmc-analysis/"];
 
-/// An output of some program that lies in the tree by mistake.
+/// An output of a program that is in the tree by mistake.
 pub(crate) fn output(path: &str) -> Option<String> {
     if path.starts_with("testdata/") {
         return None;
@@ -73,8 +73,7 @@ fn modules(path: &str, text: &str) -> Vec<String> {
     files
 }
 
-/// The file in `#[path = "FILE"]`; `false` beside it where a condition stands before (`#[cfg_attr(..., path =
-/// "FILE")]`).
+/// The file in `#[path = "FILE"]`; `false` if there is a condition (`#[cfg_attr(..., path = "FILE")]`).
 fn attribute(line: &str) -> Option<(bool, &str)> {
     let is_attribute = line.starts_with("#[") || line.starts_with("path = ");
     let file = line.split_once("path = \"")?.1.split('"').next()?;
@@ -102,7 +101,7 @@ fn normal(path: &str) -> String {
 
 /// Public functions and constants of a crate that are named in no other file.
 ///
-/// A name that occurs anywhere else counts as a use, so what is reported has no user for certain.
+/// A name that occurs anywhere else counts as a use, so a reported item certainly has no user.
 pub(crate) fn unused(texts: &[(String, String)]) -> Vec<String> {
     let mut files: HashMap<&str, u32> = HashMap::new();
     for (_, text) in texts.iter().filter(|(path, _)| path.ends_with(".rs")) {

@@ -1,4 +1,4 @@
-//! A register's number stands in the one field table and nowhere else; outside it the register's constant is used.
+//! A register's number is in the one field table only; other code uses the register's constant.
 
 use super::files::code;
 
@@ -43,13 +43,13 @@ fn restated(line: &str, fields: &[(String, u16)]) -> Option<String> {
     byte.map(|byte| format!("byte {byte} of EXT_CSD by its number: use its constant in reg"))
 }
 
-/// Whether a line has a field's whole name and, right behind it, the field's number.
+/// Whether a line has a field's whole name directly followed by the field's number.
 fn is_beside(line: &str, name: &str, number: u16) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let (before, after) = (line.get(..at).unwrap_or_default(), line.get(at + name.len()..).unwrap_or_default());
         let is_whole = !before.ends_with(|last: char| last.is_ascii_alphanumeric() || last == '_');
         let behind = BETWEEN.iter().find_map(|between| after.strip_prefix(between));
-        // In `NAME[142:140]` the lowest byte stands last.
+        // In `NAME[142:140]` the lowest byte is last.
         let numbers =
             behind.map(|rest| rest.split(|c: char| !c.is_ascii_digit() && c != ':').next().unwrap_or_default());
         let lowest = numbers.and_then(|numbers| numbers.rsplit(':').next()?.parse().ok());

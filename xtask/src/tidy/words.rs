@@ -1,11 +1,11 @@
-//! Plain words: phrases that are not the field's, comments wider than a screen, module names that say nothing.
+//! Plain words: phrases that the field does not use, comments that are too wide, module names without meaning.
 //!
 //! The glossary in CONTRIBUTING.md has the word to use for each phrase.
 
 /// A line of comment is not wider than a line of code.
 const COLUMNS_MAX: usize = 120;
 
-/// A phrase, and what to write instead.
+/// A phrase, and its replacement.
 const PHRASES: [(&str, &str); 15] = [
     ("by chance", "random, at random"),
     ("in order or", "sequential or"),

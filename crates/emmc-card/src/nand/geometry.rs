@@ -3,8 +3,8 @@ use crate::profile::NandConfig;
 
 /// Shape of the flash as the translation layer sees it.
 ///
-/// A block spans all lanes (dies x planes); page `p` of it lies in lane `p % lanes`. A page holds `units_per_page`
-/// mapping units. A unit's physical number is `block x units_per_block + unit in block`, in every cell mode.
+/// A block spans all lanes (dies x planes); its page `p` is in lane `p % lanes`. A page holds `units_per_page` mapping
+/// units. A unit's physical number is `block x units_per_block + unit in block`, in every cell mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Blocks.

@@ -20,7 +20,7 @@ pub struct MeasuredSpeed {
     pub difference_percent: f64,
     /// Breakdown of a record's time, on average. Unit: microseconds.
     pub per_record_us: PerRecord,
-    /// With the next window fetched ahead, for buffered reads: what the measurement excludes.
+    /// With the next window fetched ahead, for buffered reads: the measurement excludes this.
     pub read_ahead: Option<Speed>,
 }
 

@@ -44,7 +44,7 @@ impl Spent {
         }
     }
 
-    /// The software share of a request's three stages, (pre + post) / (pre + hw + post): 0 to 1; 0 if nothing was done.
+    /// The software share of a request's three stages, (pre + post) / (pre + hw + post): 0 to 1; 0 without requests.
     pub fn overhead_share(&self) -> f64 {
         let software = self.pre_ns + self.post_ns;
         software as f64 / (software + self.card_ns).max(1) as f64
@@ -80,7 +80,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host that has done nothing yet.
+    /// A host without any requests yet.
     pub fn new(model: HostModel) -> Self {
         let spent = Spent::default();
         Self { model, card_free: Instant::START, current: None, ahead: None, expected: 0, journal_at: 0, spent }

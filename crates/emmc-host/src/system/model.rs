@@ -66,7 +66,8 @@ const SIZE_UPDATE: Nanos = Nanos::from_micros(40);
 const SMALL: Spans = Spans::from_micros(99, 0, 51);
 /// Assumed: a thread woken on an idle core.
 const WAKE_UP: Nanos = Nanos::from_micros(25);
-/// Descriptor, inode table, block bitmap, group descriptor. Source: what ext4 makes dirty when a record is appended.
+/// Descriptor, inode table, block bitmap, group descriptor. Source: the blocks that ext4 makes dirty when a record is
+/// appended.
 const LOG_BLOCKS: u64 = 4;
 /// Source: VM_MAX_READAHEAD, 128 KiB, include/linux/mm.h of Linux 3.19.
 const READ_AHEAD_WINDOW: Bytes = Bytes(128 << 10);

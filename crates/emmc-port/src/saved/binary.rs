@@ -7,7 +7,7 @@ use super::ext_csd_bytes;
 use super::vendor_reply;
 use crate::{CardData, Format, Place, SourceError};
 
-/// First bytes of files that people mistake for a dump, and what they are.
+/// First bytes of files that are often mistaken for a dump, and their kind.
 const OTHER_FILES: [(&[u8], &str); 12] = [
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),

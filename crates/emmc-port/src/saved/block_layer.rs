@@ -61,7 +61,7 @@ fn is_card(name: &str) -> bool {
     end > 0 && plain && (area.is_empty() || area == "rpmb" || area.strip_prefix('p').is_some_and(digits))
 }
 
-/// The disk that a partition lies on.
+/// The disk of a partition.
 fn disk_of(partition: &str) -> Option<&str> {
     let (disk, number) = partition.rsplit_once('p')?;
     (is_card(disk) && !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit())).then_some(disk)
@@ -70,7 +70,7 @@ fn disk_of(partition: &str) -> Option<&str> {
 /// Disks of one text at most, and partitions of one disk: more is no listing of a machine's cards.
 const LISTED_MAX: usize = 256;
 
-/// Adds a disk, or what a second table says about it.
+/// Adds a disk, or its values from a second table.
 fn merge_disk(text: &Text, line: u64, disks: &mut Vec<Disk>, new: Disk) -> Result<(), SourceError> {
     let Some(known) = disks.iter_mut().find(|known| known.name == new.name) else {
         if disks.len() >= LISTED_MAX {
@@ -90,7 +90,7 @@ fn merge_disk(text: &Text, line: u64, disks: &mut Vec<Disk>, new: Disk) -> Resul
     Ok(())
 }
 
-/// Adds a partition, or what a second table says about it.
+/// Adds a partition, or its values from a second table.
 fn merge_partition(text: &Text, line: u64, partitions: &mut Vec<Partition>, new: Partition) -> Result<(), SourceError> {
     let full = partitions.len() >= LISTED_MAX;
     match partitions.iter_mut().find(|known| known.name == new.name) {

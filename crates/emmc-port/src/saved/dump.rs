@@ -1,7 +1,7 @@
 //! Bytes after addresses: `xxd`, `hexdump -C`, `od -t x1`, U-Boot's `md.b` and `mmc reg read extcsd all`.
 //!
 //! Addresses may be hexadecimal, octal or decimal: the radix is the one in which they count the bytes of the rows.
-//! Absent on purpose: what the bytes are (`register_hex`).
+//! Absent on purpose: the kind of the bytes (`register_hex`).
 
 use super::text::{Line, Text};
 use crate::SourceError;
@@ -26,11 +26,11 @@ pub(super) struct Dump {
     pub(super) radix: u32,
     /// Whether a colon follows them.
     pub(super) colon: bool,
-    /// Where the first byte lies; 0 when the addresses are of memory.
+    /// The offset of the first byte; 0 if the addresses are of memory.
     pub(super) start: usize,
     /// The bytes from there on; `None` where rows are missing.
     pub(super) bytes: Vec<Option<u8>>,
-    /// The same with the bytes of each word the other way round, when nothing in the dump says which way is right.
+    /// The same with the bytes of each word reversed, if the byte order is unknown.
     pub(super) swapped: Option<Vec<Option<u8>>>,
     /// Lines with bytes.
     pub(super) rows: usize,
@@ -112,7 +112,7 @@ fn groups(rest: &str, parted: bool) -> Option<(usize, Vec<u8>)> {
     (matches!(group, 2 | 4 | 8 | 16) && !bytes.is_empty()).then_some((group, bytes))
 }
 
-/// The address behind the last byte, with which hexdump and od close.
+/// The address after the last byte, the last line of hexdump and od.
 fn end_address<'t>(run: &[Row<'t>], line: Line<'t>) -> Option<Row<'t>> {
     let (last, address) = (run.last()?, line.text.trim());
     let same_form = last.address.len() == address.len() && !last.colon && !last.bytes.is_empty();
@@ -197,7 +197,7 @@ enum Order {
     Printed,
     /// The words are little-endian numbers.
     Words,
-    /// As the tool prints that is most used; nothing in the rows proves it.
+    /// The form of the most common tool; the rows do not prove it.
     RatherPrinted,
     /// Likewise.
     RatherWords,

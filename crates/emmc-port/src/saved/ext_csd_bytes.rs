@@ -76,7 +76,7 @@ pub(crate) fn fault(bytes: &[u8]) -> Option<Fault> {
     }
 }
 
-/// The fault of bytes in which too many fields hold what no part can.
+/// The error for bytes with too many impossible fields.
 fn impossible(bytes: &[u8]) -> Option<Fault> {
     let mut ext_csd = ExtCsd::unknown();
     (0..512).zip(bytes).for_each(|(offset, byte)| ext_csd.set_bits(offset, 0xff, *byte));

@@ -1,8 +1,8 @@
 //! `mmc extcsd read`: mmc-utils since 2012, and the ChromiumOS fork, complete or filtered by grep.
 //!
-//! Each line is read for itself, so that prompts, remarks and elisions between the lines do not matter.
-//! Absent on purpose: the sentences that explain a value (`i.e. 512 KiB`), which repeat it; but for the one behind
-//! MAX_ENH_SIZE_MULT, which alone tells the unit where the text has no group sizes.
+//! Each line is read for itself, so that prompts, remarks and elisions between the lines do not matter. Absent on
+//! purpose: the sentences that explain a value (`i.e. 512 KiB`), which repeat it; except for the one after
+//! MAX_ENH_SIZE_MULT, which is the only source of the unit if the text has no group sizes.
 
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::{Field, field_at, field_named, fields, reg};
@@ -13,9 +13,9 @@ use super::register_bits::RegisterBits;
 use super::text::{Line, Text, decimal_number, excerpt, hex_number, hex_of_width};
 use crate::{CardData, Format, SourceError};
 
-/// Names that mmc-utils prints and the standard does not have, with the register that is meant.
+/// Names of mmc-utils that the standard does not have, with the intended register.
 ///
-/// The two power classes carry names that the standard gives to their neighbours.
+/// The two power classes have names that the standard gives to their neighbours.
 const OTHER_NAMES: [(&str, &Field); 9] = [
     ("CARD_TYPE", reg::DEVICE_TYPE),
     ("BOOT_SIZE_MULTI", reg::BOOT_SIZE_MULT),
@@ -28,9 +28,9 @@ const OTHER_NAMES: [(&str, &Field); 9] = [
     ("EXT_CSD_REV", reg::EXT_CSD_REV),
 ];
 
-/// What stands before the registers that decide health, in mmc-utils and in the ChromiumOS fork.
+/// The text before the health registers, in mmc-utils and in the ChromiumOS fork.
 ///
-/// With another text before it a value is no line of these tools. Source: mmc_cmds.c of both, `do_read_extcsd`.
+/// A value with another text before it is not from these tools. Source: mmc_cmds.c of both, `do_read_extcsd`.
 const HEALTH_LABELS: [(u16, [&str; 2]); 3] = [
     (reg::PRE_EOL_INFO.offset, ["eMMC Pre EOL information", "Pre EOL information"]),
     (reg::DEVICE_LIFE_TIME_EST_TYP_A.offset, ["eMMC Life Time Estimation A", "Device life time estimation type A"]),
@@ -150,7 +150,7 @@ fn wp_group(data: &mut CardData) {
     let groups = ext_csd.raw(reg::MAX_ENH_SIZE_MULT).filter(|&groups| groups > 0);
     let Some((size, groups)) = data.stated.max_enh_size.zip(groups) else { return };
     let group = size.0 / groups;
-    // mmc-utils computes with 32 bits on some machines: what contradicts the registers does not count.
+    // mmc-utils computes with 32 bits on some machines: a value that contradicts the registers is ignored.
     let fits = size.0 % groups == 0 && group > 0 && group % (512 << 10) == 0 && read.is_none_or(|read| read == group);
     if fits && read.is_none() {
         data.stated.hc_wp_group = Some(Bytes(group));
@@ -187,7 +187,7 @@ fn take(text: &Text, registers: &mut RegisterBits, line: Line, said: &Said) -> R
             registers.set(number, field.name, offset, width, value)?;
         }
         Said::CacheKib(value) => {
-            // A size past 2^31 kilobits is printed as a negative number.
+            // A size above 2^31 kilobits is printed as a negative number.
             let mut words = value.split_whitespace();
             let kib = words.next().filter(|_| words.next() == Some("KiB")).and_then(|kib| kib.parse::<i64>().ok());
             let kib = kib.filter(|kib| (-(1 << 28)..1 << 29).contains(kib));
@@ -249,7 +249,7 @@ fn is_labelled(line: &str, field: &Field) -> bool {
         |at: usize| if line.get(at..).is_some_and(|name| name.starts_with("[EXT_CSD_")) { mmc_utils } else { fork };
     let ends =
         |at: usize| line.get(..at).and_then(|words| words.trim_end().strip_suffix(label(at))).is_some_and(parted);
-    // The bracket of the register itself: a line that was cut inside a name and goes on in another has two.
+    // The bracket of the register itself: a line that was cut inside a name and continues in another has two.
     let own = |at: usize| {
         let said = line.get(at + 1..).and_then(bracketed);
         matches!(said, Some(Said::Register { field: own, .. }) if own == field)
@@ -310,7 +310,7 @@ fn broken(line: &str) -> Option<&'static str> {
 }
 
 fn said(line: &str) -> Option<Said<'_>> {
-    // A prompt or a kernel message may bring brackets of its own before the register's.
+    // A prompt or a kernel message may have brackets before the register's.
     if let Some(said) = line.match_indices('[').take(4).find_map(|(at, _)| bracketed(line.get(at + 1..)?)) {
         return Some(said);
     }
@@ -352,7 +352,7 @@ fn bracketed(rest: &str) -> Option<Said<'_>> {
     Some(Said::Register { field, offset, value })
 }
 
-/// The field of a printed name, and the byte that is meant.
+/// The field of a printed name, and its byte.
 fn register(name: &str, index: Option<u16>) -> Option<(&'static Field, u16)> {
     if let Some((_, field)) = OTHER_NAMES.into_iter().find(|(other, _)| *other == name) {
         return Some((field, field.offset));

@@ -1,8 +1,8 @@
 //! PRE_EOL_INFO and the life times of one text: all from one print, or the text is refused.
 //!
-//! Two saved texts put together may give half of the registers of one card and half of another's. So one of the prints
-//! must give everything that the others give. Absent on purpose: the disk's name as a proof, for most machines have an
-//! mmcblk0; and makers' reports, which are shown beside the registers.
+//! Two joined texts may mix the registers of two cards. So one of the prints must have every value of the others.
+//! Absent on purpose: the disk's name as a proof, because most machines have an mmcblk0; and makers' reports, which are
+//! shown beside the registers.
 
 use emmc_regs::ext_csd::reg;
 
@@ -47,7 +47,7 @@ impl HealthPart {
 /// The prints of one tool in a text, in order.
 #[derive(Default)]
 pub(super) struct Prints {
-    /// Each with the tool's dialect, the line of its first health register, and what it gives.
+    /// Each with the tool's dialect, the line of its first health register, and its values.
     prints: Vec<(&'static str, u64, HealthPart)>,
     /// Registers that the current print has given.
     given: Vec<u16>,

@@ -103,7 +103,7 @@ fn block_bytes(text: &Text, block: &Block) -> Result<Vec<u8>, SourceError> {
     Ok(chosen.iter().map(|byte| byte.unwrap_or_default()).collect())
 }
 
-/// Bytes of CID and of CSD, whose checksum tells more than the order of words could.
+/// Bytes of CID and of CSD, whose checksum is a better proof than the order of words.
 const IDS_BYTES: usize = 16;
 
 const DIGITS: &str = "1024 hexadecimal digits of EXT_CSD, 32 of CID or CSD, 16 of SCR or 128 of SSR";
@@ -141,7 +141,7 @@ pub(super) fn of_dump(text: &Text, dump: &Dump) -> Result<Meaning, SourceError> 
     if let Some(junk) = ext_csd_bytes::known_junk(&flat) {
         return Err(text.malformed(dump.line, "a register", junk));
     }
-    // Bytes 192, 194 and 196 tell the register; a dump that begins later cannot be checked.
+    // Bytes 192, 194 and 196 identify the register; a dump that begins later cannot be checked.
     let fault = if dump.start == 0 { ext_csd_bytes::fault(&flat) } else { None };
     let fits = dump.start.saturating_add(flat.len()) <= EXT_CSD_BYTES;
     match fault {
@@ -220,9 +220,9 @@ fn part(start: usize, bytes: &[Option<u8>]) -> Meaning {
     Meaning::ExtCsdPart { ext_csd, start, placed: true }
 }
 
-/// The first bytes of EXT_CSD without addresses: only their number could tell that none is lost, and it is not whole.
+/// The first bytes of EXT_CSD without addresses: only a complete number of bytes proves that none is lost.
 ///
-/// So nothing of it decides about the capacity, nor about health in the revisions that have registers for it.
+/// So it gives no capacity, and no health in the revisions that have registers for it.
 fn unplaced(bytes: &[Option<u8>]) -> Meaning {
     let health = usize::from(reg::PRE_EOL_INFO.offset)..=usize::from(reg::DEVICE_LIFE_TIME_EST_TYP_B.offset);
     // Before revision 7 these bytes are reserved.

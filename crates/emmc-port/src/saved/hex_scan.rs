@@ -22,7 +22,7 @@ pub(super) struct Block {
     pub(super) digits: usize,
     /// Digits in each word, when every line has several of one width.
     pub(super) word_digits: Option<usize>,
-    /// The register whose file the line before asks for.
+    /// The register whose file the previous line reads.
     pub(super) asked: Option<Register>,
     /// Whether a star follows, for rows that were left out.
     pub(super) starred: bool,

@@ -1,6 +1,7 @@
-//! What nameless bytes are: a CID or a CSD, and of which family of cards.
+//! The kind of unnamed bytes: a CID or a CSD, and its family of cards.
 //!
-//! Both are 16 bytes with a CRC7 at the same place: it tells them from other numbers, their fields from each other.
+//! Both are 16 bytes with a CRC7 at the same place, which distinguishes them from other numbers; their fields
+//! distinguish them from each other.
 
 use emmc_regs::CardKind;
 use emmc_regs::bits::bits;
@@ -42,7 +43,7 @@ fn is_ssr_like(bytes: &[u8]) -> bool {
     matches!(bits(bytes, 511, 510), 0 | 2) && bits(bytes, 495, 480) <= 2 && bits(bytes, 447, 440) <= 4 && !repeated
 }
 
-/// A product name of letters with blanks or zeros only behind them, and an OEM field of either family.
+/// A product name of letters, followed by blanks or zeros only, and an OEM field of either family.
 fn is_cid_like(bytes: &[u8; 16]) -> bool {
     let [_, high, low, name @ .., _, _, _, _, _, _, _, _] = bytes;
     let letters = name.iter().take_while(|letter| letter.is_ascii_graphic()).count();

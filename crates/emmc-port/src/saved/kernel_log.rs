@@ -38,7 +38,7 @@ pub(super) fn recognises(text: &Text) -> bool {
     text.lines().any(|line| matches!(said(line.text), Some(Said::Card { .. } | Said::Disk { .. })))
 }
 
-/// Reads what the kernel says of the only card in the log.
+/// Reads the kernel's values of the only card in the log.
 ///
 /// Errors: two cards in one log.
 pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {

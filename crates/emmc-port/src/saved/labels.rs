@@ -86,7 +86,7 @@ pub(super) fn labelled(line: Line) -> Option<Labelled> {
     let register = Register::named(last_word(label)).filter(|register| !is_choice(*register, label))?;
     let digits = digits(value)?;
     let prefixed = value.starts_with("0x") || value.starts_with("0X");
-    // A short number behind such a word is no register: `rca 1`, `csd 2`.
+    // A short number after such a word is no register: `rca 1`, `csd 2`.
     let enough = match register {
         Register::Ocr | Register::Rca => prefixed || digits.len() >= 4,
         _ => digits.len() >= 8,
@@ -111,7 +111,7 @@ fn is_choice(register: Register, path: &str) -> bool {
     register == Register::Ocr && (path.contains("/sys/") || path.contains("==>") || path.contains("./"))
 }
 
-/// The hexadecimal digits of a text that has nothing else but blanks, commas and `0x`.
+/// The hexadecimal digits of a text that otherwise has only blanks, commas and `0x`.
 pub(super) fn digits(text: &str) -> Option<String> {
     let mut digits = String::new();
     for word in text.split([' ', '\t', ',', ';']).filter(|word| !word.is_empty()) {

@@ -30,9 +30,9 @@ pub(super) fn recognises(text: &Text) -> bool {
     text.lines().any(|line| STARTS.iter().any(|start| line.text.trim_start().starts_with(start)))
 }
 
-/// Reads what the commands state about the card.
+/// Reads the values of the commands.
 ///
-/// Errors: a number that is none, or two cards in one text.
+/// Errors: an invalid number, or two cards in one text.
 pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     let mut data = CardData::new(text.name, Format::MmcUtilsIds);
     let mut inside = false;
@@ -94,7 +94,7 @@ fn take(text: &Text, line: u64, label: &str, value: &str, data: &mut CardData) -
             once(text, line, "date", &mut stated.date, date.to_string())
         }
         ("capacity" | "CAPACITY", kind) => match exact_capacity(value) {
-            // An eMMC's CSD cannot tell more than 2 GiB: of a larger one it has its largest numbers, a power of two.
+            // An eMMC's CSD cannot express more than 2 GiB: a larger card has the largest numbers, a power of two.
             Some(size) if kind == Some(CardKind::Sd) || !size.min.0.is_power_of_two() => {
                 once(text, line, "capacity", &mut stated.user_capacity, size)
             }
@@ -102,7 +102,7 @@ fn take(text: &Text, line: u64, label: &str, value: &str, data: &mut CardData) -
         },
         // An SD card's classes are printed with their names, an eMMC's without.
         ("card classes", _) if is_numbers(value) => once(text, line, "card type", &mut data.kind, CardKind::Emmc),
-        // Only the SPEC_VERS of an eMMC is printed; 4 stands for every version from 4.0 on.
+        // Only the SPEC_VERS of an eMMC is printed; 4 means every version from 4.0 on.
         ("SPEC_VERS", _) => once(text, line, "card type", &mut data.kind, CardKind::Emmc),
         ("version", _) => match value.strip_prefix("SD ") {
             Some(version) => {

@@ -1,8 +1,8 @@
 //! Saved forms: every form in which users save a card's registers, recognised by content.
 //!
-//! One file per form, each with `recognises` and `import`; a console log may hold several, and each adds its
-//! values. A form reads one line at a time, records the line of each value, and never guesses a value.
-//! Absent on purpose: opening files (the caller does), and what the registers mean (`emmc-analysis`).
+//! One file per form, each with `recognises` and `import`; a console log may hold several, and each adds its values. A
+//! form reads one line at a time, records the line of each value, and never guesses a value. Absent on purpose: opening
+//! files (the caller does), and the meaning of registers (`emmc-analysis`).
 
 mod binary;
 mod block_layer;

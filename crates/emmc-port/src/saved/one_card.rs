@@ -6,7 +6,7 @@
 use super::text::Text;
 use crate::SourceError;
 
-/// What stands before the path of a card whose registers a command reads.
+/// The text before the path of a card whose registers a command reads.
 const COMMANDS: [&str; 5] = ["extcsd read /", "cid read /", "csd read /", "scr read /", "cat /sys/"];
 
 /// Refuses a text with the registers of two cards.

@@ -43,7 +43,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     Ok(collected.data)
 }
 
-/// The first digits of a text that are no register but might have been meant as one.
+/// The first digits of a text that are no register but resemble one.
 pub(super) fn nearly(text: &Text) -> Option<SourceError> {
     collect(text).ok()?.unclear.into_iter().next().map(|unclear| unclear.error)
 }
@@ -51,7 +51,7 @@ pub(super) fn nearly(text: &Text) -> Option<SourceError> {
 /// The number of those that are kept; a few are enough.
 const UNCLEAR_MAX: usize = 16;
 
-/// Digits that are no register but might have been meant as one.
+/// Digits that are no register but resemble one.
 struct Unclear {
     /// The note for the reader if they are ignored.
     note: Option<String>,
@@ -253,7 +253,7 @@ impl<'t> Found<'t> {
     }
 }
 
-/// The family: the one that has such a register, else what CSD and CID look like.
+/// The family: the one that has such a register, else by the form of CSD and CID.
 fn kind(data: &CardData) -> Option<CardKind> {
     let by_csd = || data.csd.as_ref().and_then(identify::kind_of_csd);
     let by_cid = || data.cid.as_ref().and_then(|cid| identify::kind_of_cid(&cid.0));

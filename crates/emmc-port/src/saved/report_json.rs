@@ -17,7 +17,7 @@ struct Report {
 /// Whether the text is JSON of this tool.
 pub(super) fn recognises(text: &Text) -> bool {
     let all = text.as_str().trim_start();
-    // The schema is the first key, whoever wrote or reformatted the document.
+    // The schema is always the first key, also in a reformatted document.
     let start = all.char_indices().nth(200).map_or(all.len(), |(at, _)| at);
     all.starts_with('{') && (all.get(..start).is_some_and(|start| start.contains("\"emmclab.")) || is_snapshot(text))
 }

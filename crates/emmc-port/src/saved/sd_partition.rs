@@ -1,4 +1,4 @@
-//! The `sd_partition` tool of Cisco's field notices: a check that names some registers, and what is set already.
+//! The `sd_partition` tool of Cisco's field notices: a check that names some registers and their present settings.
 //!
 //! Source: testdata/hwpartition/cisco-hynix-hbg4e, the only published output.
 
@@ -59,7 +59,7 @@ fn read_register(text: &Text, line: u64, said: &str, bits: &mut RegisterBits) ->
         _ => hex_of_width(value, 2 * usize::from(field.width)..=2 * usize::from(field.width)),
     };
     let Some(raw) = raw else {
-        // A last line that nothing ends may go on in the source.
+        // A last line without a line end may continue in the source.
         let error = text.malformed(line, format!("a value of {}", field.name), excerpt(value));
         return if text.is_cut(line) { Ok(()) } else { Err(error) };
     };

@@ -46,7 +46,7 @@ pub(super) fn recognises(text: &Text) -> bool {
     !attributes(text).is_empty()
 }
 
-/// Whether the text is the content of one attribute and nothing else, which no other form may take for digits.
+/// Whether the text is the content of one attribute alone, which no other form may mistake for digits.
 pub(super) fn is_bare(text: &Text) -> bool {
     lines::bare(text).is_some()
 }
@@ -96,7 +96,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     Ok(data)
 }
 
-/// Every attribute of a card that the text has, in whatever shape.
+/// Every attribute of a card in the text, in every form.
 fn attributes<'t>(text: &'t Text) -> Vec<Attribute<'t>> {
     let mut found = lines::attributes(text);
     found.extend(udev::attributes(text));
@@ -105,7 +105,7 @@ fn attributes<'t>(text: &'t Text) -> Vec<Attribute<'t>> {
     found
 }
 
-/// Whether the kernel prints an attribute in a fixed number of digits, so that a cut one can be told.
+/// Whether the kernel prints an attribute in a fixed number of digits, so that a truncated one is recognised.
 fn has_fixed_width(name: &str) -> bool {
     matches!(name, "life_time" | "pre_eol_info" | "cid" | "csd" | "scr" | "ssr" | "manfid" | "oemid" | "serial")
 }
@@ -172,7 +172,7 @@ fn take_registers(text: &Text, known: &BTreeMap<&str, (u64, &str)>, data: &mut C
     Ok(())
 }
 
-/// The family: what `type` says, else what only one family has, else what the registers look like.
+/// The family: by `type`, else by an attribute of one family only, else by the form of the registers.
 fn kind(data: &CardData) -> Option<CardKind> {
     const EMMC_ONLY: [&str; 6] =
         ["life_time", "pre_eol_info", "enhanced_area_offset", "raw_rpmb_size_mult", "ffu_capable", "prv"];
@@ -224,7 +224,7 @@ impl<'t> Disks<'t> {
         let number = |disk: &str, partition: Option<&str>, name: &str| -> Option<u64> {
             self.values.get(&(disk, partition, name))?.1.parse().ok()
         };
-        // Sizes in sysfs count 512 bytes, whatever the card's sectors are.
+        // Sizes in sysfs count 512 bytes, for every sector size of the card.
         let bytes = |disk, partition| number(disk, partition, "size").and_then(|sectors| sectors.checked_mul(512));
         let mut disks: Vec<Disk> = Vec::new();
         for &(name, partition) in &self.names {

@@ -8,14 +8,14 @@ use crate::{Place, SourceError};
 /// Bytes of zero that a text may have, among letters only.
 const NULS_MAX: usize = 4;
 
-/// A saved file that is text, whatever form it has.
+/// A saved file that is text, in any form.
 pub(super) struct Text<'a> {
     /// The source, as the user named it.
     pub(super) name: &'a str,
     /// The bytes as they were saved.
     pub(super) raw: &'a [u8],
     text: Cow<'a, str>,
-    /// The last line, if nothing ends it.
+    /// The last line, if it has no line end.
     cut_line: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Text<'a> {
         }
         // Firmware versions and card names put a few arbitrary bytes into otherwise plain text.
         let text = String::from_utf8_lossy(body);
-        // In valid UTF-8 a replacement character is one that somebody wrote, such as an earlier run of this tool.
+        // In valid UTF-8 a replacement character was in the text, for example from an earlier run of this tool.
         let is_lossy = matches!(text, Cow::Owned(_));
         let stray =
             text.chars().filter(|&letter| is_control(letter) || is_lossy && letter == char::REPLACEMENT_CHARACTER);
@@ -69,12 +69,12 @@ impl<'a> Text<'a> {
         self.text.lines().zip(1..).map(|(text, number)| Line { number, text: text.trim_end_matches('\r') })
     }
 
-    /// Whether a line is the last one and nothing ends it: what stands at its end may go on in the source.
+    /// Whether a line is the last one and has no line end: its last value may continue in the source.
     pub(super) fn is_cut(&self, line: u64) -> bool {
         self.cut_line == Some(line)
     }
 
-    /// The error that a line is not what it should be.
+    /// The error for an invalid line.
     pub(super) fn malformed(&self, line: u64, expected: impl Into<String>, found: impl Into<String>) -> SourceError {
         SourceError::malformed(self.name, Place::Line(line), expected, found)
     }
@@ -128,7 +128,7 @@ pub(super) fn excerpt(text: &str) -> String {
     format!("{short:?}")
 }
 
-/// The number after a leading `0x`, which other letters end; `None` past 64 bits or without digits.
+/// The number after a leading `0x`, up to the first other letter; `None` above 64 bits or without digits.
 pub(super) fn hex_number(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     let end = digits.find(|letter: char| !letter.is_ascii_hexdigit()).unwrap_or(digits.len());
@@ -142,7 +142,7 @@ pub(super) fn hex_of_width(text: &str, digits: RangeInclusive<usize>) -> Option<
     let number = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     let end = number.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(number.len());
     let (number, behind) = number.split_at_checked(end)?;
-    // A comment may follow, but not what only a broken number has.
+    // A comment may follow, but not the rest of a broken number.
     let ends =
         behind.is_empty() || behind.starts_with([']', ' ', '\t', ',', '"', '\'', '`', ')', '*', '<', '\u{fffd}']);
     let whole = digits.contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_hexdigit());

@@ -1,7 +1,7 @@
 //! U-Boot `mmc info`: names and sizes, from which some registers follow exactly.
 //!
-//! Source: `print_mmcinfo()` of U-Boot, cmd/mmc.c, and what drivers/mmc/mmc.c reads for it. Vendor forks rename
-//! `Bus Speed` and `Mode`. Absent on purpose: any register that several sizes would print the same.
+//! Source: `print_mmcinfo()` of U-Boot, cmd/mmc.c, and the registers that drivers/mmc/mmc.c reads for it. Vendor forks
+//! rename `Bus Speed` and `Mode`. Absent on purpose: registers for which several sizes give the same print.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::text::{Text, decimal_number, excerpt};
 use super::uboot_size;
 use crate::{CardData, Format, SourceError, Stated, StatedSize};
 
-/// What begins a line of `mmc info`, under one name for all forks; those that nothing else prints.
+/// The labels of lines of `mmc info`, under one name for all forks; and those that no other tool prints.
 const LABELS: [(&str, &str, bool); 21] = [
     ("Device", "Device", false),
     ("Manufacturer ID", "Manufacturer ID", true),
@@ -95,7 +95,7 @@ fn infer(data: &mut CardData) {
     data.note(format!("not read, but inferred from U-Boot's words and sizes: {}", names.join(", ")));
 }
 
-/// The label of a line, under its one name, its value, and whether nothing else prints it.
+/// The label of a line under its common name, its value, and whether no other tool prints it.
 fn labelled(line: &str) -> Option<(&'static str, &str, bool)> {
     // Wikis emphasise lines with stars.
     let line = line.trim().trim_matches('*').trim();
@@ -167,7 +167,7 @@ impl Info<'_> {
         number.map(Some).ok_or_else(|| self.text.malformed(self.line(label), expected(), excerpt(value)))
     }
 
-    /// A size and the words behind it: `7.3 GiB ENH WRREL`.
+    /// A size and the words after it: `7.3 GiB ENH WRREL`.
     fn size(&self, label: &str) -> Result<Option<(StatedSize, Words)>, SourceError> {
         let Some(value) = self.value(label) else { return Ok(None) };
         let mut words = value.split_whitespace();

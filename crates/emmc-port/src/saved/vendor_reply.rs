@@ -1,6 +1,6 @@
 //! Replies to vendor commands, recognised by the signature in their first two bytes.
 //!
-//! Absent on purpose: what they mean (`emmc-analysis`), and families whose replies have no signature.
+//! Absent on purpose: their meaning (`emmc-analysis`), and families whose replies have no signature.
 
 use super::text::Text;
 use crate::{CardData, Format, SavedReport, SourceError, VendorFormat};
@@ -56,7 +56,7 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     Ok(data(text.name, bytes))
 }
 
-/// The rows of bytes behind the line `Data:`.
+/// The rows of bytes after the line `Data:`.
 fn reply_lines<'t>(text: &'t Text) -> impl Iterator<Item = (u64, Vec<u8>)> + 't {
     let mut rows = text.lines().skip_while(|line| line.text.trim() != "Data:").skip(1);
     std::iter::from_fn(move || {

@@ -141,7 +141,7 @@ pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String
     Ok(done())
 }
 
-/// The answer to an order that has nothing to report.
+/// The reply to an order without a result.
 pub(super) fn done() -> Value {
     json!({ "ok": true })
 }

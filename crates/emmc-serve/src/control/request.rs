@@ -14,7 +14,7 @@ pub enum Order {
         /// Absent: now. Else at the Nth program or erase of the flash from now on; 1 is the next one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_operation: Option<u64>,
-        /// Seed for the point inside that operation and for what is damaged.
+        /// Seed for the point inside that operation and for the damage.
         #[serde(default)]
         seed: u64,
     },
@@ -54,7 +54,7 @@ pub enum Order {
 
 /// Parses a line.
 ///
-/// Errors: what is wrong with it.
+/// Errors: the reason why it is invalid.
 pub(super) fn parse(line: &str) -> Result<Order, String> {
     let order: Order = serde_json::from_str(line).map_err(|error| format!("not understood: {error}"))?;
     match &order {

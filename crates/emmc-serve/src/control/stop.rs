@@ -1,4 +1,4 @@
-//! An order to end, and the answer to whoever gave it.
+//! An order to stop, and the reply to its sender.
 
 use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,7 +9,8 @@ type AskerEnds = (Sender<Result<(), String>>, Receiver<Infallible>);
 /// Somebody wants the server to end.
 #[derive(Debug, Default)]
 pub struct StopOrder {
-    /// Where the outcome is sent, and where the asker hangs up once its client has read it. Absent: nobody asks.
+    /// The channel of the outcome, and the one that closes after the sender's client has read it. Absent: there is no
+    /// sender.
     asker: Option<AskerEnds>,
 }
 
@@ -27,7 +28,7 @@ impl StopOrder {
         (Self { asker: Some((send, hung_up)) }, Asker { outcome, _answered: answered })
     }
 
-    /// Reports that everything has ended, or why it goes on. Returns once the client's answer is written.
+    /// Reports that everything has ended, or the reason why it continues. Returns after the client's reply is written.
     pub fn answer(self, outcome: Result<(), String>) {
         let Some((send, hung_up)) = self.asker else { return };
         if send.send(outcome).is_ok() {
@@ -38,7 +39,7 @@ impl StopOrder {
 }
 
 impl Asker {
-    /// Waits for the outcome; an order that nobody took is one whose server has ended.
+    /// Waits for the outcome; an order that no thread received means that the server has ended.
     pub(super) fn outcome(&self) -> Result<(), String> {
         self.outcome.recv().unwrap_or(Ok(()))
     }

@@ -15,14 +15,14 @@ use crate::sdhci::lines::Lines;
 use crate::sdhci::registers::int as host;
 use crate::sdhci::{GuestMemory, HostError};
 
-/// Blocks between card and memory at once.
+/// Blocks between card and memory in one call.
 const CHUNK: u32 = 128;
 /// SEND_STATUS_1 counts clocks of 200 MHz, as CAPABILITIES says.
 const POLL_CLOCK: Nanos = Nanos(5);
-/// The longest polling interval; it grows while nothing is ready. A real engine keeps to SEND_STATUS_1; software cannot
+/// The longest polling interval; it grows while no task is ready. A real engine keeps to SEND_STATUS_1; software cannot
 /// tell the difference.
 const POLL_MAX: Nanos = Nanos::from_micros(64);
-/// CMD13 with this bit asks for the queue status.
+/// CMD13 with this bit requests the queue status.
 const QUEUE_STATUS: u32 = 1 << 15;
 
 /// What the engine works with during one service call.
@@ -47,7 +47,7 @@ impl Cqhci {
         ends.chain(self.coalescing.deadline()).chain(polls.then_some(self.poll_at)).min()
     }
 
-    /// Does what software has requested and what is due.
+    /// Executes the requests of software and the work that is due.
     pub(crate) fn service(&mut self, around: &mut Surroundings<'_>) {
         self.wants_service = false;
         loop {

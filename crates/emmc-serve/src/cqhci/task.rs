@@ -1,4 +1,4 @@
-//! Task descriptors: what software wants done, in a slot of the task list.
+//! Task descriptors: requests of software, each in a slot of the task list.
 //!
 //! Source: eMMC Command Queuing Host Controller Interface 5.1, task descriptor fields; Linux `cqhci.h`.
 
@@ -22,17 +22,17 @@ pub(super) struct Layout {
     pub(super) direct: bool,
 }
 
-/// What a slot asks for.
+/// The request of a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
     /// Data, by the card's queue.
     Data {
         params: QueuedTaskParams,
         address: u32,
-        /// Where the data goes.
+        /// The place of the data.
         walk: Walk,
     },
-    /// A command as it is.
+    /// A direct command.
     Direct {
         index: u8,
         argument: u32,
@@ -49,7 +49,7 @@ pub(super) struct Task {
     pub(super) work: Work,
     /// Barrier: all earlier tasks finish first, and no later task starts before it has finished.
     pub(super) barrier: bool,
-    /// Completion is reported with an interrupt at once.
+    /// Completion is reported with an immediate interrupt.
     pub(super) interrupt: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The engine as a driver sees it, with a whole card behind it.
+//! The engine as a driver sees it, with a whole card.
 
 use crate::pci::Identity;
 use crate::pci::rig::{DATA, DMA, R1, R1B, READ, Rig, pattern};
@@ -117,7 +117,7 @@ fn a_halt_waits_for_data_and_a_clear_for_the_halt() {
     rig.write(CQ + 0x0c, 4, 0x101);
     assert_eq!(ended(&mut rig), (8, 0));
     assert_eq!(rig.read(CQ + 0x28, 4), 0);
-    // The task is still in the card's queue: software drops it by CMD48, then the engine goes on.
+    // The task is still in the card's queue: software drops it by CMD48, then the engine continues.
     rig.command(48, 1, R1B, 0).unwrap();
     rig.write(CQ + 0x0c, 4, 0);
     put(&rig, 1, true, 0, 0, 8, 0x10_0000);

@@ -148,7 +148,7 @@ impl Filesystem for Files {
 
     fn open(&self, _request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         match self.volume(inode) {
-            // Direct I/O: writes reach the card at once, and several may be outstanding.
+            // Direct I/O: writes reach the card immediately, and several may be outstanding.
             Ok(_) => {
                 let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
                 reply.opened(FileHandle(0), flags);

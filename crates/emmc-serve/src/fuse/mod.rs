@@ -44,7 +44,7 @@ pub enum FuseError {
         file: PathBuf,
         source: io::Error,
     },
-    /// Open or mounted by somebody.
+    /// Open or mounted.
     #[error("{} is still in use", .0.display())]
     InUse(PathBuf),
     /// A file is open, or a process has its working directory in the folder.
@@ -52,7 +52,7 @@ pub enum FuseError {
     Unmount { folder: PathBuf, source: io::Error },
 }
 
-/// A mounted folder with its loop devices. Dropping it detaches, unmounts, and prints on standard error what failed.
+/// A mounted folder with its loop devices. Dropping it detaches, unmounts, and prints failures on standard error.
 #[derive(Debug)]
 pub struct Mounted {
     folder: PathBuf,
@@ -65,7 +65,7 @@ pub struct Mounted {
     _timer: Arc<ReplyTimer>,
 }
 
-/// Mounts a card's areas as files in a folder. Clears what a killed server left there.
+/// Mounts a card's areas as files in a folder. Removes the leftovers of a killed server.
 ///
 /// Errors: no such folder, no FUSE, no permission.
 pub fn mount(block: Arc<dyn Block>, folder: &Path) -> Result<Mounted, FuseError> {
@@ -180,7 +180,7 @@ fn fusermount(folder: &Path) -> io::Result<()> {
     Err(last.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
-/// A killed server leaves a mount that answers nothing, and loop devices on files that no longer exist.
+/// A killed server leaves a mount without replies, and loop devices on files that no longer exist.
 fn clear_left_over(folder: &Path) -> io::Result<()> {
     // Not `stat`: the kernel may have cached its result.
     let is_dead = rustix::fs::statvfs(folder).is_err_and(|error| error == rustix::io::Errno::NOTCONN);

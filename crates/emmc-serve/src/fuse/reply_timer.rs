@@ -10,7 +10,7 @@ use std::time::Instant as Wall;
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// A thread and its pending actions. Dropping it runs the rest at once and ends the thread.
+/// A thread and its pending actions. Dropping it runs the rest immediately and ends the thread.
 #[derive(Debug)]
 pub(super) struct ReplyTimer {
     queue: Arc<Queue>,

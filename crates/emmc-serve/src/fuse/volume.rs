@@ -36,7 +36,7 @@ impl Volume {
         Self { block, export, sectors: RwLock::new(()) }
     }
 
-    /// Reads up to `bytes`: less at the end of the area, nothing beyond it.
+    /// Reads up to `bytes`: less at the end of the area, none beyond it.
     pub(super) fn read(&self, offset: u64, bytes: u64) -> Done<Vec<u8>> {
         let Some(range) = self.inside(offset, bytes) else { return Ok((Vec::new(), None)) };
         let whole = outward(&range);
@@ -47,7 +47,7 @@ impl Volume {
         Ok((data, self.due(at)))
     }
 
-    /// Writes what fits before the end; returns how much that was.
+    /// Writes the bytes that fit before the end; returns their number.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Done<u32> {
         let Some(range) = self.inside(offset, data.len() as u64) else {
             return if data.is_empty() { Ok((0, None)) } else { Err(Errno::ENOSPC) };
@@ -86,7 +86,7 @@ impl Volume {
         if offset >= size {
             return Ok(None);
         }
-        // A hole reads as zeros; what reads as ones counts as data.
+        // A hole reads as zeros; ranges that read as ones count as data.
         if self.export.erased_byte != 0 {
             return Ok(if data { Some(offset) } else { Some(size) });
         }
@@ -148,7 +148,7 @@ impl Volume {
         Some(Due { wall: self.block.due(at)?, at })
     }
 
-    /// The part inside the area; `None`: nothing.
+    /// The part inside the area; `None`: no part is.
     fn inside(&self, offset: u64, bytes: u64) -> Option<Range<u64>> {
         let range = offset..offset.saturating_add(bytes).min(self.export.size_bytes);
         (!range.is_empty()).then_some(range)

@@ -47,7 +47,7 @@ fn faults_affect_the_given_number_of_matching_requests() {
     assert!(faults.submit(Area::Boot(0), Request::Flush).is_ok());
 }
 
-/// A range that ends behind its area is a typing error in a number.
+/// A range that ends beyond its area is a typing error in a number.
 #[test]
 fn a_fault_beyond_its_area_is_refused() {
     let faults = Faults::new(served());

@@ -38,7 +38,7 @@ impl Buffer {
         &mut self.memory[start..self.length]
     }
 
-    /// Drops what is past `length`.
+    /// Drops the bytes beyond `length`.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }

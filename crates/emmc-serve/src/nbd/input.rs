@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-/// How much is read ahead: what a client at depth 32 with 4 KiB writes sends at once. Unit: bytes.
+/// The amount read ahead: one burst of a client at depth 32 with 4 KiB writes. Unit: bytes.
 const AHEAD_BYTES: usize = 128 << 10;
 
 /// Buffered bytes of a stream; those from `start` to `end` have arrived and are not consumed.

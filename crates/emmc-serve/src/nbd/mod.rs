@@ -34,7 +34,7 @@ use self::outbox::Outbox;
 use self::socket::{Listener, Stream};
 use crate::block::Block;
 
-/// Most clients at once; each may hold 100 MiB.
+/// The largest number of clients; each may use 100 MiB.
 const CLIENTS_MAX: usize = 64;
 /// How long a stopping server waits for pending replies.
 const GRACE: Duration = Duration::from_secs(5);

@@ -75,7 +75,7 @@ pub enum ClientOption {
     Other(u32),
 }
 
-/// Number and length of what follows.
+/// Number of the option, and length of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionHeader {
     /// Which option.

@@ -1,7 +1,7 @@
-//! Outgoing replies: those that are due are written at once, the others when the card would have finished.
+//! Outgoing replies: those that are due are written immediately, the others when the card would have finished.
 //!
-//! The thread that reads requests writes what is due. A second thread, started with the first reply that has to wait,
-//! sleeps until the next one is due. Replies therefore overtake each other, as on a card with a queue.
+//! The thread that reads requests writes the due replies. A second thread, started with the first reply that has to
+//! wait, sleeps until the next one is due. Replies therefore overtake each other, as on a card with a queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -99,8 +99,8 @@ impl<W: Write> Outbox<W> {
         Ok(())
     }
 
-    /// Sends replies as they become due, until [`Self::close`] and nothing is pending, or [`Self::abandon`]; calls
-    /// `sent` for each.
+    /// Sends replies as they become due, until [`Self::close`] and none is pending, or [`Self::abandon`]; calls `sent`
+    /// for each.
     pub(crate) fn send_when_due(&self, sent: impl Fn(Instant)) {
         // The kernel may let a thread sleep 50 us too long, which is as long as a fast card takes. Without permission
         // to change that, replies are late by that much, and the statistics show it.

@@ -1,7 +1,7 @@
 //! One client from greeting to disconnect, over any pair of byte streams.
 //!
-//! The thread that reads a request performs it in the model at once, so that the card sees requests in the order and at
-//! the time of their arrival. The same thread writes replies that are already due, together with those of other
+//! The thread that reads a request performs it in the model immediately, so that the card sees requests in the order
+//! and at the time of their arrival. The same thread writes replies that are already due, together with those of other
 //! requests that have arrived meanwhile; the rest goes to the `Outbox`.
 
 use std::io::{self, Read, Write};

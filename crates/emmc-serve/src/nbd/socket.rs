@@ -1,4 +1,4 @@
-//! Listening sockets: TCP or unix, behind one pair of types.
+//! Listening sockets: TCP or unix, as one pair of types.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -127,7 +127,7 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix { path, file, .. } = self {
-            // The file belongs to somebody else by now: leave it.
+            // The file now belongs to another process: leave it.
             if identity(path).is_ok_and(|found| found == *file) {
                 let _ = std::fs::remove_file(path);
             }
@@ -140,7 +140,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((file.dev(), file.ino()))
 }
 
-/// Removes the socket of a server that was killed, and nothing else.
+/// Removes the socket of a server that was killed, and no other file.
 fn remove_left_over(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     match UnixStream::connect(path) {

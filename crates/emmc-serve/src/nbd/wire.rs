@@ -47,7 +47,7 @@ const CHUNK_OFFSET_HOLE: u16 = 2;
 const CHUNK_BLOCK_STATUS: u16 = 5;
 const CHUNK_ERROR: u16 = (1 << 15) + 1;
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in the protocol")]
 pub enum Command {
@@ -111,7 +111,7 @@ impl Command {
 pub struct Request {
     /// `FLAG_…`.
     pub flags: u16,
-    /// What is asked for.
+    /// The request.
     pub command: Command,
     /// The client's identifier of the request.
     pub cookie: u64,

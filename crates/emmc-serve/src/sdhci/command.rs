@@ -111,7 +111,8 @@ impl Sdhci {
         auto == mode::AUTO_CMD12 || auto == mode::AUTO_CMD12 | mode::AUTO_CMD23 && !self.has(control_2::CMD23)
     }
 
-    /// Sends an automatic CMD23; returns when the command itself may follow. Absent: it failed, and nothing follows.
+    /// Sends an automatic CMD23; returns the time at which the command itself may follow. Absent: it failed, and no
+    /// command follows.
     fn announce_count(&mut self, card: &mut Card, lines: &mut Lines, now: Instant) -> Option<Instant> {
         let sent = lines.send(card, 23, self.registers.get32(SDMA_ADDRESS), now);
         let status = match sent.reply.response {
@@ -124,7 +125,7 @@ impl Sdhci {
         None
     }
 
-    /// Whether a status has an error bit, and the controller is asked to check.
+    /// Whether a status has an error bit, and the controller is to check it.
     pub(super) fn is_error(&self, r1: R1) -> bool {
         self.registers.get16(TRANSFER_MODE) & mode::CHECK_RESPONSE != 0 && r1.0 & R1_ERRORS != 0
     }

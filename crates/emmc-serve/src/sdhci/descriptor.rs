@@ -1,7 +1,7 @@
 //! Scatter lists in the guest's memory: ADMA2's and CQHCI's descriptors, which have the same form.
 //!
-//! A walk always ends: transfers make progress, and the number of consecutive descriptors that move nothing (links,
-//! nops) is limited.
+//! A walk always ends: transfers make progress, and the number of consecutive descriptors without data (links, nops) is
+//! limited.
 //!
 //! Source: SD Host Controller Simplified Specification 4.20, clause 1.13; Linux `sdhci.h`, `cqhci-core.c`.
 
@@ -53,7 +53,7 @@ pub(crate) struct Walk {
     address: u64,
     left: u32,
     ended: bool,
-    /// A descriptor asked for an interrupt.
+    /// A descriptor requested an interrupt.
     pub(crate) interrupt: bool,
 }
 
@@ -70,7 +70,7 @@ impl Walk {
 
     /// Copies all of `from` to the list's segments.
     ///
-    /// Errors: what is wrong with the list.
+    /// Errors: the fault of the list.
     pub(crate) fn scatter(&mut self, memory: &dyn GuestMemory, mut from: &[u8]) -> Result<(), WalkError> {
         while !from.is_empty() {
             let (address, bytes) = self.segment(memory, from.len())?;
@@ -83,7 +83,7 @@ impl Walk {
 
     /// Fills `into` from the list's segments.
     ///
-    /// Errors: what is wrong with the list.
+    /// Errors: the fault of the list.
     pub(crate) fn gather(&mut self, memory: &dyn GuestMemory, mut into: &mut [u8]) -> Result<(), WalkError> {
         while !into.is_empty() {
             let (address, bytes) = self.segment(memory, into.len())?;
@@ -137,7 +137,7 @@ impl Walk {
                 };
             }
             6 => self.next = address,
-            // 0 and 2 do nothing; 1, 3, 5 and 7 belong to ADMA3 and CQE, and mean nothing in a list of segments.
+            // 0 and 2 have no effect; 1, 3, 5 and 7 belong to ADMA3 and CQE, and have no meaning in a list of segments.
             0 | 2 => {}
             _ => return Err(WalkError::Fetch),
         }

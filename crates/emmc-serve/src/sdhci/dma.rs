@@ -9,7 +9,7 @@ use super::memory::{GuestMemory, Unmapped};
 use super::registers::{ADMA_ERROR, int};
 use super::transfer::{Mover, Step, Transfer};
 
-/// Blocks moved at once by a list.
+/// Blocks that a list moves in one call.
 const CHUNK: u32 = 128;
 /// Blocks after which a transfer waits for the bus to catch up, so that a looping list does not block the server for
 /// long.
@@ -165,7 +165,7 @@ impl Sdhci {
     fn stopped(&mut self, transfer: &Transfer, stopped: Stopped) -> (Instant, Step) {
         let state = match stopped {
             Stopped::Boundary => return (transfer.at, Step::Pause),
-            // SDMA has no error of its own: it is reported as an ADMA error in the data state.
+            // SDMA has no own error bit: its errors are reported as an ADMA error in the data state.
             Stopped::Memory => 3,
             Stopped::List(WalkError::Fetch) => 1,
             Stopped::List(WalkError::Length) => 3 | 1 << 2,
@@ -190,8 +190,8 @@ impl Sdhci {
     }
 }
 
-/// Blocks to move at once. SDMA moves one block at a time, because a boundary may be anywhere; so does a list without a
-/// block count, which ends at its last descriptor.
+/// Blocks to move in one call. SDMA moves one block at a time, because a boundary may be anywhere; so does a list
+/// without a block count, which ends at its last descriptor.
 fn chunk(transfer: &Transfer) -> u32 {
     match (&transfer.mover, transfer.left) {
         (Mover::Adma(_), Some(left)) => left.min(CHUNK),

@@ -1,7 +1,7 @@
-//! Injected errors on the bus between host controller and card: what a driver must recover from.
+//! Injected errors on the bus between host controller and card, for the recovery of drivers.
 //!
-//! They apply where a command is sent ([`super::lines`]), so they hit software's commands, automatic commands, and the
-//! command queueing engine's alike. Absent on purpose: damage to what the card stores. A command that times out never
+//! They apply when a command is sent ([`super::lines`]), so they affect commands of software, automatic commands, and
+//! those of the command queueing engine. Absent on purpose: damage to stored data. A command that times out never
 //! reached the card; with every other error the card executed the command, or waits for data that do not come.
 
 use std::sync::atomic::{AtomicBool, Ordering};

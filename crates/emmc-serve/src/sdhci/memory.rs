@@ -34,7 +34,7 @@ impl FlatMemory {
     }
 }
 
-/// The bytes of a range, if it lies in memory of `size` bytes.
+/// The bytes of a range, if it is in memory of `size` bytes.
 fn range(address: u64, bytes: usize, size: usize) -> Result<std::ops::Range<usize>, Unmapped> {
     let unmapped = Unmapped { address, bytes };
     let start = usize::try_from(address).map_err(|_| unmapped)?;

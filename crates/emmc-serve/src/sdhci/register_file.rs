@@ -1,11 +1,12 @@
-//! Registers as bytes, described by a table: what is writable, what is cleared by writing ones, reset values.
+//! Registers as bytes, described by a table: writable bits, bits cleared by writing ones, reset values.
 //!
-//! Accesses of any width and alignment are split into bytes, as on the bus. Absent on purpose: what a register does.
+//! Accesses of any width and alignment are split into bytes, as on the bus. Absent on purpose: the effects of
+//! registers.
 
 /// How software's writes reach a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Writable bits take what is written.
+    /// Writable bits take the written value.
     Rw,
     /// Writable bits that are written as 1 become 0.
     W1c,

@@ -9,7 +9,7 @@ const COMMAND_LINE: u8 = 1 << 1;
 const DATA_LINES: u8 = 1 << 2;
 
 impl Sdhci {
-    /// SOFTWARE_RESET was written. The card does not notice, and the register reads 0 again at once.
+    /// SOFTWARE_RESET was written. The card does not notice, and the register immediately reads 0 again.
     pub(super) fn software_reset(&mut self, bits: u8) {
         if bits & ALL != 0 {
             self.reset();

@@ -1,4 +1,4 @@
-//! The controller as a driver sees it, with a whole card behind it.
+//! The controller as a driver sees it, with a whole card.
 
 use emmc_units::Nanos;
 
@@ -155,7 +155,7 @@ fn missing_data_ends_in_a_data_timeout() {
     rig.prepare(1, LIST);
     rig.descriptor(LIST, 4, true, 512, 0x10_0000);
     let begin = rig.now;
-    // CMD13 has no data, whatever software expects.
+    // CMD13 has no data, even if software expects some.
     assert_eq!(rig.command(13, 0x1_0000, R1 | DATA, DMA | READ), Err(0x8000 | DATA_TIMEOUT | 1));
     let waited = rig.now.since(begin);
     assert!((163_840..200_000).contains(&waited.0), "{waited}");

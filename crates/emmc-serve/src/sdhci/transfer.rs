@@ -43,7 +43,7 @@ pub(super) enum Mover {
         address: u64,
         /// Unit: bytes.
         boundary: u64,
-        /// Part of a block that the boundary has split: what is left to write to memory, or what was read from it.
+        /// Part of a block that the boundary has split: the rest to write to memory, or the bytes read from it.
         carry: Vec<u8>,
     },
     /// The controller, by a list.
@@ -120,7 +120,7 @@ impl Sdhci {
             busy_until: None,
             is_tuning: self.has(control_2::EXECUTE_TUNING) && matches!(index, 19 | 21),
         });
-        // The card is asked for its blocks at once: each comes with the time at which it has crossed the bus.
+        // The card's blocks are fetched immediately: each has the time at which it has crossed the bus.
         let from = if matches!(self.transfer, Some(Transfer { mover: Mover::Pio(_), .. })) { phase.ready } else { at };
         self.next = Some((from.max(at), Step::Move));
     }
@@ -207,7 +207,7 @@ impl Sdhci {
         }
     }
 
-    /// Moves what can be moved: one block by PIO, all available by DMA.
+    /// Moves the available blocks: one by PIO, all by DMA.
     fn move_blocks(&mut self, card: &mut Card, memory: &dyn GuestMemory, lines: &mut Lines, at: Instant) {
         let Some(mut transfer) = self.transfer.take() else { return };
         transfer.at = transfer.at.max(at);

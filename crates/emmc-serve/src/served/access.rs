@@ -65,7 +65,7 @@ fn write(card: &mut Card, run: Run, data: &[u8], through: bool, now: Instant) ->
 fn zero(card: &mut Card, run: Run, through: bool, now: Instant) -> Result<Instant, StorageError> {
     if card.device().erased_byte() == 0 {
         let done = card.direct().trim(run.area, run.lba, run.sectors, TrimKind::Trim, now)?.done;
-        // A trim has no FUA of its own: its records in memory are flushed.
+        // A trim has no FUA: its records in memory are flushed.
         return Ok(if through { done.max(card.direct().flush(done)?.done) } else { done });
     }
     let (mut at, end, mut done) = (run.lba, run.lba + run.sectors, now);

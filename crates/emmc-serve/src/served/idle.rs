@@ -49,11 +49,11 @@ impl Drop for Idle {
 }
 
 impl Served {
-    /// Does what is due; returns the instant before which nothing more is to be started.
+    /// Executes due work; returns the instant before which no further work is to be started.
     fn tick(&self, resting_until: Instant) -> Instant {
         let mut inner = self.inner();
         let now = self.now();
-        // Without room for a record the card does nothing by itself; the next write tries again.
+        // Without space for a record the card does no background work; the next write tries again.
         let waits = inner.store.as_ref().is_some_and(Store::waits_for_room);
         if waits || inner.catch_up(now).is_err() {
             return resting_until;

@@ -52,7 +52,7 @@ impl DataFile {
         } else {
             File::open(path)?
         };
-        // Slots beyond the units hold what an erase in progress may bring back.
+        // Slots beyond the units hold data that a cut of an erase in progress may restore.
         let bytes = units.saturating_mul(2).saturating_mul(u64::from(unit_bytes)).max(1);
         let length = usize::try_from(bytes).map_err(|_| std::io::Error::other("too large for this machine"))?;
         let mapping = map(&file, length, writes && is_in_place(&file))?;
@@ -84,7 +84,7 @@ impl DataFile {
         map.get_mut(offset..offset + self.unit_bytes)
     }
 
-    /// Writes waiting slots; what cannot be written stays in memory.
+    /// Writes waiting slots; slots that cannot be written stay in memory.
     fn write_waiting(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -99,7 +99,7 @@ impl DataFile {
         self.waiting.clear();
     }
 
-    /// Writes to the file what could not be written before.
+    /// Writes the slots to the file that could not be written before.
     fn write_again(&mut self) -> std::io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let slots: Vec<u32> = self.in_memory.keys().copied().collect();
@@ -193,7 +193,7 @@ impl Payload for DataFile {
             let pieces = start / ROOM_BYTES..end.div_ceil(ROOM_BYTES).min(rooms.len());
             rooms[pieces].fill(false);
         }
-        // A filesystem without holes keeps the space; nothing is lost by that.
+        // A filesystem without holes keeps the space, which does no harm.
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = rustix::fs::fallocate(file, flags, start as u64, (end - start) as u64);
     }

@@ -21,7 +21,7 @@ pub(super) const CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
-    /// Where the next record goes.
+    /// The offset of the next record.
     end: u64,
     /// Frames that wait to be written.
     waiting: Vec<u8>,
@@ -90,7 +90,7 @@ impl Journal {
         self.end + self.waiting.len() as u64
     }
 
-    /// Adds what `write` appends as a record, if it returns that there is any; [`Journal::settle`] writes it.
+    /// Adds the bytes that `write` appends as a record, if there are any; [`Journal::settle`] writes it.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let start = self.waiting.len();
         self.waiting.extend_from_slice(&[0; FRAME_BYTES]);

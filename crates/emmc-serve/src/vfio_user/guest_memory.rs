@@ -42,7 +42,7 @@ struct Range {
 }
 
 impl Range {
-    /// How much of `bytes` at `address` lies in it from `address` on.
+    /// The number of `bytes` at `address` that are in it.
     fn covers(&self, address: u64, bytes: usize) -> Option<(u64, usize)> {
         let inside = address.checked_sub(self.address).filter(|inside| *inside < self.size)?;
         let rest = usize::try_from(self.size - inside).unwrap_or(usize::MAX);
@@ -101,7 +101,7 @@ pub(super) struct GuestRam {
 impl GuestRam {
     /// Maps a range for a client.
     ///
-    /// Errors: empty, wraps around the address space, overlaps another, past the end of its file, not a regular file.
+    /// Errors: empty, wraps around the address space, overlaps another, beyond the end of its file, not a regular file.
     pub(super) fn map(
         &mut self,
         flags: u32,
@@ -146,7 +146,7 @@ impl GuestRam {
         Ok(())
     }
 
-    /// The range at an address, and how much of `bytes` lies in it.
+    /// The range at an address, and the number of `bytes` that are in it.
     fn find(&self, address: u64, bytes: usize) -> Option<(&Range, u64, usize)> {
         let at = |index: usize| {
             let range = self.ranges.get(index)?;
@@ -160,7 +160,7 @@ impl GuestRam {
     }
 }
 
-/// A part of a file as memory; absent: past its end, or not a regular file.
+/// A part of a file as memory; absent: beyond its end, or not a regular file.
 fn back(file: File, flags: u32, offset: u64, size: u64) -> Option<Backing> {
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     if offset.checked_add(size)? > metadata.len() {

@@ -1,7 +1,7 @@
 //! Interrupts: one level of the function, signalled to the client by eventfds as INTx or MSI.
 //!
 //! INTx is a level: it is signalled once and then masked until the client unmasks it; then it is signalled again if
-//! still asserted. MSI is signalled at each rising edge. Arming either signals at once if the level is asserted:
+//! still asserted. MSI is signalled at each rising edge. Arming either signals immediately if the level is asserted:
 //! drivers re-arm while it is.
 
 use std::os::fd::OwnedFd;

@@ -118,7 +118,7 @@ pub(super) enum Request<'a> {
 pub(super) const WRITE_BYTES: usize = 24;
 
 impl<'a> Request<'a> {
-    /// Parses what follows a header.
+    /// Parses the part after a header.
     ///
     /// Errors: an unknown command; too few bytes, or lengths that contradict the header.
     pub(super) fn parse(command: u16, payload: &'a [u8]) -> Result<Self, Errno> {
@@ -176,7 +176,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Appends a reply to the output; `fill` adds what follows the header.
+/// Appends a reply to the output; `fill` adds the part after the header.
 pub(super) fn reply(out: &mut Vec<u8>, header: &Header, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     put_header(out, header, REPLY, 0);

@@ -19,12 +19,12 @@ use crate::pci::Function;
 use crate::sdhci::HostFaults;
 use crate::served::Served;
 
-/// What is due within this time is done at once: a guest needs longer for a single access, so it cannot tell, and a
-/// sleep this short takes longer.
+/// Work that is due within this time is done immediately: a single access of the guest takes longer, so it cannot
+/// notice, and so does a sleep this short.
 const SLACK: Duration = Duration::from_micros(8);
 /// Steps before the client's messages are checked again.
 const STEPS_MAX: u32 = 256;
-/// A send that the client does not take is given up after this.
+/// A send that the client does not accept is aborted after this time.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A listening socket. Dropping it removes its file.
@@ -40,7 +40,7 @@ impl Listener {
     /// Errors: the path is a socket with a listener, or not a socket.
     pub(super) fn bind(path: &Path) -> io::Result<Self> {
         if let Ok(metadata) = path.symlink_metadata() {
-            // A socket without a listener was left behind by a server that was killed.
+            // A socket without a listener is left over from a server that was killed.
             if metadata.file_type().is_socket() && UnixStream::connect(path).is_err() {
                 std::fs::remove_file(path)?;
             }
@@ -156,10 +156,10 @@ impl Client<'_> {
         }
     }
 
-    /// Handles what has arrived, and replies.
+    /// Handles the received messages, and replies.
     fn carry(&mut self) -> Result<(), Parted> {
         while let Some((message, fds)) = self.incoming.next()? {
-            // Software's access sees what has come due before it.
+            // An access of software sees the work that was due before it.
             self.catch_up();
             let now = self.served.now();
             self.session.receive(self.incoming.bytes(message), fds, now)?;
@@ -177,7 +177,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Does what is due without an access; returns when to call again.
+    /// Executes due work without an access; returns the time of the next call.
     fn catch_up(&mut self) -> Option<Wall> {
         for _ in 0..STEPS_MAX {
             let at = self.session.poll_timeout()?;

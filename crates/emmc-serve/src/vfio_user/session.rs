@@ -27,7 +27,7 @@ const DEVICE: u32 = 3;
 #[error("a vfio-user message of impossible type or length")]
 pub struct Malformed;
 
-/// A function and what its client has set up.
+/// A function and the settings of its client.
 #[derive(Debug)]
 pub struct Session {
     function: Function,
@@ -39,7 +39,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A client that has sent nothing yet, with a function after reset.
+    /// A client that has not sent anything yet, with a function after reset.
     pub fn new(function: Function) -> Self {
         let irqs = Irqs::new(function.identity().has_msi());
         Self { function, ram: GuestRam::default(), irqs, agreed: false, out: Vec::new() }
@@ -55,7 +55,7 @@ impl Session {
         self.function.poll_timeout()
     }
 
-    /// Whether the function is to be serviced at once.
+    /// Whether the function is to be serviced now.
     pub fn wants_service(&self) -> bool {
         self.function.wants_service()
     }
@@ -65,7 +65,7 @@ impl Session {
         self.function.service(card, &self.ram, now);
     }
 
-    /// What the last service did could not be recorded: the guest gets nothing of it.
+    /// The changes of the last service could not be recorded: the guest gets none of their results.
     pub fn abandon(&mut self) {
         self.function.abandon();
     }
@@ -187,7 +187,7 @@ impl Session {
         Ok(())
     }
 
-    /// Errors: no such region, past its end, a register access of an odd length.
+    /// Errors: no such region, beyond its end, a register access of an odd length.
     fn read(&mut self, header: &Header, region: u32, offset: u64, count: u32, now: Instant) -> Result<(), Errno> {
         let at = place(region, offset, count as usize)?;
         // The reply is built in place: guests wait on this path.
@@ -228,7 +228,7 @@ impl Session {
 
 /// The place of an access in a region. Registers are accessed by 1, 2, 4 or 8 bytes; configuration by any number.
 ///
-/// Errors: no such region, past its end, another length.
+/// Errors: no such region, beyond its end, another length.
 fn place(region: u32, offset: u64, count: usize) -> Result<usize, Errno> {
     let (size, fits) = match region {
         BAR_0 => (BAR_BYTES, matches!(count, 1 | 2 | 4 | 8)),

@@ -29,7 +29,7 @@ pub(super) enum Filled {
     Closed,
 }
 
-/// A whole message: where it lies, and the descriptors that came with it.
+/// A whole message: its place, and the descriptors that came with it.
 pub(super) type Message = (Range<usize>, Vec<OwnedFd>);
 
 /// Bytes that have arrived and are not parsed yet.
@@ -47,7 +47,7 @@ impl Incoming {
         Self { buffer: vec![0; 2 * MESSAGE_MAX].into(), start: 0, end: 0, fds: VecDeque::new() }
     }
 
-    /// Reads what is available.
+    /// Reads the available bytes.
     ///
     /// Errors: the socket's.
     pub(super) fn fill(&mut self, socket: &UnixStream) -> io::Result<Filled> {

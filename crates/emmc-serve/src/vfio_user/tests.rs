@@ -62,7 +62,7 @@ impl Client {
         assert_eq!(sent.unwrap(), message.len());
     }
 
-    /// Sends a command and waits for its reply: what follows the header, or the error number.
+    /// Sends a command and waits for its reply: the part after the header, or the error number.
     fn ask(&mut self, command: u16, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Result<Vec<u8>, u32> {
         self.send(command, 0, payload, fds);
         let mut header = [0; 16];
@@ -257,7 +257,7 @@ fn a_path_in_use_is_reported() {
     assert!(error.contains("socket") && error.contains("in use"), "{error}");
     server.stop();
     assert!(!path.exists());
-    // Left behind by a server that was killed.
+    // Left over from a server that was killed.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     serve(served(), HostFaults::default(), &path, VfioUserOptions::default()).unwrap().stop();
     std::fs::write(&path, "mine").unwrap();

@@ -1,6 +1,6 @@
 //! Results side by side: matching figures, their ratio, and whether the difference is significant.
 //!
-//! The first result is the baseline. Figures are matched by what was measured: names of tables, rows and columns where
+//! The first result is the baseline. Figures are matched by their measurement: names of tables, rows and columns where
 //! both have the same, else operation, order, block size and depth. Absent on purpose: a verdict on which card is
 //! better, and any correction for different conditions: those are listed.
 

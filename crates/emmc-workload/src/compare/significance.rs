@@ -26,7 +26,7 @@ pub enum Certainty {
     Differs,
     /// Not significantly.
     NoDifferenceShown,
-    /// The results do not hold what a test needs.
+    /// The results lack the values for a test.
     CannotTell,
 }
 

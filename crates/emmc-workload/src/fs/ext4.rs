@@ -1,6 +1,6 @@
 //! ext4 with its defaults: delayed allocation, ordered data, a journal with commits every five seconds.
 //!
-//! A group of 128 MiB begins with its bitmaps and inode table; the journal lies in the middle. A commit writes the
+//! A group of 128 MiB begins with its bitmaps and inode table; the journal is in the middle. A commit writes the
 //! allocated data, the metadata blocks sequentially into the journal, a flush, and the commit block with FUA; the
 //! blocks are written to their home locations when they expire. Source: Documentation/filesystems/ext4 and jbd2 of the
 //! kernel.

@@ -29,7 +29,7 @@ pub struct FileId(u32);
 /// How a filesystem is mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MountOptions {
-    /// Deleted blocks are trimmed at once (`-o discard`).
+    /// Deleted blocks are trimmed immediately (`-o discard`).
     pub discard: bool,
     /// Commit interval of metadata (`-o commit=`). Unit: seconds; 0: the default, 5.
     pub commit_s: u32,

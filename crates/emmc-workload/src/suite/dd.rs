@@ -1,4 +1,4 @@
-//! `dd`, as people time cards with it: `bs=` blocks from the start, in the three modes that give three answers.
+//! `dd`, as people time cards with it: `bs=` blocks from the start, in the three modes that give three speeds.
 //!
 //! | column | requests |
 //! |---|---|

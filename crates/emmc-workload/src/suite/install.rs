@@ -28,7 +28,7 @@ struct Shape {
     /// Assumed: unpacked files of a package and their size on average. Unit: bytes.
     files: u32,
     file_bytes: u64,
-    /// Assumed: the archives, a third of what is unpacked. Unit: bytes.
+    /// Assumed: the archives have a third of the unpacked size. Unit: bytes.
     archive_bytes: u64,
     /// Assumed: records of the package manager's database synced per package: unpacked, configured, triggers.
     records: u32,

@@ -114,7 +114,7 @@ impl Suite for Trim {
         }
         let mut found = Found::default();
         let ended = states(bench, &plan, &mut found);
-        // Also if it was cancelled: what was measured until then.
+        // Also if it was cancelled: the measurements so far.
         remarks(bench, &plan, found.aged_bytes);
         verdict(bench, &found, ended.is_ok());
         ended
@@ -207,7 +207,7 @@ fn remarks(bench: &mut Bench<'_>, plan: &Plan, aged_bytes: Option<u64>) {
     }
 }
 
-/// The quotient; nothing if nothing was measured.
+/// The quotient; none without a measurement.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0 && part > 0.0).then(|| part / whole)
 }

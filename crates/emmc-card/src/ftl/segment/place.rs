@@ -71,9 +71,9 @@ impl SegmentFtl {
         }
     }
 
-    /// Whether a write goes to a shared log for its size.
+    /// Whether a write goes to a shared log because of its size.
     ///
-    /// A write that may wait is a part of a larger one, and so is what goes on where such a part ended.
+    /// A buffered write is a part of a larger one, and so is a write that continues at the end of such a part.
     fn is_small(&mut self, unit: u32, count: u32, durability: Durability) -> bool {
         let buffered = durability == Durability::Buffered;
         let goes_on = self.part_end == Some(unit);

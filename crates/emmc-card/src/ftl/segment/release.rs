@@ -89,10 +89,10 @@ impl SegmentFtl {
         self.doubted.values().filter(|(_, backing)| *backing == block).map(|(order, _)| *order).max()
     }
 
-    /// Gives back a block that holds nothing valid, erased; one in which a program failed goes out of use.
+    /// Releases a block without valid units, erased; one with a failed program is retired.
     ///
-    /// Nothing of it can so come back after a cut, such as discarded units. It is erased later, when it is taken, where
-    /// it may still be needed: while recovering, or for a unit whose newer copy waits in memory.
+    /// So none of its content, such as discarded units, can return after a cut. It is erased later, when it is taken,
+    /// if it may still be needed: during recovery, or for a unit whose newer copy is buffered in memory.
     pub(super) fn release(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<Instant, FtlError> {
         if block == NO_BLOCK {
             return Ok(now);

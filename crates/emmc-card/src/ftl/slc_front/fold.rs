@@ -6,9 +6,9 @@ use super::{Durability, FtlError, Nand, SlcFront};
 use crate::nand::NandError;
 
 impl SlcFront {
-    /// Moves what is valid in the oldest block to the layer behind, flushes it there, and erases the block.
+    /// Moves the valid units of the oldest block to the main layer, flushes them there, and erases the block.
     ///
-    /// The copies stay valid until then: a cut in between finds them again, with the same content.
+    /// The copies stay valid until then: after a cut in between they are found with the same content.
     pub(super) fn fold_oldest(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let Some(&block) = self.log.full.front() else { return Ok(now) };
         let valid = self.log.valid_in(nand, block);

@@ -10,7 +10,7 @@ use crate::{Filesystem, SourceError};
 pub(super) struct Columns {
     /// Bytes in one block, if exact.
     block_bytes: Option<u64>,
-    /// Whether the type stands second.
+    /// Whether the type is the second column.
     fstype: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn filesystems(text: &Text) -> Result<(Vec<Filesystem>, usize), Sourc
         }
         let Some(table) = columns.filter(|_| !text.is_cut(line.number)) else { continue };
         let mut cells: Vec<&str> = line.text.split_whitespace().take(64).collect();
-        // A long name is followed by a line of its own for the rest.
+        // After a long name the rest is on the next line.
         if let Some(device) = device.take() {
             cells.insert(0, device);
         }
@@ -55,7 +55,7 @@ pub(super) fn filesystems(text: &Text) -> Result<(Vec<Filesystem>, usize), Sourc
             device = Some(*name);
             continue;
         }
-        // A row has a percentage; what has none is behind the table's end.
+        // A row has a percentage; a line without one is after the table's end.
         let percent_at = if table.fstype { 5 } else { 4 };
         if !cells.get(percent_at).is_some_and(|cell| cell.ends_with('%') || *cell == "-") {
             columns = None;

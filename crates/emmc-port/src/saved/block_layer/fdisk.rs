@@ -109,7 +109,7 @@ fn heading(said: &str) -> Option<Table> {
     }
 }
 
-/// A row behind `/dev/`: the partition, and its disk's name.
+/// A row after `/dev/`: the partition, and its disk's name.
 fn row_of(row: &str, table: Table, units: Units) -> Option<(Partition, &str)> {
     let mut cells = row.split_whitespace();
     let name = cells.next()?;
@@ -119,7 +119,7 @@ fn row_of(row: &str, table: Table, units: Units) -> Option<(Partition, &str)> {
     let (start, bytes, kind_at) = match table {
         Table::Blocks => {
             let (first, last, blocks) = (number(0)?, number(1)?, number(2)?);
-            // A plus says that the last half of a 1024-byte block is in it too.
+            // A plus means that it also has the last half of a 1024-byte block.
             let half = if cells.get(2)?.ends_with('+') { SECTOR_BYTES } else { 0 };
             let bytes = blocks.checked_mul(1024)?.checked_add(half)?;
             (start(first, last, bytes, units), Some(bytes), 3)

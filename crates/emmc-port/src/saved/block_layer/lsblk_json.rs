@@ -8,7 +8,7 @@ use super::{disk_of, is_card, merge_disk, merge_partition};
 use crate::saved::text::{Text, excerpt};
 use crate::{Disk, Partition, SourceError};
 
-/// How deep a tree of devices goes at most: a disk, a partition, and what is mapped onto it.
+/// The largest depth of a tree of devices: a disk, a partition, and mapped devices.
 const DEPTH_MAX: usize = 8;
 
 #[derive(Deserialize)]

@@ -102,7 +102,7 @@ fn tables_of_other_versions_are_read() {
          /dev/mmcblk0p1 *  0,32,33     0,65,1            2048       4095       2048 1024K  c Win95 FAT32 (LBA)\n",
         &[partition("mmcblk0p1", Some(2048), first, Some("c Win95 FAT32 (LBA)"), None)],
     );
-    // The second partition begins amid a cylinder, and ends with half a block.
+    // The second partition begins inside a cylinder, and ends with half a block.
     check(
         "Disk /dev/mmcblk0: 3850 MB, 3850371072 bytes\nUnits = cylinders of 64 * 512 = 32768 bytes\n\
          Device Boot Start End Blocks Id System\n/dev/mmcblk0p1 129 160 1024 83 Linux\n/dev/mmcblk0p2 161 200 1000+ 83 Linux\n",

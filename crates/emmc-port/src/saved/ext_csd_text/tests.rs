@@ -7,7 +7,7 @@ fn read(text: &str) -> Result<CardData, String> {
     import(&text).map_err(|error| error.to_string())
 }
 
-/// One line, and what it makes known: offset, width, value.
+/// One line, and its value: offset, width, value.
 fn check(line: &str, expected: (u16, u16, u64)) {
     let ext_csd = read(&format!("{line}\n")).unwrap().ext_csd.unwrap();
     let (offset, width, value) = expected;

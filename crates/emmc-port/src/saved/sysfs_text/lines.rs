@@ -73,7 +73,7 @@ pub(super) fn bare<'t>(text: &'t Text) -> Option<Attribute<'t>> {
     Some(Attribute { line: line.number, ids: Ids::default(), place: Place::Card, name, value })
 }
 
-/// Every attribute in a line or two of its own.
+/// Each attribute on its own line or two.
 pub(super) fn attributes<'t>(text: &'t Text) -> Vec<Attribute<'t>> {
     if let Some(bare) = bare(text) {
         return vec![bare];
@@ -157,7 +157,7 @@ fn grepped(line: Line<'_>) -> Option<Attribute<'_>> {
     })
 }
 
-/// Whose attribute a file in a directory is; without a path only a card's own names tell.
+/// The owner of an attribute by its directory; without a path only names specific to cards are used.
 fn owned<'t>(directory: &'t str, name: &str) -> Option<(Ids<'t>, Place<'t>)> {
     let relative = || (directory == "." && is_named(name)).then_some((Ids::default(), Place::Card));
     path::owner(directory).or_else(relative)
@@ -167,7 +167,7 @@ fn owned<'t>(directory: &'t str, name: &str) -> Option<(Ids<'t>, Place<'t>)> {
 fn assigned(line: Line<'_>) -> Option<Attribute<'_>> {
     let (name, value) = line.text.trim().split_once([':', '='])?;
     let (name, value) = (name.trim(), value.trim());
-    // mmc-utils' text has some of the names, and quotes behind them.
+    // mmc-utils' text has some of the names, followed by quotes.
     let known = is_named(name) && !value.is_empty() && !value.starts_with('\'');
     known.then_some(Attribute { line: line.number, ids: Ids::default(), place: Place::Card, name, value })
 }
@@ -176,7 +176,7 @@ fn is_named(name: &str) -> bool {
     PROOF.contains(&name) || OTHERS.contains(&name) || name == "uevent"
 }
 
-/// The attribute, or what an uevent's line says of the card.
+/// The attribute, or the value of a line of uevent.
 fn attribute<'t>(line: u64, ids: Ids<'t>, place: Place<'t>, name: &'t str, value: &'t str) -> Option<Attribute<'t>> {
     let (name, value) = match (name, place) {
         ("uevent", Place::Card) => match value.split_once('=')? {

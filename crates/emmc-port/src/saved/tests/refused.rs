@@ -1,6 +1,6 @@
 use super::*;
 
-/// The message, without the part that names what would have been right.
+/// The message, without the part with the valid forms.
 fn check(content: &[u8], at: &str, found: &str) {
     let message = read("f", content).unwrap_err().to_string();
     assert!(message.starts_with(&format!("f: at {at}: expected ")), "{message}");

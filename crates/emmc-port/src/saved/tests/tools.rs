@@ -21,7 +21,7 @@ fn identities_of_old_and_new_mmc_utils_are_read() {
     let old = read_file("mmc_utils_ids/m8g1gc_2022.txt").unwrap();
     assert_eq!((part(&old), old.stated.manufacturer_id, old.stated.oem_id), (emmc, None, None));
     assert!(old.origins[0].notes.iter().any(|note| note.contains("Samsung/SanDisk/LG")), "{:?}", old.origins);
-    // 1 GiB is what a CSD says of any larger part.
+    // The CSD of every larger part says 1 GiB.
     assert_eq!(old.stated.user_capacity, None);
     let new = read_file("mmc_utils_ids/m8g1gc_2026.txt").unwrap();
     assert_eq!((part(&new), new.stated.manufacturer_id), (emmc, Some(0x15)));

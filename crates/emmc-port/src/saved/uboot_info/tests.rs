@@ -6,7 +6,7 @@ fn read(log: &str) -> Result<CardData, String> {
     import(&text).map_err(|error| error.to_string())
 }
 
-/// What one published transcript tells: identity, registers, and how many registers in all.
+/// The values of one published transcript: identity, registers, and the number of registers.
 struct Expected<'e> {
     manufacturer_id: u8,
     oem_id: Option<u16>,

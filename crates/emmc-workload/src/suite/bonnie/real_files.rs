@@ -20,7 +20,7 @@ use crate::stream::BenchError;
 use crate::suite::{Cost, Options};
 
 const FILES: u32 = 16 << 10;
-/// A file's inode, its entry and what the journal needs for them, at most. Unit: bytes.
+/// A file's inode, its entry and their journal blocks, at most. Unit: bytes.
 const FILE_BYTES: u64 = 2048;
 const PHASES: [&str; 6] =
     ["sequential create", "sequential stat", "sequential delete", "random create", "random stat", "random delete"];

@@ -130,7 +130,7 @@ impl Suite for Class {
         let mut found = Found { depth: plan.depth, ..Found::default() };
         let ended =
             speed::measure(bench, &plan, &mut found).and_then(|()| application::measure(bench, &plan, &mut found));
-        // Also if it was cancelled: what was measured until then.
+        // Also if it was cancelled: the measurements so far.
         verdict::tell(bench, &found, ended.is_ok());
         ended
     }

@@ -132,7 +132,7 @@ fn moved_at(points: &[Point], written_at: f64) -> Option<f64> {
 
 fn fat_updates(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let whole = |block| Stream::pass(BlockOp::Write, Order::Sequential, plan.from, plan.to, block);
-    // The first AU holds the directory and the FATs; the stream goes to the others.
+    // The first AU holds the directory and the FATs; the stream uses the others.
     let mut updates = Vec::new();
     for number in 0..UPDATES {
         let au = plan.from + (1 + number) * plan.au;
