@@ -48,7 +48,7 @@ fn violations() -> anyhow::Result<Vec<String>> {
     let fields = registers::fields(&texts);
     violations.extend(texts.iter().flat_map(|(path, text)| registers::check(path, text, &tests, &fields)));
     violations.extend(leftovers::orphans(&texts));
-    violations.extend(leftovers::unused(&texts));
+    violations.extend(leftovers::unused(&texts, &tests));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     violations.extend(files::provenance(&test_data, &read("testdata/README.md")));
     violations.extend(files::changelog(&read("CHANGELOG.md")));

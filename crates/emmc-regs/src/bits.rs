@@ -6,13 +6,13 @@
 /// Bits `hi` down to `lo` of a register as an unsigned number.
 ///
 /// Bits past the register read as 0, a range the wrong way round is 0, and of more than 64 bits the lowest 64 count.
-pub fn bits(register: &[u8], hi: u16, lo: u16) -> u64 {
+pub(crate) fn bits(register: &[u8], hi: u16, lo: u16) -> u64 {
     let last = hi.min(lo.saturating_add(63));
     (lo..=last).rev().fold(0, |number, bit| number << 1 | u64::from(bit_is_set(register, bit)))
 }
 
 /// Writes `value` into bits `hi` down to `lo` of a register; what lies outside the range or the register is dropped.
-pub fn set_bits(register: &mut [u8], hi: u16, lo: u16, value: u64) {
+pub(crate) fn set_bits(register: &mut [u8], hi: u16, lo: u16, value: u64) {
     for bit in lo..=hi.min(lo.saturating_add(63)) {
         let (index, mask) = position(register.len(), bit);
         if let Some(byte) = index.and_then(|index| register.get_mut(index)) {

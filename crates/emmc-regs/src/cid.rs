@@ -8,12 +8,11 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::CardKind;
-use crate::bits::bits;
 use crate::crc::Crc;
 use crate::date::ManufactureDate;
 use crate::error::Error;
 use crate::hex;
-use crate::layout::{BitField, number, of, rows, within};
+use crate::layout::{BitField, bytes, layout, number, of, rows, within};
 use crate::manufacturer::{self, Manufacturer};
 use crate::row::{FieldValue, RegisterField};
 
@@ -88,19 +87,23 @@ impl Cid {
 
     /// Decodes the register; an eMMC's date needs EXT_CSD_REV to be certain.
     pub fn decode(&self, kind: CardKind, ext_csd_rev: Option<u8>) -> Identity {
-        let field = |hi, lo| bits(&self.0, hi, lo);
-        let emmc = kind == CardKind::Emmc;
+        let field = |field: &BitField| field.get(&self.0);
+        let is_emmc = kind == CardKind::Emmc;
+        let (revision, serial) = match kind {
+            CardKind::Emmc => (field(emmc::PRV), field(emmc::PSN)),
+            CardKind::Sd => (field(sd::PRV), field(sd::PSN)),
+        };
         Identity {
             kind,
             manufacturer_id: self.manufacturer_id(),
             oemid: self.oemid(),
-            package: emmc.then(|| Package::from_code(field(113, 112))),
-            oem_id: emmc.then(|| field(111, 104) as u8),
-            oem_text: (!emmc).then(|| escaped(&self.oemid().to_be_bytes())),
+            package: is_emmc.then(|| Package::from_code(field(emmc::CBX))),
+            oem_id: is_emmc.then(|| field(emmc::OID) as u8),
+            oem_text: (!is_emmc).then(|| escaped(sd::OID.bytes(&self.0))),
             product_name: escaped(self.product_name_raw(kind)),
             product_name_raw: self.product_name_raw(kind).to_vec(),
-            product_revision: ProductRevision(if emmc { field(55, 48) } else { field(63, 56) } as u8),
-            serial_number: if emmc { field(47, 16) } else { field(55, 24) } as u32,
+            product_revision: ProductRevision(revision as u8),
+            serial_number: serial as u32,
             manufacture_date: self.manufacture_date(kind, ext_csd_rev),
             crc: self.crc(),
         }
@@ -109,8 +112,8 @@ impl Cid {
     /// Every field, for printing and comparing.
     pub fn fields(&self, kind: CardKind, ext_csd_rev: Option<u8>) -> Vec<RegisterField> {
         let layout = match kind {
-            CardKind::Emmc => EMMC.as_slice(),
-            CardKind::Sd => SD.as_slice(),
+            CardKind::Emmc => emmc::FIELDS,
+            CardKind::Sd => sd::FIELDS,
         };
         let mut fields = rows("CID", &self.0, layout);
         // Two meanings lie outside the bits: the year depends on EXT_CSD_REV, the maker on a list.
@@ -134,52 +137,61 @@ impl Cid {
     }
 
     fn manufacturer_id(&self) -> u8 {
-        bits(&self.0, 127, 120) as u8
+        emmc::MID.get(&self.0) as u8
     }
 
     fn oemid(&self) -> u16 {
-        bits(&self.0, 119, 104) as u16
+        sd::OID.get(&self.0) as u16
     }
 
     fn product_name_raw(&self, kind: CardKind) -> &[u8] {
-        let [_, _, _, name @ .., _, _, _, _, _, _, _] = &self.0;
         match kind {
-            CardKind::Emmc => name,
-            CardKind::Sd => name.split_last().map_or(name, |(_, five)| five),
+            CardKind::Emmc => emmc::PNM.bytes(&self.0),
+            CardKind::Sd => sd::PNM.bytes(&self.0),
         }
     }
 
     fn manufacture_date(&self, kind: CardKind, ext_csd_rev: Option<u8>) -> ManufactureDate {
         match kind {
-            CardKind::Emmc => ManufactureDate::emmc(bits(&self.0, 15, 8) as u8, ext_csd_rev),
-            CardKind::Sd => ManufactureDate::sd(bits(&self.0, 19, 8) as u16),
+            CardKind::Emmc => ManufactureDate::emmc(emmc::MDT.get(&self.0) as u8, ext_csd_rev),
+            CardKind::Sd => ManufactureDate::sd(sd::MDT.get(&self.0) as u16),
         }
     }
 }
 
-const EMMC: [BitField; 8] = [
-    number("MID", 127, 120, ""),
-    of("CBX", 113, 112, "", |raw| FieldValue::text(Package::from_code(raw).to_string())),
-    number("OID", 111, 104, ""),
-    within("PNM", 103, 56, |cid| name_value(cid, 3..9)),
-    of("PRV", 55, 48, "", |raw| FieldValue::text(ProductRevision(raw as u8).to_string())),
-    number("PSN", 47, 16, ""),
-    number("MDT", 15, 8, ""),
-    within("CRC", 7, 1, crc_value),
-];
+/// The fields of an eMMC's CID.
+pub mod emmc {
+    use super::*;
 
-const SD: [BitField; 7] = [
-    number("MID", 127, 120, ""),
-    within("OID", 119, 104, |cid| name_value(cid, 1..3)),
-    within("PNM", 103, 64, |cid| name_value(cid, 3..8)),
-    of("PRV", 63, 56, "", |raw| FieldValue::text(ProductRevision(raw as u8).to_string())),
-    number("PSN", 55, 24, ""),
-    number("MDT", 19, 8, ""),
-    within("CRC", 7, 1, crc_value),
-];
+    layout! {
+        MID = number(127, 120, "");
+        CBX = of(113, 112, "", |raw| FieldValue::text(Package::from_code(raw).to_string()));
+        OID = number(111, 104, "");
+        PNM = bytes(103, 56, name_value);
+        PRV = of(55, 48, "", |raw| FieldValue::text(ProductRevision(raw as u8).to_string()));
+        PSN = number(47, 16, "");
+        MDT = number(15, 8, "");
+        CRC = within(7, 1, crc_value);
+    }
+}
 
-fn name_value(cid: &[u8], range: std::ops::Range<usize>) -> FieldValue {
-    cid.get(range).map(escaped).into()
+/// The fields of an SD card's CID.
+pub mod sd {
+    use super::*;
+
+    layout! {
+        MID = number(127, 120, "");
+        OID = bytes(119, 104, name_value);
+        PNM = bytes(103, 64, name_value);
+        PRV = of(63, 56, "", |raw| FieldValue::text(ProductRevision(raw as u8).to_string()));
+        PSN = number(55, 24, "");
+        MDT = number(19, 8, "");
+        CRC = within(7, 1, crc_value);
+    }
+}
+
+fn name_value(name: &[u8]) -> FieldValue {
+    FieldValue::text(escaped(name))
 }
 
 /// The checksum of a 16-byte register as a value; also CSD's.

@@ -14,6 +14,7 @@ mod argument;
 mod response;
 mod sd;
 mod spec;
+pub mod switch_status;
 
 pub use argument::{Erase, FastIo, QueuedTaskParams, SetBlockCount, Switch, SwitchAccess, TaskManagement};
 use argument::{get, put, rca, task_id};

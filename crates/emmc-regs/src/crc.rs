@@ -1,20 +1,16 @@
-//! The two checksums of the bus: CRC7 guards commands, responses and the CID and CSD; CRC16 guards data blocks.
+//! CRC7, the checksum of commands, responses, CID and CSD.
+//!
+//! Absent on purpose: CRC16 of data blocks, which host controllers compute.
 
 use std::fmt;
 
 use serde::Serialize;
 
 const CRC7: crc::Crc<u8> = crc::Crc::<u8>::new(&crc::CRC_7_MMC);
-const CRC16: crc::Crc<u16> = crc::Crc::<u16>::new(&crc::CRC_16_XMODEM);
 
 /// CRC7 of a command, a response or a register: 7 bits, in the low bits of the byte.
 pub fn crc7(bytes: &[u8]) -> u8 {
     CRC7.checksum(bytes)
-}
-
-/// CRC16 of one data line's block.
-pub fn crc16(bytes: &[u8]) -> u16 {
-    CRC16.checksum(bytes)
 }
 
 /// The checksum state of a CID or CSD.
@@ -78,9 +74,6 @@ mod tests {
         for (body, last) in [([0x40, 0, 0, 0, 0], 0x95), ([0x48, 0, 0, 1, 0xaa], 0x87), ([0x51, 0, 0, 0, 0], 0x55)] {
             assert_eq!(crc7(&body) << 1 | 1, last);
         }
-        // SD physical layer, data line with 512 bytes of 0xff.
-        assert_eq!(crc16(&[0xff; 512]), 0x7fa1);
-        assert_eq!(crc16(b"123456789"), 0x31c3);
     }
 
     #[test]

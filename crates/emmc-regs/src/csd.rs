@@ -4,16 +4,18 @@
 //! SD status) is absent on purpose.
 
 use crate::CardKind;
-use crate::bits::bits;
 use crate::crc::Crc;
 use crate::error::Error;
 use crate::hex;
 use crate::layout::{self, BitField};
 use crate::row::RegisterField;
 
-mod mmc;
+pub mod mmc;
 mod scale;
-mod sd;
+pub mod sd;
+
+/// C_SIZE of an eMMC whose capacity is in EXT_CSD's SEC_COUNT.
+const C_SIZE_IN_EXT_CSD: u64 = 0xfff;
 
 /// The card-specific data register, as the card sends it: bits 127:120 in the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,18 +56,22 @@ impl Csd {
 
     /// Which layout the register has.
     pub fn layout(&self) -> CsdLayout {
-        match (self.kind, self.bits(127, 126)) {
+        match (self.kind, self.get(sd::CSD_STRUCTURE)) {
             (CardKind::Emmc, _) => CsdLayout::Mmc,
-            (CardKind::Sd, 0) => CsdLayout::SdV1,
-            (CardKind::Sd, 1) => CsdLayout::SdV2,
-            (CardKind::Sd, 2) => CsdLayout::SdV3,
+            (CardKind::Sd, sd::V1) => CsdLayout::SdV1,
+            (CardKind::Sd, sd::V2) => CsdLayout::SdV2,
+            (CardKind::Sd, sd::V3) => CsdLayout::SdV3,
             (CardKind::Sd, _) => CsdLayout::SdReserved,
         }
     }
 
-    /// Bits `hi` down to `lo`.
-    pub fn bits(&self, hi: u16, lo: u16) -> u64 {
-        bits(&self.bytes, hi, lo)
+    /// A field as an unsigned number.
+    pub fn get(&self, field: &BitField) -> u64 {
+        field.get(&self.bytes)
+    }
+
+    fn is_set(&self, field: &BitField) -> bool {
+        field.is_set(&self.bytes)
     }
 
     /// The checksum in bits 7:1.
@@ -75,14 +81,10 @@ impl Csd {
 
     /// Every field, for printing and comparing.
     pub fn fields(&self) -> Vec<RegisterField> {
-        let table: &[BitField] = match self.layout() {
-            CsdLayout::Mmc => &mmc::FIELDS,
-            CsdLayout::SdV1 => &sd::FIELDS_V1,
-            CsdLayout::SdV2 => &sd::FIELDS_V2,
-            CsdLayout::SdV3 => &sd::FIELDS_V3,
-            CsdLayout::SdReserved => &sd::FIELDS_RESERVED,
-        };
-        layout::rows("CSD", &self.bytes, table)
+        match self.kind {
+            CardKind::Emmc => layout::rows("CSD", &self.bytes, mmc::FIELDS),
+            CardKind::Sd => layout::rows("CSD", &self.bytes, sd::fields(self.get(sd::CSD_STRUCTURE))),
+        }
     }
 
     /// The capacity of the user area, where the register can hold it.
@@ -91,26 +93,21 @@ impl Csd {
     /// Unit: bytes.
     pub fn capacity_bytes(&self) -> Option<u64> {
         match self.layout() {
-            CsdLayout::Mmc if self.bits(73, 62) == 0xfff => None,
+            CsdLayout::Mmc if self.get(mmc::C_SIZE) == C_SIZE_IN_EXT_CSD => None,
             CsdLayout::Mmc | CsdLayout::SdV1 => {
                 let block_bytes = self.read_block_bytes()?;
-                Some(((self.bits(73, 62) + 1) * block_bytes) << (self.bits(49, 47) + 2))
+                Some(((self.get(mmc::C_SIZE) + 1) * block_bytes) << (self.get(mmc::C_SIZE_MULT) + 2))
             }
-            CsdLayout::SdV2 => Some((self.bits(69, 48) + 1) << 19),
-            CsdLayout::SdV3 => Some((self.bits(75, 48) + 1) << 19),
+            CsdLayout::SdV2 => Some((self.get(sd::C_SIZE_V2) + 1) << 19),
+            CsdLayout::SdV3 => Some((self.get(sd::C_SIZE_V3) + 1) << 19),
             CsdLayout::SdReserved => None,
         }
     }
 
-    /// Whether an eMMC's capacity is to be read from EXT_CSD's SEC_COUNT instead.
-    pub fn capacity_is_in_ext_csd(&self) -> bool {
-        self.layout() == CsdLayout::Mmc && self.bits(73, 62) == 0xfff
-    }
-
     fn read_block_bytes(&self) -> Option<u64> {
         match self.kind {
-            CardKind::Emmc => scale::mmc_block_bytes(self.bits(83, 80)),
-            CardKind::Sd => scale::sd_block_bytes(self.bits(83, 80)),
+            CardKind::Emmc => scale::mmc_block_bytes(self.get(mmc::READ_BL_LEN)),
+            CardKind::Sd => scale::sd_block_bytes(self.get(sd::READ_BL_LEN)),
         }
     }
 
@@ -119,9 +116,9 @@ impl Csd {
     /// Unit: Hz.
     pub fn tran_speed_hz(&self) -> Option<u64> {
         match self.layout() {
-            CsdLayout::Mmc => scale::mmc_tran_speed_hz(self.bits(103, 96)),
+            CsdLayout::Mmc => scale::mmc_tran_speed_hz(self.get(mmc::TRAN_SPEED)),
             CsdLayout::SdReserved => None,
-            _ => scale::sd_tran_speed_hz(self.bits(103, 96)),
+            _ => scale::sd_tran_speed_hz(self.get(sd::TRAN_SPEED)),
         }
     }
 
@@ -129,27 +126,27 @@ impl Csd {
     ///
     /// Unit: ns.
     pub fn taac_ns(&self) -> Option<f64> {
-        if self.layout() == CsdLayout::SdReserved { None } else { scale::taac_ns(self.bits(119, 112)) }
+        if self.layout() == CsdLayout::SdReserved { None } else { scale::taac_ns(self.get(mmc::TAAC)) }
     }
 
-    /// The command classes that the card understands.
-    pub fn command_classes(&self) -> impl Iterator<Item = u8> {
-        let classes = if self.layout() == CsdLayout::SdReserved { 0 } else { self.bits(95, 84) };
-        (0..12).filter(move |class| classes >> class & 1 == 1)
+    /// Whether the card understands a command class.
+    pub fn has_class(&self, class: u8) -> bool {
+        self.layout() != CsdLayout::SdReserved && class < 12 && self.get(mmc::CCC) >> class & 1 == 1
     }
 
     /// What one erase group holds while EXT_CSD's ERASE_GROUP_DEF is 0; of an SD card, what one erase unit holds.
     ///
     /// Unit: sectors of 512 bytes.
     pub fn erase_group_sectors(&self) -> Option<u64> {
-        let write_block_sectors = || scale::mmc_block_bytes(self.bits(25, 22)).map(|bytes| bytes / 512);
+        let write_block_sectors = || scale::mmc_block_bytes(self.get(mmc::WRITE_BL_LEN)).map(|bytes| bytes / 512);
         match self.layout() {
             CsdLayout::Mmc => {
-                let groups = (self.bits(46, 42) + 1) * (self.bits(41, 37) + 1);
+                let groups = (self.get(mmc::ERASE_GRP_SIZE) + 1) * (self.get(mmc::ERASE_GRP_MULT) + 1);
                 write_block_sectors().map(|sectors| groups * sectors).filter(|&sectors| sectors > 0)
             }
-            CsdLayout::SdV1 if self.bits(46, 46) == 0 => {
-                write_block_sectors().map(|sectors| (self.bits(45, 39) + 1) * sectors).filter(|&sectors| sectors > 0)
+            CsdLayout::SdV1 if !self.is_set(sd::ERASE_BLK_EN) => {
+                let blocks = self.get(sd::SECTOR_SIZE) + 1;
+                write_block_sectors().map(|sectors| blocks * sectors).filter(|&sectors| sectors > 0)
             }
             CsdLayout::SdV1 | CsdLayout::SdV2 | CsdLayout::SdV3 => Some(1),
             CsdLayout::SdReserved => None,
@@ -161,16 +158,18 @@ impl Csd {
     /// Unit: sectors of 512 bytes.
     pub fn write_protect_group_sectors(&self) -> Option<u64> {
         let groups = match self.layout() {
-            CsdLayout::Mmc => self.bits(36, 32) + 1,
-            CsdLayout::SdV1 => self.bits(38, 32) + 1,
+            CsdLayout::Mmc => self.get(mmc::WP_GRP_SIZE) + 1,
+            CsdLayout::SdV1 => self.get(sd::WP_GRP_SIZE) + 1,
             _ => return None,
         };
-        if self.bits(31, 31) == 0 {
+        if !self.is_set(mmc::WP_GRP_ENABLE) {
             return None;
         }
         // An SD group counts erase sectors even where single blocks can be erased.
         let unit = match self.layout() {
-            CsdLayout::SdV1 => (self.bits(45, 39) + 1) * (scale::mmc_block_bytes(self.bits(25, 22))? / 512),
+            CsdLayout::SdV1 => {
+                (self.get(sd::SECTOR_SIZE) + 1) * (scale::mmc_block_bytes(self.get(sd::WRITE_BL_LEN))? / 512)
+            }
             _ => self.erase_group_sectors()?,
         };
         Some(groups * unit)
@@ -178,17 +177,17 @@ impl Csd {
 
     /// PERM_WRITE_PROTECT: the whole card can never be written again.
     pub fn perm_write_protect(&self) -> bool {
-        self.bits(13, 13) == 1
+        self.is_set(mmc::PERM_WRITE_PROTECT)
     }
 
     /// TMP_WRITE_PROTECT: the whole card cannot be written until the bit is cleared.
     pub fn tmp_write_protect(&self) -> bool {
-        self.bits(12, 12) == 1
+        self.is_set(mmc::TMP_WRITE_PROTECT)
     }
 
     /// COPY: the content is marked as a copy.
     pub fn copy(&self) -> bool {
-        self.bits(14, 14) == 1
+        self.is_set(mmc::COPY)
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::bits::bits;
+use crate::csd::mmc::SPEC_VERS;
 
 /// The rule for a year code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -108,11 +108,11 @@ impl ManufactureDate {
     ///
     /// Source: Linux `mmc_decode_cid()`, which adds 1997 for every SPEC_VERS, and 16 years more from EXT_CSD_REV 5 on.
     pub fn rev_of(ext_csd_rev: Option<u8>, csd: Option<&[u8; 16]>) -> Option<u8> {
-        let spec_vers = csd.map(|csd| bits(csd, 125, 122));
+        let spec_vers = csd.map(|csd| SPEC_VERS.get(csd));
         ext_csd_rev.or(spec_vers.filter(|version| *version < 4).map(|_| 0))
     }
 
-    /// The date of an SD card, from bits 19:8 of its CID; bits past the twelfth are ignored.
+    /// The date of an SD card, from MDT of its CID; bits past the twelfth are ignored.
     pub fn sd(mdt: u16) -> Self {
         let mdt = mdt & 0xfff;
         Self::by_rules(&[DateRule::Sd], mdt, mdt >> 4, (mdt & 0xf) as u8)

@@ -4,7 +4,7 @@
 //! failing. Absent on purpose: where the bytes come from (`emmc-port`), and any judgement of them (`emmc-analysis`).
 
 mod area;
-pub mod bits;
+mod bits;
 mod card_kind;
 pub mod cid;
 pub mod command;
@@ -26,4 +26,5 @@ pub mod ssr;
 pub use area::{Area, UnknownArea};
 pub use card_kind::CardKind;
 pub use error::Error;
+pub use layout::BitField;
 pub use persistence::Persistence;

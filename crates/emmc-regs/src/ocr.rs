@@ -6,12 +6,15 @@ use std::fmt;
 
 use crate::CardKind;
 use crate::Persistence::NotSpecified;
-use crate::layout::{self, BitField, of};
+use crate::layout::{self, layout, of};
 use crate::row::{FieldValue, RegisterField};
 
 /// The operation conditions register, as R3 and the arguments of CMD1 and ACMD41 carry it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ocr(pub u32);
+
+/// ACCESS_MODE of sector addresses.
+const SECTOR: u32 = 2;
 
 /// How a card counts addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +27,19 @@ pub enum AccessMode {
 
 impl Ocr {
     /// 1.70 V to 1.95 V, of eMMC only.
-    pub const VDD_170_195: Self = Self(1 << 7);
+    pub const VDD_170_195: Self = Self(emmc::VDD_170_195.mask());
     /// 2.7 V to 3.6 V, all nine windows.
-    pub const VDD_27_36: Self = Self(0x00ff_8000);
+    pub const VDD_27_36: Self = Self(emmc::VDD_27_36.mask());
+    /// Every supply window of eMMC.
+    pub const EMMC_WINDOWS: Self = Self(emmc::VDD_27_36.mask() | emmc::VDD_20_26.mask() | emmc::VDD_170_195.mask());
     /// eMMC: the host or the card uses sector addresses.
-    pub const SECTOR_MODE: Self = Self(2 << 29);
+    pub const SECTOR_MODE: Self = Self(emmc::ACCESS_MODE.placed(SECTOR));
     /// SD: high capacity (CCS in the answer, HCS in the question).
-    pub const CCS: Self = Self(1 << 30);
+    pub const CCS: Self = Self(sd::CCS.mask());
     /// SD: switching to 1.8 V is accepted (S18A in the answer) or asked for (S18R).
-    pub const S18A: Self = Self(1 << 24);
+    pub const S18A: Self = Self(sd::S18A.mask());
     /// The card has finished powering up; the standards call the opposite busy.
-    pub const POWERED_UP: Self = Self(1 << 31);
+    pub const POWERED_UP: Self = Self(emmc::BUSY.mask());
 
     /// Whether every bit of `other` is set here.
     pub fn contains(self, other: Self) -> bool {
@@ -53,7 +58,7 @@ impl Ocr {
 
     /// How the card is addressed, or `None` for a reserved code.
     pub fn access_mode(self, kind: CardKind) -> Option<AccessMode> {
-        match (kind, self.0 >> 29 & 3) {
+        match (kind, emmc::ACCESS_MODE.get(&self.0.to_be_bytes())) {
             (CardKind::Emmc, 0) => Some(AccessMode::Byte),
             (CardKind::Emmc, 2) => Some(AccessMode::Sector),
             (CardKind::Emmc, _) => None,
@@ -62,19 +67,11 @@ impl Ocr {
         }
     }
 
-    /// The supply windows whose bits are set, from the lowest.
-    pub fn voltage_windows(self) -> impl Iterator<Item = &'static str> {
-        let low = self.contains(Self::VDD_170_195).then_some("1.70-1.95 V");
-        let named = MIDDLE_WINDOWS.iter().map(|(bit, name)| (8 + bit, *name));
-        let named = named.chain(HIGH_WINDOWS.iter().map(|(bit, name)| (15 + bit, *name)));
-        low.into_iter().chain(named.filter(move |(bit, _)| self.0 >> bit & 1 == 1).map(|(_, name)| name))
-    }
-
     /// Every field, for printing and comparing.
     pub fn fields(self, kind: CardKind) -> Vec<RegisterField> {
-        let table: &[BitField] = match kind {
-            CardKind::Emmc => &EMMC,
-            CardKind::Sd => &SD,
+        let table = match kind {
+            CardKind::Emmc => emmc::FIELDS,
+            CardKind::Sd => sd::FIELDS,
         };
         layout::rows("OCR", &self.0.to_be_bytes(), table)
     }
@@ -86,29 +83,41 @@ impl fmt::Display for Ocr {
     }
 }
 
+/// The fields of an eMMC's OCR.
+///
 /// Source: JESD84-B51 clause 7.1; Linux `include/linux/mmc/host.h` for the windows.
-const EMMC: [BitField; 5] = [
-    of("BUSY", 31, 31, "", power_up).persists(NotSpecified),
-    of("ACCESS_MODE", 30, 29, "", |raw| match raw {
-        0 => "byte".into(),
-        2 => "sector".into(),
-        _ => FieldValue::Undefined,
-    }),
-    of("VDD_27_36", 23, 15, "", |raw| FieldValue::flags(raw, &HIGH_WINDOWS)),
-    of("VDD_20_26", 14, 8, "", |raw| FieldValue::flags(raw, &MIDDLE_WINDOWS)),
-    of("VDD_170_195", 7, 7, "", yes_no),
-];
+pub mod emmc {
+    use super::*;
 
+    layout! {
+        BUSY = of(31, 31, "", power_up).persists(NotSpecified);
+        ACCESS_MODE = of(30, 29, "", |raw| match raw {
+            0 => "byte".into(),
+            2 => "sector".into(),
+            _ => FieldValue::Undefined,
+        });
+        VDD_27_36 = of(23, 15, "", |raw| FieldValue::flags(raw, &HIGH_WINDOWS));
+        VDD_20_26 = of(14, 8, "", |raw| FieldValue::flags(raw, &MIDDLE_WINDOWS));
+        VDD_170_195 = of(7, 7, "", yes_no);
+    }
+}
+
+/// The fields of an SD card's OCR.
+///
 /// Source: SD physical layer simplified specification, clause 5.1.
-const SD: [BitField; 7] = [
-    of("BUSY", 31, 31, "", power_up).persists(NotSpecified),
-    of("CCS", 30, 30, "", |raw| if raw == 1 { "sector".into() } else { "byte".into() }),
-    of("UHS_II", 29, 29, "", yes_no),
-    of("CO2T", 27, 27, "", yes_no),
-    of("S18A", 24, 24, "", yes_no).persists(NotSpecified),
-    of("VDD_27_36", 23, 15, "", |raw| FieldValue::flags(raw, &HIGH_WINDOWS)),
-    of("LOW_VOLTAGE", 7, 7, "", yes_no),
-];
+pub mod sd {
+    use super::*;
+
+    layout! {
+        BUSY = of(31, 31, "", power_up).persists(NotSpecified);
+        CCS = of(30, 30, "", |raw| if raw == 1 { "sector".into() } else { "byte".into() });
+        UHS_II = of(29, 29, "", yes_no);
+        CO2T = of(27, 27, "", yes_no);
+        S18A = of(24, 24, "", yes_no).persists(NotSpecified);
+        VDD_27_36 = of(23, 15, "", |raw| FieldValue::flags(raw, &HIGH_WINDOWS));
+        LOW_VOLTAGE = of(7, 7, "", yes_no);
+    }
+}
 
 const HIGH_WINDOWS: [(u8, &str); 9] = [
     (0, "2.7-2.8 V"),
@@ -157,7 +166,7 @@ mod tests {
         assert_eq!(value(ocr, CardKind::Emmc, "ACCESS_MODE"), "sector");
         assert_eq!(value(ocr, CardKind::Emmc, "VDD_170_195"), "yes");
         assert_eq!(value(ocr, CardKind::Emmc, "VDD_20_26"), "none");
-        assert_eq!(ocr.voltage_windows().count(), 10);
+        assert_eq!(value(ocr, CardKind::Emmc, "VDD_27_36").matches(" V").count(), 9);
         let built = Ocr::POWERED_UP.with(Ocr::SECTOR_MODE).with(Ocr::VDD_27_36).with(Ocr::VDD_170_195);
         assert_eq!((built, built.to_string().as_str()), (ocr, "0xc0ff8080"));
     }
@@ -166,7 +175,7 @@ mod tests {
     fn sysfs_prints_the_voltage_window_only() {
         // A SanDisk SN512 under Linux: the window 3.3 V to 3.4 V, without the card's own bits.
         let ocr = Ocr(0x0020_0000);
-        assert_eq!(ocr.voltage_windows().collect::<Vec<_>>(), ["3.3-3.4 V"]);
+        assert_eq!(value(ocr, CardKind::Sd, "VDD_27_36"), "3.3-3.4 V");
         assert_eq!((ocr.powered_up(), ocr.access_mode(CardKind::Sd)), (false, Some(AccessMode::Byte)));
     }
 
@@ -178,7 +187,7 @@ mod tests {
         assert_eq!(value(ocr, CardKind::Sd, "UHS_II"), "no");
         assert_eq!(Ocr(3 << 29).access_mode(CardKind::Emmc), None);
         assert_eq!(value(Ocr(1 << 29), CardKind::Emmc, "ACCESS_MODE"), "undefined");
-        layout::assert_orderly(32, &EMMC);
-        layout::assert_orderly(32, &SD);
+        layout::assert_orderly(32, emmc::FIELDS);
+        layout::assert_orderly(32, sd::FIELDS);
     }
 }

@@ -247,11 +247,6 @@ impl R1 {
         ((self.0 & Self::STATE_MASK) >> Self::STATE_LO) as u8
     }
 
-    /// Whether the card can take data; like Linux, ask for `State::Tran` too, for cards that set this bit carelessly.
-    pub fn ready_for_data(self) -> bool {
-        self.contains(Self::READY_FOR_DATA)
-    }
-
     /// The bits that a kind of card defines, from the highest.
     pub fn defined(kind: CardKind) -> &'static [StatusBit] {
         match kind {
@@ -308,7 +303,7 @@ mod tests {
     fn the_status_of_an_idle_emmc_is_decoded() {
         // CMD13 of a Samsung BJNB4R: 0x00000900.
         let r1 = R1(0x0000_0900);
-        assert_eq!((r1.state(), r1.ready_for_data()), (Some(State::Tran), true));
+        assert_eq!((r1.state(), r1.contains(R1::READY_FOR_DATA)), (Some(State::Tran), true));
         assert_eq!(r1.describe(CardKind::Emmc), "tran READY_FOR_DATA");
         assert_eq!(r1.errors(CardKind::Emmc).count(), 0);
         assert_eq!(R1::in_state(State::Tran).with(R1::READY_FOR_DATA), r1);

@@ -1,9 +1,8 @@
 //! SCR: which version of the SD specification a card follows and which optional commands it has.
 
-use crate::bits::bits;
 use crate::error::Error;
 use crate::hex;
-use crate::layout::{self, BitField, number, of, within};
+use crate::layout::{self, bit, layout, number, of, within};
 use crate::row::{FieldValue, RegisterField};
 
 /// The SD configuration register, as ACMD51 sends it: bits 63:56 in the first byte.
@@ -25,44 +24,46 @@ impl Scr {
 
     /// Whether the card has this many data lines, 1 or 4.
     pub fn has_bus_width(&self, lines: u8) -> bool {
-        bits(&self.0, 51, 48) & u64::from(lines) != 0 && matches!(lines, 1 | 4)
+        SD_BUS_WIDTHS.get(&self.0) & u64::from(lines) != 0 && matches!(lines, 1 | 4)
     }
 
     /// Whether CMD23 sets the block count of the next transfer.
     pub fn has_set_block_count(&self) -> bool {
-        bits(&self.0, 33, 33) == 1
+        CMD_SUPPORT.get(&self.0) & CMD23 != 0
     }
 
     /// What erased blocks read as: 0x00 or 0xff.
     pub fn erased_byte(&self) -> u8 {
-        if bits(&self.0, 55, 55) == 1 { 0xff } else { 0x00 }
+        if DATA_STAT_AFTER_ERASE.is_set(&self.0) { 0xff } else { 0x00 }
     }
 
     /// Every field, for printing and comparing.
     pub fn fields(&self) -> Vec<RegisterField> {
-        layout::rows("SCR", &self.0, &FIELDS)
+        layout::rows("SCR", &self.0, FIELDS)
     }
 }
 
-/// Source: SD physical layer simplified specification, clause 5.6; Linux `drivers/mmc/core/sd.c`.
-const FIELDS: [BitField; 10] = [
-    of("SCR_STRUCTURE", 63, 60, "", |raw| if raw == 0 { "1.0".into() } else { FieldValue::Undefined }),
-    within("SD_SPEC", 59, 56, |scr| specification(scr).map_or(FieldValue::Undefined, FieldValue::from)),
-    of("DATA_STAT_AFTER_ERASE", 55, 55, "", |raw| if raw == 1 { "0xff".into() } else { "0x00".into() }),
-    of("SD_SECURITY", 54, 52, "", security),
-    of("SD_BUS_WIDTHS", 51, 48, "", |raw| FieldValue::flags(raw, &[(0, "1 bit"), (2, "4 bit")])),
-    number("SD_SPEC3", 47, 47, ""),
-    number("EX_SECURITY", 46, 43, ""),
-    number("SD_SPEC4", 42, 42, ""),
-    number("SD_SPECX", 41, 38, ""),
-    of("CMD_SUPPORT", 35, 32, "", |raw| FieldValue::flags(raw, &COMMANDS)),
-];
+// Source: SD physical layer simplified specification, clause 5.6; Linux `drivers/mmc/core/sd.c`.
+layout! {
+    SCR_STRUCTURE = of(63, 60, "", |raw| if raw == 0 { "1.0".into() } else { FieldValue::Undefined });
+    SD_SPEC = within(59, 56, |scr| specification(scr).map_or(FieldValue::Undefined, FieldValue::from));
+    DATA_STAT_AFTER_ERASE = of(55, 55, "", |raw| if raw == 1 { "0xff".into() } else { "0x00".into() });
+    SD_SECURITY = of(54, 52, "", security);
+    SD_BUS_WIDTHS = of(51, 48, "", |raw| FieldValue::flags(raw, &[(0, "1 bit"), (2, "4 bit")]));
+    SD_SPEC3 = bit(47);
+    EX_SECURITY = number(46, 43, "");
+    SD_SPEC4 = bit(42);
+    SD_SPECX = number(41, 38, "");
+    CMD_SUPPORT = of(35, 32, "", |raw| FieldValue::flags(raw, &COMMANDS));
+}
+
+/// Bit of CMD_SUPPORT for CMD23, SET_BLOCK_COUNT.
+pub const CMD23: u64 = 1 << 1;
 
 const COMMANDS: [(u8, &str); 4] = [(0, "CMD20"), (1, "CMD23"), (2, "CMD48/49"), (3, "CMD58/59")];
 
 fn specification(scr: &[u8]) -> Option<&'static str> {
-    let field = |hi, lo| bits(scr, hi, lo);
-    match (field(59, 56), field(47, 47), field(42, 42), field(41, 38)) {
+    match (SD_SPEC.get(scr), SD_SPEC3.get(scr), SD_SPEC4.get(scr), SD_SPECX.get(scr)) {
         (0, 0, 0, 0) => Some("1.0"),
         (1, 0, 0, 0) => Some("1.10"),
         (2, 0, 0, 0) => Some("2.00"),
@@ -131,7 +132,7 @@ mod tests {
             assert_eq!(scr.specification(), expected, "{field}");
             assert_eq!(scr.erased_byte(), if field.starts_with("018") { 0xff } else { 0 });
         }
-        layout::assert_orderly(64, &FIELDS);
+        layout::assert_orderly(64, FIELDS);
         assert_eq!(value(&Scr([0xff; 8]), "SCR_STRUCTURE"), "undefined");
     }
 }

@@ -1,12 +1,11 @@
 //! SD status: the speed promises of an SD card, its allocation units and its erase times.
 //!
-//! Absent on purpose: the 39 bytes that belong to the maker (`manufacturer_bytes` hands them on unread).
+//! Absent on purpose: bits 311:0, the 39 bytes that belong to the maker.
 
 use crate::Persistence::{NotSpecified, UntilReset};
-use crate::bits::bits;
 use crate::error::Error;
 use crate::hex;
-use crate::layout::{self, BitField, number, of};
+use crate::layout::{self, BitField, bit, layout, number, of};
 use crate::row::{FieldValue, RegisterField};
 
 /// The SD status register, as ACMD13 sends it: bits 511:504 in the first byte.
@@ -21,49 +20,55 @@ impl Ssr {
         hex::parse("SSR", text).map(Self)
     }
 
-    fn bits(&self, hi: u16, lo: u16) -> u64 {
-        bits(&self.0, hi, lo)
+    fn get(&self, field: &BitField) -> u64 {
+        field.get(&self.0)
     }
 
     /// The speed class: 0, 2, 4, 6 or 10 MB/s sustained write speed, or `None` for a reserved code.
     pub fn speed_class(&self) -> Option<u64> {
-        speed_class(self.bits(447, 440))
+        speed_class(self.get(SPEED_CLASS))
     }
 
     /// The UHS speed grade: 0, 1 (10 MB/s) or 3 (30 MB/s), or `None` for a reserved code.
     pub fn uhs_speed_grade(&self) -> Option<u64> {
-        Some(self.bits(399, 396)).filter(|grade| matches!(grade, 0 | 1 | 3))
+        Some(self.get(UHS_SPEED_GRADE)).filter(|grade| matches!(grade, 0 | 1 | 3))
     }
 
     /// The video speed class: 0, 6, 10, 30, 60 or 90 MB/s, or `None` for a reserved code.
     pub fn video_speed_class(&self) -> Option<u64> {
-        Some(self.bits(391, 384)).filter(|class| matches!(class, 0 | 6 | 10 | 30 | 60 | 90))
+        Some(self.get(VIDEO_SPEED_CLASS)).filter(|class| matches!(class, 0 | 6 | 10 | 30 | 60 | 90))
     }
 
     /// The application performance class: 0 for none, 1 (A1) or 2 (A2), or `None` for a reserved code.
     pub fn app_perf_class(&self) -> Option<u64> {
-        Some(self.bits(339, 336)).filter(|&class| class <= 2)
+        Some(self.get(APP_PERF_CLASS)).filter(|&class| class <= 2)
     }
 
     /// The allocation unit that the speed class is measured in.
     ///
     /// Unit: bytes.
     pub fn au_size_bytes(&self) -> Option<u64> {
-        au_size_kib(self.bits(431, 428)).map(|kib| kib << 10)
+        au_size_kib(self.get(AU_SIZE)).map(|kib| kib << 10)
     }
 
     /// The allocation unit that the UHS speed grade is measured in.
     ///
     /// Unit: bytes.
     pub fn uhs_au_size_bytes(&self) -> Option<u64> {
-        uhs_au_size_kib(self.bits(395, 392)).map(|kib| kib << 10)
+        uhs_au_size_kib(self.get(UHS_AU_SIZE)).map(|kib| kib << 10)
+    }
+
+    /// How many allocation units ERASE_TIMEOUT is of; 0 where the card does not report it.
+    pub fn erase_size(&self) -> u64 {
+        self.get(ERASE_SIZE)
     }
 
     /// The longest that erasing this many allocation units may take.
     ///
     /// Unit: ms.
     pub fn erase_timeout_ms(&self, allocation_units: u64) -> Option<u64> {
-        let (size, timeout_s, offset_s) = (self.bits(423, 408), self.bits(407, 402), self.bits(401, 400));
+        let (size, timeout_s) = (self.get(ERASE_SIZE), self.get(ERASE_TIMEOUT));
+        let offset_s = self.get(ERASE_OFFSET);
         if size == 0 || timeout_s == 0 {
             return None;
         }
@@ -72,67 +77,62 @@ impl Ssr {
 
     /// Whether erasing can discard: the card may forget the blocks instead of clearing them.
     pub fn supports_discard(&self) -> bool {
-        self.bits(313, 313) == 1
+        DISCARD_SUPPORT.is_set(&self.0)
     }
 
     /// Whether the whole user area can be erased logically at once.
     pub fn supports_fule(&self) -> bool {
-        self.bits(312, 312) == 1
+        FULE_SUPPORT.is_set(&self.0)
     }
 
     /// How many commands the card can queue, or `None` when it cannot.
     pub fn queue_depth(&self) -> Option<u64> {
-        Some(self.bits(335, 331)).filter(|&depth| depth > 0).map(|depth| depth + 1)
-    }
-
-    /// Bits 311:0, which belong to the maker.
-    pub fn manufacturer_bytes(&self) -> &[u8] {
-        self.0.get(25..).unwrap_or_default()
+        Some(queue(self.get(PERFORMANCE_ENHANCE))).filter(|&depth| depth > 0).map(|depth| depth + 1)
     }
 
     /// Every field but the maker's, for printing and comparing.
     pub fn fields(&self) -> Vec<RegisterField> {
-        layout::rows("SSR", &self.0, &FIELDS)
+        layout::rows("SSR", &self.0, FIELDS)
     }
 }
 
-/// Source: SD physical layer simplified specification, clause 4.10.2; Linux `drivers/mmc/core/sd.c` for AU_SIZE.
-const FIELDS: [BitField; 19] = [
-    of("DAT_BUS_WIDTH", 511, 510, "bit", |raw| match raw {
+// Source: SD physical layer simplified specification, clause 4.10.2; Linux `drivers/mmc/core/sd.c` for AU_SIZE.
+layout! {
+    DAT_BUS_WIDTH = of(511, 510, "bit", |raw| match raw {
         0 => FieldValue::Number(1),
         2 => FieldValue::Number(4),
         _ => FieldValue::Undefined,
     })
-    .persists(UntilReset),
-    number("SECURED_MODE", 509, 509, "").persists(UntilReset),
-    of("SD_CARD_TYPE", 495, 480, "", |raw| match raw {
+    .persists(UntilReset);
+    SECURED_MODE = bit(509).persists(UntilReset);
+    SD_CARD_TYPE = of(495, 480, "", |raw| match raw {
         0 => "regular".into(),
         1 => "SD ROM".into(),
         2 => "OTP".into(),
         _ => FieldValue::Undefined,
-    }),
-    number("SIZE_OF_PROTECTED_AREA", 479, 448, ""),
-    of("SPEED_CLASS", 447, 440, "MB/s", |raw| speed_class(raw).into()),
-    of("PERFORMANCE_MOVE", 439, 432, "MB/s", performance_move),
-    of("AU_SIZE", 431, 428, "KiB", |raw| au_size_kib(raw).into()),
-    of("ERASE_SIZE", 423, 408, "AU", not_zero),
-    of("ERASE_TIMEOUT", 407, 402, "s", not_zero),
-    number("ERASE_OFFSET", 401, 400, "s"),
-    of("UHS_SPEED_GRADE", 399, 396, "", |raw| Some(raw).filter(|grade| matches!(grade, 0 | 1 | 3)).into()),
-    of("UHS_AU_SIZE", 395, 392, "KiB", |raw| uhs_au_size_kib(raw).into()),
-    number("VIDEO_SPEED_CLASS", 391, 384, "MB/s"),
-    of("VSC_AU_SIZE", 377, 368, "MiB", not_zero),
-    of("SUS_ADDR", 367, 346, "KiB", |raw| FieldValue::Number(raw * 512)).persists(NotSpecified),
-    of("APP_PERF_CLASS", 339, 336, "", |raw| match raw {
+    });
+    SIZE_OF_PROTECTED_AREA = number(479, 448, "");
+    SPEED_CLASS = of(447, 440, "MB/s", |raw| speed_class(raw).into());
+    PERFORMANCE_MOVE = of(439, 432, "MB/s", performance_move);
+    AU_SIZE = of(431, 428, "KiB", |raw| au_size_kib(raw).into());
+    ERASE_SIZE = of(423, 408, "AU", not_zero);
+    ERASE_TIMEOUT = of(407, 402, "s", not_zero);
+    ERASE_OFFSET = number(401, 400, "s");
+    UHS_SPEED_GRADE = of(399, 396, "", |raw| Some(raw).filter(|grade| matches!(grade, 0 | 1 | 3)).into());
+    UHS_AU_SIZE = of(395, 392, "KiB", |raw| uhs_au_size_kib(raw).into());
+    VIDEO_SPEED_CLASS = number(391, 384, "MB/s");
+    VSC_AU_SIZE = of(377, 368, "MiB", not_zero);
+    SUS_ADDR = of(367, 346, "KiB", |raw| FieldValue::Number(raw * 512)).persists(NotSpecified);
+    APP_PERF_CLASS = of(339, 336, "", |raw| match raw {
         0 => "none".into(),
         1 => "A1".into(),
         2 => "A2".into(),
         _ => FieldValue::Undefined,
-    }),
-    of("PERFORMANCE_ENHANCE", 335, 328, "", performance_enhance),
-    number("DISCARD_SUPPORT", 313, 313, ""),
-    number("FULE_SUPPORT", 312, 312, ""),
-];
+    });
+    PERFORMANCE_ENHANCE = of(335, 328, "", performance_enhance);
+    DISCARD_SUPPORT = bit(313);
+    FULE_SUPPORT = bit(312);
+}
 
 fn speed_class(code: u64) -> Option<u64> {
     [0, 2, 4, 6, 10].get(usize::try_from(code).ok()?).copied()
@@ -171,10 +171,15 @@ fn performance_move(raw: u64) -> FieldValue {
 fn performance_enhance(raw: u64) -> FieldValue {
     let names = [(0, "card maintenance"), (1, "host maintenance"), (2, "cache")];
     let mut value = FieldValue::flags(raw & 7, &names);
-    if let (FieldValue::Flags(flags), depth @ 1..) = (&mut value, raw >> 3) {
+    if let (FieldValue::Flags(flags), depth @ 1..) = (&mut value, queue(raw)) {
         flags.push(format!("command queue of {}", depth + 1).into());
     }
     value
+}
+
+/// The queue's depth - 1 in PERFORMANCE_ENHANCE; 0 without a queue.
+fn queue(performance_enhance: u64) -> u64 {
+    performance_enhance >> 3
 }
 
 #[cfg(test)]
@@ -224,7 +229,6 @@ mod tests {
         assert_eq!((ssr.app_perf_class(), ssr.au_size_bytes()), (Some(2), Some(4 << 20)));
         assert_eq!(ssr.uhs_au_size_bytes(), Some(8 << 20));
         assert_eq!(ssr.erase_timeout_ms(30), Some(3000));
-        assert_eq!(ssr.manufacturer_bytes().len(), 39);
     }
 
     #[test]
@@ -256,6 +260,6 @@ mod tests {
         assert_eq!(value(&all, "PERFORMANCE_MOVE"), "infinite MB/s");
         assert!(all.supports_discard() && all.supports_fule());
         assert_eq!(all.erase_timeout_ms(u64::MAX), None);
-        layout::assert_orderly(512, &FIELDS);
+        layout::assert_orderly(512, FIELDS);
     }
 }

@@ -1,15 +1,15 @@
 //! Invariants of a card, whatever the host does.
 
 use emmc_card::card::{Card, Reply};
-use emmc_regs::CardKind;
-use emmc_regs::bits::bits;
 use emmc_regs::command::{Command, DataDirection, Response, ResponseKind};
+use emmc_regs::csd::mmc;
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, field_at};
 use emmc_regs::r1::State;
+use emmc_regs::{BitField, CardKind};
 use emmc_units::Instant;
 
-/// One-time bits of the CSD: they go from 0 to 1.
-const CSD_ONE_TIME: [u16; 5] = [15, 14, 13, 11, 10];
+/// One-time fields of the CSD: their bits go from 0 to 1.
+const CSD_ONE_TIME: [&BitField; 4] = [mmc::FILE_FORMAT_GRP, mmc::COPY, mmc::PERM_WRITE_PROTECT, mmc::FILE_FORMAT];
 
 /// The last observations of a card.
 pub struct Oracle {
@@ -54,11 +54,9 @@ impl Oracle {
             let changed = (registers.ext_csd[at] ^ self.seen[at]) & spent;
             assert_eq!(changed, 0, "one-time bits of {field} went back: {:#x}", registers.ext_csd[at]);
         }
-        for bit in CSD_ONE_TIME {
-            assert!(
-                bits(&registers.csd, bit, bit) >= bits(&self.csd, bit, bit),
-                "one-time bit {bit} of the CSD went back"
-            );
+        for field in CSD_ONE_TIME {
+            let lost = field.get(&self.csd) & !field.get(&registers.csd);
+            assert_eq!(lost, 0, "one-time bits of {field:?} in the CSD went back");
         }
         let nand = card.device().nand();
         let erases = nand.blocks().iter().map(|block| u64::from(block.erase_count)).sum();

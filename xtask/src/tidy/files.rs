@@ -147,7 +147,7 @@ pub(super) fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.map(|(line, _)| line).enumerate().filter(|(_, line)| !is_comment(line))
 }
 
-fn is_comment(line: &str) -> bool {
+pub(super) fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
 }
 

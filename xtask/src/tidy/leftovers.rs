@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::files::{code, is_comment};
+
 /// Extensions of outputs: states of fio, logs, core files, leftovers of an editor or a merge.
 const OUTPUTS: [&str; 8] = [".state", ".log", ".core", ".orig", ".rej", ".bak", ".swp", ".profraw"];
 
-/// Crates whose public items are an interface in themselves: the standard's registers.
-const INTERFACES: [&str; 1] = ["crates/emmc-regs/"];
-
-/// Files that still have public items without a user. Entries are only removed.
-const NOT_YET: [&str; 1] = ["crates/emmc-analysis/"];
+/// Public functions through which tests of other crates and fuzzing drive a card. Entries are only removed.
+const FOR_TESTS: [&str; 3] = [
+    "handle_damaged_command", // a command that the bus damaged
+    "poll_queue",             // the time that fuzzing advances to
+    "spoil",                  // a page that stops reading
+];
 
 /// An output of a program that is in the tree by mistake.
 pub(crate) fn output(path: &str) -> Option<String> {
@@ -99,28 +102,52 @@ fn normal(path: &str) -> String {
     parts.join("/")
 }
 
-/// Public functions and constants of a crate that are named in no other file.
+/// Public functions and constants of a crate that nothing uses but tests, or that no other file names.
 ///
-/// A name that occurs anywhere else counts as a use, so a reported item certainly has no user.
-pub(crate) fn unused(texts: &[(String, String)]) -> Vec<String> {
-    let mut files: HashMap<&str, u32> = HashMap::new();
-    for (_, text) in texts.iter().filter(|(path, _)| path.ends_with(".rs")) {
-        let words: BTreeSet<&str> = code(text).flat_map(words).collect();
-        words.into_iter().for_each(|word| *files.entry(word).or_default() += 1);
+/// A name that occurs anywhere else counts as a use, so a reported item certainly has no user. `tests` are files that
+/// belong to tests only.
+pub(crate) fn unused(texts: &[(String, String)], tests: &[String]) -> Vec<String> {
+    let sources = || texts.iter().filter(|(path, _)| path.ends_with(".rs"));
+    let mut in_files: HashMap<&str, u32> = HashMap::new();
+    let mut in_product: HashMap<&str, u32> = HashMap::new();
+    for (path, text) in sources() {
+        let named: BTreeSet<&str> = text.lines().filter(|line| !is_comment(line)).flat_map(words).collect();
+        named.into_iter().for_each(|word| *in_files.entry(word).or_default() += 1);
+        if !is_test(path, tests) {
+            product(text).flat_map(|(_, line)| words(line)).for_each(|word| *in_product.entry(word).or_default() += 1);
+        }
     }
     let mut found = Vec::new();
-    for (path, text) in texts {
-        let is_library = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
-        if !is_library || INTERFACES.iter().chain(&NOT_YET).any(|begin| path.starts_with(begin)) {
-            continue;
-        }
-        for (index, line) in text.lines().enumerate() {
-            if let Some(name) = public(line).filter(|name| files.get(name).copied().unwrap_or(0) <= 1) {
-                found.push(format!("{path}:{}: `{name}` is public and named in no other file", index + 1));
-            }
+    for (path, text) in sources().filter(|(path, _)| is_library(path) && !is_test(path, tests)) {
+        for (index, name) in product(text).filter_map(|(index, line)| Some((index, public(line)?))) {
+            let what = match (in_files.get(name), in_product.get(name)) {
+                (Some(0 | 1), _) => "is public and named in no other file",
+                (_, None | Some(0 | 1)) if !FOR_TESTS.contains(&name) => "is public and used by tests only",
+                _ => continue,
+            };
+            found.push(format!("{path}:{}: `{name}` {what}", index + 1));
         }
     }
     found
+}
+
+fn is_library(path: &str) -> bool {
+    path.starts_with("crates/") && path.contains("/src/")
+}
+
+/// Whether only tests, benchmarks of functions and fuzzing are built of a file.
+fn is_test(path: &str, tests: &[String]) -> bool {
+    let stem = path.strip_suffix(".rs").unwrap_or(path);
+    let folders = ["/tests/", "/benches/", "/fuzz_targets/"];
+    folders.iter().any(|folder| path.contains(folder)) || tests.iter().any(|test| stem.starts_with(test.as_str()))
+}
+
+/// The lines of a file outside its own tests, but for what is built for tests only: an item after `#[cfg(test)]`.
+fn product(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let above = [""].into_iter().chain(text.lines());
+    let is_for_tests = text.lines().zip(above).map(|(_, above)| above.trim() == "#[cfg(test)]");
+    let lines: Vec<bool> = is_for_tests.collect();
+    code(text).filter(move |(index, _)| !lines.get(*index).is_some_and(|is_for_tests| *is_for_tests))
 }
 
 /// The name of a public function or constant.
@@ -129,10 +156,6 @@ fn public(line: &str) -> Option<&str> {
     let rest =
         ["const fn ", "unsafe fn ", "fn ", "const ", "static "].iter().find_map(|word| rest.strip_prefix(word))?;
     words(rest).next()
-}
-
-fn code(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter(|line| !line.trim_start().starts_with("//"))
 }
 
 fn words(line: &str) -> impl Iterator<Item = &str> {
@@ -185,8 +208,26 @@ mod tests {
         let tree = [
             ("crates/a/src/lib.rs", "pub fn used() {}\n    pub const fn lost_here() {}\n// lost_here\n"),
             ("crates/a/src/b.rs", "// lost_here is named in a comment only\nuse crate::used;\n"),
-            ("crates/emmc-regs/src/lib.rs", "pub fn crc() {}\n"),
         ];
-        assert_eq!(unused(&files(&tree)), ["crates/a/src/lib.rs:2: `lost_here` is public and named in no other file"]);
+        let found = ["crates/a/src/lib.rs:2: `lost_here` is public and named in no other file"];
+        assert_eq!(unused(&files(&tree), &[]), found);
+    }
+
+    #[test]
+    fn a_public_item_that_only_tests_use_is_found() {
+        let own = "pub fn inline() {}\n#[cfg(test)]\nmod tests {\n    fn a() { super::inline() }\n}\n";
+        let tree = [
+            ("crates/a/src/lib.rs", "pub fn one() {}\npub fn two() {}\npub fn three() {}\npub fn four() {}\n"),
+            ("crates/a/src/b.rs", own),
+            ("crates/a/src/c.rs", "#[cfg(test)]\npub fn of_tests() {}\nfn c() { inline_too() }\n"),
+            ("crates/a/src/c/tests.rs", "use one;\nuse of_tests;\n"),
+            ("crates/b/src/lib.rs", "use four;\n"),
+            ("crates/b/tests/it/main.rs", "use two;\nuse inline;\n"),
+            ("fuzz/fuzz_targets/x.rs", "use three;\n"),
+        ];
+        let expected = [("lib.rs:1", "one"), ("lib.rs:2", "two"), ("lib.rs:3", "three"), ("b.rs:1", "inline")];
+        let expected =
+            expected.map(|(place, name)| format!("crates/a/src/{place}: `{name}` is public and used by tests only"));
+        assert_eq!(unused(&files(&tree), &["crates/a/src/c/tests".into()]), expected);
     }
 }

@@ -59,12 +59,6 @@ impl Endurance {
             Some(if factor == 1.0 { self.raw_bytes } else { Bytes((self.raw_bytes.0 as f64 / factor) as u64) });
         Ok(self)
     }
-
-    /// Days until the volume is written at `bytes` a day, rounded down: the host's volume where the write
-    /// amplification is known, else the raw one. `None` at 0 bytes a day.
-    pub fn days_at(&self, bytes_per_day: Bytes) -> Option<u64> {
-        self.host_bytes.unwrap_or(self.raw_bytes).0.checked_div(bytes_per_day.0)
-    }
 }
 
 #[cfg(test)]
@@ -77,8 +71,6 @@ mod tests {
         assert_eq!(endurance.raw_bytes, Bytes(12_884_901_888_000));
         assert_eq!(endurance.raw_bytes.to_string(), "12000 GiB");
         assert_eq!(endurance.host_bytes, None);
-        assert_eq!(endurance.days_at(Bytes(12 << 30)), Some(1000));
-        assert_eq!(endurance.days_at(Bytes(0)), None);
     }
 
     #[test]

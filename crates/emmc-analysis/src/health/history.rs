@@ -89,12 +89,6 @@ impl HistoryPoint {
         })
     }
 
-    /// The observation as one line of a history file, without the line break.
-    pub fn to_line(&self) -> String {
-        // A struct of numbers and strings always serialises.
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
     /// The CID without its last byte, which many host controllers strip, in lower case.
     pub(super) fn card_key(&self) -> Option<String> {
         let digits: String = self.cid.as_ref()?.trim().trim_start_matches("0x").to_ascii_lowercase();
@@ -154,8 +148,9 @@ mod tests {
         assert_eq!(points.len(), 2);
         assert_eq!((points[0].life_a, points[0].written_bytes, points[1].life_a), (Some(2), Some(7), Some(11)));
         assert_eq!((points[1].life_b, points[1].pre_eol), (None, None));
-        assert_eq!(points[1].to_line(), "{\"time\":\"2026-01-02T00:00:00Z\",\"life_a\":11}");
-        assert_eq!(parse_history("h", &points[0].to_line()).unwrap(), points[..1]);
+        let line = |point: &HistoryPoint| serde_json::to_string(point).unwrap();
+        assert_eq!(line(&points[1]), "{\"time\":\"2026-01-02T00:00:00Z\",\"life_a\":11}");
+        assert_eq!(parse_history("h", &line(&points[0])).unwrap(), points[..1]);
     }
 
     #[test]

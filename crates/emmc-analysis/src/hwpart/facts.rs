@@ -4,6 +4,7 @@ use emmc_port::CardData;
 use emmc_regs::CardKind;
 use emmc_regs::csd::Csd;
 use emmc_regs::ext_csd::{DeviceInfo, ExtCsd, reg};
+use emmc_regs::ocr::Ocr;
 use emmc_units::{Bytes, SECTOR_BYTES, Sectors};
 
 static NOTHING: ExtCsd = ExtCsd::unknown();
@@ -80,9 +81,9 @@ fn address_bytes(card: &CardData, info: &DeviceInfo) -> Option<u64> {
     if info.user_sectors.is_some_and(|sectors| sectors.0 > BYTE_ADDRESSED_SECTORS_MAX) {
         return Some(SECTOR_BYTES);
     }
-    match card.ocr.map(|ocr| (ocr >> 31 == 1, ocr >> 30 & 1 == 1)) {
-        Some((_, true)) => Some(SECTOR_BYTES),
-        Some((true, false)) => Some(1),
-        _ => None,
+    let ocr = Ocr(card.ocr?);
+    match ocr.contains(Ocr::SECTOR_MODE) {
+        true => Some(SECTOR_BYTES),
+        false => ocr.powered_up().then_some(1),
     }
 }

@@ -56,7 +56,8 @@ impl Value {
     }
 
     /// The whole number, if it is one.
-    pub fn as_i64(&self) -> Option<i64> {
+    #[cfg(test)]
+    pub(crate) fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Integer(value) => Some(*value),
             _ => None,

@@ -1,5 +1,6 @@
 //! How the bus runs: HS_TIMING and BUS_WIDTH in their legal combinations, tuning, bus test, block length.
 
+use emmc_regs::csd::mmc;
 use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::{R1, State};
 use emmc_units::Instant;
@@ -139,7 +140,7 @@ impl Card {
 
     /// CMD16: at most the length in the CSD; reads and writes still require 512 bytes.
     pub(super) fn set_block_len(&mut self, bytes: u32) -> Reply {
-        let longest = 1 << self.csd().bits(83, 80).min(11);
+        let longest = 1 << self.csd().get(mmc::READ_BL_LEN).min(11);
         if bytes == 0 || bytes > longest {
             return self.refuse(R1::BLOCK_LEN_ERROR);
         }

@@ -67,8 +67,8 @@ impl Card {
     /// Whether mode and features allow a command that the state allows.
     fn gate(&self, command: &Command) -> bool {
         let spec = command.spec();
-        let classes = self.csd().bits(95, 84);
-        if spec.class.is_some_and(|class| OPTIONAL_CLASSES.contains(&class) && classes >> class & 1 == 0) {
+        let csd = self.csd();
+        if spec.class.is_some_and(|class| OPTIONAL_CLASSES.contains(&class) && !csd.has_class(class)) {
             return false;
         }
         // A locked card accepts reset, identification, status and unlock commands.

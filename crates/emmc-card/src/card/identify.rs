@@ -10,7 +10,7 @@ use super::legality::Phase;
 use super::{Card, Reply};
 
 /// All supply windows of an OCR.
-const WINDOWS: u32 = 0x00ff_ff80;
+const WINDOWS: u32 = Ocr::EMMC_WINDOWS.0;
 
 impl Card {
     /// CMD0: back to idle.

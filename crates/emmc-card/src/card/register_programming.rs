@@ -1,7 +1,8 @@
 //! Registers that the host programs whole: CID (CMD26), CSD (CMD27), and the time (CMD49).
 
-use emmc_regs::bits::{bits, set_bits};
+use emmc_regs::BitField;
 use emmc_regs::crc::{Crc, sealed};
+use emmc_regs::csd::mmc;
 use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::R1;
 use emmc_units::{Instant, Nanos};
@@ -14,10 +15,10 @@ use super::{Card, Reply};
 /// Assumed: about one page program.
 const PROGRAM: Nanos = Nanos::from_micros(500);
 
-/// The CSD's one-time bits: FILE_FORMAT_GRP, COPY, PERM_WRITE_PROTECT, FILE_FORMAT.
-const CSD_ONE_TIME: [u16; 5] = [15, 14, 13, 11, 10];
-/// Its other writable bits: TMP_WRITE_PROTECT, ECC; and those of the checksum, which follow.
-const CSD_WRITABLE: [u16; 3] = [12, 9, 8];
+/// The CSD's one-time fields.
+const CSD_ONE_TIME: [&BitField; 4] = [mmc::FILE_FORMAT_GRP, mmc::COPY, mmc::PERM_WRITE_PROTECT, mmc::FILE_FORMAT];
+/// Its other writable fields, but for the checksum, which follows.
+const CSD_WRITABLE: [&BitField; 2] = [mmc::TMP_WRITE_PROTECT, mmc::ECC];
 
 impl Card {
     /// CMD26.
@@ -50,17 +51,16 @@ impl Card {
             return now;
         }
         let mut new = old;
-        for bit in CSD_ONE_TIME {
-            let is_set = bits(&old, bit, bit) | bits(&wanted, bit, bit);
-            set_bits(&mut new, bit, bit, is_set);
+        for field in CSD_ONE_TIME {
+            field.set(&mut new, field.get(&old) | field.get(&wanted));
         }
-        for bit in CSD_WRITABLE {
-            set_bits(&mut new, bit, bit, bits(&wanted, bit, bit));
+        for field in CSD_WRITABLE {
+            field.set(&mut new, field.get(&wanted));
         }
         let new = sealed(new);
         // USER_WP.CD_PERM_WP_DIS: the card can no longer be protected permanently.
         let is_disabled = self.is_emmc() && self.ext_csd_byte(reg::USER_WP) >> 6 & 1 == 1;
-        let protects = bits(&new, 13, 13) > bits(&old, 13, 13);
+        let protects = mmc::PERM_WRITE_PROTECT.is_set(&new) && !mmc::PERM_WRITE_PROTECT.is_set(&old);
         if new[..15] != wanted[..15] || is_disabled && protects {
             self.status.raise(R1::CID_CSD_OVERWRITE);
             return now;

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use emmc_regs::bits::bits;
+use emmc_regs::csd::mmc;
 use emmc_regs::ext_csd::{EXT_CSD_BYTES, reg};
 
 use super::partition::Refused;
@@ -140,7 +140,7 @@ impl WriteProtect {
 
 /// Whether the CSD protects the whole card: PERM_WRITE_PROTECT or TMP_WRITE_PROTECT.
 pub(crate) fn is_card_protected(csd: &[u8; 16]) -> bool {
-    bits(csd, 13, 12) != 0
+    mmc::PERM_WRITE_PROTECT.is_set(csd) || mmc::TMP_WRITE_PROTECT.is_set(csd)
 }
 
 /// Whether a boot area is protected.
@@ -294,11 +294,10 @@ mod tests {
 
     #[test]
     fn two_bits_of_the_csd_protect_the_whole_card() {
-        let mut csd = [0; 16];
-        assert!(!is_card_protected(&csd));
-        for bit in [12, 13] {
-            emmc_regs::bits::set_bits(&mut csd, 13, 12, 1 << (bit - 12));
-            assert!(is_card_protected(&csd));
+        for (last_but_one, is_protected) in [(0x00, false), (0x10, true), (0x20, true), (0x4f, false)] {
+            let mut csd = [0; 16];
+            csd[14] = last_but_one;
+            assert_eq!(is_card_protected(&csd), is_protected, "{last_but_one:#04x}");
         }
     }
 }

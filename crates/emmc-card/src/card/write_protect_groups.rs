@@ -1,5 +1,6 @@
 //! Write protection commands, CMD28 to CMD31, and checks of protected sectors.
 
+use emmc_regs::csd::mmc;
 use emmc_regs::ext_csd::reg;
 use emmc_regs::r1::R1;
 use emmc_units::{Instant, Nanos};
@@ -57,7 +58,7 @@ impl Card {
 
     /// Whether class 6 applies: the CSD supports group protection, and the area has groups.
     pub(super) fn has_groups(&self) -> bool {
-        self.csd().bits(31, 31) == 1 && matches!(self.area(), Area::User | Area::Gp(_))
+        self.csd().get(mmc::WP_GRP_ENABLE) == 1 && matches!(self.area(), Area::User | Area::Gp(_))
     }
 
     /// Sectors of a write protection group.

@@ -90,16 +90,6 @@ impl SlcFront {
         }
     }
 
-    /// Units that the log holds now.
-    pub fn held_units(&self) -> u32 {
-        (self.log.index.len() + self.log.buffer.len()) as u32
-    }
-
-    /// Units that the log can hold, all its blocks full.
-    pub fn log_units(&self) -> u32 {
-        self.log.units()
-    }
-
     /// Adds the counters of the main layer. Its host writes are the front's folds, or were counted already.
     fn count(&mut self) {
         let inner = FtlStats { host_units: 0, ..*self.inner.stats() };

@@ -15,7 +15,6 @@ const NO_BLOCK: u32 = u32::MAX;
 enum Content<'a> {
     Nothing,
     Bytes(&'a [u8]),
-    Copies(&'a [u32]),
     Record(&'a [u8]),
 }
 
@@ -59,23 +58,6 @@ impl Nand {
         now: Instant,
     ) -> Result<Instant, NandError> {
         self.program_with(block, page, units, data.map_or(Content::Nothing, Content::Bytes), now)
-    }
-
-    /// Programs the next page of a block with copies of the units at `from`, whose bytes need not pass through the
-    /// caller. The caller has read them.
-    ///
-    /// Shape: as many physical units as `units`; [`NO_UNIT`] where there is padding.
-    /// Errors: as [`Nand::program`].
-    #[inline]
-    pub fn program_copies(
-        &mut self,
-        block: u32,
-        page: u32,
-        units: &[u32],
-        from: &[u32],
-        now: Instant,
-    ) -> Result<Instant, NandError> {
-        self.program_with(block, page, units, Content::Copies(from), now)
     }
 
     /// Programs the next page of a block with a record of the layer's own instead of units. Its bytes are kept
@@ -132,15 +114,8 @@ impl Nand {
         let Some(store) = self.store.as_deref_mut() else { return };
         let unsound = store.unsound[block as usize];
         store.program(&geometry, block, page);
-        let mut unread = false;
         match content {
             Content::Bytes(data) if store.keeps_data() => store.put_page(&geometry, block, page, units, data),
-            Content::Copies(from) => {
-                for (index, &from) in from.iter().enumerate().filter(|&(_, &from)| from != NO_UNIT) {
-                    unread |= !store.reads(&geometry, geometry.block_of(from), geometry.page_of(from));
-                    store.put_copy(&geometry, block, page, index, from);
-                }
-            }
             Content::Record(record) => drop(store.records.insert((block, page), record.into())),
             Content::Bytes(_) | Content::Nothing => {}
         }
@@ -148,9 +123,6 @@ impl Nand {
         store.note(&geometry, Entry { start: span.0, done: span.1, block, what: What::Program { page } });
         if unsound {
             self.violation("program into a block that must be erased first");
-        }
-        if unread {
-            self.violation("copy of a page that cannot be read");
         }
     }
 

@@ -128,17 +128,6 @@ impl PageStore {
         }
     }
 
-    /// The bytes of one unit that is a copy of another.
-    pub(super) fn put_copy(&mut self, geometry: &Geometry, block: u32, page: u32, index: usize, from: u32) {
-        let source = geometry.block_of(from);
-        let within = (from % geometry.units_per_block()) as usize;
-        let known = self.contents[source as usize].as_ref().map(|units| units[within]);
-        if let (Some(content), Some(slots)) = (known, &mut self.slots) {
-            let content = slots.copy(content);
-            self.put_unit(geometry, block, page, index, content);
-        }
-    }
-
     pub(super) fn put_unit(&mut self, geometry: &Geometry, block: u32, page: u32, index: usize, content: Content) {
         let units = geometry.units_per_block() as usize;
         let of_block = || vec![Content::NONE; units].into_boxed_slice();

@@ -85,11 +85,6 @@ impl SimTarget {
         &mut self.device
     }
 
-    /// Returns the card, and its time.
-    pub fn into_device(self) -> (Device, Instant) {
-        (self.device, self.now)
-    }
-
     /// When the card can start a request that is submitted now.
     fn start(&mut self) -> Instant {
         let mut start = self.now;

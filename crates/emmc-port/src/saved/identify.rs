@@ -3,9 +3,9 @@
 //! Both are 16 bytes with a CRC7 at the same place, which distinguishes them from other numbers; their fields
 //! distinguish them from each other.
 
-use emmc_regs::CardKind;
-use emmc_regs::bits::bits;
 use emmc_regs::crc::Crc;
+use emmc_regs::csd::mmc;
+use emmc_regs::{CardKind, scr, ssr};
 
 use super::labels::Register;
 
@@ -34,13 +34,16 @@ fn sixteen(bytes: &[u8; 16]) -> Option<Register> {
 
 /// Structure 0, a known SD_SPEC, and the two bus widths that every card has.
 fn is_scr_like(bytes: &[u8]) -> bool {
-    bits(bytes, 63, 60) == 0 && bits(bytes, 59, 56) <= 2 && bits(bytes, 51, 48) == 0b0101
+    !scr::SCR_STRUCTURE.is_set(bytes) && scr::SD_SPEC.get(bytes) <= 2 && scr::SD_BUS_WIDTHS.get(bytes) == 0b0101
 }
 
 /// A bus width of 1 or 4 lines, a known SD_CARD_TYPE and SPEED_CLASS, and not one byte over and over.
 fn is_ssr_like(bytes: &[u8]) -> bool {
     let repeated = bytes.iter().zip(bytes.iter().skip(1)).all(|(byte, next)| byte == next);
-    matches!(bits(bytes, 511, 510), 0 | 2) && bits(bytes, 495, 480) <= 2 && bits(bytes, 447, 440) <= 4 && !repeated
+    matches!(ssr::DAT_BUS_WIDTH.get(bytes), 0 | 2)
+        && ssr::SD_CARD_TYPE.get(bytes) <= 2
+        && ssr::SPEED_CLASS.get(bytes) <= 4
+        && !repeated
 }
 
 /// A product name of letters, followed by blanks or zeros only, and an OEM field of either family.
@@ -54,12 +57,11 @@ fn is_cid_like(bytes: &[u8; 16]) -> bool {
 
 /// A known bus speed, the basic command class, and blocks of 512 to 4096 bytes.
 fn is_csd_like(bytes: &[u8; 16]) -> bool {
-    let field = |hi, lo| bits(bytes, hi, lo);
-    TRAN_SPEEDS.contains(&field(103, 96))
-        && field(84, 84) == 1
-        && (9..=12).contains(&field(83, 80))
-        && field(121, 120) == 0
-        && field(119, 119) == 0
+    TRAN_SPEEDS.contains(&mmc::TRAN_SPEED.get(bytes))
+        && mmc::CCC.get(bytes) & 1 == 1
+        && (9..=12).contains(&mmc::READ_BL_LEN.get(bytes))
+        && !mmc::RESERVED_120.is_set(bytes)
+        && mmc::TAAC.get(bytes) < 0x80
 }
 
 /// The family that a CID's OEM field speaks for: two letters of SD, package and number of eMMC.
@@ -76,7 +78,7 @@ pub(super) fn kind_of_cid(cid: &[u8; 16]) -> Option<CardKind> {
 
 /// The family that a CSD's version field speaks for: SPEC_VERS of MMC, where SD has zeros.
 pub(super) fn kind_of_csd(csd: &[u8; 16]) -> Option<CardKind> {
-    match (bits(csd, 127, 126), bits(csd, 125, 122)) {
+    match (mmc::CSD_STRUCTURE.get(csd), mmc::SPEC_VERS.get(csd)) {
         (_, 1..=4) => Some(CardKind::Emmc),
         (0 | 1, 0) => Some(CardKind::Sd),
         _ => None,

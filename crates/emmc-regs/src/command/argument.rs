@@ -48,13 +48,6 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Writes a byte, as Linux and U-Boot do it: command set 1.
-    ///
-    /// Source: Linux `mmc_switch`, EXT_CSD_CMD_SET_NORMAL.
-    pub fn write_byte(index: u8, value: u8) -> Self {
-        Self { access: SwitchAccess::WriteByte, index, value, cmd_set: 1 }
-    }
-
     /// Reads an argument.
     pub fn decode(argument: u32) -> Self {
         Self {

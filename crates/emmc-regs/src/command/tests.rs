@@ -13,6 +13,11 @@ fn arguments() -> impl Iterator<Item = u32> {
     edges.into_iter().chain((0..32).map(|bit| 1 << bit)).chain(random.take(500))
 }
 
+/// A byte written with command set 1, as Linux and U-Boot do it (`mmc_switch`, EXT_CSD_CMD_SET_NORMAL).
+fn write_byte(index: u8, value: u8) -> Switch {
+    Switch { access: SwitchAccess::WriteByte, index, value, cmd_set: 1 }
+}
+
 #[test]
 fn every_index_and_argument_round_trips() {
     let decoders = [Command::decode, Command::decode_app];
@@ -85,17 +90,15 @@ fn only_stuff_bits_are_dropped() {
 #[test]
 fn switch_arguments_match_linux_and_u_boot() {
     // PARTITION_SETTING_COMPLETED, ERASE_GROUP_DEF, HS_TIMING, as they stand in kernel and U-Boot logs.
-    for (argument, switch) in [
-        (0x039b_0101, Switch::write_byte(155, 1)),
-        (0x03af_0101, Switch::write_byte(175, 1)),
-        (0x03b7_0201, Switch::write_byte(183, 2)),
-    ] {
+    for (argument, switch) in
+        [(0x039b_0101, write_byte(155, 1)), (0x03af_0101, write_byte(175, 1)), (0x03b7_0201, write_byte(183, 2))]
+    {
         let command = Command::decode(6, argument, CardKind::Emmc);
         assert_eq!(command, Command::Switch(switch));
         assert_eq!(command.encode(), (6, argument));
     }
     // U-Boot sends command set 0.
-    let bus_width = Switch { cmd_set: 0, ..Switch::write_byte(183, 0) };
+    let bus_width = Switch { cmd_set: 0, ..write_byte(183, 0) };
     assert_eq!(Command::decode(6, 0x03b7_0000, CardKind::Emmc), Command::Switch(bus_width));
 
     let with = |access| Switch { access, index: 167, value: 0b0110, cmd_set: 1 };
@@ -159,7 +162,7 @@ fn application_commands_follow_cmd55_on_sd_only() {
     // What is no application command counts as the plain one.
     let read = Command::decode_app(17, 8, CardKind::Sd);
     assert_eq!(read, Command::ReadSingleBlock { address: 8 });
-    assert_eq!(Command::decode_app(6, 0x03b7_0101, CardKind::Emmc), Command::Switch(Switch::write_byte(183, 1)));
+    assert_eq!(Command::decode_app(6, 0x03b7_0101, CardKind::Emmc), Command::Switch(write_byte(183, 1)));
 }
 
 #[test]

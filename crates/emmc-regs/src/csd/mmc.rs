@@ -1,50 +1,54 @@
+//! CSD of MMC and eMMC.
+//!
+//! Source: JESD84-B51 clause 7.3, Linux `drivers/mmc/core/mmc.c`, mmc-utils `lsmmc.c`.
+
 use super::scale;
 use crate::Persistence::*;
 use crate::cid::crc_value;
-use crate::layout::{BitField, number, of, within};
+use crate::layout::{BitField, bit, layout, number, of, within};
 use crate::row::FieldValue;
 
-/// CSD of MMC and eMMC.
-///
-/// Source: JESD84-B51 clause 7.3, Linux `drivers/mmc/core/mmc.c`, mmc-utils `lsmmc.c`.
-pub(super) const FIELDS: [BitField; 33] = [
-    of("CSD_STRUCTURE", 127, 126, "", structure),
-    of("SPEC_VERS", 125, 122, "", spec_version),
-    of("TAAC", 119, 112, "ns", scale::taac_value),
-    of("NSAC", 111, 104, "clocks", |raw| FieldValue::Number(raw * 100)),
-    of("TRAN_SPEED", 103, 96, "Hz", |raw| scale::mmc_tran_speed_hz(raw).into()),
-    of("CCC", 95, 84, "", |raw| FieldValue::flags(raw, &CLASSES)),
-    of("READ_BL_LEN", 83, 80, "B", |raw| scale::mmc_block_bytes(raw).into()),
-    number("READ_BL_PARTIAL", 79, 79, ""),
-    number("WRITE_BLK_MISALIGN", 78, 78, ""),
-    number("READ_BLK_MISALIGN", 77, 77, ""),
-    number("DSR_IMP", 76, 76, ""),
-    of("C_SIZE", 73, 62, "", c_size),
-    of("VDD_R_CURR_MIN", 61, 59, "mA", scale::current_min_value),
-    of("VDD_R_CURR_MAX", 58, 56, "mA", scale::current_max_value),
-    of("VDD_W_CURR_MIN", 55, 53, "mA", scale::current_min_value),
-    of("VDD_W_CURR_MAX", 52, 50, "mA", scale::current_max_value),
-    of("C_SIZE_MULT", 49, 47, "", |raw| FieldValue::Number(4 << raw)),
-    of("ERASE_GRP_SIZE", 46, 42, "", |raw| FieldValue::Number(raw + 1)),
-    of("ERASE_GRP_MULT", 41, 37, "", |raw| FieldValue::Number(raw + 1)),
-    of("WP_GRP_SIZE", 36, 32, "erase groups", |raw| FieldValue::Number(raw + 1)),
-    number("WP_GRP_ENABLE", 31, 31, ""),
-    of("DEFAULT_ECC", 30, 29, "", ecc),
-    of("R2W_FACTOR", 28, 26, "x", |raw| FieldValue::Number(1 << raw)),
-    of("WRITE_BL_LEN", 25, 22, "B", |raw| scale::mmc_block_bytes(raw).into()),
-    number("WRITE_BL_PARTIAL", 21, 21, ""),
-    number("CONTENT_PROT_APP", 16, 16, ""),
-    number("FILE_FORMAT_GRP", 15, 15, "").persists(OneTime),
-    number("COPY", 14, 14, "").persists(OneTime),
-    number("PERM_WRITE_PROTECT", 13, 13, "").persists(OneTime),
-    number("TMP_WRITE_PROTECT", 12, 12, ""),
-    within("FILE_FORMAT", 11, 10, scale::file_format_value).persists(OneTime),
-    of("ECC", 9, 8, "", ecc),
-    within("CRC", 7, 1, crc_value),
-];
+layout! {
+    CSD_STRUCTURE = of(127, 126, "", structure);
+    SPEC_VERS = of(125, 122, "", spec_version);
+    TAAC = of(119, 112, "ns", scale::taac_value);
+    NSAC = of(111, 104, "clocks", |raw| FieldValue::Number(raw * 100));
+    TRAN_SPEED = of(103, 96, "Hz", |raw| scale::mmc_tran_speed_hz(raw).into());
+    CCC = of(95, 84, "", |raw| FieldValue::flags(raw, &CLASSES));
+    READ_BL_LEN = of(83, 80, "B", |raw| scale::mmc_block_bytes(raw).into());
+    READ_BL_PARTIAL = bit(79);
+    WRITE_BLK_MISALIGN = bit(78);
+    READ_BLK_MISALIGN = bit(77);
+    DSR_IMP = bit(76);
+    C_SIZE = of(73, 62, "", c_size);
+    VDD_R_CURR_MIN = of(61, 59, "mA", scale::current_min_value);
+    VDD_R_CURR_MAX = of(58, 56, "mA", scale::current_max_value);
+    VDD_W_CURR_MIN = of(55, 53, "mA", scale::current_min_value);
+    VDD_W_CURR_MAX = of(52, 50, "mA", scale::current_max_value);
+    C_SIZE_MULT = of(49, 47, "", |raw| FieldValue::Number(4 << raw));
+    ERASE_GRP_SIZE = of(46, 42, "", |raw| FieldValue::Number(raw + 1));
+    ERASE_GRP_MULT = of(41, 37, "", |raw| FieldValue::Number(raw + 1));
+    WP_GRP_SIZE = of(36, 32, "erase groups", |raw| FieldValue::Number(raw + 1));
+    WP_GRP_ENABLE = bit(31);
+    DEFAULT_ECC = of(30, 29, "", ecc);
+    R2W_FACTOR = of(28, 26, "x", |raw| FieldValue::Number(1 << raw));
+    WRITE_BL_LEN = of(25, 22, "B", |raw| scale::mmc_block_bytes(raw).into());
+    WRITE_BL_PARTIAL = bit(21);
+    CONTENT_PROT_APP = bit(16);
+    FILE_FORMAT_GRP = bit(15).persists(OneTime);
+    COPY = bit(14).persists(OneTime);
+    PERM_WRITE_PROTECT = bit(13).persists(OneTime);
+    TMP_WRITE_PROTECT = bit(12);
+    FILE_FORMAT = within(11, 10, scale::file_format_value).persists(OneTime);
+    ECC = of(9, 8, "", ecc);
+    CRC = within(7, 1, crc_value);
+}
+
+/// Bits 121:120, which no version uses: 0.
+pub const RESERVED_120: &BitField = &number(121, 120, "").named("RESERVED_120");
 
 /// Command classes of eMMC.
-pub(super) const CLASSES: [(u8, &str); 12] = [
+const CLASSES: [(u8, &str); 12] = [
     (0, "basic"),
     (1, "stream read"),
     (2, "block read"),
@@ -81,7 +85,7 @@ fn spec_version(raw: u64) -> FieldValue {
 
 /// C_SIZE counts from 0; 0xFFF says that the capacity is elsewhere.
 fn c_size(raw: u64) -> FieldValue {
-    if raw == 0xfff { "see EXT_CSD SEC_COUNT".into() } else { FieldValue::Number(raw + 1) }
+    if raw == super::C_SIZE_IN_EXT_CSD { "see EXT_CSD SEC_COUNT".into() } else { FieldValue::Number(raw + 1) }
 }
 
 fn ecc(raw: u64) -> FieldValue {

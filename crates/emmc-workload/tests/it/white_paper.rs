@@ -5,7 +5,7 @@
 //! --nocapture`. Tests of `emmc-host` (`paper/`) cover the figures that the paper computes from its spans; here the
 //! simulated card gives the hardware time, and mechanisms of the board the rest.
 
-use crate::cards::{card, told};
+use crate::cards::{queueing_card, told};
 use emmc_card::sim::SimTarget;
 use emmc_host::system::Spent;
 use emmc_host::{HostTarget, board};
@@ -16,12 +16,7 @@ const MIB: f64 = 1_048_576.0;
 
 fn behind(profile: &str, name: &str, queueing: bool) -> HostTarget<SimTarget> {
     let board = board(name).unwrap();
-    let mut card = card(profile, |_| ());
-    if !queueing {
-        let (device, now) = card.into_device();
-        card = SimTarget::new(device, profile, now, false);
-    }
-    HostTarget::new(card, board, queueing)
+    HostTarget::new(queueing_card(profile, |_| (), queueing), board, queueing)
 }
 
 fn run(target: &mut dyn BlockTarget, stream: &Stream) -> Measured {

@@ -23,8 +23,18 @@ pub(super) fn rows(card: &CardData, rows: &mut Rows) {
     rows.topic = Topic::Media;
     let unit = ssr.and_then(|ssr| ssr.au_size_bytes()).map(|bytes| plain(Bytes(bytes).to_string()));
     rows.add("allocation unit", "SSR AU_SIZE", unit);
+    let unit = ssr.and_then(|ssr| ssr.uhs_au_size_bytes()).map(|bytes| plain(Bytes(bytes).to_string()));
+    rows.add_if_told("UHS allocation unit", "SSR UHS_AU_SIZE", unit);
+    let erase =
+        ssr.and_then(|ssr| Some((ssr.erase_timeout_ms(1)?, ssr.erase_timeout_ms(ssr.erase_size())?, ssr.erase_size())));
+    let erase = erase.map(|(one_ms, ms, units)| {
+        with(format!("at most {} s", one_ms as f64 / 1e3), format!("at most {} s for {units} units", ms as f64 / 1e3))
+    });
+    rows.add_if_told("erase time of one allocation unit", "SSR ERASE_SIZE, ERASE_TIMEOUT, ERASE_OFFSET", erase);
     let discard = ssr.map(|ssr| yes_no(ssr.supports_discard(), "the card may drop erased blocks", ""));
     rows.add_if_told("discard", "SSR DISCARD_SUPPORT", discard);
+    let whole = ssr.map(|ssr| yes_no(ssr.supports_fule(), "one command erases the whole user area", ""));
+    rows.add_if_told("full user area erase", "SSR FULE_SUPPORT", whole);
     rows.topic = Topic::Protection;
     let whole = card.csd.map(|bytes| {
         let csd = Csd::new(CardKind::Sd, bytes);

@@ -5,10 +5,9 @@
 //! test shows.
 
 use emmc_port::Format;
-use emmc_regs::CardKind;
-use emmc_regs::bits::bits;
+use emmc_regs::csd::{mmc, sd};
 use emmc_regs::date::ManufactureDate;
-use emmc_regs::scr::Scr;
+use emmc_regs::{CardKind, scr};
 
 use super::super::identity::{Identity, identity};
 use super::Facts;
@@ -131,8 +130,8 @@ fn date(facts: &Facts<'_>, who: &Identity, marks: &mut Vec<String>) {
 /// The capacity class by an SD card's CSD, and the year of the first such cards.
 fn class(csd: &[u8; 16]) -> Option<(&'static str, u16)> {
     // Version 2 counts units of 512 KiB; 32 GiB is where SDXC begins.
-    let units = bits(csd, 69, 48) + 1;
-    match bits(csd, 127, 126) {
+    let units = sd::C_SIZE_V2.get(csd) + 1;
+    match sd::CSD_STRUCTURE.get(csd) {
         1 if units > 65_536 => Some(("SDXC", SDXC_YEAR)),
         1 => Some(("SDHC", SDHC_YEAR)),
         _ => None,
@@ -141,14 +140,14 @@ fn class(csd: &[u8; 16]) -> Option<(&'static str, u16)> {
 
 fn revision(facts: &Facts<'_>, who: &Identity, marks: &mut Vec<String>) {
     let (Some(kind), csd) = (who.kind, facts.card.csd.as_ref()) else { return };
-    let version = csd.map(|csd| (bits(csd, 127, 126), bits(csd, 125, 122)));
+    let version = csd.map(|csd| (mmc::CSD_STRUCTURE.get(csd), mmc::SPEC_VERS.get(csd)));
     match kind {
         CardKind::Sd => {
             let prv = facts.card.cid.map(|cid| cid.decode(kind, None).product_revision);
             if let Some(prv) = prv.filter(|prv| prv.major() > 9 || prv.minor() > 9) {
                 marks.push(format!("PRV = {:#04x}: the standard defines two decimal digits", prv.0));
             }
-            let specification = facts.card.scr.map(|scr| bits(&Scr(scr).0, 59, 56));
+            let specification = facts.card.scr.map(|scr| scr::SD_SPEC.get(&scr));
             if let (Some(old @ 0..=1), Some((1, _))) = (specification, version) {
                 marks.push(format!(
                     "SD_SPEC = {old} with a CSD of version 2.0: such a card must follow SD 2.00 or later"

@@ -1,9 +1,8 @@
 //! SD cards: the speed that their classes promise.
 
 use emmc_regs::CardKind;
-use emmc_regs::bits::bits;
 use emmc_regs::scr::Scr;
-use emmc_regs::ssr::Ssr;
+use emmc_regs::ssr::{self, Ssr};
 
 use super::{Facts, boot};
 use crate::finding::{Finding, Severity};
@@ -64,7 +63,7 @@ fn speed_class(ssr: &Ssr) -> Option<Finding> {
 /// The card uses one data line though it has four.
 fn one_line(facts: &Facts<'_>, ssr: &Ssr) -> Option<Finding> {
     let four = Scr(facts.card.scr?).has_bus_width(4);
-    if !four || bits(&ssr.0, 511, 510) != 0 {
+    if !four || ssr::DAT_BUS_WIDTH.is_set(&ssr.0) {
         return None;
     }
     Some(

@@ -11,7 +11,7 @@ use crate::card::{Card, Reply};
 /// The window of CMD8 that SD cards take: 2.7 V to 3.6 V.
 const VOLTAGE: u8 = 1;
 /// All supply windows of an OCR.
-const WINDOWS: u32 = 0x00ff_8000;
+const WINDOWS: u32 = Ocr::VDD_27_36.0;
 
 impl Card {
     /// CMD8: the card echoes a supported voltage, or is silent.

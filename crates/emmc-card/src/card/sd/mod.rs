@@ -12,9 +12,10 @@ mod legality;
 mod registers;
 mod switch_func;
 
-use emmc_regs::bits::bits;
 use emmc_regs::command::{AppCommand, Command, SdCommand, SdErase};
 use emmc_regs::r1::R1;
+use emmc_regs::scr::Scr;
+use emmc_regs::ssr::Ssr;
 use emmc_units::Instant;
 
 use super::{Card, Reply};
@@ -53,7 +54,7 @@ impl Card {
     /// Whether the announced features allow a command.
     pub(super) fn sd_allows(&self, command: SdCommand) -> bool {
         match command {
-            SdCommand::SetBlockCount { .. } => bits(&self.device.stored_registers().scr, 33, 33) == 1,
+            SdCommand::SetBlockCount { .. } => Scr(self.device.stored_registers().scr).has_set_block_count(),
             SdCommand::SendTuningBlock => self.takes_sd_tuning(),
             _ => true,
         }
@@ -112,11 +113,10 @@ impl Card {
     /// CMD38: the sectors from CMD32 to CMD33, or the whole user area.
     fn erase_blocks(&mut self, erase: SdErase, now: Instant) -> Reply {
         let range = self.erase.take_range();
-        let ssr = &self.device.stored_registers().ssr;
-        let (discards, erases_all) = (bits(ssr, 313, 313) == 1, bits(ssr, 312, 312) == 1);
+        let ssr = Ssr(self.device.stored_registers().ssr);
         let area = self.area();
         let (first, last) = match (erase, range) {
-            (SdErase::Fule, _) if erases_all => (0, self.device.sectors(area) - 1),
+            (SdErase::Fule, _) if ssr.supports_fule() => (0, self.device.sectors(area) - 1),
             (_, Some(range)) => range,
             (_, None) => return self.refuse(R1::ERASE_SEQ_ERROR),
         };
@@ -125,7 +125,7 @@ impl Card {
         }
         let r1 = self.r1();
         // Cards older than the argument ignore it, and erase.
-        let kind = if erase == SdErase::Discard && discards { TrimKind::Discard } else { TrimKind::Trim };
+        let kind = if erase == SdErase::Discard && ssr.supports_discard() { TrimKind::Discard } else { TrimKind::Trim };
         let result = self.give_up(area, first, last + 1, kind, now);
         let done = self.done_or_failed(result, now);
         if self.phase != super::Phase::Off {

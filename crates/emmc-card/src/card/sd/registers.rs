@@ -1,6 +1,6 @@
 //! Registers of an SD card that travel as data: SCR, SD status, tuning block.
 
-use emmc_regs::bits::set_bits;
+use emmc_regs::ssr;
 use emmc_units::Instant;
 
 use crate::card::bus_mode::TUNING_X4;
@@ -17,9 +17,9 @@ impl Card {
 
     /// ACMD13: the SD status, with the current bus width.
     pub(super) fn send_sd_status(&mut self, now: Instant) -> Reply {
-        let mut ssr = self.device.registers().ssr;
-        set_bits(&mut ssr, 511, 510, if self.sd.four_lines { 2 } else { 0 });
-        self.send_register(ssr.to_vec(), now)
+        let mut status = self.device.registers().ssr;
+        ssr::DAT_BUS_WIDTH.set(&mut status, if self.sd.four_lines { 2 } else { 0 });
+        self.send_register(status.to_vec(), now)
     }
 
     /// CMD19: the same block as that of eMMC with four lines.

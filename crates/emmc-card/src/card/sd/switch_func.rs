@@ -3,8 +3,8 @@
 //! Only the first group (access mode) has a choice here; command system, driver strength and current limit have only
 //! their default.
 
-use emmc_regs::bits::set_bits;
 use emmc_regs::command::SwitchFunc;
+use emmc_regs::command::switch_status::{MAXIMUM_CURRENT, SELECTION, SUPPORT};
 use emmc_units::Instant;
 
 use crate::card::{Card, Reply};
@@ -62,12 +62,12 @@ fn result(request: &SwitchFunc, modes: u16, now: Functions) -> [u8; 6] {
 fn status(modes: u16, functions: [u8; 6]) -> [u8; STATUS_BYTES] {
     let mut status = [0; STATUS_BYTES];
     let possible = !functions.contains(&AS_IT_IS);
-    set_bits(&mut status, 511, 496, if possible { CURRENT_MA } else { 0 });
-    for (group, function) in (0u16..).zip(functions) {
+    MAXIMUM_CURRENT.set(&mut status, if possible { CURRENT_MA } else { 0 });
+    for (group, function) in functions.into_iter().enumerate() {
         let support = if group == 0 { modes } else { 1 };
         // Bit 15: the function of a group can be kept.
-        set_bits(&mut status, 415 + 16 * group, 400 + 16 * group, u64::from(support | 1 << 15));
-        set_bits(&mut status, 379 + 4 * group, 376 + 4 * group, function.into());
+        SUPPORT[group].set(&mut status, u64::from(support | 1 << 15));
+        SELECTION[group].set(&mut status, function.into());
     }
     status
 }
@@ -121,7 +121,6 @@ impl Card {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use emmc_regs::bits::bits;
 
     fn request(set: bool, access_mode: u8, command_system: u8) -> SwitchFunc {
         SwitchFunc { set, functions: [access_mode, command_system, 15, 15, 15, 15] }
@@ -150,8 +149,8 @@ mod tests {
         // 16 for group 1.
         let answer = status(0b11, [1, 0, 0, 0, 0, 0]);
         assert_eq!((answer[13], answer[16] & 0xf), (0b11, 1));
-        assert_eq!((bits(&answer, 511, 496), bits(&answer, 431, 416)), (200, 0x8001));
+        assert_eq!((&answer[..2], &answer[10..12]), (&[0, 200][..], &[0x80, 0x01][..]));
         let refused = status(0b11, [15, 0, 0, 0, 0, 0]);
-        assert_eq!((bits(&refused, 511, 496), refused[16] & 0xf), (0, 15));
+        assert_eq!((&refused[..2], refused[16] & 0xf), (&[0, 0][..], 15));
     }
 }

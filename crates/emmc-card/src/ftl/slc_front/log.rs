@@ -12,7 +12,6 @@ use crate::nand::{Geometry, Nand};
 pub(super) struct Log {
     low_blocks: u32,
     units_per_page: usize,
-    units_per_block: u32,
     /// Between the first physical units of neighbouring blocks.
     block_stride: u32,
     unit_bytes: usize,
@@ -46,7 +45,6 @@ impl Log {
         Self {
             low_blocks,
             units_per_page: geometry.units_per_page as usize,
-            units_per_block,
             block_stride: geometry.units_per_block(),
             unit_bytes: geometry.unit_bytes as usize,
             free: blocks.iter().copied().collect(),
@@ -67,10 +65,6 @@ impl Log {
     /// Blocks that take part.
     pub(super) fn blocks(&self) -> usize {
         self.free.len() + self.full.len() + usize::from(self.open.is_some())
-    }
-
-    pub(super) fn units(&self) -> u32 {
-        self.blocks() as u32 * self.units_per_block
     }
 
     /// Two blocks at least: one to write while another is folded.

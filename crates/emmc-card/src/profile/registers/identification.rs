@@ -1,16 +1,17 @@
 //! CID of both kinds and CSD of eMMC.
 
-use emmc_regs::CardKind;
-use emmc_regs::bits::set_bits;
+use emmc_regs::csd::mmc;
+use emmc_regs::{CardKind, cid};
 
 use super::{BYTE_ADDRESSED_MAX, seal};
 use crate::profile::{Identity, Profile};
 
 pub(super) fn cid(profile: &Profile) -> [u8; 16] {
     let identity = &profile.identity;
-    let mut cid = [0; 16];
-    set_bits(&mut cid, 127, 120, identity.manufacturer_id.into());
-    set_bits(&mut cid, 119, 104, identity.oem_id.into());
+    let mut register = [0; 16];
+    cid::emmc::MID.set(&mut register, identity.manufacturer_id.into());
+    // An eMMC's package lies in it too.
+    cid::sd::OID.set(&mut register, identity.oem_id.into());
     let name = |letters: usize| {
         let letters = identity.product.bytes().chain(std::iter::repeat(b' ')).take(letters);
         letters.fold(0, |name, letter| name << 8 | u64::from(letter))
@@ -18,19 +19,19 @@ pub(super) fn cid(profile: &Profile) -> [u8; 16] {
     let (month, year) = (u64::from(identity.month), u64::from(year_code(profile.kind, identity).unwrap_or(0)));
     match profile.kind {
         CardKind::Emmc => {
-            set_bits(&mut cid, 103, 56, name(6));
-            set_bits(&mut cid, 55, 48, identity.revision.into());
-            set_bits(&mut cid, 47, 16, identity.serial.into());
-            set_bits(&mut cid, 15, 8, month << 4 | year);
+            cid::emmc::PNM.set(&mut register, name(6));
+            cid::emmc::PRV.set(&mut register, identity.revision.into());
+            cid::emmc::PSN.set(&mut register, identity.serial.into());
+            cid::emmc::MDT.set(&mut register, month << 4 | year);
         }
         CardKind::Sd => {
-            set_bits(&mut cid, 103, 64, name(5));
-            set_bits(&mut cid, 63, 56, identity.revision.into());
-            set_bits(&mut cid, 55, 24, identity.serial.into());
-            set_bits(&mut cid, 19, 8, year << 4 | month);
+            cid::sd::PNM.set(&mut register, name(5));
+            cid::sd::PRV.set(&mut register, identity.revision.into());
+            cid::sd::PSN.set(&mut register, identity.serial.into());
+            cid::sd::MDT.set(&mut register, year << 4 | month);
         }
     }
-    seal(cid)
+    seal(register)
 }
 
 /// The code of the year of making, if the register has one for it.
@@ -81,27 +82,30 @@ pub(super) fn csd(profile: &Profile) -> [u8; 16] {
     // Without ERASE_GROUP_DEF an erase group is 32 x 32 blocks, 512 KiB, and a protection group at most 32 of them.
     let wp_groups = (areas.wp_group_bytes >> 19).clamp(1, 32) - 1;
     let mut csd = [0; 16];
-    for (hi, lo, value) in [
-        (127, 126, 3),
-        (125, 122, 4),
+    for (field, value) in [
+        (mmc::CSD_STRUCTURE, 3),
+        (mmc::SPEC_VERS, 4),
         // TAAC 1 ms x 1.0 and NSAC 100 clocks: the standard has blocks read within ten times that.
-        (119, 112, 0x0e),
-        (111, 104, 1),
-        (103, 96, 0x32),
-        (95, 84, classes),
-        (83, 80, block_len),
-        (73, 62, count - 1),
-        (61, 50, 0xfff),
-        (49, 47, mult),
-        (46, 37, 0x3ff),
-        (36, 32, wp_groups.into()),
-        (31, 31, 1),
-        // R2W_FACTOR: a block is written within 32 times that; hosts give up then, and collecting takes long on a full
-        // card.
-        (28, 26, 5),
-        (25, 22, 9),
+        (mmc::TAAC, 0x0e),
+        (mmc::NSAC, 1),
+        (mmc::TRAN_SPEED, 0x32),
+        (mmc::CCC, classes),
+        (mmc::READ_BL_LEN, block_len),
+        (mmc::C_SIZE, count - 1),
+        (mmc::VDD_R_CURR_MIN, 7),
+        (mmc::VDD_R_CURR_MAX, 7),
+        (mmc::VDD_W_CURR_MIN, 7),
+        (mmc::VDD_W_CURR_MAX, 7),
+        (mmc::C_SIZE_MULT, mult),
+        (mmc::ERASE_GRP_SIZE, 31),
+        (mmc::ERASE_GRP_MULT, 31),
+        (mmc::WP_GRP_SIZE, wp_groups.into()),
+        (mmc::WP_GRP_ENABLE, 1),
+        // A block is written within 32 times that; hosts give up then, and collecting takes long on a full card.
+        (mmc::R2W_FACTOR, 5),
+        (mmc::WRITE_BL_LEN, 9),
     ] {
-        set_bits(&mut csd, hi, lo, value);
+        field.set(&mut csd, value);
     }
     seal(csd)
 }

@@ -3,7 +3,8 @@
 //! Absent on purpose: CMD48 and CMD49 in SCR.CMD_SUPPORT. An A2 card has them for its cache and its queue, which the
 //! nine published cards were measured without; a card that announced them would have to answer.
 
-use emmc_regs::bits::set_bits;
+use emmc_regs::csd::sd;
+use emmc_regs::{scr, ssr};
 
 use super::{BYTE_ADDRESSED_MAX, byte_addressed_size, is_uhs, seal};
 use crate::profile::{BusMode, Profile};
@@ -17,29 +18,36 @@ const SDHC_MAX: u64 = 32 << 30;
 pub(super) fn csd(profile: &Profile) -> [u8; 16] {
     let user = profile.areas.user_bytes;
     let mut csd = [0; 16];
-    if user > BYTE_ADDRESSED_MAX {
-        set_bits(&mut csd, 127, 126, 1);
-        set_bits(&mut csd, 69, 48, (user >> 19).saturating_sub(1));
-        set_bits(&mut csd, 83, 80, 9);
-        set_bits(&mut csd, 25, 22, 9);
+    let block_len = if user > BYTE_ADDRESSED_MAX {
+        sd::CSD_STRUCTURE.set(&mut csd, 1);
+        sd::C_SIZE_V2.set(&mut csd, (user >> 19).saturating_sub(1));
+        9
     } else {
         let (block_len, mult, count) = byte_addressed_size(user).unwrap_or((9, 7, 1));
-        for (hi, lo, value) in
-            [(83, 80, block_len), (73, 62, count - 1), (49, 47, mult), (61, 50, 0xfff), (25, 22, block_len)]
-        {
-            set_bits(&mut csd, hi, lo, value);
+        for (field, value) in [
+            (sd::C_SIZE, count - 1),
+            (sd::C_SIZE_MULT, mult),
+            (sd::VDD_R_CURR_MIN, 7),
+            (sd::VDD_R_CURR_MAX, 7),
+            (sd::VDD_W_CURR_MIN, 7),
+            (sd::VDD_W_CURR_MAX, 7),
+        ] {
+            field.set(&mut csd, value);
         }
-    }
-    for (hi, lo, value) in [
-        (119, 112, 0x0e),
-        (103, 96, 0x32),
+        block_len
+    };
+    for (field, value) in [
+        (sd::TAAC, 0x0e),
+        (sd::TRAN_SPEED, 0x32),
         // Basic, block read and write, erase, lock, application specific, switch.
-        (95, 84, 0x5b5),
-        (46, 46, 1),
-        (45, 39, 0x7f),
-        (28, 26, 2),
+        (sd::CCC, 0x5b5),
+        (sd::READ_BL_LEN, block_len),
+        (sd::ERASE_BLK_EN, 1),
+        (sd::SECTOR_SIZE, 0x7f),
+        (sd::R2W_FACTOR, 2),
+        (sd::WRITE_BL_LEN, block_len),
     ] {
-        set_bits(&mut csd, hi, lo, value);
+        field.set(&mut csd, value);
     }
     seal(csd)
 }
@@ -54,42 +62,42 @@ pub(super) fn scr(profile: &Profile) -> [u8; 8] {
     // SDSC, SDHC, SDXC.
     let security = 2 + u64::from(large) + u64::from(profile.areas.user_bytes > SDHC_MAX);
     // SDR104 requires CMD23.
-    let commands = u64::from(profile.controller.bus_max >= BusMode::Sdr104) << 1;
-    let mut scr = [0; 8];
-    for (hi, lo, value) in [
-        (59, 56, 2),
-        (54, 52, security),
-        (51, 48, 5),
-        (47, 47, u64::from(uhs || app_class > 0 || (large && security == 4))),
-        (42, 42, u64::from(app_class > 0)),
-        (41, 38, spec_x),
-        (35, 32, commands),
+    let commands = if profile.controller.bus_max >= BusMode::Sdr104 { scr::CMD23 } else { 0 };
+    let mut register = [0; 8];
+    for (field, value) in [
+        (scr::SD_SPEC, 2),
+        (scr::SD_SECURITY, security),
+        (scr::SD_BUS_WIDTHS, 5),
+        (scr::SD_SPEC3, u64::from(uhs || app_class > 0 || (large && security == 4))),
+        (scr::SD_SPEC4, u64::from(app_class > 0)),
+        (scr::SD_SPECX, spec_x),
+        (scr::CMD_SUPPORT, commands),
     ] {
-        set_bits(&mut scr, hi, lo, value);
+        field.set(&mut register, value);
     }
-    scr
+    register
 }
 
 /// SD status.
 pub(super) fn ssr(profile: &Profile) -> [u8; 64] {
-    let mut ssr = [0; 64];
-    let Some(sd) = profile.identity.sd else { return ssr };
+    let mut status = [0; 64];
+    let Some(sd) = profile.identity.sd else { return status };
     let au = au_code(sd.au_bytes).unwrap_or(0);
-    for (hi, lo, value) in [
-        (447, 440, u64::from(sd.speed_class.min(8) / 2).min(4)),
-        (431, 428, au),
+    for (field, value) in [
+        (ssr::SPEED_CLASS, u64::from(sd.speed_class.min(8) / 2).min(4)),
+        (ssr::AU_SIZE, au),
         // 16 allocation units per second, plus a constant second.
-        (423, 408, 16),
-        (407, 402, 1),
-        (401, 400, 1),
-        (399, 396, sd.uhs_grade.into()),
+        (ssr::ERASE_SIZE, 16),
+        (ssr::ERASE_TIMEOUT, 1),
+        (ssr::ERASE_OFFSET, 1),
+        (ssr::UHS_SPEED_GRADE, sd.uhs_grade.into()),
         // UHS_AU_SIZE has no code below 1 MiB.
-        (395, 392, if sd.uhs_grade > 0 { au.max(7) } else { 0 }),
-        (339, 336, sd.app_class.into()),
+        (ssr::UHS_AU_SIZE, if sd.uhs_grade > 0 { au.max(7) } else { 0 }),
+        (ssr::APP_PERF_CLASS, sd.app_class.into()),
     ] {
-        set_bits(&mut ssr, hi, lo, value);
+        field.set(&mut status, value);
     }
-    ssr
+    status
 }
 
 /// AU_SIZE of an allocation unit, if there is a code for it.

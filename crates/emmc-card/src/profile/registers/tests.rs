@@ -64,7 +64,7 @@ fn every_shipped_part_decodes_without_an_anomaly() {
         assert_eq!(info.hc_wp_group.map(|group| group.0), Some(profile.areas.wp_group_bytes.into()), "{name}");
         assert_eq!(info.hw_partition.max_enh_groups, Some(profile.areas.enhanced_groups_max.into()), "{name}");
         assert_eq!(info.hw_partition.completed, Some(false), "{name}");
-        assert_eq!(csd.capacity_is_in_ext_csd(), profile.areas.user_bytes > BYTE_ADDRESSED_MAX, "{name}");
+        assert_eq!(csd.capacity_bytes().is_none(), profile.areas.user_bytes > BYTE_ADDRESSED_MAX, "{name}");
     }
 }
 
@@ -114,7 +114,7 @@ fn the_registers_follow_the_profile_by_field() {
         assert_eq!(raw(&image, name), value, "{name}");
     }
     assert_eq!(&raw(&image, "FIRMWARE_VERSION").to_le_bytes(), b"EMMCLAB1");
-    assert_eq!(Csd::new(CardKind::Emmc, image.csd).command_classes().last(), Some(11));
+    assert!(Csd::new(CardKind::Emmc, image.csd).has_class(11));
     assert_eq!(Csd::new(CardKind::Emmc, image.csd).erase_group_sectors(), Some(1024));
     let ocr = Ocr(image.ocr);
     assert_eq!(ocr.access_mode(CardKind::Emmc), Some(AccessMode::Sector));

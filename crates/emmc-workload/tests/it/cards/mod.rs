@@ -10,11 +10,16 @@ use emmc_workload::{Bench, Options, Outcome, Unwatched, named};
 
 /// A shipped part, changed.
 pub(crate) fn card(profile: &str, change: impl FnOnce(&mut Profile)) -> SimTarget {
+    queueing_card(profile, change, true)
+}
+
+/// The same, with or without command queueing.
+pub(crate) fn queueing_card(profile: &str, change: impl FnOnce(&mut Profile), queueing: bool) -> SimTarget {
     let mut made = shipped::named(profile).expect("the profile is shipped");
     change(&mut made);
     let device = Device::new(made, DeviceOptions { keep: StoredContent::Nothing, seed: 1 })
         .expect("the profile keeps the rules");
-    SimTarget::new(device, &format!("sim:{profile}"), Instant::START, true)
+    SimTarget::new(device, &format!("sim:{profile}"), Instant::START, queueing)
 }
 
 /// The same part with a `factor`th of its blocks, each a `factor`th as large: the same shares, in far less time.

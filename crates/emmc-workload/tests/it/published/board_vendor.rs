@@ -5,7 +5,7 @@
 //! 97 % CPU in the print).
 
 use emmc_card::card::Card;
-use emmc_card::device::{Device, DeviceOptions};
+use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_card::sim::SimTarget;
@@ -17,8 +17,8 @@ use emmc_workload::{Bench, Options, Outcome, Unwatched, named};
 const FILE: u64 = 256 << 20;
 
 /// A card of a profile, its registers set as `switches` say and made final by a power cycle, as U-Boot does.
-fn card(profile: &str, switches: &[(u8, u8)]) -> (Device, Instant) {
-    let profile = shipped::named(profile).unwrap();
+fn card(name: &str, switches: &[(u8, u8)]) -> SimTarget {
+    let profile = shipped::named(name).unwrap();
     let mut card = Card::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
     let mut now = Instant::START;
     let mut send = |card: &mut Card, index: u8, argument: u32| {
@@ -33,11 +33,11 @@ fn card(profile: &str, switches: &[(u8, u8)]) -> (Device, Instant) {
     }
     card.power_off(now);
     now = card.power_on(now + Nanos::from_secs(1)).unwrap();
-    (card.into_parts().0, now)
+    SimTarget::new(card.into_parts().0, name, now, false)
 }
 
-fn behind(name: &str, (device, now): (Device, Instant)) -> HostTarget<SimTarget> {
-    let mut target = HostTarget::new(SimTarget::new(device, name, now, false), board(name).unwrap(), false);
+fn behind(name: &str, card: SimTarget) -> HostTarget<SimTarget> {
+    let mut target = HostTarget::new(card, board(name).unwrap(), false);
     assert!(target.through_page_cache(BlockOp::Write, true));
     target
 }
@@ -122,7 +122,7 @@ fn write_reliability_of_an_imx6s_makes_no_difference_to_large_writes() {
         [(0x1f, 79.52, 24.712, [10_722.0, 8_770.0, 80_853.0]), (0x1e, 78.69, 25.122, [10_348.0, 8_541.0, 80_592.0])];
     for (wr_rel_set, hdparm, dd_s, bonnie_published) in runs {
         let card = card("colibri-imx6s-4g", &[(167, wr_rel_set), (155, 1)]);
-        assert_eq!(card.0.registers().ext_csd[167], wr_rel_set);
+        assert_eq!(card.device().registers().ext_csd[167], wr_rel_set);
         let mut target = behind("colibri-imx6s", card);
         compare("dd, MB/s", dd(&mut target, false), FILE as f64 / 1e6 / dd_s, 10.0);
         let found = bonnie(&mut target);
@@ -132,7 +132,7 @@ fn write_reliability_of_an_imx6s_makes_no_difference_to_large_writes() {
             compare(&format!("bonnie++ {name}, KiB/s"), found, published, 10.0);
         }
         // hdparm drops the cache, reads from the beginning for three seconds, and writes MB for MiB.
-        let mut target = behind("colibri-imx6s", target.into_card().into_device());
+        let mut target = behind("colibri-imx6s", target.into_card());
         let megabytes = 240;
         let seconds = time(&mut target, |target| {
             (0..megabytes / 2).for_each(|piece| one(target, BlockOp::Read, piece << 21, 2 << 20));
@@ -144,10 +144,7 @@ fn write_reliability_of_an_imx6s_makes_no_difference_to_large_writes() {
 /// The same by the suites, as `bench sim:PROFILE --host BOARD` runs them.
 #[test]
 fn suites_find_the_difference_behind_the_boards() {
-    let behind = |profile: &str, name: &str| {
-        let (device, now) = card(profile, &[]);
-        HostTarget::new(SimTarget::new(device, name, now, false), board(name).unwrap(), false)
-    };
+    let behind = |profile: &str, name: &str| HostTarget::new(card(profile, &[]), board(name).unwrap(), false);
     let told = |suite: &str, target: &mut dyn BlockTarget, rows: &[&str]| {
         let rows = rows.iter().map(|row| row.to_string()).collect();
         let options = Options { size_bytes: Some(FILE), rows, ..Options::default() };
