@@ -1,5 +1,7 @@
 //! The whole tool on other processors: built, run under qemu-user, and compared with this machine's own output.
 
+mod comparison;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -9,8 +11,9 @@ use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
 
+use self::comparison::{Case, Outcome, compare};
 use crate::metadata;
-use crate::targets::{self, QUICK, TARGETS, Target};
+use crate::targets::{self, QUICK, TARGETS};
 
 /// What is compared of each saved source.
 const COMMANDS: [&[&str]; 8] = [
@@ -73,8 +76,11 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         let start = Instant::now();
         let binary = workspace.target.join(target.triple).join("debug/emmclab");
         let found = outcomes(&cases, &workspace.root, &|| target.run(&binary))?;
-        compare(&target, &cases, own.as_deref().unwrap_or_default(), &found)?;
+        let counts = compare(target.name, &cases, own.as_deref().unwrap_or_default(), &found)?;
         let ran = start.elapsed().as_secs_f64();
+        for line in comparison::table(&counts) {
+            println!("  {line}");
+        }
         println!(
             "{}: {} outputs are equal byte for byte (built in {built:.0} s, run in {ran:.0} s)",
             target.name,
@@ -84,23 +90,22 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-type Case = Vec<OsString>;
-
-/// What a run gave: exit code, standard output, standard error.
-type Outcome = (Option<i32>, Vec<u8>, Vec<u8>);
-
 fn cases(root: &Path) -> anyhow::Result<Vec<Case>> {
     let mut files = Vec::new();
     for folder in SOURCES {
         collect(&root.join("testdata").join(folder), &mut files)?;
     }
     files.sort();
-    let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Case>();
-    let mut cases: Vec<Case> = VIRTUAL.iter().map(|args| words(args)).collect();
+    let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+    let of_virtual = |args: &[&str]| Case { command: format!("{} sim:", args[0]), args: words(args) };
+    let mut cases: Vec<Case> = VIRTUAL.iter().map(|args| of_virtual(args)).collect();
     for file in &files {
         // Relative, so that messages are the same in every clone.
         let file = file.strip_prefix(root)?.as_os_str();
-        cases.extend(COMMANDS.iter().map(|args| words(args).into_iter().chain([file.to_owned()]).collect::<Case>()));
+        cases.extend(COMMANDS.iter().map(|args| Case {
+            command: args.join(" "),
+            args: words(args).into_iter().chain([file.to_owned()]).collect(),
+        }));
     }
     Ok(cases)
 }
@@ -125,7 +130,7 @@ fn outcomes(cases: &[Case], root: &Path, command: &(dyn Fn() -> Command + Sync))
         while let Some((index, case)) =
             Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, cases.get(i)?)))
         {
-            let outcome = one(command().args(case).current_dir(root))?;
+            let outcome = one(command().args(&case.args).current_dir(root))?;
             if let Ok(mut done) = done.lock() {
                 done[index] = Some(outcome);
             }
@@ -151,64 +156,51 @@ fn one(command: &mut Command) -> anyhow::Result<Outcome> {
     Ok((status.code(), stdout, stderr))
 }
 
-fn compare(target: &Target, cases: &[Case], own: &[Outcome], found: &[Outcome]) -> anyhow::Result<()> {
-    let mut different = 0;
-    for ((case, own), found) in cases.iter().zip(own).zip(found) {
-        if own != found {
-            different += 1;
-            let line = case.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-            eprintln!("{}: emmclab {line}: {}", target.name, difference(own, found));
-        }
-    }
-    // Programs that all fail alike would be equal too. Refused plans and cards of unknown health end with other codes.
-    let good = own.iter().filter(|(code, stdout, _)| *code == Some(0) && !stdout.is_empty()).count();
-    ensure!(good * 3 > own.len(), "only {good} of {} runs on this machine gave an answer", own.len());
-    ensure!(different == 0, "{}: {different} of {} outputs are not this machine's", target.name, cases.len());
-    Ok(())
-}
-
-/// The first line in which two outcomes differ.
-fn difference(own: &Outcome, found: &Outcome) -> String {
-    if own.0 != found.0 {
-        let errors = String::from_utf8_lossy(&found.2);
-        return format!("exit code {:?}, here {:?}: {}", found.0, own.0, errors.trim());
-    }
-    for (own, found) in [(&own.1, &found.1), (&own.2, &found.2)] {
-        let (own, found) = (String::from_utf8_lossy(own), String::from_utf8_lossy(found));
-        let missing = "<end>";
-        let pairs = own.lines().chain([missing]).zip(found.lines().chain([missing]));
-        if let Some((own, found)) = pairs.into_iter().find(|(own, found)| own != found) {
-            return format!("{found:?}, here {own:?}");
-        }
-    }
-    "line ends".into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn differences_are_named_and_are_failures() {
-        let outcome = |code: i32, text: &str| -> Outcome { (Some(code), text.into(), Vec::new()) };
-        let cases = [vec!["show".into()], vec!["check".into()]];
-        let own = [outcome(0, "a\nb\n"), outcome(0, "c\n")];
-        compare(&TARGETS[1], &cases, &own, &own).unwrap();
-        let other = [outcome(0, "a\nB\n"), outcome(0, "c\n")];
-        let error = compare(&TARGETS[1], &cases, &own, &other).unwrap_err().to_string();
-        assert_eq!(error, "aarch64: 1 of 2 outputs are not this machine's");
-        assert_eq!(difference(&own[0], &other[0]), "\"B\", here \"b\"");
-        assert!(difference(&own[0], &outcome(3, "")).starts_with("exit code Some(3), here Some(0)"));
-        // Nothing is proved by programs that fail alike.
-        let failed = [outcome(2, ""), outcome(2, "")];
-        assert!(compare(&TARGETS[1], &cases, &failed, &failed).is_err());
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
     }
 
     #[test]
     fn every_folder_of_samples_gives_cases() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+        let cases = cases(&root()).unwrap();
+        assert!(cases.iter().all(|case| case.args.last().is_some_and(|word| !Path::new(word).is_absolute())));
+        for folder in SOURCES {
+            let start = Path::new("testdata").join(folder);
+            for command in COMMANDS {
+                let of_it = |case: &&Case| {
+                    case.command == command.join(" ")
+                        && case.args.last().is_some_and(|word| Path::new(word).starts_with(&start))
+                };
+                assert!(cases.iter().filter(of_it).count() > 0, "{command:?} of {folder}");
+            }
+        }
+    }
+
+    /// Two programs that differ in one output of hundreds: the run as a whole fails, not only the function that judges.
+    #[test]
+    fn a_planted_difference_is_found_among_all_cases() {
+        let root = root();
         let cases = cases(&root).unwrap();
-        assert!(cases.len() > 300, "{}", cases.len());
-        assert!(cases.iter().all(|case| case.last().is_some_and(|word| !Path::new(word).is_absolute())));
+        let script = |text: &'static str| {
+            move || {
+                let mut command = Command::new("sh");
+                command.args(["-c", text, "sh"]);
+                command
+            }
+        };
+        let own = outcomes(&cases, &root, &script("echo \"$@\"")).unwrap();
+        assert_eq!(own.len(), cases.len());
+        let same = outcomes(&cases, &root, &script("printf '%s\\n' \"$*\"")).unwrap();
+        assert_eq!(compare("x", &cases, &own, &same).unwrap().values().sum::<usize>(), cases.len());
+        let planted = "case \"$*\" in 'check testdata/sdmon'*) set -- \"$@\" X; esac; echo \"$@\"";
+        let other = outcomes(&cases, &root, &script(planted)).unwrap();
+        let of_it = |case: &&Case| case.command == "check" && Path::new(&case.args[1]).starts_with("testdata/sdmon");
+        let number = cases.iter().filter(of_it).count();
+        let error = compare("x", &cases, &own, &other).unwrap_err().to_string();
+        assert_eq!(error, format!("x: {number} of {} outputs are not this machine's", cases.len()));
     }
 }

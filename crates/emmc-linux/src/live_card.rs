@@ -94,7 +94,9 @@ impl LiveCard {
         }
         let mut data = CardData::new(self.source.clone(), Format::Live);
         if let Some(origin) = data.origins.first_mut() {
-            origin.taken_at = Some(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+            // Whole seconds; `Display` writes RFC 3339.
+            let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second());
+            origin.taken_at = now.ok().map(|now| now.to_string());
         }
         if let Some(part) = &name.part {
             note(&mut data, [format!("{part} is a part of the card {}, which is read as a whole", name.disk)]);

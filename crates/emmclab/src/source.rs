@@ -148,8 +148,9 @@ fn reply_bytes(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, SourceError> {
 
 /// Sets the time at which a source was read from its card.
 pub(crate) fn set_time(card: &mut CardData, time: &str) -> anyhow::Result<()> {
+    // The crate's own message adds nothing to the example, and all its messages are 60 KB of the board's binary.
     let stamp: jiff::Timestamp =
-        time.parse().with_context(|| format!("time {time:?}: expected RFC 3339, e.g. 2026-11-21T08:00:00Z"))?;
+        time.parse().ok().with_context(|| format!("time {time:?}: expected RFC 3339, e.g. 2026-11-21T08:00:00Z"))?;
     if let Some(origin) = card.origins.first_mut() {
         origin.taken_at = Some(stamp.to_string());
     }
