@@ -39,7 +39,7 @@ struct Source {
     status: CheckStatus,
 }
 
-/// What a source tells of wear and capacity.
+/// The wear and the capacity in a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Figures {
     /// PRE_EOL_INFO, life time A, life time B.
@@ -74,7 +74,7 @@ impl Figures {
     }
 }
 
-/// What `check` comes to, and what was believed; `None` where the source is refused, which `check` prints as UNKNOWN.
+/// The state of `check`, and the values it used; `None` if the source is refused, which `check` prints as UNKNOWN.
 fn judged(bytes: &[u8]) -> Option<(CheckStatus, Figures)> {
     let card = read("f", bytes).ok()?;
     Some((check(&card, &HealthOptions::default()).status, Figures::of(&card)))
@@ -85,7 +85,7 @@ fn source(name: String, bytes: Vec<u8>) -> Option<Source> {
     Some(Source { name, bytes, figures, status })
 }
 
-/// The files in testdata that are read as a card's, and those made of them with worn registers.
+/// The files in testdata that are read as cards, and their copies with worn registers.
 fn sources() -> Vec<Source> {
     let mut files = Vec::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata"), &mut files);
@@ -163,7 +163,7 @@ fn worn_vendor_texts() -> Vec<Source> {
     made.collect()
 }
 
-/// A line with another value behind its label: `[NAME]: 0x01` and `[NAME: 0x01]`.
+/// A line with another value after its label: `[NAME]: 0x01` and `[NAME: 0x01]`.
 fn with_value(line: &str, label: &str, value: &str) -> String {
     let Some(at) = line.find(label).and_then(|at| Some(at + line.get(at..)?.find("0x")? + 2)) else {
         return line.into();
@@ -174,7 +174,7 @@ fn with_value(line: &str, label: &str, value: &str) -> String {
 /// What is wrong with a case, if something is.
 fn wrong(damaged: &[u8], whole: &[&Source], in_decimal: bool) -> Option<String> {
     let (status, mut figures) = judged(damaged)?;
-    // Only a whole source that is OK, with these very registers, makes a damaged one OK.
+    // A damaged source may be OK only if a complete source with these registers is OK.
     let earned = |source: &&Source| source.status == CheckStatus::Ok && source.figures.health == figures.health;
     if status == CheckStatus::Ok && !whole.iter().any(earned) {
         return Some(format!("OK though the whole is {:?}; read {:?}", whole[0].status, figures.health));
@@ -224,7 +224,7 @@ impl Sequence {
     }
 }
 
-/// Whether a byte stands in or beside a decimal number, which has no width that its damage would change.
+/// Whether a byte is in or beside a decimal number, whose width does not reveal damage.
 fn in_decimal(bytes: &[u8], at: usize) -> bool {
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'.';
     let before = bytes.iter().take(at).rev().take_while(|byte| part(byte)).count();
@@ -233,7 +233,7 @@ fn in_decimal(bytes: &[u8], at: usize) -> bool {
     (1..16).contains(&word.len()) && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
-/// Every prefix, every lost byte, every doubled byte and every line wrapped; of `share` positions one.
+/// Every prefix, lost byte, doubled byte and wrapped line; one of `share` positions.
 fn single_bytes(sources: &[Source], share: usize, seed: usize) -> Tally {
     let mut tally = Tally::default();
     for source in sources {

@@ -19,7 +19,7 @@ fn bytes(part: &str) -> Vec<u8> {
     (0..512).map(|at| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap()).collect()
 }
 
-/// What `check` comes to; a refused source is UNKNOWN.
+/// The state of `check`; a refused source is UNKNOWN.
 fn status(source: &[u8]) -> CheckStatus {
     read("f", source).map_or(CheckStatus::Unknown, |card| check(&card, &HealthOptions::default()).status)
 }
@@ -66,7 +66,7 @@ fn a_life_time_of_0x0b_cut_to_0x0_is_refused() {
 
 #[test]
 fn no_prefix_of_a_worn_parts_text_is_ok() {
-    // The three registers stand last: a cut between them leaves those that look good.
+    // The three registers are last: a cut between them leaves those that look good.
     for whole in [text("0x03", "0x01", "0x01"), text("0x01", "0x01", "0x0b"), text("0x01", "0x0b", "0x01")] {
         let tail = whole.find("eMMC Life Time").unwrap();
         for end in tail..whole.len() {
@@ -195,7 +195,7 @@ fn random_bytes_constant_bytes_and_text_are_refused_or_unknown() {
     };
     for _ in 0..20_000 {
         let mut noise: Vec<u8> = (0..512).map(|_| random()).collect();
-        // Even where the three bytes that a reader looks at first are those of a part, and health is perfect.
+        // Even if the three bytes that a reader checks first are those of a part, and health is perfect.
         [(192, 8), (194, 2), (196, 0x57), (267, 1), (268, 1), (269, 1), (0, 0)]
             .into_iter()
             .for_each(|(at, value)| noise[at] = value);

@@ -29,12 +29,12 @@ fn ready_card() -> (Card, Instant) {
     (card, now)
 }
 
-/// A device by itself, at the same instant.
+/// A device without commands, at the same instant.
 fn ready_device() -> Device {
     Device::new(profile(), OPTIONS).expect("a device")
 }
 
-/// Sends a counted write with no pause between blocks; answers how long the card took.
+/// Sends a counted write without pause between blocks; returns the time of the card.
 fn write(card: &mut Card, lba: u32, blocks: u32, now: Instant) -> Nanos {
     assert!(matches!(card.handle_command(23, blocks, now).response, Response::R1(_)));
     assert!(card.handle_command(25, lba, now).data.is_some());
@@ -49,7 +49,7 @@ fn write(card: &mut Card, lba: u32, blocks: u32, now: Instant) -> Nanos {
     unreachable!("the last block returned")
 }
 
-/// Reads blocks as fast as they come; answers how long that took.
+/// Reads blocks as fast as possible; returns the time.
 fn read(card: &mut Card, lba: u32, blocks: u32, counted: bool, now: Instant) -> Nanos {
     if counted {
         card.handle_command(23, blocks, now);

@@ -67,7 +67,7 @@ impl Board {
         u32::from_le_bytes([ext_csd[212], ext_csd[213], ext_csd[214], ext_csd[215]])
     }
 
-    /// Sequential writes, as dd makes them. Unit: MB/s.
+    /// Sequential writes, as dd issues them. Unit: MB/s.
     fn write(&mut self, requests: u32) -> f64 {
         let start = self.now;
         for index in 0..requests {

@@ -60,7 +60,7 @@ fn slc(bypass_units: u32) -> Option<SlcCache> {
     Some(SlcCache { blocks: 6, low_blocks: 1, bypass_bytes, idle_fold: true })
 }
 
-/// A layer, its flash, and what its units ought to hold.
+/// A layer, its flash, and the expected content of its units.
 struct Rig {
     name: &'static str,
     nand: Nand,
@@ -93,7 +93,7 @@ fn rigs(flash: &NandConfig) -> impl Iterator<Item = Rig> + '_ {
 }
 
 impl Rig {
-    /// The clock after an answer, which never lies before the question.
+    /// The clock after a reply, which is never before the request.
     fn done(&mut self, done: Instant) {
         assert!(done >= self.now, "{}: done before it was asked for", self.name);
         self.now = done;
@@ -174,7 +174,7 @@ impl Rig {
         }
     }
 
-    /// Power goes when all is quiet, and comes back.
+    /// Power is lost without operations in progress, and returns.
     fn cycle(&mut self) {
         self.now = self.now.max(self.nand.quiet_at());
         self.nand.power_off(self.now);
@@ -184,7 +184,7 @@ impl Rig {
         self.nand.decay();
     }
 
-    /// Good blocks in which something was programmed and that hold nothing valid are not there after a purge.
+    /// After a purge no good block has programmed pages without valid units.
     fn stale_units(&self) -> usize {
         let used = self.ftl.blocks().iter().flat_map(|&block| self.nand.spare(block));
         used.filter(|&&unit| unit != u32::MAX).count()
@@ -235,7 +235,7 @@ fn flushed_and_durable_writes_survive_a_power_loss() {
                     rig.trim(first, count.div_ceil(2), TrimKind::Trim);
                 }
             }
-            // Discards may come back: those of this round are not asked about.
+            // Discards may be undone: those of this round are not checked.
             let lost: Vec<u32> = (0..rig.ftl.units()).filter(|unit| !rig.model.contains_key(unit)).collect();
             rig.cycle();
             for unit in lost {
@@ -328,7 +328,7 @@ fn bad_blocks_are_replaced_until_the_part_is_worn_out() {
         };
         assert!(rig.nand.counters().erase_failures > 0, "{}", rig.name);
         assert!(rig.ftl.stats().replaced_blocks > 0, "{}", rig.name);
-        // What was asked for last may be there in part. A layer may still find room for another unit, or refuse it.
+        // The last request may have been executed partly. A layer may still accept another unit, or refuse it.
         let again = rig.write(first, 1, Durability::Reliable);
         assert!(matches!(again, Ok(()) | Err(FtlError::WornOut)), "{}: {again:?}", rig.name);
         let size = rig.ftl.units();
@@ -366,8 +366,8 @@ fn every_erase_is_charged_and_every_unit_counted() {
         assert_eq!(worn, counters.erases, "{}", rig.name);
         let standing: u64 = rig.nand.blocks().iter().map(|block| u64::from(block.next_page)).sum();
         assert!(counters.page_programs >= standing, "{}", rig.name);
-        // What was programmed is what the host wrote, copies, padding and the layers' own pages; what was overwritten
-        // before it left memory is not.
+        // Programmed units are host writes, copies, padding and the layers' own pages, without units that were
+        // overwritten in memory.
         let stats = *rig.ftl.stats();
         assert!(
             counters.unit_programs <= 2 * (stats.host_units + stats.copied_units + stats.padding_units) + 4_000,

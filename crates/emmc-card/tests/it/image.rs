@@ -10,7 +10,7 @@ use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::Rng;
 use emmc_units::{Instant, Nanos};
 
-/// Slots that outlive the card, as those of a file do. What is put is never freed: tests are short.
+/// Slots that outlive the card, like those of a file. They are never freed: tests are short.
 #[derive(Clone, Debug, Default)]
 struct Shared {
     slots: Arc<Mutex<Vec<&'static [u8]>>>,
@@ -58,7 +58,7 @@ fn profile(name: &str) -> Profile {
     profile
 }
 
-/// A card, its image, its records and what the host knows of it.
+/// A card, its image, its records and the host's knowledge of it.
 struct Rig {
     profile: Profile,
     card: Card,
@@ -98,7 +98,7 @@ impl Rig {
         self.card.changes_are_kept();
     }
 
-    /// The process dies: what was not put on record is gone.
+    /// The process dies: unrecorded changes are lost.
     fn die(&mut self) {
         let records: Vec<&[u8]> = self.records.iter().map(Vec::as_slice).collect();
         let payload = Box::new(self.payload.clone());
@@ -153,7 +153,7 @@ fn recorded_state_is_restored() {
             match round % 3 {
                 0 => rig.die(),
                 1 => {
-                    // A power cut while everything is done damages nothing, and is on record itself.
+                    // A power cut without operations in progress does no damage, and is recorded itself.
                     rig.card.power_off(rig.now);
                     rig.take();
                     rig.die();
@@ -172,7 +172,7 @@ fn operations_undone_by_a_cut_are_recorded() {
         for _ in 0..30 {
             rig.step(&mut rng);
         }
-        // Under way when power goes, so old or new.
+        // In progress at the power loss, so old or new.
         let (lba, byte) = (8 * rng.below(100), rng.below(256) as u8);
         let flags = WriteFlags { reliable: true, force: true };
         let (device, now) = (rig.card.device_mut(), rig.now);
@@ -181,7 +181,7 @@ fn operations_undone_by_a_cut_are_recorded() {
         rig.now = now + Nanos(rng.below(done.since(now).0));
         rig.card.power_off(rig.now);
         rig.take();
-        // Both the card that lived on and the one made from its records must have the same.
+        // The surviving card and the one restored from its records must have the same.
         let records: Vec<&[u8]> = rig.records.iter().map(Vec::as_slice).collect();
         let payload = Box::new(rig.payload.clone());
         let (mut twin, at) = Card::from_image(rig.profile.clone(), &rig.image, &records, Some(payload)).unwrap();
@@ -195,7 +195,7 @@ fn operations_undone_by_a_cut_are_recorded() {
             "neither {old} nor {byte}"
         );
         rig.now = rig.card.power_on(rig.now).unwrap();
-        // An unstable page may read for one and not for the other: it is written anew.
+        // An unstable page may be readable for one and not for the other: it is written again.
         rig.expected[lba as usize..][..8].fill(byte);
         let flags = WriteFlags { reliable: true, force: true };
         let now = rig.now;

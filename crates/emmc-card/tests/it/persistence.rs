@@ -31,7 +31,7 @@ impl Host {
         host
     }
 
-    /// The same, made ready for a write to `field`.
+    /// The same, prepared for a write to `field`.
     fn ready_for(field: &Field) -> Self {
         let mut host = Self::new();
         if field.name != reg::RST_n_FUNCTION.name {
@@ -142,7 +142,7 @@ fn switch_writes_persist_as_the_table_says() {
     }
     written.dedup();
     println!("bits and resets by persistence: {counts:?}, in {written:?}");
-    // The registers that a single bit of could be written: what is left out needs another part, or more than a bit.
+    // The registers with a writable single bit: the omitted ones need another part, or more than one bit.
     for name in [
         "PARTITION_CONFIG",
         "BOOT_WP",

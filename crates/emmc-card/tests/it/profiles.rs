@@ -57,7 +57,7 @@ impl Bench {
         bench
     }
 
-    /// Everything is in flash, and the host waits until the card has nothing more to do.
+    /// All data is in flash, and the host waits until the card is idle.
     fn rest(&mut self) {
         self.now = self.device.flush(self.now).unwrap().done;
         while let Some(done) = self.device.background(self.now).unwrap() {
@@ -92,7 +92,7 @@ impl Bench {
     }
 }
 
-/// Published time of a request, and how far from it the profile may be.
+/// Published time of a request, and the allowed deviation of the profile.
 type Published = (Op, u32, f64, f64);
 
 fn compare(name: &str, host: Host, published: &[Published]) {

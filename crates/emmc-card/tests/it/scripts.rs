@@ -78,7 +78,7 @@ fn play_all(through_images: bool) {
     assert!(count >= 150 || !only.is_empty(), "{count} scripts are fewer than the 150 that there were");
 }
 
-/// Bits that the card never sets: it has no fault of its own that is not the flash's, and streams left the standard.
+/// Bits that the card never sets: all its faults are those of the flash, and streams were removed from the standard.
 const NEVER_TOLD: [&str; 3] = ["CC_ERROR", "UNDERRUN", "OVERRUN"];
 
 #[test]
@@ -87,7 +87,7 @@ fn every_status_bit_occurs_in_a_script() {
     let paths =
         std::fs::read_dir(scripts()).expect("the scripts are there").filter_map(|entry| Some(entry.ok()?.path()));
     let texts: Vec<String> = paths.filter(is_script).filter_map(|path| std::fs::read_to_string(path).ok()).collect();
-    // READY_FOR_DATA is compared in answers that are written as a word.
+    // READY_FOR_DATA is compared in responses written as a word.
     let silent = |name: &str| name == "READY_FOR_DATA" || NEVER_TOLD.contains(&name);
     for bit in R1::defined(CardKind::Emmc).iter().filter(|bit| !silent(bit.name)) {
         let told = |text: &String| text.lines().any(|line| line.contains("-> R1") && line.contains(bit.name));

@@ -67,7 +67,7 @@ impl Rig {
         self.now = self.ftl.write(&mut self.nand, first, count, None, durability, self.now).unwrap();
     }
 
-    /// Writes the first units in order, in large pieces.
+    /// Writes the first units sequentially, in large pieces.
     fn fill(&mut self, units: u32) {
         for first in (0..units).step_by(64) {
             self.write(first, 64.min(units - first));
@@ -75,7 +75,7 @@ impl Rig {
         self.now = self.ftl.flush(&mut self.nand, self.now).unwrap();
     }
 
-    /// MB/s of random 4 KiB writes among the first `among` units, eight under way at a time.
+    /// MB/s of random 4 KiB writes among the first `among` units, eight outstanding.
     fn random_writes(&mut self, among: u32, count: u32) -> f64 {
         let start = self.now;
         for _ in 0..count / STRIPE {
@@ -120,7 +120,7 @@ impl Rig {
         rate(count, self.now.since(start))
     }
 
-    /// Leaves the card alone until it has nothing more to do.
+    /// Leaves the card idle until its background work is complete.
     fn idle(&mut self) {
         while let Some(done) = self.ftl.background(&mut self.nand, self.now).unwrap() {
             self.now = self.now.max(done);
@@ -132,7 +132,7 @@ impl Rig {
         assert_eq!(self.nand.counters().violations, 0);
     }
 
-    /// Units programmed into blocks of a mode, from what was erased and what is written now.
+    /// Units programmed into blocks of a mode, computed from erases and present content.
     fn erases(&self, mode: CellMode) -> u32 {
         self.nand.blocks().iter().filter(|block| block.mode == mode).map(|block| block.erase_count).sum()
     }
@@ -207,7 +207,7 @@ fn large_writes_bypass_the_cache_at_native_speed() {
     for first in (0..4096).step_by(64) {
         rig.write(first, 64);
     }
-    // Two pages a plane, 500 and 1300 us in turn; the next stripe is sent while one programs.
+    // Two pages a plane, 500 and 1300 us alternately; the next stripe is sent while one programs.
     let native = rate(4096, rig.now.since(start));
     let programmed = 32768.0 / 900.0;
     assert!(native > 0.8 * programmed && native < 1.05 * programmed, "{native:.1} MB/s of {programmed:.1}");
@@ -251,7 +251,7 @@ fn the_cache_wears_evenly_and_by_written_volume() {
     let (programmed, host) = (rig.ftl.stats().folds as u32 * PSLC_UNITS + written, rounds * 16 * PSLC_UNITS);
     // Of four units that wait for their page, two are the same once in a while.
     assert!(programmed <= host && host - programmed < host / 1000, "{programmed} of {host}");
-    // pSLC bears ten times as many.
+    // pSLC endures ten times as many.
     assert_eq!(rig.nand.endurance_of(2), 30_000);
     assert_eq!(rig.nand.endurance_of(40), 3_000);
 }
@@ -317,11 +317,11 @@ fn a_drive_overwritten_without_trim_collapses_and_one_trim_restores_it() {
     let sequential = rig.sequential_writes(0, units / 8);
     assert!(fresh_random > 8.0 * random, "random {fresh_random:.1}, then {random:.2} MB/s");
     assert!(fresh_sequential > 3.0 * sequential, "sequential {fresh_sequential:.1}, then {sequential:.2} MB/s");
-    // Reads do not know: a page each, wherever it lies.
+    // Reads do not differ: one page each, in every place.
     near(rig.random_reads(units, 500), fresh_read, 0.05);
     let reads = rig.sequential_reads(units / 16);
     assert!(reads > 0.25 * fresh_reads, "read {fresh_reads:.1}, then {reads:.1} MB/s");
-    // The file system uses half; the other half is given back once.
+    // The file system uses half; the other half is trimmed once.
     rig.now = rig.ftl.trim(&mut rig.nand, half, units - half, TrimKind::Trim, rig.now).unwrap();
     rig.random_writes(half, units);
     let sustained = rig.random_writes(half, 8 * NATIVE_UNITS);

@@ -82,7 +82,7 @@ fn every_request_completes_once_and_writes_differ() {
     });
 }
 
-/// How many of these requests were under way at once.
+/// The number of these requests that were in progress together.
 fn most_at_once(done: &[BlockDone]) -> usize {
     let under_way = |at: Instant| done.iter().filter(|other| other.submitted <= at && at < other.done).count();
     done.iter().map(|one| under_way(one.submitted)).max().unwrap_or(0)
@@ -182,7 +182,7 @@ fn more_requests_than_the_depth_are_refused() {
             target.submit(request(BlockOp::Read, tag * 4096, 4096, tag)).unwrap();
         }
         assert!(target.submit(request(BlockOp::Read, 0, 4096, most)).is_err());
-        // Dropped with everything outstanding: nothing may be written to memory that is gone.
+        // Dropped with everything outstanding: freed memory must not be written.
     });
 }
 

@@ -42,7 +42,7 @@ fn operations_act_on_real_files() {
             assert_eq!((content.len(), place.join("d3/a.new").exists()), (3 << 20, false));
             let pages: std::collections::HashSet<&[u8]> = content.chunks(4096).collect();
             assert_eq!(pages.len(), content.len() / 4096, "no two pages are the same");
-            // Past the page cache and through it the same file is meant.
+            // Direct and cached I/O use the same file.
             tree.call(FileOp::Write { file: A, offset_bytes: 8192, bytes: 4096, direct: true })?;
             let again = std::fs::read(place.join("d3/a")).unwrap();
             assert!(again[8192..12288] != content[8192..12288] && again[12288..] == content[12288..]);
@@ -135,7 +135,7 @@ fn a_created_filesystem_is_mounted_as_requested_and_always_removed() {
         place.made().iter().map(|made| (made.fstype.as_str(), made.options.contains("commit=30"))).collect();
     assert_eq!(made, [("ext4", false), ("ext4", true), ("ext4", false)]);
     assert!(place.made().iter().all(|made| (1..48 << 20).contains(&made.size_bytes)));
-    // A bad option is the filesystem's to refuse, and leaves nothing mounted.
+    // The filesystem refuses a bad option, and no mount remains.
     let bad = NewFilesystem { fstype: "ext4", options: "commit=never" };
     let refused = place.with(Some(bad), &mut |_| Ok(())).unwrap_err().to_string();
     assert!(refused.starts_with("it: mounting ext4 with commit=never: ") && device.is_free(), "{refused}");
@@ -143,7 +143,7 @@ fn a_created_filesystem_is_mounted_as_requested_and_always_removed() {
     let before = std::fs::read(&device.path).unwrap();
     let missing = place.with(Some(unknown), &mut |_| Ok(())).unwrap_err();
     assert_eq!(missing, FilesystemError::Missing { what: "the kernel has no nosuchfs".into() });
-    // The kernel has this one, and there is no program that makes it.
+    // The kernel has this one, and there is no program that creates it.
     let unmade = NewFilesystem { fstype: "proc", options: "" };
     assert!(place.with(Some(unmade), &mut |_| Ok(())).is_err());
     assert!(std::fs::read(&device.path).unwrap() == before, "nothing was trimmed or written");

@@ -11,7 +11,7 @@ use emmc_port::CardData;
 /// What the second process does.
 const STEP: &str = "EMMC_LINUX_TEST_STEP";
 
-/// What came of it.
+/// The result of a run.
 struct Outcome {
     stdout: String,
     log: Vec<String>,
@@ -124,7 +124,7 @@ fn under_the_shim(step: &str) {
             }
             Err(error) => println!("{error}"),
         },
-        // Without an answer to CMD56, only the first is answered.
+        // Without a reply to CMD56, only the first command is answered.
         "half" => {
             println!("{} reply", card.read_vendor(&[(8, 0, 512), (56, 0x11, 512), (56, 0x23, 512)]).unwrap().len())
         }

@@ -48,7 +48,7 @@ impl Bytes {
     }
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Default)]
 struct Outcome {
     compared: usize,

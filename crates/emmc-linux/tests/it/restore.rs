@@ -43,7 +43,7 @@ fn request(target: &mut BlockIo, op: BlockOp, offset_bytes: u64, bytes: u64) -> 
     target.submit(request).and_then(|()| target.wait()).map(drop).map_err(|error| error.to_string())
 }
 
-/// Beginnings and ends of what has content, as the filesystem tells them.
+/// Starts and ends of the data ranges, as the filesystem reports them.
 fn map(path: &Path) -> Vec<[u64; 2]> {
     let (file, mut at, mut found) = (File::open(path).unwrap(), 0, Vec::new());
     while let Ok(begin) = seek(&file, SeekFrom::Data(at)) {
@@ -126,7 +126,7 @@ fn a_file_keeps_its_allocated_blocks() {
     assert!(file.metadata().unwrap().blocks() < blocks);
     saved.put_back(&target, &mut Unwatched).unwrap();
     assert_eq!(map(&path), before);
-    // A filesystem may need a block or two more to say where the pieces are.
+    // A filesystem may need a block or two more for the list of extents.
     let after = file.metadata().unwrap().blocks();
     assert!((blocks..=blocks + 64).contains(&after), "{after} sectors, {blocks} before");
     let after = std::fs::read(&path).unwrap();
@@ -160,7 +160,7 @@ impl Drop for Small {
     }
 }
 
-/// Writes until there is no room.
+/// Writes until there is no space.
 fn fill(path: &Path) {
     let file = File::create(path).unwrap();
     let mut at = 0;
@@ -178,7 +178,7 @@ fn a_sparse_file_on_a_full_filesystem_is_restored() {
     fill(&small.path("filler"));
     let mut target = opened(&file, true);
     let saved = Saved::take(&target, [0, 16 << 20], None, &mut Unwatched).unwrap();
-    // What has content is given up, and its room taken by what had none.
+    // The data ranges are punched, and the former holes are filled.
     request(&mut target, BlockOp::Trim, 0, 1 << 20).unwrap();
     request(&mut target, BlockOp::Write, 2 << 20, 64 << 10).unwrap();
     let full = (1..4).map(|piece| request(&mut target, BlockOp::Write, (2 << 20) + piece * (64 << 10), 64 << 10));
@@ -200,7 +200,7 @@ fn saving_that_fails_leaves_no_file() {
     assert!(!small.path("kept").exists());
 }
 
-/// Stops when a share is done, of what says yes for so long.
+/// Stops after a share of the polls.
 struct StopsAfter(f64, Vec<f64>);
 
 impl Watch for StopsAfter {

@@ -106,7 +106,7 @@ fn aaru_64g_agrees_with_its_independent_decoding_field_by_field() {
         assert_eq!(rows[*name], expected, "{name}");
     }
     assert_eq!(decoded.len(), 64);
-    // What the independent decoder leaves out is zero here, but for what it does not know.
+    // Fields that the independent decoder leaves out are zero here, except for fields that it does not support.
     let listed: Vec<&str> =
         decoded.keys().filter_map(|key| AARU_NAMES.iter().find(|(a, _)| a == key)).map(|n| n.1).collect();
     for row in ext_csd.rows(false).filter(|row| row.raw != 0) {

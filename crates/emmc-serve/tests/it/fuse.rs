@@ -24,7 +24,7 @@ impl Folder {
         Self { mounted: None, path }
     }
 
-    /// `None`, and aloud, where FUSE cannot be used.
+    /// `None`, with a message, if FUSE cannot be used.
     pub(crate) fn mount(name: &str, block: Arc<dyn Block>) -> Option<Self> {
         if let Err(error) = File::options().read(true).write(true).open("/dev/fuse") {
             eprintln!("SKIPPED: /dev/fuse: {error}");
@@ -54,7 +54,7 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What a program writes to its standard output; `None`, and aloud, if it is not there.
+/// The standard output of a program; `None`, with a message, if it is not installed.
 pub(crate) fn run(program: &str, args: &[&str]) -> Option<String> {
     match Command::new(program).args(args).stdin(Stdio::null()).output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -23,9 +23,9 @@ pub(crate) struct Memory {
     delay: Option<Delay>,
     pub(crate) flushes: AtomicU64,
     pub(crate) through: AtomicU64,
-    /// Answers that were told of.
+    /// Reported replies.
     pub(crate) answers: AtomicU64,
-    /// The number of requests from which on power is lost.
+    /// The number of requests after which power is lost.
     pub(crate) powered_for: AtomicU64,
     /// Sectors that cannot be read.
     pub(crate) bad: Mutex<Vec<u64>>,
@@ -40,7 +40,7 @@ struct Content {
 }
 
 impl Memory {
-    /// A user area, two small boot areas (the second with ones where erased, and write-protected).
+    /// A user area, two small boot areas (the second reads as ones when erased, and is write-protected).
     pub(crate) fn new(user_bytes: u64) -> Self {
         let area = |name: &str, area, size_bytes: u64, erased_byte: u8, read_only| {
             let content = Content {
@@ -74,7 +74,7 @@ impl Memory {
         self
     }
 
-    /// For benchmarks: nothing but the data.
+    /// For benchmarks: the data alone.
     pub(crate) fn without_counts(mut self) -> Self {
         self.counting = false;
         self

@@ -24,12 +24,12 @@ fn dd_reports_three_speeds_of_one_card() {
         let [synced, direct, each] =
             ["conv=fdatasync", "oflag=direct", "oflag=dsync"].map(|c| mb_per_s(&outcome, row, c));
         println!("{row} KiB: {synced:.1} {direct:.1} {each:.1}");
-        // The cache takes what each block on its own must not leave in it.
+        // The cache holds data that `dsync` must not leave in it.
         assert!(each < direct * 1.01 && each < synced);
     }
     let each_4k = mb_per_s(&outcome, "4", "oflag=dsync");
     assert!(each_4k < mb_per_s(&outcome, "4", "oflag=direct") / 3.0, "{each_4k}");
-    // Written back in the same requests, whatever dd's block is.
+    // Written back in the same requests, for every block size of dd.
     close(mb_per_s(&outcome, "4", "conv=fdatasync"), mb_per_s(&outcome, "1024", "conv=fdatasync"), 0.03);
     // 151 MB/s was published of the module.
     close(mb_per_s(&outcome, "1024", "conv=fdatasync"), 151.0, 0.1);
@@ -46,7 +46,7 @@ fn hdparm_reads_for_three_seconds_or_one_gibibyte() {
         println!("{}: {:.1} MB/s in {time_s:.2} s", measurement.row, measurement.mb_per_s);
         let is_over = bytes == 1 << 30 || (3.0..3.1).contains(&time_s);
         assert!(is_over, "{bytes} bytes in {time_s} s");
-        // Its reads end at 132 MB/s; the page cache asks for less at once.
+        // Its reads reach 132 MB/s; the page cache issues smaller requests.
         close(measurement.mb_per_s, 132.0, if measurement.row == "direct" { 0.05 } else { 0.2 });
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const GOLDEN: &str = include_str!("../golden/outcome_keys.txt");
 
-/// Every suite that needs nothing but a small target, with what makes it short.
+/// Every suite that needs only a small target, with the options that shorten it.
 fn cases() -> Vec<(&'static str, Options)> {
     let options = |size_mib: u64, rows: &[&str]| Options {
         size_bytes: (size_mib > 0).then_some(size_mib << 20),
@@ -71,7 +71,7 @@ fn keys_match_the_golden_file() {
     for (name, options) in cases() {
         let outcome = told(name, &mut card("odroid-64g", |profile| shrunk(profile, 8)), &options);
         let text = serde_json::to_string(&outcome).unwrap();
-        // Not to the last digit; but a number that is none would not come back at all.
+        // Not to the last digit; but NaN would not be read back at all.
         let back: emmc_workload::Outcome =
             serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(back.measurements.len() == outcome.measurements.len() && back.figures.len() == outcome.figures.len());
@@ -110,7 +110,7 @@ fn no_suite_exceeds_its_stated_cost() {
         assert!(outcome.read_bytes <= cost.read_bytes, "{name}: {} of {cost:?}", outcome.read_bytes);
         assert!(cost.to_bytes <= shape.size_bytes && cost.from_bytes <= cost.to_bytes, "{name}: {cost:?}");
         assert!(cost.written_bytes == 0 || cost.to_bytes > cost.from_bytes, "{name}: what is lost is said: {cost:?}");
-        // It writes as much as it says, not a small part of it; what files come to is not known that well.
+        // It writes most of the stated amount; the amount of file suites is less exact.
         let on_files = ["boot", "install", "fs"].contains(&name);
         assert!(
             on_files || outcome.written_bytes * 5 >= cost.written_bytes * 2,

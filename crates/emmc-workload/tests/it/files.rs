@@ -9,7 +9,7 @@ use emmc_workload::{BenchError, FileBench, FileShape, Options, Outcome, Progress
 
 const WORK: [&str; 6] = ["write", "read", "random write", "random read", "create and sync", "delete"];
 
-/// A card on which filesystems are made, those of some names excepted.
+/// A card on which filesystems are created, except for those of some names.
 struct Models {
     card: SimTarget,
     size_bytes: u64,

@@ -26,7 +26,7 @@ fn rate(outcome: &Outcome, table: &str, block: &str, units: u64) -> Option<f64> 
     found.map(|measurement| measurement.mb_per_s)
 }
 
-/// The search finds what the part was built with, and the blocks fall where they fell.
+/// The search finds the number of the model, and the rates fall at the same block sizes.
 fn check(profile: &str, device: &str, open: u64, near: usize) {
     let mut target = card(profile, |_| ());
     let found = told("flashbench-open-au", &mut target, &Options::default());
@@ -94,7 +94,7 @@ fn crossing_a_boundary_costs_one_more_unit() {
 fn a_line_through_reads_gives_bus_and_flash_times() {
     let mut target = card("toshiba-7au", |_| ());
     let outcome = told("flashbench-interval", &mut target, &Options::default());
-    // Nothing is written: the card answers with zeros, so that what is left is its bus: four lines at 43.2 MHz.
+    // The card is unwritten and returns zeros, so only its bus counts: four lines at 43.2 MHz.
     let rate = figure(&outcome, "rate");
     assert!((17.0..22.0).contains(&rate), "{rate}");
     let access = figure(&outcome, "access time");

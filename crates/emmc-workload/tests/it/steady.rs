@@ -18,7 +18,7 @@ const READ_US: f64 = 60.0;
 const ERASE_MS: f64 = 3.5;
 const FREE: u32 = 3;
 
-/// One die, one plane, a unit a page, no cache of any kind, nothing left to chance.
+/// One die, one plane, one unit per page, no cache, no random variation.
 fn plain(profile: &mut Profile) {
     profile.areas.user_bytes = 64 << 20;
     profile.areas.enhanced_groups_max = 0;
@@ -87,7 +87,7 @@ fn the_steady_state_matches_the_model() {
 #[test]
 fn an_exhausted_budget_is_reported() {
     let mut target = card("generic-8g", plain);
-    // Twice in order, the mix at the end, and five rounds, the first of which fall into the free blocks.
+    // Twice sequentially, the mix at the end, and five rounds, the first of which use the free blocks.
     let options = Options { write_budget_bytes: Some((64 << 20) * 2 + (22 << 20)), ..Options::default() };
     let outcome = told("steady", &mut target, &options);
     assert!(outcome.written_bytes <= options.write_budget_bytes.unwrap(), "{}", outcome.written_bytes);

@@ -4,7 +4,7 @@ use crate::cards::{card, shrunk};
 use emmc_port::BlockTarget;
 use emmc_workload::{Bench, BenchError, Knob, Options, Outcome, Progress, StateKind, Watch, named, suites};
 
-/// Stops a bench at its n-th look.
+/// Stops a bench at its n-th poll.
 struct After(u32);
 
 impl Watch for After {
@@ -20,7 +20,7 @@ fn stopped(suite: &str, looks: u32, size_mib: Option<u64>) -> Result<Outcome, Be
     Bench::run(named(suite).unwrap(), &mut target, &options, &mut After(looks))
 }
 
-/// At whatever place it is stopped: the measurements until then, marked, and what was written.
+/// At every point of a stop: the measurements so far, marked, and the written bytes.
 #[test]
 fn measurements_before_a_stop_are_reported() {
     for (suite, size_mib) in [("steady", Some(64)), ("trim", Some(64)), ("class", None)] {
@@ -40,7 +40,7 @@ fn measurements_before_a_stop_are_reported() {
             assert_eq!(outcome.ended_early.as_deref(), Some("stopped"));
             assert!(outcome.trimmed_bytes > 0 || outcome.written_bytes > 0);
             assert!(outcome.written_bytes < whole.written_bytes, "{suite} {looks}");
-            // Every measurement but the last is whole; the last may have been cut short, which it says.
+            // Every measurement but the last is complete; the last may be shortened, and is marked so.
             assert!(outcome.measurements.len() >= before, "{suite} {looks}");
             before = outcome.measurements.len();
             for (told, whole) in outcome.measurements.iter().zip(&whole.measurements) {
@@ -59,7 +59,7 @@ fn measurements_before_a_stop_are_reported() {
     }
 }
 
-/// Rounds that were done are told with speed, percentiles and their intervals.
+/// Completed rounds are reported with speed, percentiles and their intervals.
 #[test]
 fn a_stopped_steady_suite_reports_its_rounds() {
     let mut most = 0;
@@ -138,7 +138,7 @@ fn unsupported_options_are_refused_before_any_io() {
     assert_eq!(error.unwrap_err().to_string(), expected);
 }
 
-/// Notes how far each look finds the bench.
+/// Records the progress at each poll.
 #[derive(Default)]
 struct Shares(Vec<Option<f64>>);
 
@@ -149,7 +149,7 @@ impl Watch for Shares {
     }
 }
 
-/// How far a bench is never goes back and never beyond the end, whatever the suite.
+/// Progress never decreases and never exceeds the end, in every suite.
 #[test]
 fn progress_grows_from_zero_to_complete() {
     for name in ["iozone", "dd", "hdparm", "speed", "steady", "trim", "tiotest", "boot"] {

@@ -17,7 +17,7 @@ fn a_full_and_aged_module_collapses_and_one_trim_restores_it() {
     assert!((85.0..115.0).contains(&figure(&outcome, "4 KiB reads, aged")));
     assert!(outcome.remarks.iter().any(|text| text.contains("x slower once full and aged, back to")));
     assert!(outcome.remarks.iter().any(|text| text.contains("DISCARD")));
-    // What it did is what it said that it would.
+    // The real cost equals the stated one.
     assert!(outcome.trimmed_bytes >= 2 * 900_000_000, "{}", outcome.trimmed_bytes);
 }
 

@@ -24,7 +24,7 @@ fn run(target: &mut dyn BlockTarget, stream: &Stream) -> Measured {
     drive(target, stream, step, &mut Unwatched).unwrap()
 }
 
-/// A file of 100 MiB in records, as the paper's tool makes it.
+/// A file of 100 MiB in records, as the paper's tool writes it.
 fn file(op: BlockOp, order: Order, block: u64) -> Stream {
     Stream { flush: FlushAt::Never, seed: 3, ..Stream::pass(op, order, 0, 100 << 20, block) }
 }
@@ -116,7 +116,7 @@ fn zynq(op: BlockOp, depth: u32, queueing: bool) -> (f64, f64) {
     (mib_s(&measured), since(target.spent(), &before).overhead_share() * 100.0)
 }
 
-/// Table 3 prints no measured speeds: those computed for one thread and for many are what there is.
+/// Table 3 prints no measured speeds: it has only those computed for one thread and for many.
 #[test]
 fn speeds_and_shares_of_the_zynq_are_reproduced() {
     println!("Zynq ZedBoard, Table 3, MiB/s; 64 KiB anywhere");
@@ -136,9 +136,9 @@ fn speeds_and_shares_of_the_zynq_are_reproduced() {
     println!("software's share: sync writes 87 to 91 %, here {write:.1} %; sync reads 65 %, here {read:.1} %");
     assert!(beside((87.0, 91.0), write) <= 5.0, "{write}");
     assert!(beside((65.0, 65.0), read) <= 5.0, "{read}");
-    // Not met, and not bent to: the list's direct reads. Table 3 has one random read and does not say of which kind; 68
-    // % is the list's sync read. Direct spans were not published, and what tells the two apart on the Jetson (pages of
-    // the program are pinned, nothing is copied) makes software's share larger there, 39 against 35 %, not smaller.
+    // Not reproduced, and not fitted: the list's direct reads. Table 3 has one random read of an unspecified kind; 68 %
+    // is the list's sync read. Direct spans were not published, and their difference on the Jetson (pages of the
+    // program are pinned, without a copy) makes software's share larger there, 39 against 35 %, not smaller.
     let direct = beside((56.0, 60.0), read);
     println!(
         "direct reads 56 to 60 %: no spans of direct reads were published; Table 3's are {direct:.1} points beside"
@@ -187,8 +187,8 @@ fn suites_agree_with_the_measurements() {
 }
 
 /// The lists' lines of 4 KiB, of which neither spans nor the card's times were published. With the spans of large
-/// requests scaled down, and cards whose times of large requests were published, none of them comes out: it is said,
-/// and nothing is bent to them.
+/// requests scaled down, and cards whose times of large requests were published, none of them is reproduced, and no
+/// parameter is fitted to them.
 #[test]
 fn shares_of_small_requests_are_not_reproduced() {
     let share = |profile: &str, name: &str, op: BlockOp, through: bool| {

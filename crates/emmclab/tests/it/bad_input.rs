@@ -21,7 +21,7 @@ const VERBS: [&[&str]; 6] = [
     &["plan", "hwpart", "SOURCE", "--enh-user", "max"],
 ];
 
-/// Every verb refuses it; the line says each of `says`.
+/// Every command refuses it; the line contains each of `says`.
 fn refused(folder: &Path, source: &str, says: &[&str]) {
     let output = folder.join("output.json");
     for verb in VERBS {
@@ -134,7 +134,7 @@ fn a_file_that_is_too_large_is_refused() {
     for (test, length) in [("large", BYTES_MAX + 1), ("huge", 1 << 30), ("more_than_memory", 1 << 40)] {
         let folder = scratch(test);
         let path = folder.join("sparse");
-        // A hole: it takes no room, and reading a terabyte of it would not end.
+        // A hole: it takes no space, and reading a terabyte of it would not end.
         if let Err(error) = File::create(&path).and_then(|file| file.set_len(length)) {
             skip(&format!("no file of {length} bytes here: {error}"));
             continue;

@@ -20,7 +20,7 @@ fn after(before: &str, args: &[&str]) -> Command {
     shell
 }
 
-/// Sends a signal as soon as the content is saved; answers the exit code and what was told.
+/// Sends a signal as soon as the content is saved; returns the exit code and the messages.
 fn signalled(before: &str, file: &str, size: &str, signal: &str) -> (Option<i32>, String) {
     let args = ["bench", file, "--size", size, "--suite", "iozone", "--rows", "4", "--destroy", "--save-restore"];
     let mut command = after(before, &args);
@@ -109,7 +109,7 @@ fn a_filesystem_without_kernel_support_is_not_created() {
     if !run.stdout.contains("the kernel has no f2fs") {
         return skip("this kernel has f2fs, or no ext4 can be made");
     }
-    // Behind ext4, whose magic number stays where it was, nothing was begun.
+    // After ext4, whose magic number is still there, no other filesystem was started.
     let begin = &std::fs::read(&device.path).unwrap()[..4096];
     assert_eq!(begin[1024 + 56..1024 + 58], [0x53, 0xef], "the ext4 that was measured is what is there");
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 const MADE_BYTES: u64 = 160 << 20;
 const WORK: [&str; 6] = ["write", "read", "random write", "random read", "create and sync", "delete"];
 
-/// The suite fs, fully asked for; its temporary files in a folder of the test's.
+/// The suite fs with full consent; its temporary files in a folder of the test.
 fn fs_command(device: &Loop, temporary: &Path, rows: &str) -> Command {
     let mut command = with_default_signals(command().get_program());
     command.env("TMPDIR", temporary).args(["bench", &device.path, "--suite", "fs", "--destroy", "--yes-i-mean"]);
@@ -53,7 +53,7 @@ fn filesystems_are_created_mounted_as_requested_and_measured() {
         assert_eq!(found.iter().map(|(row, _)| *row).collect::<Vec<_>>(), WORK);
         assert!(found.iter().all(|(_, value)| value.is_some_and(|value| value > 0.0)), "{name}: {found:?}");
     }
-    // As the kernel told it while they were mounted.
+    // As the kernel reported it while they were mounted.
     let made = document["context"]["made_filesystems"].as_array().unwrap();
     let of = |fstype: &str| made.iter().filter(|made| made["fstype"] == fstype).collect::<Vec<_>>();
     let options: Vec<Vec<&str>> =
@@ -73,7 +73,7 @@ fn filesystems_are_created_mounted_as_requested_and_measured() {
     } else {
         assert!(column(told, "f2fs").iter().all(|(_, value)| value.is_some()));
     }
-    // The journal and the tables are more than nothing, and what was written again is little.
+    // The journal and the tables are not zero, and little was rewritten.
     let figures = document["figures"].as_array().unwrap();
     let on_device =
         figures.iter().find(|figure| figure["name"] == "written on the device").unwrap()["value"].as_f64().unwrap();
@@ -177,7 +177,7 @@ fn bonnie_creates_finds_and_deletes_files_in_a_folder() {
             let phase = format!("{order} {work}");
             let rates = column(files, &phase);
             let [("as bonnie++", Some(as_bonnie)), ("on the card", on_card)] = rates[..] else { panic!("{rates:?}") };
-            // Only root can have looked up what memory does not know.
+            // Only root can have looked up files that are not cached.
             assert!(
                 as_bonnie > 0.0 && (on_card.is_some() || work == "stat" && !support::is_root()),
                 "{phase}: {rates:?}"
@@ -204,7 +204,7 @@ fn a_boot_reads_the_files_that_it_created() {
     assert!(run.code < 2, "{}", run.stderr);
     let document = run.json();
     let [written, read] = ["written_bytes", "read_bytes"].map(|key| document[key].as_u64().unwrap());
-    // The last file goes beyond what was asked for, by less than its own 512 KiB.
+    // The last file exceeds the requested size by less than its own 512 KiB.
     assert!((192 << 20..(194 << 20)).contains(&written), "{written}");
     assert!((121_217 << 10..(121_217 << 10) + (512 << 10)).contains(&read), "{read}");
     assert_eq!(names_in(&folder), [""; 0]);
@@ -212,7 +212,7 @@ fn a_boot_reads_the_files_that_it_created() {
     assert!(small.stderr.contains("at least 134217728 bytes"), "{}", small.stderr);
 }
 
-/// The names in the folders of an installation under way.
+/// The names in the folders of an installation in progress.
 fn installed(folder: &Path) -> Vec<String> {
     let below = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder).map_or(Vec::new(), |names| names.filter_map(|name| Some(name.ok()?.path())).collect())
@@ -259,7 +259,7 @@ fn the_filesystem_of_a_folder_is_measured_alone() {
         found.len() == WORK.len() && found.iter().all(|(_, value)| value.is_some_and(|value| value > 0.0)),
         "{found:?}"
     );
-    // What another one has left is told and left alone.
+    // Leftovers of another bench are reported and not removed.
     let notes = document["context"]["notes"].to_string();
     assert!(notes.contains("emmclab-bench-left: left over from a bench that was killed"), "{notes}");
     assert_eq!(names_in(&folder), [".emmclab-bench-left"]);

@@ -42,7 +42,7 @@ fn measurements_are_reported_if_the_restore_fails() {
     let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     hold.wait(&mut child);
-    // While it is measured somebody cuts off the copy.
+    // During the measurement the copy is truncated.
     std::fs::File::options().write(true).open(&kept).unwrap().set_len(32 << 20).unwrap();
     drop(hold);
     let mut told = String::new();

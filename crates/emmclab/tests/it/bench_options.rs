@@ -43,7 +43,7 @@ fn options_that_a_target_lacks_are_refused() {
     assert_eq!(std::fs::read(&file).unwrap(), vec![1; 8 << 20]);
 }
 
-/// The list says of each suite what it follows, for people and for scripts.
+/// The list has the supported options of each suite, as text and as JSON.
 #[test]
 fn the_list_has_the_options_of_each_suite() {
     let text = emmclab(["bench", "--list"]).exits(0);
@@ -59,7 +59,7 @@ fn the_list_has_the_options_of_each_suite() {
     }
 }
 
-/// A part of a sector cannot be asked for: said before anything is done, with the option's name.
+/// A partial sector is refused before any I/O, with the option's name.
 #[test]
 fn positions_and_sizes_are_whole_sectors() {
     for (args, says) in [
@@ -76,7 +76,7 @@ fn positions_and_sizes_are_whole_sectors() {
     }
 }
 
-/// However little is asked for, the least is the same.
+/// For every request that is too small the minimum is the same.
 #[test]
 fn every_suite_has_one_minimum_size() {
     for suite in ["trim", "steady"] {
@@ -85,7 +85,7 @@ fn every_suite_has_one_minimum_size() {
             assert!(run.stderr.contains("at least 16777216 bytes are needed"), "{suite} {size}: {}", run.stderr);
         }
     }
-    // What is there is told, not a part of it that nobody asked for.
+    // The message has the available size, not an unrequested part of it.
     let small = scratch("bench_options_small").join("small");
     std::fs::write(&small, [1; 512]).unwrap();
     let run = emmclab(["bench", &small.display().to_string(), "--suite", "speed", "--read-only"]).exits(2);
@@ -100,7 +100,7 @@ fn list_excludes_other_arguments() {
     }
 }
 
-/// What is about to be written is said before: bytes, time, share of life. Nothing is said of what only reads.
+/// The coming writes are printed before: bytes, time, share of life. A suite that only reads prints none.
 #[test]
 fn a_bench_without_a_suite_is_speed_and_prints_its_writes() {
     let run = emmclab(["bench", "sim:generic-8g", "--size", "16MiB"]);

@@ -91,7 +91,7 @@ fn a_created_file_is_removed() {
         assert!(run.code < 2, "{}", run.stderr);
         let document = run.json();
         assert_eq!((&document["size_bytes"], &document["target_kind"]), (&(4u64 << 20).into(), &"file".into()));
-        // Its own writes and those that made the file.
+        // Its own writes and those that filled the file.
         let wear = &document["context"]["wear"]["written_bytes"];
         assert!(wear.is_null() || *wear == 4 * (4u64 << 20), "{wear}");
         assert_eq!(names_in(&folder), [""; 0]);
@@ -146,7 +146,7 @@ fn invalid_targets_are_reported_in_one_line() {
     }
 }
 
-/// A bench that would write, fully asked for.
+/// A writing bench with full consent.
 fn bench(device: &Loop) -> support::Run {
     let name = device.name();
     emmclab([
@@ -171,7 +171,7 @@ fn a_device_must_be_named_and_unused() {
     assert!(refused.stderr.contains(&format!("--yes-i-mean {}", device.name())), "{}", refused.stderr);
     emmclab(["bench", &device.path, "--size", "4MiB", "--destroy", "--yes-i-mean", "sda"]).exits(4);
     assert!(bench(&device).code < 2);
-    // The file behind it is in use too.
+    // Its backing file is in use too.
     let file = device.file.to_str().unwrap();
     let refused = emmclab(["bench", file, "--size", "4MiB", "--destroy"]).exits(4);
     assert!(refused.stderr.contains("is the file behind"), "{}", refused.stderr);

@@ -12,7 +12,7 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at >> 12) as u8 ^ (at as u8).wrapping_mul(37)).collect()
 }
 
-/// Runs a bench with --save-restore, and does something as soon as the content is saved; answers what was told.
+/// Runs a bench with --save-restore, and an action as soon as the content is saved; returns the messages.
 fn once_saved(args: &[&str], then: impl FnOnce()) -> Vec<String> {
     let mut command = command();
     command.arg("bench").args(args).args(["--destroy", "--save-restore"]);

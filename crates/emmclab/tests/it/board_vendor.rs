@@ -191,7 +191,7 @@ fn capacity_matches_the_print_of_linux() {
     );
     let filesystems = study["capacity"]["filesystems"].as_array().unwrap();
     let of = |mount: &str| filesystems.iter().find(|one| one["mount"] == mount).unwrap();
-    // What df counts is what the filesystem left of its partition.
+    // df counts the partition without the filesystem's overhead.
     let root = of("/");
     assert_eq!((&root["partition"], &root["bytes"]), (&json!("mmcblk0p2"), &json!(3_615_352_u64 * 1024)));
     assert_eq!(root["overhead_bytes"], 3_829_399_552_u64 - 3_615_352 * 1024);

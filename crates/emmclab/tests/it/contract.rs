@@ -52,7 +52,7 @@ fn plan_hwpart_has_the_documented_keys() {
         }
         assert!(write["one_time"].is_boolean(), "{write}");
     }
-    // The last write makes it final.
+    // The last write commits it.
     let last = writes.last().unwrap();
     assert_eq!(
         (&last["offset"], &last["old"], &last["new"], &last["one_time"]),
@@ -319,7 +319,7 @@ fn schema(name: &str) -> Value {
     emmclab(["schema", name]).exits(0).json()
 }
 
-/// Without the feature there is nothing to check against: a schema that everything fits.
+/// Without the feature there is no schema: this one accepts every document.
 #[cfg(not(feature = "schema"))]
 fn schema(_: &str) -> Value {
     support::skip("the binary is built without the feature schema");
@@ -329,7 +329,7 @@ fn schema(_: &str) -> Value {
 /// Where the keys are the kernel's words, not this program's.
 const MAPS: [&str; 6] = ["sysfs", "host.ios", "host.err_stats", "card.sysfs", "card.host.ios", "card.host.err_stats"];
 
-/// Every key with the keys above it; what stands in a list has `[]` before it.
+/// Every key with the keys above it; an element of a list has `[]` before it.
 fn collect(value: &Value, above: &str, keys: &mut BTreeSet<String>) {
     match value {
         Value::Object(_) if MAPS.contains(&above) => {}

@@ -111,7 +111,7 @@ fn exit_code_4_is_a_refusal_for_safety() {
     emmclab(["plan", "hwpart", "--enh-user", "max", "--sysroot", sd[0], sd[1]]).exits(4).says(&["an SD card"]);
 }
 
-/// One line on standard output, whatever happened.
+/// One line on standard output in every case.
 fn check(args: &[&str]) -> Run {
     let run = emmclab(["check"].iter().chain(args));
     assert_eq!(run.stdout.lines().count(), 1, "{run:?}");

@@ -38,7 +38,7 @@ fn every_manual_page_has_exit_codes_and_examples() {
         let page = std::fs::read_to_string(folder.join(&name)).unwrap();
         for section in [".SH \"EXIT STATUS\"", ".SH EXAMPLES\n.TP\n\\fBemmclab", ".SH NAME", ".SH SYNOPSIS"] {
             let is_there = page.replace("\\-", "-").contains(section);
-            // Some examples begin with another program.
+            // Some examples start with another program.
             assert!(
                 is_there || section.contains("emmclab") && page.contains(".SH EXAMPLES\n.TP\n"),
                 "{name}: {section}"
@@ -80,7 +80,7 @@ fn completions_include_names() {
     }
 }
 
-/// One way to name a card, everywhere; the spellings of before go on working.
+/// One spelling of a card in all commands; the old spellings still work.
 #[test]
 fn a_virtual_card_has_the_same_spelling_in_all_commands() {
     let folder = scratch("help_alike");
@@ -116,7 +116,7 @@ fn an_enhanced_area_is_a_size() {
     assert_ne!(plan("50%"), plan("max"));
 }
 
-/// `-o` saves in the form that the file's name asks for, whatever the command.
+/// `-o` saves in the format of the file's extension, in every command.
 #[cfg(feature = "html")]
 #[test]
 fn a_saved_report_has_the_format_of_its_extension() {

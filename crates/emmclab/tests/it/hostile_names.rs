@@ -11,7 +11,7 @@ use serde_json::Value;
 const HOSTILE: &str =
     "x\x1b]0;owned\x07\x1b[31m\u{9b}41m\r\n</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u{202e}y";
 
-/// Whether a character may be in what is printed for people.
+/// Whether a character may be in printed text.
 fn is_harmless(c: char) -> bool {
     c == '\n' || !c.is_control() && !('\u{202a}'..='\u{202e}').contains(&c) && !('\u{2066}'..='\u{2069}').contains(&c)
 }
@@ -35,11 +35,11 @@ fn harmless_html(path: &Path) {
     for raw in ["<script>alert", "<img src=x", "onerror=alert(1)>"] {
         assert!(!html.contains(raw), "{raw} in {}", path.display());
     }
-    // Every script that is there was put there by the program, and the browser is told which.
+    // Every script in the page is the program's, and the content policy names it.
     assert!(html.contains("default-src 'none'"), "{}", path.display());
 }
 
-/// Whatever is printed of this source is harmless; says whether it could be read.
+/// Every output of this source is harmless; returns whether it could be read.
 fn tried(folder: &Path, source: &str) -> bool {
     let page = folder.join("report.html");
     let _ = std::fs::remove_file(&page);

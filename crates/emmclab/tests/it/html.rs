@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::cards::s0j56;
 use crate::support::{emmclab, save, scratch, skip, testdata};
 
-/// Names that a browser never loads: namespaces, and where the chart library and its licences come from.
+/// Names that a browser never loads: namespaces, and the origins of the chart library and its licences.
 const NAMES_ONLY: [&str; 5] = [
     "http://www.w3.org/",
     "https://vega.github.io/",
@@ -15,7 +15,7 @@ const NAMES_ONLY: [&str; 5] = [
     "http://unlicense.org",
 ];
 
-/// What stands in the log before whatever a page says.
+/// The prefix of a page's messages in the log.
 const CONSOLE: &str = ":CONSOLE";
 
 /// A report whose chart library is used: a table of erase counts.
@@ -67,7 +67,7 @@ fn the_file_is_self_contained() {
         ] {
             assert!(!lower.contains(loads), "{page} has {loads}");
         }
-        // The browser is told so too.
+        // The content policy says so too.
         assert!(html.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"), "{page}");
     }
 }
@@ -83,7 +83,7 @@ fn the_file_has_the_findings() {
     }
     let chart = std::fs::read_to_string(with_chart(&folder)).unwrap();
     assert!(chart.contains("Erase counts block by block") && chart.contains("1689"));
-    // The chart library comes along only where there is a chart.
+    // The chart library is included only with a chart.
     assert!(chart.len() > 500_000 && html.len() < 100_000, "{} and {} bytes", chart.len(), html.len());
 }
 
@@ -131,7 +131,7 @@ fn a_browser_renders_the_page_without_errors() {
 
 /// The browser's standard output, and every line that the page wrote to its console.
 ///
-/// The page's clock is the browser's own virtual one, which stops for whatever is still being drawn.
+/// The page's clock is the browser's virtual one, which stops while the page is being drawn.
 fn render(browser: &Path, folder: &Path, page: &str, args: &[&str]) -> (String, Vec<String>) {
     let profile = format!("--user-data-dir={}", folder.join("profile").display());
     let output = Command::new(browser)

@@ -11,7 +11,7 @@ const STATUS: &str = "CMD13 read arg=0x00010000 blksz=0 blocks=0 flags=0x15";
 fn worn() -> [u8; 512] {
     let mut worn = s0j56();
     (worn[267], worn[268], worn[269]) = (1, 0x02, 0x01);
-    // The host has set what the part can do: nothing to find.
+    // The host uses every feature of the part: no finding.
     worn[185] = 3;
     worn
 }
@@ -97,7 +97,7 @@ fn a_report_that_needs_a_write_is_not_requested() {
         let reason = format!("read commands alone give no report for manufacturer {manufacturer_id:#04x}");
         run.exits(0).says(&[&reason]);
     }
-    // Who made it is not known without a CID.
+    // Without a CID the maker is unknown.
     let (run, log) = card.run(&["health", DEVICE, "--vendor-health"]);
     assert_eq!(log, [OPENED, EXT_CSD, STATUS]);
     run.exits(0).says(&["vendor health: not read, because the manufacturer of the card is unknown"]);

@@ -15,7 +15,7 @@ use crate::support::{command, scratch};
 
 const NEEDS: [&str; 4] = ["hardware", "root", "server", "guest"];
 
-/// A command of a page and what it shows below.
+/// A command of a page and its shown output.
 #[derive(Debug, PartialEq, Eq)]
 struct Shown {
     line: usize,
@@ -54,7 +54,7 @@ fn commands(page: &str) -> Vec<Shown> {
     found
 }
 
-/// Whether a line is what the page shows: `...` stands for any text.
+/// Whether a line matches the page: `...` matches any text.
 fn is_line(shown: &str, line: &str) -> bool {
     let mut parts = shown.split("...");
     let Some(mut rest) = line.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -73,7 +73,7 @@ fn is_line(shown: &str, line: &str) -> bool {
     true
 }
 
-/// Whether the lines are what the page shows.
+/// Whether the lines match the page.
 fn is_shown(shown: &[String], lines: &[&str]) -> bool {
     match shown.split_first() {
         None => lines.is_empty(),
@@ -103,7 +103,7 @@ fn shell(folder: &Path, line: &str) -> Command {
     shell
 }
 
-/// What is wrong with a command of a page; nothing where all is well.
+/// The fault of a command of a page; none if it is correct.
 fn complaint(folder: &Path, shown: &Shown) -> Option<String> {
     if let Some(needs) = &shown.needs {
         if !NEEDS.contains(&needs.as_str()) {
@@ -114,7 +114,7 @@ fn complaint(folder: &Path, shown: &Shown) -> Option<String> {
         let parsed = parsed.unwrap();
         return (!parsed.status.success()).then(|| String::from_utf8_lossy(&parsed.stderr).into_owned());
     }
-    // A group, so that a redirection of the command goes before this one.
+    // A group, so that a redirection of the command takes precedence over this one.
     let output = shell(folder, &format!("{{ {}\n}} 2>&1", shown.command)).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let code = output.status.code().unwrap_or(-1);

@@ -28,7 +28,7 @@ fn card(folder: &Path, name: &str) -> PathBuf {
 /// The document that a server prints once it serves.
 fn first_document(child: &mut Child) -> serde_json::Value {
     let (mut lines, mut text) = (BufReader::new(child.stdout.take().unwrap()).lines(), String::new());
-    // The document ends with the only line that has nothing but its brace.
+    // The document ends with the only line that consists of its brace.
     while !text.ends_with("\n}\n") {
         text += &lines.next().expect("the server says where it listens").unwrap();
         text += "\n";
@@ -40,7 +40,7 @@ fn first_document(child: &mut Child) -> serde_json::Value {
 struct Server {
     child: Child,
     socket: PathBuf,
-    /// What it said once it served.
+    /// Its output after the start.
     document: serde_json::Value,
 }
 
@@ -73,7 +73,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -99,7 +99,7 @@ fn control_commands_are_executed_and_a_stop_keeps_all_data() {
     assert_eq!(client.read(4096, 512), (0, vec![7; 512]));
     let stats = emmclab(["sim", "ctl", &name, "stats", "--json"]).exits(0).json();
     assert_eq!(stats["requests"]["write"]["bytes"], 8192);
-    // No trim was made: there is no median of none.
+    // Without trims there is no median.
     assert!(stats["requests"]["write"]["latency_us"]["p50"].is_number(), "{stats}");
     assert!(
         stats["requests"]["trim"]["latency_us"].as_object().unwrap().values().all(|time| time.is_null()),
@@ -108,7 +108,7 @@ fn control_commands_are_executed_and_a_stop_keeps_all_data() {
     let text = emmclab(["sim", "ctl", &name, "stats"]).exits(0);
     let line = text.stdout.lines().find(|line| line.contains("trim latency us p50")).map(str::trim_end);
     assert!(line.is_some_and(|line| line.ends_with(" -")), "{}", text.stdout);
-    // While it is served others may look at it, and none work on it.
+    // While it is served other processes can inspect it, but not change it.
     emmclab(["sim", "info", &name]).exits(0);
     let second = emmclab(["serve", &name, "--nbd", "0"]).exits(2);
     assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
@@ -147,7 +147,7 @@ fn invalid_input_is_refused_in_one_line() {
         let error = document["error"].as_str().unwrap();
         assert!(error.contains(expected), "{arguments:?}: {error}");
     }
-    // None of it has left the folder locked, or its socket behind.
+    // None of it left a lock or a socket in the folder.
     Server::start(&card).kill();
 }
 
@@ -169,7 +169,7 @@ fn a_stop_of_a_busy_mount_is_refused_with_the_reason() {
     let held = std::fs::File::open(mount.join("user")).unwrap();
     let refused = emmclab(["sim", "ctl", &name, "stop"]).exits(2);
     assert!(refused.stderr.contains("still serving: cannot unmount"), "{}", refused.stderr);
-    // It goes on, and ends when nobody uses it any more.
+    // It continues, and ends when it is unused.
     assert_eq!(std::io::Read::read(&mut &held, &mut [0; 512]).unwrap(), 512);
     drop(held);
     emmclab(["sim", "ctl", &name, "stop"]).exits(0);

@@ -198,14 +198,14 @@ fn a_run_is_written_as_one_html_file() {
     emmclab(["sim", "run", "--profile", &profile, "--job", &job, "-o", path, "--force"]).exits(0);
     let page = emmclab(["sim", "run", "--profile", &profile, "--job", &job, "-o", "-"]).exits(0);
     assert!(page.stdout.starts_with("<!DOCTYPE html>"), "{}", page.stdout);
-    // JSON is for standard output: a page that would go there too gives way, one that goes to a file does not.
+    // JSON goes to standard output: a page for the same place is dropped, one for a file is not.
     assert_eq!(run_json(&["--profile", &profile, "--job", &job, "-o", "-"])["schema"], "emmclab.sim-run/1");
     std::fs::remove_file(&file).unwrap();
     assert_eq!(run_json(&["--profile", &profile, "--job", &job, "-o", path])["schema"], "emmclab.sim-run/1");
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("<!DOCTYPE html>"));
 }
 
-/// Ctrl-C: what was simulated until then is reported, marked, and a card in a folder keeps it.
+/// Ctrl-C: the simulated part is reported, marked, and a card in a folder keeps it.
 #[test]
 fn an_interrupted_run_reports_its_results() {
     let folder = scratch("sim_interrupted");

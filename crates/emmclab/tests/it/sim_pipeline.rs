@@ -87,7 +87,7 @@ fn the_page_draws_the_timeline() {
     assert!(again.stderr.contains("--force"), "{again:?}");
 }
 
-/// One line, which says what was found and what was expected.
+/// One line with the found and the expected value.
 #[test]
 fn invalid_requests_are_refused() {
     let own = |change: (&str, &'static str)| {
@@ -132,7 +132,7 @@ fn invalid_requests_are_refused() {
     }
 }
 
-/// Under `--json` standard output is one document of JSON, whatever else would go there.
+/// With `--json` standard output is one JSON document and nothing else.
 #[cfg(feature = "html")]
 #[test]
 fn json_to_standard_output_is_json() {

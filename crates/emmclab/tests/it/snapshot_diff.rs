@@ -59,7 +59,7 @@ fn a_snapshot_shows_the_fields_of_its_source() {
         for key in ["identity", "health", "capacity", "hw_partition", "vendor", "vendor_refused", "anomalies"] {
             assert_eq!(of_source[key], of_copy[key], "{source:?}: {key}");
         }
-        // How a bus mode is judged depends on who read it, which a snapshot tells in words only.
+        // The judgement of a bus mode depends on its reader, which a snapshot has only as text.
         let other = |study: &Value| {
             let rows = study["configuration"]["rows"].as_array().unwrap().iter();
             let findings = study["findings"].as_array().unwrap().iter();
@@ -190,7 +190,7 @@ fn a_failed_write_leaves_no_file() {
     assert_eq!((names_in(&folder), names_in(&inside)), (vec!["folder".to_owned()], vec![]));
 }
 
-/// Mounts one page of memory on $1 where nobody else sees it, runs the rest there, and says what the folder holds.
+/// Mounts one page of memory on $1 in its own namespace, runs the rest there, and lists the folder.
 const ON_A_FULL_DISK: &str = "mount -t tmpfs -o size=4k tmpfs \"$1\" || exit 77
 folder=$1; shift; echo old >\"$folder/old.json\"; \"$@\"; echo \"exit $?\"; ls -A \"$folder\"; cat \"$folder/old.json\"";
 

@@ -28,7 +28,7 @@ fn saved_results_are_sections_before_the_capacity() {
     let text = text.says(&["record KiB", "Verdict:"]);
     assert!(!text.stdout.contains("bench-iozone"));
 
-    // The speed that was saved is told instead of one that is measured now.
+    // The saved speed is reported instead of a new measurement.
     let json = emmclab(["study", card, "--bench", &speed_file, "--bench", &trim, "--json"]).json();
     let saved: Value = serde_json::from_str(&speed).unwrap();
     assert_eq!(json["speed"]["measurements"], saved["measurements"]);
@@ -53,7 +53,7 @@ fn results_of_another_card_are_refused() {
     refused(&[&dump, "--bench", &dump], "expected the output of bench --json");
 }
 
-/// Without a CID on both sides nobody can tell whose speed it is: a warning, never silence.
+/// Without a CID on both sides the owner of the speed is uncertain: a warning is required.
 #[test]
 fn a_result_of_an_uncertain_card_is_a_warning() {
     let result = emmclab("bench sim:generic-8g --suite speed --size 64MiB --json".split(' ')).stdout;
@@ -68,7 +68,7 @@ fn a_result_of_an_uncertain_card_is_a_warning() {
     assert_eq!(own["speed"]["doubts"], serde_json::json!([]));
 }
 
-/// The page in the place of what was measured for hours: refused, whatever name it goes by.
+/// A page that would overwrite a result of hours: refused, under every name.
 #[test]
 #[cfg(feature = "html")]
 fn a_saved_result_is_not_overwritten() {
@@ -133,7 +133,7 @@ fn contradictory_results_are_refused_by_all_commands() {
     }
 }
 
-/// A device may have no end, and a pipe neither.
+/// A device or a pipe may have no end.
 #[test]
 fn endless_input_is_refused() {
     let folder = scratch("study_bench_endless");

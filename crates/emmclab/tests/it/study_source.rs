@@ -33,12 +33,12 @@ fn a_file_on_standard_input_is_studied_and_an_empty_one_is_none() {
     assert_eq!(found["capacity"]["areas"][0]["size"]["bytes"], KLM_BYTES);
     let board = testdata("sysfs/board");
     let empty = save(&scratch("empty_input"), "empty", "");
-    // An empty input names no card: here this machine's cards are meant, whatever they are.
+    // An empty input names no card: this machine's cards are used, if there are any.
     let output = study(&empty);
     if output.status.code() == Some(2) {
         assert!(String::from_utf8_lossy(&output.stderr).contains("which card?"), "{output:?}");
     }
-    // A copied tree is named: what is piped in is another card, and is not read.
+    // A copied tree is named: standard input would be another card, and is not read.
     let run = emmclab_with_input(&["study", "--sysroot", &board], &std::fs::read(testdata(KLM)).unwrap()).exits(2);
     assert!(run.stderr.contains("which card?"), "{run:?}");
 }
@@ -108,7 +108,7 @@ fn a_virtual_card_is_marked_in_all_outputs() {
     assert!(!real.contains("VIRTUAL"), "{real}");
 }
 
-/// A pipe that gives nothing for a while is waited for, with a word about it.
+/// A silent pipe is waited for, with a message.
 #[test]
 fn a_slow_pipe_is_read_to_its_end() {
     let mut child = command().args(["study", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

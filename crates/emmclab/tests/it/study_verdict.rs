@@ -47,7 +47,7 @@ fn the_verdict_of_every_part_fits_a_screen() {
     for source in dumps() {
         let text = on_a_terminal(&source);
         let head = head(&text);
-        // The rule below the title and the source's name are no part of the answer.
+        // The line below the title and the source's name are no part of the verdict.
         let verdict = head.len() - 2;
         assert!(verdict <= VERDICT_LINES && head.len() < SCREEN.1, "{source}: {} lines\n{text}", head.len());
         for line in &head {
@@ -83,7 +83,7 @@ fn the_verdict_in_json_equals_the_text() {
     }
 }
 
-/// Whatever a verdict tells to do can be done: the commands of this tool run and mean this source.
+/// Every advice of a verdict works: the commands of this tool run and name this source.
 #[test]
 fn the_commands_of_a_verdict_run() {
     let folder = scratch("verdict_commands");
@@ -125,7 +125,7 @@ fn a_field_is_one_line_and_full_adds_its_access() {
     assert!(full.contains("access") && full.contains("once") && !short.contains("once"), "{full}");
 }
 
-/// A pager is used on a terminal only, where the text does not fit, and not with `--no-pager`.
+/// A pager is used only on a terminal, if the text does not fit, and not with `--no-pager`.
 #[test]
 fn long_text_goes_through_the_users_pager() {
     let Ok(_) = Command::new("script").arg("--version").output() else { return skip("no script(1) for a terminal") };
@@ -146,7 +146,7 @@ fn long_text_goes_through_the_users_pager() {
     assert!(seen.contains("HEALTH") && !shown.contains("HEALTH"), "shown:\n{shown}\nseen:\n{seen}");
     let (shown, seen) = paged("--no-pager");
     assert!(shown.contains("HEALTH") && seen.is_empty(), "shown:\n{shown}\nseen:\n{seen}");
-    // Not a terminal: no pager, whatever is set.
+    // Not a terminal: no pager with any setting.
     let mut piped = command();
     let output = piped.args(["study", "--full", &klm]).env("PAGER", "false").output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("HEALTH"));

@@ -32,7 +32,7 @@ const INFOS: [Info; 10] = [
         rpmb_bytes: 512 << 10,
         bus_width: "8",
     },
-    // The same part as the one before, made pSLC: half as large.
+    // The previous part as pSLC: half as large.
     Info {
         file: "uboot_mmc_info/brightsign-4fte4-pslc/mmc_info.txt",
         maker: "Samsung",
@@ -183,7 +183,7 @@ fn u_boot_reports_the_sizes_of_areas() {
         let area = |name: &str| areas.iter().find(|area| area["name"] == name).unwrap();
         let (user, file) = (area("user"), info.file);
         assert_eq!(user["enhanced"], json!(info.user_enhanced), "{file}");
-        // What was rounded stays a range: a tenth of a GiB, and nothing inside it is favoured.
+        // A rounded size stays a range of a tenth of a GiB, without a preferred value.
         let tenths: u64 = info.user_gib.replace('.', "").parse().unwrap();
         let (low, high) = (user["size"]["min_bytes"].as_u64().unwrap(), user["size"]["max_bytes"].as_u64().unwrap());
         let gib = |tenths: f64| (tenths * f64::from(1 << 30) / 10.0) as u64;

@@ -23,7 +23,7 @@ fn profile() -> Profile {
 /// A card in `tran`, `share` of whose life is used up.
 fn card(profile: Profile, share: f64) -> (Card, Instant) {
     let mut card = Card::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 7 }).unwrap();
-    // A card may wear out on the way; then it can still be read.
+    // A card may wear out during the run; then it can still be read.
     let aged = card.device_mut().age(share, Instant::START + Nanos::from_secs(1));
     let mut now = aged.unwrap_or(Instant::START + Nanos::from_secs(100_000));
     for (index, argument) in [(0, 0), (1, 0x40ff_8080), (2, 0), (3, 0x1_0000), (7, 0x1_0000)] {

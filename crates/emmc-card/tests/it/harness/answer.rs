@@ -7,7 +7,7 @@ use emmc_regs::r1::R1;
 
 use super::bytes::hex;
 
-/// What a command is to be answered.
+/// The expected response to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     text: String,

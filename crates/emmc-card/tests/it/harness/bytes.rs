@@ -3,7 +3,7 @@
 /// Bytes as a script writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes {
-    /// `~2`: they start at this byte, and what else is there does not matter.
+    /// `~2`: they start at this byte, and other bytes are ignored.
     pub(crate) offset: Option<usize>,
     parts: Vec<Part>,
 }

@@ -15,9 +15,9 @@ use emmc_card::profile::Profile;
 use run::Session;
 use step::{Line, Step};
 
-/// Runs a script; `through_images`: at each loss of power the card is made into an image, and again from that.
+/// Runs a script; `through_images`: at each loss of power the card is saved as an image and restored from it.
 ///
-/// Errors: the line, and what was expected and found there.
+/// Errors: the line, with the expected and the found content.
 pub(crate) fn run(profiles: &Path, text: &str, through_images: bool) -> Result<(), String> {
     let (mut profile, mut keep) = ("sector".to_owned(), StoredContent::Data);
     let mut lines = Vec::new();
@@ -38,7 +38,7 @@ pub(crate) fn run(profiles: &Path, text: &str, through_images: bool) -> Result<(
     let profile = Profile::from_toml(&text).map_err(|error| format!("1: {error}"))?;
     let card = Card::new(profile, DeviceOptions { keep, seed: 1 }).map_err(|error| format!("1: {error}"))?;
     let mut session = Session::new(card);
-    // Plain simulation remembers nothing that could be kept.
+    // Plain simulation has no content that could be saved.
     session.through_images = through_images && keep != StoredContent::Nothing;
     session.play(&lines)?;
     session.card.device().audit().map_err(|fault| format!("end: audit: {fault}"))

@@ -18,7 +18,7 @@ pub(crate) struct Session {
     kind: CardKind,
     now: Instant,
     started: Instant,
-    /// While power is off the card is made into an image, and again from that.
+    /// While power is off the card is saved as an image and restored from it.
     pub(crate) through_images: bool,
 }
 

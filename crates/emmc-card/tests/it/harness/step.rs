@@ -7,14 +7,14 @@ use emmc_units::Nanos;
 use super::answer::Answer;
 use super::bytes::{Bytes, hex};
 
-/// A line and what it asks for.
+/// A line and its step.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) number: usize,
     pub(crate) step: Step,
 }
 
-/// What a line asks for.
+/// The step of a line.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Identify,

@@ -39,7 +39,7 @@ pub(crate) fn greedy(rho: f64, np: f64) -> f64 {
     np / (np - (x0 - 1.0))
 }
 
-/// A random block, whatever it holds.
+/// A random block, with any content.
 pub(crate) fn random(rho: f64) -> f64 {
     1.0 / (1.0 - rho)
 }

@@ -22,7 +22,7 @@ fn small(name: &str, change: impl Fn(&mut Profile)) -> Profile {
     profile
 }
 
-/// Random work; answers when each request was done.
+/// Random work; returns the end of each request.
 fn work(device: &mut Device, seed: u64) -> Vec<Instant> {
     let (mut rng, mut now, mut times) = (Rng::new(seed), Instant::START, Vec::new());
     let sectors = device.sectors(Area::User);

@@ -6,7 +6,7 @@ use emmc_units::Nanos;
 use super::host::{Host, named};
 
 const KIB: u64 = 1 << 10;
-/// `--erasesize`, the default; AUs lie twelve of them apart, the first behind 16 MiB.
+/// `--erasesize`, the default; AUs are twelve AUs apart, the first after 16 MiB.
 const AU: u64 = 4 << 20;
 const SPACING: u64 = 12 * AU;
 const OFFSET: u64 = 16 << 20;
@@ -66,10 +66,10 @@ const SANDISK: &[Row] = &[
     (22, 64, 0.776),
 ];
 
-/// Runs a part as its rows were, prints each cell, and answers (row, error).
+/// Runs a part as in its rows, prints each cell, and returns (row, error).
 ///
 /// Each run is the second of its kind: the published ones were not the first on those parts either, and the logs are
-/// not empty when they begin.
+/// not empty at their start.
 fn compare(profile: &str, rows: &[Row], many_requests: Nanos) -> Vec<(Row, f64)> {
     let mut errors = Vec::new();
     let mut counts: Vec<u32> = rows.iter().map(|row| row.0).collect();
@@ -104,9 +104,9 @@ fn assert_close(errors: &[(Row, f64)], near: usize) {
     assert!(found >= near, "only {found} of {} cells are within 15 %", errors.len());
 }
 
-/// On this host a write of k requests took 5.2 ms x (k^2 - 1) more than k single ones, whatever the number of open AUs:
-/// the rows of 1 to 4 MiB at 7 AUs give it as 5.3, 5.6 and 5.4. Nothing in a card explains a square, so it is the
-/// host's here. It was taken from the runs with 7 AUs only; those with 1, 6 and 8 are predictions.
+/// On this host a write of k requests took 5.2 ms x (k^2 - 1) more than k single ones, for every number of open AUs:
+/// the rows of 1 to 4 MiB at 7 AUs give it as 5.3, 5.6 and 5.4. No mechanism of a card explains a square, so it is
+/// assigned to the host here. It comes from the runs with 7 AUs only; those with 1, 6 and 8 are predictions.
 #[test]
 fn the_part_has_seven_open_units() {
     let errors = compare("toshiba-7au", TOSHIBA, Nanos::from_micros(5200));
@@ -114,7 +114,7 @@ fn the_part_has_seven_open_units() {
 }
 
 /// The source contradicts itself in three cells: with 22 AUs a chunk of 256 KiB or less costs less the smaller it is,
-/// 0.16 to 0.08 s, although with 21 it costs the same 0.27 s whatever its size. The model does as the run with 21.
+/// 0.16 to 0.08 s, although with 21 it costs the same 0.27 s at every size. The model behaves like the run with 21.
 #[test]
 fn the_part_has_twenty_open_units() {
     let errors = compare("sandisk-20au", SANDISK, Nanos::ZERO);
@@ -159,7 +159,7 @@ fn only_some_parts_are_fast_with_random_writes_in_open_units() {
     let bears = |segment: &mut Segment| (segment.order, segment.random_logs) = (SegmentOrder::Random, 0);
     let in_order = small_rates(with("toshiba-7au", bears), 7, false);
     let random = small_rates(with("toshiba-7au", bears), 7, true);
-    // Out of order, a full log costs a full merge where it cost none.
+    // With random writes a full log costs a full merge, with sequential ones none.
     for (ordered, random) in in_order.iter().zip(&random) {
         assert!((0.5..1.01).contains(&(random / ordered)), "{in_order:.2?} and {random:.2?}");
     }

@@ -50,7 +50,7 @@ impl Host {
         }
     }
 
-    /// A card in use: what the run writes to was written before.
+    /// A card in use: the range of the run was written before.
     pub(crate) fn fill(&mut self, from: u64, bytes: u64) {
         (from..from + bytes).step_by(4 << 20).for_each(|at| self.write(at, bytes.min(4 << 20)));
     }

@@ -6,7 +6,7 @@ use super::host::Host;
 
 const KIB: u64 = 1 << 10;
 const FILE: u64 = 100 << 20;
-/// Where the file lies: somewhere, on whole AUs.
+/// The place of the file: anywhere, aligned to AUs.
 const OFFSET: u64 = 256 << 20;
 
 /// KiB/s: sequential rewrite, random read, random write. The random part of small records is cut short.

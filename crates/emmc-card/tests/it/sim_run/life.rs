@@ -20,7 +20,7 @@ fn a_worn_out_card_is_read_only() {
         run_on(mortal(), r#"{"kind": "fill"}, {"kind": "random", "amount": "until worn out"}, {"kind": "flush"}"#);
     assert_eq!(result.ended, Ended::WornOut);
     assert_eq!(result.phases.len(), 2, "what comes after the end is not run");
-    // The spares go first: the worst blocks die at the rating, when the mean is not quite there.
+    // The spares are used first: the worst blocks fail at the rating, slightly before the mean reaches it.
     assert!([Some(10), Some(11)].contains(&result.registers.life_time_b), "{:?}", result.registers);
     assert_eq!(result.registers.pre_eol_info, Some(3));
     assert_eq!(result.health.spares_left, 0);
@@ -32,7 +32,7 @@ fn a_worn_out_card_is_read_only() {
     let refused = device.write(Area::User, 0, 8, WriteFlags::default(), None, now).unwrap_err();
     assert_eq!(refused, StorageError::Ftl(FtlError::WornOut));
     assert!(device.read(Area::User, 0, 8, None, now).is_ok());
-    // Reading goes on, in a run too.
+    // Reads continue, in a run too.
     let (_, result) = run_more(device, r#"{"kind": "random_read", "amount": "1MiB"}, {"kind": "fill"}"#, now);
     assert_eq!((result.phases[0].host_read_bytes, result.ended), (1 << 20, Ended::WornOut));
     assert_eq!(result.host_written_bytes, 0);

@@ -18,7 +18,7 @@ fn the_cache_hides_programs() {
     let (_, without) = run_on(small(), &phases(false));
     let (with, without) = (last(&with), last(&without));
     assert!(with.latency_us.all.p50 * 3.0 < without.latency_us.all.p50, "{with:?}\n{without:?}");
-    // Without it a write takes as long as its page: 500 or 1300 us, and what comes before.
+    // Without it a write takes the time of its page: 500 or 1300 us, plus the steps before.
     assert!((580.0..1500.0).contains(&without.latency_us.all.p50), "{without:?}");
 }
 
@@ -39,7 +39,7 @@ fn a_queue_makes_reads_of_several_dies_overlap() {
     let gain = eight.requests_per_s / one.requests_per_s;
     assert!((2.0..4.01).contains(&gain), "{gain}");
     assert!(eight.latency_us.all.p50 > one.latency_us.all.p50);
-    // Without a command queue the requests wait at the host instead, and nothing is gained.
+    // Without a command queue the requests wait at the host instead, without any gain.
     profile.controller.queue_depth = 0;
     let none = reads(profile, 8);
     assert!((0.98..1.02).contains(&(none.requests_per_s / one.requests_per_s)), "{}", none.requests_per_s);
@@ -77,7 +77,7 @@ fn trim_restores_speed() {
     let (with, without) = (last(&with), last(&without));
     assert!(with.mb_per_s > 1.5 * without.mb_per_s, "{} against {}", with.mb_per_s, without.mb_per_s);
     assert!(with.write_amplification.unwrap() < without.write_amplification.unwrap() - 0.5);
-    // A card that ignores trims gains nothing by it.
+    // A card that ignores trims has no gain.
     let mut deaf = small();
     deaf.ftl.trim_frees = false;
     let (_, deaf) = run_on(deaf, &phases(r#"{"kind": "trim", "range": ["50%", "100%"]},"#));

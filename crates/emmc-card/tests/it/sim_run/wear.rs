@@ -6,11 +6,11 @@ use emmc_card::nand::{BlockHealth, CellMode};
 #[test]
 fn programs_are_host_writes_plus_copies_and_padding() {
     for cache in [false, true] {
-        // With a flush, so that nothing waits.
+        // With a flush, so that no unit is buffered.
         let random = format!("{{\"kind\": \"random\", \"amount\": \"6x\", \"cache\": {cache}}}");
         let (_, result) = run_on(small(), &format!("{{\"kind\": \"fill\"}}, {random}, {{\"kind\": \"flush\"}}"));
         let ftl = result.ftl;
-        // Copies may wait for their stripe of eight units to fill: the flash still has where they came from.
+        // Copies may be buffered until their stripe of eight units is full: the flash still has their sources.
         let waiting = ftl.host_units + ftl.copied_units + ftl.padding_units - result.nand_programs;
         assert!(waiting < 8, "cache {cache}: {waiting}");
         assert_eq!(result.write_amplification, Some(result.nand_programs as f64 / result.host_writes as f64));
@@ -19,10 +19,10 @@ fn programs_are_host_writes_plus_copies_and_padding() {
         if cache {
             // Units that were written again while they waited reach the layer once.
             assert!(ftl.host_units < result.host_writes && ftl.host_units > result.host_writes * 98 / 100);
-            // rho is 0.8 and a little more, for the blocks that are kept free: 2.64 and a little more.
+            // rho is slightly above 0.8 because of the free blocks, so the figure is slightly above 2.64.
             assert!((2.5..3.4).contains(&wa), "{wa}");
         } else {
-            // A write that must be in flash at once cannot wait for its page to fill: three units of four are padding.
+            // A durable write cannot wait for a full page: three units of four are padding.
             assert_eq!(ftl.host_units, result.host_writes);
             assert!(ftl.padding_units > 2 * result.host_writes && wa > 8.0, "{ftl:?}");
         }
@@ -56,7 +56,7 @@ fn life_time_steps_at_the_computed_volumes() {
     let mut profile = small();
     profile.nand.native.endurance = 50;
     let share_of = |device: &emmc_card::device::Device| device.health().used_multi_bit.unwrap();
-    // Rewriting in order copies nothing, so mean erases = bytes written over the bytes of all blocks in turn.
+    // Sequential rewriting copies nothing, so mean erases = bytes written over the bytes of all rotating blocks.
     let mut passes_at_step = Vec::new();
     for passes in 1..=40u32 {
         let phases = format!("{{\"kind\": \"sequential\", \"amount\": \"{passes}x\", \"block\": \"512KiB\"}}");
@@ -90,7 +90,7 @@ fn wear_levelling_keeps_the_spread_small() {
         let multi_bit = device.nand().blocks().iter().filter(|block| block.mode == CellMode::Mlc);
         let mut counts: Vec<u32> = multi_bit.map(|block| block.erase_count).collect();
         counts.sort_unstable();
-        // Spare blocks and the log of trims are not in turn.
+        // Spare blocks and the log of trims do not rotate.
         let in_turn = &counts[result.health.spares as usize + 2..];
         let (least, most) = (in_turn[0], in_turn[in_turn.len() - 1]);
         (least, most, result.ftl.wear_moves)

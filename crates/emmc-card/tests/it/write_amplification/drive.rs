@@ -82,8 +82,8 @@ impl Drive {
             segment: None,
             trim_frees: setup.trims,
         };
-        // When a victim is chosen, all data lie in full blocks; free ones, that of collected units where there is one,
-        // and the log of trims do not count.
+        // When a victim is chosen, all data is in full blocks; free ones, that of collected units if there is one, and
+        // the log of trims do not count.
         let blocks = setup.blocks + FREE + u32::from(setup.separate_gc) + 2 * u32::from(setup.trims);
         let mut nand = Nand::new(&flash, Geometry::new(&flash, blocks, 4096), 1);
         let spec = RegionSpec {
@@ -129,7 +129,7 @@ impl Drive {
         }
     }
 
-    /// The write amplification of what `run` does to a full part, once the same has brought it to its steady state.
+    /// The write amplification of `run` on a full part, after `run` has brought it to its steady state.
     pub(crate) fn measure(&mut self, warm: u32, rounds: u32, run: &mut dyn FnMut(&mut Self, u64)) -> f64 {
         let round = u64::from(self.units());
         self.fill();
@@ -148,7 +148,7 @@ pub(crate) fn amplification(before: &FtlStats, after: &FtlStats) -> f64 {
     (host + copied + padding) / host
 }
 
-/// Asserts that a figure is within a share of what it should be.
+/// Asserts that a figure is within a share of its expected value.
 #[track_caller]
 pub(crate) fn close(what: &str, found: f64, wanted: f64, share: f64) {
     let error = found / wanted - 1.0;

@@ -27,13 +27,12 @@ fn erases_are_programs_divided_by_block_size_exactly() {
     for gc in [GcPolicy::Greedy, GcPolicy::Fifo, GcPolicy::DChoices(2), GcPolicy::CostBenefit] {
         let drive = worn(Setup::new(gc, 0.8, 64, 512), 10);
         let counters = drive.nand.counters();
-        // A block is erased when it is taken again, and was full: what was programmed is what was erased and what is
-        // there.
+        // A block is erased when it is taken again, and was full: programmed pages are erased pages plus present ones.
         let there: u64 = drive.nand.blocks().iter().map(|block| u64::from(block.next_page) * 4).sum();
         assert_eq!(counters.unit_programs, counters.erases * 64 + there, "{gc:?}");
         let counted: u64 = drive.nand.blocks().iter().map(|block| u64::from(block.erase_count)).sum();
         assert_eq!(counted, counters.erases, "{gc:?}");
-        // And from the host's side: all that was placed was programmed but for what waits for its stripe.
+        // And from the host's side: all placed units were programmed, except for buffered ones.
         let stats = drive.ftl.stats();
         let waiting = stats.host_units + stats.copied_units - counters.unit_programs;
         assert!(waiting < 8, "{gc:?}: {waiting}");

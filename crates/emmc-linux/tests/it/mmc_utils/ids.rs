@@ -88,7 +88,7 @@ fn compare(register: &str, ids: &Ids, rows: Vec<RegisterField>, outcome: &mut Ou
     }
 }
 
-/// Whether a printed value is the row's; most begin with the bits, as hexadecimal digits.
+/// Whether a printed value equals the row's; most begin with the bits, as hexadecimal digits.
 fn agrees(row: &RegisterField, text: &str, kind: CardKind) -> bool {
     match (row.name, number(text)) {
         ("MDT", Some(raw)) => raw == row.raw && dates(row, kind).iter().any(|date| text.ends_with(date.as_str())),
@@ -99,7 +99,7 @@ fn agrees(row: &RegisterField, text: &str, kind: CardKind) -> bool {
     }
 }
 
-/// `2015 nov`, for every month that MDT may stand for.
+/// `2015 nov`, for every month that MDT may mean.
 fn dates(row: &RegisterField, kind: CardKind) -> Vec<String> {
     const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     let date = match kind {

@@ -18,13 +18,13 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", env!("CARGO_CRATE_NAME")))
 }
 
-/// Says why a test proves nothing here, even where the output of tests is held back.
+/// Prints why a test is skipped, even if the output of tests is captured.
 pub(crate) fn skip(why: &str) {
-    // Where standard error is gone there is nobody to tell.
+    // If standard error is closed, the message is dropped.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
-/// The shim, built once; `None`, and a word on standard error, where there is no C compiler.
+/// The shim, built once; `None`, with a message on standard error, if there is no C compiler.
 pub(crate) fn build() -> Option<&'static Path> {
     static SHIM: OnceLock<Option<PathBuf>> = OnceLock::new();
     SHIM.get_or_init(|| {

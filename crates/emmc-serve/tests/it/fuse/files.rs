@@ -66,7 +66,7 @@ fn access_beyond_the_area_fails() {
     assert_eq!(file.write_at(&[1; 512], 1 << 20).unwrap_err().kind(), ErrorKind::StorageFull);
     assert_eq!(file.read_at(&mut [0; 8192], (1 << 20) - 512).unwrap(), 512);
     assert_eq!(file.read_at(&mut [0; 512], 1 << 20).unwrap(), 0);
-    // As with a block device, emptying before writing changes nothing; other sizes are refused.
+    // As with a block device, truncation before a write has no effect; other sizes are refused.
     std::fs::write(&path, [7; 512]).unwrap();
     assert_eq!(path.metadata().unwrap().len(), 1 << 20);
     file.set_len(1 << 20).unwrap();
@@ -123,7 +123,7 @@ fn errors_are_those_of_the_card() {
     file.sync_all().unwrap_err();
     memory.powered_for.store(u64::MAX, Ordering::SeqCst);
     if crate::fuse::is_root() {
-        // Root opens what nobody may write; the card refuses all the same.
+        // Root can open a read-only file; the card still refuses the write.
         let error = open(&folder.path.join("boot1")).write_at(&[1; 512], 0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ReadOnlyFilesystem);
     }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::fuse::{Folder, is_root, run};
 use crate::memory::Memory;
 
-/// The user area of a card as a loop device; `None`, and aloud, where that cannot be.
+/// The user area of a card as a loop device; `None`, with a message, if that is impossible.
 fn user(name: &str, memory: std::sync::Arc<Memory>) -> Option<(Folder, PathBuf)> {
     if !is_root() || !Path::new("/dev/loop-control").exists() {
         eprintln!("SKIPPED: loop devices need root and /dev/loop-control");
@@ -136,7 +136,7 @@ fn all_areas_have_loop_devices_and_protection() {
     folder.mounted().stop().unwrap();
 }
 
-/// Serves until it is killed; no test of its own.
+/// Serves until it is killed; not a test in itself.
 #[test]
 #[ignore = "started by leftovers_of_a_killed_server_are_removed"]
 fn child_that_is_killed() {

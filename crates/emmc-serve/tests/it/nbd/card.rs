@@ -26,7 +26,7 @@ fn replies_take_the_time_of_the_card() {
         client.send(Command::Write, wire::FLAG_FUA, at << 18, 1 << 18, &data);
         assert_eq!(client.error(), 0);
     }
-    // 2 MiB past the cache: no card of this class programs them faster than its bus carries them, 400 MB/s.
+    // 2 MiB without the cache: no card of this class programs them faster than its bus transfers them, 400 MB/s.
     assert!(began.elapsed().as_micros() >= (2 << 20) / 400, "{:?}", began.elapsed());
     assert!(served.now().since(card_began).0 >= (2 << 20) * 1000 / 400);
     assert_eq!(client.ask(Command::Trim, 0, 1 << 18, 1 << 18), 0);

@@ -31,7 +31,7 @@ impl Drop for Folder {
     }
 }
 
-/// A server at a socket of its own.
+/// A server with its own socket.
 pub(crate) fn server(name: &str, block: Arc<dyn Block>) -> (NbdServer, PathBuf, Folder) {
     let folder = Folder::new(name);
     let path = folder.path("nbd");
@@ -56,7 +56,7 @@ pub(crate) enum Reply {
 }
 
 impl Client {
-    /// Greeted, and nothing more.
+    /// After the greeting only.
     pub(crate) fn greeted(path: &Path) -> Self {
         Self::greeted_with(path, 3)
     }
@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// Sends a request; answers its cookie.
+    /// Sends a request; returns its cookie.
     pub(crate) fn send(&mut self, command: Command, flags: u16, offset: u64, length: u32, payload: &[u8]) -> u64 {
         self.cookie += 1;
         let request = Request { flags, command, cookie: self.cookie, offset, length };
@@ -208,7 +208,7 @@ fn name(name: &str) -> Vec<u8> {
     [&(name.len() as u32).to_be_bytes(), name.as_bytes()].concat()
 }
 
-/// What INFO and GO ask with.
+/// The data of INFO and GO.
 pub(crate) fn info_query(export: &str, wanted: &[u16]) -> Vec<u8> {
     let mut query = name(export);
     query.extend_from_slice(&(wanted.len() as u16).to_be_bytes());
@@ -216,7 +216,7 @@ pub(crate) fn info_query(export: &str, wanted: &[u16]) -> Vec<u8> {
     query
 }
 
-/// What the options about contexts ask with.
+/// The data of the options about contexts.
 pub(crate) fn meta_query(export: &str, queries: &[&str]) -> Vec<u8> {
     let mut query = name(export);
     query.extend_from_slice(&(queries.len() as u32).to_be_bytes());

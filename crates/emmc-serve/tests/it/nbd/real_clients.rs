@@ -9,7 +9,7 @@ use emmc_card::device::Area;
 use crate::memory::Memory;
 use crate::nbd::client::{Folder, server};
 
-/// What a program writes to its standard output; `None`, and aloud, if it is not there.
+/// The standard output of a program; `None`, with a message, if it is not installed.
 fn run(program: &str, args: &[&str]) -> Option<String> {
     match Command::new(program).args(args).stdin(Stdio::null()).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -119,7 +119,7 @@ fn qemu_reads_writes_and_trims() {
     assert!(memory.count("trim") > 0 && memory.count("zero") > 0);
 }
 
-/// fio's own check of what it wrote, over its NBD engine.
+/// fio's own verification of its writes, over its NBD engine.
 fn fio(path: &Path, name: &str, offset: u64, extra: &[&str]) -> Option<std::process::Child> {
     let engines = run("fio", &["--enghelp"])?;
     if !engines.split_whitespace().any(|engine| engine == "nbd") {

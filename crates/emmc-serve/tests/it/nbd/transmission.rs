@@ -52,7 +52,7 @@ fn invalid_requests_are_refused() {
         refused(Command::Read, wire::FLAG_NO_HOLE, 0, 512, EINVAL);
         refused(Command::Write, 0, (1 << 20) - 512, 1024, ENOSPC);
         refused(Command::Write, 0, 3, 512, EINVAL);
-        // Longer than any request may be: its data are skipped.
+        // Longer than any valid request: its data is skipped.
         refused(Command::Write, 0, 0, (32 << 20) + 512, EINVAL);
         refused(Command::WriteZeroes, 0, 1 << 20, 512, ENOSPC);
         refused(Command::WriteZeroes, 0, 0, u32::MAX - 511, ENOSPC);
@@ -97,7 +97,7 @@ fn zeros_and_trims_read_as_zero() {
     assert_eq!(boot.ask(Command::WriteZeroes, wire::FLAG_FAST_ZERO, 12288, 4096), ENOTSUP);
     assert_eq!(boot.read(12288, 512), Ok(vec![7; 512]));
     assert_eq!(memory.count("zero"), 3);
-    // Zeros that are to take space are written, whatever their length.
+    // Zeros that are to take space are written, at any length.
     assert_eq!(user.ask(Command::WriteZeroes, wire::FLAG_NO_HOLE, 512, (4 << 20) - 512), 0);
     let mut user = Client::structured(&path, "user");
     assert_eq!(status(&mut user, 0, 0, 4 << 20), [(4 << 20, 0)]);
@@ -117,7 +117,7 @@ fn durable_writes_and_flushes_survive_a_power_cut() {
     assert_eq!(memory.flushes.load(Ordering::SeqCst), 2, "a trim that must be kept is followed by a flush");
 }
 
-/// What BLOCK_STATUS tells: lengths and states.
+/// The reply of BLOCK_STATUS: lengths and states.
 fn status(client: &mut Client, flags: u16, offset: u64, length: u32) -> Vec<(u32, u32)> {
     client.send(Command::BlockStatus, flags, offset, length, &[]);
     let (_, Reply::Chunk(1, 5, payload)) = client.receive() else { panic!("no block status") };
@@ -142,7 +142,7 @@ fn block_status_reports_mapped_ranges() {
     assert_eq!(status(&mut boot, 0, 0, 4096), [(4096, 1)], "what is erased to ones is a hole, and not zero");
 }
 
-/// A structured read, put together again; how many chunks of data and of holes there were.
+/// A reassembled structured read; the numbers of data chunks and holes.
 fn read(client: &mut Client, flags: u16, offset: u64, length: usize) -> (Vec<u8>, usize, usize) {
     client.send(Command::Read, flags, offset, length as u32, &[]);
     let (mut data, mut covered, mut chunks, mut holes) = (vec![0xee; length], vec![false; length], 0, 0);
@@ -218,7 +218,7 @@ fn replies_can_overtake_each_other() {
     }
     assert_eq!(order, [fast, slow, slowest]);
     assert!(began.elapsed() >= Duration::from_millis(60), "a reply came before the card would have been done");
-    // A goodbye lets what is under way be answered; a server that stops does not wait for what takes forever.
+    // A disconnect waits for outstanding replies; a stopping server does not wait for requests without end.
     let last = client.send(Command::Read, 0, 0, 512, &[]);
     client.send(Command::Disconnect, 0, 0, 0, &[]);
     assert_eq!(client.receive(), (last, Reply::Simple(0)));

@@ -38,7 +38,7 @@ pub(crate) fn shrunk(profile: &mut Profile, factor: u32) {
     profile.controller.cache_bytes /= factor;
 }
 
-/// What a suite tells of a card.
+/// The outcome of a suite on a card.
 pub(crate) fn told(suite: &str, target: &mut dyn BlockTarget, options: &Options) -> Outcome {
     let suite = named(suite).expect("the suite is known");
     Bench::run(suite, target, options, &mut Unwatched).expect("the suite fits the card")

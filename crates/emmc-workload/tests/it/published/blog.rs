@@ -31,7 +31,7 @@ fn a_slow_module_recovers_after_one_trim_and_reads_stay_fast() {
         for table in [small, large] {
             assert!(write(trimmed, table) > write(fresh, table) * 0.9, "{profile}: {table} writes do not recover");
         }
-        // Small reads not at all; reads in order lose the copies that lay side by side.
+        // Small reads do not change; sequential reads become slower because the copies are scattered.
         let read = |state, table| speed(state, table, "read");
         for (table, most) in [(small, 0.05), (large, 0.2)] {
             let change = read(aged, table) / read(fresh, table) - 1.0;

@@ -16,7 +16,7 @@ use emmc_workload::{Bench, Options, Outcome, Unwatched, named};
 
 const FILE: u64 = 256 << 20;
 
-/// A card of a profile, its registers set as `switches` say and made final by a power cycle, as U-Boot does.
+/// A card of a profile, with `switches` written to its registers and committed by a power cycle, as U-Boot does.
 fn card(name: &str, switches: &[(u8, u8)]) -> SimTarget {
     let profile = shipped::named(name).unwrap();
     let mut card = Card::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
@@ -67,7 +67,7 @@ fn dd(target: &mut HostTarget<SimTarget>, is_synced: bool) -> f64 {
 
 /// Block output, rewrite and block input in chunks of 8 KiB. Unit: KiB a second.
 fn bonnie(target: &mut HostTarget<SimTarget>) -> [f64; 3] {
-    // What dd left is written back while bonnie++ starts; its own file lies elsewhere.
+    // Dirty data of dd is written back while bonnie++ starts; its own file is elsewhere.
     one(target, BlockOp::Flush, 0, 0);
     type Phase = fn(&mut HostTarget<SimTarget>);
     const CHUNKS: u64 = FILE / 8192;
@@ -108,7 +108,7 @@ fn enhanced_flash_doubles_a_t30s_writes_and_halves_its_capacity() {
         let found = bonnie(&mut target);
         compare("bonnie++ block out, KiB/s", found[0], bonnie_published[0], 10.0);
         compare("bonnie++ rewrite, KiB/s", found[1], bonnie_published[1], 10.0);
-        // Block input came from memory: +++++ after, and before faster than the bus carries.
+        // Block input came from memory: +++++ after, and faster than the bus before.
         if bonnie_published[2].is_finite() {
             compare("bonnie++ block in, KiB/s", found[2], bonnie_published[2], 10.0);
         }

@@ -8,7 +8,7 @@ use emmc_workload::{Options, Outcome};
 
 use crate::cards::{card, told};
 
-/// Profile, and what the table calls it.
+/// Profile, and its name in the table.
 const CARDS: [(&str, &str); 9] = [
     ("friendlyelec-emmc-8g", "FriendlyELEC eMMC 8GB"),
     ("sandisk-extreme-pro-a2-64g", "SanDisk Extreme Pro A2 64GB"),
@@ -103,7 +103,7 @@ fn iozone_of_nine_cards_is_reproduced() {
     let median = all[all.len() / 2];
     let within_20 = all.iter().filter(|error| **error <= 20.0).count() as f64 / all.len() as f64;
     println!("{} cells: median {median:.1} %, {:.0} % of them within 20 %", all.len(), within_20 * 100.0);
-    // The fit is a later step's; this is what the profiles, set by hand, give.
+    // The profiles are set by hand; a later step fits them.
     assert!(median < 10.0 && within_20 > 0.75, "{median} {within_20}");
 }
 

@@ -60,13 +60,13 @@ impl Client {
         Ok((u64::from(number(8)) << 32 | u64::from(number(12)), number(4)))
     }
 
-    /// Writes; answers with the error, 0 for none.
+    /// Writes; returns the error, 0 for none.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> u32 {
         self.send_write(1, offset, data).unwrap();
         self.reply().unwrap().1
     }
 
-    /// Reads; answers with the error and the bytes.
+    /// Reads; returns the error and the bytes.
     pub(crate) fn read(&mut self, offset: u64, length: u32) -> (u32, Vec<u8>) {
         self.send(READ, 2, offset, length, &[]).unwrap();
         let (_, error) = self.reply().unwrap();

@@ -47,7 +47,7 @@ fn a_full_disk_loses_no_acknowledged_data() {
     let (last, last_byte) = acknowledged[acknowledged.len() - 1];
     assert_eq!(client.read(last * 4096, 4096), (0, vec![last_byte; 4096]), "reads go on");
     server.kill();
-    // Without space it still starts: acknowledged data can be read, writes fail, and another kill loses nothing.
+    // Without space it still starts: acknowledged data can be read, writes fail, and another kill loses no data.
     for _ in 0..2 {
         let server = Server::start(&card);
         assert_eq!(server.document["waits_for_room"], true);
@@ -62,10 +62,10 @@ fn a_full_disk_loses_no_acknowledged_data() {
     for &(block, byte) in &acknowledged {
         assert_eq!(client.read(block * 4096, 4096), (0, vec![byte; 4096]), "block {block}");
     }
-    // With room again writes go on.
+    // With space again writes continue.
     assert_eq!(client.write(0, &[9; 4096]), 0);
     drop((client, server));
-    // Also where the room comes while it is served; an orderly end without room keeps the card as it was.
+    // Also if space becomes free while it is served; an orderly end without space leaves the card unchanged.
     let resize = |size: &str| {
         let mount = Command::new("mount").args(["-o", &format!("remount,size={size}")]).arg(&disk.0).status();
         assert!(mount.unwrap().success());
@@ -91,7 +91,7 @@ fn a_full_disk_loses_no_acknowledged_data() {
 }
 
 impl Server {
-    /// The same after the disk has been given room.
+    /// The same after space was freed on the disk.
     fn start_with_room(card: &Path, disk: &Path) -> Self {
         let grown = Command::new("mount").args(["-o", "remount,size=64m"]).arg(disk).status().unwrap();
         assert!(grown.success());

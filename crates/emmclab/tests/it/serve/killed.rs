@@ -8,7 +8,7 @@ use super::{Server, card, scratch};
 /// Bytes that are written at a time: a mapping unit.
 const BLOCK: usize = 4096;
 const BLOCKS: usize = (16 << 20) / BLOCK;
-/// Requests under way at a time.
+/// Outstanding requests.
 const DEPTH: usize = 4;
 /// Times that the server is killed.
 const KILLS: u64 = 60;
@@ -23,7 +23,7 @@ impl Chance {
     }
 }
 
-/// What a block may hold: generations, 0 for zeros. The last acknowledged one, and those that were under way.
+/// The possible content of a block: generations, 0 for zeros. The last acknowledged one, and the outstanding ones.
 #[derive(Clone)]
 struct Known(Vec<u64>);
 
@@ -67,7 +67,7 @@ fn work(client: &mut Client, known: &mut [Known], generation: &mut u64, chance: 
     }
 }
 
-/// Reads everything; each block then is known to hold what it holds.
+/// Reads everything; then the content of each block is known.
 fn check(client: &mut Client, known: &mut [Known], kill: u64) {
     const AT_ONCE: usize = 256;
     for first in (0..BLOCKS).step_by(AT_ONCE) {

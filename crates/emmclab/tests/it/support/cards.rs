@@ -52,9 +52,9 @@ fn crc7(bytes: &[u8]) -> u8 {
     })
 }
 
-/// Bytes that look like noise and are the same in every run.
+/// Pseudorandom bytes that are the same in every run.
 pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
-    // A multiplicative generator of 64 bits; its upper bits are good enough to look like nothing.
+    // A multiplicative generator of 64 bits; its upper bits are sufficiently random.
     let mut state = seed;
     (0..length)
         .map(|_| {

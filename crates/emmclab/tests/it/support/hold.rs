@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 /// The signals that `nohup` and `&` in a script have a process ignore, and that its children inherit as ignored.
 const DEFAULT_SIGNALS: &str = "--default-signal=HUP,INT,QUIT";
 
-/// A program for which HUP, INT and QUIT do what they do by default. Its process has the number of the child.
+/// A program with the default dispositions of HUP, INT and QUIT. Its process has the number of the child.
 pub(crate) fn with_default_signals(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("env");
     command.arg(DEFAULT_SIGNALS).arg(program).env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     command
 }
 
-/// A point at which a bench waits. It goes on when this is dropped, or when a signal asks it to stop.
+/// A point at which a bench waits. It continues when this is dropped, or after a stop signal.
 pub(crate) struct Hold {
     file: PathBuf,
 }

@@ -41,7 +41,7 @@ impl Loop {
         &self.path["/dev/".len()..]
     }
 
-    /// Whether nobody has it: not mounted anywhere, not held.
+    /// Whether it is unused: neither mounted nor open.
     pub(crate) fn is_free(&self) -> bool {
         use std::os::unix::fs::OpenOptionsExt;
         /// `O_EXCL`.
@@ -59,7 +59,7 @@ impl Drop for Loop {
     }
 }
 
-/// Whether a program is there and says that all went well.
+/// Whether a program is installed and succeeds.
 pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
     Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
 }

@@ -16,7 +16,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Debug)]
 pub(crate) struct Run {
     /// The command line, for messages.
@@ -48,12 +48,12 @@ impl Run {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{}: {error}\n{}", self.args, self.stdout))
     }
 
-    /// Standard output without line breaks and runs of blanks, so that a phrase is found wherever it was wrapped.
+    /// Standard output without line breaks and runs of blanks, so that a wrapped phrase is found.
     pub(crate) fn words(&self) -> String {
         self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// The run, if it says each of these, wherever it was wrapped.
+    /// The run, if its output has each of these, also wrapped.
     #[track_caller]
     pub(crate) fn says(self, phrases: &[&str]) -> Self {
         let words = self.words();
@@ -64,7 +64,7 @@ impl Run {
     }
 }
 
-/// The binary without what the caller's surroundings could change: language, colours, width.
+/// The binary without influences of the environment: language, colours, width.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_emmclab"));
     for name in ["LC_CTYPE", "LANG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "RUST_BACKTRACE"] {
@@ -81,7 +81,7 @@ pub(crate) fn emmclab<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Run
     run(command)
 }
 
-/// Runs a command that was made ready.
+/// Runs a prepared command.
 pub(crate) fn run(mut command: Command) -> Run {
     let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -106,9 +106,8 @@ pub(crate) fn testdata(path: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// An empty folder of one test's own; `name` is unique in the test, whose thread bears the test's name. Its path is
-/// short,
-/// as a Unix socket's path has 107 bytes at most.
+/// An empty folder for one test; `name` is unique in the test, whose thread has the test's name. Its path is short, as
+/// a Unix socket's path has 107 bytes at most.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     std::thread::current().name().hash(&mut hasher);
@@ -119,16 +118,16 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// Writes a file into a folder and says its name, as an argument.
+/// Writes a file into a folder and returns its name, as an argument.
 pub(crate) fn save(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
     let path = folder.join(name);
     std::fs::write(&path, content).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     path.to_str().unwrap().to_owned()
 }
 
-/// Says why a test proves nothing here, even where the output of tests is held back.
+/// Prints why a test is skipped, even if the output of tests is captured.
 pub(crate) fn skip(why: &str) {
-    // Where standard error is gone there is nobody to tell.
+    // If standard error is closed, the message is dropped.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
@@ -142,7 +141,7 @@ pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Whether this process may do everything.
+/// Whether this process is root.
 pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)

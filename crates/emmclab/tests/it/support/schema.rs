@@ -7,8 +7,8 @@ use serde_json::Value;
 /// What does not fit, or which names of the object's keys the schema knows.
 type Known = Result<BTreeSet<String>, String>;
 
-/// Checks a document. Unlike the standard, a key that the schema does not name is wrong: nothing is printed that it
-/// does not describe.
+/// Checks a document. Unlike the standard, a key that the schema does not name is an error: the schema describes all
+/// output.
 pub(crate) fn check(schema: &Value, document: &Value) -> Result<(), String> {
     Checker { root: schema }.whole(schema, document, "$")
 }

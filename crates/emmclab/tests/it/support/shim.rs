@@ -9,7 +9,7 @@ use super::{Run, command, run, save, scratch, skip, testdata};
 /// The path of the card for the binary; no machine has this many cards.
 pub(crate) const DEVICE: &str = "/dev/mmcblk249";
 
-/// A card to send commands to, and the log of what was sent.
+/// A card for commands, and the log of the sent ones.
 pub(crate) struct LiveCard {
     folder: PathBuf,
     library: PathBuf,
@@ -19,8 +19,8 @@ pub(crate) struct LiveCard {
 }
 
 impl LiveCard {
-    /// A card with these registers, a folder of its own and the answer to CMD56; `None`, and a word on standard error,
-    /// where there is no C compiler.
+    /// A card with these registers, its own folder and the reply to CMD56; `None`, with a message on standard error, if
+    /// there is no C compiler.
     pub(crate) fn new(test: &str, ext_csd: [u8; 512], cmd56: [u8; 512]) -> Option<Self> {
         let library = library()?.to_path_buf();
         let folder = scratch(test);
@@ -31,12 +31,12 @@ impl LiveCard {
         Some(Self { folder, library, ext_csd, settings })
     }
 
-    /// Where the test may put files.
+    /// The folder for the test's files.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Runs the binary in front of the card, and says what it sent.
+    /// Runs the binary with the card, and returns the sent commands.
     pub(crate) fn run(&self, args: &[&str]) -> (Run, Vec<String>) {
         let log = save(&self.folder, "shim.log", "");
         let mut command = command();
