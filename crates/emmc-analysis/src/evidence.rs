@@ -139,7 +139,7 @@ impl From<&String> for Evidence {
 pub struct EvidenceList(pub Vec<Evidence>);
 
 impl EvidenceList {
-    /// Each as it is printed.
+    /// Each in its printed form.
     pub fn texts(&self) -> Vec<String> {
         self.0.iter().map(ToString::to_string).collect()
     }

@@ -10,7 +10,7 @@
 //! Units: a chunk is counted in bytes; speeds are in MB/s (10^6) and MiB/s (2^20), each by name.
 //!
 //! Time is an argument: there is no clock and no randomness here. Absent on purpose: I/O, the virtual card itself (a
-//! closure stands for any card), CPU frequency, scheduling among processes, and errors of the card.
+//! closure replaces any card), CPU frequency, scheduling among processes, and errors of the card.
 
 mod board;
 mod limits;

@@ -46,7 +46,7 @@ pub struct Limits {
     pub period_cq_off_us: f64,
     /// See [`Pipeline::cq_gain`]. Unit: percent.
     pub cq_gain_percent: f64,
-    /// The same if a request were wholly completed, all of post, before the next transfer starts. Unit: percent.
+    /// The same if a request were completed, all of post, before the next transfer starts. Unit: percent.
     pub cq_gain_all_of_post_percent: f64,
 }
 

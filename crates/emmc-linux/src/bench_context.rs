@@ -1,6 +1,6 @@
-//! On what and under what a bench runs: the card, its bus, the block layer, the filesystem, the machine.
+//! The context of a bench: the card, its bus, the block layer, the filesystem, the machine.
 //!
-//! Everything is read; whatever cannot be is absent, with a note where a reader would miss it.
+//! Everything is read; unreadable values are absent, with a note if a reader would miss them.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -38,7 +38,7 @@ const REGISTERS: [&Field; 15] = [
 /// Filesystems without a device.
 const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 
-/// A bench that is measured itself: what the machine did for it.
+/// The effort of a bench: the work of the machine for it.
 #[derive(Debug)]
 pub struct Meter {
     began: std::time::Instant,
@@ -64,7 +64,7 @@ impl Meter {
     }
 }
 
-/// Everything that can be told of a target before the first request; a file without a name lies in `folder`.
+/// All known values of a target before the first request; a file without a name is in `folder`.
 ///
 /// Errors: it is not there.
 pub fn context(path: &Path, folder: Option<&Path>, is_direct: bool) -> std::io::Result<Context> {
@@ -93,7 +93,7 @@ pub fn context(path: &Path, folder: Option<&Path>, is_direct: bool) -> std::io::
     Ok(context)
 }
 
-/// What is known at the end: the card's life again, and what the writes mean for it.
+/// The values at the end: the card's life again, and the share that the writes cost.
 pub fn finish(context: &mut Context, meter: &Meter, written_bytes: u64) {
     context.effort = Some(meter.effort());
     let Some(disk) = &context.disk else { return };
@@ -104,17 +104,16 @@ pub fn finish(context: &mut Context, meter: &Meter, written_bytes: u64) {
     context.wear = disk.size_bytes.map(|size| Wear::of(written_bytes, size, None));
 }
 
-/// What was written to the disk below since the machine started, by whomever. Unit: bytes.
+/// Bytes written to the disk below since the machine started, by all programs. Unit: bytes.
 ///
-/// Source: Linux `Documentation/block/stat.rst`: the seventh number, in sectors of 512 bytes whatever the disk's own
-/// are.
+/// Source: Linux `Documentation/block/stat.rst`: the seventh number, always in sectors of 512 bytes.
 pub fn disk_written_bytes(context: &Context) -> Option<u64> {
     let (tree, disk) = (Tree::live(), context.disk.as_ref()?);
     let text = tree.attribute(&tree.block(&disk.name), "stat")?;
     text.split_whitespace().nth(6)?.parse::<u64>().ok()?.checked_mul(512)
 }
 
-/// Adds what a card's registers and its host tell.
+/// Adds the values of a card's registers and of its host.
 pub fn of_card(data: &CardData, context: &mut Context) {
     context.bus = bus(data);
     context.life_before = life(data);

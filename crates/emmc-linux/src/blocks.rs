@@ -80,7 +80,8 @@ fn partitions(tree: &Tree, disk: &str, mounts: &[Mount], filesystems: &mut Vec<F
     partitions
 }
 
-/// What tells the card which data was deleted. Nothing where neither a writable filesystem nor the queue is known.
+/// The mechanisms that inform the card about deleted data. Nothing where neither a writable filesystem nor the queue is
+/// known.
 fn trim(tree: &Tree, disk: &str, mounts: &[Mount]) -> Option<TrimSetup> {
     let folder = tree.block(disk);
     let names = tree.names(&folder).unwrap_or_default().into_iter().filter(|name| name.starts_with(disk));
@@ -137,7 +138,7 @@ fn own_number(tree: &Tree, folder: &Path) -> Option<String> {
     tree.attribute(folder, "dev")
 }
 
-/// sysfs counts 512 bytes whatever the block size.
+/// sysfs counts 512 bytes at every block size.
 fn sectors(tree: &Tree, folder: &Path, name: &str) -> Option<Sectors> {
     tree.attribute(folder, name)?.trim().parse().ok().map(Sectors)
 }

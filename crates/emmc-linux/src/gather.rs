@@ -88,7 +88,7 @@ pub(crate) fn ext_csd_of_sysfs(data: &mut CardData) {
     }
 }
 
-/// Names what is missing, where, why, and what would make it available.
+/// Names the missing value, the place, the reason, and the remedy.
 pub(crate) fn missing(what: &str, path: &Path, error: &io::Error, need: &str) -> String {
     let cause = match error.kind() {
         io::ErrorKind::PermissionDenied => format!("{error}; needs {need}"),

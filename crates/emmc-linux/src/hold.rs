@@ -1,4 +1,4 @@
-//! Points at which a test holds a bench, so that what the test does from outside meets the bench in a known state.
+//! Points at which a test holds a bench, so that the test's actions meet the bench in a known state.
 //!
 //! `EMMCLAB_HOLD_AT=POINT:COUNT:FILE` holds the process when POINT is reached for the COUNT-th time: FILE is created,
 //! and the process waits until FILE is removed or until a signal asks it to stop. Without the variable a point costs
@@ -11,15 +11,15 @@ use std::time::Duration;
 
 const VARIABLE: &str = "EMMCLAB_HOLD_AT";
 
-/// How long a held process sleeps between two looks at the file.
+/// The time between two checks of the file by a held process.
 const NAP: Duration = Duration::from_millis(5);
 
 /// A state of a bench that something outside can depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// The content of the target is saved, and nothing is written over yet.
+    /// The content of the target is saved, and none of it is overwritten yet.
     Saved,
-    /// The new file in a folder is filled, and nothing is measured yet.
+    /// The new file in a folder is filled, before the first measurement.
     Filled,
     /// A new filesystem is mounted.
     Mounted,
@@ -38,7 +38,7 @@ impl Point {
     }
 }
 
-/// What the variable asks for.
+/// The request in the variable.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     point: String,
@@ -52,7 +52,7 @@ fn parsed(text: &str) -> Option<Request> {
     Some(Request { point: point.into(), count: count.parse().ok()?, file: file.into() })
 }
 
-/// Says that a bench is at this point, and waits there if a test asked for it.
+/// Marks a point of a bench, and waits there if a test requests it.
 pub fn reached(point: Point, stop: &AtomicBool) {
     static REQUEST: OnceLock<Option<Request>> = OnceLock::new();
     static PASSED: AtomicU32 = AtomicU32::new(0);

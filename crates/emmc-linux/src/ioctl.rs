@@ -18,7 +18,7 @@ use emmc_units::Bytes;
 use libc::Ioctl;
 #[cfg(not(target_env = "gnu"))]
 use libc::statvfs;
-// On 32 bits the other one gives up on large filesystems.
+// On 32 bits the other one fails for large filesystems.
 #[cfg(target_env = "gnu")]
 use libc::statvfs64 as statvfs;
 
@@ -63,7 +63,7 @@ const R1: c_uint = 0x15;
 /// `MMC_RSP_SPI_R1 | MMC_RSP_R1 | MMC_CMD_ADTC`.
 const R1_WITH_DATA: c_uint = 0xb5;
 
-/// A command that makes the card send one block and changes nothing.
+/// A command for which the card sends one block, without a change of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockRead {
     opcode: u32,
@@ -100,7 +100,7 @@ pub(crate) fn read_block(device: &File, command: BlockRead) -> io::Result<[u8; B
     Ok(block)
 }
 
-/// Asks for the card's status: the R1 answer to CMD13.
+/// Requests the card's status: the R1 response to CMD13.
 ///
 /// Errors: the kernel's, as of [`read_block`].
 pub(crate) fn read_status(device: &File, rca: u16) -> io::Result<u32> {
@@ -146,9 +146,9 @@ impl MmcIocCmd {
 pub(crate) struct Space {
     /// Blocks for data.
     pub(crate) total: Bytes,
-    /// Blocks that nothing uses, those kept for root among them.
+    /// Free blocks, including those reserved for root.
     pub(crate) free: Bytes,
-    /// Blocks that nothing uses and anybody may.
+    /// Free blocks for every user.
     pub(crate) available: Bytes,
 }
 
@@ -205,12 +205,12 @@ pub(crate) fn own_mounts() -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Columns of the terminal behind standard output, if it is one.
+/// Columns of the terminal at standard output, if it is one.
 pub fn terminal_columns() -> Option<usize> {
     terminal_size().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// Rows of the terminal behind standard output, if it is one.
+/// Rows of the terminal at standard output, if it is one.
 pub fn terminal_rows() -> Option<usize> {
     terminal_size().map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0)
 }

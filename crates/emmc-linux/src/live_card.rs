@@ -1,8 +1,7 @@
 //! A card of this machine as a source.
 //!
 //! Read only: the device is opened O_RDONLY, which also keeps udev from announcing a change when it is closed, and only
-//! CMD8 and CMD13 are sent, CMD56 where asked for. The kernel holds other requests back for the few milliseconds of
-//! each.
+//! CMD8 and CMD13 are sent, CMD56 on request. The kernel holds other requests back for the few milliseconds of each.
 
 use std::fs::File;
 use std::io;
@@ -25,22 +24,22 @@ const NODE: &str = "root or the group of the device (disk)";
 /// What Linux gives every eMMC as its address.
 const EMMC_RCA: u16 = 1;
 
-/// `/dev/mmcblkN`, by whatever name it was called.
+/// `/dev/mmcblkN`, for every name of the card.
 #[derive(Clone, Debug)]
 pub struct LiveCard {
     source: String,
 }
 
 impl LiveCard {
-    /// The card that `source` names; nothing is opened yet.
+    /// The card that `source` names; it is not opened yet.
     pub fn new(source: impl Into<String>) -> Self {
         Self { source: source.into() }
     }
 
-    /// Asks the card for blocks of its maker's: (opcode, argument, bytes) each, sent in this order.
+    /// Requests vendor blocks of the card: (opcode, argument, bytes) each, sent in this sequence.
     ///
-    /// Only what reads is sent: CMD56 with bit 0 of its argument set, and CMD8 to an eMMC, 512 bytes each. Whether a
-    /// card takes an argument well is for the caller to know.
+    /// Only reads are sent: CMD56 with bit 0 of its argument set, and CMD8 to an eMMC, 512 bytes each. Whether a card
+    /// takes an argument well is for the caller to know.
     ///
     /// A card that fails at a step is not asked on: there are fewer replies than steps then.
     ///
@@ -82,7 +81,7 @@ impl LiveCard {
 }
 
 impl LiveCard {
-    /// Reads all that the card can tell, without changing anything on it.
+    /// Reads all values of the card, without changing its state.
     ///
     /// Errors: there is no such card, or it does not answer.
     pub fn read(&self) -> Result<CardData, SourceError> {
@@ -118,7 +117,7 @@ impl LiveCard {
 
 /// Sends CMD8 and CMD13.
 ///
-/// To an SD card CMD8 means something else and is illegal by now; its CMD13 needs the address that sysfs tells.
+/// On an SD card CMD8 has another meaning and is illegal in this state; its CMD13 needs the address from sysfs.
 fn ask(device: &File, node: &Path, data: &mut CardData) {
     if data.kind != Some(CardKind::Sd) {
         match ioctl::read_block(device, BlockRead::SEND_EXT_CSD) {
@@ -138,11 +137,11 @@ fn ask(device: &File, node: &Path, data: &mut CardData) {
     }
 }
 
-/// Mends CMDQ_MODE_EN: Linux takes a card out of its command queue for each command that a program sends, so that what
-/// is read then says 0 of a card that works with its queue.
+/// Corrects CMDQ_MODE_EN: Linux takes a card out of its command queue for each command of a program, so the read value
+/// is 0 even if the queue is in use.
 ///
-/// Source: Linux `drivers/mmc/core/block.c`, `mmc_blk_mq_issue_rq`, `MMC_DRV_OP_IOCTL`; `cmdq_en` is what the kernel
-/// knows.
+/// Source: Linux `drivers/mmc/core/block.c`, `mmc_blk_mq_issue_rq`, `MMC_DRV_OP_IOCTL`; `cmdq_en` is the kernel's
+/// value.
 fn queue_as_it_runs(block: &mut [u8; BLOCK_BYTES], data: &mut CardData) {
     let is_on = data.sysfs.get("cmdq_en").is_some_and(|text| text.trim() == "1");
     if is_on && block[reg::CMDQ_MODE_EN.index()] == 0 {

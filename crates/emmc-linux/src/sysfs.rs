@@ -117,7 +117,7 @@ pub(crate) fn life_time(attributes: &BTreeMap<String, String>) -> Option<[u8; 2]
     }
 }
 
-/// A byte in the two digits that the kernel prints: fewer are what is left of a value that was cut.
+/// A byte in the two digits that the kernel prints: fewer digits are a truncated value.
 fn whole_byte(text: &str) -> Option<u8> {
     let text = text.trim();
     let digits = text.strip_prefix("0x").unwrap_or(text);

@@ -23,7 +23,7 @@ impl SysRoot {
 }
 
 impl SysRoot {
-    /// Reads all that the copy can tell.
+    /// Reads all values of the copy.
     ///
     /// Errors: there is no such card in it, or a file of it cannot be read.
     pub fn read(&self) -> Result<CardData, SourceError> {

@@ -1,6 +1,6 @@
 //! The location of /sys and /proc: this machine's, or a copy's.
 //!
-//! A copy is untrusted data: nothing outside its folder is read, only regular files, and nothing large.
+//! A copy is untrusted data: only regular files in its folder are read, and no large ones.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -70,7 +70,7 @@ impl Tree {
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_string())
     }
 
-    /// Everything in an attribute, as it is: names need not be UTF-8.
+    /// The bytes of an attribute, unchanged: names need not be UTF-8.
     ///
     /// Errors: as [`Tree::read`].
     pub(crate) fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {

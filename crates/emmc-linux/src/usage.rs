@@ -133,7 +133,7 @@ fn backing_file(tree: &Tree, disk: &Path) -> Option<PathBuf> {
     Some(std::ffi::OsString::from_vec(name).into())
 }
 
-/// Swap and loop devices except `except`, which name what they use by its path.
+/// Swap and loop devices except `except`, which name their backing file by its path.
 fn file_uses(tree: &Tree, path: &Path, except: Option<&str>) -> Vec<String> {
     let name = path.display();
     let mut uses = Vec::new();

@@ -1,8 +1,8 @@
-//! Block targets of benchmarks and probes: requests go in, completions come out, and the target owns the clock.
+//! Block targets of benchmarks and probes: they accept requests and return completions, and the target owns the clock.
 //!
 //! So the same code runs against a device in real time and against a virtual card in simulated time. Absent on purpose:
-//! content (a target that holds data writes some of its own that does not compress), files and folders, and safety: the
-//! code that opens a target makes sure that it may be written.
+//! content (a target with data writes its own, which cannot be compressed), files and folders, and safety: the code
+//! that opens a target makes sure that it may be written.
 
 use emmc_units::{Instant, Nanos};
 

@@ -2,7 +2,7 @@
 //!
 //! So the same work runs on a folder of this machine in real time and on a model of a filesystem above a virtual card.
 //! Files are numbers that the caller chooses; their names matter only where a folder sorts by name. Absent on purpose:
-//! content (a tree writes some of its own that does not compress), owners, modes and links.
+//! content (a tree writes its own, which cannot be compressed), owners, modes and links.
 
 use emmc_units::{Instant, Nanos};
 

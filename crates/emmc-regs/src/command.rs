@@ -37,7 +37,7 @@ pub enum Command {
     BootInitiation,
     /// CMD1: negotiates voltage and access mode.
     SendOpCond { ocr: Ocr },
-    /// CMD2: asks for the CID of whoever is not identified yet.
+    /// CMD2: requests the CID of all cards that are not identified yet.
     AllSendCid,
     /// CMD3: gives the card its address.
     SetRelativeAddr { rca: u16 },
@@ -49,17 +49,17 @@ pub enum Command {
     Switch(Switch),
     /// CMD7: selects the card with this address and deselects the others.
     SelectCard { rca: u16 },
-    /// CMD8: asks for EXT_CSD.
+    /// CMD8: requests EXT_CSD.
     SendExtCsd,
-    /// CMD9: asks for the CSD.
+    /// CMD9: requests the CSD.
     SendCsd { rca: u16 },
-    /// CMD10: asks for the CID.
+    /// CMD10: requests the CID.
     SendCid { rca: u16 },
     /// CMD11, of MMC before 4.3: reads a stream.
     ReadDatUntilStop { address: u32 },
     /// CMD12: ends a transfer, or with `hpi` interrupts the card.
     StopTransmission { rca: u16, hpi: bool },
-    /// CMD13: asks for the status, with `sqs` for the queue's, with `hpi` interrupts the card.
+    /// CMD13: requests the status, with `sqs` for the queue's, with `hpi` interrupts the card.
     SendStatus { rca: u16, sqs: bool, hpi: bool },
     /// CMD14: reads back the bus test pattern.
     BusTestR,
@@ -75,7 +75,7 @@ pub enum Command {
     BusTestW,
     /// CMD20, of MMC before 4.3: writes a stream.
     WriteDatUntilStop { address: u32 },
-    /// CMD21: asks for the tuning pattern of HS200.
+    /// CMD21: requests the tuning pattern of HS200.
     SendTuningBlock,
     /// CMD23: sets the number of blocks of the next transfer.
     SetBlockCount(SetBlockCount),
@@ -91,9 +91,9 @@ pub enum Command {
     SetWriteProt { address: u32 },
     /// CMD29: frees a write protection group.
     ClrWriteProt { address: u32 },
-    /// CMD30: asks which of 32 groups are protected.
+    /// CMD30: requests the protection bits of 32 groups.
     SendWriteProt { address: u32 },
-    /// CMD31: asks how 32 groups are protected.
+    /// CMD31: requests the kinds of protection of 32 groups.
     SendWriteProtType { address: u32 },
     /// CMD35: the first group or block to erase.
     EraseGroupStart { address: u32 },
@@ -127,7 +127,7 @@ pub enum Command {
     AppCmd { rca: u16 },
     /// CMD56: a maker's own data; bit 0 says that the card sends it.
     GenCmd { argument: u32 },
-    /// A command with a meaning of its own on SD.
+    /// A command with its own meaning on SD.
     Sd(SdCommand),
     /// A command after CMD55.
     App(AppCommand),
@@ -192,7 +192,7 @@ impl Command {
         }
     }
 
-    /// Indices of eMMC; what is not here is shared.
+    /// Indices of eMMC; the others are shared.
     fn decode_emmc(index: u8, argument: u32) -> Self {
         let address = argument;
         match index {

@@ -1,4 +1,4 @@
-//! R1: the 32 status bits with which a card answers most commands.
+//! R1: the 32 status bits in the response to most commands.
 //!
 //! eMMC and SD share the word and most bits. Absent on purpose: what a host should do about them.
 
@@ -179,7 +179,7 @@ const SD: [StatusBit; 21] = [
 ];
 
 impl R1 {
-    /// The address was past the end.
+    /// The address was beyond the end.
     pub const OUT_OF_RANGE: Self = Self(1 << 31);
     /// The address does not fit the block length, or the access mode.
     pub const ADDRESS_ERROR: Self = Self(1 << 30);
@@ -213,7 +213,7 @@ impl R1 {
     pub const ERASE_RESET: Self = Self(1 << 13);
     /// The card's buffer is free.
     pub const READY_FOR_DATA: Self = Self(1 << 8);
-    /// The mode did not change as CMD6 asked.
+    /// The mode did not change as CMD6 requested.
     pub const SWITCH_ERROR: Self = Self(1 << 7);
     /// An exception is described in EXT_CSD's EXCEPTION_EVENTS_STATUS.
     pub const EXCEPTION_EVENT: Self = Self(1 << 6);

@@ -1,7 +1,7 @@
 //! One decoded register field as a row: the common form for text, JSON and comparison.
 //!
-//! Every register decodes to a list of these, so that whoever prints or compares needs to know no register.
-//! Absent on purpose: access types and dangers, which only EXT_CSD has (`ext_csd`), and any formatting of units.
+//! Every register decodes to a list of these, so that printing and comparing need no knowledge of registers. Absent on
+//! purpose: access types and dangers, which only EXT_CSD has (`ext_csd`), and any formatting of units.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -84,7 +84,7 @@ impl fmt::Display for FieldValue {
     }
 }
 
-/// One field of one register: where it lies, its bits, and what they mean.
+/// One field of one register: its place, its bits, and their meaning.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegisterField {

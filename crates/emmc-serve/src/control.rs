@@ -1,6 +1,6 @@
 //! The control socket: orders that no host can send to a card, and the card's internal state.
 //!
-//! One line of JSON per order, one line per answer, any number of times. A line that cannot be parsed is answered with
+//! One line of JSON per order, one line per reply, any number of times. A line that cannot be parsed is answered with
 //! an error and has no effect. User page: docs/sim-ctl.md. Absent on purpose: any access control beyond the permissions
 //! of the socket's file.
 

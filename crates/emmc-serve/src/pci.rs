@@ -2,7 +2,7 @@
 //!
 //! BAR 0, of 4 KiB: the SD host controller at 0, the command queueing engine at 0x200 if the identity has one, and
 //! GL9763E's own register at 0x52c. The transport (vfio-user, tests, fuzzing) services the function with the card
-//! whenever the function wants it, and when its time has come. Absent on purpose: power management capabilities (the
+//! whenever the function requests it, and when it is due. Absent on purpose: power management capabilities (the
 //! function is always in D0), and several slots.
 
 mod config;

@@ -2,7 +2,7 @@
 //!
 //! Fronts that speak commands use [`Served::with_card`]; fronts of block devices use it as a [`crate::block::Block`].
 //! Everything the card did is recorded in its folder before either returns, so no client gets a reply for data that a
-//! restart would lose. Absent on purpose: threads of clients and protocols (the fronts), what the card does
+//! restart would lose. Absent on purpose: threads of clients and protocols (the fronts), the behaviour of the card
 //! (`emmc_card`).
 
 mod access;

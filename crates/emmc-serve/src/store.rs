@@ -1,11 +1,11 @@
 //! A card's folder: everything that survives power, recoverable when the process dies at any moment.
 //!
 //! `profile.toml` describes the card; `card.state` is its complete state at an instant; `card.journal` holds the
-//! changes since then, in records that are written before a client gets its reply; `card.data` holds the contents. The
-//! end of a process, in whatever way, is a power loss for the card, right after the operations in progress have
-//! finished. Data is handed to the operating system, not synced to the disk: it survives the process, not the machine;
-//! only the state of an orderly end is synced. Absent on purpose: the content of images and records (`emmc_card`), and
-//! when something is recorded (`served`).
+//! changes since then, in records that are written before a client gets its reply; `card.data` holds the contents.
+//! Every end of a process is a power loss for the card, right after the operations in progress have finished. Data is
+//! handed to the operating system, not synced to the disk: it survives the process, not the machine; only the state of
+//! an orderly end is synced. Absent on purpose: the content of images and records (`emmc_card`), and when something is
+//! recorded (`served`).
 
 mod data;
 mod journal;

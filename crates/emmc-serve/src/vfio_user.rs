@@ -2,7 +2,7 @@
 //!
 //! `protocol` encodes and decodes bytes; `session` handles a client's requests, over one PCI function; `stream` splits
 //! the socket's bytes into messages; `guest_memory` is the client's memory, `irqs` its interrupts. One thread serves
-//! one client at a time and waits for whatever comes first: a message, or an event of the card. User page:
+//! one client at a time and waits for the first of these events: a message, or an event of the card. User page:
 //! docs/serve-vfio-user.md. Absent on purpose: migration, dirty pages, and memory that is accessible only by messages.
 //! Registers are not mapped into the client: each access has effects.
 

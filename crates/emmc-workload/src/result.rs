@@ -1,4 +1,4 @@
-//! The result of a bench, as it is serialised.
+//! The serialised result of a bench.
 
 use serde::{Deserialize, Serialize};
 

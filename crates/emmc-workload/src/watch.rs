@@ -7,7 +7,7 @@ use crate::suite::Cost;
 pub struct Progress<'a> {
     /// The current measurement, e.g. `4 KiB random write`.
     pub step: &'a str,
-    /// The step under way, counted from 1, and how many there are, where that is known beforehand.
+    /// The step in progress, counted from 1, and the number of steps, if known.
     pub number: u32,
     /// Steps in all; 0: not known beforehand.
     pub steps: u32,

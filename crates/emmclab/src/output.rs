@@ -131,12 +131,12 @@ impl Output {
         self.line(&visible(line))
     }
 
-    /// Prints one line as it is.
+    /// Prints one line unchanged.
     pub(crate) fn line(&mut self, line: &str) -> anyhow::Result<()> {
         self.write(&format!("{line}\n"))
     }
 
-    /// Prints text as it is.
+    /// Prints text unchanged.
     pub(crate) fn write(&mut self, text: &str) -> anyhow::Result<()> {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("standard output: cannot write")

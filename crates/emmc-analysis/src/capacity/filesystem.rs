@@ -14,7 +14,7 @@ pub struct FilesystemLine {
     pub mount: String,
     /// Device as `df` prints it.
     pub device: String,
-    /// Kernel name of the partition it lies in.
+    /// Kernel name of its partition.
     pub partition: String,
     /// Type, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub struct FilesystemLine {
     pub reserved_bytes: Bytes,
 }
 
-/// Every filesystem that lies on the card, in the order of the source.
+/// Every filesystem on the card, in the sequence of the source.
 pub(super) fn filesystems(card: &CardData) -> Vec<FilesystemLine> {
     card.blocks.filesystems.iter().filter_map(|filesystem| line(card, filesystem)).collect()
 }

@@ -95,7 +95,7 @@ pub struct Alignment {
 }
 
 impl Alignment {
-    /// Whether the start lies on the boundary.
+    /// Whether the start is on the boundary.
     pub fn is_aligned(&self) -> bool {
         self.past_bytes.0 == 0
     }

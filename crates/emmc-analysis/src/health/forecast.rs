@@ -25,7 +25,7 @@ pub struct ForecastOptions {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forecast {
-    /// The cell type whose life may end first, or what is missing to determine it.
+    /// The cell type whose life may end first, or the missing values.
     pub sentence: String,
     /// The assumption behind the bounds.
     pub assumption: &'static str,
@@ -91,7 +91,7 @@ pub struct AreaForecast {
     /// When 100 % is used, at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest: Option<Moment>,
-    /// What the host may still write until then, where the observations count it.
+    /// The remaining host writes until then, if the observations count them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_written: Option<WrittenForecast>,
 }

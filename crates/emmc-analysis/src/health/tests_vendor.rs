@@ -1,4 +1,4 @@
-//! Vendor reports in the verdict, in the check and in what cannot be told.
+//! Vendor reports in the verdict, in the check and in the unknown values.
 
 use emmc_port::{CardData, Format, SavedReport, VendorFormat};
 use emmc_regs::CardKind;
@@ -33,7 +33,7 @@ fn the_vendor_report_decides_when_registers_are_unknown() {
         ("25", Severity::Notice, 0),
         ("3", Severity::Warning, 1),
         ("0", Severity::Critical, 2),
-        // More than is left of anything: nothing is told.
+        // More than any remaining value: no value is reported.
         ("453", Severity::Unknown, 3),
     ] {
         let card = sd(adata(left));

@@ -94,7 +94,7 @@ impl Bands {
         level.chain(rising.filter(|(a, b)| a.at < b.at && a.percent < b.percent))
     }
 
-    /// Whether the line through `a` and `b`, which lies right of it, passes through every band.
+    /// Whether the line through `a` and `b`, which is right of it, passes through every band.
     fn admit(&self, a: Edge, b: Edge) -> bool {
         let run = b.at - a.at;
         // Both sides times `run`, which is positive: no division, no rounding.
@@ -102,7 +102,7 @@ impl Bands {
         self.floors.iter().all(|floor| above(floor) >= 0) && self.ceilings.iter().all(|ceiling| above(ceiling) <= 0)
     }
 
-    /// Whether some floor lies left of some ceiling, which limits the slope.
+    /// Whether a floor is left of a ceiling, which limits the slope.
     fn limit_the_rate(&self) -> bool {
         let first_floor = self.floors.iter().map(|edge| edge.at).min();
         let last_ceiling = self.ceilings.iter().map(|edge| edge.at).max();
@@ -176,7 +176,7 @@ mod tests {
             u8::try_from(tenths + 1).unwrap().min(11)
         }
 
-        /// Whether the true end lies within the bounds.
+        /// Whether the true end is within the bounds.
         fn ends_within(self, fit: Fit) -> bool {
             let left = |end: i128| 100 * SCALE - (self.start + self.rate * end);
             fit.end_min.is_none_or(|end| left(end) >= 0) && fit.end_max.is_none_or(|end| left(end) <= 0)

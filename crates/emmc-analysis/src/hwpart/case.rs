@@ -54,8 +54,8 @@ impl<'a> Case<'a> {
         case
     }
 
-    /// Percentages are taken of what is possible beside the exact pieces, so that 50 % and 50 % fit together; `max`
-    /// takes what exact pieces and percentages leave.
+    /// Percentages are shares of the size that is possible beside the exact pieces, so that 50 % and 50 % fit together;
+    /// `max` is the rest after exact pieces and percentages.
     fn resolve(&mut self, model: &Model) {
         let exact = self.placed();
         let percent = |largest: u64, piece: Piece| match piece.requested {
@@ -149,7 +149,7 @@ impl<'a> Case<'a> {
         ))
     }
 
-    /// ENH_START_ADDR as the request has it; absent where the unit is not known, or past the register's width.
+    /// ENH_START_ADDR of the request; absent if the unit is unknown, or the value exceeds the register.
     pub(super) fn enh_start_register(&self) -> Option<u32> {
         match self.request.enh_user?.start.0 {
             0 => Some(0),

@@ -8,7 +8,7 @@ use super::case::Case;
 use super::layout::Layout;
 use super::request::ExtAttribute;
 
-/// The commands of other tools that do what the plan says.
+/// The commands of other tools for the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Commands {

@@ -28,7 +28,7 @@ pub struct Layout {
     pub group: Bytes,
     /// Every area with its size in every unit.
     pub areas: Vec<Area>,
-    /// What an enhanced group costs; absent where nothing is enhanced.
+    /// The cost of an enhanced group; absent without an enhanced area.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<CellModel>,
     /// What is lost.

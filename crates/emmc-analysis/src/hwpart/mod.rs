@@ -1,8 +1,8 @@
 //! Hardware partitioning of an eMMC: the register writes of a request, the resulting layout, and broken rules.
 //!
-//! `LayoutRequest` (what is wanted) -> `Layout` (what the part would have) -> ordered `RegisterWrite`s, all in one
-//! [`HwPartPlan`]. A plan never fails: an unsuitable part or missing data gives a refusal.
-//! Absent on purpose: sending anything. Nothing here can reach a card, nor give the approval that a commit needs.
+//! `LayoutRequest` (the request) -> `Layout` (the result on the part) -> ordered `RegisterWrite`s, all in one
+//! [`HwPartPlan`]. A plan never fails: an unsuitable part or missing data gives a refusal. Absent on purpose: sending
+//! anything. Nothing here can reach a card, nor give the approval that a commit needs.
 //!
 //! Source: the arithmetic and the order of rules and writes are U-Boot's `mmc_hwpart_config()`, checked against
 //! mmc-utils; rules that both lack say so.

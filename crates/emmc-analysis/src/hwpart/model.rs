@@ -31,7 +31,7 @@ pub struct CellModel {
 pub(super) struct Model {
     /// Sectors in a write-protect group.
     pub(super) group: u64,
-    /// Sectors of the user area as it is.
+    /// Sectors of the present user area.
     pub(super) user: u64,
     /// MAX_ENH_SIZE_MULT; 0 where it is not known, as nothing can then be enhanced.
     pub(super) max_enh: u64,
@@ -66,7 +66,7 @@ impl Model {
         held.max(u64::try_from(cost).unwrap_or(u64::MAX))
     }
 
-    /// The most enhanced groups that `sectors` of the ordinary area make room for.
+    /// The largest number of enhanced groups for `sectors` of the ordinary area.
     fn enh_fitting(&self, sectors: u64) -> u64 {
         let fitting = u128::from(sectors) * u128::from(self.max_enh) / u128::from(self.user);
         u64::try_from(fitting).unwrap_or(u64::MAX).min(sectors / self.group)

@@ -95,7 +95,7 @@ pub fn options(card: &CardData) -> HwPartOptions {
     }
 }
 
-/// Asks for the smallest partition there can be.
+/// Requests the smallest possible partition.
 fn partitionable(card: &CardData, facts: &Facts) -> Option<bool> {
     let size = Size::Exact(facts.group.unwrap_or(Bytes(512)));
     let gp = GpRequest { size, enh: false, ext: ExtAttribute::None };

@@ -235,7 +235,7 @@ fn pending_sizes(case: &Case) -> Option<Broken> {
     pending("sizes outside the request are already written and would be committed with it", left.collect())
 }
 
-/// A set bit of a one-time register cannot be taken back.
+/// A set bit of a one-time register cannot be cleared.
 fn pending_attributes(case: &Case) -> Option<Broken> {
     if case.facts.is_completed() {
         return None;

@@ -1,4 +1,4 @@
-//! Seeded random requests and registers: whatever passes keeps every invariant, and nothing panics.
+//! Seeded random requests and registers: every accepted plan keeps the invariants, and no call panics.
 
 use emmc_port::CardData;
 use emmc_regs::CardKind;

@@ -49,7 +49,7 @@ fn spare(health: &VendorHealth, info: &DeviceInfo) -> Option<Finding> {
     )
 }
 
-/// A percentage of used life lies in at least one of the two registers' ranges, if it means the same.
+/// A percentage of used life is in at least one of the two registers' ranges, if it has the same meaning.
 fn life(health: &VendorHealth, info: &DeviceInfo) -> Vec<Finding> {
     let (Some(a), Some(b)) = (info.life_a, info.life_b) else { return Vec::new() };
     let (Some(range_a), Some(range_b)) = (a.used_percent(), b.used_percent()) else { return Vec::new() };

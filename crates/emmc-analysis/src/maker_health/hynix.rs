@@ -1,8 +1,8 @@
 //! SK hynix eMMC: the older report behind CMD60, and the newer one that CMD8 gives for an argument.
 //!
-//! The newer report fills VENDOR_PROPRIETARY_HEALTH_REPORT, bytes 270..302 of an EXT_CSD: it is told from an echo of
-//! the EXT_CSD only by what stands there. Sources: SDeMMCHealth for the layouts, Xiaomi's mi_memory driver for the
-//! commands.
+//! The newer report fills VENDOR_PROPRIETARY_HEALTH_REPORT, bytes 270..302 of an EXT_CSD: only their content
+//! distinguishes it from an echo of the EXT_CSD. Sources: SDeMMCHealth for the layouts, Xiaomi's mi_memory driver for
+//! the commands.
 
 use emmc_regs::ext_csd::reg;
 

@@ -12,7 +12,7 @@ pub(super) enum Stat {
     Rated,
 }
 
-/// Where in the model a reading goes.
+/// The place of a reading in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     BadBlocks,

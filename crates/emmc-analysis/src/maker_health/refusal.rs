@@ -1,7 +1,7 @@
-//! Why a reply is not decoded, and the checks that every reply passes first.
+//! The reasons why a reply is not decoded, and the checks of every reply.
 //!
-//! A card that does not know a vendor command answers anyway: with nothing but ones or zeros, with the sector that an
-//! ordinary read would give, or with its EXT_CSD. Such bytes decode into numbers that look like health.
+//! A card without a vendor command replies anyway: with ones or zeros only, with the sector that an ordinary read would
+//! give, or with its EXT_CSD. Such bytes decode into numbers that look like health.
 
 use emmc_regs::ext_csd::{Field, reg};
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub enum Refusal {
     /// Not the bytes that the family's reports start with.
     #[error("vendor reply, bytes 0..2: expected {expected} of {family}, found {found}")]
     WrongSignature {
-        /// The family that was asked for.
+        /// The requested family.
         family: Family,
         /// What its reports hold there.
         expected: String,
@@ -71,7 +71,7 @@ pub enum Refusal {
     /// Something else.
     #[error("no vendor health in it: {why}")]
     NotHealth {
-        /// What it is instead.
+        /// The actual content.
         why: String,
     },
 }

@@ -33,7 +33,7 @@ pub fn parse_sdmon(bytes: &[u8]) -> Vec<Result<VendorHealth, Refusal>> {
     runs.into_iter().map(read_run).collect()
 }
 
-/// The text without a last number that nothing ends: what is missing of it could make the card look healthier.
+/// The text without a last number that has no end: its missing digits could make the card look healthier.
 fn whole(text: &str) -> &str {
     let end =
         if text.ends_with(['\n', '}', ']', '"']) { text.len() } else { text.rfind([',', '\n']).unwrap_or_default() };

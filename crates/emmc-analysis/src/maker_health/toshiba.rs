@@ -36,7 +36,7 @@ const ERASES: [Field; 4] = [
     at(16, Form::Be32, erases(Area::Slc, Stat::Average)).sure(SeveralSources),
 ];
 
-/// Decodes a reply; its first byte repeats which sub-report was asked for.
+/// Decodes a reply; its first byte repeats the requested sub-report.
 ///
 /// Errors: the card refused the sub-report, or it is of no known kind.
 pub(super) fn decode(reply: &[u8], argument: Option<u32>) -> Result<VendorHealth, Refusal> {

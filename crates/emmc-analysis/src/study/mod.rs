@@ -65,7 +65,7 @@ pub struct Study {
     pub vendor: Vec<VendorHealth>,
     /// Vendor health reports that were not decoded, with the reasons.
     pub vendor_refused: Vec<Refusal>,
-    /// Registers that hold what the standard does not allow.
+    /// Registers with values that the standard does not allow.
     pub anomalies: Vec<Anomaly>,
     /// All undecoded data of the sources, which makes the document a source again.
     pub card: Snapshot,

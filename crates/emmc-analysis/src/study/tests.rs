@@ -1,4 +1,4 @@
-//! Whole studies of real parts, and of rubbish.
+//! Whole studies of real parts, and of random bytes.
 
 use std::path::Path;
 

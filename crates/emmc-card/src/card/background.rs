@@ -2,7 +2,7 @@
 //!
 //! The translation layer does the work in bounded steps; a step starts at the end of the previous one, so the state is
 //! current at every access of the host. After BKOPS_START the card is in `prg` until the work is done or HPI comes; the
-//! current step is completed. Absent on purpose: URGENT_BKOPS (`exception`), what a step does (`ftl`) and the clock
+//! current step is completed. Absent on purpose: URGENT_BKOPS (`exception`), the work of a step (`ftl`) and the clock
 //! (`advance` gets the time as an argument).
 //!
 //! Source: JESD84-B51 clauses 6.6.25, 7.4 (BKOPS_EN, BKOPS_START, BKOPS_STATUS, EXCEPTION_EVENTS_STATUS).

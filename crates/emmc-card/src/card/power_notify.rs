@@ -29,7 +29,7 @@ pub(crate) struct PowerLog {
 }
 
 impl PowerLog {
-    /// Power was lost; `ext_csd` as it was until then.
+    /// Power was lost; `ext_csd` is its content before.
     pub(crate) fn power_off(&mut self, ext_csd: &[u8; EXT_CSD_BYTES]) {
         if matches!(ext_csd[reg::POWER_OFF_NOTIFICATION], POWERED_ON | SLEEP) {
             self.unannounced = self.unannounced.saturating_add(1);

@@ -5,7 +5,7 @@
 //! purpose: secure write protection by RPMB, which the profiles do not announce.
 //!
 //! Source: JESD84-B51 clauses 6.6.17 and 7.4 (USER_WP, BOOT_WP, BOOT_WP_STATUS).
-//! Assumed: that CMD28 leaves a stronger protection unchanged, and that CMD29 against one answers WP_VIOLATION.
+//! Assumed: that CMD28 leaves a stronger protection unchanged, and that CMD29 against one returns WP_VIOLATION.
 
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 //! A mapping page covers a run of units. Accessing a unit whose page is not cached costs a flash read; the least
 //! recently used page (by the clock algorithm) is evicted, with a program if it is dirty. Mapping pages have their own
 //! blocks with one bit a cell: a log, whose emptiest block is collected when free blocks run short. All of that costs
-//! flash time and wear. A page that was never written costs nothing to load. The map itself is in the layer that owns
-//! the cache: here is only its cost. Therefore nothing can be lost here: after a power cut the owner has rebuilt the
+//! flash time and wear. Loading a page that was never written takes no time. The map itself is in the layer that owns
+//! the cache: here is only its cost. Therefore no data can be lost here: after a power cut the owner has rebuilt the
 //! map by scanning, and pages that are out of date in flash are written. Absent on purpose: read-ahead in the map, and
 //! compression for sequential data.
 

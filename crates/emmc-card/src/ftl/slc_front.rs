@@ -2,12 +2,12 @@
 //!
 //! The log is a queue of blocks. A unit's copy in the log is always newer than its copy in the main layer; if it must
 //! not be (a large write bypassed the log, or the unit was trimmed), a durable record voids it (`voids`). When few
-//! blocks are free, the host waits while the oldest one is folded: what is still valid in it goes to the layer behind,
-//! by logical unit, is flushed there, and only then is the block erased. What was overwritten in the log is never
-//! folded. The layer behind is told to forget a unit when its copy in the log is programmed, as a controller with one
-//! map would, so it does not collect what is stale. Durability: a page of the log pairs with none, so a programmed page
-//! is safe. Time: folding reads a block's pages, then writes; the answer of a write is when its pages are programmed.
-//! Absent on purpose: a log that grows into free native blocks (dynamic SLC cache), and any order but the queue's.
+//! blocks are free, the host waits while the oldest one is folded: its valid units are copied to the main layer, by
+//! logical unit, and flushed there; only then is the block erased. What was overwritten in the log is never folded.
+//! When a unit's copy in the log is programmed, the main layer drops its copy, as a controller with one map would, so
+//! garbage collection does not move stale units. Durability: a page of the log pairs with none, so a programmed page is
+//! safe. Time: folding reads a block's pages, then writes; a write ends when its pages are programmed. Absent on
+//! purpose: a log that grows into free native blocks (dynamic SLC cache), and any order but the queue's.
 
 mod audit;
 mod fold;
@@ -198,7 +198,7 @@ impl Ftl for SlcFront {
         self.voids.flushed();
         let done = self.settle(nand, programmed.max(flushed))?;
         self.count();
-        // A page of the log that was programmed earlier may be under way still.
+        // A page of the log that was programmed earlier may still be in progress.
         Ok(done.max(self.log.programmed_by))
     }
 

@@ -2,16 +2,15 @@
 //!
 //! Two or more blocks with one bit a cell, used in turn. Each trim takes a page: its units, and by the sequence number
 //! its time. When a block is full the next one is erased and begins with a *checkpoint*, a bitmap of every unit that is
-//! not in flash, closed by a *seal*; only a block whose seal was begun counts, and the one before it stays untouched
-//! until then. So a cut at any step leaves one block that tells all. Programs and erases are charged to the flash; in
-//! plain simulation only they are. A block in which a program failed is erased and used again; one that does not erase
-//! is left out.
+//! not in flash, closed by a *seal*; only a block whose seal was started counts, and the previous one is not changed
+//! before. So after a cut at any step one block has all trims. Programs and erases are charged to the flash; in plain
+//! simulation only they are. A block in which a program failed is erased and used again; one that does not erase is
+//! left out.
 //!
 //! A layer calls [`TrimLog::append`] for every [`TrimKind::Trim`](super::TrimKind::Trim), and acknowledges when it is
-//! done. Its `recover` calls [`TrimLog::replay`], takes for each unit the newest of page and trim by order number, and
-//! calls
-//! [`TrimLog::settle`] once its map is whole and before it erases, writes or answers anything.
-//! Absent on purpose: discards, which may be forgotten; batching, since a trim that is acknowledged must hold.
+//! done. Its `recover` calls [`TrimLog::replay`], takes for each unit the newest of page and trim by sequence number,
+//! and calls [`TrimLog::settle`] when its map is complete, before any erase, program or reply. Absent on purpose:
+//! discards, which may be forgotten; batching, since a trim that is acknowledged must hold.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +44,7 @@ pub struct Trimmed {
     pub first: u32,
     /// How many.
     pub count: u32,
-    /// Pages with a lower order number do not count for them, pages with a higher one do.
+    /// Pages with a lower sequence number do not count for them, pages with a higher one do.
     pub order: u64,
 }
 
@@ -64,7 +63,7 @@ enum Record<'a> {
         index: u32,
         bits: &'a [u8],
     },
-    /// With its own order number where it was taken over from an earlier block, else 0.
+    /// With its own sequence number where it was taken over from an earlier block, else 0.
     Trim {
         first: u32,
         count: u32,

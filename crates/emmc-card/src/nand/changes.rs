@@ -94,7 +94,7 @@ impl Changes {
         }
     }
 
-    /// Power is back; order numbers continue from here.
+    /// Power is back; sequence numbers continue from here.
     pub(super) fn session(&mut self, next_order: u64) {
         self.end_forgotten();
         self.bytes.push(SESSION);
@@ -126,7 +126,7 @@ impl PageStore {
 }
 
 impl Nand {
-    /// From now on changes are recorded, for [`Nand::take_changes`]. For flash with order numbers.
+    /// From now on changes are recorded, for [`Nand::take_changes`]. For flash with sequence numbers.
     pub(crate) fn log_changes(&mut self) {
         if let Some(store) = self.store.as_deref_mut() {
             store.changes = Some(Changes::default());

@@ -2,7 +2,7 @@
 //!
 //! A translation layer that merges whole blocks spends nearly all its time here. Reads and programs have the same times
 //! and random state as single ones through [`Nand::read`] and [`Nand::program`]; only the bookkeeping is combined. It
-//! does not apply if power may be lost or a program fails during the copy, or if order numbers are stored.
+//! does not apply if power may be lost or a program fails during the copy, or if sequence numbers are stored.
 
 use std::ops::Range;
 
@@ -64,7 +64,7 @@ impl Nand {
     }
 }
 
-/// A copy under way.
+/// A copy in progress.
 struct Issue<'a> {
     geometry: Geometry,
     blocks: &'a [Block],

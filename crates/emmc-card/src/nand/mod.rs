@@ -3,7 +3,7 @@
 //! State changes immediately, and the time is returned: an operation issued at `now` ends at `max(now, busy) + t`. The
 //! contract enforces itself: programming out of sequence, into a bad block or over data panics in debug builds and is
 //! counted in release ([`Counters::violations`]). Only the content of this module survives a power cut;
-//! [`crate::sim::fault`] describes the effects of a cut. Absent on purpose: where data lies and why (`ftl`), the host's
+//! [`crate::sim::fault`] describes the effects of a cut. Absent on purpose: the placement of data (`ftl`), the host's
 //! addresses (`card`), read disturb and retention.
 
 mod cell;
@@ -190,8 +190,8 @@ impl Nand {
         self.store.as_ref()?.stamp(&self.geometry, block)
     }
 
-    /// The order number of a page: rises with each program over the whole flash, and over power cycles. `None` when the
-    /// page cannot be read or is erased, or none is kept.
+    /// The sequence number of a page: rises with each program over the whole flash, and over power cycles. `None` when
+    /// the page cannot be read or is erased, or none is kept.
     pub fn order(&self, block: u32, page: u32) -> Option<u64> {
         self.store.as_ref()?.order(&self.geometry, block, page)
     }

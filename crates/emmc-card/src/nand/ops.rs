@@ -60,8 +60,8 @@ impl Nand {
         self.program_with(block, page, units, data.map_or(Content::Nothing, Content::Bytes), now)
     }
 
-    /// Programs the next page of a block with a record of the layer's own instead of units. Its bytes are kept
-    /// whenever order numbers are.
+    /// Programs the next page of a block with a record of the layer's own instead of units. Its bytes are kept whenever
+    /// sequence numbers are.
     ///
     /// Shape: `record` is at most a page and, in its spare area, 32 bytes more.
     /// Errors: as [`Nand::program`].
@@ -224,8 +224,8 @@ impl Nand {
         }
     }
 
-    /// Retires a block permanently, after a program in it has failed and its valid data are elsewhere. It is so
-    /// from `at`: a cut that comes before finds the block as it was.
+    /// Retires a block permanently, after a program in it has failed and its valid data are elsewhere. It is so from
+    /// `at`: after an earlier cut the block is unchanged.
     pub fn mark_bad(&mut self, block: u32, at: Instant) {
         let before = std::mem::replace(&mut self.blocks[block as usize].health, BlockHealth::GrownBad);
         if let Some(store) = self.store.as_deref_mut().filter(|_| before == BlockHealth::Good) {
@@ -249,7 +249,7 @@ impl Nand {
         }
     }
 
-    /// The order number of a physical unit's page; 0 where none is kept.
+    /// The sequence number of a physical unit's page; 0 where none is kept.
     pub(crate) fn order_of(&self, unit: u32) -> u64 {
         let order = |store: &super::PageStore| store.orders[(unit / self.geometry.units_per_page) as usize];
         self.store.as_deref().map_or(0, order)

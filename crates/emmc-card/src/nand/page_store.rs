@@ -1,4 +1,4 @@
-//! Content of the flash beside the map: order numbers, page states, stamps, records, bytes.
+//! Content of the flash beside the map: sequence numbers, page states, stamps, records, bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::journal::{BlockImage, Entry};
 use super::payload::{Content, Slots};
 use super::{Geometry, StoredContent};
 
-/// Bits of an order number that count programs inside one session; those above count sessions.
+/// Bits of an sequence number that count programs inside one session; those above count sessions.
 pub(super) const SESSION_SHIFT: u32 = 40;
 
 /// No stamp was set.
@@ -170,7 +170,7 @@ impl PageStore {
         image.records.extend(known.into_iter().filter_map(|key| Some((key, self.records.remove(&key)?))));
     }
 
-    /// The location of the bytes of a physical unit, and the order number of its page.
+    /// The location of the bytes of a physical unit, and the sequence number of its page.
     pub(super) fn content(&self, geometry: &Geometry, unit: u32) -> (Content, u64) {
         let block = geometry.block_of(unit);
         let within = (unit % geometry.units_per_block()) as usize;

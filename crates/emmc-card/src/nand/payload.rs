@@ -241,7 +241,7 @@ impl Slots {
         self.free.runs.iter().for_each(|run| self.payload.give_back(run.clone()));
     }
 
-    /// All that was released is on record.
+    /// All released slots are recorded.
     pub(super) fn recorded(&mut self) {
         self.records = self.records.wrapping_add(1);
         for slot in self.waiting.drain(..) {

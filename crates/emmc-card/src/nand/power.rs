@@ -42,7 +42,7 @@ impl Nand {
     /// power-on.
     pub fn arm(&mut self, plan: FaultPlan) {
         if self.store.is_none() {
-            self.violation("a power cut is armed and no order numbers are kept");
+            self.violation("a power cut is armed without sequence numbers");
         }
         self.power.plan = Some(plan);
         self.set_alarm();

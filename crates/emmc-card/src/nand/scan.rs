@@ -1,7 +1,8 @@
 //! A layer's scan of the flash after power-on.
 //!
-//! A scan reads spare areas: whether a page is programmed, its units, its order number and its block's stamp. It takes
-//! the time of its reads. Absent on purpose: which of several copies of a unit is current, which the layer decides.
+//! A scan reads spare areas: whether a page is programmed, its units, its sequence number and its block's stamp. It
+//! takes the time of its reads. Absent on purpose: which of several copies of a unit is current, which the layer
+//! decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +64,7 @@ pub struct FoundPage {
     /// When it was programmed, relative to all others.
     pub order: u64,
     /// It may have been interrupted, and may stop reading once recovery is over: a unit of which this is the newest
-    /// copy must be copied elsewhere before recovery ends, and the copy before it be kept until then. A page without
+    /// copy must be copied elsewhere before recovery ends, and the previous copy must stay until then. A page without
     /// the mark reads for ever, also in a damaged block.
     pub doubtful: bool,
 }
@@ -77,13 +78,13 @@ pub struct FoundPage {
 pub struct Survey {
     /// In the requested sequence; bad blocks are left out.
     pub blocks: Vec<FoundBlock>,
-    /// Those that read, oldest first. Empty where no order numbers are kept.
+    /// Those that read, oldest first. Empty where no sequence numbers are kept.
     pub pages: Vec<FoundPage>,
     /// When the scan is done.
     pub done: Instant,
 }
 
-/// The session of an order number: power cycles rise with it.
+/// The session of an sequence number: power cycles rise with it.
 pub const fn session_of(order: u64) -> u64 {
     order >> SESSION_SHIFT
 }

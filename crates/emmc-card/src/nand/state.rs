@@ -87,7 +87,7 @@ pub enum StoredContent {
     /// The mapping only: plain simulation. Power cuts do no damage, and recovery has nothing to scan.
     #[default]
     Nothing,
-    /// Also order numbers, stamps, records, and the state of every page: power cuts are realistic.
+    /// Also sequence numbers, stamps, records, and the state of every page: power cuts are realistic.
     Orders,
     /// Also the host's bytes.
     Data,

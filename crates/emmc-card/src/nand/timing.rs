@@ -174,7 +174,7 @@ impl Timing {
         self.dies.iter().map(|die| die.busy_until).max().unwrap_or_default()
     }
 
-    /// Everything that was under way is gone: power went at `now`.
+    /// All operations in progress are lost: power was lost at `now`.
     pub(super) fn stop(&mut self, now: Instant) {
         self.dies.fill(Die { busy_until: now, joinable: None });
         self.channels.fill(now);

@@ -2,9 +2,9 @@
 //!
 //! Three regions: the system region (boot areas, RPMB) with one bit a cell, the main region as built, and, once the
 //! user has partitioned the part, the enhanced region with one bit a cell. The blocks of the part never change:
-//! enhanced blocks are taken from the main region, and the user area shrinks by what the planner of `emmc-analysis`
-//! says. Every region brings its own two blocks for the trim log, blocks for mapping pages and spares. Absent on
-//! purpose: the registers that choose the partitioning, and their rules (`card`).
+//! enhanced blocks are taken from the main region, and the user area shrinks as in the planner of `emmc-analysis`.
+//! Every region brings its own two blocks for the trim log, blocks for mapping pages and spares. Absent on purpose: the
+//! registers that choose the partitioning, and their rules (`card`).
 
 mod place;
 #[cfg(test)]
@@ -95,7 +95,7 @@ pub enum LayoutError {
     /// The partitions do not fit.
     #[error("the partitions take more than the user area's {sectors} sectors")]
     BeyondUserArea {
-        /// The user area as it was.
+        /// The previous user area.
         sectors: u64,
     },
     /// A region has not even the blocks that its data and its garbage collection need.

@@ -1,7 +1,7 @@
 //! The rules that a profile keeps.
 //!
-//! One file per section, each rule with the field that breaks it. Checked in order, so that arithmetic over several
-//! sections only sees values that each are in range.
+//! One file per section, each rule with the field that breaks it. Sections are checked in sequence, so that arithmetic
+//! over several sections uses only values in range.
 
 mod areas;
 mod controller;

@@ -14,7 +14,7 @@ pub struct Controller {
     /// Unit: microseconds.
     #[serde(default)]
     pub write_overhead_us: f64,
-    /// Memory for data under way; a transfer waits when it is full.
+    /// Memory for data in transfer; a transfer waits when it is full.
     pub buffer_bytes: u32,
     /// The volatile cache that CACHE_CTRL switches on; 0: none.
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Profiles: descriptions of parts, from which virtual cards are made.
 //!
-//! A profile is a TOML file; `shipped` lists those that come with emmclab. Every number has its unit in its name.
-//! Absent on purpose: the part's later history (wear, data, registers), which is the card's state.
+//! A profile is a TOML file; `shipped` lists those of emmclab. Every number has its unit in its name. Absent on
+//! purpose: the part's later history (wear, data, registers), which is the card's state.
 
 mod capacity;
 mod check;

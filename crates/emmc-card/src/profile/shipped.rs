@@ -1,4 +1,4 @@
-//! The profiles that come with emmclab.
+//! The profiles that are shipped with emmclab.
 
 use super::{Profile, ProfileError};
 

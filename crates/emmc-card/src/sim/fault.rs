@@ -2,18 +2,18 @@
 //!
 //! # When
 //! Every program and every erase is a *step*; [`Nand::steps`](crate::nand::Nand::steps) counts them. A [`FaultPlan`]
-//! cuts power at a step: of eight cuts one comes just before the step's cells begin to change, one just after they are
-//! done but before the controller learns of it, and six in between, at a random instant. That call and every later call
+//! cuts power at a step: of eight cuts one is just before the step's cells begin to change, one just after they have
+//! changed but before the controller knows, and six in between, at a random instant. That call and every later call
 //! returns [`PowerLost`](crate::nand::NandError::PowerLost) until power is back.
 //! [`Nand::power_off`](crate::nand::Nand::power_off) cuts at an instant instead. Operations that were to end by the
 //! instant of the cut ([`Nand::off_since`](crate::nand::Nand::off_since)) are neither undone nor damaged, except the
 //! pairs named below.
 //!
 //! # Operations in progress
-//! The flash changes its state when an operation is issued, and returns when it will be done. At a cut, every operation
-//! on any die that is not done by then is
-//! - *undone* if its cells had not begun to change: the page is erased, the block is not. Dies do not wait for each
-//!   other, so a page may be erased below one that is programmed: a hole.
+//! The flash changes its state when an operation is issued, and returns when it will be done. At a cut, every
+//! incomplete operation on any die is
+//! - *undone* if its cells had not begun to change: a page stays erased, a block stays unerased. Dies do not wait for
+//!   each other, so an erased page may be below a programmed one: a hole.
 //! - *interrupted* otherwise.
 //!
 //! # An interrupted program
@@ -27,7 +27,7 @@
 //! # An interrupted erase
 //! It wears the block like a complete one. Each of its pages is torn, unstable with its old content, or erased; the
 //! first page never reads as erased, so that a scan of the whole block detects it. The block must be erased again
-//! before it is programmed. Old content may come back this way: a layer must not treat it as current. An erase that was
+//! before it is programmed. Old content may return this way: a layer must not treat it as current. An erase that was
 //! going to fail is interrupted like any other, and the block is not bad yet; nor is one that was to be marked bad
 //! after the cut.
 //!
@@ -35,14 +35,14 @@
 //! One simplification in the controller's favour: a page that is readable at power-on stays readable until recovery is
 //! over. After that ([`Nand::decay`](crate::nand::Nand::decay)) no unstable page is readable, and at each power-on each
 //! of them becomes unreadable with probability one half. A scan cannot distinguish an unstable page from a good one,
-//! but it can find candidates ([`FoundPage::doubtful`](crate::nand::FoundPage::doubtful)); recovery copies what it
-//! needs from there.
+//! but it can find candidates ([`FoundPage::doubtful`](crate::nand::FoundPage::doubtful)); recovery copies the needed
+//! units from there.
 //!
 //! # Never
 //! No page reads with wrong bytes: uncorrectable data is reported as such. No page of another word line is damaged, no
-//! other block, and reading damages nothing. Wear, bad-block marks, and the count of sessions in order numbers survive.
-//! A page that failed to program ([`ProgramFailed`](crate::nand::NandError::ProgramFailed)) is torn, and damages no
-//! pair. Absent on purpose: brown-outs that corrupt data in transfer, and cuts that destroy the part.
+//! other block, and reads do no damage. Wear, bad-block marks, and the count of sessions in sequence numbers survive. A
+//! page that failed to program ([`ProgramFailed`](crate::nand::NandError::ProgramFailed)) is torn, and damages no pair.
+//! Absent on purpose: brown-outs that corrupt data in transfer, and cuts that destroy the part.
 
 /// A power cut at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

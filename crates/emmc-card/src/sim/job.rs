@@ -224,7 +224,7 @@ impl Job {
         Self { seed: 1, phases: vec![Phase { kind: "trace", seed: None, queue_depth, cache: true, work }] }
     }
 
-    /// Whether it cuts power without notice. The card then needs order numbers, from which it rebuilds its map.
+    /// Whether it cuts power without notice. The card then needs sequence numbers, from which it rebuilds its map.
     pub fn cuts_power(&self) -> bool {
         self.phases.iter().any(|phase| phase.work == Work::PowerCycle { notify: false })
     }

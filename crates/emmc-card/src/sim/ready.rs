@@ -1,4 +1,4 @@
-//! The jobs that come with emmclab, by name.
+//! The jobs that are shipped with emmclab, by name.
 
 macro_rules! ready {
     ($($name:literal: $about:literal),+ $(,)?) => {

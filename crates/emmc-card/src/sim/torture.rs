@@ -2,7 +2,7 @@
 //! and oracles beside them.
 //!
 //! A *case* is one number, from which everything is drawn: the subject, the workload, the cuts. [`torture`] runs one; a
-//! violation names the case that reproduces it. The fault model is [`super::fault`]; the oracles check what must hold
+//! violation names the case that reproduces it. The fault model is [`super::fault`]; the oracles check the guarantees
 //! after a cut, one file each: `acknowledged_writes`, `flushed_writes`, `trimmed_ranges`, `unacknowledged_writes`.
 //! Beside them the subject audits itself, and the flash counts breaches of its contract. Absent on purpose: time limits
 //! and parallel runs (the caller's), and the command level above the device.

@@ -19,7 +19,7 @@ pub(crate) fn read(text: &str, said: &str, trace: &Written, spent: Spent) -> any
     let erases: f64 = erases.sum::<anyhow::Result<f64>>()?;
     let (made, iops) = (element(text, "Request_Count")?, element(text, "IOPS")?);
     let units = trace.units as f64;
-    // A device that stopped half-way has no meaningful write amplification.
+    // A device that stopped early has no meaningful write amplification.
     let complete = units > 0.0 && served >= trace.requests as f64 * (1.0 - MISSING_MAX);
     Ok(Side {
         name: "MQSim".into(),

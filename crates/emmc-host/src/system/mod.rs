@@ -1,4 +1,4 @@
-//! The system above the stages: what a program sees, with page cache, journal, flush and read-ahead.
+//! The system above the stages: the view of a program, with page cache, journal, flush and read-ahead.
 //!
 //! A [`Host`] takes a call and the time, uses the card through a closure and returns when the call returns. Mechanisms,
 //! each with its parameters in [`HostModel`]: the three stages of a request, scaled to its size; the program's own work

@@ -13,8 +13,8 @@ pub struct HostModel {
     pub spans: Spans,
     /// The size for which the spans were measured.
     pub chunk: Bytes,
-    /// Pre and post of a request without data of its own: a flush, and nearly one of 4 KiB. Larger requests are
-    /// interpolated linearly up to the spans.
+    /// Pre and post of a request without data: a flush, and nearly one of 4 KiB. Larger requests are interpolated
+    /// linearly up to the spans.
     pub small: Spans,
     /// The program's own work and the system call overhead, between two calls.
     pub call: Nanos,
@@ -62,7 +62,7 @@ const TOUCH_BYTES_PER_S: f64 = 3e9;
 /// which puts an inode on the orphan list and takes it off, and writes the size, for a write past the end.
 const SIZE_UPDATE: Nanos = Nanos::from_micros(40);
 /// Source: Table 2: pre of the sync read, which pins no pages of a program and copies nothing yet; post of the sync
-/// write, which copies nothing: upper bounds of what the kernel spends on a request of its own.
+/// write, which copies nothing: upper bounds of the kernel's time for its own request.
 const SMALL: Spans = Spans::from_micros(99, 0, 51);
 /// Assumed: a thread woken on an idle core.
 const WAKE_UP: Nanos = Nanos::from_micros(25);

@@ -25,7 +25,7 @@ impl Clock {
         Instant(time.as_secs() * 1_000_000_000 + u64::from(time.subsec_nanos()))
     }
 
-    /// Waits; less if it is told to stop.
+    /// Waits; ends early after a stop request.
     pub(crate) fn idle(self, time: Nanos, stop: &AtomicBool) {
         let until = self.now() + time;
         loop {

@@ -49,7 +49,7 @@ struct State {
     most: usize,
     /// Threads that wait for a request.
     idle: usize,
-    /// Completions are signalled when at most this many requests wait; absent: at once.
+    /// Completions are signalled when at most this many requests wait; absent: immediately.
     tell_at: Option<usize>,
     is_asked: bool,
     over: bool,
@@ -89,7 +89,7 @@ impl Crew {
         (state.most, state.tell_at) = (depth, Some(ahead / 2));
     }
 
-    /// Drops queued requests, and lets later ones start at once. Returns the number dropped.
+    /// Drops queued requests, and lets later ones start immediately. Returns the number dropped.
     pub(super) fn dismiss(&mut self) -> usize {
         (self.most, self.is_lined_up) = (usize::MAX, false);
         let mut state = self.table.lock();

@@ -48,7 +48,7 @@ pub struct Opening {
 /// Why a target cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// In use by somebody else.
+    /// In use by another program.
     #[error("{name}: in use: the kernel refuses exclusive access (mounted, held or opened exclusively elsewhere)")]
     InUse {
         /// The target.

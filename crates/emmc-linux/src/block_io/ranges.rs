@@ -36,7 +36,7 @@ pub(super) fn with_content(file: &File, from_bytes: u64, to_bytes: u64) -> io::R
     Ok(found)
 }
 
-/// The holes of a range: what is in none of these parts.
+/// The holes of a range: the gaps between these parts.
 pub(super) fn without_content(content: &[[u64; 2]], from_bytes: u64, to_bytes: u64) -> Vec<[u64; 2]> {
     let begins = std::iter::once(from_bytes).chain(content.iter().map(|part| part[1]));
     let ends = content.iter().map(|part| part[0]).chain([to_bytes]);

@@ -57,7 +57,7 @@ impl Saved {
         Ok(total(&parts))
     }
 
-    /// How much is saved, and is written when it is put back. Unit: bytes.
+    /// The amount that is saved, and written by the restore. Unit: bytes.
     pub fn size_bytes(&self) -> u64 {
         total(&self.parts)
     }
@@ -86,7 +86,7 @@ impl Saved {
         let mut saved = Self { from_bytes, to_bytes, parts, is_allocated, kept };
         if let Err(error) = saved.read(target, watch) {
             if let Kept::File(_, path) = &saved.kept {
-                // The file was created here and holds nothing that is not still on the target.
+                // The file was created here, and all its content is still on the target.
                 let _ = std::fs::remove_file(path);
             }
             return Err(error);

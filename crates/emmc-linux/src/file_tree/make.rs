@@ -7,7 +7,7 @@ use emmc_port::FilesystemError;
 
 use crate::block_io::TargetHandle;
 
-/// Where these programs are, whatever the user's PATH.
+/// The folders of these programs, independent of the user's PATH.
 const FOLDERS: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 /// The block size on eMMC, also for small filesystems.
 const BLOCK_BYTES: &str = "4096";

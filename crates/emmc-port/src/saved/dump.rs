@@ -235,7 +235,7 @@ fn as_words(row: &Row) -> Vec<u8> {
     reversed_words(&row.bytes, row.group / 2)
 }
 
-/// Bytes with those of each word the other way round.
+/// The bytes with those of each word reversed.
 pub(super) fn reversed_words(bytes: &[u8], word: usize) -> Vec<u8> {
     bytes.chunks(word.max(1)).flat_map(|word| word.iter().rev().copied()).collect()
 }

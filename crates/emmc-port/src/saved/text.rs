@@ -12,7 +12,7 @@ const NULS_MAX: usize = 4;
 pub(super) struct Text<'a> {
     /// The source, as the user named it.
     pub(super) name: &'a str,
-    /// The bytes as they were saved.
+    /// The saved bytes.
     pub(super) raw: &'a [u8],
     text: Cow<'a, str>,
     /// The last line, if it has no line end.

@@ -98,7 +98,7 @@ pub struct SetBlockCount {
     pub tag: bool,
     /// Context ID, four bits; 0 is none.
     pub context: u8,
-    /// Forced programming: past the cache.
+    /// Forced programming: bypasses the cache.
     pub forced_programming: bool,
 }
 
@@ -135,7 +135,7 @@ pub struct QueuedTaskParams {
     pub task_id: u8,
     /// To be done before the others.
     pub high_priority: bool,
-    /// Forced programming: past the cache.
+    /// Forced programming: bypasses the cache.
     pub forced_programming: bool,
     /// Context ID, four bits; 0 is none.
     pub context: u8,

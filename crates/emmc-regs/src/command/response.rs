@@ -107,7 +107,7 @@ impl Response {
         [first, 0, 0, 0]
     }
 
-    /// The answer to SD's CMD3: the new address and what of the status fits.
+    /// The response to SD's CMD3: the new address and a part of the status.
     pub fn r6(rca: u16, r1: R1) -> Self {
         let errors = r1.0 >> 8 & 0xc000 | r1.0 >> 6 & 0x2000;
         Self::R6 { rca, status: (errors | r1.0 & 0x1fff) as u16 }

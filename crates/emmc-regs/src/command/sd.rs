@@ -8,21 +8,21 @@ use crate::ocr::Ocr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are the standard's own names")]
 pub enum SdCommand {
-    /// CMD3: asks the card for an address.
+    /// CMD3: requests an address from the card.
     SendRelativeAddr,
-    /// CMD5: asks an I/O card for its OCR; a memory card does not answer.
+    /// CMD5: requests the OCR of an I/O card; a memory card does not respond.
     IoSendOpCond { ocr: Ocr },
     /// CMD6: checks or switches functions.
     SwitchFunc(SwitchFunc),
-    /// CMD8: offers a voltage and asks for the pattern back.
+    /// CMD8: offers a voltage and requests an echo of the pattern.
     SendIfCond { voltage: u8, pattern: u8 },
     /// CMD11: switches to 1.8 V.
     VoltageSwitch,
     /// CMD12: ends a transfer.
     StopTransmission,
-    /// CMD13: asks for the status, with `task_status` for the queue's.
+    /// CMD13: requests the status, with `task_status` for the queue's.
     SendStatus { rca: u16, task_status: bool },
-    /// CMD19: asks for the tuning pattern.
+    /// CMD19: requests the tuning pattern.
     SendTuningBlock,
     /// CMD20: prepares the card for recording at its speed class.
     SpeedClassControl { argument: u32 },
@@ -118,9 +118,9 @@ pub struct ExtensionAccess {
 pub enum AppCommand {
     /// ACMD6: how many data lines to use, two bits: 0 for one, 2 for four.
     SetBusWidth { code: u8 },
-    /// ACMD13: asks for the SD status.
+    /// ACMD13: requests the SD status.
     SdStatus,
-    /// ACMD22: asks how many blocks were written well.
+    /// ACMD22: requests the number of blocks written without error.
     SendNumWrBlocks,
     /// ACMD23: how many blocks may be erased beforehand, 23 bits.
     SetWrBlkEraseCount { blocks: u32 },
@@ -128,7 +128,7 @@ pub enum AppCommand {
     SdSendOpCond { ocr: Ocr },
     /// ACMD42: connects or frees the pull-up of line 3.
     SetClrCardDetect { connect: bool },
-    /// ACMD51: asks for the SCR.
+    /// ACMD51: requests the SCR.
     SendScr,
     /// ACMD18, 25, 26, 38 and 43 to 49, of the content protection; its rules are not public.
     Security { index: u8, argument: u32 },

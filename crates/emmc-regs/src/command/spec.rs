@@ -22,7 +22,7 @@ pub enum DataDirection {
     Write,
 }
 
-/// What the standard says of a command, whatever its argument.
+/// The standard's specification of a command, for every argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The index.

@@ -63,7 +63,7 @@ pub struct HwPartition {
     pub enh_supported: Option<bool>,
     /// PARTITIONING_SUPPORT.EXT_ATTRIBUTE_EN.
     pub ext_supported: Option<bool>,
-    /// PARTITION_SETTING_COMPLETED: nothing here can change any more.
+    /// PARTITION_SETTING_COMPLETED: these values cannot change any more.
     pub completed: Option<bool>,
     /// PARTITIONS_ATTRIBUTE.
     pub attributes: Option<u8>,

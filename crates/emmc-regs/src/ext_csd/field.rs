@@ -19,7 +19,7 @@ pub enum Access {
     RWCp,
     /// `R/W/E_P`: readable, written any number of times, cleared by power cycle, hardware reset and CMD0.
     RWEp,
-    /// `W/E_P`: as `R/W/E_P`, but reading it tells nothing.
+    /// `W/E_P`: as `R/W/E_P`, but reads have no meaning.
     WEp,
     /// Not assigned by the standard.
     Reserved,

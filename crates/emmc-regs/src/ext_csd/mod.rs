@@ -1,4 +1,4 @@
-//! EXT_CSD: the 512 bytes that say what an eMMC is, how it is configured and how worn it is.
+//! EXT_CSD: the 512 bytes with the properties, the configuration and the wear of an eMMC.
 //!
 //! One table (`fields`) covers every byte once; decoding, text, JSON, comparison, planning and the virtual card all
 //! read it. A part that breaks the standard is data: `decode` returns an [`Anomaly`], never an error. Absent on
@@ -31,7 +31,7 @@ pub fn fields() -> impl Iterator<Item = &'static Field> {
     table_low::TABLE.iter().chain(&table_modes::TABLE).chain(&table_properties::TABLE)
 }
 
-/// The field that holds byte `offset`, or `None` past the register's end.
+/// The field that holds byte `offset`, or `None` beyond the register's end.
 pub fn field_at(offset: u16) -> Option<&'static Field> {
     let table: &'static [Field] = match offset {
         0..=127 => &table_low::TABLE,
@@ -73,7 +73,7 @@ impl ExtCsd {
         Self { bytes, known }
     }
 
-    /// A register of which nothing is known yet.
+    /// A register without any known byte yet.
     pub const fn unknown() -> Self {
         Self { bytes: [0; EXT_CSD_BYTES], known: [0; EXT_CSD_BYTES] }
     }

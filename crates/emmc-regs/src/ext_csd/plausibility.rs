@@ -48,9 +48,9 @@ const LIMITS: [(&Field, u8); 36] = [
 ];
 
 impl ExtCsd {
-    /// The fields that hold what no part can: each once, lowest offset first.
+    /// The fields with impossible values: each once, lowest offset first.
     ///
-    /// Only what is known counts. Of the real registers in testdata none has more than one.
+    /// Only known bytes count. Of the real registers in testdata none has more than one.
     pub fn impossible_fields(&self) -> Vec<&'static Field> {
         let over = LIMITS.iter().filter(|(field, most)| self.byte(field.offset).is_some_and(|value| value > *most));
         let over = over.map(|(field, _)| *field);

@@ -44,7 +44,7 @@ fn unbalanced(page: &str) -> (Vec<String>, Option<String>) {
                 return (open, Some(name));
             }
         } else if !VOID.contains(&name.as_str()) {
-            // What stands in these is not markup.
+            // The content of these is not markup.
             if name == "script" || name == "style" {
                 rest = &rest[rest.find(&format!("</{name}")).expect("a script ends")..];
             }

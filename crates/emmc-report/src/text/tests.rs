@@ -132,7 +132,7 @@ fn a_table_too_wide_drops_columns_and_names_them() {
         ]
     );
     assert_eq!(at(60, &table)[2], " 155  PARTITION_SETTING_COMPLETED         EXT_CSD");
-    // What may be left out goes before anything is wrapped.
+    // Optional columns are dropped before any cell is wrapped.
     let optional = table.optional(&["Value"]);
     assert_eq!(at(46, &optional)[0], "Byte  Name                         From");
 }

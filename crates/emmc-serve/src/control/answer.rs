@@ -1,4 +1,4 @@
-//! Carries out orders and builds their answers.
+//! Executes orders and builds their replies.
 
 use std::collections::{BTreeMap, BTreeSet};
 

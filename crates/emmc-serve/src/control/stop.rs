@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Where an outcome is sent, and where the asker hangs up.
+/// The channels of the outcome and of the sender's disconnect.
 type AskerEnds = (Sender<Result<(), String>>, Receiver<Infallible>);
 
 /// Somebody wants the server to end.

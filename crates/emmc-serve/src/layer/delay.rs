@@ -1,4 +1,4 @@
-//! Replies that come later than the card has finished.
+//! Replies that are later than the end of the card's operation.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! They apply when a command is sent ([`super::lines`]), so they affect commands of software, automatic commands, and
 //! those of the command queueing engine. Absent on purpose: damage to stored data. A command that times out never
-//! reached the card; with every other error the card executed the command, or waits for data that do not come.
+//! reached the card; with every other error the card executed the command, or waits for missing data.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! The bus to the card: one command at a time, and one transfer or busy time.
 //!
 //! A command that comes while the command line is in use is sent when it is free, as on a real bus. So the card sees
-//! ascending instants, whoever sends (software through the controller's registers, or the command queueing engine).
+//! ascending instants from all senders (software through the controller's registers, or the command queueing engine).
 
 use emmc_card::card::{Card, Reply};
 use emmc_regs::command::Response;

@@ -3,7 +3,7 @@
 //! Data in the mapping belongs to the operating system and survives the process. Writing to a mapping must not meet a
 //! full disk, so space is allocated before. A filesystem that cannot guarantee space, or writes to a new place (copy on
 //! write), gets its slots by pwrite, neighbours merged. What cannot be written because the disk is full stays in memory
-//! until it can; nothing is acknowledged meanwhile. Absent on purpose: which slot holds what (`emmc_card::nand`).
+//! until it can; no request is acknowledged meanwhile. Absent on purpose: the content of each slot (`emmc_card::nand`).
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! The guest's memory: ranges that a client has mapped, each a part of a file that it has passed.
 //!
 //! A file that is sealed against shrinking is mapped here too. Any other is read and written by system calls, because
-//! access to a truncated page crashes the process. Ranges without a file (ROM) are known and inaccessible. Nothing
-//! outside the mapped ranges is touched, and nothing against a range's direction.
+//! access to a truncated page crashes the process. Ranges without a file (ROM) are known and inaccessible. Only mapped
+//! ranges are accessed, and only in their permitted direction.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

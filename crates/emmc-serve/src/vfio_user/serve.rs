@@ -1,4 +1,4 @@
-//! The server thread: accepts a client, handles its messages, services the function when its time has come.
+//! The server thread: accepts a client, handles its messages, services the function when it is due.
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;

@@ -43,7 +43,7 @@ const FILES: [Phase; 6] = [
     Phase::Operations("random delete"),
 ];
 
-/// A run under way.
+/// A run in progress.
 struct Run<'a> {
     text: &'a Text<'a>,
     found: Outcome,

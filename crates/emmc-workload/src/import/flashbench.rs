@@ -72,7 +72,7 @@ fn align(text: &Text<'_>, first: usize, rows: usize) -> Result<Outcome, ImportEr
     Ok(found)
 }
 
-/// A figure as far as it is readable.
+/// The readable part of a figure.
 struct Cut {
     value: Option<f64>,
     /// The truncated part.

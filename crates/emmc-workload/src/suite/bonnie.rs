@@ -10,7 +10,7 @@
 //! | block in | sequential reads of 128 KiB, two outstanding: read-ahead |
 //! | seeks | 8000 random reads of 8 KiB by five processes; one in ten chunks is written back |
 //!
-//! If the target has a page cache of its own (a virtual card behind a board), chunks of 8 KiB go through that instead,
+//! If the target has its own page cache (a virtual card behind a board), chunks of 8 KiB go through that instead,
 //! without a flush, and data left in it counts as bonnie++ counts it; seeks use direct I/O.
 //!
 //! `--size` is the file (256 MiB; bonnie++ itself uses twice the memory). Otherwise, unlike in bonnie++, no column

@@ -7,12 +7,12 @@
 //! | `oflag=dsync` | one block at a time, each durable before the next (FUA) |
 //! | `iflag=direct` | the same blocks read, one at a time |
 //!
-//! On a target with a page cache of its own (a virtual card behind a board) `conv=fdatasync` writes the blocks through
-//! it, and `plain` is the same without the flush, so data left in memory was not written.
+//! On a target with its own page cache (a virtual card behind a board) `conv=fdatasync` writes the blocks through it,
+//! and `plain` is the same without the flush, so data left in memory was not written.
 //!
 //! Rows (`--rows`) are block sizes in KiB: 4, 128 and 1024 by default; `--size` is the amount, 256 MiB by default.
-//! Improved: data do not compress (dd's zeros do), and a column takes at most 60 s: then the rate covers what was done.
-//! Absent on purpose: the time of the page cache and its copying (`emmc-host`).
+//! Improved: data do not compress (dd's zeros do), and a column takes at most 60 s: then the rate covers the completed
+//! part. Absent on purpose: the time of the page cache and its copying (`emmc-host`).
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;

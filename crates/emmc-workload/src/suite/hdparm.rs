@@ -2,9 +2,9 @@
 //!
 //! `direct` is `hdparm -t --direct`, one read at a time. `buffered` is `hdparm -t`: the page cache reads ahead 128 KiB
 //! at a time with two requests outstanding, which is what reaches the card. A read in progress is completed, and the
-//! rate covers the time that passed; at most 1024 MiB are read, and nothing beyond the end (hdparm's limits). It
-//! measures what hdparm measures: sequential reads at the start of the target, nothing else; ranges that were never
-//! written may be answered without reading flash.
+//! rate covers the time that passed; at most 1024 MiB are read, and none beyond the end (hdparm's limits). It measures
+//! what hdparm measures: only sequential reads at the start of the target; ranges that were never written may be
+//! answered without reading flash.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;

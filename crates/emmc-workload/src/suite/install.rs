@@ -1,4 +1,4 @@
-//! A package installation as the card sees it, through ext4: what the nine-card table timed as "LXDE install".
+//! A package installation as the card sees it, through ext4: the "LXDE install" of the nine-card table.
 //!
 //! Archives are downloaded into the page cache; then, package by package, files are unpacked, synced and renamed, and
 //! the package manager's database is synced again and again: small writes, each with a journal commit. Processor time

@@ -1,14 +1,14 @@
 //! The steady state of random writes by SNIA's Performance Test Specification, within a write budget.
 //!
 //! Purge (trim everything), precondition (twice the area sequentially, 128 KiB), then rounds of random 4 KiB writes in
-//! the area. A window of five rounds is steady if **both** hold: the rounds' speeds lie within 20 % of their mean, and
+//! the area. A window of five rounds is steady if **both** hold: the rounds' speeds are within 20 % of their mean, and
 //! the least-squares line through them rises or falls by at most 10 % of the mean from the first to the last. At most
 //! 25 rounds. Then, at steady state, reads and a mix of 65 % reads.
 //!
 //! Differences from SNIA's: a round is a sixteenth of the area, not a minute, so that it is the same share of a small
-//! card and of a large one; and nothing is written beyond the budget (`--write-budget`; by default four times the area,
-//! which is four erases of each block without write amplification). A steady state that the budget does not reach is
-//! not claimed. Absent on purpose: the other sizes and mixes of SNIA's matrix, and sanitize as a purge.
+//! card and of a large one; and no write exceeds the budget (`--write-budget`; by default four times the area, which is
+//! four erases of each block without write amplification). A steady state that the budget does not reach is not
+//! claimed. Absent on purpose: the other sizes and mixes of SNIA's matrix, and sanitize as a purge.
 
 use emmc_port::{BlockOp, TargetShape};
 
@@ -131,7 +131,7 @@ impl Suite for Steady {
         let mut rounds = Rounds::default();
         let ended = precondition(bench, &plan).and_then(|()| rounds.run(bench, &plan));
         let is_short = !rounds.is_steady() && plan.rounds < ROUNDS_MAX;
-        // Also if it was cancelled: the rounds until then.
+        // Also if it was cancelled: the rounds so far.
         rounds.tell(bench, &plan, ended.is_err());
         ended?;
         at_steady_state(bench, &plan)?;

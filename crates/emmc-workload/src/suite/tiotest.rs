@@ -1,4 +1,4 @@
-//! `tiotest`: several threads, each with a file of its own, in four phases.
+//! `tiotest`: several threads, each with its own file, in four phases.
 //!
 //! Four threads (`--queue-depth`), 10 MiB each (`--size` is the total), blocks of 4 KiB (`--rows` in KiB): sequential
 //! write, random write, sequential read, random read; random is uniform over the file, with repetitions. The flush at

@@ -131,7 +131,7 @@ struct Found {
     aged_bytes: Option<u64>,
 }
 
-/// Puts the area into each state in turn and measures it there.
+/// Puts the area into each state, one after the other, and measures it.
 fn states(bench: &mut Bench<'_>, plan: &Plan, found: &mut Found) -> Result<(), BenchError> {
     let (from, to) = (plan.from, plan.to);
     bench.trim("trim everything", from, to)?;

@@ -151,7 +151,7 @@ pub(crate) fn command() -> Command {
     with_examples(Cli::command(), "")
 }
 
-/// What was asked for.
+/// The parsed arguments.
 ///
 /// Errors: as clap has them.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {

@@ -1,4 +1,4 @@
-//! A bus mode or a command queue that does not use what the part offers.
+//! A bus mode or a command queue below the abilities of the part.
 
 use emmc_regs::ext_csd::reg;
 

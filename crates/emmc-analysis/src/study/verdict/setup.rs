@@ -67,7 +67,7 @@ fn command_queue(facts: &Facts<'_>) -> Option<String> {
     Some(if used { "command queue on".into() } else { "command queue off".into() })
 }
 
-/// What tells the card which data was deleted.
+/// The mechanisms that inform the card about deleted data.
 fn trim(facts: &Facts<'_>) -> Option<String> {
     let setup = facts.card.blocks.trim.as_ref()?;
     let some = match (setup.mounts_with_discard.is_empty(), setup.fstrim_timer) {

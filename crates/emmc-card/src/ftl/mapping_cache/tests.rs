@@ -28,7 +28,7 @@ fn a_cache_miss_costs_a_read_and_a_hit_nothing() {
         now = cache.touch(&mut nand, unit, true, now).unwrap();
     }
     assert_eq!((now, cache.misses(), nand.steps()), (Instant::START, 0, 0));
-    // A fifth page drives one of the four out, with a program as it was changed; the way back is a read.
+    // A fifth page evicts one of the four, with a program because it is dirty; loading it again is a read.
     now = cache.touch(&mut nand, 400, false, now).unwrap();
     assert_eq!((cache.misses(), cache.writes(), nand.counters().page_programs), (0, 1, 1));
     for unit in [0, 100, 200, 300] {

@@ -115,7 +115,7 @@ struct BlockState {
 struct Superseded {
     /// Its bytes may be dropped when all units placed before this epoch are durable.
     epoch: u64,
-    /// Its place, and the order number of its page: a different number means another page.
+    /// Its place, and the sequence number of its page: a different number means another page.
     old: u32,
     order: u64,
 }

@@ -3,21 +3,20 @@
 //! An AU has the size of one block. A closed AU is in its home block, sequentially. A write opens it: it gets a log
 //! block, and only `open_aus` of them are open at a time; one more closes the least recently written one. Closing
 //! merges the two blocks into one:
-//! - switch merge: the log is whole and in order, so it becomes the home and the old home is erased;
-//! - partial merge: the log is an ordered beginning, so only the rest is copied into it;
-//! - full merge: everything is copied in order into a fresh block, and both are erased.
+//! - switch merge: the log is complete and sequential, so it becomes the home and the old home is erased;
+//! - partial merge: the log is a sequential start, so only the rest is copied into it;
+//! - full merge: everything is copied sequentially into a new block, and both are erased.
 //!
-//! An AU that is `linear` takes ascending addresses only: opened in its middle, what lies before is copied first; what
-//! comes out of order goes to the shared logs or, without any, closes it. One that is `random` takes any order. The
-//! shared logs (`random_logs`) also take small writes, whatever their order (`random_log_bytes`); when all are full the
-//! oldest is reclaimed, which costs a full merge for every AU that has something in it.
+//! A `linear` AU accepts ascending addresses only: if it is opened in its middle, its start is copied first; a write at
+//! another address goes to the shared logs or, without any, closes it. A `random` AU accepts every address. The shared
+//! logs (`random_logs`) also accept all small writes (`random_log_bytes`); when all are full the oldest is reclaimed,
+//! which costs a full merge for every AU with units in it.
 //!
-//! Order of events, on which safety rests: a block is erased when every unit that it held has been programmed elsewhere
-//! or trimmed, and not before. Reliable writes start and end on whole word lines, so that they hurt nothing and nothing
-//! programmed later hurts them; one that finds a log in between has it merged into a fresh block first, and one that
-//! finds the shared log so begins the next one. Absent on purpose: static wear levelling (cold homes stay where they
-//! are; free blocks are taken least worn first), caching of the map (real ones keep a word for each AU), and sectors
-//! (`device`).
+//! Safety depends on the sequence of events: a block is erased only after every unit that it held has been programmed
+//! elsewhere or trimmed. Reliable writes start and end on whole word lines, so they do not damage other units, and
+//! later programs do not damage them. If a log is inside a word line, it is merged into a new block first; if a shared
+//! log is, the next one is started. Absent on purpose: static wear levelling (cold homes stay in place; free blocks are
+//! taken least worn first), caching of the map (real ones keep a word for each AU), and sectors (`device`).
 
 mod audit;
 mod copy;
@@ -96,7 +95,8 @@ pub struct SegmentFtl {
     strays: BTreeMap<u32, Vec<u32>>,
     /// No acknowledged data may be put at risk: a reliable write is in progress.
     careful: bool,
-    /// While recovering: units whose newest copy may stop reading, its order number, and the block of the copy before.
+    /// While recovering: units whose newest copy may stop reading, its sequence number, and the block of the copy
+    /// before.
     doubted: BTreeMap<u32, (u64, u32)>,
     stats: FtlStats,
     /// Memory for where the units of a copy lie, used again and again.

@@ -2,10 +2,10 @@
 //!
 //! The newest copy of a unit counts, unless a trim is newer. A merge that was cut leaves a block of redundant copies:
 //! its stamp, which has the intended number of units, identifies it. It is left out, so repeated cuts take no more than
-//! one block. AUs in two blocks are open again. What is on pages that may stop reading is merged into fresh blocks at
-//! once; until that is done the copies before those are kept, too. Pages of long ago look the same, so where blocks run
-//! out, the copies behind the oldest of such pages are given up first: each earlier recovery that came to its end has
-//! left nothing in doubt.
+//! one block. AUs in two blocks are open again. Units on pages that may become unreadable are immediately merged into
+//! new blocks; until that is done the copies before those are kept, too. Old pages look the same, so if blocks run out,
+//! the older copies of the oldest of such pages are dropped first: each completed earlier recovery has left no doubtful
+//! unit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ struct Found {
     map: Map,
     /// By unit: the place of the copy before the newest, unless it was trimmed.
     before: Vec<u32>,
-    /// What the newest trim took away: unit, the trim's order number, where it lay.
+    /// What the newest trim took away: unit, the trim's sequence number, where it lay.
     trimmed: Vec<(u32, u64, u32)>,
 }
 
@@ -143,8 +143,8 @@ impl SegmentFtl {
         Found { map, before, trimmed }
     }
 
-    /// What may stop reading, newest copies and the newest trim, with its order number and the block of the copy that
-    /// would count then.
+    /// What may stop reading, newest copies and the newest trim, with its sequence number and the block of the copy
+    /// that would count then.
     ///
     /// With one page of a merge all of it is in doubt: should the page go, the merge will look cut, and the
     /// copies that it was made from must be there.

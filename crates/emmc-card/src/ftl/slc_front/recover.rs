@@ -2,8 +2,9 @@
 //!
 //! Of the copies of a unit in the log the newest counts, unless it is void. A block with an unreadable first page is
 //! ignored: no other page was programmed before that one was complete, so the block is either empty, or its erase was
-//! interrupted after the folding. What may have been interrupted goes to the layer behind before the recovery ends, and
-//! is voided here. Where no order numbers are kept (plain simulation) memory stays and only the time is taken.
+//! interrupted after the folding. Units that may have been interrupted are copied to the main layer before the recovery
+//! ends, and are voided here. Where no sequence numbers are kept (plain simulation) memory stays and only the time is
+//! taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,7 +171,7 @@ impl SlcFront {
     }
 }
 
-/// For ranges of units, the order number of the newest void: from where, and up to the next entry.
+/// For ranges of units, the sequence number of the newest void: from where, and up to the next entry.
 fn newest_voids(trims: &[Trimmed]) -> BTreeMap<u32, u64> {
     let mut steps = BTreeMap::from([(0, 0)]);
     // Oldest first, so a later one covers all of its range.
@@ -187,7 +188,7 @@ fn newest_voids(trims: &[Trimmed]) -> BTreeMap<u32, u64> {
     steps
 }
 
-/// The order number of the newest void of a unit; 0: none.
+/// The sequence number of the newest void of a unit; 0: none.
 fn void_order(steps: &BTreeMap<u32, u64>, unit: u32) -> u64 {
     steps.range(..=unit).next_back().map_or(0, |(_, &order)| order)
 }

@@ -2,8 +2,8 @@
 //!
 //! A unit that is trimmed, or written without the log, is removed from the index immediately; its copies stay in flash
 //! until their blocks are erased, and a scan would find them. A record, newer than they, voids them. It is made before
-//! the host gets a guarantee (a durable write, a trim, a flush), after the replacing data is durable: until then the
-//! old content may come back. A unit with an unrecorded void must not be programmed into the log.
+//! the host gets a guarantee (a durable write, a trim, a flush), after the replacing data is durable: until then a cut
+//! may restore the old content. A unit with an unrecorded void must not be programmed into the log.
 
 use emmc_units::Instant;
 

@@ -69,7 +69,7 @@ impl SlcFront {
     /// Makes durable that copies in the log are void. What has taken their place must be so before.
     pub(super) fn settle(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         if self.voids.are_settled() {
-            // A record that was made earlier may be under way still.
+            // A record that was written earlier may still be in progress.
             return Ok(now.max(self.voids.recorded_by));
         }
         let mut done = now;

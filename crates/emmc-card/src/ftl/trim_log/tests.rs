@@ -45,7 +45,7 @@ fn flash(endurance: u32, failures: Failures, keep: StoredContent) -> Nand {
     Nand::new(&config, Geometry::new(&config, 8, 16), 7).keeping(keep)
 }
 
-/// What a layer knows: the order number of each unit's newest page, and which units are in flash.
+/// What a layer knows: the sequence number of each unit's newest page, and which units are in flash.
 struct Layer {
     nand: Nand,
     log: TrimLog,
@@ -62,7 +62,7 @@ impl Layer {
         Self { nand, log, pages: vec![0; UNITS as usize], block: 2, fresh_block: false, now: Instant::START }
     }
 
-    /// Programs one page of data, for its order number.
+    /// Programs one page of data, for its sequence number.
     fn write(&mut self, unit: u32) -> Result<(), FtlError> {
         if self.fresh_block || self.nand.block(self.block).next_page == self.nand.pages_of(self.block) {
             self.fresh_block = false;

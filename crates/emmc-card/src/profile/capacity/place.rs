@@ -1,4 +1,4 @@
-//! Which block belongs to which region, and where areas lie in their regions.
+//! The blocks of each region, and the places of areas in their regions.
 
 use super::{Cut, Extent, Partitioning, RegionRole, Share, Sums};
 use crate::ftl::RegionSpec;

@@ -13,7 +13,7 @@ impl Rules<'_> {
         self.range("areas.user_bytes", areas.user_bytes, MIB..=USER_MAX)?;
         self.multiple("areas.user_bytes", areas.user_bytes, 512)?;
         if areas.user_bytes <= BYTE_ADDRESSED_MAX {
-            let rule = "up to 2 GiB must be 1 to 4095 times a power of two that the CSD can say (2 KiB to 1 MiB)";
+            let rule = "up to 2 GiB must be 1 to 4095 times a power of two that the CSD can hold (2 KiB to 1 MiB)";
             let fits = byte_addressed_size(areas.user_bytes).is_some();
             self.require(fits, "areas.user_bytes", areas.user_bytes, rule)?;
         } else if self.is_sd() {

@@ -21,7 +21,7 @@ impl Rules<'_> {
         let rule = format!("must be 0 (off) or more than ftl.gc_low_blocks ({low})");
         self.require(high == 0 || high > low, "ftl.gc_high_blocks", high, rule)?;
         let (gap, endurance) = (ftl.wear.static_gap, nand.native.endurance);
-        let rule = format!("must be below nand.native.endurance ({endurance}), or it never acts");
+        let rule = format!("must be below nand.native.endurance ({endurance}), or it has no effect");
         self.require(gap < endurance, "ftl.wear.static_gap", gap, rule)?;
         self.mapping()?;
         match &ftl.slc_cache {
@@ -34,10 +34,10 @@ impl Rules<'_> {
         let ftl = &self.profile.ftl;
         match (ftl.mapping, &ftl.segment) {
             (Mapping::Page, Some(_)) => {
-                Err(self.broken("ftl.segment", "present", "must be absent where ftl.mapping is page"))
+                Err(self.broken("ftl.segment", "present", "must be absent with ftl.mapping page"))
             }
             (Mapping::Segment, None) => {
-                Err(self.broken("ftl.segment", "absent", "must be there where ftl.mapping is segment"))
+                Err(self.broken("ftl.segment", "absent", "is required with ftl.mapping segment"))
             }
             (Mapping::Page, None) => self.mapping_cache(),
             (Mapping::Segment, Some(segment)) => self.segment(segment),
@@ -75,8 +75,8 @@ impl Rules<'_> {
     fn slc_cache(&self, cache: &SlcCache) -> Checked {
         let nand = &self.profile.nand;
         let multi_bit = nand.cell != CellMode::Slc;
-        self.require(multi_bit, "ftl.slc_cache", "present", "must be absent where nand.cell is slc")?;
-        self.require(nand.slc.is_some(), "nand.slc", "absent", "must be there for ftl.slc_cache")?;
+        self.require(multi_bit, "ftl.slc_cache", "present", "must be absent with nand.cell slc")?;
+        self.require(nand.slc.is_some(), "nand.slc", "absent", "is required for ftl.slc_cache")?;
         self.range("ftl.slc_cache.blocks", cache.blocks, BLOCKS_MIN..=100_000)?;
         let rule = format!("must be 1 to {}, less than ftl.slc_cache.blocks", cache.blocks - 1);
         let low = (1..cache.blocks).contains(&cache.low_blocks);

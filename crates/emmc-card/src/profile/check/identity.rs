@@ -12,11 +12,11 @@ impl Rules<'_> {
         self.require(fits, "identity.product", format_args!("{product:?}"), rule)?;
         self.range("identity.month", identity.month, 1..=12)?;
         self.range("identity.ext_csd_rev", identity.ext_csd_rev, 5..=9)?;
-        let rule = "must be a year that the register can say: SD 2000 to 2255; eMMC 2010 to 2025, with ext_csd_rev 9 2026 to 2038";
+        let rule = "must be a year that the register can hold: SD 2000 to 2255; eMMC 2010 to 2025, with ext_csd_rev 9 2026 to 2038";
         self.require(year_code(profile.kind, identity).is_some(), "identity.year", identity.year, rule)?;
         self.firmware()?;
         match (&identity.sd, self.is_sd()) {
-            (None, true) => Err(self.broken("identity.sd", "absent", "must be there on an SD card")),
+            (None, true) => Err(self.broken("identity.sd", "absent", "is required on an SD card")),
             (Some(_), false) => Err(self.broken("identity.sd", "present", "is for SD cards")),
             (Some(sd), true) => self.sd(sd),
             (None, false) => Ok(()),

@@ -51,7 +51,7 @@ impl Rules<'_> {
         self.cell(&nand.native, &NATIVE, nand.cell.bits())?;
         match &nand.slc {
             Some(_) if nand.cell == CellMode::Slc => {
-                Err(self.broken("nand.slc", "present", "must be absent where nand.cell is slc: native says it"))
+                Err(self.broken("nand.slc", "present", "must be absent with nand.cell slc: see nand.native"))
             }
             Some(slc) => self.single_bit(slc),
             None => Ok(()),

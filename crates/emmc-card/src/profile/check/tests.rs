@@ -69,7 +69,7 @@ const IDENTITY_AND_AREAS: &[(&str, &str, Spoil)] = &[
     ("identity.sd", "is for SD", |p| {
         p.identity.sd = Some(SdIdentity { speed_class: 4, uhs_grade: 0, app_class: 0, au_bytes: 4 << 20 });
     }),
-    ("identity.sd", "must be there", |p| {
+    ("identity.sd", "is required", |p| {
         sd(p);
         p.identity.sd = None;
     }),
@@ -186,7 +186,7 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("ftl.gc.windowed", "1 to", |p| p.ftl.gc = GcPolicy::Windowed(0)),
     ("ftl.gc_low_blocks", "1 to", |p| p.ftl.gc_low_blocks = 0),
     ("ftl.gc_high_blocks", "more than ftl.gc_low_blocks", |p| p.ftl.gc_high_blocks = 4),
-    ("ftl.wear.static_gap", "never acts", |p| p.ftl.wear.static_gap = 3000),
+    ("ftl.wear.static_gap", "has no effect", |p| p.ftl.wear.static_gap = 3000),
     ("ftl.segment", "mapping is page", |p| {
         p.ftl.segment = Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0 });
     }),

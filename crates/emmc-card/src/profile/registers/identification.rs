@@ -56,7 +56,7 @@ const fn span_of(kind: CardKind) -> u16 {
     }
 }
 
-/// READ_BL_LEN, C_SIZE_MULT and C_SIZE + 1 of a part of at most 2 GiB, if they can say its size exactly.
+/// READ_BL_LEN, C_SIZE_MULT and C_SIZE + 1 of a part of at most 2 GiB, if they can hold its size exactly.
 pub(in crate::profile) fn byte_addressed_size(user_bytes: u64) -> Option<(u64, u64, u64)> {
     let scales = (9..=11).flat_map(|block_len| (0..=7).map(move |mult| (block_len, mult)));
     // C_SIZE 0xfff would say that EXT_CSD has the size, so at most 4095 of them.

@@ -1,4 +1,4 @@
-//! The requests of a job in order, without running them: to give another simulator the same.
+//! The requests of a job in sequence, without running them: to give another simulator the same.
 
 use super::RunError;
 use super::latency::Kind;

@@ -1,7 +1,7 @@
 //! Acknowledged writes: the unit holds the write, or newer data.
 //!
-//! Reliable: in every case. Flash (write reliability off): unless a pair of its page was interrupted and no flush had
-//! come; then it may be uncorrectable, or hold any earlier content.
+//! Reliable: in every case. Flash (write reliability off): unless a pair of its page was interrupted before a flush;
+//! then it may be uncorrectable, or hold any earlier content.
 
 use super::content::Seen;
 use super::history::{Cut, Deed, History};

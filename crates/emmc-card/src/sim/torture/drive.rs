@@ -278,7 +278,7 @@ impl Drive {
         self.subject.audit()
     }
 
-    /// Every unit reads as it was last written.
+    /// Every unit reads as last written.
     pub(super) fn check_all(&mut self) -> Result<Ended, String> {
         self.check_now(0, self.histories.len() as u32)
     }

@@ -66,10 +66,10 @@ impl History {
         self.events.push(Event { deed, stamp, done: NEVER, flushed: NEVER, at_risk: false });
     }
 
-    /// It was written again as it was, with others that are mapped with it.
+    /// It was rewritten unchanged, with others in its mapping unit.
     pub(super) fn push_again(&mut self, durability: Durability) {
         match self.events.last() {
-            // What it is then, the discard has left open.
+            // After a discard its content is undefined.
             Some(Event { deed: Deed::Found, .. }) if self.loose => self.push(Deed::Trim(TrimKind::Discard), 0),
             Some(Event { deed: Deed::Trim(TrimKind::Discard), .. }) => self.push(Deed::Trim(TrimKind::Discard), 0),
             Some(&Event { stamp, .. }) => self.push(Deed::Write(durability), stamp),

@@ -1,4 +1,4 @@
-//! What was measured of a card, as parts of its study: the speed and its limits, then each other suite in a section of
+//! The measurements of a card, as parts of its study: the speed and its limits, then each other suite in a section of
 //! its own.
 
 use emmc_workload::{BenchResult, Measurement, Outcome, Pivot};

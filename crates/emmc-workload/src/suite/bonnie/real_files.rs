@@ -2,7 +2,7 @@
 //!
 //! 16384 empty files in one folder. Names are seven digits and up to twelve random letters and digits: digits first, so
 //! that the folder is filled in its own order, or last. Sequential means: in the folder's listing order. Random
-//! look-ups ask for the same number of files, some of them twice; random deletion goes through them in another order.
+//! look-ups ask for the same number of files, some of them twice; random deletion visits them in another order.
 //! Source: bonnie++'s documentation.
 //!
 //! bonnie++ stops its clock while everything is still in memory. The same run reports both: bonnie++'s figure, and the

@@ -1,4 +1,4 @@
-//! Which classes are met, and what prevents the others.
+//! The classes that are met, and the reasons against the others.
 
 use super::super::Bench;
 use super::Found;

@@ -5,10 +5,10 @@
 //! of eight visits counts for each place, then the mean of the seven; `diff` is on minus the mean of pre and post. The
 //! write variant does the same with writes. Rows (`--rows`) are block sizes in KiB.
 //!
-//! Improved: the largest boundary is so small that all seven lie on the target; pre, on and post alternate within each
-//! round, in an order that changes from round to round, so that drift affects all equally (neighbours are still never
-//! visited in sequence: a card may have the last block buffered); and beside the mean it reports at how many of the
-//! seven places on was slower than both its neighbours.
+//! Improved: the largest boundary is small enough for all seven to be on the target; pre, on and post alternate within
+//! each round, in an order that changes from round to round, so that drift affects all equally (neighbours are still
+//! never visited in sequence: a card may have the last block buffered); and beside the mean it reports at how many of
+//! the seven places on was slower than both its neighbours.
 
 use emmc_port::{BlockOp, TargetShape};
 

@@ -4,7 +4,7 @@
 //! filled with blocks of that size, one unit at a time; sequentially, then in the order of `--random`. Each unit's rate
 //! has its own column. A unit that keeps its rate where the others' falls is made for small writes. `--size` is the
 //! allocation unit (`--erasesize`). Destroys data from the very first sector on. A pass over one unit takes at most 60
-//! s: then the rate covers what was done.
+//! s: then the rate covers the completed part.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;

@@ -1,9 +1,9 @@
 //! `flashbench`: a card's structure as seen from outside, one suite for each of its modes.
 //!
-//! Requests, their sizes, places and orders are flashbench's; its writes are `O_SYNC`. Improved: nothing wraps past the
-//! target's end (what does not fit is refused in advance, with a size that does), no place is counted twice, compared
-//! measurements alternate instead of running in sequence, and every figure has its unit. Absent on purpose: conclusions
-//! beyond the number of open allocation units; they are for `probe`.
+//! Requests, their sizes, places and orders are flashbench's; its writes are `O_SYNC`. Improved: no place wraps at the
+//! target's end (a size that does not fit is refused in advance, with one that does), no place is counted twice,
+//! compared measurements alternate instead of running in sequence, and every figure has its unit. Absent on purpose:
+//! conclusions beyond the number of open allocation units; they are for `probe`.
 
 mod align;
 mod find_fat;

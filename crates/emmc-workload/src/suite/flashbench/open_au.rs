@@ -1,6 +1,6 @@
-//! `flashbench --open-au`: how many allocation units the card can write to at once before it must merge.
+//! `flashbench --open-au`: the number of allocation units that a card can keep open before it must merge.
 //!
-//! N units, twelve units apart, the first behind 16 MiB (or at `--from`); they are filled in rotation, each position in
+//! N units, twelve units apart, the first after 16 MiB (or at `--from`); they are filled in rotation, each position in
 //! all of them, in the shift register's order, before the next: with blocks of the unit's size, of its half, and so on
 //! to 16 KiB. Positions are sequential or, as with `--random`, in the shift register's order. When N is more than the
 //! card keeps open, every write merges and the rate falls with the block size. `--size` is the allocation unit
@@ -11,7 +11,7 @@
 //! so that there is something to merge. Then the tables show one unit, the most that the card supports, and one more.
 //!
 //! Improved: nothing wraps; a count that does not fit is refused with the largest that does. A pass takes at most 60 s:
-//! then the rate covers what was done.
+//! then the rate covers the completed part.
 
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
