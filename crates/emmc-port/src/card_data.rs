@@ -60,12 +60,27 @@ pub struct Origin {
     pub name: String,
     /// Its recognised form.
     pub format: Format,
+    /// The forms that a snapshot was taken from, the first one named first; empty for every other form.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_as: Vec<Format>,
     /// When it was read from the card: RFC 3339, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<String>,
     /// Notes for the reader: values from the last probe, ignored bytes, assumptions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl Origin {
+    /// A source of one form, of which nothing else is known.
+    pub fn new(name: impl Into<String>, format: Format) -> Self {
+        Self { name: name.into(), format, taken_as: Vec::new(), taken_at: None, notes: Vec::new() }
+    }
+
+    /// The forms in which the data was first saved: those of a snapshot, else the form of the source.
+    pub fn forms(&self) -> &[Format] {
+        if self.taken_as.is_empty() { std::slice::from_ref(&self.format) } else { &self.taken_as }
+    }
 }
 
 /// The data of one card; unknown values are `None`.
@@ -293,8 +308,7 @@ pub struct SavedReport {
 impl CardData {
     /// Data of one source without any known values.
     pub fn new(name: impl Into<String>, format: Format) -> Self {
-        let origin = Origin { name: name.into(), format, taken_at: None, notes: Vec::new() };
-        Self { origins: vec![origin], ..Self::default() }
+        Self { origins: vec![Origin::new(name, format)], ..Self::default() }
     }
 
     /// The sources' names, joined; a file with several forms is named once.

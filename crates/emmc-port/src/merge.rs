@@ -14,7 +14,7 @@ use emmc_regs::CardKind;
 use emmc_regs::cid::Cid;
 use emmc_regs::ext_csd::{ExtCsd, reg};
 
-use crate::{CardData, Format, SourceError, Stated};
+use crate::{CardData, Format, Origin, SourceError, Stated};
 
 impl CardData {
     /// Adds the data of another source of the same card; known values stay, unless they were only inferred.
@@ -91,7 +91,7 @@ impl CardData {
             Some("SD") => Some(CardKind::Sd),
             _ if self.ext_csd.is_some() => Some(CardKind::Emmc),
             _ if self.scr.is_some() || self.ssr.is_some() => Some(CardKind::Sd),
-            _ if cid_alone && self.origins.iter().all(|origin| digits.contains(&origin.format)) => None,
+            _ if cid_alone && self.origins.iter().flat_map(Origin::forms).all(|form| digits.contains(form)) => None,
             _ => self.kind,
         }
     }

@@ -79,6 +79,9 @@ pub struct Snapshot {
     /// Vendor health replies and texts, undecoded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<SnapshotReport>,
+    /// Disagreements of the sources: one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
 }
 
 /// A vendor health report in a snapshot.
@@ -157,6 +160,7 @@ impl From<&CardData> for Snapshot {
             blocks: data.blocks.clone(),
             stated: data.stated.clone(),
             reports: data.reports.iter().map(report).collect(),
+            conflicts: data.conflicts.clone(),
         }
     }
 }
@@ -198,7 +202,7 @@ impl TryFrom<Snapshot> for CardData {
             stated: snapshot.stated,
             reports: snapshot.reports.into_iter().map(report).collect::<Result<_, _>>()?,
             inferred: inferred.into_iter().collect(),
-            conflicts: Vec::new(),
+            conflicts: snapshot.conflicts,
         })
     }
 }

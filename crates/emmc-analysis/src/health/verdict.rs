@@ -7,6 +7,7 @@ use super::reading::{Absent, LifeReading, Reading};
 use super::vendor_wear::{VendorWear, WearKind};
 use super::{Health, Verdict};
 use crate::finding::Severity;
+use crate::maker_health::{Refusal, from_card};
 
 pub(super) fn verdict(card: &CardData, health: &Health) -> Verdict {
     let conflicts = conflicts(card);
@@ -26,8 +27,18 @@ pub(super) fn verdict(card: &CardData, health: &Health) -> Verdict {
     let worst = concerns.iter().map(|(severity, _)| *severity).chain([worn]).min().unwrap_or(Severity::Unknown);
     // The worst register may be the lost or undefined one: the others can raise the severity, never lower it.
     let calm = worst > Severity::Warning;
-    let severity = if calm && (!is_life_known(health) || !lost(health).is_empty()) { Severity::Unknown } else { worst };
+    let damaged = damaged_report(card);
+    let is_incomplete = !is_life_known(health) || !lost(health).is_empty() || damaged.is_some();
+    let severity = if calm && is_incomplete { Severity::Unknown } else { worst };
+    parts.extend(damaged.filter(|_| calm));
     Verdict { severity, sentence: parts.join("; ") }
+}
+
+/// A vendor's report that was damaged on its way: it may be the one with the bad news.
+fn damaged_report(card: &CardData) -> Option<String> {
+    let damaged = |report| matches!(report, Err(Refusal::Damaged { .. }));
+    let is_damaged = !card.reports.is_empty() && from_card(card).into_iter().any(damaged);
+    is_damaged.then(|| "a vendor's report is damaged: save it again".to_owned())
 }
 
 /// Whether a life time register or a vendor's report gives the used life.

@@ -50,6 +50,12 @@ pub enum Refusal {
         /// What it said.
         text: String,
     },
+    /// The other tool's text was damaged on its way, so that its figures cannot be trusted.
+    #[error("the report's text is damaged: {text}")]
+    Damaged {
+        /// Where and how.
+        text: String,
+    },
     /// Starts with bytes that no known family uses.
     #[error("vendor reply, bytes 0..2: {found} is not the signature of a known family, so the numbers are meaningless")]
     UnknownSignature {

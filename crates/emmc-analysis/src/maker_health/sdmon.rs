@@ -4,12 +4,12 @@
 //! same, with `"success":true`.
 
 use super::builder::Builder;
-use super::meaning::{Group, Limit};
+use super::meaning::{Group, Limit, SPARE_USED_PERCENT};
 use super::model::{Value, VendorHealth};
 use super::refusal::hex;
 use super::sd_cards::{is_nand_maker, no_flash_id};
 use super::sdmon_keys::{self, Key};
-use super::sdmon_text::{Run, items, runs};
+use super::sdmon_text::{Damage, Run, items, runs};
 use super::{Family, Refusal};
 
 /// The key by which sdmon names a vendor, the vendor's family, and its keys.
@@ -24,46 +24,60 @@ const VENDORS: [(&str, Family, &[Key]); 7] = [
 ];
 
 /// Reads every run of sdmon in a text; runs that hold no health give the reason.
+///
+/// If one run is damaged, no run is read: the damaged one may be of the worn card.
 pub fn parse_sdmon(bytes: &[u8]) -> Vec<Result<VendorHealth, Refusal>> {
     let text = String::from_utf8_lossy(bytes);
-    let runs = runs(whole(&text));
-    if runs.is_empty() {
-        return vec![Err(Refusal::not_health("this is not sdmon output"))];
+    let runs = match runs(&text) {
+        Ok(runs) if runs.is_empty() => return vec![Err(Refusal::not_health("this is not sdmon output"))],
+        Ok(runs) => runs,
+        Err(Damage { line, found }) => return vec![Err(Refusal::Damaged { text: format!("line {line} has {found}") })],
+    };
+    let read: Vec<_> = runs.into_iter().map(read_run).collect();
+    match read.iter().find(|run| matches!(run, Err(Refusal::Damaged { .. }))) {
+        Some(damaged) => vec![damaged.clone()],
+        None => read,
     }
-    runs.into_iter().map(read_run).collect()
-}
-
-/// The text without a last number that has no end: its missing digits could make the card look healthier.
-fn whole(text: &str) -> &str {
-    let end =
-        if text.ends_with(['\n', '}', ']', '"']) { text.len() } else { text.rfind([',', '\n']).unwrap_or_default() };
-    text.get(..end).unwrap_or_default()
 }
 
 fn read_run(mut run: Run) -> Result<VendorHealth, Refusal> {
     let vendor = VENDORS.iter().find(|(key, ..)| run.get(key).is_some());
-    if let Some((key, family, keys)) = vendor {
-        let family = check_signature(&run, key, *family)?;
-        if family == Family::SwissbitSd {
-            // sdmon prints the system area's figures under the user area's names.
-            for figure in ["max cycle cnt", "total cycle cnt", "average cycle cnt"] {
-                run.rename_repeated(&format!("User area {figure}"), &format!("System area {figure}"));
-            }
+    if matches!(vendor, Some((_, Family::SwissbitSd, _))) {
+        // sdmon prints the system area's figures under the user area's names.
+        for figure in ["max cycle cnt", "total cycle cnt", "average cycle cnt"] {
+            run.rename_repeated(&format!("User area {figure}"), &format!("System area {figure}"));
         }
-        return read_keys(&run, family, keys);
+    }
+    if let Some(key) = run.contradiction() {
+        return Err(Refusal::Damaged { text: format!("{key:?} has two values") });
+    }
+    match run.get("success") {
+        None | Some("true") => {}
+        Some("false") => {
+            return Err(Refusal::CommandFailed { text: failure(&run).unwrap_or("success is false".into()) });
+        }
+        Some(other) => return Err(Refusal::Damaged { text: format!("\"success\" is {other:?}") }),
+    }
+    if let Some((key, family, keys)) = vendor {
+        return check_signature(&run, key, *family).and_then(|family| read_keys(&run, family, keys));
     }
     if let Some(flash_id) = run.get("flashId") {
         return check_two_step(&run, flash_id).and_then(|()| read_keys(&run, Family::TwoStepSd, &sdmon_keys::TWO_STEP));
     }
-    let failed = ["error2", "error1", "error"].into_iter().filter_map(|key| run.get(key)).collect::<Vec<_>>();
-    if !failed.is_empty() {
-        return Err(Refusal::CommandFailed { text: failed.into_iter().rev().collect::<Vec<_>>().join("; ") });
+    if let Some(text) = failure(&run) {
+        return Err(Refusal::CommandFailed { text });
     }
     match signatures(&run).next() {
         Some([0xff, 0xff]) => Err(Refusal::AllOnes),
         Some(signature) => Err(Refusal::UnknownSignature { found: hex(&signature) }),
         None => Err(Refusal::not_health("an sdmon run without a report")),
     }
+}
+
+/// What sdmon says of a command that failed.
+fn failure(run: &Run) -> Option<String> {
+    let failed: Vec<&str> = ["error", "error1", "error2"].into_iter().filter_map(|key| run.get(key)).collect();
+    (!failed.is_empty()).then(|| failed.join("; "))
 }
 
 /// Every signature that the run printed: one per method it tried.
@@ -117,9 +131,10 @@ fn check_two_step(run: &Run, flash_id: &str) -> Result<(), Refusal> {
 fn read_keys(run: &Run, family: Family, keys: &[Key]) -> Result<VendorHealth, Refusal> {
     let version = run.get("version").map(|version| format!(" {version}")).unwrap_or_default();
     let mut builder = Builder::new(family, format!("sdmon{version}"));
+    damaged_key(run, keys)?;
     for key in keys.iter().chain(&sdmon_keys::RUN) {
         if let Some((name, value)) = key.names.iter().find_map(|name| Some((*name, run.get(name)?))) {
-            put(&mut builder, key, name, value);
+            put(&mut builder, key, name, value)?;
         }
     }
     add_notes(&mut builder, run, family);
@@ -150,7 +165,37 @@ fn add_notes(builder: &mut Builder, run: &Run, family: Family) {
     }
 }
 
-fn put(builder: &mut Builder, key: &Key, name: &str, value: &str) {
+/// Errors: a key that is one letter away from one that decides health, so that its figure would be missed.
+fn damaged_key(run: &Run, keys: &[Key]) -> Result<(), Refusal> {
+    let known = |name: &str| keys.iter().any(|key| key.names.contains(&name));
+    let deciding = || keys.iter().filter(|key| decides_health(key)).flat_map(|key| key.names);
+    let near = |name: &str| deciding().find(|known| one_letter_apart(known, name));
+    let mut strange = run.pairs().iter().map(|(name, _)| name.as_str()).filter(|name| !known(name));
+    match strange.find_map(|name| Some((name, near(name)?))) {
+        Some((name, near)) => Err(Refusal::Damaged { text: format!("{name:?} is no key of sdmon; {near:?} is one") }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a key's figure is judged.
+fn decides_health(key: &Key) -> bool {
+    matches!(key.meaning.group, Group::Life) || key.meaning.name == SPARE_USED_PERCENT.name
+}
+
+/// Whether two texts differ by one letter: lost, doubled or changed.
+fn one_letter_apart(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+    let (rest, other_rest) = (&one[same..], &other[same..]);
+    let past = |rest: &[u8]| rest.get(1..).map(<[u8]>::to_vec);
+    one != other
+        && (past(rest).as_deref() == Some(other_rest)
+            || past(other_rest).as_deref() == Some(rest)
+            || (!rest.is_empty() && past(rest) == past(other_rest)))
+}
+
+/// Errors: what should be a figure of health is no number.
+fn put(builder: &mut Builder, key: &Key, name: &str, value: &str) -> Result<(), Refusal> {
     let mut source = format!("sdmon, \"{name}\"");
     if key.times != 1 {
         source.push_str(&format!(", x {}", key.times));
@@ -162,18 +207,24 @@ fn put(builder: &mut Builder, key: &Key, name: &str, value: &str) {
         if let Some(value) = text(value) {
             builder.put(&key.meaning, value, source, key.confidence);
         }
-        return;
+        return Ok(());
     }
     let number = number(value);
     let all_ones = |number: u64| [0xffff, 0xffff_ffff, u64::MAX, key.ones].contains(&number);
     let value = match number {
-        None => return builder.flag(&key.meaning, value, "a number", source),
+        None if decides_health(key) => return Err(Refusal::Damaged { text: format!("{name:?} is {value:?}") }),
+        None => {
+            builder.flag(&key.meaning, value, "a number", source);
+            return Ok(());
+        }
         Some(Number::Whole(number)) if key.meaning.limit != Limit::Percent && all_ones(number) => {
             let expected = "a count: all bits set means unset or overflowed";
-            return builder.flag(&key.meaning, number.to_string(), expected, source);
+            builder.flag(&key.meaning, number.to_string(), expected, source);
+            return Ok(());
         }
         Some(Number::Whole(number)) if number > key.most.0 => {
-            return builder.flag(&key.meaning, number.to_string(), key.most.1, source);
+            builder.flag(&key.meaning, number.to_string(), key.most.1, source);
+            return Ok(());
         }
         Some(Number::Whole(number)) => {
             number.checked_mul(key.times).and_then(|number| i64::try_from(number).ok()).map(Value::Integer)
@@ -184,6 +235,7 @@ fn put(builder: &mut Builder, key: &Key, name: &str, value: &str) {
         Some(value) => builder.put(&key.meaning, value, source, key.confidence),
         None => builder.flag(&key.meaning, "a number past 63 bits", "a count that fits 63 bits", source),
     }
+    Ok(())
 }
 
 enum Number {
@@ -191,7 +243,10 @@ enum Number {
     Fraction(f64),
 }
 
-/// The number at a value's start, without the unit that sdmon hangs on; an array of four bytes is one, too.
+/// What sdmon prints behind a number.
+const UNITS: [&str; 7] = ["", "%", " MB", "TB", " bits", " Cycle", " Sector(512Byte)"];
+
+/// The number of a value that is a number and a unit of sdmon; an array of four bytes is one, too.
 fn number(value: &str) -> Option<Number> {
     let digit = |item: &str| match item.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -208,7 +263,11 @@ fn number(value: &str) -> Option<Number> {
         true => !c.is_ascii_hexdigit() && c != 'x',
         false => !c.is_ascii_digit() && c != '.',
     });
-    let digits = value.get(..end.unwrap_or(value.len()))?;
+    let (digits, unit) = value.split_at_checked(end.unwrap_or(value.len()))?;
+    let padded = !hex && digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
+    if padded || !UNITS.contains(&unit) {
+        return None;
+    }
     digit(digits)
         .map(Number::Whole)
         .or_else(|| digits.parse().ok().filter(|n: &f64| n.is_finite()).map(Number::Fraction))

@@ -212,7 +212,7 @@ fn text_of_another_tool_is_refused() {
     let utf16: Vec<u8> = "{\"flashId\": 1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for text in [&b""[..], b"hello", b"{}", b"\xff\xfe\x00", &utf16] {
         for run in parse_sdmon(text) {
-            assert!(matches!(run, Err(Refusal::NotHealth { .. })), "{run:?}");
+            assert!(matches!(run, Err(Refusal::NotHealth { .. } | Refusal::Damaged { .. })), "{run:?}");
         }
     }
     let usage = b"{\n\"usage\":\"wrong option, sdmon <device> [-a]\"\n}";

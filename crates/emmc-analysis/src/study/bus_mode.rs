@@ -1,6 +1,6 @@
 //! The fastest bus mode offered, and the mode in use when the source was read.
 
-use emmc_port::{CardData, Format};
+use emmc_port::{CardData, Format, Origin};
 use emmc_regs::ext_csd::{DeviceInfo, reg};
 
 use crate::evidence::Evidence;
@@ -83,7 +83,7 @@ pub(super) fn in_use(card: &CardData, info: &DeviceInfo) -> Option<InUse> {
         let text = card.stated.bus_mode.as_ref()?;
         let evidence = format!("printed mode: {}", text.trim()).into();
         let mode = named(text)?;
-        let logged = card.origins.iter().any(|origin| origin.format == Format::KernelLog);
+        let logged = card.origins.iter().flat_map(Origin::forms).any(|form| *form == Format::KernelLog);
         let said_by = if logged { SaidBy::Kernel } else { SaidBy::Text };
         Some(InUse { mode, at_most: mode, said_by, evidence })
     };
@@ -101,8 +101,8 @@ pub(super) fn in_use(card: &CardData, info: &DeviceInfo) -> Option<InUse> {
 
 /// Whether the registers were read by a tool that only runs under Linux, so that its kernel had set the mode.
 fn read_under_linux(card: &CardData) -> bool {
-    let format = card.origins.first().map(|origin| origin.format);
-    matches!(format, Some(Format::Live | Format::MmcUtilsExtCsd | Format::ChromiumOsExtCsd))
+    let form = card.origins.first().and_then(|origin| origin.forms().first());
+    matches!(form, Some(Format::Live | Format::MmcUtilsExtCsd | Format::ChromiumOsExtCsd))
 }
 
 /// The mode that the kernel's or U-Boot's words name; SD modes have none here.

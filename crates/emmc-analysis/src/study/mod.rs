@@ -74,9 +74,10 @@ pub struct Study {
 impl Study {
     /// Whether the card is virtual.
     pub fn is_virtual(&self) -> bool {
-        // A snapshot names its source in a note.
+        // A snapshot of before `taken_as` names its source only in a note.
         let taken_from_one = |note: &String| note.starts_with("taken from sim:");
-        self.sources.iter().any(|origin| origin.format == Format::Virtual || origin.notes.iter().any(taken_from_one))
+        let is_virtual = |origin: &Origin| origin.forms().contains(&Format::Virtual);
+        self.sources.iter().any(|origin| is_virtual(origin) || origin.notes.iter().any(taken_from_one))
     }
 
     /// Maker, name and size, as far as known.

@@ -32,16 +32,16 @@ const SEEDS: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03, 0x94d0_49
 const MANY_SEEDS: [u64; 2] = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210];
 
 /// A source, whole.
-struct Source {
-    name: String,
-    bytes: Vec<u8>,
-    figures: Figures,
-    status: CheckStatus,
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) figures: Figures,
+    pub(crate) status: CheckStatus,
 }
 
 /// The wear and the capacity in a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Figures {
+pub(crate) struct Figures {
     /// PRE_EOL_INFO, life time A, life time B.
     health: [Option<u16>; 3],
     /// SEC_COUNT, the size in words, the sizes of whole disks.
@@ -75,7 +75,7 @@ impl Figures {
 }
 
 /// The state of `check`, and the values it used; `None` if the source is refused, which `check` prints as UNKNOWN.
-fn judged(bytes: &[u8]) -> Option<(CheckStatus, Figures)> {
+pub(crate) fn judged(bytes: &[u8]) -> Option<(CheckStatus, Figures)> {
     let card = read("f", bytes).ok()?;
     Some((check(&card, &HealthOptions::default()).status, Figures::of(&card)))
 }
@@ -86,7 +86,7 @@ fn source(name: String, bytes: Vec<u8>) -> Option<Source> {
 }
 
 /// The files in testdata that are read as cards, and their copies with worn registers.
-fn sources() -> Vec<Source> {
+pub(crate) fn sources() -> Vec<Source> {
     let mut files = Vec::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata"), &mut files);
     files.sort();
@@ -139,7 +139,7 @@ fn worn(bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 
 /// Texts of sdmon and emmcparm in which the card is nearly used up: their numbers have no width, so that only cuts
 /// count.
-fn worn_vendor_texts() -> Vec<Source> {
+pub(crate) fn worn_vendor_texts() -> Vec<Source> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let worn = [
         ("sdmon/sandisk-industrial-readme/sdmon.json.txt", "Used\": 1,", "Used\": 100,"),
@@ -187,20 +187,20 @@ fn wrong(damaged: &[u8], whole: &[&Source], in_decimal: bool) -> Option<String> 
 
 /// Counts cases and remembers those that went wrong.
 #[derive(Default)]
-struct Tally {
+pub(crate) struct Tally {
     cases: usize,
     wrong: Vec<String>,
 }
 
 impl Tally {
-    fn take(&mut self, what: impl FnOnce() -> String, damaged: &[u8], whole: &[&Source], in_decimal: bool) {
+    pub(crate) fn take(&mut self, what: impl FnOnce() -> String, damaged: &[u8], whole: &[&Source], in_decimal: bool) {
         self.cases += 1;
         if let Some(reason) = wrong(damaged, whole, in_decimal) {
             self.wrong.push(format!("{}: {reason}", what()));
         }
     }
 
-    fn end(self, name: &str) {
+    pub(crate) fn end(self, name: &str) {
         println!("{name}: {} cases, {} wrong", self.cases, self.wrong.len());
         assert!(
             self.wrong.is_empty(),

@@ -2,3 +2,5 @@
 
 mod damage;
 mod damage_classes;
+mod damage_sdmon;
+mod round_trip;

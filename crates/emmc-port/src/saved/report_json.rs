@@ -53,8 +53,9 @@ pub(super) fn import(text: &Text) -> Result<CardData, SourceError> {
     };
     let taken_at = snapshot.taken_at.clone();
     let mut data = CardData::try_from(snapshot).map_err(|error| wrong(Place::Byte(0), SNAPSHOT, error.to_string()))?;
-    let mut origin = Origin { name: text.name.into(), format: Format::Snapshot, taken_at, notes: Vec::new() };
+    let mut origin = Origin { taken_at, ..Origin::new(text.name, Format::Snapshot) };
     for before in std::mem::take(&mut data.origins) {
+        origin.taken_as.extend(before.forms());
         origin.taken_at = origin.taken_at.or(before.taken_at);
         origin.notes.push(format!("taken from {}", before.name));
         origin.notes.extend(before.notes);

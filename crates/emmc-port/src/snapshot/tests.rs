@@ -16,6 +16,7 @@ fn everything() -> CardData {
     let size = StatedSize { text: "7.3 GiB".into(), min: Bytes(1), max: Bytes(2) };
     let mut data = CardData::new("/dev/mmcblk0", Format::Live);
     data.note("as of the last probe");
+    data.conflicts.push("the sources disagree".into());
     data.origins[0].taken_at = Some("2026-11-21T07:00:00Z".into());
     data.kind = Some(CardKind::Emmc);
     data.cid = Cid::parse_hex("1501004d384731474303dc0db061506f").ok();

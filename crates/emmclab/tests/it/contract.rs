@@ -195,6 +195,7 @@ fn study_documents_keep_their_keys() {
         study --sysroot {sysfs/board} mmcblk0
         study --sysroot {sysfs/board} mmcblk1
         study {ids/samsung-bjnb4r-32g/cid}
+        study {ids/constructed-wrong-checksum/cid}
         study {ext_csd_raw/ac100-mmc32g/ac100-mmc32g.ext_csd.hex}
         study {seeds_console/uboot_mmc_info_after_imx8qm.txt}
         study {seeds_console/fdisk_colibri-imx6s.txt} --with {seeds_console/lsblk_colibri-imx6s.txt} \

@@ -313,3 +313,35 @@ fn persistence_is_judged_by_bit() {
     assert!(!persistent.stdout.contains("PARTITION_ACCESS"), "{}", persistent.stdout);
     emmclab(["diff", &before, &flipped(163, 0x02)]).exits(1).says(&["AUTO_EN", "over power cycles"]);
 }
+
+/// A finding without the commands, which name their source.
+fn plain_findings(study: &serde_json::Value) -> Vec<serde_json::Value> {
+    let mut findings = study["findings"].as_array().unwrap().clone();
+    findings.iter_mut().for_each(|finding| drop(finding.as_object_mut().unwrap().remove("commands")));
+    findings
+}
+
+#[test]
+fn a_snapshot_and_a_report_of_a_copied_tree_keep_every_finding() {
+    let (board, folder) = (testdata("sysfs/board"), scratch("kept_findings"));
+    let (snapshot, report) = (folder.join("snapshot.json"), folder.join("study.json"));
+    for card in ["mmcblk0", "mmcblk1"] {
+        let study = emmclab(["study", "--json", "--sysroot", &board, card]);
+        std::fs::write(&report, &study.stdout).unwrap();
+        emmclab(["snapshot", "--force", "--sysroot", &board, card, "-o", snapshot.to_str().unwrap()]).exits(0);
+        let expected = plain_findings(&study.json());
+        assert!(!expected.is_empty());
+        for saved in [&snapshot, &report] {
+            let again = emmclab(["study", "--json", saved.to_str().unwrap()]).json();
+            assert_eq!(plain_findings(&again), expected, "{card}, {}", saved.display());
+        }
+    }
+}
+
+#[test]
+fn the_example_of_the_readme_has_right_checksums() {
+    for card in ["mmcblk0", "mmcblk1"] {
+        let study = emmclab(["study", "--json", "--sysroot", &testdata("sysfs/board"), card]).json();
+        assert!(study["findings"].as_array().unwrap().iter().all(|found| found["id"] != "checksum-wrong"), "{study}");
+    }
+}

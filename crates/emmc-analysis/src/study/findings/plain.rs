@@ -70,6 +70,7 @@ fn summary(finding: &Finding, facts: &Facts<'_>) -> Option<String> {
             "The partitions are not aligned to the card's blocks: writes cost more."
         }
         "vendor-report-refused" => "The maker's report could not be decoded; it is neither good nor bad news.",
+        "vendor-report-damaged" => "The maker's report was damaged when it was saved or copied, so it is not used.",
         "vendor-spare-disagrees" | "vendor-life-disagrees" | "vendor-implausible" => {
             "The maker's report and the card's registers contradict each other."
         }

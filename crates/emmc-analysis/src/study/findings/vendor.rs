@@ -42,6 +42,12 @@ fn wear(reading: &Reading, options: &HealthOptions) -> Option<Finding> {
 }
 
 fn refusal(refusal: &Refusal) -> Finding {
+    if matches!(refusal, Refusal::Damaged { .. }) {
+        let what = "A vendor report was not decoded: its text is damaged";
+        return Finding::new(Severity::Warning, "vendor-report-damaged", what)
+            .evidence(refusal.to_string())
+            .advice("save the report again, and keep the text as the tool printed it");
+    }
     Finding::new(
         Severity::Unknown,
         "vendor-report-refused",

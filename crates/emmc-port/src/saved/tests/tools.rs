@@ -6,7 +6,7 @@ use emmc_units::Bytes;
 
 use super::*;
 
-const BJNB4R: &str = "150100424a4e4234520fdac7c0381469";
+const BJNB4R: &str = "150100424a4e4234520fdac7c038141f";
 
 fn part(data: &CardData) -> (Option<CardKind>, Option<&str>, Option<u32>) {
     (data.kind, data.stated.name.as_deref(), data.stated.serial)
