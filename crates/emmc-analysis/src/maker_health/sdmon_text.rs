@@ -1,8 +1,9 @@
 //! sdmon's output as keys and values, although much of it is no valid JSON.
 //!
-//! Older versions leave out commas and quotes and repeat keys; newer ones print arrays over several lines. One file may
-//! hold several runs, with prompts and messages between them. Inside a run nothing is skipped: a piece that no version
-//! prints means that the text is damaged, and then none of it is read, because a lost digit can make a worn card look new.
+//! Older versions leave out commas and quotes and repeat keys; newer ones print arrays over several lines. One file
+//! may hold several runs, with prompts and messages between them. Inside a run nothing is skipped: a piece that no
+//! version prints means that the text is damaged, and then none of it is read, because a lost digit can make a worn
+//! card look new.
 
 /// Pieces of sdmon's output that a copy damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
