@@ -1,4 +1,4 @@
-//! Points at which a test holds a bench, so that the test's actions meet the bench in a known state.
+//! Points at which a test holds a bench or a simulation, so that the test's actions meet it in a known state.
 //!
 //! `EMMCLAB_HOLD_AT=POINT:COUNT:FILE` holds the process when POINT is reached for the COUNT-th time: FILE is created,
 //! and the process waits until FILE is removed or until a signal asks it to stop. Without the variable a point costs
@@ -14,7 +14,7 @@ const VARIABLE: &str = "EMMCLAB_HOLD_AT";
 /// The time between two checks of the file by a held process.
 const NAP: Duration = Duration::from_millis(5);
 
-/// A state of a bench that something outside can depend on.
+/// A state that something outside can depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// The content of the target is saved, and none of it is overwritten yet.
@@ -25,6 +25,8 @@ pub enum Point {
     Mounted,
     /// A file is about to be renamed.
     Rename,
+    /// A virtual card's life with power cuts is over, and the next one has not begun.
+    Life,
 }
 
 impl Point {
@@ -34,6 +36,7 @@ impl Point {
             Self::Filled => "filled",
             Self::Mounted => "mounted",
             Self::Rename => "rename",
+            Self::Life => "life",
         }
     }
 }
@@ -52,7 +55,7 @@ fn parsed(text: &str) -> Option<Request> {
     Some(Request { point: point.into(), count: count.parse().ok()?, file: file.into() })
 }
 
-/// Marks a point of a bench, and waits there if a test requests it.
+/// Marks a point of the program, and waits there if a test requests it.
 pub fn reached(point: Point, stop: &AtomicBool) {
     static REQUEST: OnceLock<Option<Request>> = OnceLock::new();
     static PASSED: AtomicU32 = AtomicU32::new(0);

@@ -4,7 +4,7 @@
 //! debugfs; mounts from /proc. Whatever cannot be read becomes a note and does not affect the rest. With feature
 //! `bench` block devices and files are also targets of a bench, which writes to them: `block_io`, after a check by
 //! `usage`. Absent on purpose: any command that changes a card's configuration, and any interpretation
-//! (`emmc-analysis`). `unsafe` code is in `ioctl`, `block_io::uring` and `block_io::discard` only.
+//! (`emmc-analysis`). `unsafe` code is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
 
 #[cfg(feature = "bench")]
 pub mod bench_context;
@@ -24,6 +24,7 @@ mod live_card;
 mod mounts;
 #[cfg(feature = "bench")]
 mod signature;
+mod stdio;
 mod sysfs;
 mod sysroot;
 mod tree;
@@ -34,4 +35,5 @@ pub use card_name::{card_node, is_card_name};
 pub use ioctl::{terminal_columns, terminal_rows};
 pub use list::{CardList, ListedCard, list};
 pub use live_card::LiveCard;
+pub use stdio::stdout_was_closed;
 pub use sysroot::SysRoot;

@@ -136,7 +136,9 @@ fn same_name(ours: &str, theirs: &str) -> bool {
 
 /// The names of two sources in a message: two forms in one file need more than its name.
 fn labels(ours: &CardData, theirs: &CardData) -> (String, String) {
-    let (name, other) = (ours.name(), theirs.name());
+    // A dash would read as a mark in a sentence.
+    let spoken = |name: String| if name == "-" { "standard input".to_owned() } else { name };
+    let (name, other) = (spoken(ours.name()), spoken(theirs.name()));
     if name == other { (format!("one part of {name}"), format!("another part of {other}")) } else { (name, other) }
 }
 

@@ -198,6 +198,13 @@ impl KeyValue {
 }
 
 impl Table {
+    /// Some of its columns, without a caption.
+    pub(crate) fn only(&self, kept: &[usize]) -> Self {
+        let row = |row: &Vec<Cell>| kept.iter().filter_map(|index| row.get(*index).cloned()).collect();
+        let columns = kept.iter().filter_map(|index| self.columns.get(*index).cloned()).collect();
+        Self { caption: None, columns, rows: self.rows.iter().map(row).collect(), ..self.clone() }
+    }
+
     /// An empty table with these columns.
     pub fn new<T: Into<String>>(columns: impl IntoIterator<Item = (T, Align)>) -> Self {
         let columns =

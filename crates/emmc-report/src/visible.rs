@@ -27,7 +27,8 @@ fn written_out(text: &str, kept: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// The text in ASCII: common signs by their usual spelling, the rest as `\u{..}`.
+/// The text for a locale without UTF-8: signs by their usual spelling in ASCII. Everything else stays, because a file's
+/// name is the same bytes in every locale.
 pub(crate) fn ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -53,7 +54,7 @@ pub(crate) fn ascii(text: &str) -> Cow<'_, str> {
             '“' | '”' => out.push('"'),
             '°' => out.push_str("deg"),
             '²' | '³' => out.push_str(if c == '²' { "^2" } else { "^3" }),
-            c => write_escape(&mut out, c),
+            c => out.push(c),
         }
     }
     Cow::Owned(out)
@@ -97,6 +98,6 @@ mod tests {
     fn ascii_spells_signs_and_escapes_the_rest() {
         assert_eq!(ascii("7512 MiB"), "7512 MiB");
         assert_eq!(ascii("5 µs ± 1, 8 × 4 ≥ 25 °C → ok…"), "5 us +/- 1, 8 x 4 >= 25 degC -> ok...");
-        assert_eq!(ascii("é中"), "\\xe9\\u{4e2d}");
+        assert_eq!(ascii("/tmp/ü中☃.hex"), "/tmp/ü中☃.hex");
     }
 }

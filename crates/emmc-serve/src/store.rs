@@ -44,6 +44,15 @@ const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 /// The same limit while the card is idle. Unit: bytes.
 const JOURNAL_BYTES_IDLE: u64 = 32 << 20;
 
+/// Why a path is not the folder of a card.
+fn why_no_card(path: &Path) -> String {
+    let create = "`emmclab sim create` makes a card; sim:PROFILE is a new one";
+    match path.is_dir() {
+        true => format!("expected {STATE_FILE} in the folder; {create}"),
+        false => format!("there is no such folder; {create}"),
+    }
+}
+
 /// Why a card's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -56,7 +65,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// No card is in it.
-    #[error("{}: no virtual card (expected {STATE_FILE} in it; see sim create)", .0.display())]
+    #[error("{}: no virtual card: {}", .0.display(), why_no_card(.0))]
     NoCard(PathBuf),
     /// Another process works on the card.
     #[error("{}: the card is in use by another process", .0.display())]

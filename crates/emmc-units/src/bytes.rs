@@ -52,6 +52,16 @@ impl Bytes {
         bytesize::ByteSize::b(self.0).display().iec().to_string()
     }
 
+    /// As a message states it: `64 MiB`, or `1.5 GiB (1610612736 bytes)` if no unit gives a short exact number.
+    pub fn stated(self) -> String {
+        let units = [(1u64 << 40, "TiB"), (Self::GIB.0, "GiB"), (Self::MIB.0, "MiB"), (Self::KIB.0, "KiB")];
+        match units.into_iter().find(|(unit, _)| self.0 >= *unit) {
+            Some((unit, name)) if self.0 % unit == 0 => format!("{} {name}", self.0 / unit),
+            Some(_) => format!("{} ({} bytes)", self.rounded(), self.0),
+            None => format!("{} B", self.0),
+        }
+    }
+
     /// The binary unit with two decimals, rounded down: the lower end of a range.
     pub fn rounded_down(self) -> String {
         self.hundredths(|bytes, unit| bytes * 100 / unit)
@@ -103,6 +113,20 @@ impl fmt::Display for Sectors {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_states_a_size_in_one_unit_and_exactly() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (512, "512 B"),
+            (64 << 20, "64 MiB"),
+            (1 << 40, "1 TiB"),
+            (1536 << 20, "1.5 GiB (1610612736 bytes)"),
+            (7_818_182_656, "7.3 GiB (7818182656 bytes)"),
+        ] {
+            assert_eq!(Bytes(bytes).stated(), text);
+        }
+    }
 
     #[test]
     fn a_size_prints_in_the_largest_unit_that_divides_it() {

@@ -5,8 +5,9 @@ use crate::{Bytes, SECTOR_BYTES};
 
 /// A size in the strict syntax for irreversible operations.
 ///
-/// `7512MiB`, `15384576s` (512-byte sectors), `50%` of the largest possible, or `max`. A bare number is refused: U-Boot
-/// would read it as sectors and mmc-utils as KiB. Decimal units are refused too, because no flash boundary is decimal.
+/// `7512MiB`, `1.5GiB`, `15384576s` (512-byte sectors), `50%` of the largest possible, or `max`. A bare number is
+/// refused: U-Boot would read it as sectors and mmc-utils as KiB. Decimal units are refused too, because no flash
+/// boundary is decimal, and so is a fraction that is no whole number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// A number of bytes.
@@ -36,9 +37,12 @@ pub enum SizeError {
         /// The part after the number.
         unit: String,
     },
-    /// The part before the unit is not a whole number.
-    #[error("size {0:?} does not start with a whole number")]
+    /// The part before the unit is not a number.
+    #[error("size {0:?} does not start with a number")]
     Number(String),
+    /// A fraction of a byte, a sector or a percent.
+    #[error("size {0:?} is not a whole number of bytes, sectors or percent")]
+    Fraction(String),
     /// More than 2^64 bytes, or more than 100 %.
     #[error("size {0:?} is too large")]
     TooLarge(String),
@@ -55,16 +59,21 @@ impl FromStr for Size {
         if size.eq_ignore_ascii_case("max") {
             return Ok(Self::Max);
         }
-        let digits = size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len());
-        let (number, unit) = (&size[..digits], size[digits..].trim_start());
-        if number.is_empty() {
+        let end = size.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(size.len());
+        let (number, unit) = (&size[..end], size[end..].trim_start());
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+        if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
             return Err(SizeError::Number(text.into()));
         }
-        let number: u64 = number.parse().map_err(|_| SizeError::TooLarge(text.into()))?;
+        let too_large = || SizeError::TooLarge(text.into());
+        let whole: u64 = whole.parse().map_err(|_| too_large())?;
+        let fraction = fraction.trim_end_matches('0');
         let step = match unit {
             "" => return Err(SizeError::Bare(size.into())),
-            "%" if number <= 100 => return Ok(Self::Percent(number as u8)),
-            "%" => return Err(SizeError::TooLarge(text.into())),
+            "%" if !fraction.is_empty() => return Err(SizeError::Fraction(text.into())),
+            "%" if whole <= 100 => return Ok(Self::Percent(whole as u8)),
+            "%" => return Err(too_large()),
+            "s" if !fraction.is_empty() => return Err(SizeError::Fraction(text.into())),
             "s" => SECTOR_BYTES,
             "B" => 1,
             "KiB" => 1 << 10,
@@ -73,8 +82,19 @@ impl FromStr for Size {
             "TiB" => 1 << 40,
             _ => return Err(SizeError::Unit { size: text.into(), unit: unit.into() }),
         };
-        number.checked_mul(step).map(|bytes| Self::Exact(Bytes(bytes))).ok_or_else(|| SizeError::TooLarge(text.into()))
+        let part = part_of(fraction, step).ok_or_else(|| SizeError::Fraction(text.into()))?;
+        let bytes = whole.checked_mul(step).and_then(|bytes| bytes.checked_add(part));
+        bytes.map(|bytes| Self::Exact(Bytes(bytes))).ok_or_else(too_large)
     }
+}
+
+/// The bytes of the digits behind the point; `None` if they are no whole number of bytes.
+fn part_of(fraction: &str, step: u64) -> Option<u64> {
+    // Sixteen places are more than anyone writes, and cannot overflow.
+    let places = u32::try_from(fraction.len()).ok().filter(|places| *places <= 16)?;
+    let digits: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
+    let (bytes, scale) = (digits * u128::from(step), 10u128.pow(places));
+    (bytes % scale == 0).then_some((bytes / scale) as u64)
 }
 
 impl fmt::Display for Size {
@@ -107,7 +127,18 @@ mod tests {
             ("4096k", Err(SizeError::Unit { size: "4096k".into(), unit: "k".into() })),
             ("4MB", Err(SizeError::Unit { size: "4MB".into(), unit: "MB".into() })),
             ("-1s", Err(SizeError::Number("-1s".into()))),
-            ("1.5GiB", Err(SizeError::Unit { size: "1.5GiB".into(), unit: ".5GiB".into() })),
+            ("1.5GiB", exact(1536 << 20)),
+            ("0.125 KiB", exact(128)),
+            ("2.0s", exact(1024)),
+            ("1.50%", Err(SizeError::Fraction("1.50%".into()))),
+            ("1.5s", Err(SizeError::Fraction("1.5s".into()))),
+            ("0.3GiB", Err(SizeError::Fraction("0.3GiB".into()))),
+            ("1.5B", Err(SizeError::Fraction("1.5B".into()))),
+            ("1.5", Err(SizeError::Bare("1.5".into()))),
+            (".5GiB", Err(SizeError::Number(".5GiB".into()))),
+            ("1.GiB", Err(SizeError::Number("1.GiB".into()))),
+            ("1.2.3GiB", Err(SizeError::Number("1.2.3GiB".into()))),
+            ("1.5GB", Err(SizeError::Unit { size: "1.5GB".into(), unit: "GB".into() })),
             ("101%", Err(SizeError::TooLarge("101%".into()))),
             ("99999999999TiB", Err(SizeError::TooLarge("99999999999TiB".into()))),
             ("99999999999999999999999s", Err(SizeError::TooLarge("99999999999999999999999s".into()))),

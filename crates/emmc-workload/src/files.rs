@@ -5,7 +5,7 @@
 //! tree itself (`emmc-linux`; models of ext4 and f2fs are in [`fs`](crate::fs)).
 
 use emmc_port::{FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TargetError, TreeWork};
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Bytes, Instant, Nanos};
 
 use crate::grid::Grid;
 use crate::result::{Figure, Outcome};
@@ -153,25 +153,29 @@ pub(crate) fn room(
     (least_bytes, needed_bytes): (u64, u64),
 ) -> Result<(), BenchError> {
     let refused = |what: String| Err(BenchError::Misfit { suite, what });
+    let stated = |bytes: u64| Bytes(bytes).stated();
     if options.from_bytes > 0 {
         let whole =
             if shape.is_device { "a filesystem starts at the start of its device" } else { "a folder has no sectors" };
-        return refused(format!("--from {}: {whole}", options.from_bytes));
+        return refused(format!("--from {}: {whole}", stated(options.from_bytes)));
     }
     if let Some(asked) =
         options.size_bytes.filter(|asked| shape.is_device && *asked != shape.room_bytes && asked % BLOCK != 0)
     {
-        return refused(format!("--size {asked}: expected a multiple of {BLOCK} bytes"));
+        return refused(format!("--size {}: expected a multiple of {}", stated(asked), stated(BLOCK)));
     }
     if let Some(asked) = options.size_bytes.filter(|asked| *asked < least_bytes) {
-        return refused(format!("--size {asked}: at least {least_bytes} bytes are needed"));
+        return refused(format!("--size {}: at least {} are needed", stated(asked), stated(least_bytes)));
     }
     if needed_bytes > shape.room_bytes {
         let has = if shape.is_device { "has" } else { "has room for" };
         let given = if options.size_bytes.is_some() { "--size" } else { "it" };
         return refused(format!(
-            "{given} needs {needed_bytes} bytes; {} {has} {}; --size accepts {least_bytes} or more",
-            shape.name, shape.room_bytes
+            "{given} needs {}; {} {has} {}; --size accepts {} or more",
+            stated(needed_bytes),
+            shape.name,
+            stated(shape.room_bytes),
+            stated(least_bytes)
         ));
     }
     Ok(())

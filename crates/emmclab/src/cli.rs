@@ -5,6 +5,7 @@ mod bench;
 #[cfg(feature = "bench")]
 mod compare;
 mod examples;
+mod history;
 mod known;
 mod save;
 #[cfg(feature = "serve")]
@@ -20,10 +21,11 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum, ValueHint};
 #[cfg(feature = "bench")]
 pub(crate) use compare::{CompareArgs, ImportArgs};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
-use emmc_units::Size;
+use emmc_units::Bytes;
 #[cfg(feature = "pages")]
 pub(crate) use examples::examples;
 pub(crate) use examples::{command, parse};
+pub(crate) use history::HistoryArgs;
 pub(crate) use save::{SaveArgs, SavedForm};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
@@ -118,16 +120,30 @@ pub(crate) struct MoreArgs {
     /// A saved vendor reply, 512 bytes or hex digits, e.g. micron:0x11:reply.bin (may be repeated)
     #[arg(long, value_name = "FAMILY:ARG:FILE")]
     pub(crate) vendor_reply: Vec<String>,
+    #[command(flatten)]
+    pub(crate) tree: TreeArgs,
+}
+
+/// Where the machine's /sys and /proc are.
+#[derive(Args, Debug, Default)]
+pub(crate) struct TreeArgs {
     /// Read a copy of /sys (and /proc) in this folder instead of this machine's
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) sysroot: Option<PathBuf>,
+}
+
+/// What is asked of a live card itself.
+#[derive(Args, Debug, Default)]
+pub(crate) struct LiveArgs {
+    /// Read the vendor health report of a live card, if read commands are enough
+    #[arg(long)]
+    pub(crate) vendor_health: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// Read a copy of /sys in this folder instead of this machine's
-    #[arg(long, value_name = "DIR")]
-    pub(crate) sysroot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tree: TreeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -152,12 +168,8 @@ pub(crate) struct ShowArgs {
 pub(crate) struct SnapshotArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// File to save to; - for standard output
-    #[arg(long, short = 'o', value_name = "FILE")]
-    pub(crate) output: PathBuf,
-    /// Replace an existing file
-    #[arg(long)]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) save: SaveArgs,
 }
 
 #[derive(Args, Debug)]
@@ -184,36 +196,29 @@ pub(crate) struct HealthArgs {
     #[arg(long, value_name = "COUNT", requires = "blocks")]
     pub(crate) cycles: Option<u64>,
     /// Size of an erase block of the raw flash
-    #[arg(long, value_name = "SIZE", default_value = "4MiB", requires = "blocks")]
-    pub(crate) block_size: Size,
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", requires = "blocks", value_parser = known::exact_size)]
+    pub(crate) block_size: Bytes,
     /// Flash writes per host write, to convert flash volume to host volume
     #[arg(long, value_name = "FACTOR", requires = "blocks")]
     pub(crate) write_amplification: Option<f64>,
-    /// An earlier snapshot of the same card, or a dump with its time, for the forecast (may be repeated)
-    #[arg(long, value_name = "FILE[@TIME]")]
-    pub(crate) since: Vec<String>,
-    /// When the source was read from the card, e.g. 2026-11-21T08:00:00Z; for sources that do not contain it
-    #[arg(long, value_name = "TIME")]
-    pub(crate) at: Option<String>,
-    /// A history file: one JSON object per line with time, life_a, life_b
-    #[arg(long, value_name = "FILE")]
-    pub(crate) history: Option<PathBuf>,
-    /// Read the vendor health report of a live card, if read commands are enough
-    #[arg(long)]
-    pub(crate) vendor_health: bool,
+    #[command(flatten)]
+    pub(crate) history: HistoryArgs,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
     /// Device, saved file, - for standard input, or sim:PROFILE
     #[arg(required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_parser = known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
     pub(crate) source: Option<String>,
     #[command(flatten)]
     pub(crate) more: MoreArgs,
     /// Check every card of this machine, or of --sysroot: one line per card, worst first; the worst sets the exit code
     #[arg(long, conflicts_with_all = ["with", "vendor_reply"])]
     pub(crate) all: bool,
-    /// Print nothing if every card is OK, so that cron sends no mail
+    /// Print no text if every card is OK, so that cron sends no mail; --json prints its document anyway
     #[arg(long, short = 'q')]
     pub(crate) quiet: bool,
     /// Warn at this percentage of used life or more [default: 90, or --critical if that is lower]
@@ -255,7 +260,7 @@ pub(crate) struct StudyArgs {
     #[arg(value_parser = known::source(), hide_possible_values = true, value_hint = ValueHint::AnyPath)]
     pub(crate) source: Option<String>,
     /// Study a demonstration card: a virtual card with 62 % of its life used
-    #[arg(long, conflicts_with_all = ["source", "with", "vendor_reply", "sysroot", "vendor_health"])]
+    #[arg(long, conflicts_with_all = ["source", "with", "vendor_reply", "sysroot", "vendor_health", "since", "history", "at"])]
     pub(crate) demo: bool,
     #[command(flatten)]
     pub(crate) more: MoreArgs,
@@ -265,9 +270,10 @@ pub(crate) struct StudyArgs {
     /// Print everything: all evidence, health, speed, capacity, settings
     #[arg(long)]
     pub(crate) full: bool,
-    /// Read the vendor health report of a live card, if read commands are enough
-    #[arg(long)]
-    pub(crate) vendor_health: bool,
+    #[command(flatten)]
+    pub(crate) history: HistoryArgs,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
     /// Output of `bench --json` for the same card, any suite (may be repeated); without one, a virtual card is measured
     #[cfg(feature = "bench")]
     #[arg(long, value_name = "FILE")]

@@ -35,31 +35,47 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Prints the message of clap; a monitoring system reads a usage error of `check` as UNKNOWN.
+/// Prints the message of clap in one line, and where to read more in another; a monitoring system reads a usage error
+/// of `check` as UNKNOWN.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     // Not `env::args`, which panics at arguments that are not UTF-8.
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let is_json = arguments.iter().any(|argument| argument == "--json" || argument == "-J");
+    let mut output = Output::new(is_json, ColorChoice::Never);
     if error.exit_code() == 0 {
-        // Printing fails only if the output is closed; then nobody reads an error either.
-        let _ = error.print();
-        return Exit::Good.into();
+        return match output.help(error) {
+            Ok(()) => Exit::Good.into(),
+            Err(error) => report(&error, &output),
+        };
     }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // If standard error is closed, nobody reads the help.
+        let _ = error.print();
+        return Exit::Unusable.into();
+    }
+    let text = error.render().to_string();
+    let message = first_paragraph(&text);
     if verb(&arguments).is_some_and(|verb| verb == "check") {
         // A monitoring system shows standard output.
-        let is_json = arguments.iter().any(|argument| argument == "--json" || argument == "-J");
-        let mut output = Output::new(is_json, ColorChoice::Never);
-        if !is_json {
-            let _ = error.print();
-        }
-        return crate::commands::check::usage_error(&first_paragraph(&error.render().to_string()), &mut output).into();
+        return crate::commands::check::usage_error(&message, &mut output).into();
     }
-    let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    if !is_help && arguments.iter().any(|argument| argument == "--json" || argument == "-J") {
-        Output::new(true, ColorChoice::Never).error(&first_paragraph(&error.render().to_string()));
-    } else {
-        let _ = error.print();
+    output.error(&message);
+    if !is_json {
+        output.hint(&hint(&text));
     }
     Exit::Unusable.into()
+}
+
+/// Where to read more: clap's tip, if it has one, and the help of the command.
+fn hint(text: &str) -> String {
+    let path = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or("emmclab");
+    let is_word = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_lowercase());
+    let command: Vec<&str> = path.split(' ').take_while(is_word).collect();
+    let help = format!("see `{} --help`", command.join(" "));
+    match text.lines().find_map(|line| line.trim().strip_prefix("tip: ")) {
+        Some(tip) => format!("{tip}; {help}"),
+        None => help,
+    }
 }
 
 /// The first argument that is neither an option nor the value of `--color`.
@@ -112,6 +128,14 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hint_names_the_command_and_the_tip() {
+        let text =
+            "error: x\n\n  tip: a similar argument exists: '--all'\n\nUsage: emmclab plan hwpart [OPTIONS] <SOURCE>\n";
+        assert_eq!(hint(text), "a similar argument exists: '--all'; see `emmclab plan hwpart --help`");
+        assert_eq!(hint("error: invalid value\n"), "see `emmclab --help`");
+    }
 
     #[test]
     fn a_cause_is_printed_once() {

@@ -6,11 +6,13 @@ mod exit;
 #[cfg(feature = "bench")]
 mod input;
 mod markdown;
+mod observations;
 mod output;
 mod pager;
 #[cfg(any(feature = "bench", feature = "sim"))]
 mod progress;
 mod save;
+mod shell;
 #[cfg(any(feature = "bench", feature = "sim"))]
 mod signals;
 mod source;

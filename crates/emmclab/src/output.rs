@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 #[cfg(feature = "html")]
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ColorChoice;
 use emmc_report::{Document, TextOptions, text, visible};
 use serde::Serialize;
@@ -138,8 +138,26 @@ impl Output {
 
     /// Prints text unchanged.
     pub(crate) fn write(&mut self, text: &str) -> anyhow::Result<()> {
+        if emmc_linux::stdout_was_closed() {
+            // Rust has opened /dev/null in its place, where everything would be lost without an error.
+            bail!("standard output is closed: nothing can be printed");
+        }
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("standard output: cannot write")
+    }
+
+    /// Prints the help that clap made, in colour if that is wanted.
+    pub(crate) fn help(&mut self, help: &clap::Error) -> anyhow::Result<()> {
+        if emmc_linux::stdout_was_closed() {
+            return self.write("");
+        }
+        help.print().context("standard output: cannot write")
+    }
+
+    /// Prints a line below an error, for people only.
+    pub(crate) fn hint(&self, hint: &str) {
+        // If standard error is closed, nobody reads the hint.
+        let _ = writeln!(std::io::stderr(), "  {}", visible(hint));
     }
 
     /// Prints one line to standard error; with `--json` one object.

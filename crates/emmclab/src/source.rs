@@ -33,7 +33,7 @@ pub(crate) fn open(args: &SourceArgs) -> anyhow::Result<CardData> {
 
 /// Like [`open`], for a command whose source is optional.
 pub(crate) fn open_with(source: &str, more: &MoreArgs) -> anyhow::Result<CardData> {
-    let mut card = open_one(source, more.sysroot.as_deref())?;
+    let mut card = open_one(source, more.tree.sysroot.as_deref())?;
     add(&mut card, more)?;
     Ok(card)
 }
@@ -160,7 +160,7 @@ pub(crate) fn set_time(card: &mut CardData, time: &str) -> anyhow::Result<()> {
 /// Reads the vendor report of a live card, if read commands are enough.
 pub(crate) fn add_live_vendor(card: &mut CardData, source: &str, more: &MoreArgs) -> anyhow::Result<()> {
     // The copied tree may be of another machine, whose mmcblk0 is another card.
-    anyhow::ensure!(more.sysroot.is_none(), "--vendor-health reads a live card; --sysroot reads a copy");
+    anyhow::ensure!(more.tree.sysroot.is_none(), "--vendor-health reads a live card; --sysroot reads a copy");
     if !emmc_linux::is_card_name(source) {
         anyhow::bail!("--vendor-health reads a live card; {source:?} is a saved source (use --with or --vendor-reply)");
     }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
-use emmc_card::profile::{Profile, shipped};
+use emmc_card::profile::{Profile, ProfileError, shipped};
 use emmc_serve::store::{Purpose, STATE_FILE, Store};
 use emmc_units::Instant;
 
@@ -48,6 +48,19 @@ impl NamedProfile {
         let text = std::fs::read_to_string(base).with_context(|| format!("{base}: cannot read"))?;
         let profile = Profile::from_toml(&text).with_context(|| base.to_owned())?;
         Ok(Self { profile, text, age })
+    }
+
+    /// The same where the name could have been a card's folder.
+    fn of_card(name: &str) -> anyhow::Result<Self> {
+        Self::open(name).map_err(|error| match error.downcast_ref() {
+            Some(ProfileError::Unknown { name, hint }) if Path::new(name).is_dir() => {
+                anyhow!("{name}: the folder holds no virtual card, and no profile has this name; {hint}")
+            }
+            Some(ProfileError::Unknown { name, hint }) => {
+                anyhow!("{name}: there is no such folder, and no profile has this name; {hint}")
+            }
+            _ => error,
+        })
     }
 
     /// Makes a new card, aged as named.
@@ -110,7 +123,7 @@ impl crate::cli::SimCardArgs {
     pub(crate) fn look(&self, keep: StoredContent, seed: u64) -> anyhow::Result<Powered> {
         match self.named()? {
             Named::Folder(folder) => Powered::look(folder),
-            Named::Profile(profile) => NamedProfile::open(profile)?.make(keep, seed),
+            Named::Profile(profile) => NamedProfile::of_card(profile)?.make(keep, seed),
         }
     }
 
@@ -137,7 +150,7 @@ impl Powered {
         if is_folder(name) {
             Self::look(Path::new(name))
         } else {
-            NamedProfile::open(name)?.make(StoredContent::Nothing, 1)
+            NamedProfile::of_card(name)?.make(StoredContent::Nothing, 1)
         }
     }
 

@@ -7,10 +7,11 @@ const LINES_MAX: usize = 400;
 const TABLES: [&str; 2] = ["crates/emmc-regs/src/ext_csd/table_", "crates/emmc-regs/src/manufacturer/table.rs"];
 
 /// The files that may hold `unsafe` code, each with its reason beside it.
-const UNSAFE_FILES: [&str; 6] = [
+const UNSAFE_FILES: [&str; 7] = [
     "crates/emmc-linux/src/block_io/discard.rs",
     "crates/emmc-linux/src/block_io/uring.rs",
     "crates/emmc-linux/src/ioctl.rs",
+    "crates/emmc-linux/src/stdio.rs",
     "crates/emmc-serve/src/loop_device.rs",
     "crates/emmc-serve/src/store/data.rs",
     "crates/emmc-serve/src/vfio_user/guest_memory.rs",

@@ -118,6 +118,30 @@ pub struct WrittenForecast {
     pub remaining_upper_bytes: Option<u64>,
 }
 
+impl Forecast {
+    /// When the life ends, in words for everyone: `at the present rate it ends between 2027-07-13 and 2028-03-31`.
+    ///
+    /// The cell type that may end first decides; `None` if nothing bounds the end, or it was reached.
+    pub fn end_of_life(&self) -> Option<String> {
+        first_to_end(&self.life_a, &self.life_b).end_of_life()
+    }
+}
+
+impl AreaForecast {
+    /// The same for one cell type.
+    pub fn end_of_life(&self) -> Option<String> {
+        let day = |moment: &Option<Moment>| {
+            let time = moment.as_ref()?.time.as_ref()?;
+            Some(time.split('T').next().unwrap_or(time).to_owned())
+        };
+        let earliest = day(&self.earliest).filter(|_| self.outcome != Outcome::Reached)?;
+        Some(match day(&self.latest) {
+            Some(latest) => format!("at the present rate it ends between {earliest} and {latest}"),
+            None => format!("at the present rate it ends on {earliest} or later"),
+        })
+    }
+}
+
 /// Forecasts from observations in any order.
 ///
 /// Errors: no observation, observations of different cards, or one from before the part was in service.

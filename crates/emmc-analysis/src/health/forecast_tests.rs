@@ -55,6 +55,18 @@ fn a_history_with_two_steps_has_two_bounds_in_any_order() {
 }
 
 #[test]
+fn the_end_is_said_with_its_dates_for_everyone() {
+    let bounded = of(&[(0, 1), (90, 1), (110, 2), (190, 2), (210, 3), (300, 3)]).end_of_life().unwrap();
+    let (start, dates) = bounded.split_at("at the present rate it ends between ".len());
+    assert_eq!(start, "at the present rate it ends between ");
+    let (earliest, latest) = dates.split_once(" and ").unwrap();
+    assert!(earliest.len() == 10 && earliest < latest, "{bounded}");
+    let open = of(&[(0, 2), (100, 2)]).end_of_life();
+    assert_eq!(open.as_deref(), Some("at the present rate it ends on 2026-05-03 or later"));
+    assert_eq!((of(&[(0, 2)]).end_of_life(), of(&[(0, 10), (100, 11)]).end_of_life()), (None, None));
+}
+
+#[test]
 fn a_single_observation_gives_no_forecast_without_a_date_of_service() {
     let forecast_of = |options: &ForecastOptions| forecast(&[point(730, 2)], options).unwrap();
     let alone = forecast_of(&ForecastOptions::default());

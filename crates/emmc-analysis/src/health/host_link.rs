@@ -91,17 +91,44 @@ pub(super) fn host_link(card: &CardData) -> HostLink {
 }
 
 fn text(severity: Severity, errors: &[LinkError]) -> String {
-    let counts: Vec<String> = errors
-        .iter()
-        .filter(|error| error.severity == severity)
-        .map(|error| format!("{} {}", error.count, error.name.trim()))
-        .collect();
+    let counts: Vec<String> = errors.iter().filter(|error| error.severity == severity).map(counted).collect();
     match severity {
         Severity::Good if errors.is_empty() => "no error counted since boot".into(),
         Severity::Good => format!("only errors that probing a card causes: {}", counts.join(", ")),
         _ => format!("{} since boot, of an unknown number of commands", counts.join(", ")),
     }
 }
+
+/// `2 data CRC errors`; a counter that is not known keeps its name.
+fn counted(error: &LinkError) -> String {
+    let name = error.name.trim();
+    match WORDS.iter().find(|(label, _)| label.eq_ignore_ascii_case(name)) {
+        Some((_, words)) if error.count == 1 => format!("1 {words}"),
+        Some((_, words)) => format!("{} {words}s", error.count),
+        None => format!("{} x {name}", error.count),
+    }
+}
+
+/// The kernel's labels, and what one event of each is in words.
+///
+/// Source: Linux include/linux/mmc/host.h, `enum mmc_err_stat`, and drivers/mmc/core/debugfs.c.
+const WORDS: [(&str, &str); 15] = [
+    ("Command Timeout Occurred", "command timeout"),
+    ("Command CRC Errors Occurred", "command CRC error"),
+    ("Data Timeout Occurred", "data timeout"),
+    ("Data CRC Errors Occurred", "data CRC error"),
+    ("Auto-Cmd Error Occurred", "auto-command error"),
+    ("ADMA Error Occurred", "ADMA error"),
+    ("Tuning Error Occurred", "tuning error"),
+    ("CMDQ RED Errors", "command queue response error"),
+    ("CMDQ GCE Errors", "command queue crypto error"),
+    ("CMDQ ICCE Errors", "command queue crypto configuration error"),
+    ("Request Timedout", "request timeout"),
+    ("CMDQ Request Timedout", "command queue request timeout"),
+    ("ICE Config Errors", "inline crypto configuration error"),
+    ("Controller Timedout errors", "controller timeout"),
+    ("Unexpected IRQ errors", "unexpected interrupt"),
+];
 
 fn link_error(name: &str, count: u64) -> LinkError {
     use LinkErrorKind::*;
@@ -189,10 +216,20 @@ mod tests {
     }
 
     #[test]
+    fn counters_are_said_in_words() {
+        let text = |name: &str, count| host_link(&card(&[(name, count)])).text;
+        let says = |text: String, words: &str| assert!(text.starts_with(words), "{text}");
+        says(text("Data CRC Errors Occurred", 2), "2 data CRC errors since boot,");
+        says(text("Data Timeout Occurred", 1), "1 data timeout since boot,");
+        says(text("CMDQ Request Timedout", 3), "3 command queue request timeouts since boot,");
+        says(text("Something new", 3), "3 x Something new since boot,");
+    }
+
+    #[test]
     fn transfer_errors_outweigh_probing_errors() {
         let link = host_link(&card(&[("Command Timeout Occurred", 14)]));
         assert_eq!(link.severity, Severity::Good);
-        assert!(link.text.contains("14 Command Timeout"), "{}", link.text);
+        assert!(link.text.contains("14 command timeouts"), "{}", link.text);
         let link = host_link(&card(&[("Command Timeout Occurred", 14), ("Data CRC Errors Occurred", 3)]));
         assert_eq!(link.severity, Severity::Notice);
         let link = host_link(&card(&[("Command CRC Errors Occurred", 3), ("Data CRC Errors Occurred", u64::MAX)]));

@@ -60,6 +60,17 @@ fn unknown_values_have_a_reason() {
     );
 }
 
+/// Good below 70 %, notice from 70 %, warning from 90 %, critical past 100 %: more wear is never judged better.
+#[test]
+fn more_used_life_is_never_less_severe() {
+    let severity = |life: u8| of(&emmc(&[(268, life), (269, 1), (267, 1)])).verdict.severity;
+    let severities: Vec<Severity> = (1..=11).map(severity).collect();
+    assert!(severities.windows(2).all(|pair| pair[1] <= pair[0]), "{severities:?}");
+    let of_band = |used: usize| severities[used / 10];
+    assert_eq!([0, 60, 70, 80].map(of_band), [Severity::Good, Severity::Good, Severity::Notice, Severity::Notice]);
+    assert_eq!([90, 100].map(of_band), [Severity::Warning, Severity::Critical]);
+}
+
 #[test]
 fn the_verdict_is_the_worst_known_value() {
     for (registers, severity, sentence) in [

@@ -17,7 +17,7 @@ pub use self::identity::{Identity, identity};
 pub use self::verdict::{Answer, Verdict};
 use crate::capacity::{self, AreaName, Capacity};
 use crate::finding::Finding;
-use crate::health::{self, Health, HealthOptions};
+use crate::health::{self, Forecast, Health, HealthOptions};
 use crate::hwpart::{self, HwPartOptions};
 use crate::maker_health::{self, Refusal, VendorHealth};
 
@@ -28,8 +28,12 @@ pub struct StudyOptions {
     pub health: HealthOptions,
     /// The source argument for commands, with its options; by default the name of the first origin.
     pub source: Option<String>,
+    /// What to do before a command that names the source can run: where the source was piped in.
+    pub before: Option<String>,
     /// Benchmark results.
     pub measured: Measured,
+    /// When the life ends, from earlier observations.
+    pub forecast: Option<Forecast>,
 }
 
 /// Benchmark results of a card.
@@ -55,6 +59,9 @@ pub struct Study {
     pub findings: Vec<Finding>,
     /// How worn it is.
     pub health: Health,
+    /// When its life ends, if earlier observations were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
     /// Capacity.
     pub capacity: Capacity,
     /// How it is configured.
@@ -122,6 +129,7 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
         card,
         &findings::Parts {
             health: &health,
+            forecast: options.forecast.as_ref(),
             thresholds: &options.health,
             capacity: &capacity,
             anomalies: &anomalies,
@@ -138,6 +146,7 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
         identity: identity(card),
         findings,
         health,
+        forecast: options.forecast.clone(),
         capacity,
         configuration: configuration(card),
         hw_partition: hwpart::options(card),
@@ -147,6 +156,12 @@ pub fn study(card: &CardData, options: &StudyOptions) -> Study {
         card: Snapshot::from(card),
     };
     study.verdict = verdict::verdict(card, &study, &options.measured, &source);
+    if let Some(before) = &options.before {
+        let found = study.findings.iter_mut().flat_map(|finding| &mut finding.commands);
+        for command in study.verdict.todo.iter_mut().chain(found).filter(|command| command.command.contains(&source)) {
+            command.why = format!("{before}; {}", command.why);
+        }
+    }
     study
 }
 

@@ -40,9 +40,16 @@ pub use vendor::vendor_sections;
 
 use crate::{Align, Cell, Document, Table, Tone};
 
-/// The sources, on one line.
-fn sources_line(sources: &[Origin]) -> String {
-    sources.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(" + ")
+/// The sources, on one line; a file with several forms is named once.
+pub fn sources_line(sources: &[Origin]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for origin in sources {
+        let name = if origin.name == "-" { "standard input" } else { origin.name.as_str() };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(" + ")
 }
 
 /// Notes on the sources as the last section; none if there are no notes.

@@ -20,7 +20,8 @@ pub fn study(study: &Study) -> Document {
     document.lead = Some(verdict::lead(study));
     findings(&study.findings, &mut document);
     identity(&study.identity, &mut document);
-    health_sections(HealthParts { health: &study.health, endurance: None, forecast: None }, &mut document);
+    let forecast = study.forecast.as_ref();
+    health_sections(HealthParts { health: &study.health, endurance: None, forecast }, &mut document);
     capacity(&study.capacity, &mut document);
     configuration(&study.configuration, &mut document);
     hw_partition(&study.hw_partition, &mut document);

@@ -2,13 +2,17 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use super::continuation::continued;
 use super::ink::Ink;
 use super::layout::hang;
 use super::{Page, WIDTH_MIN};
+use crate::visible::visible;
 use crate::{Finding, Lead, Severity};
 
 /// With the title above them the lines are eight.
 const LINES_MAX: usize = 7;
+/// On narrower pages the answers are wrapped, however many lines that takes.
+const WIDTH_OF_ANSWERS: usize = 80;
 
 impl Page {
     /// `LABEL  answer`, the labels aligned.
@@ -25,28 +29,26 @@ impl Page {
             if !line.is_command {
                 let hung = |words: &str| hang(&prefix, &self.paint(line.tone.into(), words), width);
                 let full = line.note.as_ref().map(|note| hung(&format!("{text} ({})", self.clean(note))));
-                groups.push(Group { short: hung(&text), full });
+                groups.push(Group { short: hung(&text), full, is_command: false });
                 continue;
             }
-            // A shell ignores text after `#`, so both lines can be copied.
-            let remark = line.note.as_ref().map(|note| format!("# {}", self.clean(note)));
-            let parts = continued(&text, width.saturating_sub(longest));
-            let room = width.saturating_sub(longest + parts[0].width() + 2);
-            let beside = remark.as_ref().filter(|remark| parts.len() == 1 && remark.width() <= room);
-            let beside = beside.map(|remark| format!("  {}", self.paint(Ink::Muted, remark))).unwrap_or_default();
-            let command = |prefix: &str| {
-                let line = |(index, part): (usize, &String)| match index {
-                    0 => format!("{prefix}{}{beside}", self.paint(Ink::Notice, part)),
-                    _ => format!("{:longest$}  {}", "", self.paint(Ink::Notice, part)),
-                };
-                parts.iter().enumerate().map(line).collect::<Vec<String>>()
-            };
-            let above = remark.filter(|remark| beside.is_empty() && longest + remark.width() <= width);
-            let full = above.map(|remark| {
-                let first = format!("{prefix}{}", self.paint(Ink::Muted, &remark));
-                [vec![first], command(&" ".repeat(longest))].concat()
+            let lines: Vec<String> = continued(&visible(&line.text), longest, width)
+                .into_iter()
+                .enumerate()
+                .map(|(index, line)| {
+                    let indent = if line.at_margin { 0 } else { longest + if index == 0 { 0 } else { 2 } };
+                    let prefix = if index == 0 { prefix.clone() } else { " ".repeat(indent) };
+                    format!("{prefix}{}", self.paint_raw(Ink::Notice, &line.text))
+                })
+                .collect();
+            // A shell ignores text after `#`, so the remark can be copied too.
+            let remark = line.note.as_ref().map(|note| self.paint(Ink::Muted, &format!("# {}", self.clean(note))));
+            let last = lines.last().map_or(0, |line| line.width());
+            let full = remark.map(|remark| match lines.as_slice() {
+                [only] if last + 2 + remark.width() <= width => vec![format!("{only}  {remark}")],
+                _ => [lines.clone(), remark_lines(&remark, longest, width)].concat(),
             });
-            groups.push(Group { short: command(&prefix), full });
+            groups.push(Group { short: lines, full, is_command: true });
         }
         self.shortened(groups, width)
     }
@@ -55,6 +57,10 @@ impl Page {
     /// cut.
     fn shortened(&self, mut groups: Vec<Group>, width: usize) -> Vec<String> {
         let count = |groups: &[Group]| groups.iter().map(|group| group.lines().len()).sum::<usize>();
+        if width < WIDTH_OF_ANSWERS {
+            // More lines are needed anyway: nothing is left out.
+            return groups.iter().flat_map(|group| group.lines().to_vec()).collect();
+        }
         for index in (0..groups.len()).rev() {
             if count(&groups) > LINES_MAX {
                 groups[index].full = None;
@@ -62,16 +68,18 @@ impl Page {
         }
         for index in (1..groups.len()).rev() {
             let lines = groups[index].lines();
-            let is_command = lines.last().is_some_and(|_| lines[0].ends_with('\\'));
-            if count(&groups) <= LINES_MAX || lines.len() == 1 || is_command {
+            if count(&groups) <= LINES_MAX || lines.len() == 1 || groups[index].is_command {
                 continue;
             }
             let sign = if self.options.unicode { "…" } else { "..." };
             let first = lines[0].as_str();
             let is_long = first.width() > width.saturating_sub(sign.width());
             let first = if is_long { first.rsplit_once(' ').map_or(first, |(kept, _)| kept) } else { first };
-            groups[index] =
-                Group { short: vec![format!("{}{sign}", first.trim_end_matches([' ', ',', ';', '(']))], full: None };
+            groups[index] = Group {
+                short: vec![format!("{}{sign}", first.trim_end_matches([' ', ',', ';', '(']))],
+                full: None,
+                is_command: false,
+            };
         }
         groups.iter().flat_map(|group| group.lines().to_vec()).collect()
     }
@@ -94,6 +102,8 @@ impl Page {
 struct Group {
     short: Vec<String>,
     full: Option<Vec<String>>,
+    /// A command is never cut.
+    is_command: bool,
 }
 
 impl Group {
@@ -102,26 +112,14 @@ impl Group {
     }
 }
 
-/// A command in lines that a shell joins again; one line where a quote could be broken.
-fn continued(command: &str, width: usize) -> Vec<String> {
-    if command.width() <= width || command.contains(['\'', '"', '\\']) {
-        return vec![command.to_owned()];
-    }
-    let mut lines = vec![String::new()];
-    for word in command.split(' ') {
-        let last = lines.len() - 1;
-        // Room for the indent of later lines, a blank and the sign.
-        if !lines[last].is_empty() && lines[last].width() + word.width() + 5 > width {
-            lines[last] += " \\";
-            lines.push(String::new());
-        }
-        let line = lines.last_mut().expect("there is one");
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines
+/// A remark on lines of its own, each of which a shell ignores.
+fn remark_lines(remark: &str, indent: usize, width: usize) -> Vec<String> {
+    let lines = hang(&" ".repeat(indent), remark, width);
+    let comment = |(index, line): (usize, String)| match index {
+        0 => line,
+        _ => format!("{:indent$}# {}", "", line.trim_start()),
+    };
+    lines.into_iter().enumerate().map(comment).collect()
 }
 
 /// The longest prefix of a sentence that fits and ends with a clause; the whole sentence if there is none.
@@ -138,14 +136,6 @@ fn clause(text: &str, width: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_command_is_continued_with_backslashes() {
-        let command = "emmclab plan hwpart /a/long/name.hex --wrrel on";
-        assert_eq!(continued(command, 60), [command]);
-        assert_eq!(continued(command, 30), ["emmclab plan hwpart \\", "/a/long/name.hex --wrrel \\", "on"]);
-        assert_eq!(continued("x 'a b' cccccccccc", 8), ["x 'a b' cccccccccc"]);
-    }
 
     #[test]
     fn a_clause_ends_at_the_sentence_or_before_its_explanation() {

@@ -1,6 +1,7 @@
 //! The document as lines for a terminal, a log or a file.
 
 mod bars;
+mod continuation;
 mod ink;
 mod layout;
 mod lead;
@@ -12,6 +13,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::visible::{ascii, visible, visible_lines};
 use crate::{Block, Chart, Document, Finding, KeyValue, Severity, Tone};
+use continuation::{CommandLine, continued};
 use ink::{Ink, push_line};
 use layout::{GridColumn, fits, grid, hang, wrap};
 
@@ -93,6 +95,12 @@ impl Page {
         if self.options.colour { ink.mark(&text) } else { text.into_owned() }
     }
 
+    /// Text to copy, which must stay as it is, in colour if enabled.
+    fn paint_raw(&self, ink: Ink, text: &str) -> String {
+        let text = visible(text);
+        if self.options.colour { ink.mark(&text) } else { text.into_owned() }
+    }
+
     fn sign(&self, unicode: char, ascii: char) -> char {
         if self.options.unicode { unicode } else { ascii }
     }
@@ -165,14 +173,26 @@ impl Page {
                 lines.extend(hang(&arrow, &self.clean(advice), self.width()));
             }
             for command in &finding.commands {
-                // Never wrapped, so that it can be copied.
-                lines.push(format!("{indent}$ {}", self.paint(Ink::Notice, &command.command)));
+                lines.extend(self.command(&indent, &command.command));
             }
             if let Some(source) = &finding.source {
                 lines.extend(hang(&indent, &self.paint(Ink::Muted, &format!("Source: {source}")), self.width()));
             }
         }
         lines
+    }
+
+    /// `$ command`, on lines that a shell joins again; one long line if only a broken word would fit.
+    fn command(&self, indent: &str, command: &str) -> Vec<String> {
+        let lines = continued(&visible(command), indent.len() + 2, self.width());
+        if lines.iter().any(|line| line.at_margin) {
+            return vec![format!("{indent}$ {}", self.paint_raw(Ink::Notice, command))];
+        }
+        let line = |(index, line): (usize, &CommandLine)| {
+            let before = if index == 0 { "$ " } else { "    " };
+            format!("{indent}{before}{}", self.paint_raw(Ink::Notice, &line.text))
+        };
+        lines.iter().enumerate().map(line).collect()
     }
 
     fn chart(&self, chart: &Chart) -> Vec<String> {

@@ -19,7 +19,9 @@ impl Page {
             lines.extend(wrap(&self.clean(caption), self.width()));
         }
         if table.one_line {
-            lines.extend(self.one_line_rows(table));
+            let kept = self.one_line_columns(table);
+            lines.extend(self.one_line_rows(&table.only(&kept)));
+            lines.extend(self.left_out(table, &kept));
             return lines;
         }
         let all = table.rows.iter().map(Vec::len).max().unwrap_or(0).max(table.columns.len());
@@ -76,16 +78,34 @@ impl Page {
         wrap(&self.paint(Ink::Muted, &format!("(too narrow for: {})", names.join(", "))), self.width())
     }
 
+    /// The columns of a one-line table that leave its second one readable: the last always stays.
+    fn one_line_columns(&self, table: &Table) -> Vec<usize> {
+        let mut kept: Vec<usize> = (0..table.columns.len()).collect();
+        while kept.len() > KEPT + 1 {
+            let fixed = kept.iter().take(kept.len() - 1).map(|index| self.column_width(table, *index) + GAP);
+            if fixed.sum::<usize>() + CUT_MIN <= self.width() {
+                break;
+            }
+            kept.remove(kept.len() - 2);
+        }
+        kept
+    }
+
     /// Each row on one line, its last cell cut to the width.
     fn one_line_rows(&self, table: &Table) -> Vec<String> {
         let Some(last) = table.columns.len().checked_sub(1) else { return Vec::new() };
-        let widths: Vec<usize> = (0..last).map(|index| self.column_width(table, index)).collect();
-        let before = widths.iter().sum::<usize>() + GAP * last;
-        let room = self.width().saturating_sub(before).max(CUT_MIN);
+        let mut widths: Vec<usize> = (0..last).map(|index| self.column_width(table, index)).collect();
+        let before = |widths: &[usize]| widths.iter().map(|width| width + GAP).sum::<usize>();
+        // On a narrow page the widest column is cut too.
+        let excess = (before(&widths) + CUT_MIN).saturating_sub(self.width());
+        if let Some(widest) = widths.iter_mut().max() {
+            *widest = widest.saturating_sub(excess).max(CUT_MIN);
+        }
+        let room = self.width().saturating_sub(before(&widths)).max(CUT_MIN);
         let line = |cells: Vec<(String, Ink)>| {
             let mut line = String::new();
             for (index, (text, ink)) in cells.into_iter().enumerate() {
-                let text = if index == last { self.cut(&text, room) } else { self.clean(&text).into_owned() };
+                let text = self.cut(&text, widths.get(index).copied().unwrap_or(room));
                 let fill = " ".repeat(widths.get(index).map_or(0, |width| width.saturating_sub(text.width())));
                 let right = table.columns.get(index).is_some_and(|column| column.align == Align::Right);
                 let painted = self.paint(ink, &text);
@@ -100,7 +120,7 @@ impl Page {
             line(cells.collect())
         });
         let rows: Vec<String> = rows.collect();
-        let width = rows.iter().map(|row| row.width()).max().unwrap_or(0).min(self.width());
+        let width = rows.iter().map(|row| row.width()).max().unwrap_or(0);
         let rule = self.sign('─', '-').to_string().repeat(width);
         [line(titles), rule].into_iter().chain(rows).collect()
     }

@@ -158,7 +158,7 @@ fn the_verdict_precedes_the_sections_and_commands_are_not_wrapped() {
     let mut document = Document::new("A card");
     let command = "emmclab plan hwpart /a/long/name/of/a/file.hex --wrrel on";
     let continued =
-        "# then old data survives\n        emmclab plan hwpart /a/long/name/of/a/file.hex \\\n          --wrrel on\n";
+        "emmclab plan hwpart /a/long/name/of/a/file.hex \\\n          --wrrel on\n        # then old data survives\n";
     document.lead = Some(Lead {
         lines: vec![
             LeadLine::words("HEALTH", Tone::Good, "good: 0 % to 10 % used"),

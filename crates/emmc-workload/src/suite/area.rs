@@ -1,6 +1,7 @@
 //! The part of a target that a suite works on, and its write limit.
 
 use emmc_port::TargetShape;
+use emmc_units::Bytes;
 
 use super::{Bench, Options};
 use crate::stream::BenchError;
@@ -38,15 +39,26 @@ fn at_least(
     let asked = options.size_bytes.unwrap_or(room);
     let wanted = asked / unit * unit;
     let what = if from >= size {
-        format!("--from {from}: {name} has {size} bytes")
+        format!("--from {}: {name} has {}", stated(from), stated(size))
     } else if wanted < least {
-        format!("at least {least} bytes are needed; {asked} from byte {from} on were given, {name} has {size}")
+        let (least, asked, size) = (stated(least), stated(asked), stated(size));
+        format!("at least {least} are needed; {asked} {} were given, {name} has {size}", start(from))
     } else if wanted > room {
-        format!("{wanted} bytes from byte {from} on do not fit: {name} has {size}")
+        format!("{} {} do not fit: {name} has {}", stated(wanted), start(from), stated(size))
     } else {
         return Ok((from, from + wanted));
     };
     Err(BenchError::Misfit { suite, what })
+}
+
+/// A size in a message.
+pub(super) fn stated(bytes: u64) -> String {
+    Bytes(bytes).stated()
+}
+
+/// Where an area begins, in a message.
+pub(super) fn start(from_bytes: u64) -> String {
+    if from_bytes == 0 { "from the start on".into() } else { format!("from {} on", stated(from_bytes)) }
 }
 
 /// Checks that start and size are whole sectors.
@@ -58,7 +70,7 @@ pub(super) fn aligned(suite: &'static str, shape: &TargetShape, options: &Option
     match given.into_iter().find(|(_, bytes)| bytes % sector != 0) {
         None => Ok(()),
         Some((option, bytes)) => {
-            let what = format!("{option} {bytes}: expected a multiple of its sectors of {sector} bytes");
+            let what = format!("{option} {}: expected a multiple of its sectors of {}", stated(bytes), stated(sector));
             Err(BenchError::Misfit { suite, what })
         }
     }

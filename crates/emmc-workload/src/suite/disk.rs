@@ -2,6 +2,7 @@
 
 use emmc_port::TargetShape;
 
+use super::area::{start, stated};
 use super::{Bench, Cost, Options};
 use crate::fs::Disk;
 use crate::stream::BenchError;
@@ -43,13 +44,17 @@ pub(super) fn cost(
     let refused = |what: String| Err(BenchError::Misfit { suite, what });
     super::area::aligned(suite, shape, options)?;
     if size < least_bytes {
-        return refused(format!("--size {size}: at least {least_bytes} bytes are needed"));
+        return refused(format!("--size {}: at least {} are needed", stated(size), stated(least_bytes)));
     }
     if to_bytes > shape.size_bytes {
         let given = if options.size_bytes.is_some() { "--size asks for" } else { "it takes" };
         let what = format!(
-            "{given} {size} bytes from byte {from_bytes} on; {} has {}; --size accepts {least_bytes} or more",
-            shape.name, shape.size_bytes
+            "{given} {} {}; {} has {}; --size accepts {} or more",
+            stated(size),
+            start(from_bytes),
+            shape.name,
+            stated(shape.size_bytes),
+            stated(least_bytes)
         );
         return refused(what);
     }

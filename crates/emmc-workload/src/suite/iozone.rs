@@ -7,6 +7,7 @@
 
 use emmc_port::{BlockOp, TargetShape};
 
+use super::area::{start, stated};
 use super::{Bench, Cost, Knob, Options, Suite};
 use crate::order::Order;
 use crate::result::Pivot;
@@ -57,7 +58,8 @@ impl Suite for Iozone {
         let (file, from_bytes) = (file_bytes(options), options.from_bytes);
         let to_bytes = from_bytes.saturating_add(file);
         if to_bytes > shape.size_bytes || file == 0 {
-            let what = format!("a file of {file} bytes from byte {from_bytes} on; the target has {}", shape.size_bytes);
+            let (file, size) = (stated(file), stated(shape.size_bytes));
+            let what = format!("a file of {file} {}; the target has {size}", start(from_bytes));
             return Err(BenchError::Misfit { suite: TABLE, what });
         }
         let records = records(shape, options)?.len() as u64;

@@ -7,6 +7,7 @@
 use emmc_port::{BlockOp, BlockRequest, TargetShape};
 use emmc_units::{Instant, Nanos};
 
+use super::area::{start, stated};
 use super::{Bench, Cost, Knob, Options, Replay, Suite};
 use crate::measurement::Measured;
 use crate::order::Order;
@@ -43,7 +44,7 @@ fn fitted(shape: &TargetShape, options: &Options) -> Result<Vec<TraceRequest>, B
     let (from, sector) = (options.from_bytes, u64::from(shape.sector_bytes).max(1));
     let room = shape.size_bytes.saturating_sub(from).min(options.size_bytes.unwrap_or(u64::MAX)) / sector * sector;
     if from % sector != 0 || room == 0 {
-        return misfit(format!("the area of {room} bytes from byte {from} on; sectors are of {sector} bytes"));
+        return misfit(format!("the area of {} {}; sectors are of {}", stated(room), start(from), stated(sector)));
     }
     let mut all = Vec::with_capacity(replay.trace.requests.len());
     for (number, request) in replay.trace.requests.iter().enumerate() {

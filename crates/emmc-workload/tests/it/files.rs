@@ -160,11 +160,11 @@ fn a_suite_that_does_not_fit_reports_the_available_space() {
         assert!(error.contains(says), "{suite}: {error}");
     };
     let sized = |bytes| Options { size_bytes: Some(bytes), ..Options::default() };
-    check("fs", true, Options::default(), "it needs 134217728 bytes; models has 104857600");
-    check("fs", true, sized((128 << 20) + 1), "--size 134217729: expected a multiple of 4096 bytes");
-    check("fs", true, sized(1 << 20), "--size 1048576: at least 134217728 bytes are needed");
-    check("boot", false, Options::default(), "models has room for 104857600");
-    check("install", false, Options::default(), "it needs 536870912 bytes; models has room for 104857600");
+    check("fs", true, Options::default(), "it needs 128 MiB; models has 100 MiB");
+    check("fs", true, sized((128 << 20) + 1), "--size 128.0 MiB (134217729 bytes): expected a multiple of 4 KiB");
+    check("fs", true, sized(1 << 20), "--size 1 MiB: at least 128 MiB are needed");
+    check("boot", false, Options::default(), "models has room for 100 MiB");
+    check("install", false, Options::default(), "it needs 512 MiB; models has room for 100 MiB");
     check("install", false, sized(1 << 30), "the size of the installation is fixed");
     check("fs", true, Options { from_bytes: 4096, ..Options::default() }, "starts at the start of its device");
     check("fs", true, Options { read_only: true, ..Options::default() }, "it must write");

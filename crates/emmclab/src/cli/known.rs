@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
+use emmc_units::{Bytes, Size, SizeError};
 
 /// The names of something.
 type Names = fn() -> &'static [(&'static str, &'static str)];
@@ -29,6 +30,14 @@ impl<P: TypedValueParser> TypedValueParser for Known<P> {
             "" => PossibleValue::new(*name),
             about => PossibleValue::new(*name).help(about),
         })))
+    }
+}
+
+/// A size where nothing gives a largest one, so that a share of it means nothing.
+pub(crate) fn exact_size(text: &str) -> Result<Bytes, String> {
+    match text.parse().map_err(|error: SizeError| error.to_string())? {
+        Size::Exact(bytes) => Ok(bytes),
+        size => Err(format!("{size} of what is not known here; expected a number of bytes, e.g. 4MiB")),
     }
 }
 

@@ -84,6 +84,17 @@ pub(crate) struct SimCtlArgs {
     pub(crate) order: CtlOrder,
 }
 
+/// Which of the requests or commands that match fail.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct WhichArgs {
+    /// Let this many pass first
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    pub(crate) after: u64,
+    /// Let this many fail [default: all that follow]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) times: Option<u64>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum CtlOrder {
     /// Cut the power
@@ -113,12 +124,8 @@ pub(crate) enum CtlOrder {
         /// Only requests that touch bytes before this place
         #[arg(long, value_name = "SIZE", value_parser = place)]
         to: Option<u64>,
-        /// Let this many pass first
-        #[arg(long, default_value_t = 0, value_name = "COUNT")]
-        after: u64,
-        /// Let this many fail [default: all that follow]
-        #[arg(long, value_name = "COUNT")]
-        times: Option<u64>,
+        #[command(flatten)]
+        which: WhichArgs,
     },
     /// Make commands of a host (--vfio-user) fail on the lines to the card
     InjectHost {
@@ -128,12 +135,8 @@ pub(crate) enum CtlOrder {
         /// Only this command
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(..64))]
         command: Option<u8>,
-        /// Let this many pass first
-        #[arg(long, default_value_t = 0, value_name = "COUNT")]
-        after: u64,
-        /// Let this many fail [default: all that follow]
-        #[arg(long, value_name = "COUNT")]
-        times: Option<u64>,
+        #[command(flatten)]
+        which: WhichArgs,
     },
     /// Remove all injected faults, of requests and of commands
     ClearFaults,

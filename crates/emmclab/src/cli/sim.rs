@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use emmc_units::{Nanos, Size};
+use emmc_units::{Bytes, Nanos};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
@@ -118,8 +118,8 @@ pub(crate) struct SimPipelineArgs {
     #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = micros, requires = "pre")]
     pub(crate) post: Option<Nanos>,
     /// Size of one request, e.g. 128KiB
-    #[arg(long, value_name = "SIZE", requires = "pre")]
-    pub(crate) chunk: Option<Size>,
+    #[arg(long, value_name = "SIZE", requires = "pre", value_parser = super::known::exact_size)]
+    pub(crate) chunk: Option<Bytes>,
     /// A board with published spans
     #[arg(long = "board", alias = "platform", value_name = "BOARD", value_parser = super::known::platform())]
     pub(crate) platform: Option<String>,

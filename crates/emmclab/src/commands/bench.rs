@@ -202,9 +202,14 @@ pub(crate) fn speed_of_device(node: &Path, is_quiet: bool) -> anyhow::Result<Ben
 /// Errors: a size or queue depth of 0; a start beyond the end of the target.
 fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
     let bytes = |size: Option<Size>| size.map(|size| bytes_of(size, size_bytes));
+    let from_bytes = bytes(args.from).unwrap_or(0);
     let options = Options {
-        from_bytes: bytes(args.from).unwrap_or(0),
-        size_bytes: bytes(args.size),
+        from_bytes,
+        // From the start of the area to the end of the target.
+        size_bytes: match args.size {
+            Some(Size::Max) => Some(size_bytes.saturating_sub(from_bytes)),
+            size => bytes(size),
+        },
         queue_depth: args.queue_depth,
         write_budget_bytes: bytes(args.write_budget),
         rows: args.rows.clone(),
@@ -216,7 +221,7 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         bail!("--queue-depth: expected at least 1");
     }
     if options.from_bytes >= size_bytes && args.from.is_some() && size_bytes > 0 {
-        bail!("--from {}: the target has {size_bytes} bytes", options.from_bytes);
+        bail!("--from {}: the target has {}", Bytes(from_bytes).stated(), Bytes(size_bytes).stated());
     }
     if options.size_bytes == Some(0) {
         bail!("--size: expected more than 0");

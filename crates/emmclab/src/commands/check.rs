@@ -18,7 +18,7 @@ pub(crate) const SCHEMA: &str = "emmclab.check/1";
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CheckedCard {
-    /// The source as named; absent without one, and for all cards together.
+    /// The source as named; for all cards the folder of `--sysroot`; absent without either.
     source: Option<String>,
     /// The block device, if the source is a card of a machine: `/dev/mmcblk0`.
     device: Option<String>,
@@ -73,7 +73,8 @@ pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> CommandResult {
         Err(error) => CheckDocument::failed(args.source.as_deref(), &error.to_string()),
     };
     let exit = Exit::Nagios(document.checked.result.exit_code);
-    if args.quiet && document.checked.result.status == CheckStatus::Ok {
+    // A program that asked for a document gets one.
+    if args.quiet && !output.is_json() && document.checked.result.status == CheckStatus::Ok {
         return Ok(exit);
     }
     // If standard output is closed, only the exit code is left; it is UNKNOWN, because the line was lost.
@@ -99,15 +100,16 @@ fn checked(args: &CheckArgs, options: &HealthOptions) -> CheckDocument {
             let open = || source::open_with(source, &args.more);
             CheckDocument { checked: CheckedCard::read(source, open, options), cards: None }
         }
-        None => all(args.more.sysroot.as_deref(), options),
+        None => all(args.more.tree.sysroot.as_deref(), options),
     }
 }
 
 /// Checks every card of the machine, or of a copied /sys.
 fn all(sysroot: Option<&Path>, options: &HealthOptions) -> CheckDocument {
+    let tree = sysroot.map(|folder| folder.display().to_string());
     let list = match emmc_linux::list(sysroot) {
         Ok(list) => list,
-        Err(error) => return CheckDocument::failed(None, &error.to_string()),
+        Err(error) => return CheckDocument::failed(tree.as_deref(), &error.to_string()),
     };
     let mut cards: Vec<CheckedCard> = Vec::new();
     for listed in &list.cards {
@@ -119,8 +121,8 @@ fn all(sysroot: Option<&Path>, options: &HealthOptions) -> CheckDocument {
     cards.sort_by_key(|card| card.result.status.rank());
     let results: Vec<CheckResult> = cards.iter().map(|card| card.result.clone()).collect();
     let checked = match CheckResult::worst_of(&results) {
-        Some(result) => CheckedCard { source: None, device: None, name: None, result, reason: None },
-        None => CheckedCard::unknown(None, "no card found: no /sys/block/mmcblkN"),
+        Some(result) => CheckedCard { source: tree, device: None, name: None, result, reason: None },
+        None => CheckedCard::unknown(tree.as_deref(), "no card found: no /sys/block/mmcblkN"),
     };
     CheckDocument { checked, cards: Some(cards) }
 }

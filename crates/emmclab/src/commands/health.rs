@@ -1,16 +1,11 @@
 //! `health`: wear, forecast, endurance, vendor health, host link.
 
-use anyhow::Context;
 use emmc_analysis::finding::Severity;
-use emmc_analysis::health::{
-    Endurance, Forecast, ForecastOptions, Health, HealthOptions, HistoryPoint, endurance, forecast, health_with,
-    parse_history,
-};
+use emmc_analysis::health::{Endurance, Forecast, Health, HealthOptions, endurance, health_with};
 use emmc_analysis::maker_health::{self, Refusal, VendorHealth};
-use emmc_port::{CardData, Origin, Snapshot};
+use emmc_port::{Origin, Snapshot};
 use emmc_report::Document;
-use emmc_report::present::{HealthParts, health_sections, sources, vendor_sections};
-use emmc_units::Size;
+use emmc_report::present::{HealthParts, health_sections, sources, sources_line, vendor_sections};
 use serde::Serialize;
 
 use crate::CommandResult;
@@ -43,13 +38,11 @@ pub(crate) struct HealthDocument {
 
 pub(crate) fn run(args: &HealthArgs, output: &mut Output) -> CommandResult {
     let mut card = source::open(&args.source)?;
-    if let Some(at) = &args.at {
-        source::set_time(&mut card, at)?;
-    }
-    if args.vendor_health {
+    args.history.set_time(&mut card)?;
+    if args.live.vendor_health {
         source::add_live_vendor(&mut card, &args.source.source, &args.source.more)?;
     }
-    let forecast = forecast_from(args, &card)?;
+    let forecast = args.history.forecast(&card)?;
     let (vendor, vendor_refused) = maker_health::sorted(&card);
     let document = HealthDocument {
         sources: card.origins.clone(),
@@ -74,7 +67,7 @@ fn exit(document: &HealthDocument) -> Exit {
 
 fn present(document: &HealthDocument) -> Document {
     let mut text = Document::new("Health");
-    text.subtitle = Some(document.sources.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(" + "));
+    text.subtitle = Some(sources_line(&document.sources));
     let parts = HealthParts {
         health: &document.health,
         endurance: document.endurance.as_ref(),
@@ -88,41 +81,9 @@ fn present(document: &HealthDocument) -> Document {
 
 fn endurance_from(args: &HealthArgs) -> anyhow::Result<Option<Endurance>> {
     let (Some(blocks), Some(cycles)) = (args.blocks, args.cycles) else { return Ok(None) };
-    let Size::Exact(block) = args.block_size else {
-        anyhow::bail!("--block-size {}: expected a size such as 4MiB", args.block_size);
-    };
-    let estimate = endurance(block, blocks, cycles)?;
+    let estimate = endurance(args.block_size, blocks, cycles)?;
     Ok(Some(match args.write_amplification {
         Some(factor) => estimate.with_write_amplification(factor)?,
         None => estimate,
     }))
-}
-
-/// The forecast from all observations; absent without an earlier one.
-fn forecast_from(args: &HealthArgs, card: &CardData) -> anyhow::Result<Option<Forecast>> {
-    if args.since.is_empty() && args.history.is_none() {
-        return Ok(None);
-    }
-    let mut points = Vec::new();
-    for earlier in &args.since {
-        let (name, at) = earlier.rsplit_once('@').map_or((earlier.as_str(), None), |(name, at)| (name, Some(at)));
-        let mut seen = source::open_one(name, None)?;
-        if let Some(at) = at {
-            source::set_time(&mut seen, at)?;
-        }
-        points.push(HistoryPoint::from_card(&seen)?);
-    }
-    if let Some(path) = &args.history {
-        let name = path.display().to_string();
-        let text =
-            String::from_utf8(source::read_limited(&name)?).with_context(|| format!("{name}: is not UTF-8 text"))?;
-        points.extend(parse_history(&name, &text)?);
-    }
-    match HistoryPoint::from_card(card) {
-        Ok(point) => points.push(point),
-        // A history alone can be enough for a forecast; one earlier snapshot is not.
-        Err(error) if args.history.is_none() => return Err(error.into()),
-        Err(_) => {}
-    }
-    Ok(Some(forecast(&points, &ForecastOptions::default())?))
 }

@@ -13,7 +13,7 @@ use crate::output::Output;
 pub(crate) const SCHEMA: &str = "emmclab.list/1";
 
 pub(crate) fn run(args: &ListArgs, output: &mut Output) -> CommandResult {
-    let list = emmc_linux::list(args.sysroot.as_deref())?;
+    let list = emmc_linux::list(args.tree.sysroot.as_deref())?;
     output.print(SCHEMA, &list, present)?;
     Ok(Exit::Good)
 }

@@ -26,6 +26,8 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     let benches = speed::benches(args, &subject, output.is_json())?;
     let options = StudyOptions {
         source: Some(subject.argument.clone()),
+        before: subject.before.clone(),
+        forecast: args.history.forecast(&subject.card)?,
         #[cfg(feature = "bench")]
         measured: benches.measured(),
         ..StudyOptions::default()
@@ -77,8 +79,8 @@ fn present(study: &StudyDocument) -> Document {
 /// Every file that is read: none of them may be overwritten.
 #[cfg(feature = "html")]
 fn inputs(args: &StudyArgs) -> Vec<&std::path::Path> {
-    #[cfg_attr(not(feature = "bench"), allow(unused_mut))]
     let mut files = args.more.files(args.source.as_deref());
+    files.extend(args.history.files());
     #[cfg(feature = "bench")]
     files.extend(args.bench.iter().map(|path| path.as_path()));
     files

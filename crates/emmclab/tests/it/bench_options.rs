@@ -63,13 +63,13 @@ fn the_list_has_the_options_of_each_suite() {
 #[test]
 fn positions_and_sizes_are_whole_sectors() {
     for (args, says) in [
-        ("fs --size 134217729B", "--size 134217729: expected a multiple of its sectors of 512 bytes"),
-        ("fs --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
-        ("dd --size 16777217B", "--size 16777217: expected a multiple of its sectors of 512 bytes"),
-        ("iozone --size 134217729B", "--size 134217729: expected a multiple of its sectors of 512 bytes"),
-        ("hdparm --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
-        ("flashbench-open-au --from 513B", "--from 513: expected a multiple of its sectors of 512 bytes"),
-        ("trim --from 1B", "--from 1: expected a multiple of its sectors of 512 bytes"),
+        ("fs --size 134217729B", "--size 128.0 MiB (134217729 bytes): expected a multiple of its sectors of 512 B"),
+        ("fs --from 1B", "--from 1 B: expected a multiple of its sectors of 512 B"),
+        ("dd --size 16777217B", "--size 16.0 MiB (16777217 bytes): expected a multiple of its sectors of 512 B"),
+        ("iozone --size 134217729B", "--size 128.0 MiB (134217729 bytes): expected a multiple of its sectors of 512 B"),
+        ("hdparm --from 1B", "--from 1 B: expected a multiple of its sectors of 512 B"),
+        ("flashbench-open-au --from 513B", "--from 513 B: expected a multiple of its sectors of 512 B"),
+        ("trim --from 1B", "--from 1 B: expected a multiple of its sectors of 512 B"),
     ] {
         let run = emmclab(format!("bench sim:generic-8g --suite {args}").split(' ')).exits(2);
         assert!(run.stderr.contains(says) && run.stdout.is_empty(), "{args}: {}", run.stderr);
@@ -82,14 +82,14 @@ fn every_suite_has_one_minimum_size() {
     for suite in ["trim", "steady"] {
         for size in ["512B", "4MiB", "8MiB"] {
             let run = emmclab(["bench", "sim:generic-8g", "--suite", suite, "--size", size]).exits(2);
-            assert!(run.stderr.contains("at least 16777216 bytes are needed"), "{suite} {size}: {}", run.stderr);
+            assert!(run.stderr.contains("at least 16 MiB are needed"), "{suite} {size}: {}", run.stderr);
         }
     }
     // The message has the available size, not an unrequested part of it.
     let small = scratch("bench_options_small").join("small");
     std::fs::write(&small, [1; 512]).unwrap();
     let run = emmclab(["bench", &small.display().to_string(), "--suite", "speed", "--read-only"]).exits(2);
-    assert!(run.stderr.contains("524288 bytes from byte 0 on do not fit") && run.stderr.contains("has 512"), "{run:?}");
+    assert!(run.stderr.contains("512 KiB from the start on do not fit") && run.stderr.contains("has 512"), "{run:?}");
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn invalid_targets_are_reported_in_one_line() {
         (&["/dev/no-such-device", "--size", "1MiB"], 2, "no such device"),
         (&["no-such-file"], 2, "--size SIZE creates"),
         (&[&odd], 2, "multiple of its sectors"),
-        (&[&short, "--destroy", "--suite", "iozone"], 2, "the target has 1048576"),
+        (&[&short, "--destroy", "--suite", "iozone"], 2, "the target has 1 MiB"),
         (&[&folder, "--size", "900TiB"], 2, "not enough space"),
         (&[&short, "--size", "0B", "--destroy"], 2, "more than 0"),
         (&[&short, "--yes-i-mean", "x"], 2, "--destroy"),

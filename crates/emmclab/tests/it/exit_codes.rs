@@ -202,7 +202,7 @@ fn an_argument_that_is_not_utf8_is_a_usage_error() {
     let mut command = command();
     command.arg(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
     let run = run(command).exits(2);
-    assert!(run.stderr.starts_with("error: "), "{run:?}");
+    assert!(run.stderr.starts_with("emmclab: "), "{run:?}");
 }
 
 /// A copied /sys with cards of these names, `life_time` values and EXT_CSD revisions.
@@ -258,10 +258,8 @@ fn quiet_is_silent_only_if_all_is_ok() {
     let folder = scratch("quiet");
     let quiet = |args: &[&str]| emmclab(["check", "-q"].iter().chain(args));
     let good = save(&folder, "good.bin", worn(1, 1, 1));
-    for args in [&[good.as_str()] as &[&str], &["--json", &good]] {
-        let run = quiet(args).exits(0);
-        assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{run:?}");
-    }
+    let run = quiet(&[&good]).exits(0);
+    assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{run:?}");
     let worn = save(&folder, "worn.bin", worn(1, 0x0b, 1));
     quiet(&[&worn]).exits(2).says(&["EMMC CRITICAL - "]);
     quiet(&["/nonexistent/a"]).exits(3).says(&["EMMC UNKNOWN - "]);
@@ -283,7 +281,7 @@ fn json_of_check_names_the_source_also_on_errors() {
     for (args, source) in [
         (&["/nonexistent/a"] as &[&str], Some("/nonexistent/a")),
         (&["-w", "90", "-c", "40", &good], Some(good.as_str())),
-        (&["--all", "--sysroot", "/nonexistent"], None),
+        (&["--all", "--sysroot", "/nonexistent"], Some("/nonexistent")),
     ] {
         let run = emmclab(["check", "--json"].iter().chain(args)).exits(3);
         assert!(run.stderr.is_empty(), "{run:?}");

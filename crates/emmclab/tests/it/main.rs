@@ -14,6 +14,7 @@ mod bench_real;
 #[cfg(feature = "bench")]
 mod bench_same;
 mod board_vendor;
+mod command_line;
 mod contract;
 mod copied_sys;
 mod exit_codes;
@@ -24,6 +25,7 @@ mod hostile_names;
 mod html;
 mod live_card;
 mod pages;
+mod printed_commands;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "sim")]

@@ -233,6 +233,44 @@ fn an_interrupted_run_reports_its_results() {
     assert!(kept["nand"]["page_programs"].as_u64().unwrap() > 0);
 }
 
+/// Ctrl-C between two lives: the lives so far are reported, and that more were asked for.
+#[cfg(feature = "bench")]
+#[test]
+fn power_cuts_that_are_interrupted_report_what_they_have() {
+    let folder = scratch("cuts_interrupted");
+    let mut command = crate::support::hold::with_default_signals(crate::support::command().get_program());
+    command.args(["sim", "power-cut", "sim:generic-8g", "--cuts", "1000000000", "--json"]);
+    let hold = crate::support::hold::Hold::at(&mut command, "life", 2, &folder);
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    hold.wait(&mut child);
+    let signalled = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(signalled.success());
+    let output = child.wait_with_output().unwrap();
+    drop(hold);
+    let cuts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &cuts["stopped"], &cuts["lives"]), (Some(1), &json!(true), &json!(2)));
+    assert!(cuts["cuts"].as_u64().unwrap() > 0 && cuts["violations"].as_array().unwrap().is_empty(), "{cuts}");
+}
+
+/// The counts of the translation layer do not survive power: that is said, not "nothing was written".
+#[test]
+fn the_inside_of_a_used_card_says_what_it_counts() {
+    let folder = scratch("sim_counts");
+    let (profile, job) = (small_profile(&folder), save(&folder, "job.json", JOB));
+    let card = folder.join("card").display().to_string();
+    emmclab(["sim", "create", "--profile", &profile, &card]).exits(0);
+    emmclab(["sim", "info", &profile_card(&profile)]).exits(0).says(&["nothing written yet"]);
+    emmclab(["sim", "run", &card, "--job", &job]).exits(0);
+    let inside = emmclab(["sim", "info", &card]).exits(0);
+    assert!(!inside.words().contains("nothing written yet"), "{}", inside.stdout);
+    inside.says(&["not known: nothing written since the card was switched on", "its counts do not survive power"]);
+}
+
+/// A new card of a profile's file.
+fn profile_card(profile: &str) -> String {
+    format!("sim:{profile}")
+}
+
 #[test]
 fn a_ready_job_is_run_by_its_name() {
     let folder = scratch("sim_ready");

@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-#[cfg(all(feature = "bench", feature = "sim"))]
-use crate::support::save;
-use crate::support::{command, emmclab, scratch, skip, testdata};
+use crate::support::cards::ext_csd;
+use crate::support::{command, emmclab, save, scratch, skip, testdata};
 
 /// What a screen shows.
 const SCREEN: (usize, usize) = (80, 24);
@@ -40,6 +39,31 @@ fn on_a_terminal(source: &str) -> String {
 /// The lines from the title to the first empty one.
 fn head(text: &str) -> Vec<&str> {
     text.lines().take_while(|line| !line.is_empty()).collect()
+}
+
+/// The sentence for a manager: how much is used, and between which dates the life ends; the same forecast as `health`.
+#[test]
+fn earlier_observations_give_the_dates_between_which_the_life_ends() {
+    let folder = scratch("since");
+    let dump = |name: &str, life_b: u32| {
+        save(&folder, name, ext_csd(&[(192, 1, 8), (196, 1, 0x57), (267, 1, 1), (268, 1, 1), (269, 1, life_b)]))
+    };
+    let (old, mid, now) = (dump("old.bin", 7), dump("mid.bin", 8), dump("now.bin", 9));
+    let since = [format!("{old}@2026-01-10T08:00:00Z"), format!("{mid}@2026-05-10T08:00:00Z")];
+    let options = ["--since", &since[0], "--since", &since[1], "--at", "2026-11-10T08:00:00Z"];
+    let of = |verb: &str| emmclab([verb, &now, "--json"].iter().chain(&options)).json();
+    let (study, health) = (of("study"), of("health"));
+    assert_eq!(study["forecast"], health["forecast"]);
+    let text = emmclab(["study", &now, "--full"].iter().chain(&options)).words();
+    let day = |which: &str| study["forecast"]["life_b"][which]["time"].as_str().unwrap()[..10].to_owned();
+    let ends = format!("at the present rate it ends between {} and {}", day("earliest"), day("latest"));
+    assert!(text.contains(&format!("of rated life used (type B; type A: 0 % to 10 %); {ends}")), "{text}");
+    assert!(text.contains(&format!("This card has used 80 % to 90 % of its rated life; {ends}.")), "{text}");
+    assert!(text.contains("observations 3 from 2026-01-10"), "{text}");
+    let without = emmclab(["study", &now, "--json"]).json();
+    assert_eq!(without.get("forecast"), None);
+    let missing = emmclab(["study", &now, "--since", &old]).exits(2);
+    assert!(missing.stderr.contains("time"), "{missing:?}");
 }
 
 #[test]

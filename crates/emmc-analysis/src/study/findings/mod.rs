@@ -22,7 +22,7 @@ use emmc_regs::ext_csd::{Anomaly, DeviceInfo, ExtCsd};
 use super::identity;
 use crate::capacity::Capacity;
 use crate::finding::{self, Finding};
-use crate::health::{Health, HealthOptions};
+use crate::health::{Forecast, Health, HealthOptions};
 use crate::maker_health::{Refusal, VendorHealth};
 
 /// The input of the rules.
@@ -31,6 +31,7 @@ struct Facts<'a> {
     csd: &'a ExtCsd,
     info: &'a DeviceInfo,
     health: &'a Health,
+    forecast: Option<&'a Forecast>,
     capacity: &'a Capacity,
 }
 
@@ -44,6 +45,7 @@ impl Facts<'_> {
 /// Results computed before the findings.
 pub(super) struct Parts<'a> {
     pub(super) health: &'a Health,
+    pub(super) forecast: Option<&'a Forecast>,
     pub(super) thresholds: &'a HealthOptions,
     pub(super) capacity: &'a Capacity,
     pub(super) anomalies: &'a [Anomaly],
@@ -66,7 +68,8 @@ pub(super) fn findings(card: &CardData, parts: &Parts<'_>) -> Vec<Finding> {
     let unknown = ExtCsd::unknown();
     let csd = card.ext_csd.as_ref().unwrap_or(&unknown);
     let (info, _) = csd.decode();
-    let facts = Facts { card, csd, info: &info, health: parts.health, capacity: parts.capacity };
+    let (health, forecast) = (parts.health, parts.forecast);
+    let facts = Facts { card, csd, info: &info, health, forecast, capacity: parts.capacity };
     let mut findings = Vec::new();
     wear::find(&facts, &mut findings);
     vendor::find(&facts, parts.thresholds, parts.vendor, parts.vendor_refused, &mut findings);

@@ -4,7 +4,7 @@
 
 use super::{Facts, Names};
 use crate::finding::{Finding, Severity};
-use crate::health::LifeReading;
+use crate::health::{AreaForecast, LifeReading};
 
 /// Adds the sentence and the command of a finding, unless the finding has its own.
 pub(super) fn complete(finding: &mut Finding, facts: &Facts<'_>, names: &Names<'_>) {
@@ -20,8 +20,8 @@ pub(super) fn complete(finding: &mut Finding, facts: &Facts<'_>, names: &Names<'
 
 fn summary(finding: &Finding, facts: &Facts<'_>) -> Option<String> {
     let plain = match finding.id {
-        "life-used-a" => return Some(life(&facts.health.life_a)),
-        "life-used-b" => return Some(life(&facts.health.life_b)),
+        "life-used-a" => return Some(life(&facts.health.life_a, facts.forecast.map(|forecast| &forecast.life_a))),
+        "life-used-b" => return Some(life(&facts.health.life_b, facts.forecast.map(|forecast| &forecast.life_b))),
         "pre-eol" if finding.severity == Severity::Critical => {
             "This card has nearly run out of spare blocks and may refuse writes soon."
         }
@@ -83,11 +83,13 @@ fn summary(finding: &Finding, facts: &Facts<'_>) -> Option<String> {
     Some(plain.into())
 }
 
-/// "This card has used 80 % to 90 % of its rated life".
-fn life(life: &LifeReading) -> String {
+/// "This card has used 80 % to 90 % of its rated life; at the present rate it ends between ... and ...".
+fn life(life: &LifeReading, forecast: Option<&AreaForecast>) -> String {
+    let end = forecast.and_then(AreaForecast::end_of_life);
     match (life.used_lower_percent, life.used_upper_percent) {
         (Some(lower), Some(upper)) => {
-            format!("This card has used {lower} % to {upper} % of its rated life; at most {} % is left.", 100 - lower)
+            let rest = end.unwrap_or_else(|| format!("at most {} % is left", 100 - lower));
+            format!("This card has used {lower} % to {upper} % of its rated life; {rest}.")
         }
         _ => "This card has used up its rated life and can fail at any time: replace it.".into(),
     }
@@ -140,6 +142,9 @@ fn command(finding: &Finding, facts: &Facts<'_>, names: &Names<'_>) -> Option<(S
         "partitioning-unfinished" => {
             Some((format!("emmclab show {source} --field PARTITION_SETTING_COMPLETED"), "after a power cycle"))
         }
+        "checksum-wrong" => names.device.as_ref().map(|device| {
+            (format!("emmclab snapshot {device} -o read-again.json"), "reads the registers again; compare the two")
+        }),
         "sysfs-stale" => Some((format!("emmclab check {source}"), "reads the card itself")),
         "sd-no-application-class" | "sd-slow-class" | "sd-a2-needs-queue" => {
             on_device("emmclab study ", " --measure").map(|command| (command, "measures the read speed"))
@@ -186,6 +191,19 @@ mod tests {
         );
         let reliability = study.findings.iter().find(|finding| finding.id == "write-reliability-off").unwrap();
         assert_eq!(reliability.commands[0].command, "emmclab plan hwpart x.hex --wrrel on");
+    }
+
+    #[test]
+    fn a_damaged_register_of_a_live_card_is_read_again() {
+        let commands = |format, name: &str| {
+            let mut card = worn(format, name);
+            card.cid = emmc_regs::cid::Cid::parse_hex("1501004d384731474303dc0db061516f").ok();
+            let findings = study(&card, &StudyOptions::default()).findings;
+            let damaged = findings.into_iter().find(|finding| finding.id == "checksum-wrong").unwrap();
+            damaged.commands.into_iter().map(|command| command.command).collect::<Vec<_>>()
+        };
+        assert_eq!(commands(Format::Live, "/dev/mmcblk1"), ["emmclab snapshot /dev/mmcblk1 -o read-again.json"]);
+        assert_eq!(commands(Format::ExtCsdHex, "x.hex"), [""; 0]);
     }
 
     #[test]

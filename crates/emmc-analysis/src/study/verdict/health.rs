@@ -4,11 +4,12 @@ use emmc_regs::CardKind;
 
 use super::{Answer, Facts};
 use crate::finding::Severity;
-use crate::health::{Absent, Health, LifeReading};
+use crate::health::{Absent, Forecast, Health, LifeReading};
 
 pub(super) fn answer(facts: &Facts<'_>) -> Answer {
     let health = &facts.study.health;
     let mut parts: Vec<String> = life(health).into_iter().collect();
+    parts.extend(facts.study.forecast.as_ref().and_then(Forecast::end_of_life));
     if health.pre_eol.is_known() {
         let text = &health.pre_eol.text;
         let consumed = text.split_once(": ").map(|(_, consumed)| consumed.to_owned());
@@ -23,8 +24,8 @@ pub(super) fn answer(facts: &Facts<'_>) -> Answer {
         (health.bkops_status.severity, "background operations outstanding"),
         (health.exception_events.severity, "an exception event"),
     ];
-    parts
-        .extend(concerns.iter().filter(|(severity, _)| *severity <= Severity::Warning).map(|(_, text)| (*text).into()));
+    // The life alone gives a severity that the reader knows; whatever else raises it is named.
+    parts.extend(concerns.iter().filter(|(severity, _)| *severity <= Severity::Notice).map(|(_, text)| (*text).into()));
     if !facts.card.conflicts.is_empty() {
         parts.push("the sources disagree".into());
     }

@@ -117,7 +117,7 @@ fn todo(study: &Study) -> Vec<Command> {
 fn next_step(study: &Study, measured: &Measured, source: &str) -> Command {
     let is_urgent = study.findings.iter().any(|finding| finding.severity <= Severity::Warning);
     let (command, why) = match (study.live_device(), measured.speed.is_some()) {
-        _ if is_urgent => (format!("emmclab study {source} --full"), "first read the warning below"),
+        _ if is_urgent => (format!("emmclab study {source} --full"), "prints the evidence of the warning below"),
         (Some(device), false) => (format!("emmclab study {device} --measure"), "nothing is urgent; measures the speed"),
         (Some(device), true) => {
             (format!("emmclab check {device}"), "nothing is urgent; run it from cron for early warning")

@@ -30,7 +30,7 @@ fn bus(facts: &Facts<'_>) -> Option<String> {
     let in_use = bus_mode::in_use(facts.card, facts.info).filter(|in_use| in_use.said_by != SaidBy::Register);
     match (in_use, offered) {
         (Some(in_use), Some(offered)) if in_use.at_most < offered => {
-            Some(format!("runs in {} of {}", in_use.mode.name(), offered.name()))
+            Some(format!("runs in {}, could run {}", in_use.mode.name(), offered.name()))
         }
         (Some(in_use), _) => Some(format!("runs in {}", in_use.mode.name())),
         (None, Some(offered)) => Some(format!("offers {}", offered.name())),

@@ -75,3 +75,23 @@ fn measured_values_are_not_listed_as_unknown() {
     let measured = Measured { speed, findings: Vec::new() };
     assert!(!unknown(&StudyOptions { measured, ..StudyOptions::default() }).contains(&"speed".to_owned()));
 }
+
+#[test]
+fn the_mode_in_use_and_the_possible_one_are_told_apart() {
+    // HS_TIMING 1 is High Speed or DDR52; DEVICE_TYPE 0x57 offers HS400.
+    let mut slow = card(&[(196, 1, 0x57), (185, 1, 1)]);
+    slow.host.ios.insert("timing spec".into(), "1 (mmc high-speed)".into());
+    let setup = study(&slow, &StudyOptions::default()).verdict.setup.text;
+    assert!(setup.starts_with("runs in High Speed, could run HS400"), "{setup}");
+}
+
+#[test]
+fn what_comes_before_a_command_is_said_with_it() {
+    let options = StudyOptions {
+        source: Some("saved-input".into()),
+        before: Some("first save the input as saved-input".into()),
+        ..StudyOptions::default()
+    };
+    let todo = study(&card(&[(268, 1, 1)]), &options).verdict.todo;
+    assert!(todo.iter().all(|command| command.why.starts_with("first save the input as saved-input; ")), "{todo:?}");
+}

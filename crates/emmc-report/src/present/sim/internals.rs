@@ -20,7 +20,13 @@ pub fn inside(inside: &Internals) -> Document {
         KeyValue::new("flash", format!("{} blocks of {block}, pages of {page}, mapped by {unit}", inside.blocks)),
         KeyValue::new(
             "write amplification",
-            inside.write_amplification.map_or("nothing written yet".into(), |wa| format!("{wa:.3}")),
+            match inside.write_amplification {
+                Some(factor) => format!("{factor:.3}"),
+                None if inside.nand.page_programs > 0 => {
+                    "not known: nothing written since the card was switched on".into()
+                }
+                None => "nothing written yet".into(),
+            },
         ),
     ]);
     if inside.worn_out {
@@ -35,7 +41,9 @@ pub fn inside(inside: &Internals) -> Document {
         ]);
     }
     section.push(table);
-    document.section("layer", "Translation layer").push(layer(&inside.ftl, &inside.nand));
+    let since = "Pages and blocks are counted by the flash, over its whole life; everything else by the translation layer, \
+since the card was switched on: as in a real card, its counts do not survive power.";
+    document.section("layer", "Translation layer").push(layer(&inside.ftl, &inside.nand)).note(Tone::Muted, since);
     let section = document.section("wear", "Wear");
     let life = [inside.life_time_a, inside.life_time_b, inside.pre_eol_info];
     section.push(super::health(&inside.health, if inside.is_sd { [None; 3] } else { life.map(Some) }));

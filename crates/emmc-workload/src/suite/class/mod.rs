@@ -29,6 +29,7 @@ mod verdict;
 
 use emmc_port::TargetShape;
 
+use super::area::stated;
 use super::{Bench, Cost, Knob, Options, Suite};
 use crate::stream::BenchError;
 
@@ -82,12 +83,13 @@ impl Plan {
         let misfit = |what: String| Err(BenchError::Misfit { suite: NAME, what });
         let au = options.size_bytes.unwrap_or(4 * MIB);
         if !au.is_power_of_two() || !(2 * RU..=64 * MIB).contains(&au) {
-            return misfit(format!("an allocation unit of {au} bytes: expected a power of two from 1 to 64 MiB"));
+            return misfit(format!("an allocation unit of {}: expected a power of two from 1 to 64 MiB", stated(au)));
         }
         let from = options.from_bytes.next_multiple_of(au);
         let to = from + AUS * au;
         if to > shape.size_bytes {
-            return misfit(format!("{AUS} units of {au} bytes end at byte {to}; the target has {}", shape.size_bytes));
+            let (au, to, size) = (stated(au), stated(to), stated(shape.size_bytes));
+            return misfit(format!("{AUS} units of {au} end at {to}; the target has {size}"));
         }
         let depth = options.queue_depth.unwrap_or(32).min(shape.depth_max);
         Ok(Self { from, to, au, sector: u64::from(shape.sector_bytes), depth, seed: options.seed })

@@ -7,7 +7,7 @@
 
 use emmc_port::{BlockOp, TargetShape};
 
-use super::super::area::aligned;
+use super::super::area::{aligned, start, stated};
 use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::{BLOCK, ROUNDS, label, requests};
 use crate::grid::Grid;
@@ -30,7 +30,7 @@ fn sizes(shape: &TargetShape, options: &Options) -> Result<Vec<u64>, BenchError>
     let need = (ROUNDS as u64 - 1) * APART + LARGEST;
     let room = options.room(shape);
     if room < need {
-        let what = format!("{room} bytes from byte {} on: expected at least {need}", options.from_bytes);
+        let what = format!("{} {}: expected at least {}", stated(room), start(options.from_bytes), stated(need));
         return Err(BenchError::Misfit { suite: NAME, what });
     }
     let smallest = u64::from(shape.sector_bytes).max(512);

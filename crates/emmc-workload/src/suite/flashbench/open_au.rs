@@ -16,7 +16,7 @@
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Nanos;
 
-use super::super::area::aligned;
+use super::super::area::{aligned, start, stated};
 use super::super::{Bench, Cost, Knob, Options, Suite};
 use super::places::{PLACES_MAX, scattered};
 use super::{BLOCK, KIB, MIB, for_at_most, halvings, label, numbers, requests, unit};
@@ -60,9 +60,11 @@ impl Plan {
         if wanted > most {
             let need = from + ((wanted - 1) * APART + 1) * unit;
             let what = format!(
-                "{wanted} units of {} from byte {from} on need {need} bytes; the target has {}: at most {most}",
+                "{wanted} units of {} {} need {}; the target has {}: at most {most}",
                 label(unit),
-                shape.size_bytes
+                start(from),
+                stated(need),
+                stated(shape.size_bytes)
             );
             return Err(BenchError::Misfit { suite: NAME, what });
         }

@@ -70,10 +70,10 @@ fn present(created: &Created) -> Document {
         KeyValue::new("specimen", created.seed.to_string()),
         KeyValue::new("life used", format!("{} %", created.used_percent)),
     ]);
+    let folder = crate::shell::word(created.folder.as_ref()).unwrap_or_else(|| "FOLDER".into());
     section.paragraph(format!(
-        "`emmclab sim run {0} --job FILE` works on it, `emmclab sim info {0}` looks inside, and sim:{0} is a source for \
-every other command.",
-        created.folder
+        "`emmclab sim run {folder} --job steady-random` works on it, `emmclab sim info {folder}` looks inside, and \
+sim:{folder} is a source for every other command."
     ));
     document
 }

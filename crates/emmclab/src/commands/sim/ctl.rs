@@ -53,13 +53,15 @@ fn order(order: &CtlOrder) -> anyhow::Result<Order> {
         CtlOrder::Cut { at_operation, seed } => Order::Cut { at_operation: *at_operation, seed: *seed },
         CtlOrder::On => Order::On,
         CtlOrder::Reset => Order::Reset,
-        CtlOrder::Inject { kind, area, from, to, after, times } => {
+        CtlOrder::Inject { kind, area, from, to, which } => {
             let (kind, area) = (kind.map(kind_of), area.clone());
-            Order::Inject { fault: Fault { kind, area, from: *from, to: *to, after: *after, times: *times } }
+            let (after, times) = (which.after, which.times);
+            Order::Inject { fault: Fault { kind, area, from: *from, to: *to, after, times } }
         }
-        CtlOrder::InjectHost { error, command, after, times } => {
+        CtlOrder::InjectHost { error, command, which } => {
             let error = host_error(*error);
-            Order::InjectHost { fault: HostFault { error, command: *command, after: *after, times: *times } }
+            let (after, times) = (which.after, which.times);
+            Order::InjectHost { fault: HostFault { error, command: *command, after, times } }
         }
         CtlOrder::ClearFaults => Order::ClearFaults,
         CtlOrder::State => Order::State,

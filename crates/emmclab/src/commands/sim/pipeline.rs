@@ -4,7 +4,6 @@ use anyhow::{Context, bail};
 use emmc_host::{
     CqEngine, MeasuredSpans, PLATFORMS, Pipeline, PipelineResult, PipelineStudy, Platform, Spans, paper, platform,
 };
-use emmc_units::Size;
 
 use crate::CommandResult;
 use crate::cli::{CqEngineName, SimPipelineArgs};
@@ -73,7 +72,6 @@ fn own(args: &SimPipelineArgs) -> anyhow::Result<Option<Pipeline>> {
     let (Some(pre), Some(hw), Some(post), Some(chunk)) = (args.pre, args.hw, args.post, args.chunk) else {
         return Ok(None);
     };
-    let Size::Exact(chunk) = chunk else { bail!("--chunk {chunk}: expected a size, e.g. 128KiB") };
     Ok(Some(Pipeline::new(Spans { pre, hw, post }, chunk)))
 }
 

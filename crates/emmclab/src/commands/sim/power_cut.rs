@@ -1,14 +1,20 @@
 //! `sim power-cut`: cuts a virtual card's power repeatedly and checks its guarantees.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::ensure;
 use emmc_card::sim::torture::torture_profile;
-use emmc_report::{Document, Finding, KeyValue, Severity};
+#[cfg(feature = "bench")]
+use emmc_linux::hold::{self, Point};
+use emmc_report::{Document, Finding, KeyValue, Severity, Tone};
 use serde::Serialize;
 
 use crate::CommandResult;
 use crate::cli::SimPowerCutArgs;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::progress::Bar;
 use crate::virtual_card::NamedProfile;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-power-cut/1";
@@ -27,6 +33,8 @@ pub(crate) struct PowerCuts {
     seed: u64,
     /// Guarantees that were broken.
     violations: Vec<Broken>,
+    /// Whether a signal ended it before all cuts were made.
+    stopped: bool,
 }
 
 /// A broken guarantee.
@@ -42,9 +50,23 @@ struct Broken {
 pub(crate) fn run(args: &SimPowerCutArgs, output: &mut Output) -> CommandResult {
     let named = NamedProfile::open(args.part.name())?;
     ensure!(named.age == 0.0, "sim:{}: power cuts are simulated only on new cards", args.part.name());
-    let mut result =
-        PowerCuts { profile: named.profile.name.clone(), cuts: 0, lives: 0, seed: args.seed, violations: Vec::new() };
-    while result.cuts < u64::from(args.cuts) {
+    let mut result = PowerCuts {
+        profile: named.profile.name.clone(),
+        cuts: 0,
+        lives: 0,
+        seed: args.seed,
+        violations: Vec::new(),
+        stopped: false,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    crate::signals::stop_by_signal(&stop)?;
+    let (mut bar, wanted) = (Bar::new(), u64::from(args.cuts));
+    while result.cuts < wanted {
+        if stop.load(Ordering::Relaxed) {
+            result.stopped = true;
+            break;
+        }
+        bar.show(Some(result.cuts as f64 / wanted as f64), &format!("{} of {wanted} cuts", result.cuts));
         let seed = args.seed.wrapping_add(result.lives);
         result.lives += 1;
         match torture_profile(named.profile.clone(), seed) {
@@ -55,9 +77,12 @@ pub(crate) fn run(args: &SimPowerCutArgs, output: &mut Output) -> CommandResult 
                 break;
             }
         }
+        #[cfg(feature = "bench")]
+        hold::reached(Point::Life, &stop);
     }
+    bar.finish();
     output.print(SCHEMA, &result, present)?;
-    Ok(if result.violations.is_empty() { Exit::Good } else { Exit::Findings })
+    Ok(if result.violations.is_empty() && !result.stopped { Exit::Good } else { Exit::Findings })
 }
 
 fn present(result: &PowerCuts) -> Document {
@@ -68,7 +93,12 @@ fn present(result: &PowerCuts) -> Document {
         KeyValue::new("lives", result.lives.to_string()).note("cards filled, worked on and cut, a few MiB each"),
         KeyValue::new("first seed", result.seed.to_string()),
     ]);
-    let findings: Vec<Finding> = if result.violations.is_empty() {
+    if result.stopped {
+        section.note(Tone::Warn, "Stopped before all cuts were made.");
+    }
+    let findings: Vec<Finding> = if result.violations.is_empty() && result.cuts == 0 {
+        vec![Finding::new(Severity::Unknown, "promises", "no cut was made")]
+    } else if result.violations.is_empty() {
         let kept = "all guarantees held: flushed and reliable sectors survived; unacknowledged ones were old or new, never torn";
         vec![Finding::new(Severity::Good, "promises", kept)]
     } else {

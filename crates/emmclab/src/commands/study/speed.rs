@@ -58,7 +58,7 @@ fn measured_now(args: &StudyArgs, source: &str, is_quiet: bool) -> anyhow::Resul
     if let Some(result) = virtual_card(source)? {
         return Ok(result);
     }
-    ensure!(args.more.sysroot.is_none(), "--measure reads a live card; --sysroot reads a copy of its data");
+    ensure!(args.more.tree.sysroot.is_none(), "--measure reads a live card; --sysroot reads a copy of its data");
     match emmc_linux::card_node(source) {
         Some(node) => crate::commands::bench::speed_of_device(&node, is_quiet),
         None => bail!("--measure reads a live card; {source:?} is a saved source (--bench adds a saved result)"),

@@ -2,11 +2,12 @@
 //!
 //! Absent on purpose: any other default; an example card never replaces the user's.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use emmc_port::saved::{SOURCE_BYTES_MAX, SavedSource};
 
 use crate::cli::{MoreArgs, StudyArgs};
 use crate::output::Output;
-use crate::source;
+use crate::{shell, source};
 
 /// The demonstration: a used virtual card.
 #[cfg(feature = "sim")]
@@ -29,33 +30,56 @@ const DEMONSTRATION_DUMP: &[u8] = include_bytes!("../../../demonstration.ext_csd
 /// Time without input after which the user is told that standard input is read.
 const SILENCE: Duration = Duration::from_secs(2);
 
+/// The file to save piped input in, for commands that need it once more.
+const PIPED: &str = "saved-input";
+
 /// One card, and how to name it in a command.
 pub(super) struct Subject {
     /// A device, a file, `sim:...` or `-`.
     pub(super) name: String,
     /// The same with its further options, quoted for a shell.
     pub(super) argument: String,
+    /// What to do before a command with this argument can run: input from a pipe is gone.
+    pub(super) before: Option<String>,
     pub(super) card: CardData,
 }
 
 impl Subject {
     fn new(name: String, more: &MoreArgs, card: CardData) -> Self {
-        let quoted = |text: &str| {
-            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%=,".contains(letter);
-            if !text.is_empty() && text.chars().all(is_plain) {
-                text.to_owned()
-            } else {
-                format!("'{}'", text.replace('\'', r"'\''"))
-            }
+        let mut before = None;
+        let mut named = |file: &OsStr| {
+            let is_input = file == "-";
+            let redirected = if is_input { redirected() } else { Some(PathBuf::from(file)) };
+            redirected.and_then(|path| shell::word(path.as_os_str())).unwrap_or_else(|| {
+                let what = if is_input { "the input" } else { "a copy of the file" };
+                before = Some(format!("first save {what} as {PIPED}"));
+                PIPED.into()
+            })
         };
-        let mut words: Vec<String> = vec![quoted(&name)];
-        if let Some(root) = &more.sysroot {
-            words.splice(0..0, ["--sysroot".into(), quoted(&root.to_string_lossy())]);
+        let mut words: Vec<String> = vec![named(OsStr::new(&name))];
+        if let Some(root) = &more.tree.sysroot {
+            words.splice(0..0, ["--sysroot".into(), named(root.as_os_str())]);
         }
-        words.extend(more.with.iter().flat_map(|path| ["--with".into(), quoted(&path.to_string_lossy())]));
-        words.extend(more.vendor_reply.iter().flat_map(|reply| ["--vendor-reply".into(), quoted(reply)]));
-        Self { argument: words.join(" "), name, card }
+        words.extend(more.with.iter().flat_map(|path| ["--with".into(), named(path.as_os_str())]));
+        // FAMILY:ARG:FILE never begins with a dash.
+        words.extend(
+            more.vendor_reply
+                .iter()
+                .filter_map(|reply| shell::word(OsStr::new(reply)))
+                .flat_map(|reply| ["--vendor-reply".into(), reply]),
+        );
+        Self { argument: words.join(" "), before, name, card }
     }
+}
+
+/// The file that standard input was redirected from, if it is one: `study < FILE`.
+fn redirected() -> Option<PathBuf> {
+    let path = std::fs::read_link("/proc/self/fd/0").ok()?;
+    // The name of a removed file leads nowhere, that of a pipe is none.
+    let input = std::io::stdin().as_fd().try_clone_to_owned().map(File::from).ok()?.metadata().ok()?;
+    let named = std::fs::metadata(&path).ok()?;
+    let is_same = (input.dev(), input.ino()) == (named.dev(), named.ino());
+    (named.is_file() && is_same).then_some(path)
 }
 
 /// Finds and reads the card to study.
@@ -63,7 +87,8 @@ impl Subject {
 /// Errors: no card is named or piped in, and the machine has none or several; errors of the source.
 pub(super) fn subject(args: &StudyArgs, output: &Output) -> anyhow::Result<Subject> {
     let mut subject = found(args, output)?;
-    if args.vendor_health {
+    args.history.set_time(&mut subject.card)?;
+    if args.live.vendor_health {
         source::add_live_vendor(&mut subject.card, &subject.name, &args.more)?;
     }
     Ok(subject)
@@ -77,18 +102,18 @@ fn found(args: &StudyArgs, output: &Output) -> anyhow::Result<Subject> {
     if let Some(name) = &args.source {
         return Ok(Subject::new(name.clone(), more, source::open_with(name, more)?));
     }
-    if let (Some((first, rest)), None) = (more.with.split_first(), &more.sysroot) {
+    if let (Some((first, rest)), None) = (more.with.split_first(), &more.tree.sysroot) {
         let name = first.display().to_string();
-        let rest = MoreArgs { with: rest.to_vec(), vendor_reply: more.vendor_reply.clone(), sysroot: None };
+        let rest = MoreArgs { with: rest.to_vec(), vendor_reply: more.vendor_reply.clone(), ..MoreArgs::default() };
         let card = source::open_with(&name, &rest)?;
         return Ok(Subject::new(name, &rest, card));
     }
-    if let (None, Some(bytes)) = (&more.sysroot, piped(output)?) {
+    if let (None, Some(bytes)) = (&more.tree.sysroot, piped(output)?) {
         let mut card = SavedSource::new("-", bytes).read()?;
         source::add(&mut card, more)?;
         return Ok(Subject::new("-".into(), more, card));
     }
-    let name = only_card(more.sysroot.as_deref())?;
+    let name = only_card(more.tree.sysroot.as_deref())?;
     let card = source::open_with(&name, more)?;
     Ok(Subject::new(name, more, card))
 }
