@@ -1,7 +1,7 @@
 //! Whether standard output was open when the process began.
 //!
-//! Rust's runtime opens /dev/null in place of a closed standard output before `main`, so that `emmclab show x >&-` would
-//! print into nothing and succeed. Only a function that the loader calls before can see the difference.
+//! Rust's runtime opens /dev/null in place of a closed standard output before `main`, so that `emmclab show x >&-`
+//! would print into nothing and succeed. Only a function that the loader calls before can see the difference.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};

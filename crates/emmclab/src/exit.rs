@@ -61,17 +61,22 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     }
     output.error(&message);
     if !is_json {
-        output.hint(&hint(&text));
+        output.hint(&hint(&text, &arguments));
     }
     Exit::Unusable.into()
 }
 
 /// Where to read more: clap's tip, if it has one, and the help of the command.
-fn hint(text: &str) -> String {
-    let path = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or("emmclab");
-    let is_word = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_lowercase());
-    let command: Vec<&str> = path.split(' ').take_while(is_word).collect();
-    let help = format!("see `{} --help`", command.join(" "));
+fn hint(text: &str, arguments: &[OsString]) -> String {
+    let mut command = crate::cli::command();
+    let mut path = "emmclab".to_owned();
+    for word in arguments {
+        if let Some(inside) = command.find_subcommand(word).cloned() {
+            path = format!("{path} {}", inside.get_name());
+            command = inside;
+        }
+    }
+    let help = format!("see `{path} --help`");
     match text.lines().find_map(|line| line.trim().strip_prefix("tip: ")) {
         Some(tip) => format!("{tip}; {help}"),
         None => help,
@@ -131,10 +136,15 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_command_and_the_tip() {
-        let text =
-            "error: x\n\n  tip: a similar argument exists: '--all'\n\nUsage: emmclab plan hwpart [OPTIONS] <SOURCE>\n";
-        assert_eq!(hint(text), "a similar argument exists: '--all'; see `emmclab plan hwpart --help`");
-        assert_eq!(hint("error: invalid value\n"), "see `emmclab --help`");
+        let hint = |text: &str, arguments: &str| {
+            hint(text, &arguments.split(' ').map(OsString::from).collect::<Vec<OsString>>())
+        };
+        let text = "error: x\n\n  tip: a similar argument exists: '--all'\n";
+        assert_eq!(
+            hint(text, "--json plan hwpart x --al"),
+            "a similar argument exists: '--all'; see `emmclab plan hwpart --help`"
+        );
+        assert_eq!(hint("error: invalid value\n", "bogus x"), "see `emmclab --help`");
     }
 
     #[test]

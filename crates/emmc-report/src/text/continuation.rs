@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandLine {
     pub(super) text: String,
-    /// The line has no indent: it goes on in the middle of a word, which blanks would split, or its word needs the room.
+    /// The line has no indent: it continues a word, which blanks would split, or its word needs the room.
     pub(super) at_margin: bool,
 }
 

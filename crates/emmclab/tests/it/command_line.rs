@@ -14,7 +14,11 @@ fn a_usage_error_is_one_line_and_at_most_one_hint() {
     for (args, error, hint) in [
         (vec!["health"], "the following required arguments were not provided: <SOURCE>", "see `emmclab health --help`"),
         (vec!["study", "--fulll"], "unexpected argument '--fulll' found", "'--full'; see `emmclab study --help`"),
-        (vec!["plan", "hwpart", &klm, "--gp", "1"], "invalid value '1' for '--gp <N:SIZE[:enh]>'", "--help`"),
+        (
+            vec!["plan", "hwpart", &klm, "--gp", "1"],
+            "invalid value '1' for '--gp <N:SIZE[:enh]>'",
+            "see `emmclab plan hwpart --help`",
+        ),
         (vec!["bogus"], "unrecognized subcommand 'bogus'", "see `emmclab --help`"),
         (vec!["diff", &klm], "not provided: <B>", "see `emmclab diff --help`"),
     ] {

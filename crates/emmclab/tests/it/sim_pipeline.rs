@@ -104,7 +104,6 @@ fn invalid_requests_are_refused() {
         (own(("--hw", "61000000")), "expected at most 60 s"),
         (own(("--chunk", "1000B")), "chunk is 1000 B; expected a multiple of 512 B"),
         (own(("--chunk", "0B")), "chunk is 0 B"),
-        (own(("--chunk", "50%")), "expected a size"),
         (more(&["--depth", "0"]), "depth is 0; expected 1 to 32"),
         (more(&["--depth", "33"]), "depth is 33; expected 1 to 32"),
         (more(&["--cores", "0"]), "cores is 0; expected 1 to 1024"),
@@ -120,6 +119,7 @@ fn invalid_requests_are_refused() {
     }
     for (run, says) in [
         (own(("--hw", "-5")), "expected microseconds"),
+        (own(("--chunk", "50%")), "expected a number of bytes"),
         (own(("--hw", "NaN")), "expected microseconds"),
         (own(("--chunk", "128")), "has no unit"),
         (pipeline(&["--pre", "635"]), "--hw"),
