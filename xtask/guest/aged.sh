@@ -1,4 +1,4 @@
-# A card that has been full, and was never told what its owner deleted, is slow; one fstrim makes it as fast as it was new.
+# A card that was full and never trimmed is slow; one fstrim makes it as fast as a new one.
 # trial: --profile tight.toml --age aged.json --controller no-cqe --dilate 20
 . /guest/library.sh
 wait_card

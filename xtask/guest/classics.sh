@@ -1,4 +1,4 @@
-# What flashbench and iozone print of a slowed card is what `emmclab bench` says of the simulated one, within 15 %.
+# flashbench and iozone on a slowed card agree with `emmclab bench` on the simulated one, within 15 %.
 # trial: --profile small.toml --controller no-cqe --no-delay
 . /guest/library.sh
 wait_card

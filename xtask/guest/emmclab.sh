@@ -1,4 +1,4 @@
-# emmclab itself on a card of a real kernel: what it reads, what it refuses, what it measures and puts back, and what it says of all that.
+# emmclab itself on a card of a real kernel: its readings, refusals, measurements, restored content, and their reports.
 # trial: --profile small.toml --controller cqe --no-delay
 # trial: --profile small.toml --controller no-cqe --no-delay
 . /guest/library.sh
@@ -83,14 +83,14 @@ mkfs.ext4 -q -F ${card}boot0 2>/dev/null
 emmclab 4 bench ${card}boot0 --suite speed --destroy --yes-i-mean mmcblk0
 cmp -n 33554432 /tmp/data $card || fail 'something was written'
 
-# Measured, and put back.
+# Measured, and restored.
 emmclab '0 1' bench $card --suite speed --size 32MiB --destroy --yes-i-mean mmcblk0 --save-restore --json
 expect 'CID of the result' "$(value cid)" "$(attribute cid)"
 expect 'queue of the result' "$(value queueing_on)" true
 expect 'bus of the result' "$(value mode)" 'mmc HS400 enhanced strobe'
 cp /tmp/said /tmp/speed.json
-cmp -n 33554432 /tmp/data $card || fail 'what was on the card is not put back'
-echo 'ok: 32 MiB are put back'
+cmp -n 33554432 /tmp/data $card || fail 'the content of the card is not restored'
+echo 'ok: 32 MiB are restored'
 
 # Trim reaches the card.
 emmclab '0 1' bench $card --suite trim --from 64MiB --size 16MiB --destroy --yes-i-mean mmcblk0 --json

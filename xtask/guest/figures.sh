@@ -1,6 +1,6 @@
-# What fio measures on a slowed card is what `emmclab sim run` says of the same requests: one at a time within 15 %; at depth 16 the
-# difference is printed. Command queueing adds what the simulated host does not do: it hands tasks over with CMD44 and CMD45, and asks
-# whether they are ready every 20 us, then less often, to 64 us.
+# fio on a slowed card agrees with `emmclab sim run` for the same requests: one at a time within 15 %; at depth 16 the
+# difference is printed. Command queueing adds work that the simulated host does not have: it queues tasks with CMD44
+# and CMD45, and polls whether they are ready every 20 us, then less often, down to every 64 us.
 # trial: --profile small.toml --controller no-cqe --dilate 100
 # trial: --profile small.toml --controller cqe --dilate 100
 . /guest/library.sh

@@ -1,4 +1,5 @@
-# ext4 and f2fs live on the card: make, fill, delete, trim, unmount, check; contents by hash; discards arrive as the right command.
+# ext4 and f2fs on the card: create, fill, delete, trim, unmount, check; contents by hash; discards arrive as the right
+# command.
 # trial: --profile small.toml --controller cqe --no-delay
 # trial: --profile small.toml --controller no-cqe --no-delay
 # trial: --profile small.toml --controller hs200 --no-delay

@@ -1,5 +1,5 @@
-# ext4 and f2fs as emmclab makes, mounts and measures them on a card of a real kernel: with the options asked for, nowhere else than asked for, and gone
-# afterwards, also after kill -9.
+# emmclab creates, mounts and measures ext4 and f2fs on a card of a real kernel: with the given options, only on the
+# given range, and without leftovers, also after kill -9.
 # trial: --profile generic-8g --controller cqe --no-delay --memory 512
 . /guest/library.sh
 wait_card

@@ -1,4 +1,4 @@
-# fio, flashbench and iozone run unchanged, to the end, and what fio wrote is what it reads.
+# fio, flashbench and iozone run unchanged, to the end, and fio verifies its writes.
 # trial: --profile small.toml --controller cqe
 # trial: --profile small.toml --controller hs200
 . /guest/library.sh

@@ -1,4 +1,4 @@
-# Errors on the lines between host controller and card: the kernel meets them, recovers, and no data is lost.
+# Errors on the lines between host controller and card: the kernel reports them, recovers, and no data is lost.
 # trial: --profile small.toml --controller cqe --no-delay
 # trial: --profile small.toml --controller no-cqe --no-delay
 # trial: --profile small.toml --controller hs200 --no-delay

@@ -1,4 +1,4 @@
-# What can be set once in the life of a card: partitions, enhanced areas, write reliability, hardware reset, manual BKOPS.
+# One-time settings of a card: partitions, enhanced areas, write reliability, hardware reset, manual BKOPS.
 # trial: --profile generic-8g --controller cqe --no-delay
 # trial: --profile generic-8g --controller no-cqe --no-delay
 . /guest/library.sh

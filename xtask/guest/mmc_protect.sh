@@ -1,4 +1,4 @@
-# Write protection of the boot partitions and of groups of the user area, until power goes or until it is taken back.
+# Write protection of the boot partitions and of groups of the user area, until power is lost or until it is cleared.
 # trial: --profile generic-8g --controller cqe --no-delay
 # trial: --profile generic-8g --controller hs200 --no-delay
 . /guest/library.sh

@@ -1,4 +1,4 @@
-# mmc-utils reads what the kernel reads: EXT_CSD, CSD, CID, status; and sets what can be set again and again.
+# mmc-utils reads the same EXT_CSD, CSD, CID and status as the kernel, and changes the settings that are not one-time.
 # trial: --profile generic-8g --controller cqe --no-delay
 # trial: --profile generic-8g --controller hs200 --no-delay
 . /guest/library.sh

@@ -1,4 +1,4 @@
-# The kernel finds the card, at the speed and with the queue that its controller offers, and tells what the card's registers say.
+# The kernel finds the card, with the speed and the queue of its controller, and reports the card's registers.
 # trial: --profile small.toml --controller cqe --no-delay
 # trial: --profile small.toml --controller no-cqe --no-delay
 # trial: --profile small.toml --controller hs200 --no-delay

@@ -188,9 +188,7 @@ fn configuration(section: &mut Section) {
 }
 
 fn options(section: &mut Section) {
-    section.paragraph(
-        "Half of the user area can become enhanced (pSLC) storage. It is written once and cannot be taken back.",
-    );
+    section.paragraph("Half of the user area can become enhanced (pSLC) storage. It is written once and is permanent.");
     section.code(
         "sh",
         "# nothing is written without -y\nmmc enh_area set -n 0 7692288 /dev/mmcblk0\nmmc write_reliability set -n 0 /dev/mmcblk0 && mmc extcsd read /dev/mmcblk0 | grep -E 'ENH_|WR_REL|PARTITION_SETTING_COMPLETED'",

@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(block_length(&[1.0; 50]), 1);
     }
 
-    /// The true mean, 0, lies in the interval about as often as the confidence level says.
+    /// The interval contains the true mean, 0, about as often as the confidence level says.
     #[test]
     fn coverage_of_the_true_mean_is_nominal() {
         for (keeps, least) in [(0.0, 0.92), (0.5, 0.90), (0.8, 0.87)] {

@@ -10,7 +10,7 @@ use emmc_units::{Instant, Nanos};
 
 /// Memory: lists below 4 KiB, data above.
 const MEMORY_BYTES: usize = 64 << 10;
-/// Most consecutive steps without software before the driver gives up.
+/// The largest number of consecutive steps without software before the driver aborts.
 const STEPS_MAX: usize = 5_000;
 
 pub struct Driver {

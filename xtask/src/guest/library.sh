@@ -82,7 +82,7 @@ reader() {
     done
 }
 
-# Takes the card's power away in an orderly way, and gives it back: afterwards the kernel finds the card anew.
+# Takes the card's power away in an orderly way, and gives it back: afterwards the kernel finds the card again.
 power_cycle() {
     power_reader=$(reader)
     echo "$power_reader" >/sys/bus/pci/drivers/sdhci-pci/unbind

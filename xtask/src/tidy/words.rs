@@ -6,7 +6,7 @@
 const COLUMNS_MAX: usize = 120;
 
 /// A phrase, and its replacement.
-const PHRASES: [(&str, &str); 15] = [
+const PHRASES: [(&str, &str); 27] = [
     ("by chance", "random, at random"),
     ("in order or", "sequential or"),
     ("or in order", "or sequential"),
@@ -22,6 +22,18 @@ const PHRASES: [(&str, &str); 15] = [
     ("the machine's its", "name both clocks"),
     ("which only root may", "requires root"),
     ("forget fresh", "drop recent entries"),
+    ("under way", "in progress, outstanding"),
+    ("put back", "restored, written back"),
+    ("puts back", "restores"),
+    ("taken back", "undone, cleared"),
+    ("on record", "recorded"),
+    ("by then", "at that time, earlier"),
+    ("skipped aloud", "skipped with a message"),
+    ("layer behind", "main layer"),
+    ("by whomever", "by any program"),
+    ("goes on working", "still works"),
+    ("go on working", "still work"),
+    ("anew", "again"),
 ];
 
 /// A module is named by a noun for what it holds, or by a verb for what it does.

@@ -147,7 +147,7 @@ fn the_maximum_is_the_largest_accepted_size() {
             let found = plan(&card, &request);
             let Some(layout) = found.layout.as_ref().filter(|_| found.ok) else { continue };
             let sectors = if on_gp { layout.gp_sectors[slot] } else { layout.enh_user_sectors };
-            // Percentages beside it would be taken anew; what they came to is put in their place.
+            // Percentages beside it would be computed again; their results replace them.
             let mut exact = |sectors: u64| {
                 for (gp, sectors) in request.gp.iter_mut().zip(layout.gp_sectors) {
                     gp.iter_mut().for_each(|gp| gp.size = Size::Exact(sectors.bytes().unwrap()));

@@ -284,7 +284,7 @@ mod tests {
         assert_eq!((slots.get(one), slots.get(Content::NONE)), (Some(&[1; 4][..]), None));
         assert_eq!((slots.put(&[0; 4]), slots.get(Content::ZEROS)), (Content::ZEROS, Some(&[0; 4][..])));
         slots.release(&[two]);
-        assert_eq!(slots.put(&[2; 4]), two, "it was never on record");
+        assert_eq!(slots.put(&[2; 4]), two, "it was never recorded");
         slots.recorded();
         slots.release(&[one, Content::ZEROS]);
         assert_ne!(slots.put(&[3; 4]), one);

@@ -296,7 +296,7 @@ impl Sums<'_> {
 
     /// What the user's choice leaves of the user area.
     ///
-    /// An enhanced group takes SEC_COUNT / MAX_ENH_SIZE_MULT sectors, so that a wholly enhanced part offers its
+    /// An enhanced group takes SEC_COUNT / MAX_ENH_SIZE_MULT sectors, so that a completely enhanced part has its
     /// maximum: 31080448 sectors of 1897 groups become the 15384576 of 939. Source: the planner's model
     /// (`emmc-analysis`).
     fn cut(&self, partitioning: &Partitioning) -> Result<Cut, LayoutError> {

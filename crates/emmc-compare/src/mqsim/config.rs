@@ -7,7 +7,7 @@ use emmc_card::device::{Area, Device};
 use emmc_card::profile::{GcPolicy, Layout, Mapping, RegionRole, TRIM_LOG_BLOCKS};
 use emmc_card::sim::job::Job;
 
-/// Shares of free blocks at which MQSim collects in the background and at which it blocks the host: with fewer it hangs
+/// Shares of free blocks at which MQSim collects in the background and at which it blocks the host: with fewer it stops
 /// or aborts with "Inconsistency found when moving a page".
 const FREE_SHARE_SOFT: f64 = 0.02;
 const FREE_SHARE_HARD: f64 = 0.005;

@@ -1,9 +1,9 @@
 //! A device or a file that is identified once and cannot be exchanged afterwards.
 //!
-//! A bench opens its target several times: to inspect it, to write, to restore saved content. The name may lead to
-//! something else by then (a renamed file, a moved link, another card in the slot), and writes would hit a target
-//! without consent. So it is opened once, kept open, and reopened through that descriptor only. A device that was
-//! removed and came back, or another one with the same number, is detected by a sequence number of the kernel.
+//! A bench opens its target several times: to inspect it, to write, to restore saved content. The name may now lead to
+//! something else (a renamed file, a moved link, another card in the slot), and writes would hit a target without
+//! consent. So it is opened once, kept open, and reopened through that descriptor only. A device that was removed and
+//! came back, or another one with the same number, is detected by a sequence number of the kernel.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;

@@ -111,7 +111,7 @@ impl<'a> Scratch<'a> {
         self.held.check().map_err(|error| self.failed(error.to_string()))
     }
 
-    /// Nobody has the device open any more.
+    /// No process has the device open any more.
     fn is_free(&self) -> Result<(), TargetError> {
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(self.held.path());
         let told = |error: io::Error| {

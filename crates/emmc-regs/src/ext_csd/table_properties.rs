@@ -200,7 +200,7 @@ pub(super) const TABLE: [Field; 85] = [
         .source("barebox mmc_extcsd"),
     field("NUMBER_OF_FW_SECTORS_CORRECTLY_PROGRAMMED", 302, 4, &[R], 7, "FFU progress")
         .unit(Unit::Linear(1, "sectors"))
-        .persists(NotSpecified, "JESD84-B51 7.4: a state, of the firmware update under way")
+        .persists(NotSpecified, "JESD84-B51 7.4: a state of the firmware update in progress")
         .source("mmc-utils EXT_CSD_NUM_OF_FW_SEC_PROG"),
     field("RESERVED", 306, 1, &[Reserved], 0, ""),
     field("CMDQ_DEPTH", 307, 1, &[R], 8, "")

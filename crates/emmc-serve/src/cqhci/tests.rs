@@ -110,7 +110,7 @@ fn a_halt_waits_for_data_and_a_clear_for_the_halt() {
         assert!(rig.next());
     }
     rig.write(CQ + 0x0c, 4, 0x101);
-    assert_eq!(rig.read(CQ + 0x0c, 4), 0, "data is under way");
+    assert_eq!(rig.read(CQ + 0x0c, 4), 0, "data is in transfer");
     let (status, slots) = ended(&mut rig);
     assert_eq!((status, slots, rig.read(CQ + 0x0c, 4)), (3, 1, 1));
     assert_eq!(rig.read(CQ + 0x28, 4), 2, "the other waits");

@@ -159,7 +159,7 @@ fn missing_data_ends_in_a_data_timeout() {
     assert_eq!(rig.command(13, 0x1_0000, R1 | DATA, DMA | READ), Err(0x8000 | DATA_TIMEOUT | 1));
     let waited = rig.now.since(begin);
     assert!((163_840..200_000).contains(&waited.0), "{waited}");
-    assert_eq!(rig.read(0x24, 4) & 3, 0, "nothing is under way");
+    assert_eq!(rig.read(0x24, 4) & 3, 0, "no transfer is in progress");
 }
 
 #[test]

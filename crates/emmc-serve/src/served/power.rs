@@ -11,7 +11,7 @@ impl Served {
         self.with_card(|card, now| card.power_off(now))
     }
 
-    /// Powers the card again; a host that speaks commands must initialise it anew.
+    /// Powers the card again; a host with commands must initialise it again.
     ///
     /// Errors: an armed power cut came again, worn out, store.
     pub fn restore_power(&self) -> Result<(), BlockError> {

@@ -134,7 +134,7 @@ impl Memory {
 }
 
 impl Content {
-    /// Gives up whole units; the edges are overwritten.
+    /// Trims whole units; the edges are overwritten.
     fn give_up(&mut self, range: Range<usize>, byte: u8) {
         self.bytes[range.clone()].fill(byte);
         let unit = UNIT as usize;

@@ -33,7 +33,7 @@ impl Dirty {
     }
 }
 
-/// The files with dirty data; with `expired_at` only those that have expired by then.
+/// The files with dirty data; with `expired_at` only those that have expired at that time.
 pub(super) fn dirty_files<F>(
     files: &BTreeMap<FileId, F>,
     expired_at: Option<Instant>,

@@ -3,7 +3,7 @@
 //! One thread, one request at a time, direct I/O. For each record size: write a file, rewrite it, read it, reread it,
 //! read every record once in random order, write every record once in random order. Writes are followed by an `fsync`
 //! that counts. Unlike iozone's file, this one has no filesystem around it on a device: no metadata is written. On a
-//! target that can be trimmed, the file is new each time, like a file that iozone creates anew.
+//! target that can be trimmed, the file is new each time, like a file that iozone creates again.
 
 use emmc_port::{BlockOp, TargetShape};
 

@@ -232,7 +232,7 @@ fn an_installation_renames_synced_files_and_leaves_none() {
     let args = ["bench", folder.to_str().unwrap(), "--suite", "install"];
     let mut command = command();
     command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
-    // By then several packages are unpacked.
+    // At that time several packages are unpacked.
     let hold = Hold::at(&mut command, "rename", 40, &folder);
     let mut child = command.spawn().unwrap();
     hold.wait(&mut child);

@@ -49,7 +49,7 @@ fn order(mut queue: CommandQueue) -> Vec<u8> {
 fn tasks_run_by_priority_then_reads_then_address() {
     assert_eq!(order(queue_of(&[(0, false, false, 0)])), [0]);
     let mixed = [(0, false, false, 0), (1, true, false, 900), (2, true, false, 100), (3, false, false, 500)];
-    assert_eq!(order(queue_of(&mixed)), [2, 1, 0, 3], "past 908 the sweep begins anew");
+    assert_eq!(order(queue_of(&mixed)), [2, 1, 0, 3], "after 908 the sweep starts again");
     let mut urgent = mixed.to_vec();
     urgent.push((9, false, true, 5));
     assert_eq!(order(queue_of(&urgent))[0], 9);

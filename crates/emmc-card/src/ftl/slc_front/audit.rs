@@ -20,7 +20,7 @@ impl SlcFront {
                 return Err(format!("block {block} of the log is {:?}, {:?}", state.health, state.mode));
             }
             if self.inner.blocks().contains(&block) {
-                return Err(format!("block {block} of the log is in the layer behind too"));
+                return Err(format!("block {block} of the log is in the main layer too"));
             }
         }
         if let Some(block) = self.log.free.iter().find(|&&block| nand.block(block).next_page != 0) {

@@ -273,7 +273,7 @@ fn bytes_are_released_when_no_cut_can_need_them() {
     assert_eq!(cut.unit_data(0), Some(&[1; 500][..]), "a cut came before");
     nand.passed(later);
     assert_eq!([0, 1, 2].map(|unit| nand.unit_data(unit).is_some()), [false, false, true]);
-    // Erased and written anew meanwhile: other bytes are there.
+    // Erased and rewritten in between: it has other bytes.
     nand.forget([(2, orders[2])].into_iter(), us(2_000_000));
     let erased = nand.erase(0, later).unwrap();
     fill(&mut nand, 0, 4, erased);

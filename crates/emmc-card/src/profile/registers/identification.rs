@@ -101,7 +101,8 @@ pub(super) fn csd(profile: &Profile) -> [u8; 16] {
         (mmc::ERASE_GRP_MULT, 31),
         (mmc::WP_GRP_SIZE, wp_groups.into()),
         (mmc::WP_GRP_ENABLE, 1),
-        // A block is written within 32 times that; hosts give up then, and collecting takes long on a full card.
+        // A block is written within 32 times that; later the host reports an error, and garbage collection takes long
+        // on a full card.
         (mmc::R2W_FACTOR, 5),
         (mmc::WRITE_BL_LEN, 9),
     ] {

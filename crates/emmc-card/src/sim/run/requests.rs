@@ -52,7 +52,7 @@ fn source(device: &Device, phase: &Phase, mut rng: Rng) -> Result<Option<Source>
             return Err("it ends only with the card, so it has no list of requests".into());
         }
         Work::Transfer(transfer) if matches!(transfer.pattern, Pattern::Mixed { .. }) => {
-            return Err("what it trims depends on what the card holds by then".into());
+            return Err("its trims depend on the content of the card at that time".into());
         }
         Work::Transfer(transfer) => Source::Pattern(Box::new(PatternSource::new(transfer, device, rng)?)),
         Work::Trim(trim) => Source::trim(trim, device, &mut rng)?,

@@ -163,7 +163,7 @@ fn replies_take_the_time_of_the_card() {
 fn a_busy_mount_is_reported_and_can_be_retried() {
     let Some(mut folder) = Folder::mount("busy", Memory::new(1 << 20).shared()) else { return };
     if !crate::fuse::is_root() {
-        eprintln!("SKIPPED: fusermount unmounts what is in use; only root is told");
+        eprintln!("SKIPPED: fusermount unmounts folders in use; only root gets an error");
         return;
     }
     let mut file = open(&folder.path.join("user"));

@@ -160,7 +160,7 @@ fn on_device(
         seed: args.seed,
         stop: Arc::clone(stop),
     };
-    // From here on the name is not used again: it may lead elsewhere by then.
+    // From here on the name is not used again: it may now lead elsewhere.
     let held = TargetHandle::new(path)
         .with_context(|| name.to_owned())?
         .with_context(|| format!("{name}: not a block device"))?;

@@ -18,7 +18,7 @@ const SPARE_BYTES: u64 = 8 << 20;
 
 /// A place with its path.
 pub(super) struct Place {
-    /// What is opened: for an existing place never its name, which may lead elsewhere by then.
+    /// What is opened: for an existing place never its name, which may now lead elsewhere.
     pub(super) path: PathBuf,
     /// The existing device or file.
     held: Option<TargetHandle>,

@@ -27,7 +27,7 @@ const DEMONSTRATION: &str = "sim:generic-8g@62%";
 #[cfg(not(feature = "sim"))]
 const DEMONSTRATION_DUMP: &[u8] = include_bytes!("../../../demonstration.ext_csd.hex");
 
-/// Time without input after which the user is told that standard input is read.
+/// Time without input after which a message says that standard input is read.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The file to save piped input in, for commands that need it once more.
