@@ -2,13 +2,12 @@
 //!
 //! Absent on purpose: the maker's name, which no standard publishes (`manufacturer` guesses it).
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::CardKind;
-use crate::crc::Crc;
+use crate::crc::{Crc, crc_value};
 use crate::date::ManufactureDate;
 use crate::error::Error;
 use crate::hex;
@@ -192,12 +191,6 @@ pub mod sd {
 
 fn name_value(name: &[u8]) -> FieldValue {
     FieldValue::text(escaped(name))
-}
-
-/// The checksum of a 16-byte register as a value; also CSD's.
-pub(crate) fn crc_value(register: &[u8]) -> FieldValue {
-    let register: Option<&[u8; 16]> = register.try_into().ok();
-    register.map(|register| Cow::Owned(Crc::of(register).to_string())).map_or(FieldValue::Undefined, FieldValue::Text)
 }
 
 /// Printable letters as they are, the rest as escapes; what pads the end is dropped.

@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::row::FieldValue;
+
 const CRC7: crc::Crc<u8> = crc::Crc::<u8>::new(&crc::CRC_7_MMC);
 
 /// CRC7 of a command, a response or a register: 7 bits, in the low bits of the byte.
@@ -44,6 +46,12 @@ impl Crc {
             Self::Wrong { expected, found }
         }
     }
+}
+
+/// The checksum of a CID or CSD as the value of a field.
+pub(crate) fn crc_value(register: &[u8]) -> FieldValue {
+    let register: Option<&[u8; 16]> = register.try_into().ok();
+    register.map(|register| Crc::of(register).to_string()).into()
 }
 
 impl fmt::Display for Crc {

@@ -4,7 +4,7 @@
 
 use super::scale;
 use crate::Persistence::*;
-use crate::cid::crc_value;
+use crate::crc::crc_value;
 use crate::layout::{BitField, bit, layout, number, of, within};
 use crate::row::FieldValue;
 
@@ -39,7 +39,7 @@ layout! {
     COPY = bit(14).persists(OneTime);
     PERM_WRITE_PROTECT = bit(13).persists(OneTime);
     TMP_WRITE_PROTECT = bit(12);
-    FILE_FORMAT = within(11, 10, scale::file_format_value).persists(OneTime);
+    FILE_FORMAT = within(11, 10, file_format).persists(OneTime);
     ECC = of(9, 8, "", ecc);
     CRC = within(7, 1, crc_value);
 }
@@ -92,6 +92,17 @@ fn ecc(raw: u64) -> FieldValue {
     match raw {
         0 => "none".into(),
         1 => "BCH(542, 512)".into(),
+        _ => FieldValue::Undefined,
+    }
+}
+
+/// The type of file system that the card claims to hold, from two fields in the same place on every kind of card.
+pub(super) fn file_format(csd: &[u8]) -> FieldValue {
+    match (FILE_FORMAT_GRP.get(csd), FILE_FORMAT.get(csd)) {
+        (0, 0) => "hard disk with partition table".into(),
+        (0, 1) => "DOS FAT without partition table".into(),
+        (0, 2) => "universal file format".into(),
+        (0, _) => "other".into(),
         _ => FieldValue::Undefined,
     }
 }

@@ -1,6 +1,5 @@
 //! The logarithmic scales of the CSD: a factor times a power of ten, or a power of two.
 
-use super::mmc;
 use crate::row::FieldValue;
 
 /// Tenths by bits 6:3 of TAAC, and of SD's TRAN_SPEED; code 0 is reserved.
@@ -65,15 +64,4 @@ pub(super) fn current_min_value(code: u64) -> FieldValue {
 /// VDD_R_CURR_MAX and VDD_W_CURR_MAX. Unit: mA.
 pub(super) fn current_max_value(code: u64) -> FieldValue {
     [1, 5, 10, 25, 35, 45, 80, 200].get(code as usize).copied().into()
-}
-
-/// The type of file system that the card claims to hold, from two fields in the same place on every kind of card.
-pub(super) fn file_format_value(csd: &[u8]) -> FieldValue {
-    match (mmc::FILE_FORMAT_GRP.get(csd), mmc::FILE_FORMAT.get(csd)) {
-        (0, 0) => "hard disk with partition table".into(),
-        (0, 1) => "DOS FAT without partition table".into(),
-        (0, 2) => "universal file format".into(),
-        (0, _) => "other".into(),
-        _ => FieldValue::Undefined,
-    }
 }

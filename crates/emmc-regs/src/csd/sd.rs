@@ -6,7 +6,7 @@
 
 use super::scale;
 use crate::Persistence::*;
-use crate::cid::crc_value;
+use crate::crc::crc_value;
 use crate::layout::{BitField, bit, layout, of, within};
 use crate::row::FieldValue;
 
@@ -46,7 +46,7 @@ layout! {
     COPY = bit(14).persists(OneTime);
     PERM_WRITE_PROTECT = bit(13).persists(OneTime);
     TMP_WRITE_PROTECT = bit(12);
-    FILE_FORMAT = within(11, 10, scale::file_format_value).persists(OneTime);
+    FILE_FORMAT = within(11, 10, super::mmc::file_format).persists(OneTime);
     WP_UPC = bit(9).persists(UntilPowerCycle);
     CRC = within(7, 1, crc_value);
 }

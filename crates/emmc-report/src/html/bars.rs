@@ -137,7 +137,7 @@ pub(super) fn percent(fraction: f64) -> String {
 }
 
 /// Round numbers from zero to at most `max`, three to six of them.
-fn ticks(max: f64) -> Vec<f64> {
+pub(super) fn ticks(max: f64) -> Vec<f64> {
     let rough = max / 4.0;
     let power = 10_f64.powf(rough.log10().floor());
     let step =

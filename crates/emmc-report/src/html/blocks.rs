@@ -55,7 +55,7 @@ pub(super) fn table(table: &Table) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=[table.caption.as_deref().map(visible)] {
             table.rows {
-                @if let Some(caption) = &table.caption { caption { (prose(caption)) } }
+                @if let Some(caption) = &table.caption { caption { span { (prose(caption)) } } }
                 thead {
                     tr { @for i in 0..width {
                         th.right[align(i) == Align::Right] scope="col" {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::blocks;
+use super::{bars, blocks};
 use crate::bars::decimal;
 use crate::visible::visible;
 use crate::{Curve, Drawing, Matrix, Picture};
@@ -16,8 +16,9 @@ const TOP: f64 = 38.0;
 /// A curve, in user units, and its margins: left, bottom.
 const CURVE: (f64, f64) = (760.0, 240.0);
 const MARGIN: (f64, f64) = (64.0, 44.0);
-/// Lines of a curve's grid.
-const TICKS: usize = 4;
+/// Shades from which dark text is readable on a dark page as well, and from which light text is on a light one.
+const MIDDLE: f64 = 0.76;
+const STRONG: f64 = 0.88;
 
 pub(super) fn picture(picture: &Picture) -> Markup {
     html! {
@@ -56,13 +57,17 @@ fn matrix(matrix: &Matrix) -> Markup {
                 }
             }
         }
-        p.legend { "Each cell in " (visible(&matrix.unit)) "; darker is faster, on a logarithmic scale." }
+        p.legend { "Each cell in " (visible(&matrix.unit)) "; a stronger colour is faster, on a logarithmic scale." }
     }
 }
 
 fn cell(matrix: &Matrix, value: f64, x: f64, y: f64) -> Markup {
     let shade = matrix.shade(value);
-    let class = if shade > 0.55 { "on-dark" } else { "on-light" };
+    let class = match shade {
+        STRONG.. => "on-strong",
+        MIDDLE.. => "on-middle",
+        _ => "on-weak",
+    };
     html! {
         rect.cell x=(x + 1.0) y=(y + 1.0) width=(CELL.0 - 2.0) height=(CELL.1 - 2.0) rx="2"
             fill-opacity=(format!("{:.2}", 0.08 + 0.92 * shade)) {}
@@ -95,12 +100,13 @@ fn curve(curve: &Curve) -> Markup {
     let x = |value: f64| MARGIN.0 + (value - left) / (right - left).max(1e-9) * (CURVE.0 - MARGIN.0 - 12.0);
     let y = |value: f64| (CURVE.1 - MARGIN.1) * (1.0 - value / top) + 8.0;
     let path: Vec<String> = curve.points.iter().map(|(at, value)| format!("{:.1},{:.1}", x(*at), y(*value))).collect();
-    let tick = |index: usize| top / 1.05 * index as f64 / TICKS as f64;
+    let ticks = bars::ticks(top);
     html! {
         svg.curve viewBox={ "0 0 " (CURVE.0) " " (CURVE.1) } role="img" {
-            @for index in 0..=TICKS {
-                line.rule x1=(MARGIN.0) x2=(CURVE.0 - 12.0) y1=(format!("{:.1}", y(tick(index)))) y2=(format!("{:.1}", y(tick(index)))) {}
-                text.axis x=(MARGIN.0 - 8.0) y=(format!("{:.1}", y(tick(index)) + 4.0)) text-anchor="end" { (short(tick(index))) }
+            @for tick in &ticks {
+                @let height = format!("{:.1}", y(*tick));
+                line.rule x1=(MARGIN.0) x2=(CURVE.0 - 12.0) y1=(height) y2=(height) {}
+                text.axis x=(MARGIN.0 - 8.0) y=(format!("{:.1}", y(*tick) + 4.0)) text-anchor="end" { (decimal(*tick)) }
             }
             polyline.line points=(path.join(" ")) {}
             @for point in &path {
@@ -111,8 +117,9 @@ fn curve(curve: &Curve) -> Markup {
                 text.axis x=(format!("{:.1}", x(at))) y=(CURVE.1 - 20.0) text-anchor=(anchor) { (decimal(at)) }
             }
             text.axis x=((CURVE.0 + MARGIN.0) / 2.0) y=(CURVE.1 - 4.0) text-anchor="middle" {
-                (visible(&curve.x_title)) " -> " (visible(&curve.y_title))
+                (visible(&curve.x_title))
             }
         }
+        p.legend { "Vertical: " (visible(&curve.y_title)) "." }
     }
 }

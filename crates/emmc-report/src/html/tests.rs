@@ -146,3 +146,23 @@ fn findings_are_counted_once() {
     let page = html(&document, &HtmlOptions::default());
     assert!(page.contains(r#"<li class="severity critical">1 critical</li></ul>"#), "{page}");
 }
+
+/// The part of the sheet for paper.
+fn print_rules() -> &'static str {
+    STYLE.split("@media print").nth(1).unwrap()
+}
+
+#[test]
+fn paper_leaves_out_folded_sections_and_shows_findings_whole() {
+    let hidden = "section.detail:has(> details:not([open])):not(#identity, #health, #capacity) { display: none; }";
+    assert!(print_rules().contains(hidden));
+    assert!(print_rules().contains(".finding details::details-content") && print_rules().contains(".contents"));
+    let mut document = Document::new("A part");
+    document.section("findings", "Findings").push(vec![Finding::new(Severity::Notice, "id", "worn")]);
+    let section = document.section("configuration", "Configuration").paragraph("x");
+    section.is_detail = true;
+    // The rule names what the page has: a section with this class whose child is closed.
+    let page = rendered(&document);
+    assert!(page.contains(r#"<section class="detail" id="configuration""#), "{page}");
+    assert!(page.contains("<details class=\"fold\">") && !page.contains("<details open"), "{page}");
+}

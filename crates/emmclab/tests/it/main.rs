@@ -25,6 +25,8 @@ mod hostile_names;
 mod html;
 mod live_card;
 mod pages;
+#[cfg(feature = "html")]
+mod paper;
 mod printed_commands;
 #[cfg(feature = "serve")]
 mod serve;

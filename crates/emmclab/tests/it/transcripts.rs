@@ -18,6 +18,21 @@ struct Info {
     bus_width: &'static str,
 }
 
+/// SanDisk DG403, printed by two boards.
+const DG403: Info = Info {
+    file: "uboot_mmc_info/sandisk-dg403-ipq/mmc_info.txt",
+    maker: "SanDisk",
+    manufacturer_id: 0x45,
+    oemid: Some(0x100),
+    name: "DG403",
+    ext_csd_rev: 8,
+    user_gib: "29.1",
+    user_enhanced: None,
+    boot_bytes: 4 << 20,
+    rpmb_bytes: 4 << 20,
+    bus_width: "4",
+};
+
 const INFOS: [Info; 10] = [
     Info {
         file: "uboot_mmc_info/amlogic-4fte4-mlc/mmc_info.txt",
@@ -59,32 +74,8 @@ const INFOS: [Info; 10] = [
         rpmb_bytes: 512 << 10,
         bus_width: "8",
     },
-    Info {
-        file: "uboot_mmc_info/sandisk-dg403-ipq/mmc_info.txt",
-        maker: "SanDisk",
-        manufacturer_id: 0x45,
-        oemid: Some(0x100),
-        name: "DG403",
-        ext_csd_rev: 8,
-        user_gib: "29.1",
-        user_enhanced: None,
-        boot_bytes: 4 << 20,
-        rpmb_bytes: 4 << 20,
-        bus_width: "4",
-    },
-    Info {
-        file: "uboot_mmc_info/sandisk-dg403-zynqmp/mmc_info.txt",
-        maker: "SanDisk",
-        manufacturer_id: 0x45,
-        oemid: Some(0x100),
-        name: "DG403",
-        ext_csd_rev: 8,
-        user_gib: "29.1",
-        user_enhanced: None,
-        boot_bytes: 4 << 20,
-        rpmb_bytes: 4 << 20,
-        bus_width: "4",
-    },
+    DG403,
+    Info { file: "uboot_mmc_info/sandisk-dg403-zynqmp/mmc_info.txt", ..DG403 },
     Info {
         file: "uboot_mmc_info/toshiba-004ga-stm32mp/mmc_info.txt",
         maker: "Kioxia (Toshiba)",

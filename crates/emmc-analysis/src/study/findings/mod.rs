@@ -96,3 +96,5 @@ pub(super) fn findings(card: &CardData, parts: &Parts<'_>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_coverage;

@@ -6,15 +6,46 @@ use super::*;
 use crate::finding::Severity::{self, *};
 use crate::study::{StudyOptions, study};
 
+type Registers = &'static [(u16, u16, u64)];
+
+/// Findings from registers alone: id, severity, registers that give it, registers that do not.
+pub(super) const RULES: [(&str, Severity, Registers, Registers); 25] = [
+    ("life-used-a", Critical, &[(268, 1, 0x0b)], &[(268, 1, 0)]),
+    ("life-used-b", Warning, &[(269, 1, 0x0a)], &[(269, 1, 7)]),
+    ("pre-eol", Critical, &[(267, 1, 3)], &[(267, 1, 1)]),
+    ("health-undefined", Unknown, &[], &[(267, 1, 1)]),
+    ("no-health-registers", Unknown, &[(192, 1, 6)], &[(192, 1, 7)]),
+    ("bkops-outstanding", Warning, &[(502, 1, 1), (246, 1, 2)], &[(502, 1, 1), (246, 1, 1)]),
+    ("exception-event", Warning, &[(54, 1, 1)], &[(54, 1, 0)]),
+    ("write-reliability-off", Warning, &[(167, 1, 0x1e)], &[(167, 1, 0x01)]),
+    ("cache-on", Notice, &[(33, 1, 1), (249, 4, 65_536)], &[(33, 1, 0), (249, 4, 65_536)]),
+    ("partitioning-unfinished", Warning, &[(140, 3, 4)], &[(140, 3, 4), (155, 1, 1)]),
+    ("partitioning-completed", Notice, &[(155, 1, 1)], &[(155, 1, 0)]),
+    ("sectors-4k", Notice, &[(61, 1, 1), (63, 1, 1)], &[(61, 1, 1), (192, 1, 5)]),
+    ("sectors-emulated", Notice, &[(63, 1, 1)], &[(63, 1, 1), (61, 1, 1)]),
+    ("boot-enabled", Notice, &[(179, 1, 0x48)], &[(179, 1, 0x03)]),
+    ("boot-unprotected", Notice, &[(226, 1, 32)], &[(226, 1, 32), (174, 1, 5)]),
+    ("boot-protected-for-good", Notice, &[(226, 1, 32), (174, 1, 8)], &[(226, 1, 32), (174, 1, 4)]),
+    ("user-area-protection", Warning, &[(171, 1, 4)], &[(171, 1, 0x10)]),
+    ("bkops-off", Notice, &[(502, 1, 1)], &[(502, 1, 1), (163, 1, 2)]),
+    ("bkops-manual", Notice, &[(502, 1, 1), (163, 1, 1)], &[(502, 1, 1), (163, 1, 3)]),
+    ("hardware-reset-off", Notice, &[(162, 1, 2)], &[(162, 1, 1)]),
+    ("no-trim", Notice, &[(192, 1, 5), (231, 1, 1)], &[(192, 1, 6), (231, 1, 1)]),
+    ("firmware-update-failed", Warning, &[(26, 1, 0x11), (493, 1, 1)], &[(26, 1, 0x11), (493, 1, 0)]),
+    ("mode-not-normal", Warning, &[(30, 1, 1)], &[(30, 1, 1), (192, 1, 6)]),
+    ("production-state", Warning, &[(133, 1, 1)], &[(133, 1, 0)]),
+    ("register-anomaly", Notice, &[(510, 1, 9)], &[(212, 4, 8192), (224, 1, 1), (221, 1, 1)]),
+];
+
 /// An eMMC of which all registers are 0 but those given; revision 5.1 unless given.
-fn emmc(registers: &[(u16, u16, u64)]) -> CardData {
+pub(super) fn emmc(registers: &[(u16, u16, u64)]) -> CardData {
     let mut csd = ExtCsd::from_bytes([0; 512]);
     csd.set_uint(192, 1, 8);
     registers.iter().for_each(|&(offset, width, value)| csd.set_uint(offset, width, value));
     CardData { kind: Some(CardKind::Emmc), ext_csd: Some(csd), ..CardData::new("part", Format::ExtCsdBinary) }
 }
 
-fn found(card: &CardData) -> Vec<Finding> {
+pub(super) fn found(card: &CardData) -> Vec<Finding> {
     study(card, &StudyOptions::default()).findings
 }
 
@@ -24,35 +55,7 @@ fn severity_of(card: &CardData, id: &str) -> Option<Severity> {
 
 #[test]
 fn each_rule_fires_on_its_registers_only() {
-    type Registers = &'static [(u16, u16, u64)];
-    let rules: [(&str, Severity, Registers, Registers); 25] = [
-        ("life-used-a", Critical, &[(268, 1, 0x0b)], &[(268, 1, 0)]),
-        ("life-used-b", Warning, &[(269, 1, 0x0a)], &[(269, 1, 7)]),
-        ("pre-eol", Critical, &[(267, 1, 3)], &[(267, 1, 1)]),
-        ("health-undefined", Unknown, &[], &[(267, 1, 1)]),
-        ("no-health-registers", Unknown, &[(192, 1, 6)], &[(192, 1, 7)]),
-        ("bkops-outstanding", Warning, &[(502, 1, 1), (246, 1, 2)], &[(502, 1, 1), (246, 1, 1)]),
-        ("exception-event", Warning, &[(54, 1, 1)], &[(54, 1, 0)]),
-        ("write-reliability-off", Warning, &[(167, 1, 0x1e)], &[(167, 1, 0x01)]),
-        ("cache-on", Notice, &[(33, 1, 1), (249, 4, 65_536)], &[(33, 1, 0), (249, 4, 65_536)]),
-        ("partitioning-unfinished", Warning, &[(140, 3, 4)], &[(140, 3, 4), (155, 1, 1)]),
-        ("partitioning-completed", Notice, &[(155, 1, 1)], &[(155, 1, 0)]),
-        ("sectors-4k", Notice, &[(61, 1, 1), (63, 1, 1)], &[(61, 1, 1), (192, 1, 5)]),
-        ("sectors-emulated", Notice, &[(63, 1, 1)], &[(63, 1, 1), (61, 1, 1)]),
-        ("boot-enabled", Notice, &[(179, 1, 0x48)], &[(179, 1, 0x03)]),
-        ("boot-unprotected", Notice, &[(226, 1, 32)], &[(226, 1, 32), (174, 1, 5)]),
-        ("boot-protected-for-good", Notice, &[(226, 1, 32), (174, 1, 8)], &[(226, 1, 32), (174, 1, 4)]),
-        ("user-area-protection", Warning, &[(171, 1, 4)], &[(171, 1, 0x10)]),
-        ("bkops-off", Notice, &[(502, 1, 1)], &[(502, 1, 1), (163, 1, 2)]),
-        ("bkops-manual", Notice, &[(502, 1, 1), (163, 1, 1)], &[(502, 1, 1), (163, 1, 3)]),
-        ("hardware-reset-off", Notice, &[(162, 1, 2)], &[(162, 1, 1)]),
-        ("no-trim", Notice, &[(192, 1, 5), (231, 1, 1)], &[(192, 1, 6), (231, 1, 1)]),
-        ("firmware-update-failed", Warning, &[(26, 1, 0x11), (493, 1, 1)], &[(26, 1, 0x11), (493, 1, 0)]),
-        ("mode-not-normal", Warning, &[(30, 1, 1)], &[(30, 1, 1), (192, 1, 6)]),
-        ("production-state", Warning, &[(133, 1, 1)], &[(133, 1, 0)]),
-        ("register-anomaly", Notice, &[(510, 1, 9)], &[(212, 4, 8192), (224, 1, 1), (221, 1, 1)]),
-    ];
-    for (id, severity, fires, silent) in rules {
+    for (id, severity, fires, silent) in RULES {
         assert_eq!(severity_of(&emmc(fires), id), Some(severity), "{id} {fires:?}");
         assert_eq!(severity_of(&emmc(silent), id), None, "{id} {silent:?}");
     }

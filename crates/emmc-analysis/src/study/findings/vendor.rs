@@ -16,10 +16,11 @@ pub(super) fn find(
         findings.extend(consistency(report, facts.info));
         findings.extend(report.life.iter().chain(&report.spares).filter_map(|reading| wear(reading, options)));
     }
-    findings.extend(refused.iter().map(refusal));
+    findings.extend(refused.iter().filter_map(damage));
+    findings.extend(refusals(refused));
 }
 
-fn wear(reading: &Reading, options: &HealthOptions) -> Option<Finding> {
+pub(super) fn wear(reading: &Reading, options: &HealthOptions) -> Option<Finding> {
     let wear = VendorWear::of(reading, options).filter(|wear| wear.severity <= Severity::Notice)?;
     let used = wear.used_percent.floor();
     let (id, what, advice) = match wear.kind {
@@ -41,20 +42,26 @@ fn wear(reading: &Reading, options: &HealthOptions) -> Option<Finding> {
     Some(Finding::new(wear.severity, id, what).evidence(evidence).advice(advice))
 }
 
-fn refusal(refusal: &Refusal) -> Finding {
-    if matches!(refusal, Refusal::Damaged { .. }) {
+fn damage(refusal: &Refusal) -> Option<Finding> {
+    matches!(refusal, Refusal::Damaged { .. }).then(|| {
         let what = "A vendor report was not decoded: its text is damaged";
-        return Finding::new(Severity::Warning, "vendor-report-damaged", what)
+        Finding::new(Severity::Warning, "vendor-report-damaged", what)
             .evidence(refusal.to_string())
-            .advice("save the report again, and keep the text as the tool printed it");
-    }
-    Finding::new(
-        Severity::Unknown,
-        "vendor-report-refused",
-        "A vendor report was not decoded: it contains no health data",
-    )
-    .evidence(refusal.to_string())
-    .advice("this says nothing about the card's health, good or bad")
+            .advice("save the report again, and keep the text as the tool printed it")
+    })
+}
+
+/// One finding for all that contain nothing: the advice is the same.
+fn refusals(refused: &[Refusal]) -> Option<Finding> {
+    let empty: Vec<&Refusal> = refused.iter().filter(|refusal| !matches!(refusal, Refusal::Damaged { .. })).collect();
+    let what = match empty.len() {
+        0 => return None,
+        1 => "A vendor report was not decoded: it contains no health data".to_owned(),
+        count => format!("{count} vendor reports were not decoded: they contain no health data"),
+    };
+    let finding = Finding::new(Severity::Unknown, "vendor-report-refused", what);
+    let finding = empty.iter().map(ToString::to_string).fold(finding, Finding::evidence);
+    Some(finding.advice("this says nothing about the card's health, good or bad"))
 }
 
 #[cfg(test)]
@@ -84,7 +91,10 @@ mod tests {
 
     #[test]
     fn a_refused_reply_is_unknown_not_bad() {
-        let finding = refusal(&Refusal::AllOnes);
+        assert_eq!(refusals(&[]), None);
+        let two = refusals(&[Refusal::AllOnes, Refusal::AllOnes]).unwrap();
+        assert!(two.what.starts_with("2 vendor reports") && two.evidence.len() == 2, "{two:?}");
+        let finding = refusals(&[Refusal::AllOnes]).unwrap();
         assert_eq!(finding.severity, Severity::Unknown);
         assert!(finding.evidence[0].text.contains("0xff"), "{finding:?}");
     }
