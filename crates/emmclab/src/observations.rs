@@ -1,5 +1,6 @@
 //! Earlier observations of a card, and the forecast from them.
 
+#[cfg(feature = "html")]
 use std::path::Path;
 
 use anyhow::Context;
