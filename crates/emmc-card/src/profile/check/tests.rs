@@ -167,7 +167,7 @@ const NAND: &[(&str, &str, Spoil)] = &[
     ("nand.slc.endurance", "at least nand.native", |p| p.nand.slc.as_mut().unwrap().endurance = 100),
     ("nand.slc.program_us", "at most the slowest", |p| p.nand.slc.as_mut().unwrap().program_us = vec![2000.0]),
     ("nand.slc.program_us", "1 to 1 times", |p| p.nand.slc.as_mut().unwrap().program_us.push(300.0)),
-    ("nand.slc", "absent where nand.cell is slc", |p| {
+    ("nand.slc", "absent with nand.cell slc", |p| {
         p.nand.cell = CellMode::Slc;
         p.nand.native.program_us = vec![250.0];
         p.areas.enhanced_groups_max = 0;
@@ -222,7 +222,7 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
         slc_cache(p);
         p.nand.slc = None;
     }),
-    ("ftl.slc_cache", "nand.cell is slc", |p| {
+    ("ftl.slc_cache", "nand.cell slc", |p| {
         slc_cache(p);
         p.nand.cell = CellMode::Slc;
         p.nand.native.program_us = vec![250.0];
