@@ -187,10 +187,10 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("ftl.gc_low_blocks", "1 to", |p| p.ftl.gc_low_blocks = 0),
     ("ftl.gc_high_blocks", "more than ftl.gc_low_blocks", |p| p.ftl.gc_high_blocks = 4),
     ("ftl.wear.static_gap", "has no effect", |p| p.ftl.wear.static_gap = 3000),
-    ("ftl.segment", "mapping is page", |p| {
+    ("ftl.segment", "ftl.mapping page", |p| {
         p.ftl.segment = Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0 });
     }),
-    ("ftl.segment", "mapping is segment", |p| p.ftl.mapping = Mapping::Segment),
+    ("ftl.segment", "ftl.mapping segment", |p| p.ftl.mapping = Mapping::Segment),
     ("ftl.segment.open_aus", "1 to", |p| {
         segment(p);
         p.ftl.segment.as_mut().unwrap().open_aus = 0;
