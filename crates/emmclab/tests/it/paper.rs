@@ -44,7 +44,7 @@ fn a_basic_study_prints_on_four_pages_at_most() {
     ] {
         let page = folder.join("study.html");
         let (source, saved) = (testdata(&format!("ext_csd_raw/{dump}")), page.display().to_string());
-        emmclab(["study", &source, "-o", &saved]).exits(0);
+        emmclab(["study", &source, "-o", &saved, "--force"]).exits(0);
         let Some(pdf) = print(&page, &folder) else { return skip("no Chromium to print with") };
         let count = pages(&pdf);
         assert!((1..=PAGES_MAX).contains(&count), "{dump}: {count} pages");
