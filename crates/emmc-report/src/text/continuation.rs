@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(lines(command, 13, 60), [command]);
         assert_eq!(lines(command, 0, 31), ["emmclab plan hwpart \\", "/a/long/name.hex --wrrel on"]);
         assert_eq!(lines(command, 4, 31), ["emmclab plan hwpart \\", "/a/long/name.hex \\", "--wrrel on"]);
-        assert_eq!(lines("x 'a b' cc", 0, 8), ["x \\", "'a b' \\", "cc"]);
+        assert_eq!(lines("x 'a b' cc", 0, 8), ["x \\", "|'a b' \\", "cc"]);
     }
 
     #[test]
