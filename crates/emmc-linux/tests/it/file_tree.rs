@@ -111,7 +111,7 @@ fn a_created_filesystem_is_mounted_as_requested_and_always_removed() {
             tree.call(FileOp::Create { file: A, folder: 0, name: "a" })?;
             tree.call(FileOp::Write { file: A, offset_bytes: 0, bytes: 4096, direct: false })?;
             assert!(!device.is_free());
-            let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+            let mounts = String::from_utf8_lossy(&std::fs::read("/proc/self/mounts").unwrap()).into_owned();
             assert!(!mounts.contains(device.path.to_str().unwrap()), "its mount has no place");
             let again = std::fs::File::open(&device.path).unwrap();
             let locked = rustix::fs::flock(&again, rustix::fs::FlockOperation::NonBlockingLockExclusive);

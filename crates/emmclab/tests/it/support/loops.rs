@@ -46,8 +46,10 @@ impl Loop {
         use std::os::unix::fs::OpenOptionsExt;
         /// `O_EXCL`.
         const ALONE: i32 = 0o200;
-        let mounted = std::fs::read_to_string("/proc/self/mounts").unwrap();
-        let is_mounted = mounted.lines().any(|line| line.starts_with(&format!("{} ", self.path)));
+        // Another test may have a mount point whose name is not UTF-8.
+        let mounted = std::fs::read("/proc/self/mounts").unwrap();
+        let device = format!("{} ", self.path);
+        let is_mounted = mounted.split(|byte| *byte == b'\n').any(|line| line.starts_with(device.as_bytes()));
         !is_mounted && std::fs::File::options().read(true).custom_flags(ALONE).open(&self.path).is_ok()
     }
 }
