@@ -2,6 +2,7 @@
 
 mod command_level;
 mod enhanced;
+mod firmware;
 mod ftl_contract;
 mod harness;
 mod image;
