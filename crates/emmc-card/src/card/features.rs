@@ -69,10 +69,10 @@ impl Features {
 impl Card {
     /// A reset has changed the registers; the features follow.
     pub(super) fn reset_features(&mut self, reset: Reset) {
+        self.clear_queue();
         let register: &mut [u8; EXT_CSD_BYTES] = &mut self.device.registers_mut().ext_csd;
         self.features.firmware.reset(register);
         self.features.rpmb.forget();
-        self.features.queue.clear();
         self.features.background.stop();
         self.features.packed_read = None;
         self.features.boot = BootStream::default();

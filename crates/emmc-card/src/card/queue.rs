@@ -1,9 +1,10 @@
 //! Command queueing: up to 32 tasks; the card decides which one runs next.
 //!
 //! CMD44 and CMD45 queue a task, the queue status register (CMD13 with SQS) shows which are ready, CMD46 and CMD47 run
-//! one of those, CMD48 drops tasks. The card makes one task ready at a time: high priority first, then reads, then by
-//! address from the end of the last task, as a sweep. Absent on purpose: the transfer itself (`transfer`) and its flash
-//! time (`device`); here is only the firmware's time to prepare a task.
+//! one of those, CMD48 drops tasks. The firmware takes the tasks one after the other: high priority first, then reads,
+//! then by address from the end of the last task, as a sweep. A read is then fetched from flash and is ready when its
+//! first data is in the buffer, so that the reads of several tasks overlap over dies, planes and the bus. A write is
+//! ready when the firmware has taken it. Absent on purpose: the transfer (`transfer`) and the flash (`device`).
 //!
 //! Source: JESD84-B51 clause 6.6.39 and the queue's registers; Linux's cqhci as host.
 //! Assumed: that a task that is not ready, a slot in use, an empty slot and a count of 0 are illegal commands.
@@ -21,7 +22,7 @@ pub(crate) use rules::{check_mode, is_enabled, is_legal};
 
 /// Slots of the standard.
 const SLOTS: usize = 32;
-/// Firmware time to prepare a task. Assumed.
+/// Firmware time to take a task. Assumed.
 const PREPARATION: Nanos = Nanos::from_micros(5);
 
 /// A violation of the rules: the card answers ILLEGAL_COMMAND and the queue stays unchanged.
@@ -33,8 +34,8 @@ pub(crate) struct Illegal;
 pub(crate) struct Task {
     /// The parameters of CMD44.
     pub(crate) params: QueuedTaskParams,
-    /// The address of CMD45.
-    pub(crate) address: u32,
+    /// The sector that the address of CMD45 means.
+    pub(crate) lba: u64,
     queued: Instant,
     ready: Option<Instant>,
 }
@@ -46,10 +47,23 @@ pub(crate) struct CommandQueue {
     /// CMD44 without its CMD45.
     announced: Option<QueuedTaskParams>,
     /// The task whose data is being transferred.
-    running: Option<u8>,
+    running: Option<Task>,
     firmware_free: Instant,
+    /// Whether the buffer had no room for the next task.
+    room: Room,
     /// End of the last task: the sweep continues there.
     sweep: u64,
+}
+
+/// Whether the buffer has room for the next read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Room {
+    #[default]
+    Free,
+    /// No task is taken until one ends.
+    Full,
+    /// A task has ended since: the firmware looks again.
+    Freed,
 }
 
 /// The queue depth.
@@ -69,7 +83,7 @@ impl CommandQueue {
     pub(crate) fn announce(&mut self, ext_csd: &[u8; EXT_CSD_BYTES], params: QueuedTaskParams) -> Result<(), Illegal> {
         self.announced = None;
         let slot = usize::from(params.task_id);
-        let in_use = self.slots[slot].is_some() || self.running == Some(params.task_id);
+        let in_use = self.slots[slot].is_some() || self.running_id() == Some(params.task_id);
         if params.task_id >= depth(ext_csd) || in_use || params.blocks == 0 {
             return Err(Illegal);
         }
@@ -82,13 +96,12 @@ impl CommandQueue {
         self.announced
     }
 
-    /// CMD45: queues the task. The caller has checked the range.
+    /// CMD45: queues the task from sector `lba`. The caller has checked the range.
     ///
     /// Errors: no CMD44 before.
-    pub(crate) fn queue(&mut self, address: u32, now: Instant) -> Result<(), Illegal> {
-        self.settle(now);
+    pub(crate) fn queue(&mut self, lba: u64, now: Instant) -> Result<(), Illegal> {
         let params = self.announced.take().ok_or(Illegal)?;
-        self.slots[usize::from(params.task_id)] = Some(Task { params, address, queued: now, ready: None });
+        self.slots[usize::from(params.task_id)] = Some(Task { params, lba, queued: now, ready: None });
         Ok(())
     }
 
@@ -98,8 +111,7 @@ impl CommandQueue {
     }
 
     /// CMD13 with SQS: the queue status register, one bit for each task that is ready.
-    pub(crate) fn status(&mut self, now: Instant) -> u32 {
-        self.settle(now);
+    pub(crate) fn status(&self, now: Instant) -> u32 {
         let ready = |slot: &Option<Task>| slot.is_some_and(|task| task.ready.is_some_and(|at| at <= now));
         (0..).zip(&self.slots).filter(|(_, slot)| ready(slot)).fold(0, |bits, (bit, _)| bits | 1u32 << bit)
     }
@@ -120,35 +132,46 @@ impl CommandQueue {
         let runs = slot.filter(|task| is_ready && task.params.read == read && self.running.is_none());
         let task = runs.ok_or(Illegal)?;
         *slot = None;
-        self.running = Some(task_id);
-        self.sweep = u64::from(task.address) + u64::from(task.params.blocks);
+        self.running = Some(task);
+        self.sweep = task.lba + u64::from(task.params.blocks);
         Ok(task)
     }
 
-    /// The running task has ended.
-    pub(crate) fn finish(&mut self) {
-        self.running = None;
+    /// The running task, if there is one, has ended.
+    pub(crate) fn finish(&mut self) -> Option<Task> {
+        self.make_room();
+        self.running.take()
     }
 
     /// The task that runs.
-    #[cfg(test)]
-    pub(crate) fn running(&self) -> Option<u8> {
-        self.running
+    fn running_id(&self) -> Option<u8> {
+        self.running.map(|task| task.params.task_id)
     }
 
-    /// CMD48.
+    fn make_room(&mut self) {
+        if self.room == Room::Full {
+            self.room = Room::Freed;
+        }
+    }
+
+    /// CMD48. Returns the dropped tasks, of all slots or of one.
     ///
     /// Errors: an empty slot, an operation that the standard reserves.
-    pub(crate) fn manage(&mut self, management: TaskManagement) -> Result<(), Illegal> {
+    pub(crate) fn manage(&mut self, management: TaskManagement) -> Result<Vec<Task>, Illegal> {
         match management {
-            TaskManagement::DiscardQueue => self.clear(),
+            TaskManagement::DiscardQueue => {
+                let dropped = self.slots.iter().flatten().copied().collect();
+                self.clear();
+                Ok(dropped)
+            }
             TaskManagement::DiscardTask { task_id } => {
                 let slot = self.slots.get_mut(usize::from(task_id)).ok_or(Illegal)?;
-                slot.take().ok_or(Illegal)?;
+                let task = slot.take().ok_or(Illegal)?;
+                self.make_room();
+                Ok(vec![task])
             }
-            TaskManagement::Reserved { .. } => return Err(Illegal),
+            TaskManagement::Reserved { .. } => Err(Illegal),
         }
-        Ok(())
     }
 
     /// Drops all tasks: CMD48, the mode switched off, a reset.
@@ -158,11 +181,12 @@ impl CommandQueue {
 
     /// The next task for the firmware, and when it starts.
     fn next_choice(&self, now: Option<Instant>) -> Option<(usize, Instant)> {
-        let waiting = |task: &Task| task.ready.is_none();
-        let plain_ready = self.slots.iter().flatten().any(|task| !task.params.high_priority && task.ready.is_some());
+        if self.room == Room::Full {
+            return None;
+        }
         let candidates = || {
             let slots = (0..).zip(&self.slots).filter_map(|(slot, task)| Some((slot, task.as_ref()?)));
-            slots.filter(|(_, task)| waiting(task) && (task.params.high_priority || !plain_ready))
+            slots.filter(|(_, task)| task.ready.is_none())
         };
         // The firmware starts as soon as it is free and a task exists; it chooses among the tasks of that time.
         let begin = candidates().map(|(_, task)| task.queued).min()?.max(self.firmware_free);
@@ -170,20 +194,26 @@ impl CommandQueue {
             return None;
         }
         let rank = |task: &Task| {
-            let ahead = u64::from(task.address) < self.sweep;
-            (!task.params.high_priority, !task.params.read, ahead, task.address)
+            let behind = task.lba < self.sweep;
+            (!task.params.high_priority, !task.params.read, behind, task.lba)
         };
         let there = candidates().filter(|(_, task)| task.queued <= begin);
         there.min_by_key(|(slot, task)| (rank(task), *slot)).map(|(slot, _)| (slot, begin))
     }
 
-    /// Makes tasks ready that the firmware started to prepare before `now`.
-    fn settle(&mut self, now: Instant) {
+    /// The firmware takes the tasks that it comes to before `now`. `prepare` starts the work for a task at an instant and
+    /// returns when the task is ready; `None`: the buffer has no room for it.
+    pub(crate) fn settle(&mut self, now: Instant, mut prepare: impl FnMut(&Task, Instant) -> Option<Instant>) {
+        if self.room == Room::Freed {
+            self.room = Room::Free;
+            self.firmware_free = self.firmware_free.max(now);
+        }
         while let Some((slot, begin)) = self.next_choice(Some(now)) {
-            let ready = begin + PREPARATION;
-            self.firmware_free = ready;
-            if let Some(task) = &mut self.slots[slot] {
-                task.ready = Some(ready);
+            let Some(task) = &mut self.slots[slot] else { return };
+            self.firmware_free = begin + PREPARATION;
+            match prepare(task, self.firmware_free) {
+                Some(ready) => task.ready = Some(ready),
+                None => self.room = Room::Full,
             }
         }
     }

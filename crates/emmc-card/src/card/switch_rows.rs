@@ -74,7 +74,7 @@ static ROWS: [SwitchRow; 26] = [
     row(&[reg::CMDQ_MODE_EN]).check(|card, write| queue::check_mode(card.kept(), write.new & 1 == 1, None)).effect(
         |card, write, now| {
             if write.new & 1 == 0 {
-                card.features.queue.clear();
+                card.clear_queue();
             }
             Ok(now + PLAIN)
         },

@@ -150,7 +150,7 @@ impl Card {
             self.spare = read.into_buffer();
         }
         self.phase = Phase::In(State::Tran);
-        self.features.queue.finish();
+        self.finish_task();
         if std::mem::take(&mut self.features.boot.is_active) {
             self.phase = Phase::PreIdle;
         }

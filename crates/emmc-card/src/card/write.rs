@@ -209,7 +209,7 @@ impl Card {
         self.spare = write.bytes;
         let done = write.done.max(now);
         self.features.next_busy = Busy::Write { sectors: self.sd.well_written, from: write.started };
-        self.features.queue.finish();
+        self.finish_task();
         self.program_until(done);
         done
     }

@@ -3,6 +3,7 @@
 //! A transfer is split into chunks, so that the flash works on one while the bus transfers the next; the buffer holds
 //! data in progress, and the bus waits when it is full. Both the command level and the simulation use it.
 
+mod prepared;
 mod read;
 mod trim;
 mod write;
@@ -12,6 +13,8 @@ use std::collections::VecDeque;
 pub(crate) use write::WriteRequest;
 
 use emmc_units::{Instant, Nanos};
+
+use prepared::Prepared;
 
 use super::bus::Bus;
 use super::cache::VolatileCache;
@@ -47,6 +50,8 @@ pub(crate) struct Path {
     /// Units at the head of the cache that were announced to their layer.
     foreseen: usize,
     ahead: Option<Ahead>,
+    /// Reads of queued tasks, fetched before their transfer.
+    prepared: Prepared,
     last_read: Option<(Area, u64)>,
     /// The next request continues the last transfer: no command and no firmware time.
     pub(crate) goes_on: bool,
@@ -85,6 +90,7 @@ impl Path {
             under_way_bytes: 0,
             foreseen: 0,
             ahead: None,
+            prepared: Prepared::default(),
             last_read: None,
             goes_on: false,
             unit: vec![0; unit_bytes as usize],
@@ -99,6 +105,7 @@ impl Path {
         self.under_way.clear();
         self.under_way_bytes = 0;
         self.ahead = None;
+        self.prepared.clear();
         self.last_read = None;
         self.goes_on = false;
     }

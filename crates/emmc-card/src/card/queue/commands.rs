@@ -35,13 +35,17 @@ impl Card {
         let sector = self.check_blocks(Some(params.blocks.into())).and_then(|()| self.sector_at(address));
         let in_range = sector.and_then(|sector| {
             let fits = sector + blocks <= self.device.sectors(self.area());
-            if fits { Ok(()) } else { Err(R1::OUT_OF_RANGE) }
+            if fits { Ok(sector) } else { Err(R1::OUT_OF_RANGE) }
         });
-        if let Err(bits) = in_range {
-            self.features.queue.forget_announced();
-            return self.refuse(bits);
-        }
-        match self.features.queue.queue(address, now) {
+        let lba = match in_range {
+            Ok(lba) => lba,
+            Err(bits) => {
+                self.features.queue.forget_announced();
+                return self.refuse(bits);
+            }
+        };
+        self.settle_queue(now);
+        match self.features.queue.queue(lba, now) {
             Ok(()) => self.answer(),
             Err(_) => self.illegal(),
         }
@@ -49,26 +53,54 @@ impl Card {
 
     /// CMD13 with SQS: the queue status register in place of the card status.
     pub(in crate::card) fn queue_status(&mut self, now: Instant) -> Reply {
+        self.settle_queue(now);
         Reply::with(Response::R1(R1(self.features.queue.status(now))))
+    }
+
+    /// The firmware takes the tasks that it comes to before `now`, and fetches the reads among them.
+    fn settle_queue(&mut self, now: Instant) {
+        let area = self.area();
+        let Self { features, device, .. } = self;
+        features.queue.settle(now, |task, at| match task.params.read {
+            // What cannot be fetched is reported by the transfer.
+            true => device.prepare_read(area, task.lba, task.params.blocks.into(), at).unwrap_or(Some(at)),
+            false => Some(at),
+        });
+    }
+
+    /// Drops all tasks and what was fetched for them.
+    pub(in crate::card) fn clear_queue(&mut self) {
+        self.features.queue.clear();
+        self.device.drop_all_prepared();
+    }
+
+    /// The running task, if there is one, has ended.
+    pub(in crate::card) fn finish_task(&mut self) {
+        let task = self.features.queue.finish();
+        self.drop_tasks(task);
+    }
+
+    /// Tasks have ended or were dropped: so is what was fetched for them.
+    fn drop_tasks(&mut self, tasks: impl IntoIterator<Item = Task>) {
+        let area = self.area();
+        for task in tasks {
+            if task.params.read {
+                self.device.drop_prepared(area, task.lba, task.params.blocks.into());
+            }
+        }
     }
 
     /// CMD46, or CMD47 to write.
     pub(in crate::card) fn execute_task(&mut self, task_id: u8, read: bool, now: Instant) -> Reply {
+        self.settle_queue(now);
         let Ok(task) = self.features.queue.start(task_id, read, now) else { return self.illegal() };
-        let lba = match self.sector_at(task.address) {
-            Ok(lba) => lba,
-            Err(bits) => {
-                self.features.queue.finish();
-                return self.refuse(bits);
-            }
-        };
         let r1 = self.r1();
-        let data = self.start_task(&task, lba, now);
+        let data = self.start_task(&task, now);
         Self::answer_with(r1, data)
     }
 
-    fn start_task(&mut self, task: &Task, lba: u64, now: Instant) -> crate::card::DataPhase {
-        let (area, blocks) = (self.area(), Some(u32::from(task.params.blocks)));
+    fn start_task(&mut self, task: &Task, now: Instant) -> crate::card::DataPhase {
+        let (area, lba, blocks) = (self.area(), task.lba, Some(u32::from(task.params.blocks)));
         if task.params.read {
             return self.start_reading(ReadRequest { area, lba, blocks }, now);
         }
@@ -78,9 +110,8 @@ impl Card {
 
     /// CMD48.
     pub(in crate::card) fn manage_tasks(&mut self, management: TaskManagement, now: Instant) -> Reply {
-        if self.features.queue.manage(management).is_err() {
-            return self.illegal();
-        }
+        let Ok(dropped) = self.features.queue.manage(management) else { return self.illegal() };
+        self.drop_tasks(dropped);
         let r1 = self.r1();
         let done = now + DISCARD;
         self.program_until(done);

@@ -19,7 +19,7 @@ fn params(task_id: u8, read: bool, high_priority: bool) -> QueuedTaskParams {
 }
 
 /// A queue that has taken these tasks (number, read, high priority, address) at once.
-fn queue_of(tasks: &[(u8, bool, bool, u32)]) -> CommandQueue {
+fn queue_of(tasks: &[(u8, bool, bool, u64)]) -> CommandQueue {
     let mut queue = CommandQueue::default();
     for &(task_id, read, high, address) in tasks {
         queue.announce(&part(), params(task_id, read, high)).unwrap();
@@ -28,13 +28,25 @@ fn queue_of(tasks: &[(u8, bool, bool, u32)]) -> CommandQueue {
     queue
 }
 
+/// The queue status, where every task is ready as soon as the firmware has taken it.
+fn status(queue: &mut CommandQueue, now: Instant) -> u32 {
+    queue.settle(now, |_, taken| Some(taken));
+    queue.status(now)
+}
+
+/// CMD46 or CMD47, likewise.
+fn start(queue: &mut CommandQueue, task_id: u8, read: bool, now: Instant) -> Result<Task, Illegal> {
+    status(queue, now);
+    queue.start(task_id, read, now)
+}
+
 /// The sequence of tasks for a host that runs each ready task first.
 fn order(mut queue: CommandQueue) -> Vec<u8> {
     let mut order = Vec::new();
     let mut now = at(0);
     while !queue.is_empty() {
         now = queue.poll_timeout(now).unwrap_or(now).max(now);
-        let ready = queue.status(now);
+        let ready = status(&mut queue, now);
         assert_ne!(ready, 0, "something is ready by {now:?}");
         let task_id = ready.trailing_zeros() as u8;
         let started = queue.start(task_id, true, now).or_else(|_| queue.start(task_id, false, now));
@@ -57,7 +69,7 @@ fn tasks_run_by_priority_then_reads_then_address() {
 
 #[test]
 fn the_queue_has_exactly_its_depth_of_slots() {
-    let tasks: Vec<_> = (0..32).map(|task_id| (task_id, true, false, u32::from(task_id) * 8)).collect();
+    let tasks: Vec<_> = (0..32).map(|task_id| (task_id, true, false, u64::from(task_id) * 8)).collect();
     assert_eq!(order(queue_of(&tasks)), (0..32).collect::<Vec<u8>>());
     let mut shallow = part();
     shallow[307] = 15;
@@ -68,19 +80,50 @@ fn the_queue_has_exactly_its_depth_of_slots() {
 }
 
 #[test]
-fn a_task_is_ready_after_the_firmware_delay() {
+fn a_task_is_ready_after_the_firmware_has_taken_it() {
     let mut queue = queue_of(&[(3, true, false, 0), (4, true, false, 8)]);
-    assert_eq!(queue.status(at(4)), 0);
-    assert_eq!(queue.start(3, true, at(4)), Err(Illegal));
-    assert_eq!(queue.status(at(5)), 1 << 3);
-    assert_eq!(queue.start(4, true, at(50)), Err(Illegal), "one is ready, and it is not this one");
-    assert_eq!(queue.start(3, false, at(50)), Err(Illegal), "the wrong way");
-    assert_eq!(queue.start(3, true, at(50)).unwrap().address, 0);
-    assert_eq!(queue.running(), Some(3));
-    assert_eq!(queue.status(at(60)), 1 << 4, "the next gets ready while the first runs");
-    assert_eq!(queue.start(4, true, at(60)), Err(Illegal), "one at a time");
+    assert_eq!(status(&mut queue, at(4)), 0);
+    assert_eq!(start(&mut queue, 3, true, at(4)), Err(Illegal));
+    assert_eq!(status(&mut queue, at(5)), 1 << 3);
+    assert_eq!(start(&mut queue, 4, true, at(9)), Err(Illegal), "the firmware takes one after the other");
+    assert_eq!(status(&mut queue, at(10)), 1 << 3 | 1 << 4, "several are ready at a time");
+    assert_eq!(start(&mut queue, 3, false, at(50)), Err(Illegal), "the wrong direction");
+    assert_eq!(start(&mut queue, 4, true, at(50)).unwrap().lba, 8);
+    assert_eq!(start(&mut queue, 3, true, at(60)), Err(Illegal), "one transfer at a time");
+    assert_eq!(queue.finish().map(|task| task.params.task_id), Some(4));
+    assert!(start(&mut queue, 3, true, at(60)).is_ok());
+}
+
+#[test]
+fn reads_of_several_tasks_overlap_in_flash() {
+    let mut queue = queue_of(&[(0, true, false, 0), (1, true, false, 8), (2, true, false, 16)]);
+    let mut begun = Vec::new();
+    queue.settle(at(100), |task, taken| {
+        begun.push((task.params.task_id, taken));
+        Some(taken + Nanos::from_micros(60))
+    });
+    assert_eq!(begun, [(0, at(5)), (1, at(10)), (2, at(15))]);
+    assert_eq!([64, 65, 70, 75].map(|micros| queue.status(at(micros))), [0, 1, 0b11, 0b111]);
+    assert_eq!(queue.poll_timeout(at(66)), Some(at(70)));
+}
+
+#[test]
+fn a_full_buffer_holds_the_firmware_until_a_task_ends() {
+    let mut queue = queue_of(&[(0, true, false, 0), (1, true, false, 8)]);
+    let one = |task: &Task, taken: Instant| (task.params.task_id == 0).then_some(taken);
+    queue.settle(at(100), one);
+    assert_eq!((queue.status(at(100)), queue.poll_timeout(at(100))), (1, None));
+    queue.start(0, true, at(100)).unwrap();
+    queue.settle(at(200), |_, _| unreachable!("the buffer is still full"));
     queue.finish();
-    assert!(queue.start(4, true, at(60)).is_ok());
+    queue.settle(at(300), |_, _| unreachable!("it looks again from now on"));
+    let mut begun = None;
+    queue.settle(at(301), |_, taken| {
+        begun = Some(taken);
+        Some(taken)
+    });
+    assert_eq!(begun, Some(at(305)));
+    assert_eq!(queue.status(at(305)), 2);
 }
 
 #[test]
@@ -90,20 +133,23 @@ fn commands_in_a_wrong_sequence_change_nothing() {
     assert_eq!(queue.announce(&part(), params(1, true, false)), Err(Illegal), "in use");
     assert_eq!(queue.announce(&part(), QueuedTaskParams { blocks: 0, ..params(2, true, false) }), Err(Illegal));
     assert_eq!(queue.queue(8, at(1)), Err(Illegal), "the refused CMD44 is no CMD44");
-    assert_eq!(queue.start(7, true, at(100)), Err(Illegal), "empty");
+    assert_eq!(start(&mut queue, 7, true, at(100)), Err(Illegal), "empty");
     assert_eq!(queue.manage(TaskManagement::DiscardTask { task_id: 7 }), Err(Illegal));
     assert_eq!(queue.manage(TaskManagement::Reserved { operation: 3, task_id: 1 }), Err(Illegal));
-    assert_eq!(queue.status(at(100)), 2);
+    assert_eq!(status(&mut queue, at(100)), 2);
 }
 
 #[test]
 fn tasks_are_discarded_singly_or_all_together() {
     let mut queue = queue_of(&[(0, true, false, 0), (1, true, false, 8), (2, false, false, 0)]);
-    assert_eq!(queue.manage(TaskManagement::DiscardTask { task_id: 0 }), Ok(()));
-    assert_eq!(queue.status(at(100)), 2, "the next takes its turn");
-    assert_eq!(queue.manage(TaskManagement::DiscardQueue), Ok(()));
+    let dropped = |queue: &mut CommandQueue, which| -> Vec<u8> {
+        queue.manage(which).unwrap().iter().map(|task| task.params.task_id).collect()
+    };
+    assert_eq!(dropped(&mut queue, TaskManagement::DiscardTask { task_id: 0 }), [0]);
+    assert_eq!(status(&mut queue, at(100)), 0b110, "the others take their turn");
+    assert_eq!(dropped(&mut queue, TaskManagement::DiscardQueue), [1, 2]);
     assert!(queue.is_empty());
-    assert_eq!((queue.status(at(200)), queue.poll_timeout(at(200))), (0, None));
+    assert_eq!((status(&mut queue, at(200)), queue.poll_timeout(at(200))), (0, None));
 }
 
 #[test]

@@ -23,19 +23,23 @@ impl Path {
             true => (Nanos::ZERO, Nanos::ZERO),
             false => (self.bus.command(), self.read_overhead),
         };
+        // The firmware has done its work for a queued read when it fetched that.
+        let overhead = if self.prepared.find(area, lba, lba + 1, None).is_some() { Nanos::ZERO } else { overhead };
         let start = now.max(self.firmware_free) + command;
         let asked = start + overhead;
-        self.firmware_free = start;
+        self.firmware_free = asked;
         let (mut at, end) = (lba, lba + u64::from(sectors));
         let mut bus = self.bus_free.max(start);
         while at < end {
             let chunk = (self.chunk_sectors - at % self.chunk_sectors).min(end - at);
             let run = storage.run(area, at, chunk);
             let bytes = (run.sectors * 512) as usize;
-            let part = out.as_mut().map(|out| &mut out[((at - lba) * 512) as usize..][..bytes]);
+            let mut part = out.as_mut().map(|out| &mut out[((at - lba) * 512) as usize..][..bytes]);
             let known =
                 self.ahead.filter(|ahead| ahead.area == area && ahead.first <= at && at + run.sectors <= ahead.end);
+            let prepared = self.prepared.find(area, at, at + run.sectors, part.as_deref_mut());
             let ready = match (known, part) {
+                _ if prepared.is_some() => prepared.unwrap_or(start).max(start),
                 (Some(ahead), None) => ahead.ready.max(start),
                 // The content is read again without the time, which is already included.
                 (Some(ahead), Some(part)) => {
@@ -48,6 +52,7 @@ impl Path {
             at += run.sectors;
         }
         self.bus_free = bus;
+        self.prepared.drop_transferred(area, lba, end);
         self.look_ahead(storage, area, lba, end, bus)?;
         Ok(HostDone { transferred: bus, done: bus })
     }
@@ -93,7 +98,7 @@ impl Path {
     }
 
     /// Reads a run; cached units come from the cache.
-    fn read_run(
+    pub(super) fn read_run(
         &mut self,
         storage: &mut Storage,
         run: &Run,

@@ -20,6 +20,7 @@ impl Path {
     ) -> Result<HostDone, StorageError> {
         storage.check(area, lba, sectors)?;
         self.ahead = None;
+        self.prepared.drop_range(area, lba, lba + sectors);
         let start = now.max(self.firmware_free) + self.bus.command() + self.write_overhead;
         self.firmware_free = start;
         let mut done = start;

@@ -36,6 +36,7 @@ impl Path {
         {
             self.ahead = None;
         }
+        self.prepared.drop_range(area, lba, lba + u64::from(sectors));
         let cached = self.cache_on && !flags.reliable && !flags.force;
         let overhead = match std::mem::take(&mut self.goes_on) {
             true => Nanos::ZERO,
@@ -85,7 +86,7 @@ impl Path {
     }
 
     /// Sectors from `at` to the end of its chunk.
-    fn chunk_left(&self, at: u64) -> u64 {
+    pub(super) fn chunk_left(&self, at: u64) -> u64 {
         self.chunk_sectors - at % self.chunk_sectors
     }
 
