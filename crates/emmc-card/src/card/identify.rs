@@ -28,9 +28,9 @@ impl Card {
         Reply::SILENT
     }
 
-    /// CMD1. Without a window it is a query: the card stays idle and never reports ready. U-Boot and EDK2 stop polling at
-    /// the ready bit and send CMD2 next, which an idle card refuses. With a window that the card does not support, the
-    /// card becomes inactive.
+    /// CMD1. Without a window it is a query: the card stays idle and never reports ready. U-Boot and EDK2 stop polling
+    /// at the ready bit and send CMD2 next, which an idle card refuses. With a window that the card does not support,
+    /// the card becomes inactive.
     pub(super) fn send_op_cond(&mut self, host: Ocr, now: Instant) -> Reply {
         let own = Ocr(self.device.stored_registers().ocr);
         let is_query = host.0 & WINDOWS == 0;

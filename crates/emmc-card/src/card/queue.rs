@@ -201,8 +201,8 @@ impl CommandQueue {
         there.min_by_key(|(slot, task)| (rank(task), *slot)).map(|(slot, _)| (slot, begin))
     }
 
-    /// The firmware takes the tasks that it comes to before `now`. `prepare` starts the work for a task at an instant and
-    /// returns when the task is ready; `None`: the buffer has no room for it.
+    /// The firmware takes the tasks that it comes to before `now`. `prepare` starts the work for a task at an instant
+    /// and returns when the task is ready; `None`: the buffer has no room for it.
     pub(crate) fn settle(&mut self, now: Instant, mut prepare: impl FnMut(&Task, Instant) -> Option<Instant>) {
         if self.room == Room::Freed {
             self.room = Room::Free;
