@@ -213,7 +213,7 @@ fn sea_bios(bus: &mut Bus) -> Result<(), Fault> {
     bus.ext_csd().map(|_| ())
 }
 
-/// Linux: SDIO, SD, then a query that it repeats with the answer; then CMD0 and CMD1 anew.
+/// Linux: SDIO, SD, then a query that it repeats with the answer; then CMD0 and CMD1 again.
 fn linux(bus: &mut Bus) -> Result<(), Fault> {
     bus.must_be_silent(&[(52, 0xc00), (52, 0x8000_0c08)])?;
     bus.reset();
