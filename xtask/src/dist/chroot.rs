@@ -52,9 +52,13 @@ fn in_it(bare: &Path, deb: &Path, name: &str, dump: &Path) -> anyhow::Result<()>
     let before = tree(bare)?;
     answers(bare, &["dpkg", "--install", &format!("/tmp/{name}")], 0)?;
     let listed = answers(bare, &["dpkg", "--listfiles", "emmclab"], 0)?;
-    for file in
-        ["/usr/bin/emmclab", "/usr/share/man/man1/emmclab.1.gz", "/usr/share/bash-completion/completions/emmclab"]
-    {
+    for file in [
+        "/usr/bin/emmclab",
+        "/usr/share/man/man1/emmclab.1.gz",
+        "/usr/share/bash-completion/completions/emmclab",
+        "/usr/share/doc/emmclab/LICENSE-APACHE",
+        "/usr/share/doc/emmclab/emmclab.cdx.json",
+    ] {
         ensure!(listed.lines().any(|line| line == file), "{name} has no {file}");
         ensure!(bare.join(file.trim_start_matches('/')).is_file(), "{file} was not installed");
     }

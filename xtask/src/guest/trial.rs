@@ -216,7 +216,7 @@ fn simulate(emmclab: &Emmclab, profile: &str, job: &str, folder: &Path) -> anyho
     let line = |phase: &serde_json::Value| {
         let rate = phase["requests_per_s"].as_f64().filter(|rate| *rate > 0.0);
         let took_us = rate.map_or("-".into(), |rate| format!("{:.1}", 1e6 / rate));
-        format!("{} {} {took_us}\n", phase["kind"].as_str().unwrap_or("?"), phase["requests"])
+        format!("{} {} {took_us}\n", phase["kind"].as_str().unwrap_or("?"), phase["host_requests"])
     };
     Ok((0, phases.iter().map(line).collect()))
 }
