@@ -9,8 +9,7 @@ use crate::metadata::{self, Workspace};
 use crate::targets::{self, Target, output};
 
 /// Features that a board does not need: relocation, unwind tables, and the messages of panics. Errors are not panics
-/// and
-/// keep their messages.
+/// and keep their messages.
 const SMALL_FLAGS: &str =
     "-C relocation-model=static -C force-unwind-tables=no -Zunstable-options -Cpanic=immediate-abort";
 

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 pub(crate) struct Target {
     /// What users call it.
     pub(crate) name: &'static str,
-    /// What Rust calls it. rustup has no standard library with musl for the last two.
+    /// What Rust calls it. glibc for the last two: see docs/packages.md.
     pub(crate) triple: &'static str,
     /// What Debian calls it.
     pub(crate) debian: &'static str,
@@ -58,13 +58,17 @@ pub(crate) const TARGETS: [Target; 4] = [
 ];
 
 /// The quickest build: without the optimisations of the workspace's tests, and without line numbers.
-pub(crate) const QUICK: [&str; 8] = [
+pub(crate) const QUICK: [&str; 12] = [
     "--config",
     "profile.dev.debug=false",
     "--config",
     "profile.dev.package.emmc-card.opt-level=0",
     "--config",
     "profile.dev.package.emmc-host.opt-level=0",
+    "--config",
+    "profile.dev.package.emmc-port.opt-level=0",
+    "--config",
+    "profile.dev.package.emmc-regs.opt-level=0",
     "--config",
     "profile.dev.package.emmc-workload.opt-level=0",
 ];
