@@ -120,13 +120,25 @@ impl Target {
     pub(crate) fn cargo_build(&self, flags: &str) -> Command {
         let mut command = Command::new("cargo");
         let upper = self.triple.to_uppercase().replace('-', "_");
-        let flags = format!("-C target-feature=+crt-static {flags}");
+        let flags = format!("-C target-feature=+crt-static {} {flags}", self.driver_flags());
         command.args(["build", "--locked", "--quiet", "--package", "emmclab", "--target", self.triple]);
         command.env(format!("CARGO_TARGET_{upper}_LINKER"), self.linker).env("RUSTFLAGS", flags.trim());
         command
     }
 
-    /// Linker options for a smaller binary: equal functions are stored once. GNU's linkers have no such option.
+    /// Has gcc call the linker that comes with Rust. GNU's one makes static ARM binaries that crash before `main` if
+    /// they have more than 16 MiB of code: glibc's functions that choose an implementation at start (`memchr`) are
+    /// called at wrong addresses.
+    fn driver_flags(&self) -> String {
+        let libraries = output("rustc", &["--print", "target-libdir"]).unwrap_or_default();
+        let folder = Path::new(libraries.trim()).with_file_name("bin").join("gcc-ld");
+        if self.linker == RUST_LLD || !folder.is_dir() {
+            return String::new();
+        }
+        format!("-C link-arg=-fuse-ld=lld -C link-arg=-B{}", folder.display())
+    }
+
+    /// Linker options for a smaller binary: equal functions are stored once. Only where no gcc stands between.
     pub(crate) fn small_links(&self) -> &'static str {
         if self.linker == RUST_LLD { "-C link-arg=--icf=all" } else { "" }
     }
@@ -158,6 +170,17 @@ fn runs(program: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gcc_calls_the_linker_of_rust() {
+        let flags = |name: &str| named(&[name], &TARGETS).unwrap()[0].driver_flags();
+        assert_eq!(flags("aarch64"), "");
+        for name in ["armv7", "riscv64"] {
+            let flags = flags(name);
+            let folder = flags.strip_prefix("-C link-arg=-fuse-ld=lld -C link-arg=-B").unwrap();
+            assert!(Path::new(folder).join("ld.lld").is_file(), "{folder}");
+        }
+    }
 
     #[test]
     fn targets_are_found_by_name() {
