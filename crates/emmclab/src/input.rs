@@ -2,7 +2,6 @@
 //!
 //! Absent on purpose: sources of a card's registers (`source`), jobs of simulations, devices.
 
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -22,7 +21,7 @@ pub(crate) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
     if !kind.is_file() && !kind.is_fifo() {
         bail!("{name}: expected a file or a pipe; a device may be endless");
     }
-    limited(&name.to_string(), File::open(path).with_context(cannot)?, most)
+    limited(&name.to_string(), crate::pipe::open(path).with_context(cannot)?, most)
 }
 
 /// Reads to the end, e.g. standard input.

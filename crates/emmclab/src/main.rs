@@ -9,6 +9,7 @@ mod markdown;
 mod observations;
 mod output;
 mod pager;
+mod pipe;
 #[cfg(any(feature = "bench", feature = "sim"))]
 mod progress;
 mod save;

@@ -92,8 +92,7 @@ pub(crate) fn read_limited(source: &str) -> Result<Vec<u8>, SourceError> {
     if source == "-" {
         std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(failed)?;
     } else {
-        let file = std::fs::File::open(source).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
+        let length = std::fs::metadata(source).map_err(failed)?.len();
         if length > SOURCE_BYTES_MAX as u64 {
             return Err(SourceError::Malformed {
                 name: source.into(),
@@ -102,7 +101,7 @@ pub(crate) fn read_limited(source: &str) -> Result<Vec<u8>, SourceError> {
                 found: format!("{length} bytes"),
             });
         }
-        file.take(limit).read_to_end(&mut bytes).map_err(failed)?;
+        crate::pipe::open(Path::new(source)).map_err(failed)?.take(limit).read_to_end(&mut bytes).map_err(failed)?;
     }
     Ok(bytes)
 }

@@ -75,7 +75,8 @@ fn profile(input: &mut Unstructured) -> Result<Profile> {
 impl Host {
     pub fn new(input: &mut Unstructured) -> Result<Self> {
         let profile = profile(input)?;
-        let keep = [StoredContent::Data, StoredContent::Orders, StoredContent::Nothing][usize::from(input.arbitrary::<u8>()? % 3)];
+        let keep = [StoredContent::Data, StoredContent::Orders, StoredContent::Nothing]
+            [usize::from(input.arbitrary::<u8>()? % 3)];
         let (kind, sectors) = (profile.kind, (profile.areas.user_bytes / 512) as u32);
         let made = Card::new(profile, DeviceOptions { keep, seed: 1 });
         let mut card = made.unwrap_or_else(|error| panic!("the profile is good: {error}"));

@@ -214,7 +214,8 @@ impl Host {
         self.blocks(blocks, fill);
         // Without CMD23, on some SD cards, the transfer is open-ended. An error is reported once, by the first of the
         // two.
-        if matches!(self.send(12, 0), Response::R1(stopped) | Response::R1b(stopped) if stopped.0 & (ERRORS & !R1::ILLEGAL_COMMAND.0) != 0) {
+        if matches!(self.send(12, 0), Response::R1(stopped) | Response::R1b(stopped) if stopped.0 & (ERRORS & !R1::ILLEGAL_COMMAND.0) != 0)
+        {
             return Ok(());
         }
         self.wait();

@@ -28,10 +28,18 @@ pub(super) fn verdict(card: &CardData, health: &Health) -> Verdict {
     // The worst register may be the lost or undefined one: the others can raise the severity, never lower it.
     let calm = worst > Severity::Warning;
     let damaged = damaged_report(card);
-    let is_incomplete = !is_life_known(health) || !lost(health).is_empty() || damaged.is_some();
+    let contradiction = contradiction(card);
+    let is_doubtful = damaged.is_some() || contradiction.is_some();
+    let is_incomplete = !is_life_known(health) || !lost(health).is_empty() || is_doubtful;
     let severity = if calm && is_incomplete { Severity::Unknown } else { worst };
-    parts.extend(damaged.filter(|_| calm));
+    parts.extend(damaged.into_iter().chain(contradiction).filter(|_| calm));
     Verdict { severity, sentence: parts.join("; ") }
+}
+
+/// Fields of EXT_CSD at odds with each other: its health may be another part's.
+fn contradiction(card: &CardData) -> Option<String> {
+    let first = card.ext_csd.as_ref()?.contradictions().into_iter().next()?;
+    Some(format!("EXT_CSD contradicts itself, it may be damaged or of two parts: {first}"))
 }
 
 /// A vendor's report that was damaged on its way: it may be the one with the bad news.

@@ -3,4 +3,5 @@
 mod damage;
 mod damage_classes;
 mod damage_sdmon;
+mod damage_splices;
 mod round_trip;

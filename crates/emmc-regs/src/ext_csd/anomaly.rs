@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::device_info::{DeviceInfo, is_sector_addressed};
-use super::{ExtCsd, fields};
+use super::device_info::DeviceInfo;
+use super::{ExtCsd, contradiction, fields};
 
 /// A register value that breaks the standard or contradicts another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,6 +33,7 @@ pub(super) fn find(csd: &ExtCsd, info: &DeviceInfo) -> Vec<Anomaly> {
     geometry(csd, info, &mut list);
     partitioning(csd, info, &mut list);
     modes(csd, info, &mut list);
+    list.0.extend(contradiction::find(csd, info));
     reserved(csd, &mut list);
     list.0
 }
@@ -89,17 +90,6 @@ fn partitioning(csd: &ExtCsd, info: &DeviceInfo, list: &mut List) {
         (Some(user), Some(group)) if group.0 > 0 => Some((user.0 / group.0, group.0)),
         _ => None,
     };
-    if let (Some((user, _)), Some(max)) = (groups, hw.max_enh_groups) {
-        // Enhanced space costs capacity, so it can only equal the user area where all of it is enhanced already.
-        if max > user && hw.completed == Some(false) && is_sector_addressed(csd) == Some(true) {
-            list.add(
-                "MAX_ENH_SIZE_MULT",
-                157,
-                format_args!("{max} groups"),
-                format_args!("at most the {user} of SEC_COUNT"),
-            );
-        }
-    }
     if let (Some((user, group)), Some(start), Some(size)) = (groups, hw.enh_start, hw.enh_user_groups) {
         if start.0 % group != 0 {
             list.add("ENH_START_ADDR", 136, format_args!("{} bytes", start.0), format_args!("a multiple of {group}"));
@@ -122,18 +112,8 @@ fn partitioning(csd: &ExtCsd, info: &DeviceInfo, list: &mut List) {
 }
 
 fn modes(csd: &ExtCsd, info: &DeviceInfo, list: &mut List) {
-    if info.cmdq_on == Some(true) && info.cmdq_supported == Some(false) {
-        list.add("CMDQ_MODE_EN", 15, "1", "0, as CMDQ_SUPPORT is 0");
-    }
-    if info.cache_on == Some(true) && info.cache.is_some_and(|cache| cache.0 == 0) {
-        list.add("CACHE_CTRL", 33, "1", "0, as CACHE_SIZE is 0");
-    }
-    let offered = |mask: u8| info.device_type.is_none_or(|device_type| device_type & mask != 0);
-    match info.hs_timing {
-        Some(2) if !offered(0x30) => list.add("HS_TIMING", 185, "HS200", "a mode that DEVICE_TYPE offers"),
-        Some(3) if !offered(0xc0) => list.add("HS_TIMING", 185, "HS400", "a mode that DEVICE_TYPE offers"),
-        Some(timing) if timing > 3 => list.add("HS_TIMING", 185, timing, "at most 3"),
-        _ => {}
+    if let Some(timing) = info.hs_timing.filter(|timing| *timing > 3) {
+        list.add("HS_TIMING", 185, timing, "at most 3");
     }
     if csd.bits(162, 3) == Some(3) {
         list.add("RST_n_FUNCTION", 162, "3", "0, 1 or 2");

@@ -5,6 +5,7 @@
 //! purpose: reading the bytes from anywhere, and advice.
 
 mod anomaly;
+mod contradiction;
 mod device_info;
 mod field;
 #[cfg(test)]
@@ -156,6 +157,11 @@ impl ExtCsd {
         let info = DeviceInfo::new(self);
         let anomalies = anomaly::find(self, &info);
         (info, anomalies)
+    }
+
+    /// Values at odds with other fields, which a faithful copy of one part does not have.
+    pub fn contradictions(&self) -> Vec<Anomaly> {
+        contradiction::find(self, &DeviceInfo::new(self))
     }
 
     /// Every known field as a row; `reserved` adds the bytes that the standard leaves unassigned.

@@ -58,14 +58,14 @@ impl ExtCsd {
         // The public sources disagree by one about the revision that brought a field.
         let too_new = |field: &Field| rev.is_some_and(|rev| field.since_rev > rev.saturating_add(1));
         let odd = fields().filter(|field| (field.is_reserved() || too_new(field)) && self.holds_any(field));
-        let mut list: Vec<&'static Field> = over.chain(self.contradictions()).chain(odd).collect();
+        let mut list: Vec<&'static Field> = over.chain(self.odd_values()).chain(odd).collect();
         list.sort_by_key(|field| field.offset);
         list.dedup();
         list
     }
 
     /// Fields at odds with the standard in other ways than by an upper bound.
-    fn contradictions(&self) -> impl Iterator<Item = &'static Field> {
+    fn odd_values(&self) -> impl Iterator<Item = &'static Field> {
         let byte = |field: &Field| self.byte(field.offset);
         let rev = byte(reg::EXT_CSD_REV);
         let wrong = [

@@ -1,7 +1,8 @@
 //! The card of a `study`: the named one, standard input, or the only card; never a card without a name.
 
-use std::io::Write;
-use std::process::Stdio;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Command, Output, Stdio};
 
 use crate::support::{command, emmclab, emmclab_with_input, save, scratch, testdata};
 
@@ -31,16 +32,12 @@ fn a_file_on_standard_input_is_studied_and_an_empty_one_is_none() {
     };
     let found: serde_json::Value = serde_json::from_slice(&study(&testdata(KLM)).stdout).unwrap();
     assert_eq!(found["capacity"]["areas"][0]["size"]["bytes"], KLM_BYTES);
-    let board = testdata("sysfs/board");
     let empty = save(&scratch("empty_input"), "empty", "");
     // An empty input names no card: this machine's cards are used, if there are any.
     let output = study(&empty);
     if output.status.code() == Some(2) {
         assert!(String::from_utf8_lossy(&output.stderr).contains("which card?"), "{output:?}");
     }
-    // A copied tree is named: standard input would be another card, and is not read.
-    let run = emmclab_with_input(&["study", "--sysroot", &board], &std::fs::read(testdata(KLM)).unwrap()).exits(2);
-    assert!(run.stderr.contains("which card?"), "{run:?}");
 }
 
 #[test]
@@ -119,6 +116,102 @@ fn a_slow_pipe_is_read_to_its_end() {
     pipe.flush().unwrap();
     pipe.write_all(rest).unwrap();
     drop(pipe);
+    let study: serde_json::Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(study["capacity"]["areas"][0]["size"]["bytes"], KLM_BYTES);
+}
+
+/// A pipe that holds these bytes: both of its ends, so that nobody has closed it, and one to read.
+fn pipe_with(name: &str, bytes: &[u8]) -> (File, File) {
+    let path = scratch(name).join("pipe");
+    // It is there if the test ran before.
+    let _ = std::fs::remove_file(&path);
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let mut both = File::options().read(true).write(true).open(&path).unwrap();
+    both.write_all(bytes).unwrap();
+    (both, File::open(&path).unwrap())
+}
+
+fn study_beside(input: impl Into<Stdio>, args: &[&str]) -> (Option<i32>, String, Output) {
+    let output = command().arg("study").args(args).stdin(input).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), output)
+}
+
+#[test]
+fn a_card_on_standard_input_beside_a_named_one_is_refused() {
+    let dump = std::fs::read(testdata(KLM)).unwrap();
+    let (file, old) = (testdata("ids/samsung-bjnb4r-32g/cid"), testdata("sysfs/old-kernel"));
+    for (args, named) in [
+        (&["--demo"][..], "--demo"),
+        (&[file.as_str()], file.as_str()),
+        (&["--sysroot", &old], "--sysroot"),
+        (&["--sysroot", &old, "mmcblk0", "--json"], "mmcblk0"),
+    ] {
+        let (_both, input) = pipe_with("card_beside", &dump);
+        let (code, stderr, output) = study_beside(input, args);
+        let said = format!("standard input holds a card, and {named} is named too: ");
+        assert!(code == Some(2) && stderr.contains(&said) && stderr.lines().count() == 1, "{args:?}: {output:?}");
+        let (code, stderr, output) = study_beside(File::open(testdata(KLM)).unwrap(), args);
+        assert!(code == Some(2) && stderr.contains(&said), "{args:?}, a file: {output:?}");
+    }
+}
+
+#[test]
+fn a_card_on_standard_input_is_joined_with_further_files() {
+    let (cid, dump) =
+        (testdata("ids/samsung-bjnb4r-32g/cid"), "ext_csd_raw/samsung-bjnb4r-32g/samsung-bjnb4r-32g.ext_csd.hex");
+    let (_, _, piped) = study_beside(File::open(testdata(dump)).unwrap(), &["--with", &cid, "--json"]);
+    let piped: serde_json::Value = serde_json::from_slice(&piped.stdout).unwrap();
+    assert_eq!(piped["identity"]["product_name"], "BJNB4R");
+    assert_eq!(piped["health"]["life_a"]["raw"], 6);
+    let (_, _, named) = study_beside(File::open(testdata(dump)).unwrap(), &[&cid, "--with", "-", "--json"]);
+    let named: serde_json::Value = serde_json::from_slice(&named.stdout).unwrap();
+    assert_eq!(named["findings"][0]["id"], piped["findings"][0]["id"]);
+    let (code, stderr, _) = study_beside(File::open(testdata(KLM)).unwrap(), &["--with", &testdata(dump)]);
+    assert!(code == Some(2) && stderr.contains("not the same card"), "{stderr}");
+}
+
+#[test]
+fn an_input_without_a_card_neither_stops_a_study_nor_is_taken_from_a_loop() {
+    let cid = testdata("ids/samsung-bjnb4r-32g/cid");
+    let alone = study_beside(Stdio::null(), &[&cid, "--json"]);
+    // Open, with a program that may write, and silent: cron, CI and ssh leave such pipes.
+    let (both, input) = pipe_with("silent", b"");
+    let (code, stderr, silent) = study_beside(input, &[&cid, "--json"]);
+    assert_eq!((code, stderr.as_str()), (alone.0, ""));
+    assert_eq!(silent.stdout, alone.2.stdout);
+    drop(both);
+    let (mut both, input) = pipe_with("names", b"mmcblk0\nmmcblk1\n");
+    let (code, stderr, names) = study_beside(input, &[&cid, "--json"]);
+    assert!(code == alone.0 && stderr.contains("standard input holds no card"), "{stderr}");
+    assert_eq!(names.stdout, alone.2.stdout);
+    let mut left = [0; 16];
+    both.read_exact(&mut left).unwrap();
+    assert_eq!(&left, b"mmcblk0\nmmcblk1\n");
+}
+
+#[test]
+fn a_pipe_without_a_writer_is_refused() {
+    let path = scratch("no_writer").join("pipe");
+    let _ = std::fs::remove_file(&path);
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let path = path.to_str().unwrap();
+    let check = emmclab(["check", path]).exits(3);
+    assert!(
+        check.stdout.contains("EMMC UNKNOWN - ") && check.stdout.contains("nobody writes to this pipe"),
+        "{check:?}"
+    );
+    let study = emmclab(["study", path]).exits(2);
+    assert!(study.stderr.contains("nobody writes to this pipe"), "{study:?}");
+}
+
+#[test]
+fn a_named_pipe_is_read_to_its_end() {
+    let path = scratch("named_pipe").join("pipe");
+    let _ = std::fs::remove_file(&path);
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let child = command().args(["study", "--json"]).arg(&path).stdout(Stdio::piped()).spawn().unwrap();
+    // Opening waits for the reader.
+    std::fs::write(&path, std::fs::read(testdata(KLM)).unwrap()).unwrap();
     let study: serde_json::Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
     assert_eq!(study["capacity"]["areas"][0]["size"]["bytes"], KLM_BYTES);
 }

@@ -15,6 +15,7 @@ const NAMED: usize = 12;
 pub(super) fn find(facts: &Facts<'_>, anomalies: &[Anomaly], findings: &mut Vec<Finding>) {
     findings.extend(conflicts(&facts.card.conflicts));
     findings.extend(anomaly_list(anomalies));
+    findings.extend(contradictions(&facts.csd.contradictions()));
     findings.extend(checksums(facts));
     findings.extend(health_text(facts));
 }
@@ -57,6 +58,17 @@ fn anomaly_list(anomalies: &[Anomaly]) -> Option<Finding> {
     Some(and_more(finding, anomalies.len()).advice(
         "read the registers again; if the value stays, the part violates the standard or uses the bits for its vendor",
     ))
+}
+
+/// Fields at odds with each other.
+fn contradictions(found: &[Anomaly]) -> Option<Finding> {
+    if found.is_empty() {
+        return None;
+    }
+    let what = "EXT_CSD contradicts itself: it is damaged, or put together from two parts";
+    let finding = Finding::new(Severity::Warning, "register-contradiction", what);
+    let finding = found.iter().take(NAMED).fold(finding, |finding, one| finding.evidence(anomaly_evidence(one)));
+    Some(and_more(finding, found.len()).advice("read the register again; trust no figure of this copy"))
 }
 
 fn anomaly_evidence(anomaly: &Anomaly) -> Evidence {

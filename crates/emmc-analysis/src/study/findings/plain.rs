@@ -58,6 +58,7 @@ fn summary(finding: &Finding, facts: &Facts<'_>) -> Option<String> {
         "sectors-emulated" => "Small writes cost more than necessary on this card.",
         "host-link-errors" => "Data is corrupted between board and card: check the board before the card.",
         "sources-conflict" | "capacity-disagreement" => "The given files are from different cards or different times.",
+        "register-contradiction" => "This copy of the card's registers is damaged or mixed from two cards.",
         "register-anomaly" => "The card reports values that the standard does not allow.",
         "checksum-wrong" => "The data read from the card is damaged: read it again before you trust it.",
         "sysfs-stale" => "The system shows outdated wear values for this card.",

@@ -9,7 +9,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use emmc_port::CardData;
@@ -17,7 +16,7 @@ use emmc_port::saved::{SOURCE_BYTES_MAX, SavedSource};
 
 use crate::cli::{MoreArgs, StudyArgs};
 use crate::output::Output;
-use crate::{shell, source};
+use crate::{pipe, shell, source};
 
 /// The demonstration: a used virtual card.
 #[cfg(feature = "sim")]
@@ -26,9 +25,6 @@ const DEMONSTRATION: &str = "sim:generic-8g@62%";
 /// The demonstration of builds without virtual cards: the published EXT_CSD of a real part.
 #[cfg(not(feature = "sim"))]
 const DEMONSTRATION_DUMP: &[u8] = include_bytes!("../../../demonstration.ext_csd.hex");
-
-/// Time without input after which a message says that standard input is read.
-const SILENCE: Duration = Duration::from_secs(2);
 
 /// The file to save piped input in, for commands that need it once more.
 const PIPED: &str = "saved-input";
@@ -96,13 +92,14 @@ pub(super) fn subject(args: &StudyArgs, output: &Output) -> anyhow::Result<Subje
 
 fn found(args: &StudyArgs, output: &Output) -> anyhow::Result<Subject> {
     let more = &args.more;
+    let is_piped = beside(args, output)?;
     if args.demo {
         return demonstration();
     }
     if let Some(name) = &args.source {
         return Ok(Subject::new(name.clone(), more, source::open_with(name, more)?));
     }
-    if let (Some((first, rest)), None) = (more.with.split_first(), &more.tree.sysroot) {
+    if let (Some((first, rest)), None, false) = (more.with.split_first(), &more.tree.sysroot, is_piped) {
         let name = first.display().to_string();
         let rest = MoreArgs { with: rest.to_vec(), vendor_reply: more.vendor_reply.clone(), ..MoreArgs::default() };
         let card = source::open_with(&name, &rest)?;
@@ -116,6 +113,36 @@ fn found(args: &StudyArgs, output: &Output) -> anyhow::Result<Subject> {
     let name = only_card(more.tree.sysroot.as_deref())?;
     let card = source::open_with(&name, more)?;
     Ok(Subject::new(name, more, card))
+}
+
+/// Standard input beside a named source: whether it holds a card, for which `--with` names more files.
+///
+/// It is only looked at, so that a loop over names (`while read card`) keeps its input.
+///
+/// Errors: it holds a card and another one is named.
+fn beside(args: &StudyArgs, output: &Output) -> anyhow::Result<bool> {
+    let more = &args.more;
+    let named = if args.demo { Some("--demo") } else { args.source.as_deref() };
+    let named = named.or(more.tree.sysroot.as_ref().map(|_| "--sysroot"));
+    let is_read = named == Some("-") || more.with.iter().any(|path| path.as_os_str() == "-");
+    if is_read || (named.is_none() && more.with.is_empty()) {
+        return Ok(false);
+    }
+    let bytes = pipe::look_at_stdin();
+    if bytes.is_empty() {
+        return Ok(false);
+    }
+    let is_card = SavedSource::new("-", bytes).read().is_ok();
+    match named {
+        Some(named) if is_card => bail!(
+            "standard input holds a card, and {named} is named too: leave one out, or join files of one card with `--with -`"
+        ),
+        None if is_card => Ok(true),
+        _ => {
+            output.error("standard input holds no card that can be read; it is left out, because a source is named");
+            Ok(false)
+        }
+    }
 }
 
 #[cfg(feature = "sim")]
@@ -170,7 +197,7 @@ fn piped(output: &Output) -> anyhow::Result<Option<Vec<u8>>> {
         // The receiver is gone only if this process is about to end.
         let _ = tell.send(read.map(|_| bytes));
     });
-    let read = told.recv_timeout(SILENCE).or_else(|_| {
+    let read = told.recv_timeout(pipe::SILENCE).or_else(|_| {
         if !output.is_json() {
             output.error("study reads standard input; to study a card of this machine, name it: `emmclab list`");
         }
