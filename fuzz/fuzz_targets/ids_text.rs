@@ -1,5 +1,5 @@
 #![no_main]
-//! Any text after the first lines of `mmc cid read`, `mmc csd read`, `mmc scr read`, labelled registers and `sd_partition`.
+//! Any text after the first lines of `mmc cid read`, `mmc csd read`, labelled registers and `sd_partition`.
 
 #[path = "saved_form/oracle.rs"]
 mod oracle;
