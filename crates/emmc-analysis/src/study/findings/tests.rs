@@ -9,7 +9,7 @@ use crate::study::{StudyOptions, study};
 type Registers = &'static [(u16, u16, u64)];
 
 /// Findings from registers alone: id, severity, registers that give it, registers that do not.
-pub(super) const RULES: [(&str, Severity, Registers, Registers); 25] = [
+pub(super) const RULES: [(&str, Severity, Registers, Registers); 26] = [
     ("life-used-a", Critical, &[(268, 1, 0x0b)], &[(268, 1, 0)]),
     ("life-used-b", Warning, &[(269, 1, 0x0a)], &[(269, 1, 7)]),
     ("pre-eol", Critical, &[(267, 1, 3)], &[(267, 1, 1)]),
@@ -34,6 +34,7 @@ pub(super) const RULES: [(&str, Severity, Registers, Registers); 25] = [
     ("firmware-update-failed", Warning, &[(26, 1, 0x11), (493, 1, 1)], &[(26, 1, 0x11), (493, 1, 0)]),
     ("mode-not-normal", Warning, &[(30, 1, 1)], &[(30, 1, 1), (192, 1, 6)]),
     ("production-state", Warning, &[(133, 1, 1)], &[(133, 1, 0)]),
+    ("register-contradiction", Warning, &[(33, 1, 1)], &[(33, 1, 1), (249, 4, 65536)]),
     ("register-anomaly", Notice, &[(510, 1, 9)], &[(212, 4, 8192), (224, 1, 1), (221, 1, 1)]),
 ];
 
