@@ -74,11 +74,17 @@ fn head(document: &Document) -> Markup {
             @if let Some(subtitle) = &document.subtitle { p.subtitle { (visible(subtitle)) } }
             @if !counts.is_empty() {
                 ul.counts aria-label="Findings" {
-                    @for (severity, count) in counts { li.severity.(severity.word()) { (count) " " (severity.word()) } }
+                    @for (severity, count) in counts { li.severity.(severity.word()) { (counted(count, severity)) } }
                 }
             }
         }
     }
+}
+
+/// `1 warning`, `3 warnings`, `2 critical`.
+fn counted(count: usize, severity: Severity) -> String {
+    let is_noun = matches!(severity, Severity::Warning | Severity::Notice);
+    format!("{count} {}{}", severity.word(), if is_noun && count != 1 { "s" } else { "" })
 }
 
 /// Other sections repeat findings, so only the section of findings counts if there is one.

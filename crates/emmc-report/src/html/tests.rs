@@ -117,7 +117,7 @@ fn contents_link_to_sections_and_counts_to_severities() {
         assert_eq!(page.matches(&format!("<a href=\"#{id}\">")).count(), 1);
         assert_eq!(page.matches(&format!("<section id=\"{id}\">")).count(), 1);
     }
-    assert!(page.contains(r#"<li class="severity warning">3 warning</li><li class="severity good">3 good</li>"#));
+    assert!(page.contains(r#"<li class="severity warning">3 warnings</li><li class="severity good">3 good</li>"#));
     document.sections.truncate(2);
     assert!(!rendered(&document).contains("<nav"), "two sections need no contents");
 }
