@@ -87,7 +87,6 @@ impl Path {
             return Ok(None);
         }
         let asked = now.max(self.firmware_free) + self.read_overhead;
-        self.firmware_free = asked;
         let (mut at, mut first_ready) = (lba, asked);
         while at < end {
             let run = storage.run(area, at, self.chunk_left(at).min(end - at));

@@ -27,7 +27,7 @@ impl Path {
         let overhead = if self.prepared.find(area, lba, lba + 1, None).is_some() { Nanos::ZERO } else { overhead };
         let start = now.max(self.firmware_free) + command;
         let asked = start + overhead;
-        self.firmware_free = asked;
+        self.firmware_free = start;
         let (mut at, end) = (lba, lba + u64::from(sectors));
         let mut bus = self.bus_free.max(start);
         while at < end {
