@@ -1,6 +1,6 @@
 # fio on a slowed card agrees with `emmclab sim run` for the same requests: one at a time within 15 %; at depth 16 the
 # difference is printed. Command queueing adds work that the simulated host does not have: it queues tasks with CMD44
-# and CMD45, and polls whether they are ready every 20 us, then less often, down to every 64 us.
+# and CMD45, and polls every 20 us whether they are ready.
 # trial: --profile small.toml --controller no-cqe --dilate 100
 # trial: --profile small.toml --controller cqe --dilate 100
 . /guest/library.sh
