@@ -19,8 +19,8 @@ use crate::sdhci::{GuestMemory, HostError};
 const CHUNK: u32 = 128;
 /// SEND_STATUS_1 counts clocks of 200 MHz, as CAPABILITIES says.
 const POLL_CLOCK: Nanos = Nanos(5);
-/// A shorter interval in SEND_STATUS_1 grows to this one while no task is ready. A real engine keeps to the shorter one;
-/// software cannot tell the difference.
+/// A shorter interval in SEND_STATUS_1 grows to this one while no task is ready. A real engine keeps to the shorter
+/// one; software cannot tell the difference.
 const POLL_MAX: Nanos = Nanos::from_micros(20);
 /// CMD13 with this bit requests the queue status.
 const QUEUE_STATUS: u32 = 1 << 15;
