@@ -219,7 +219,7 @@ fn speed(result: &BenchResult) -> Option<Answer> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use emmc_workload::{Figure, Outcome};
 
     use super::*;
@@ -262,7 +262,8 @@ mod tests {
         assert_eq!(findings(&aged(1.1, 100.0)), []);
     }
 
-    fn measurement(op: &str, block_bytes: u64, mb_per_s: f64) -> Measurement {
+    /// A result of `speed`, one request at a time.
+    pub(crate) fn measurement(op: &str, block_bytes: u64, mb_per_s: f64) -> Measurement {
         let iops = mb_per_s * 1e6 / block_bytes as f64;
         Measurement {
             table: "speed, MB/s".into(),

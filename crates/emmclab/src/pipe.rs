@@ -1,7 +1,7 @@
-//! Pipes as input: a pipe without a writer is refused, and one that stays silent is waited for with a word.
+//! Pipes as input: a pipe without a writer is refused; for a silent one the program waits and prints a message.
 //!
-//! Also the one rule for standard input beside a source that the user named: it is not read, but looked at, so that a
-//! card that was piped in is never dropped without a word, and nothing waits for a pipe that nobody writes to.
+//! Also standard input beside a source that the user named: its bytes are inspected and stay unread. So a piped card is
+//! never dropped without a message, and the program never waits for a pipe without a writer.
 
 use std::fs::File;
 use std::io::{Cursor, IsTerminal, Read, Seek};
@@ -15,13 +15,13 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::RecvFlags;
 use rustix::pipe::SpliceFlags;
 
-/// Time without a byte after which the user is told what is read.
+/// After this time without a byte, a message names the pipe.
 pub(crate) const SILENCE: Duration = Duration::from_secs(2);
 
 /// Time in which a pipe beside a named source shows its first byte. Cron, CI and ssh leave pipes open that stay empty.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// Bytes that are looked at: as many as a pipe holds by default.
+/// Inspected bytes: as many as a pipe holds by default.
 const LOOK_BYTES: usize = 64 << 10;
 
 /// Opens a file or a named pipe for reading.

@@ -26,8 +26,9 @@ const SECTORS: u32 = 1 << 30;
 const HIGH_VOLTAGE: u32 = 0x00ff_8000;
 /// 1.8 V.
 const LOW_VOLTAGE: u32 = 0x80;
-/// CMD6: bus width of 8 lines; High Speed timing.
+/// CMD6: BUS_WIDTH, 8 lines.
 const WIDTH_8: u32 = 0x03b7_0200;
+/// CMD6: HS_TIMING, High Speed.
 const HIGH_SPEED: u32 = 0x03b9_0100;
 
 /// A card and the clock of its host.

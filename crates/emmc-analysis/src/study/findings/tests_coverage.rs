@@ -234,6 +234,7 @@ mod bench {
 
     use super::*;
     use crate::measured::findings;
+    use crate::measured::tests::measurement;
 
     pub(super) const CASES: [Case; 5] = [
         ("slow-when-full", |fault| {
@@ -268,18 +269,6 @@ mod bench {
             of_speed([measurement("write", 1 << 19, 40.0), measurement("write", 4096, small)], None)
         }),
     ];
-
-    fn measurement(op: &str, block_bytes: u64, mb_per_s: f64) -> Measurement {
-        Measurement {
-            table: "speed, MB/s".into(),
-            op: op.into(),
-            block_bytes,
-            queue_depth: 1,
-            mb_per_s,
-            iops: mb_per_s * 1e6 / block_bytes as f64,
-            ..Measurement::default()
-        }
-    }
 
     fn of_speed<const N: usize>(measurements: [Measurement; N], bus_mb_per_s: Option<f64>) -> Vec<Finding> {
         of(Outcome { suite: "speed".into(), measurements: measurements.into(), ..Outcome::default() }, bus_mb_per_s)
