@@ -2,7 +2,7 @@
 //! Any bytes as recorded requests: in order of time, none empty, none beyond 2^64 bytes.
 
 use emmc_port::BlockOp;
-use emmc_workload::replay::read;
+use emmc_workload::trace::read;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -21,6 +21,9 @@ const BOARD: &str = "aarch64";
 /// Whether the oldest supported Rust is installed, and its builds.
 const MSRV_CHECK: (&str, &str) = ("+1.85 --version", "+1.85 check --workspace --all-features --locked");
 
+/// Fuzz targets are a workspace of their own: nothing else notices when an import of theirs is gone.
+const FUZZ_CHECK: &str = "check --manifest-path fuzz/Cargo.toml --bins --locked";
+
 /// What the registry would get; building each from its package is left to a release (docs/packages.md).
 const PACKAGES: &str = "package --workspace --exclude emmc-compare --exclude emmc-guest --exclude xtask --no-verify \
                         --allow-dirty --offline --locked --quiet";
@@ -44,6 +47,7 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     let cargo = |args: &str, environment: &[(&str, &str)]| step(&root, args, environment);
     cargo("fmt --all --check", &[])?;
     cargo("clippy --workspace --all-targets --all-features --locked -- -D warnings", &[])?;
+    cargo(FUZZ_CHECK, &[])?;
     if extent != Extent::AfterTests {
         cargo("test --workspace --locked", &[])?;
     }

@@ -2,6 +2,7 @@
 
 mod cpio;
 mod cuts;
+mod firmware;
 mod folder;
 mod image;
 mod machine;
@@ -34,16 +35,16 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
         ["run", options @ ..] => run::run(options),
         ["cuts", rest @ ..] => cuts(rest),
         ["test", rest @ ..] => test::run(rest),
-        _ => bail!("guest: expected build, run, test or cuts (docs/guest.md)"),
+        ["firmware", rest @ ..] => firmware::run(rest),
+        _ => bail!("guest: expected build, run, test, firmware or cuts (docs/guest.md)"),
     }
 }
 
 /// Every guest script, for CI; prints why it is skipped without QEMU.
 pub(crate) fn ci_trials() -> anyhow::Result<()> {
-    if ready().is_some() {
-        ensure!(test::run(&[])? == 0, "guest tests failed");
-    }
-    Ok(())
+    let Some(rig) = ready() else { return Ok(()) };
+    ensure!(test::run(&[])? == 0, "guest tests failed");
+    firmware::start_with_each(&rig, &Emmclab::build()?, firmware::SEABIOS)
 }
 
 /// The power cuts that must hold before a change lands.

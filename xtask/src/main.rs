@@ -1,4 +1,4 @@
-//! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `guest`, `sim`,
+//! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `guest`, `sim`, `mutants`,
 //! `size`, `cross`, `dist`, `recipes`.
 
 mod ci;
@@ -7,6 +7,7 @@ mod dist;
 mod fuzz;
 mod guest;
 mod metadata;
+mod mutants;
 mod recipes;
 mod sim;
 mod size;
@@ -19,7 +20,8 @@ use crate::ci::Extent;
 
 const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...]
                            | guest <build | run | test | cuts> [OPTION...]
-                           | sim [--workloads N] [--cuts N] [--seed N] | size [TARGET...]
+                           | sim [--workloads N] [--cuts N] [--seed N] | mutants [NAME...]
+                           | size [TARGET...]
                            | cross [TARGET...] | dist [--once] [--quick] [--install] [TARGET...]
                            | recipes [--check]>
   tidy   the rules of style that a program can check
@@ -27,6 +29,7 @@ const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | f
   fuzz   every fuzz target, or those named, for 60 s or N s each
   guest  a Linux in QEMU with a virtual card in it (docs/guest.md)
   sim    cuts power at every step of 50 or N workloads and 100000 or N times at random; --seed alone: one case again
+  mutants  puts known faults into a copy of the tree, one at a time: the torture or a test must fail on each
   size   builds what goes onto a board, for this machine or for targets, and prints its size
   cross  builds the whole tool for other processors and compares its answers under qemu-user with this machine's
   dist   packages of the commit, made twice and compared; --install tries one in a bare Debian (docs/packages.md)
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         ["sim", options @ ..] => sim::run(options),
+        ["mutants", names @ ..] => mutants::run(names),
         ["size", targets @ ..] => size::run(targets),
         ["cross", targets @ ..] => cross::run(targets),
         ["dist", options @ ..] => dist::run(options),

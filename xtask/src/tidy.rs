@@ -3,6 +3,7 @@
 mod crates;
 mod files;
 mod leftovers;
+mod modules;
 mod pages;
 mod registers;
 mod words;
@@ -47,6 +48,8 @@ fn violations() -> anyhow::Result<Vec<String>> {
     violations.extend(pages::missing(&texts));
     let fields = registers::fields(&texts);
     violations.extend(texts.iter().flat_map(|(path, text)| registers::check(path, text, &tests, &fields)));
+    let is_test = |path: &str| tests.iter().any(|test| path.starts_with(test.as_str()));
+    violations.extend(texts.iter().flat_map(|(path, text)| modules::check(path, text, is_test(path))));
     violations.extend(leftovers::orphans(&texts));
     violations.extend(leftovers::unused(&texts, &tests));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();

@@ -8,8 +8,7 @@ use emmc_card::ftl::page::PageFtl;
 use emmc_card::ftl::{Durability, Ftl, RegionSpec};
 use emmc_card::nand::{Geometry, Nand};
 use emmc_card::profile::{Profile, shipped};
-use emmc_card::sim::Rng;
-use emmc_units::Instant;
+use emmc_units::{Instant, Rng};
 
 /// Units that are drawn, and prefetched, at a time.
 const BATCH: usize = 64;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
-use emmc_card::sim::job::Job;
+use emmc_workload::Job;
 
 use crate::Mqsim;
 use crate::clock::Clock;
@@ -22,15 +22,15 @@ use crate::table::Side;
 
 /// Runs MQSim in `folder` on the job that `ours` has run.
 pub(crate) fn run(options: &Mqsim, job: &Job, ours: &Side, folder: &Path) -> anyhow::Result<Side> {
-    let device = ours::device(&options.profile)?;
+    let card = ours::card(&options.profile)?;
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| path.display().to_string())
     };
     let ends: Vec<_> = ours.phase_ends.iter().map(|(count, end)| (*count, end * options.stretch)).collect();
-    let trace = trace::write(&device, job, &ends, &folder.join("trace.txt"))?;
-    write("ssd.xml", &config::device(&device, job)?)?;
-    write("workload.xml", &config::workload(&device, &folder.join("trace.txt")))?;
+    let trace = trace::write(&card, job, &ends, &folder.join("trace.txt"))?;
+    write("ssd.xml", &config::device(card.device(), job)?)?;
+    write("workload.xml", &config::workload(card.device(), &folder.join("trace.txt")))?;
     let program = options.mqsim.canonicalize().with_context(|| options.mqsim.display().to_string())?;
     let clock = Clock::start();
     let output = Command::new(&program)

@@ -4,9 +4,10 @@ use anyhow::ensure;
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
-use emmc_card::sim::job::Job;
-use emmc_card::sim::run::{PhaseResult, Run};
+use emmc_card::sim::SimTarget;
 use emmc_units::Instant;
+use emmc_workload::job::{PhaseResult, run as run_job};
+use emmc_workload::{Job, Unwatched};
 
 use crate::clock::Clock;
 use crate::table::Side;
@@ -17,14 +18,21 @@ pub(crate) fn device(profile: &str) -> anyhow::Result<Device> {
     Ok(Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 })?)
 }
 
+/// The card below a job.
+pub(crate) fn card(profile: &str) -> anyhow::Result<SimTarget> {
+    Ok(SimTarget::new(device(profile)?, &format!("sim:{profile}"), Instant::START, true))
+}
+
 /// Runs the job; returns its results, and the job for the other side.
 pub(crate) fn run(profile: &str, text: &str) -> anyhow::Result<(Side, Job)> {
     let no_files = &mut |name: &str| Err(format!("{name}: a comparison takes no trace files"));
     let job = Job::from_json(text, no_files)?;
-    let run = Run::new(device(profile)?, job.clone(), Instant::START)?;
+    let mut card = card(profile)?;
     let clock = Clock::start();
-    let (_, result) = run.complete()?;
+    let result = run_job(&mut card, &job, &mut Unwatched)?;
     let spent = clock.spent();
+    let phases = result.phases;
+    let result = result.work;
     ensure!(result.host_trimmed_bytes == 0, "MQSim has no trim, and the job trims");
     let side = Side {
         name: "emmclab".into(),
@@ -34,7 +42,7 @@ pub(crate) fn run(profile: &str, text: &str) -> anyhow::Result<(Side, Job)> {
         simulated_s: result.simulated_s,
         write_amplification: result.write_amplification,
         erases: result.erases,
-        phase_ends: ends(&result.phases),
+        phase_ends: ends(&phases),
     };
     Ok((side, job))
 }
@@ -43,7 +51,7 @@ pub(crate) fn run(profile: &str, text: &str) -> anyhow::Result<(Side, Job)> {
 fn ends(phases: &[PhaseResult]) -> Vec<(u64, f64)> {
     let mut sum = (0, 0.0);
     let add = |phase: &PhaseResult| {
-        sum = (sum.0 + phase.host_requests, sum.1 + phase.simulated_s);
+        sum = (sum.0 + phase.work.host_requests, sum.1 + phase.work.simulated_s);
         sum
     };
     phases.iter().map(add).collect()

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | direct I/O | the program's own work and pre (one at a time: one queue thread for a card), the card's own time, post on another core |
 //! | a write beyond the end of what was written before | the file grows: additional size and orphan list updates |
+//! | such a write of less than a file system's block | the whole block, the rest of it zeros; the next write steps back into it |
 //! | a FUA write (`through`) | if sync writes were published: data, then the commit of ext4's journal (system/host.rs) |
 //! | a read through the page cache | if sync reads were published: fetched in windows, not ahead |
 //! | any request through a page cache of known size | [`PageCache`](crate::PageCache) |
@@ -15,6 +16,7 @@
 use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetShape};
 use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 
+use crate::Operation;
 use crate::board::Board;
 use crate::page_cache::Pages;
 use crate::system::{CardOp, CardRequest, Host, HostModel, Spent};
@@ -40,6 +42,8 @@ pub struct HostTarget<T> {
     card_free: Instant,
     /// The end of the file: the end of the data written so far. Unit: bytes.
     file_end: u64,
+    /// The end of its blocks. Unit: bytes.
+    allocated_end: u64,
     spent: Spent,
     /// When the card completes each, or the call returns.
     outstanding: Agenda<Outstanding>,
@@ -53,7 +57,38 @@ struct Outstanding {
     error: Option<String>,
 }
 
+/// A block of the file system. Source: the default of mke2fs; Linux (fs/iomap/direct-io.c, fs/direct-io.c) fills the
+/// rest of a new block with zeros when a direct write covers only part of it.
+const FS_BLOCK_BYTES: u64 = 4096;
+/// Cores of a host of which only its time is known. Assumed: most boards have four.
+const CORES: usize = 4;
+
 impl<T: SimulatedTarget> HostTarget<T> {
+    /// A card behind the host on which it was measured, of which only its own time of a read and of a write is known,
+    /// and what each KiB adds.
+    pub fn measured(mut card: T, read: Nanos, write: Nanos, per_kib: Nanos) -> Self {
+        let now = card.now();
+        let model = |operation, sum| HostModel::of_sum(operation, sum, per_kib);
+        let models = [model(Operation::Read, read), model(Operation::Write, write)];
+        Self {
+            models: Some(models),
+            sync: None,
+            pages: None,
+            through_cache: false,
+            now,
+            others: vec![now; CORES - 1],
+            queue_thread: now,
+            gap: Nanos::ZERO,
+            card_free: now,
+            file_end: 0,
+            allocated_end: 0,
+            spent: Spent::default(),
+            outstanding: Agenda::new(),
+            shape: card.shape().clone(),
+            card,
+        }
+    }
+
     /// A card behind a board, with nothing outstanding; `queueing`: an engine in hardware manages its queue.
     pub fn new(mut card: T, board: &Board, queueing: bool) -> Self {
         let now = card.now();
@@ -76,6 +111,7 @@ impl<T: SimulatedTarget> HostTarget<T> {
             gap: if queueing { Nanos::ZERO } else { board.gap() },
             card_free: now,
             file_end: 0,
+            allocated_end: 0,
             spent: Spent::default(),
             outstanding: Agenda::new(),
             shape,
@@ -114,16 +150,37 @@ impl<T: SimulatedTarget> HostTarget<T> {
         self.spent.program_ns += between.0;
         self.spent.pre_ns += pre.0;
         self.spent.post_ns += post.0;
+        let asked = self.whole_block(request);
         let grown = self.grows(request);
         self.spent.size_update_ns += grown.0;
         post += grown;
         let submitted = self.now + between;
         self.queue_thread = submitted.max(self.queue_thread) + pre;
         let started = self.queue_thread.max(self.card_free + self.gap);
-        let (ready, error) = self.card.serve(request, started)?;
+        let (ready, error) = self.card.serve(&asked, started)?;
         self.spent.card_ns += ready.since(started).0;
         self.card_free = if self.gap > Nanos::ZERO { ready } else { self.card_free };
         Ok((ready, Outstanding { submitted, request: *request, post, error }))
+    }
+
+    /// What the card gets of a request: a write of part of a new block is the whole block.
+    fn whole_block(&mut self, request: &BlockRequest) -> BlockRequest {
+        let (first, end) = (request.offset_bytes, request.offset_bytes + request.bytes);
+        if self.models.is_none() {
+            return *request;
+        }
+        match request.op {
+            BlockOp::Trim if end >= self.allocated_end => self.allocated_end = self.allocated_end.min(first),
+            BlockOp::Write if end > self.allocated_end => {
+                let (from, to) = (first / FS_BLOCK_BYTES * FS_BLOCK_BYTES, end.next_multiple_of(FS_BLOCK_BYTES));
+                let from = if from >= self.allocated_end { from } else { first };
+                let to = to.min(self.shape.size_bytes);
+                self.allocated_end = to;
+                return BlockRequest { offset_bytes: from, bytes: to - from, ..*request };
+            }
+            _ => {}
+        }
+        *request
     }
 
     /// The cost of growing the file.

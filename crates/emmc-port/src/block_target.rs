@@ -155,6 +155,22 @@ pub trait BlockTarget {
     /// Errors: nothing is outstanding; the target cannot continue.
     fn wait(&mut self) -> Result<BlockDone, TargetError>;
 
+    /// Waits for the next completion, at most until an instant: nothing if none comes until it. A target that cannot
+    /// stop waiting returns the completion.
+    ///
+    /// Errors: as [`BlockTarget::wait`].
+    fn wait_until(&mut self, _until: Instant) -> Result<Option<BlockDone>, TargetError> {
+        self.wait().map(Some)
+    }
+
+    /// Submits a request while nothing is outstanding, and waits for its completion.
+    ///
+    /// Errors: as [`BlockTarget::submit`] and [`BlockTarget::wait`].
+    fn complete(&mut self, request: BlockRequest) -> Result<BlockDone, TargetError> {
+        self.submit(request)?;
+        self.wait()
+    }
+
     /// Stays idle for a duration; nothing is outstanding.
     ///
     /// Errors: the target cannot continue.

@@ -5,6 +5,7 @@
 
 mod block_target;
 mod card_data;
+mod card_target;
 mod error;
 mod file_tree;
 mod merge;
@@ -18,6 +19,7 @@ pub use card_data::{
     BlockLayer, CardData, Disk, Filesystem, Format, Host, Origin, Partition, SavedReport, Stated, StatedSize,
     TrimSetup, VendorFormat,
 };
+pub use card_target::{Access, CardCounters, CardTarget};
 pub use error::{Place, SourceError};
 pub use file_tree::{FileNumber, FileOp, FilePlace, FileTree, FilesystemError, NewFilesystem, TreeWork};
 pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, SnapshotError, SnapshotReport};

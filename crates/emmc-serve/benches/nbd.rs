@@ -1,10 +1,11 @@
 //! Compares this server with nbdkit's memory plugin: the same client (fio over libnbd), the same loads, in turn.
 //!
 //! `cargo bench -p emmc-serve --bench nbd -- [SECONDS] [ROUNDS] [LOAD…]`, where LOAD is part of a load's name. The best
-//! round of each load counts, because the machine may be shared. `memory` is this server over plain memory, like
-//! nbdkit's plugin; `card` is this server over a whole virtual card in a folder. There are no delays; the range in use
-//! was filled before. A card keeps overwritten data until it erases it, so each sequential run is one GiB to bound the
-//! space.
+//! round of each load counts, because the machine may be shared; the rounds of the three servers alternate. `memory` is
+//! this server over plain memory, like nbdkit's plugin; `card` is this server over a whole virtual card in a folder.
+//! There are no delays; the range in use was filled before. A sequential run is one GiB, which takes less than a
+//! second, so it has three times as many rounds. `CPU us` is the server's processor time per request in its best round:
+//! other load on the machine changes it less than the rate.
 
 #[path = "../tests/it/memory.rs"]
 mod memory;
@@ -61,29 +62,52 @@ fn compare(folder: &Path, seconds: u32, rounds: u32, wanted: &[String]) {
     let sockets = names.map(|name| folder.join(name));
     let _servers = ours.map(|(name, block)| nbd::serve(block, &Listen::Unix(folder.join(name))).expect("a socket"));
     let contenders: [&Path; 3] = [&nbdkit.socket, &sockets[0], &sockets[1]];
+    let processes = [nbdkit.process.id(), std::process::id(), std::process::id()];
     for socket in contenders {
         if fio(folder, socket, "write", "1m", 8, &["--buffer_pattern=0xa5"]).is_none() {
             return;
         }
     }
-    print!("{:34} {:>10}", "IOPS, best of rounds", "nbdkit");
-    names.iter().for_each(|name| print!(" {name:>10} ratio"));
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("load average {}, {}", load.trim(), folder.display());
+    print!("{:32} {:>8} {:>6}", "IOPS, best of rounds", "nbdkit", "CPU us");
+    names.iter().for_each(|name| print!(" {name:>8} {:>6} ratio", "CPU us"));
     println!();
     let runtime = format!("--runtime={seconds}");
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str()));
     for (name, rw, block, depth) in LOADS.into_iter().filter(|(name, ..)| is_wanted(name)) {
-        let extent = if block == "1m" { "--io_size=1g" } else { "--time_based" };
-        let mut best = [0f64; 3];
-        for _ in 0..rounds {
-            for (best, socket) in best.iter_mut().zip(contenders) {
-                *best = best.max(fio(folder, socket, rw, block, depth, &[&runtime, extent]).unwrap_or(0.0));
+        let is_sequential = block == "1m";
+        let extent = if is_sequential { "--io_size=1g" } else { "--time_based" };
+        let mut best = [Speed::default(); 3];
+        for _ in 0..if is_sequential { 3 * rounds } else { rounds } {
+            for ((best, socket), process) in best.iter_mut().zip(contenders).zip(processes) {
+                let before = cpu_us(process);
+                let Some(found) = fio(folder, socket, rw, block, depth, &[&runtime, extent]) else { continue };
+                let cpu_us = (cpu_us(process) - before) / found.requests;
+                *best = if found.iops > best.iops { Speed { iops: found.iops, cpu_us } } else { *best };
             }
         }
         let [theirs, ours @ ..] = best;
-        print!("{name:34} {theirs:10.0}");
-        ours.iter().for_each(|ours| print!(" {ours:10.0} {:5.2}", ours / theirs));
+        print!("{name:32} {:8.0} {:6.1}", theirs.iops, theirs.cpu_us);
+        ours.iter().for_each(|ours| print!(" {:8.0} {:6.1} {:5.2}", ours.iops, ours.cpu_us, ours.iops / theirs.iops));
         println!();
     }
+}
+
+/// A server's rate, and its processor time per request.
+#[derive(Clone, Copy, Default)]
+struct Speed {
+    iops: f64,
+    cpu_us: f64,
+}
+
+/// The processor time that a process used.
+///
+/// Source: proc(5), fields 14 and 15; a tick is 10 ms.
+fn cpu_us(process: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 10_000.0
 }
 
 fn kept(folder: &Path) -> Served {
@@ -125,8 +149,14 @@ fn nbdkit() -> Option<Nbdkit> {
     Some(Nbdkit { process, socket: line.trim().into() })
 }
 
-/// Operations per second of one run; `None`, with a message, if fio is not installed.
-fn fio(folder: &Path, socket: &Path, rw: &str, block: &str, depth: u32, extra: &[&str]) -> Option<f64> {
+/// What fio reports of a run.
+struct Run {
+    iops: f64,
+    requests: f64,
+}
+
+/// One run; `None`, with a message, if fio is not installed.
+fn fio(folder: &Path, socket: &Path, rw: &str, block: &str, depth: u32, extra: &[&str]) -> Option<Run> {
     let mut command = Command::new("fio");
     command.args([
         "--name=nbd",
@@ -151,6 +181,6 @@ fn fio(folder: &Path, socket: &Path, rw: &str, block: &str, depth: u32, extra: &
     let text = String::from_utf8_lossy(&output.stdout);
     let json: serde_json::Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("fio's JSON");
     let job = &json["jobs"][0];
-    let iops = |kind: &str| job[kind]["iops"].as_f64().unwrap_or(0.0);
-    Some(iops("read") + iops("write"))
+    let sum = |key: &str| ["read", "write"].iter().filter_map(|kind| job[kind][key].as_f64()).sum();
+    Some(Run { iops: sum("iops"), requests: sum("total_ios") })
 }

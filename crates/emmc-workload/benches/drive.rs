@@ -14,7 +14,7 @@ use emmc_units::{Instant, Nanos};
 use emmc_workload::{Limit, Order, Progress, Stream, Unwatched, drive};
 
 const REQUESTS: u64 = 10_000;
-const STEP: Progress<'_> = Progress { step: "bench", number: 1, steps: 1, done_share: 0.0, whole: None };
+const STEP: Progress<'_> = Progress { step: "bench", number: 1, steps: 1, done_share: 0.0, whole: None, now: None };
 
 /// Every request takes a microsecond.
 struct Nothing {

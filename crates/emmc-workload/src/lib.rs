@@ -1,47 +1,37 @@
-//! I/O patterns, the classic suites, and measurements.
+//! The load: I/O patterns, recorded requests, the classic suites and jobs, and their measurements.
 //!
 //! Everything works on a [`BlockTarget`](emmc_port::BlockTarget), which owns the clock: the same suite runs on a device
-//! in real time and on a virtual card in simulated time. Absent on purpose: system calls (`emmc-linux`), files, the
-//! virtual card itself (`emmc-card`), presentation (`emmc-report`).
+//! in real time and on a virtual card in simulated time; a job works on a [`CardTarget`](emmc_port::CardTarget). One
+//! loop (`drive`) makes all requests. Modules, each using only those before it: `stats`, `result`, `drive`, `import`,
+//! `trace`, `fs`, `job`, `suites`, `judge`. Absent on purpose: system calls (`emmc-linux`), files, the virtual card
+//! itself (`emmc-card`), presentation (`emmc-report`).
 
-mod batches;
-mod bootstrap;
-mod causes;
-pub mod compare;
-mod consistency;
-pub mod context;
-mod doubts;
-mod files;
+mod drive;
 pub mod fs;
-mod grid;
 pub mod import;
-mod interval;
-mod latency;
-mod marks;
-mod measurement;
-mod order;
-mod percentiles;
-pub mod reference;
-pub mod replay;
+pub mod job;
+mod judge;
 mod result;
-mod state;
-mod stream;
-mod suite;
-mod warm_up;
-mod watch;
+mod stats;
+mod suites;
+pub mod trace;
 
-pub use causes::{Cause, causes};
-pub use context::Context;
-pub use doubts::{Doubt, doubts};
-pub use files::{FileBench, FileShape, FileSuite};
-pub use grid::{Grid, GridColumn, GridLine};
-pub use interval::Interval;
-pub use latency::{Bucket, Latencies, Latency, Stall, Stalls};
-pub use measurement::{Measured, Measurement, WarmUp};
-pub use order::{Order, Positions};
-pub use percentiles::PercentileIntervals;
-pub use result::{BenchResult, Figure, Outcome, Pivot};
-pub use state::{CardState, StateKind};
-pub use stream::{BenchError, FlushAt, Limit, Mix, Stream, drive};
-pub use suite::{Bench, Cost, Knob, Options, Replay, Suite, follows, named, on_files, suites};
-pub use watch::{Progress, Unwatched, Watch};
+pub use drive::measured::Measured;
+pub use drive::order::Order;
+pub use drive::stream::{BenchError, FlushAt, Limit, Mix, Stream, drive};
+pub use drive::watch::{Cost, Progress, Unwatched, Watch};
+pub use job::{Job, JobError};
+pub use judge::causes::causes;
+pub use judge::doubts::doubts;
+pub use judge::{compare, reference};
+pub use result::context::{self, Context};
+pub use result::grid::{Grid, GridColumn, GridLine};
+pub use result::measurement::{Measurement, WarmUp};
+pub use result::state::{CardState, StateKind};
+pub use result::{BenchResult, Cause, Doubt, Figure, Outcome, Pivot};
+pub use stats::interval::Interval;
+pub use stats::latency::{Bucket, Latencies, Latency, Stall, Stalls};
+pub use stats::percentiles::PercentileIntervals;
+pub use suites::files::{FileBench, FileShape, FileSuite};
+pub use suites::{Bench, Knob, Options, Suite, follows, named, on_files, suites};
+pub use trace::Replay;

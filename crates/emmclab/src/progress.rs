@@ -2,14 +2,11 @@
 //!
 //! There are no lines if a program reads standard error (`--json`), and none for work of a few seconds.
 
-#[cfg(feature = "bench")]
 use std::sync::Arc;
-#[cfg(feature = "bench")]
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-#[cfg(feature = "bench")]
 use emmc_workload::{Progress, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -106,18 +103,25 @@ impl Lines {
     }
 }
 
-/// Watches a bench, shows its progress, and stops it on request.
-#[cfg(feature = "bench")]
+/// Watches a bench or a job, shows its progress, and stops it on request.
 pub(crate) struct Watched {
     bar: Bar,
     stop: Arc<AtomicBool>,
+    /// The name of a part: a suite has steps, a job has phases.
+    part: &'static str,
 }
 
-#[cfg(feature = "bench")]
 impl Watched {
     /// A bar that stops the bench when `stop` is set.
+    #[cfg(feature = "bench")]
     pub(crate) fn new(stop: Arc<AtomicBool>) -> Self {
-        Self { bar: Bar::new(), stop }
+        Self { bar: Bar::new(), stop, part: "step" }
+    }
+
+    /// The same for a job.
+    #[cfg(feature = "sim")]
+    pub(crate) fn job(stop: Arc<AtomicBool>) -> Self {
+        Self { bar: Bar::new(), stop, part: "phase" }
     }
 
     /// Removes the bar from the screen.
@@ -126,12 +130,14 @@ impl Watched {
     }
 }
 
-#[cfg(feature = "bench")]
 impl Watch for Watched {
     fn progress(&mut self, progress: Progress<'_>) -> bool {
         let Progress { step, number, steps, .. } = progress;
         let of = if steps > 0 { format!("/{steps}") } else { String::new() };
-        self.bar.show(progress.share(), &format!("step {number}{of}: {step}"));
+        let part = self.part;
+        let simulated = progress.now.filter(|_| part == "phase").map(|now| now.0 as f64 / 1e9);
+        let simulated = simulated.map_or(String::new(), |seconds| format!(", {seconds:.1} s simulated"));
+        self.bar.show(progress.share(), &format!("{part} {number}{of}: {step}{simulated}"));
         !self.stop.load(Ordering::Relaxed)
     }
 }

@@ -4,7 +4,7 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{BusMode, GcPolicy, Mapping, Profile, SdIdentity, Segment, SegmentOrder, shipped};
-use emmc_card::sim::fault::FaultPlan;
+use emmc_card::nand::FaultPlan;
 use emmc_regs::CardKind;
 use emmc_regs::command::Response;
 use emmc_units::{Instant, Nanos};

@@ -240,7 +240,7 @@ fn dilation(pace: Pace) -> String {
 }
 
 /// QEMU's option for our card.
-fn device(socket: &Path) -> OsString {
+pub(crate) fn device(socket: &Path) -> OsString {
     let address = serde_json::json!({"type": "unix", "path": socket.to_string_lossy()});
     serde_json::json!({"driver": "vfio-user-pci", "socket": address}).to_string().into()
 }

@@ -15,7 +15,7 @@ use super::partition::Refused;
 use crate::device::{Device, StorageError};
 
 /// Idle time before a card starts background work.
-const IDLE_AFTER: Nanos = Nanos::from_millis(20);
+const IDLE_AFTER: Nanos = Nanos::from_millis(100);
 /// What runs in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Work {
@@ -49,6 +49,11 @@ pub(crate) fn check_enable(ext_csd: &[u8; EXT_CSD_BYTES], value: u8) -> Result<(
 /// Errors: a card that has no background operations; a start that the host has not announced by MANUAL_EN.
 pub(crate) fn check_start(ext_csd: &[u8; EXT_CSD_BYTES]) -> Result<(), Refused> {
     Refused::unless(is_supported(ext_csd) && ext_csd[reg::BKOPS_EN] & 1 == 1)
+}
+
+/// Whether an eMMC may start background operations (AUTO_EN).
+pub(crate) fn starts_alone(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
+    ext_csd[reg::BKOPS_EN] & 2 != 0
 }
 
 fn is_supported(ext_csd: &[u8; EXT_CSD_BYTES]) -> bool {
@@ -116,9 +121,9 @@ impl Background {
         }
     }
 
-    /// The card is idle from `now` on.
-    pub(crate) fn idle(&mut self, ext_csd: &[u8; EXT_CSD_BYTES], now: Instant) {
-        if ext_csd[reg::BKOPS_EN] & 2 != 0 && self.work == Work::Rest && !self.exhausted {
+    /// The card is idle from `now` on, and may start work if it `works_alone`.
+    pub(crate) fn idle(&mut self, works_alone: bool, now: Instant) {
+        if works_alone && self.work == Work::Rest && !self.exhausted {
             self.work = Work::Automatic(now + IDLE_AFTER);
         }
     }
@@ -163,9 +168,9 @@ mod tests {
     fn only_an_idle_card_with_auto_en_starts_background_work() {
         let now = Instant::START + Nanos::from_secs(1);
         let mut background = Background::default();
-        background.idle(&register(1, 1, 8), now);
+        background.idle(starts_alone(&register(1, 1, 8)), now);
         assert_eq!(background.poll_timeout(), None);
-        background.idle(&register(1, 2, 8), now);
+        background.idle(starts_alone(&register(1, 2, 8)), now);
         assert_eq!(background.poll_timeout(), Some(now + IDLE_AFTER));
         assert!(!background.is_busy());
         background.command();
@@ -173,7 +178,7 @@ mod tests {
         background.start(now);
         background.command();
         assert!(background.is_busy(), "a command does not end what the host began");
-        background.idle(&register(1, 2, 8), now);
+        background.idle(starts_alone(&register(1, 2, 8)), now);
         assert_eq!(background.interrupt(now + Nanos(5)), now + Nanos(5));
         assert!(!background.is_busy());
     }

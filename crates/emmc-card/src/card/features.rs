@@ -9,7 +9,7 @@ use emmc_regs::r1::State;
 use emmc_units::Instant;
 
 use super::access::Reset;
-use super::background::Background;
+use super::background::{self, Background};
 use super::ffu::Firmware;
 use super::image::FeatureState;
 use super::interrupt::Busy;
@@ -138,9 +138,13 @@ impl Card {
     /// The host has been served at `now`: from then on the card may work on its own.
     pub(super) fn schedule_background(&mut self, now: Instant) {
         let rests = matches!(self.phase, Phase::In(State::Stby | State::Tran | State::Prg | State::Dis));
-        if self.is_emmc() && rests && self.transfer.is_none() && self.features.queue.is_empty() {
-            let from = now.max(self.busy_until);
-            self.features.background.idle(&self.device.stored_registers().ext_csd, from);
+        // Nobody tells an SD card to flush: it empties its write buffer when it is idle.
+        let works_alone = match self.is_emmc() {
+            true => background::starts_alone(&self.device.stored_registers().ext_csd),
+            false => self.device.has_write_buffer(),
+        };
+        if rests && self.transfer.is_none() && self.features.queue.is_empty() {
+            self.features.background.idle(works_alone, now.max(self.busy_until));
         }
     }
 

@@ -68,6 +68,7 @@ use transfer::Transfer;
 
 pub use ffu::firmware_image;
 pub use image::Rest;
+pub(crate) use queue::PREPARATION;
 pub use reply::{DataBlock, DataPhase, DataStatus, Reply};
 pub use vendor::vendor_replies;
 

@@ -3,12 +3,11 @@
 //! The erase counts are set, not simulated: simulating a whole life takes minutes. The content is simulated: the card
 //! is filled once and part of it is overwritten, so that garbage collection and mapping are as in use.
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Rng};
 
 use super::op::{Area, StorageError, WriteFlags};
 use super::{Device, health};
 use crate::nand::CellMode;
-use crate::sim::Rng;
 
 /// Sectors of one write while the card is filled: 1 MiB.
 const FILL_SECTORS: u64 = 2048;
@@ -70,11 +69,8 @@ impl Device {
         }
         now = self.flush(now)?.done;
         // Then it is idle, and finishes its background work.
-        for _ in 0..self.storage.nand.geometry().blocks {
-            match self.background(now)? {
-                Some(done) => now = done,
-                None => break,
-            }
+        while let Some(done) = self.background(now)? {
+            now = done;
         }
         Ok(now)
     }

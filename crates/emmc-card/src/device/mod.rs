@@ -324,9 +324,17 @@ impl Device {
         if self.path.cache_on && !on {
             self.flush(now)?;
         }
+        if self.has_write_buffer() {
+            return Ok(!on);
+        }
         let has_cache = self.profile.controller.cache_bytes >= self.profile.ftl.unit_bytes;
         self.path.cache_on = on && has_cache;
         Ok(has_cache || !on)
+    }
+
+    /// Whether writes are acknowledged from a buffer that cannot be switched off, as on some SD cards.
+    pub(crate) fn has_write_buffer(&self) -> bool {
+        self.profile.controller.write_buffer_bytes > 0
     }
 
     /// Power is lost at `now`, with all volatile data.

@@ -3,6 +3,8 @@
 //! A transfer is split into chunks, so that the flash works on one while the bus transfers the next; the buffer holds
 //! data in progress, and the bus waits when it is full. Both the command level and the simulation use it.
 
+mod map_spans;
+mod merge;
 mod prepared;
 mod read;
 mod trim;
@@ -14,6 +16,8 @@ pub(crate) use write::WriteRequest;
 
 use emmc_units::{Instant, Nanos};
 
+use map_spans::MapSpans;
+use merge::{Merging, SmallWrites};
 use prepared::Prepared;
 
 use super::bus::Bus;
@@ -35,10 +39,22 @@ pub(crate) struct Path {
     splits_short: bool,
     /// CACHE_CTRL.
     pub(crate) cache_on: bool,
+    /// Writes are acknowledged from a buffer that is always on, and programmed as soon as they fill a stripe.
+    write_buffer: bool,
+    /// Flash time for the map after each write from the write buffer, and when the last one ends.
+    commit: Nanos,
+    committed: Instant,
+    /// When the last program from the write buffer ends.
+    programmed: Instant,
     read_overhead: Nanos,
     write_overhead: Nanos,
+    small: SmallWrites,
+    merging: Merging,
     buffer_bytes: u64,
     read_ahead_sectors: u64,
+    /// Every read starts a read-ahead.
+    read_ahead_always: bool,
+    map_spans: MapSpans,
     chunk_sectors: u64,
     batch_units: usize,
     bus_free: Instant,
@@ -59,12 +75,20 @@ pub(crate) struct Path {
 }
 
 /// Sectors read ahead.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Ahead {
     area: Area,
     first: u64,
     end: u64,
     ready: Instant,
+    /// Content, if the card stores it.
+    bytes: Option<Vec<u8>>,
+}
+
+impl Ahead {
+    fn has(&self, area: Area, first: u64, end: u64) -> bool {
+        self.area == area && self.first <= first && end <= self.end
+    }
 }
 
 impl Path {
@@ -72,18 +96,36 @@ impl Path {
         let geometry = storage.nand.geometry();
         let stripe = geometry.page_bytes() * geometry.lanes();
         let unit_bytes = geometry.unit_bytes;
+        let batch_units = (stripe / unit_bytes) as usize;
+        let write_buffer = controller.write_buffer_bytes > 0;
+        // A stripe is programmed while the next one arrives.
+        let cached_units = match write_buffer {
+            true => ((controller.write_buffer_bytes / unit_bytes) as usize).max(2 * batch_units),
+            false => (controller.cache_bytes / unit_bytes) as usize,
+        };
         Self {
             closes_together: config.mapping == Mapping::Page,
             splits_short: config.slc_cache.is_some(),
             bus: Bus::clocked(controller.bus(), controller.bus_clock_hz()),
-            cache: VolatileCache::new((controller.cache_bytes / unit_bytes) as usize),
-            cache_on: false,
+            cache: VolatileCache::new(cached_units),
+            cache_on: write_buffer,
+            write_buffer,
+            commit: Nanos::from_micros_f64(controller.commit_us),
+            committed: Instant::START,
+            programmed: Instant::START,
             read_overhead: Nanos::from_micros_f64(controller.read_overhead_us),
             write_overhead: Nanos::from_micros_f64(controller.write_overhead_us),
-            buffer_bytes: u64::from(controller.buffer_bytes.max(stripe)),
+            small: SmallWrites::new(controller),
+            merging: Merging::new(controller),
+            buffer_bytes: u64::from(match write_buffer {
+                true => controller.write_buffer_bytes.max(2 * stripe),
+                false => controller.buffer_bytes.max(stripe),
+            }),
             read_ahead_sectors: u64::from(controller.read_ahead_bytes / 512),
             chunk_sectors: u64::from(stripe.max((8 * unit_bytes).min(32 << 10)) / 512),
-            batch_units: (stripe / unit_bytes) as usize,
+            read_ahead_always: controller.read_ahead_always,
+            map_spans: MapSpans::new(controller),
+            batch_units,
             bus_free: Instant::START,
             firmware_free: Instant::START,
             under_way: VecDeque::new(),
@@ -101,7 +143,10 @@ impl Path {
     pub(crate) fn forget(&mut self) {
         self.cache.clear();
         self.foreseen = 0;
-        self.cache_on = false;
+        self.cache_on = self.write_buffer;
+        self.merging.forget();
+        self.map_spans.forget();
+        (self.committed, self.programmed) = (Instant::START, Instant::START);
         self.under_way.clear();
         self.under_way_bytes = 0;
         self.ahead = None;
@@ -135,6 +180,7 @@ impl Path {
         for &(ends, _) in &self.under_way {
             done = done.max(ends);
         }
+        done = done.max(self.programmed).max(self.committed);
         self.under_way.clear();
         self.under_way_bytes = 0;
         let Storage { nand, regions, .. } = storage;
@@ -148,6 +194,13 @@ impl Path {
     pub(crate) fn background(&mut self, storage: &mut Storage, now: Instant) -> Result<Option<Instant>, FtlError> {
         if self.cache.len() > 0 {
             self.drain(storage, self.batch_units, now)?;
+            // Nobody tells an SD card to flush, so it does that by itself.
+            if self.write_buffer && self.cache.len() == 0 {
+                let Storage { nand, regions, .. } = storage;
+                for region in regions {
+                    region.ftl.flush(nand, now)?;
+                }
+            }
             return Ok(Some(quiet(&storage.nand, now)));
         }
         let Storage { nand, regions, .. } = storage;

@@ -84,8 +84,14 @@ impl Map {
     /// Prefetches the map entries of units.
     #[inline]
     pub fn foresee_places(&self, units: &[u32]) {
-        let place = |unit: u32| self.l2p.get(unit as usize).copied().unwrap_or(NO_UNIT);
-        std::hint::black_box(units.iter().fold(0, |sum, &unit| sum ^ place(unit)));
+        // As few instructions for each as possible: the more of them the processor holds, the more load in parallel.
+        let mut sum = 0;
+        for &unit in units {
+            if let Some(place) = self.l2p.get(unit as usize) {
+                sum ^= place;
+            }
+        }
+        std::hint::black_box(sum);
     }
 
     /// Maps a logical unit to `physical`. Returns its old place, or [`NO_UNIT`].
@@ -139,7 +145,7 @@ impl Map {
 
     /// Changes the valid bits of some units of a block, word by word.
     #[inline]
-    fn change_bits(&mut self, block: u32, units: Range<usize>, change: impl Fn(&mut u64, u64)) {
+    fn change_bits(&mut self, block: u32, units: Range<usize>, mut change: impl FnMut(&mut u64, u64)) {
         let base = (block - self.first_block) as usize * self.words_per_block as usize;
         let mut from = units.start;
         while from < units.end {
@@ -174,6 +180,17 @@ impl Map {
         let base = slot * self.words_per_block as usize;
         self.valid[base..base + self.words_per_block as usize].fill(0);
         self.counts[slot] = 0;
+    }
+
+    /// Clears the valid units of a part of a block, counted from its first; as [`Map::empty_block`] does for all.
+    #[inline]
+    pub fn empty_part(&mut self, block: u32, units: Range<u32>) {
+        let mut cleared = 0;
+        self.change_bits(block, units.start as usize..units.end as usize, |word, mask| {
+            cleared += (*word & mask).count_ones();
+            *word &= !mask;
+        });
+        self.counts[(block - self.first_block) as usize] -= cleared;
     }
 
     /// Clears some valid units of a block, given by their places; as [`Map::empty_block`] does for all.
@@ -279,7 +296,7 @@ impl Map {
 mod tests {
     use super::*;
     use crate::nand::CellMode;
-    use crate::sim::Rng;
+    use emmc_units::Rng;
 
     fn geometry(pages_per_block: u32) -> Geometry {
         Geometry {

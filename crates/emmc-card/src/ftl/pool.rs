@@ -182,6 +182,7 @@ mod tests {
             channel_mb_s: 100.0,
             cached_program: true,
             multi_plane: true,
+            multi_plane_read: false,
             native: CellConfig {
                 read_us: 25.0,
                 program_us: vec![200.0],

@@ -2,8 +2,9 @@
 //!
 //! The log is a queue of blocks. A unit's copy in the log is always newer than its copy in the main layer; if it must
 //! not be (a large write bypassed the log, or the unit was trimmed), a durable record voids it (`voids`). When few
-//! blocks are free, the host waits while the oldest one is folded: its valid units are copied to the main layer, by
-//! logical unit, and flushed there; only then is the block erased. What was overwritten in the log is never folded.
+//! blocks are free, the host's writes fold the oldest one, in steps or at once (`gc_pace`): its valid units are copied
+//! to the main layer, by logical unit, and flushed there; only then is the block erased. What was overwritten in the
+//! log is never folded.
 //! When a unit's copy in the log is programmed, the main layer drops its copy, as a controller with one map would, so
 //! garbage collection does not move stale units. Durability: a page of the log pairs with none, so a programmed page is
 //! safe. Time: folding reads a block's pages, then writes; a write ends when its pages are programmed. Absent on
@@ -23,7 +24,8 @@ use emmc_units::Instant;
 
 use super::{Durability, Ftl, FtlError, FtlStats, TrimKind};
 use crate::nand::{BlockHealth, Nand, NandError};
-use crate::profile::{FtlConfig, Mapping, SlcCache};
+use crate::profile::{FtlConfig, GcPace, Mapping, SlcCache};
+use fold::Folding;
 use log::Log;
 use voids::Voids;
 
@@ -42,6 +44,9 @@ pub struct SlcFront {
     /// The requests that have no effect, as in the main layer: discards, or trims as well.
     ignored: Option<TrimKind>,
     stream: Stream,
+    /// Whether the host's writes fold in steps, and the block that is being folded.
+    paced: bool,
+    folding: Option<Folding>,
     /// A write was refused because no block is left: all others are refused too, so that none is written in part.
     worn_out: bool,
     /// Its own blocks, then those of the main layer.
@@ -82,6 +87,8 @@ impl SlcFront {
                 Mapping::Segment => Some(TrimKind::Discard),
             },
             stream: Stream::default(),
+            paced: config.gc_pace == GcPace::Paced,
+            folding: None,
             worn_out: false,
             blocks: blocks.iter().chain(inner.blocks()).copied().collect(),
             own: FtlStats::default(),
@@ -213,7 +220,7 @@ impl Ftl for SlcFront {
     fn background(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
         // A main layer without free blocks would only stop the folding.
         let result = if self.idle_fold && self.log.has_full() && self.inner.urgency(nand) < 2 {
-            self.fold_oldest(nand, now).map(Some)
+            self.fold_in_idle_time(nand, now).map(Some)
         } else {
             self.inner.background(nand, now)
         };
@@ -223,7 +230,7 @@ impl Ftl for SlcFront {
 
     fn urgency(&self, nand: &Nand) -> u8 {
         let inner = self.inner.urgency(nand);
-        if self.idle_fold { inner.max(self.log.urgency()) } else { inner }
+        if self.idle_fold { inner.max(self.log.urgency(self.paced)) } else { inner }
     }
 
     fn purge(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {

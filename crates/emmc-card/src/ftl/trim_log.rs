@@ -215,7 +215,17 @@ impl TrimLog {
         self.busy_until = self.busy_until.max(now);
         // From 2 on a block begins with a checkpoint.
         self.generation = self.generation.max(1);
-        self.move_on(nand, in_flash, keep)?;
+        // A record takes a page, and a block has few.
+        let mut joined: Vec<Trimmed> = Vec::new();
+        for trim in keep {
+            match joined.last_mut() {
+                Some(last) if last.order == trim.order && last.first + last.count == trim.first => {
+                    last.count += trim.count;
+                }
+                _ => joined.push(*trim),
+            }
+        }
+        self.move_on(nand, in_flash, &joined)?;
         Ok(self.busy_until)
     }
 

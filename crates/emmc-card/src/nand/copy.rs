@@ -39,7 +39,7 @@ impl Nand {
     /// Shape: as many places as units. Only where [`Nand::takes_copies`] says so.
     pub(crate) fn copy_pages(&mut self, copy: &PageCopy<'_>, now: Instant) -> (u32, Instant) {
         let (geometry, state) = (self.geometry, self.blocks[copy.block as usize]);
-        let source = Source { mode: state.mode, first_unit: 0, units: 0, page_at: 0, page: 0 };
+        let source = Source { mode: state.mode, block: copy.block, first_unit: 0, units: 0, page_at: 0, page: 0 };
         let mut issue = Issue { geometry, blocks: &self.blocks, copy, mode: state.mode, reads: 0, source };
         let (end, done) = match self.timing.lane(&geometry) {
             Some(mut lane) => {
@@ -78,6 +78,7 @@ struct Issue<'a> {
 /// The place of the last read: the next unit is mostly in the same block, which saves a division.
 struct Source {
     mode: CellMode,
+    block: u32,
     first_unit: u32,
     /// 0 before the first read.
     units: u32,
@@ -121,7 +122,14 @@ impl Issue<'_> {
             if !self.copy.in_memory.iter().any(|waiting| waiting.contains(&slot)) {
                 let bytes = count as u32 * self.geometry.unit_bytes;
                 self.reads += 1;
-                ready = ready.max(clock.read(&self.geometry, self.source.mode, self.source.page, bytes, now));
+                ready = ready.max(clock.read(
+                    &self.geometry,
+                    self.source.mode,
+                    self.source.block,
+                    self.source.page,
+                    bytes,
+                    now,
+                ));
             }
             rest = &rest[count..];
         }
@@ -137,7 +145,7 @@ impl Source {
             let block = geometry.block_of(slot);
             let first_unit = geometry.first_unit(block, 0);
             let mode = blocks[block as usize].mode;
-            *self = Self { mode, first_unit, units: geometry.units_per_block(), page_at: 0, page: 0 };
+            *self = Self { mode, block, first_unit, units: geometry.units_per_block(), page_at: 0, page: 0 };
         }
         let ahead = (slot - self.first_unit).wrapping_sub(self.page_at);
         let pages = match ahead {

@@ -2,7 +2,7 @@
 
 use super::{Block, BlockHealth, CellMode, Geometry};
 use crate::profile::NandConfig;
-use crate::sim::Rng;
+use emmc_units::Rng;
 
 /// Draws failures.
 ///

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::page_store::{NO_STAMP, PageState, PageStore, page_index};
 use super::payload::{Content, Payload, Slots};
 use super::{Block, BlockHealth, CellMode, Counters, NO_UNIT, Nand, StoredContent};
-use crate::sim::Rng;
+use emmc_units::Rng;
 
 /// Flash without its configuration.
 #[derive(Debug, Serialize, Deserialize)]

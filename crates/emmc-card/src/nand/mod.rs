@@ -3,13 +3,14 @@
 //! State changes immediately, and the time is returned: an operation issued at `now` ends at `max(now, busy) + t`. The
 //! contract enforces itself: programming out of sequence, into a bad block or over data panics in debug builds and is
 //! counted in release ([`Counters::violations`]). Only the content of this module survives a power cut;
-//! [`crate::sim::fault`] describes the effects of a cut. Absent on purpose: the placement of data (`ftl`), the host's
+//! `fault` describes the effects of a cut. Absent on purpose: the placement of data (`ftl`), the host's
 //! addresses (`card`), read disturb and retention.
 
 mod cell;
 mod changes;
 mod copy;
 mod failures;
+mod fault;
 mod geometry;
 mod image;
 mod journal;
@@ -24,10 +25,11 @@ mod state;
 mod tests;
 mod timing;
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Rng};
 
 pub use cell::CellMode;
 pub(crate) use copy::PageCopy;
+pub use fault::FaultPlan;
 pub use geometry::Geometry;
 pub(crate) use image::{BytesAre, NandImage};
 pub use payload::Payload;
@@ -35,7 +37,6 @@ pub use scan::{FoundBlock, FoundPage, PageScan, Soundness, Survey, session_of};
 pub use state::{Block, BlockHealth, Counters, NO_UNIT, NandError, StoredContent};
 
 use crate::profile::NandConfig;
-use crate::sim::Rng;
 use failures::Failing;
 use page_store::PageStore;
 use power::Power;

@@ -29,7 +29,7 @@ impl Nand {
         }
         self.counters.page_reads += 1;
         let mode = self.blocks[block as usize].mode;
-        Ok(self.timing.read(&self.geometry, mode, page, bytes, now))
+        Ok(self.timing.read(&self.geometry, mode, block, page, bytes, now))
     }
 
     #[inline(never)]

@@ -1,12 +1,11 @@
-//! Power loss and power-on: the effects described in [`crate::sim::fault`].
+//! Power loss and power-on: the effects described in `fault`.
 
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Instant, Nanos, Rng};
 
 use super::journal::{BlockImage, What};
 use super::page_store::{NO_STAMP, PageState, SESSION_SHIFT};
 use super::{BlockHealth, Nand, NandError};
-use crate::sim::Rng;
-use crate::sim::fault::FaultPlan;
+use crate::nand::FaultPlan;
 
 /// Whether there is power, and when it is to go.
 #[derive(Clone, Debug)]

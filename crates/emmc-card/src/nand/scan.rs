@@ -99,7 +99,7 @@ impl Nand {
         }
         let mode = self.block(block).mode;
         self.counters.page_reads += 1;
-        let done = self.timing.read(&self.geometry, mode, page, SPARE_BYTES, now);
+        let done = self.timing.read(&self.geometry, mode, block, page, SPARE_BYTES, now);
         Ok((self.look(block, page), done))
     }
 

@@ -2,11 +2,10 @@
 
 mod lane;
 
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Instant, Nanos, Rng};
 
 use super::{CellMode, Geometry};
 use crate::profile::{CellConfig, NandConfig};
-use crate::sim::Rng;
 
 /// Times of one cell mode.
 #[derive(Clone, Debug)]
@@ -29,11 +28,22 @@ impl ModeTimes {
     }
 }
 
-/// A die: busy until, and the multi-plane program that another plane may still join.
+/// A die: busy until, the multi-plane program that another plane may still join, and the page in its register.
 #[derive(Clone, Copy, Debug, Default)]
 struct Die {
     busy_until: Instant,
     joinable: Option<Joinable>,
+    sensed: Option<Sensed>,
+}
+
+/// A page in the page register: a further read of it needs no sense. With multi-plane reads it is the page of every
+/// plane of a row, which are sensed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sensed {
+    block: u32,
+    /// The page; with multi-plane reads the row.
+    place: u32,
+    at: Instant,
 }
 
 /// A program that was issued at `issued` to row `row` and can take further planes.
@@ -71,7 +81,8 @@ fn stray(rng: &mut Rng, time: Nanos, spread: u64) -> Nanos {
 /// The timing of the ends of reads and programs.
 pub(super) trait Clockwork {
     /// When a read of `bytes` from a page is in the controller's memory.
-    fn read(&mut self, geometry: &Geometry, mode: CellMode, page: u32, bytes: u32, now: Instant) -> Instant;
+    fn read(&mut self, geometry: &Geometry, mode: CellMode, block: u32, page: u32, bytes: u32, now: Instant)
+    -> Instant;
 
     /// When a page's cells begin to change, and when it is programmed.
     fn program(
@@ -94,6 +105,7 @@ pub(super) struct Timing {
     byte_transfer: u64,
     cached_program: bool,
     multi_plane: bool,
+    multi_plane_read: bool,
     dies: Vec<Die>,
     channels: Vec<Instant>,
     places: Vec<PagePlace>,
@@ -122,6 +134,7 @@ impl Timing {
             byte_transfer: (ns_per_byte * 65536.0) as u64,
             cached_program: config.cached_program,
             multi_plane: config.multi_plane,
+            multi_plane_read: config.multi_plane_read,
             dies: vec![Die::default(); geometry.dies as usize],
             channels: vec![Instant::START; geometry.channels as usize],
             rng,
@@ -164,7 +177,7 @@ impl Timing {
         let time = stray(&mut self.rng, time, spread);
         let start = self.dies.iter().map(|die| die.busy_until).fold(now, Instant::max);
         for die in &mut self.dies {
-            *die = Die { busy_until: start + time, joinable: None };
+            *die = Die { busy_until: start + time, ..Die::default() };
         }
         (start, start + time)
     }
@@ -176,25 +189,40 @@ impl Timing {
 
     /// All operations in progress are lost: power was lost at `now`.
     pub(super) fn stop(&mut self, now: Instant) {
-        self.dies.fill(Die { busy_until: now, joinable: None });
+        self.dies.fill(Die { busy_until: now, ..Die::default() });
         self.channels.fill(now);
     }
 }
 
 impl Clockwork for Timing {
     #[inline]
-    fn read(&mut self, geometry: &Geometry, mode: CellMode, page: u32, bytes: u32, now: Instant) -> Instant {
-        let PagePlace { die, channel, .. } = self.place(page);
+    fn read(
+        &mut self,
+        geometry: &Geometry,
+        mode: CellMode,
+        block: u32,
+        page: u32,
+        bytes: u32,
+        now: Instant,
+    ) -> Instant {
+        let PagePlace { die, channel, row, .. } = self.place(page);
         let (die, channel) = (die as usize, channel as usize);
-        let (time, spread) = {
-            let times = self.times(mode, geometry.native);
-            (times.read, times.spread)
+        let place = if self.multi_plane_read { row } else { page };
+        let sensed = match self.dies[die].sensed {
+            Some(sensed) if (sensed.block, sensed.place) == (block, place) => sensed,
+            _ => {
+                let (time, spread) = {
+                    let times = self.times(mode, geometry.native);
+                    (times.read, times.spread)
+                };
+                let at = now.max(self.dies[die].busy_until) + stray(&mut self.rng, time, spread);
+                Sensed { block, place, at }
+            }
         };
-        let sensed = now.max(self.dies[die].busy_until) + stray(&mut self.rng, time, spread);
         let transfer = Nanos((u64::from(bytes) * self.byte_transfer) >> 16);
-        let done = sensed.max(self.channels[channel]) + transfer;
+        let done = now.max(sensed.at).max(self.channels[channel]) + transfer;
         self.channels[channel] = done;
-        self.dies[die] = Die { busy_until: done, joinable: None };
+        self.dies[die] = Die { busy_until: done, joinable: None, sensed: Some(sensed) };
         done
     }
 
@@ -228,7 +256,7 @@ impl Clockwork for Timing {
         let start = sent.max(die.busy_until);
         let done = start + time;
         let joinable = self.multi_plane.then_some(Joinable { block, row, issued: now, earliest: die.busy_until, time });
-        self.dies[index] = Die { busy_until: done, joinable };
+        self.dies[index] = Die { busy_until: done, joinable, sensed: None };
         (start, done)
     }
 }

@@ -225,7 +225,7 @@ impl Sums<'_> {
             }
             _ => {
                 let frontiers = 1 + u64::from(ftl.separate_gc) + u64::from(ftl.hot_cold);
-                held + frontiers + u64::from(ftl.gc_low_blocks.max(2)) + 1
+                held + frontiers + u64::from(ftl.gc_low_blocks) + 1
             }
         }
     }

@@ -4,16 +4,48 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Controller {
-    /// Firmware time of a read command before the flash is accessed.
+    /// Firmware time of a read command before the flash is accessed. The firmware does one command at a time, so this
+    /// bounds the reads a second at any queue depth.
     ///
     /// Unit: microseconds.
     #[serde(default)]
     pub read_overhead_us: f64,
-    /// Firmware time of a write command.
+    /// Firmware time of a write command, likewise.
     ///
     /// Unit: microseconds.
     #[serde(default)]
     pub write_overhead_us: f64,
+    /// Writes up to this size that continue no stream are small writes, with costs of their own; 0: none are.
+    #[serde(default)]
+    pub small_write_bytes: u32,
+    /// Firmware time of a small write.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub small_write_overhead_us: f64,
+    /// Additional firmware time of a small write for each KiB by which its mapping units are not covered.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub small_write_missing_us_per_kib: f64,
+    /// The same for other writes.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub missing_us_per_kib: f64,
+    /// The merge unit: when another stream of writes begins, the rest of the last one's unit is copied; 0: nothing is.
+    #[serde(default)]
+    pub merge_bytes: u32,
+    /// Memory from which an SD card acknowledges writes before they are in flash; 0: it acknowledges when they are. The
+    /// data in it is lost with power, as in the cache of an eMMC.
+    #[serde(default)]
+    pub write_buffer_bytes: u32,
+    /// Flash time for the map after each write from the write buffer that is not a small one; the command does not wait
+    /// for it, the next programs do.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub commit_us: f64,
     /// Memory for data in transfer; a transfer waits when it is full.
     pub buffer_bytes: u32,
     /// The volatile cache that CACHE_CTRL switches on; 0: none.
@@ -35,6 +67,20 @@ pub struct Controller {
     /// Reads ahead on sequential access, up to this much; 0: none.
     #[serde(default)]
     pub read_ahead_bytes: u32,
+    /// Whether every read of at least a mapping unit starts a read-ahead, which the next read elsewhere must wait for.
+    #[serde(default)]
+    pub read_ahead_always: bool,
+    /// Time to load the part of the map that covers `map_span_bytes`, for reads.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub map_load_us: f64,
+    /// The span that one load covers, such as an allocation unit; 0: the map is in memory.
+    #[serde(default)]
+    pub map_span_bytes: u32,
+    /// Spans in memory, the latest used ones.
+    #[serde(default)]
+    pub map_spans: u32,
     /// WR_REL_PARAM.HS_CTRL_REL: whether write reliability can be chosen.
     #[serde(default)]
     pub write_reliability: bool,

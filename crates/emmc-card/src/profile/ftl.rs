@@ -1,5 +1,9 @@
 use serde::{Deserialize, Serialize};
 
+/// Minimum of free blocks of page mapping: one to copy to, and two, so that a cut while copying, and one more while
+/// recovering from it, leave one to copy to.
+pub const LOW_BLOCKS_MIN: u32 = 3;
+
 /// The translation layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -11,9 +15,15 @@ pub struct FtlConfig {
     /// How a victim is chosen.
     #[serde(default)]
     pub gc: GcPolicy,
-    /// Garbage collection starts at this number of free blocks.
-    #[serde(default = "two")]
+    /// Free blocks that a host write leaves; with page mapping one to copy to, and two for cuts, at least.
+    #[serde(default = "three")]
     pub gc_low_blocks: u32,
+    /// Whether host writes collect whole victims, or in steps.
+    #[serde(default)]
+    pub gc_pace: GcPace,
+    /// With `paced`: the longest that one write collects while blocks are free. Unit: ms.
+    #[serde(default = "busy_max")]
+    pub gc_busy_max_ms: u32,
     /// Background collection (BKOPS) stops at this number of free blocks; 0 switches it off.
     #[serde(default)]
     pub gc_high_blocks: u32,
@@ -48,6 +58,17 @@ pub enum Mapping {
     Page,
     /// An allocation unit has its own block, with logs for the open ones.
     Segment,
+}
+
+/// How garbage collection is divided over host writes (page mapping; segment mapping merges at once).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GcPace {
+    /// As many copies for each host page as its collection costs.
+    #[default]
+    Paced,
+    /// Whole victims, when free blocks run out.
+    AtOnce,
 }
 
 /// How garbage collection chooses.
@@ -131,8 +152,13 @@ pub enum SegmentOrder {
     Random,
 }
 
-fn two() -> u32 {
-    2
+fn three() -> u32 {
+    LOW_BLOCKS_MIN
+}
+
+/// Source: SD's write timeout of 250 ms, within which phased garbage collection ends a busy state.
+fn busy_max() -> u32 {
+    250
 }
 
 fn yes() -> bool {

@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 
 pub use capacity::{Extent, Layout, LayoutError, Partitioning, RegionRole, TRIM_LOG_BLOCKS};
 pub use controller::{BusMode, Controller};
-pub use ftl::{FtlConfig, GcPolicy, Mapping, MappingCache, Segment, SegmentOrder, SlcCache, WearLevelling};
+pub use ftl::{
+    FtlConfig, GcPace, GcPolicy, LOW_BLOCKS_MIN, Mapping, MappingCache, Segment, SegmentOrder, SlcCache, WearLevelling,
+};
 pub use identity::{Areas, Identity, SdIdentity};
 pub use nand::{CellConfig, Failures, NandConfig};
 pub use registers::RegisterImage;
@@ -46,9 +48,33 @@ pub struct Profile {
     pub ftl: FtlConfig,
     /// The controller and the bus.
     pub controller: Controller,
+    /// The host on which the published figures were measured, where they include its time.
+    #[serde(default)]
+    pub host: Option<MeasuringHost>,
     /// EXT_CSD fields that differ from the implied values of the profile: the field's name and its raw value.
     #[serde(default)]
     pub registers: std::collections::BTreeMap<String, u64>,
+}
+
+/// The host's share of a measured request: not part of the card. A benchmark without a board adds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuringHost {
+    /// Its own time of a read, one request at a time.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub read_us: f64,
+    /// Its own time of a write.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub write_us: f64,
+    /// What each KiB adds to both: memory that is mapped for a lone request.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub us_per_kib: f64,
 }
 
 /// Why a profile is refused.

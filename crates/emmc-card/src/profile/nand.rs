@@ -44,6 +44,9 @@ pub struct NandConfig {
     /// Whether all planes of a die program together.
     #[serde(default = "yes")]
     pub multi_plane: bool,
+    /// Whether a read senses the pages of all planes of a die together.
+    #[serde(default)]
+    pub multi_plane_read: bool,
     /// Times and endurance in the built mode.
     pub native: CellConfig,
     /// Times and endurance with one bit a cell: pSLC, boot areas, SLC cache. Absent: the native ones.

@@ -2,12 +2,17 @@
 //!
 //! Real cards do not report this; it allows checks of the values that they do report.
 
+use emmc_regs::CardKind;
+use emmc_regs::ext_csd::reg;
 use serde::Serialize;
 
-use super::run::{BlockMap, Wear};
+use super::block_map::BlockMap;
 use crate::device::{Device, Health};
 use crate::ftl::FtlStats;
-use crate::nand::Counters;
+use crate::nand::{BlockHealth, Counters};
+
+/// Most bars of the wear histogram.
+const WEAR_BINS_MAX: u32 = 40;
 
 /// An area of the card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -82,7 +87,7 @@ impl Internals {
             life_time_b: health.life_time_b(),
             pre_eol_info: health.pre_eol_info(),
             wear: Wear::of(device, &health),
-            is_sd: profile.kind == emmc_regs::CardKind::Sd,
+            is_sd: profile.kind == CardKind::Sd,
             health,
             worn_out: device.is_worn_out(),
             write_amplification: (ftl.host_units > 0).then(|| nand.unit_programs as f64 / ftl.host_units as f64),
@@ -90,5 +95,111 @@ impl Internals {
             nand,
             block_map: BlockMap::of(device),
         }
+    }
+}
+
+/// The condition of a card after a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Condition {
+    /// The profile's name.
+    pub profile: String,
+    /// Erase counts of the blocks, including those before the run.
+    pub wear: Wear,
+    /// Health registers.
+    pub registers: HealthRegisters,
+    /// Wear, bad blocks and spares.
+    pub health: Health,
+    /// Counters of the translation layers, including those before the run.
+    pub ftl: FtlStats,
+    /// Counters of the flash, including those before the run.
+    pub nand: Counters,
+    /// The blocks at the end.
+    pub block_map: BlockMap,
+}
+
+impl Condition {
+    /// The condition of a card now.
+    pub fn of(device: &Device) -> Self {
+        let health = device.health();
+        Self {
+            profile: device.profile().name.clone(),
+            wear: Wear::of(device, &health),
+            registers: HealthRegisters::of(device),
+            health,
+            ftl: device.stats(),
+            nand: *device.nand().counters(),
+            block_map: BlockMap::of(device),
+        }
+    }
+}
+
+/// Erase counts of the good blocks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Wear {
+    /// The lowest of a block.
+    pub min: u32,
+    /// Their mean.
+    pub mean: f64,
+    /// The highest of a block.
+    pub max: u32,
+    /// Number of blocks by erase count, ascending.
+    pub histogram: Vec<WearBin>,
+}
+
+/// Blocks with about the same erase count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WearBin {
+    /// The lowest erase count of this bar.
+    pub from: u32,
+    /// The highest.
+    pub to: u32,
+    /// Blocks.
+    pub blocks: u32,
+}
+
+/// Health registers of EXT_CSD; absent for an SD card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HealthRegisters {
+    /// DEVICE_LIFE_TIME_EST_TYP_A.
+    pub life_time_a: Option<u8>,
+    /// DEVICE_LIFE_TIME_EST_TYP_B.
+    pub life_time_b: Option<u8>,
+    /// PRE_EOL_INFO.
+    pub pre_eol_info: Option<u8>,
+    /// BKOPS_STATUS.
+    pub bkops_status: Option<u8>,
+}
+
+impl HealthRegisters {
+    fn of(device: &Device) -> Self {
+        if device.profile().kind != CardKind::Emmc {
+            return Self::default();
+        }
+        let ext_csd = device.registers().ext_csd;
+        Self {
+            life_time_a: Some(ext_csd[reg::DEVICE_LIFE_TIME_EST_TYP_A]),
+            life_time_b: Some(ext_csd[reg::DEVICE_LIFE_TIME_EST_TYP_B]),
+            pre_eol_info: Some(ext_csd[reg::PRE_EOL_INFO]),
+            bkops_status: Some(ext_csd[reg::BKOPS_STATUS]),
+        }
+    }
+}
+
+impl Wear {
+    fn of(device: &Device, health: &Health) -> Self {
+        let (min, max) = (health.all.min, health.all.max);
+        let width = (max - min) / WEAR_BINS_MAX + 1;
+        let mut histogram: Vec<WearBin> = (min..=max)
+            .step_by(width as usize)
+            .map(|from| WearBin { from, to: (from + width - 1).min(max), blocks: 0 })
+            .collect();
+        for block in device.nand().blocks().iter().filter(|block| block.health == BlockHealth::Good) {
+            histogram[((block.erase_count - min) / width) as usize].blocks += 1;
+        }
+        Self { min, mean: health.all.mean(), max, histogram }
     }
 }

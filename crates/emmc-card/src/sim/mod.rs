@@ -1,19 +1,10 @@
-//! Simulation: random numbers, workloads, power cuts, and checks.
+//! A card as a target of benchmarks and jobs, its internal state, and the power-cut torture.
 
-pub mod fault;
+mod block_map;
 mod internals;
-pub mod job;
-mod pattern;
-mod ready;
-pub mod run;
 mod target;
 pub mod torture;
-pub mod trace;
 
-pub use emmc_units::Rng;
-
-pub use internals::{AreaSize, Internals};
-pub use job::{Job, JobError};
-pub use ready::{READY_JOBS, ReadyJob, ready_job};
-pub use run::{BlockMap, Ended, Percentiles, PhaseResult, Progress, Run, RunError, RunResult, Series, WearBin};
+pub use block_map::BlockMap;
+pub use internals::{AreaSize, Condition, HealthRegisters, Internals, Wear, WearBin};
 pub use target::SimTarget;

@@ -1,50 +1,68 @@
-//! A virtual card's user area as the target of a benchmark, in simulated time.
+//! A virtual card as the target of benchmarks and jobs, in simulated time.
 //!
 //! Outstanding requests share the card's queue: as many in parallel as it has slots, one without a command queue; the
 //! rest wait in the host. Absent on purpose: the host's own cost (`emmc-host`).
 
+mod job;
 mod serve;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use emmc_port::{
-    BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind, TargetShape,
+    Access, BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind,
+    TargetShape,
 };
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::reg;
 use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 
-use crate::device::{Area, Device, StorageError, WriteFlags};
+use crate::card::PREPARATION;
+use crate::device::{Area, Device, HostDone, StorageError, WriteFlags};
 use crate::ftl::{FtlError, TrimKind};
 
 /// The largest command of a host; larger requests are several commands in sequence.
 ///
 /// Source: `max_req_size` in the kernel's sdhci.c. Unit: bytes.
 const COMMAND_BYTES: u64 = 512 << 10;
+/// How often a queue engine sends CMD13 for ready tasks. Assumed: the value that the virtual queue engine uses; drivers
+/// set 2.35 us (mtk-sd) to the reset value of 213 us.
+const POLLING: Nanos = Nanos::from_micros(20);
 /// Most requests that a host may have outstanding, the default of Linux' block layer.
 const DEPTH_MAX: u32 = 256;
 
-/// A powered virtual card that stores no data, or stores data and is written with zeros.
+/// A powered virtual card that stores no data, or stores data: then every written sector holds its number and that of
+/// the request.
 #[derive(Debug)]
 pub struct SimTarget {
     device: Device,
     shape: TargetShape,
     now: Instant,
+    access: Access,
     /// Parallel requests in the card.
     slots: usize,
-    /// When the used slots of the card become free.
+    /// How often the host asks for ready tasks of the command queue while no data moves; `None`: no queue is used.
+    polling: Option<Nanos>,
+    /// The end of the last transfer.
+    moved: Instant,
+    /// When the used slots of the card become free; kept only while all of them may be in use.
     taken: BinaryHeap<Reverse<Instant>>,
-    /// Outstanding requests, the first to complete on top.
-    outstanding: Agenda<Outstanding>,
+    /// Completions of outstanding requests by their places in `requests`, and the free places there.
+    outstanding: Agenda<u32>,
+    requests: Vec<Outstanding>,
+    free: Vec<u32>,
+    /// The errors of single requests that are outstanding, by place.
+    errors: Vec<(u32, String)>,
     payload: Vec<u8>,
+    /// Requests with content so far.
+    stamps: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Outstanding {
     submitted: Instant,
     request: BlockRequest,
-    error: Option<String>,
+    done: Instant,
 }
 
 impl SimTarget {
@@ -52,10 +70,7 @@ impl SimTarget {
     /// on, if it has one, as in Linux; [`Device::set_cache`] switches it off.
     pub fn new(mut device: Device, name: &str, now: Instant, queueing: bool) -> Self {
         // Only switching off does work that can fail.
-        let has_cache = device.set_cache(true, now).unwrap_or(false);
-        if has_cache && device.profile().kind == CardKind::Emmc {
-            device.registers_mut().ext_csd[reg::CACHE_CTRL] = 1;
-        }
+        let _ = switch_cache(&mut device, true, now);
         let shape = TargetShape {
             name: name.into(),
             kind: TargetKind::Simulated,
@@ -66,13 +81,41 @@ impl SimTarget {
             engine: "simulated",
         };
         let slots = if queueing { usize::from(device.profile().controller.queue_depth).max(1) } else { 1 };
+        let polling = (slots > 1).then_some(POLLING);
         let (taken, outstanding) = (BinaryHeap::new(), Agenda::new());
-        Self { device, shape, now, slots, taken, outstanding, payload: Vec::new() }
+        let access = Access { area: Area::User, reliable: false, discard: true };
+        Self {
+            device,
+            shape,
+            now,
+            access,
+            slots,
+            polling,
+            moved: now,
+            taken,
+            outstanding,
+            requests: Vec::new(),
+            free: Vec::new(),
+            errors: Vec::new(),
+            payload: Vec::new(),
+            stamps: 0,
+        }
+    }
+
+    /// The card, and its time.
+    pub fn into_device(self) -> (Device, Instant) {
+        (self.device, self.now)
     }
 
     /// Whether the card can process several requests in parallel.
     pub fn queues(&self) -> bool {
         self.slots > 1
+    }
+
+    /// Sets how often the host asks for ready tasks while no data moves: CIT of its queue engine. Without effect if the
+    /// queue is not used.
+    pub fn set_polling(&mut self, interval: Nanos) {
+        self.polling = self.polling.map(|_| interval.max(Nanos(1)));
     }
 
     /// The card, for inspection.
@@ -85,7 +128,19 @@ impl SimTarget {
         &mut self.device
     }
 
+    /// The same while at least as many requests are outstanding as the card has slots.
+    fn start_when_full(&mut self) -> Instant {
+        if self.taken.is_empty() {
+            // Until now every outstanding request had a slot.
+            let is_outstanding = |place: &u32| !self.free.contains(place);
+            let places = (0..self.requests.len() as u32).filter(is_outstanding);
+            self.taken = places.map(|place| Reverse(self.requests[place as usize].done)).collect();
+        }
+        self.start()
+    }
+
     /// When the card can start a request that is submitted now.
+    #[inline]
     fn start(&mut self) -> Instant {
         let mut start = self.now;
         while self.taken.peek().is_some_and(|Reverse(end)| *end <= start) {
@@ -99,10 +154,16 @@ impl SimTarget {
     }
 
     /// Returns when all commands of a request are done.
+    #[inline(always)]
     fn hand_over(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
         if request.bytes <= COMMAND_BYTES || matches!(request.op, BlockOp::Trim | BlockOp::Flush) {
             return self.command(request, now);
         }
+        self.commands(request, now)
+    }
+
+    #[cold]
+    fn commands(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
         let (mut at, mut left) = (now, *request);
         while left.bytes > 0 {
             let bytes = left.bytes.min(COMMAND_BYTES);
@@ -113,30 +174,114 @@ impl SimTarget {
         Ok(at)
     }
 
-    fn command(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
-        let (area, lba, sectors) = (Area::User, request.offset_bytes / SECTOR_BYTES, request.bytes / SECTOR_BYTES);
-        let flags = WriteFlags { reliable: false, force: request.through };
-        let keeps = self.device.keeps_data() && matches!(request.op, BlockOp::Read | BlockOp::Write);
-        if keeps {
-            self.payload.resize(request.bytes as usize, 0);
+    /// Queues a task at `now`: CMD44 and CMD45, then CMD13 until it is ready. Returns when CMD46 or CMD47 can be sent.
+    ///
+    /// A task that becomes ready during another's transfer is found at the end of that, without a further wait: the
+    /// engine asks during the last block (CBC 1).
+    fn queued(&mut self, op: BlockOp, lba: u64, sectors: u32, now: Instant) -> Result<Instant, StorageError> {
+        let Some(interval) = self.polling else { return Ok(now) };
+        let command = self.device.bus().command();
+        let queued = now + command + command;
+        let ready = match op {
+            BlockOp::Read => self.device.prepare_read(self.access.area, lba, sectors, queued + PREPARATION)?,
+            _ => Some(queued + PREPARATION),
+        };
+        // A read without room in the buffer is fetched during its transfer.
+        let ready = ready.unwrap_or(queued);
+        if ready <= self.moved {
+            return Ok(queued.max(ready));
         }
-        let payload = keeps.then_some(&mut self.payload[..]);
+        let first = self.moved.max(queued) + command;
+        let wait = ready.since(first);
+        // One poll is the usual case: it needs no division.
+        let polls = if wait <= interval { u64::from(wait > Nanos::ZERO) } else { wait.0.div_ceil(interval.0) };
+        Ok(first + interval * polls)
+    }
+
+    #[inline(always)]
+    fn command(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
+        let Access { area, reliable, discard } = self.access;
+        let (lba, sectors) = (request.offset_bytes / SECTOR_BYTES, request.bytes / SECTOR_BYTES);
+        let flags = WriteFlags { reliable, force: request.through };
+        let now = match request.op {
+            BlockOp::Read | BlockOp::Write => self.queued(request.op, lba, sectors as u32, now)?,
+            BlockOp::Trim | BlockOp::Flush => now,
+        };
         let done = match request.op {
-            BlockOp::Read => self.device.read(area, lba, sectors as u32, payload, now)?,
-            BlockOp::Write => self.device.write(area, lba, sectors as u32, flags, payload.as_deref(), now)?,
-            BlockOp::Trim => self.device.trim(area, lba, sectors, TrimKind::Discard, now)?,
+            BlockOp::Read | BlockOp::Write if self.device.keeps_data() => self.with_content(request, now)?,
+            BlockOp::Read => self.device.read(area, lba, sectors as u32, None, now)?,
+            BlockOp::Write => self.device.write(area, lba, sectors as u32, flags, None, now)?,
+            BlockOp::Trim => {
+                let kind = if discard { TrimKind::Discard } else { TrimKind::Trim };
+                self.device.trim(area, lba, sectors, kind, now)?
+            }
             BlockOp::Flush => self.device.flush(now)?,
         };
+        self.moved = self.moved.max(done.transferred);
         Ok(done.done)
     }
 
+    /// A read or write of a card that stores data.
+    #[cold]
+    fn with_content(&mut self, request: &BlockRequest, now: Instant) -> Result<HostDone, StorageError> {
+        let Access { area, reliable, .. } = self.access;
+        let (lba, sectors) = (request.offset_bytes / SECTOR_BYTES, (request.bytes / SECTOR_BYTES) as u32);
+        self.payload.resize(request.bytes as usize, 0);
+        let payload = &mut self.payload[..];
+        if request.op == BlockOp::Read {
+            self.device.read(area, lba, sectors, Some(payload), now)
+        } else {
+            self.stamps += 1;
+            for (sector, number) in payload.chunks_exact_mut(SECTOR_BYTES as usize).zip(lba..) {
+                sector[..8].copy_from_slice(&number.to_le_bytes());
+                sector[8..16].copy_from_slice(&self.stamps.to_le_bytes());
+            }
+            let flags = WriteFlags { reliable, force: request.through };
+            self.device.write(area, lba, sectors, flags, Some(payload), now)
+        }
+    }
+
+    /// Whole sectors inside the area.
+    #[inline]
+    fn check(&self, request: &BlockRequest) -> Result<(), TargetError> {
+        let is_whole = (request.offset_bytes | request.bytes) % SECTOR_BYTES == 0 && request.bytes > 0;
+        let end = request.offset_bytes.checked_add(request.bytes);
+        let is_inside = self.access.area == Area::User && end.is_some_and(|end| end <= self.shape.size_bytes);
+        if is_whole && is_inside || request.op == BlockOp::Flush {
+            return Ok(());
+        }
+        self.check_in_area(request)
+    }
+
+    #[cold]
+    fn check_in_area(&self, request: &BlockRequest) -> Result<(), TargetError> {
+        let size_bytes = self.device.sectors(self.access.area) * SECTOR_BYTES;
+        TargetShape { size_bytes, ..self.shape.clone() }.check(request)
+    }
+
     /// When the card completes a request that starts at `start`, and its own error, if any.
+    #[inline]
     fn outcome(&mut self, request: &BlockRequest, start: Instant) -> Result<(Instant, Option<String>), TargetError> {
         match self.hand_over(request, start) {
             Ok(done) => Ok((done, None)),
-            Err(StorageError::Ftl(FtlError::WornOut)) => Err(TargetError::WornOut { name: self.shape.name.clone() }),
-            Err(error @ StorageError::Ftl(FtlError::Uncorrectable { .. })) => Ok((start, Some(error.to_string()))),
-            Err(error) => Err(self.failed(error)),
+            Err(error) => self.failed_request(error, start),
+        }
+    }
+
+    /// An uncorrectable read is an error of the request alone.
+    #[cold]
+    fn failed_request(&self, error: StorageError, start: Instant) -> Result<(Instant, Option<String>), TargetError> {
+        match error {
+            StorageError::Ftl(FtlError::Uncorrectable { .. }) => Ok((start, Some(error.to_string()))),
+            error => Err(self.ended(error)),
+        }
+    }
+
+    /// An error after which the card does not continue.
+    fn ended(&self, error: StorageError) -> TargetError {
+        match error {
+            StorageError::Ftl(FtlError::WornOut) => TargetError::WornOut { name: self.shape.name.clone() },
+            error => self.failed(error),
         }
     }
 
@@ -154,21 +299,68 @@ impl BlockTarget for SimTarget {
         self.now
     }
 
+    #[inline]
     fn submit(&mut self, request: BlockRequest) -> Result<(), TargetError> {
-        self.shape.check(&request)?;
+        self.check(&request)?;
         if self.outstanding.len() >= DEPTH_MAX as usize {
             return Err(self.failed(format!("more than {DEPTH_MAX} requests outstanding")));
         }
-        let (submitted, start) = (self.now, self.start());
+        let submitted = self.now;
+        let may_be_full = self.outstanding.len() >= self.slots;
+        let start = if may_be_full { self.start_when_full() } else { submitted };
         let (done, error) = self.outcome(&request, start)?;
-        self.taken.push(Reverse(done));
-        self.outstanding.push(done, Outstanding { submitted, request, error });
+        if may_be_full {
+            self.taken.push(Reverse(done));
+        }
+        let made = Outstanding { submitted, request, done };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.requests[place as usize] = made;
+                place
+            }
+            None => {
+                self.requests.push(made);
+                self.requests.len() as u32 - 1
+            }
+        };
+        if let Some(error) = error {
+            self.errors.push((place, error));
+        }
+        self.outstanding.push(done, place);
         Ok(())
     }
 
+    #[inline]
     fn wait(&mut self) -> Result<BlockDone, TargetError> {
-        let Some((done, Outstanding { submitted, request, error })) = self.outstanding.pop() else {
+        let Some((done, place)) = self.outstanding.pop() else {
             return Err(self.failed("nothing is outstanding"));
+        };
+        self.now = self.now.max(done);
+        self.free.push(place);
+        if self.outstanding.len() < self.slots {
+            self.taken.clear();
+        }
+        let Outstanding { submitted, request, .. } = self.requests[place as usize];
+        let error = self.errors.iter().position(|(failed, _)| *failed == place);
+        let error = error.map(|index| self.errors.swap_remove(index).1);
+        Ok(BlockDone { request, submitted, done, error })
+    }
+
+    fn wait_until(&mut self, until: Instant) -> Result<Option<BlockDone>, TargetError> {
+        if self.outstanding.next_at().is_some_and(|done| done <= until) {
+            return self.wait().map(Some);
+        }
+        self.now = self.now.max(until);
+        Ok(None)
+    }
+
+    #[inline(always)]
+    fn complete(&mut self, request: BlockRequest) -> Result<BlockDone, TargetError> {
+        self.check(&request)?;
+        let (submitted, start) = (self.now, self.start());
+        let (done, error) = match self.hand_over(&request, start) {
+            Ok(done) => (done, None),
+            Err(error) => self.failed_request(error, start)?,
         };
         self.now = self.now.max(done);
         Ok(BlockDone { request, submitted, done, error })
@@ -185,109 +377,14 @@ impl BlockTarget for SimTarget {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::device::DeviceOptions;
-    use crate::nand::StoredContent;
-    use crate::profile::shipped;
-
-    fn target(profile: &str, queueing: bool) -> SimTarget {
-        let profile = shipped::named(profile).unwrap();
-        let device = Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
-        SimTarget::new(device, "sim:test", Instant::START, queueing)
+/// Switches the cache, also in the register. Returns whether the card has one.
+fn switch_cache(device: &mut Device, on: bool, now: Instant) -> Result<bool, StorageError> {
+    let has_cache = device.set_cache(on, now)?;
+    if has_cache && device.profile().kind == CardKind::Emmc {
+        device.registers_mut().ext_csd[reg::CACHE_CTRL] = u8::from(on);
     }
-
-    fn request(op: BlockOp, offset_bytes: u64, bytes: u64, tag: u64) -> BlockRequest {
-        BlockRequest { op, offset_bytes, bytes, through: false, tag }
-    }
-
-    /// Reads 64 blocks, `depth` at a time; returns the duration.
-    fn reads(target: &mut SimTarget, depth: u64) -> Nanos {
-        let began = target.now();
-        for tag in 0..64 {
-            if tag >= depth {
-                target.wait().unwrap();
-            }
-            target.submit(request(BlockOp::Read, tag * (1 << 20), 4096, tag)).unwrap();
-        }
-        while target.wait().is_ok() {}
-        target.now().since(began)
-    }
-
-    #[test]
-    fn a_queue_runs_dies_in_parallel() {
-        let [queued, one_by_one] = [true, false].map(|queueing| {
-            let mut target = target("odroid-64g", queueing);
-            for tag in 0..64 {
-                target.submit(request(BlockOp::Write, tag * (1 << 20), 4096, tag)).unwrap();
-                target.wait().unwrap();
-            }
-            target.submit(request(BlockOp::Flush, 0, 0, 0)).unwrap();
-            target.wait().unwrap();
-            (reads(&mut target, 1), reads(&mut target, 16))
-        });
-        // Flash times vary by some percent; without a queue that is the only difference.
-        let alike = |left: Nanos, right: Nanos| (left.0 as f64 / right.0 as f64 - 1.0).abs() < 0.02;
-        assert!(alike(queued.0, one_by_one.0) && alike(one_by_one.1, one_by_one.0), "{queued:?} {one_by_one:?}");
-        assert!(queued.1.0 * 3 < queued.0.0 * 2, "{} against {}", queued.1, queued.0);
-    }
-
-    #[test]
-    fn a_present_cache_is_enabled_also_in_the_registers() {
-        for (name, has_cache) in [("odroid-64g", true), ("friendlyelec-emmc-8g", false)] {
-            let target = target(name, true);
-            assert_eq!(target.device().registers().ext_csd[reg::CACHE_CTRL], u8::from(has_cache), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_large_request_is_split_as_linux_splits_it() {
-        let mut target = target("generic-8g", true);
-        let mut took = |bytes: u64| {
-            let before = target.now();
-            for at in (0..4u64 << 20).step_by(bytes as usize) {
-                target.submit(request(BlockOp::Read, at, bytes, 0)).unwrap();
-                target.wait().unwrap();
-            }
-            target.now().since(before)
-        };
-        assert_eq!(took(4 << 20), took(512 << 10));
-    }
-
-    /// Counted unit by unit, over layers with a map, with a log before it, and with segments.
-    #[test]
-    fn the_mapped_share_is_exact() {
-        for name in ["generic-8g", "jetson-tx1-8g", "toshiba-7au"] {
-            let mut target = target(name, false);
-            let empty = target.fill().unwrap();
-            assert_eq!((empty.holds_share, empty.erased_share), (0.0, 0.0), "{name}");
-            let mut work = |op, from_mib: u64, mib: u64| {
-                for at in from_mib * 4..(from_mib + mib) * 4 {
-                    target.submit(request(op, at * (256 << 10), 256 << 10, at)).unwrap();
-                    target.wait().unwrap();
-                }
-                target.submit(request(BlockOp::Flush, 0, 0, 0)).unwrap();
-                target.wait().unwrap();
-            };
-            work(BlockOp::Write, 8, 64);
-            work(BlockOp::Write, 16, 8);
-            work(BlockOp::Trim, 20, 16);
-            let sectors = target.device.sectors(Area::User);
-            let held = (0..sectors).step_by(8).filter(|lba| target.device.is_mapped(Area::User, *lba)).count();
-            let counted = target.fill().unwrap().holds_share * (sectors / 8) as f64;
-            assert!(held > 0 && (counted - held as f64).abs() < 0.5, "{name}: {counted} of {held}");
-        }
-    }
-
-    #[test]
-    fn invalid_requests_are_refused() {
-        let mut target = target("generic-8g", true);
-        let size = target.shape().size_bytes;
-        assert!(matches!(target.submit(request(BlockOp::Read, size, 512, 0)), Err(TargetError::Request { .. })));
-        assert!(matches!(target.wait(), Err(TargetError::Failed { .. })));
-        let before = target.now();
-        target.idle(Nanos::from_secs(3)).unwrap();
-        assert_eq!(target.now(), before + Nanos::from_secs(3));
-    }
+    Ok(has_cache)
 }
+
+#[cfg(test)]
+mod tests;

@@ -303,3 +303,39 @@ fn every_firmware_takes_the_card_over_from_every_other() {
         }
     }
 }
+
+/// A ROM, a boot loader and a kernel, one after the other.
+#[test]
+fn three_rounds_of_identification_keep_the_card_usable() {
+    for (rom, first) in SEQUENCES {
+        for (loader, second) in SEQUENCES {
+            for (kernel, third) in SEQUENCES {
+                let mut bus = Bus::new("sector", false);
+                let found = first(&mut bus)
+                    .and_then(|()| second(&mut bus))
+                    .and_then(|()| third(&mut bus))
+                    .and_then(|()| bus.sector());
+                assert_eq!(found.as_deref(), Ok(&[0; 512][..]), "{rom}, {loader}, {kernel}");
+            }
+        }
+    }
+}
+
+/// CMD0 while the card still powers up, after any number of CMD1 and of queries: the next firmware starts over.
+#[test]
+fn a_reset_in_the_middle_of_the_power_up_starts_over() {
+    for (name, identify) in SEQUENCES {
+        for argument in [0, SECTORS | HIGH_VOLTAGE, SECTORS | LOW_VOLTAGE, 0x40ff_8080] {
+            for polls in [1, 2, 5] {
+                let mut bus = Bus::new("sector", false);
+                bus.reset();
+                for _ in 0..polls {
+                    let ocr = bus.must(1, argument).expect("CMD1 is answered");
+                    assert_eq!(ocr & READY, 0, "{name}: the card is still powering up");
+                }
+                let found = identify(&mut bus).and_then(|()| bus.sector());
+                assert_eq!(found.as_deref(), Ok(&[0; 512][..]), "{name} after {polls} of CMD1 {argument:#x}");
+            }
+        }
+    }
+}

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use emmc_card::ftl::{self, Durability, Ftl, FtlError, RegionSpec, TrimKind};
 use emmc_card::nand::{CellMode, Geometry, Nand, StoredContent};
 use emmc_card::profile::{
-    FtlConfig, GcPolicy, Mapping, MappingCache, NandConfig, Segment, SegmentOrder, SlcCache, WearLevelling, shipped,
+    FtlConfig, GcPace, GcPolicy, Mapping, MappingCache, NandConfig, Segment, SegmentOrder, SlcCache, WearLevelling,
+    shipped,
 };
-use emmc_card::sim::Rng;
-use emmc_units::Instant;
+use emmc_units::{Instant, Rng};
 
 const UNIT: usize = 32;
 
@@ -37,7 +37,9 @@ fn page() -> FtlConfig {
         mapping: Mapping::Page,
         unit_bytes: UNIT as u32,
         gc: GcPolicy::Greedy,
-        gc_low_blocks: 2,
+        gc_low_blocks: 3,
+        gc_pace: GcPace::default(),
+        gc_busy_max_ms: 250,
         gc_high_blocks: 0,
         separate_gc: true,
         hot_cold: false,

@@ -7,8 +7,7 @@ use emmc_card::device::{Area, DeviceOptions, WriteFlags};
 use emmc_card::ftl::TrimKind;
 use emmc_card::nand::{Payload, StoredContent};
 use emmc_card::profile::{Profile, shipped};
-use emmc_card::sim::Rng;
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Instant, Nanos, Rng};
 
 /// Slots that outlive the card, like those of a file. They are never freed: tests are short.
 #[derive(Clone, Debug, Default)]
@@ -47,9 +46,12 @@ fn profile(name: &str) -> Profile {
     areas.user_bytes = (12 * u64::from(nand.pages_per_block * nand.page_bytes)).next_multiple_of(1 << 20);
     (areas.erase_group_bytes, areas.wp_group_bytes, areas.enhanced_groups_max) = (512 << 10, 512 << 10, 0);
     (areas.boot_bytes, areas.rpmb_bytes) = (areas.boot_bytes.min(128 << 10), areas.rpmb_bytes.min(128 << 10));
-    (ftl.gc_low_blocks, ftl.gc_high_blocks, ftl.wear.static_gap) = (2, 4, 5);
+    (ftl.gc_low_blocks, ftl.gc_high_blocks, ftl.wear.static_gap) = (3, 5, 5);
     if let Some(cache) = &mut ftl.slc_cache {
         (cache.blocks, cache.low_blocks, cache.bypass_bytes) = (6, 2, 8 << 10);
+    }
+    if let Some(cache) = &mut ftl.mapping_cache {
+        (cache.pages, cache.units_per_page) = (4, 32);
     }
     if let Some(segment) = &mut ftl.segment {
         (segment.open_aus, segment.random_logs, segment.random_log_bytes) = (3, 2, 2 << 10);
@@ -162,6 +164,37 @@ fn recorded_state_is_restored() {
             }
         }
     }
+}
+
+/// Of a map of which only a part is in memory: after loading, reads cost what they cost after a power cycle.
+#[test]
+fn a_loaded_card_has_its_mapping_pages_in_flash() {
+    let mut rng = Rng::new(5);
+    let mut rig = Rig::new("odroid-128g");
+    for _ in 0..3000 {
+        rig.step(&mut rng);
+    }
+    rig.card.power_off(rig.now);
+    rig.now = rig.card.power_on(rig.now).unwrap();
+    rig.take();
+    let reads: Vec<u64> = (0..200).map(|_| rng.below(rig.expected.len() as u64 / 8) * 8).collect();
+    let cost = |card: &mut Card, mut now: Instant| {
+        let (begun, misses) = (now, card.device().stats().map_misses);
+        for &lba in &reads {
+            now = card.device_mut().read(Area::User, lba, 8, Some(&mut [0; 4096]), now).unwrap().done;
+        }
+        (now.since(begun), card.device().stats().map_misses - misses)
+    };
+    let at = rig.now + Nanos::from_secs(60);
+    let (cycled, misses) = cost(&mut rig.card, at);
+    rig.die();
+    // Its check has read everything: long after.
+    let at = rig.now + Nanos::from_secs(60);
+    let (loaded, misses_loaded) = cost(&mut rig.card, at);
+    assert!(misses > 100, "{misses}");
+    let ratio = |one: f64, other: f64| (0.97..1.03).contains(&(one / other));
+    assert!(ratio(loaded.0 as f64, cycled.0 as f64), "{loaded:?} {cycled:?}");
+    assert!(ratio(misses_loaded as f64, misses as f64), "{misses_loaded} {misses}");
 }
 
 #[test]

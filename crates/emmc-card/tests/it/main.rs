@@ -1,6 +1,7 @@
 //! The integration tests of `emmc-card`, one module per topic, linked once.
 
 mod command_level;
+mod data_path;
 mod enhanced;
 mod firmware;
 mod ftl_contract;
@@ -12,6 +13,5 @@ mod persistence;
 mod profiles;
 mod scripts;
 mod segment_cards;
-mod sim_run;
 mod slc_cache;
 mod write_amplification;

@@ -2,9 +2,9 @@
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions};
+use emmc_card::nand::FaultPlan;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
-use emmc_card::sim::fault::FaultPlan;
 use emmc_regs::command::Response;
 use emmc_units::{Instant, Nanos};
 

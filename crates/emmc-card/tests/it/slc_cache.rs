@@ -6,8 +6,7 @@
 use emmc_card::ftl::{self, Durability, Ftl, RegionSpec, TrimKind};
 use emmc_card::nand::{CellMode, Geometry, Nand};
 use emmc_card::profile::{FtlConfig, MappingCache, NandConfig, SlcCache, shipped};
-use emmc_card::sim::Rng;
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Instant, Nanos, Rng};
 
 const UNIT: u32 = 4096;
 

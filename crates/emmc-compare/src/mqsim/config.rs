@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use emmc_card::device::{Area, Device};
 use emmc_card::profile::{GcPolicy, Layout, Mapping, RegionRole, TRIM_LOG_BLOCKS};
-use emmc_card::sim::job::Job;
+use emmc_workload::Job;
 
 /// Shares of free blocks at which MQSim collects in the background and at which it blocks the host: with fewer it stops
 /// or aborts with "Inconsistency found when moving a page".

@@ -5,10 +5,10 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use emmc_card::device::Device;
-use emmc_card::sim::job::Job;
-use emmc_card::sim::run::requests;
-use emmc_card::sim::trace::TraceOp;
+use emmc_card::sim::SimTarget;
+use emmc_port::BlockOp;
+use emmc_workload::Job;
+use emmc_workload::job::requests;
 
 /// What is in a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,16 +20,16 @@ pub(crate) struct Written {
 }
 
 /// Writes the trace; `phase_ends` has requests and simulated seconds at the end of every phase.
-pub(crate) fn write(device: &Device, job: &Job, phase_ends: &[(u64, f64)], path: &Path) -> anyhow::Result<Written> {
+pub(crate) fn write(card: &SimTarget, job: &Job, phase_ends: &[(u64, f64)], path: &Path) -> anyhow::Result<Written> {
     let context = || path.display().to_string();
     let mut file = BufWriter::new(File::create(path).with_context(context)?);
-    let unit_sectors = u64::from(device.nand().geometry().unit_bytes) / 512;
+    let unit_sectors = u64::from(card.device().nand().geometry().unit_bytes) / 512;
     let mut written = Written::default();
     let mut failed = None;
-    requests(device, job, &mut |request| {
+    requests(card, job, &mut |request| {
         let kind = match request.op {
-            TraceOp::Write => 0,
-            TraceOp::Read => 1,
+            BlockOp::Write => 0,
+            BlockOp::Read => 1,
             _ => return failed = Some("MQSim has no trim and no flush".to_string()),
         };
         let time = time_of(written.requests, request.phase, phase_ends);

@@ -95,6 +95,25 @@ impl HostModel {
         }
     }
 
+    /// A host of which only the sum of its own time is known, and what each KiB adds: half of it before the card, half
+    /// after.
+    pub fn of_sum(operation: Operation, sum: Nanos, per_kib: Nanos) -> Self {
+        let halves = |sum: Nanos| Spans { pre: Nanos(sum.0 / 2), hw: Nanos::ZERO, post: sum - Nanos(sum.0 / 2) };
+        let chunk = Bytes(1 << 20);
+        Self {
+            access: Access::Direct,
+            operation,
+            spans: halves(sum + per_kib * (chunk.0 / 1024)),
+            chunk,
+            small: halves(sum),
+            call: Nanos::ZERO,
+            touch_bytes_per_s: 0.0,
+            size_update: Nanos::ZERO,
+            journal: Journal { log_blocks: 0, wake_up: Nanos::ZERO, first_lba: 0, sectors: 0 },
+            read_ahead: ReadAhead { window: Bytes(0), is_ahead: false },
+        }
+    }
+
     /// Pre of a request of this size.
     pub fn pre(&self, bytes: u64) -> Nanos {
         self.scaled(self.small.pre, self.spans.pre, bytes)

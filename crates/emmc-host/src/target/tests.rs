@@ -204,3 +204,27 @@ fn written_twice_in_memory_is_written_once() {
         target.card().asked.iter().map(|request| (request.op, request.offset_bytes, request.bytes)).collect();
     assert_eq!(asked, [(BlockOp::Write, 4096, 12288), (BlockOp::Flush, 0, 0)]);
 }
+
+#[test]
+fn a_first_write_below_a_block_is_a_whole_block_and_a_step_back() {
+    let mut host = HostTarget::measured(Card::new(), Nanos::from_micros(10), Nanos::from_micros(30), Nanos::ZERO);
+    let write = |offset_bytes, bytes| BlockRequest { op: BlockOp::Write, offset_bytes, bytes, through: false, tag: 0 };
+    let trim = BlockRequest { op: BlockOp::Trim, ..write(0, 1 << 20) };
+    let given = [write(0, 1024), write(1024, 1024), write(4096, 2048), write(0, 1024), trim, write(6144, 4096)];
+    for request in given {
+        host.submit(request).unwrap();
+        host.wait().unwrap();
+    }
+    let asked: Vec<(u64, u64)> = host.card().asked.iter().map(|asked| (asked.offset_bytes, asked.bytes)).collect();
+    // Rewritten blocks are not new; a trim of the file's end frees its blocks.
+    assert_eq!(asked, [(0, 4096), (1024, 1024), (4096, 4096), (0, 1024), (0, 1 << 20), (4096, 8192)]);
+}
+
+#[test]
+fn a_measuring_host_adds_its_time_to_each_request() {
+    let mut host = HostTarget::measured(Card::new(), Nanos::from_micros(11), Nanos::from_micros(30), Nanos(500));
+    host.submit(BlockRequest { op: BlockOp::Read, offset_bytes: 0, bytes: 10 << 10, through: false, tag: 0 }).unwrap();
+    let done = host.wait().unwrap();
+    let card = Nanos::from_micros(100) + Nanos((10 << 10) * 10);
+    assert_eq!(done.done.since(done.submitted), card + Nanos::from_micros(11 + 5));
+}

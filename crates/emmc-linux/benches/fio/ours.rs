@@ -39,7 +39,7 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Rou
 }
 
 fn run(target: &mut BlockIo, stream: &Stream) -> Measured {
-    let step = Progress { step: "", number: 1, steps: 1, done_share: 0.0, whole: None };
+    let step = Progress { step: "", number: 1, steps: 1, done_share: 0.0, whole: None, now: None };
     drive(target, stream, step, &mut Unwatched).expect("the loop device works")
 }
 

@@ -281,7 +281,7 @@ fn total(parts: &[[u64; 2]]) -> u64 {
 /// Saving is one step, restoring two.
 fn progress(step: &str, number: u32, done: usize, bytes: u64) -> Progress<'_> {
     let steps = if step.starts_with("saving") { 1 } else { 2 };
-    Progress { step, number, steps, done_share: done as f64 / bytes.max(1) as f64, whole: None }
+    Progress { step, number, steps, done_share: done as f64 / bytes.max(1) as f64, whole: None, now: None }
 }
 
 fn parts(target: &BlockIo, from_bytes: u64, to_bytes: u64) -> Result<Vec<[u64; 2]>, TargetError> {

@@ -1,9 +1,12 @@
-//! The file of a card's contents: slots, read and written through a memory mapping.
+//! The file of a card's contents: slots, written by pwrite or through a memory mapping, read through the mapping.
 //!
-//! Data in the mapping belongs to the operating system and survives the process. Writing to a mapping must not meet a
-//! full disk, so space is allocated before. A filesystem that cannot guarantee space, or writes to a new place (copy on
-//! write), gets its slots by pwrite, neighbours merged. What cannot be written because the disk is full stays in memory
-//! until it can; no request is acknowledged meanwhile. Absent on purpose: the content of each slot (`emmc_card::nand`).
+//! Written data belongs to the operating system and survives the process. The first write to a page of a mapping costs
+//! a page fault of several microseconds, any later one costs the copy alone. So new pieces of the file are written by
+//! pwrite, neighbours merged, and a piece that was written once over is from then on written through the mapping.
+//! Writing to a mapping must not meet a full disk, so the space of a piece is allocated first; a filesystem that cannot
+//! guarantee space, or writes to a new place (copy on write), gets all slots by pwrite. What cannot be written because
+//! the disk is full stays in memory until it can; no request is acknowledged meanwhile. Absent on purpose: the content
+//! of each slot (`emmc_card::nand`).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,8 +18,9 @@ use emmc_card::nand::Payload;
 use memmap2::{Mmap, MmapMut, MmapOptions};
 use rustix::fs::FallocateFlags;
 
-/// Most bytes that wait to be written together with their neighbours.
-const WAITING_BYTES_MAX: usize = 1 << 20;
+/// Most bytes that wait to be written together with their neighbours: what is written with one call becomes one folio
+/// of the page cache, and ext4 visits every block of a folio for each later write into it.
+const WAITING_BYTES_MAX: usize = 64 << 10;
 /// Space is allocated in pieces of this size. Unit: bytes.
 const ROOM_BYTES: usize = 4 << 20;
 
@@ -24,8 +28,17 @@ const ROOM_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 enum Mapping {
     Read(Mmap),
-    /// With the pieces that have space on the disk.
-    Write(MmapMut, Vec<bool>),
+    /// By piece: what it is.
+    Write(MmapMut, Vec<Piece>),
+}
+
+/// A piece of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Piece {
+    /// It has space on the disk.
+    has_room: bool,
+    /// Bytes written by pwrite since it got its space; after a whole piece the mapping is used.
+    written_bytes: u32,
 }
 
 /// Slots in a file.
@@ -70,18 +83,29 @@ impl DataFile {
         slot as usize * self.unit_bytes
     }
 
-    /// The place of a slot in the mapping, if it can be written there.
+    /// The place of a slot in the mapping, if it is to be written there.
     fn place(&mut self, slot: u32) -> Option<&mut [u8]> {
         let offset = self.offset(slot);
-        let (Mapping::Write(map, rooms), Some(file)) = (&mut self.mapping, &self.file) else { return None };
-        let piece = offset / ROOM_BYTES;
-        if !*rooms.get(piece)? {
-            let start = piece * ROOM_BYTES;
+        let (Mapping::Write(map, pieces), Some(file)) = (&mut self.mapping, &self.file) else { return None };
+        let number = offset / ROOM_BYTES;
+        let piece = pieces.get_mut(number)?;
+        if !piece.has_room {
+            let start = number * ROOM_BYTES;
             let length = ROOM_BYTES.min(map.len() - start);
             rustix::fs::fallocate(file, FallocateFlags::empty(), start as u64, length as u64).ok()?;
-            rooms[piece] = true;
+            piece.has_room = true;
+        }
+        if piece.written_bytes < ROOM_BYTES as u32 {
+            piece.written_bytes += self.unit_bytes as u32;
+            return None;
         }
         map.get_mut(offset..offset + self.unit_bytes)
+    }
+
+    /// Whether a slot waits to be written.
+    fn waits(&self, slot: u32) -> bool {
+        let units = self.waiting.len() / self.unit_bytes;
+        (slot.wrapping_sub(self.first_waiting) as usize) < units
     }
 
     /// Writes waiting slots; slots that cannot be written stay in memory.
@@ -122,7 +146,7 @@ fn map(file: &File, length: usize, writes: bool) -> std::io::Result<Mapping> {
     // truncates the file crashes the process, but cannot corrupt its memory.
     let mapping = unsafe {
         match writes {
-            true => Mapping::Write(options.map_mut(file)?, vec![false; length.div_ceil(ROOM_BYTES)]),
+            true => Mapping::Write(options.map_mut(file)?, vec![Piece::default(); length.div_ceil(ROOM_BYTES)]),
             false => Mapping::Read(options.map(file)?),
         }
     };
@@ -138,6 +162,10 @@ fn is_in_place(file: &File) -> bool {
 
 impl Payload for DataFile {
     fn put(&mut self, slot: u32, bytes: &[u8]) {
+        // A slot that was released and taken again before its former bytes were written.
+        if self.waits(slot) {
+            self.write_waiting();
+        }
         if let Some(place) = self.place(slot) {
             place.copy_from_slice(bytes);
             return;
@@ -189,9 +217,9 @@ impl Payload for DataFile {
         self.write_waiting();
         let (start, end) = (self.offset(slots.start), self.offset(slots.end));
         let Some(file) = &self.file else { return };
-        if let Mapping::Write(_, rooms) = &mut self.mapping {
-            let pieces = start / ROOM_BYTES..end.div_ceil(ROOM_BYTES).min(rooms.len());
-            rooms[pieces].fill(false);
+        if let Mapping::Write(_, pieces) = &mut self.mapping {
+            let range = start / ROOM_BYTES..end.div_ceil(ROOM_BYTES).min(pieces.len());
+            pieces[range].fill(Piece::default());
         }
         // A filesystem without holes keeps the space, which does no harm.
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -220,6 +248,30 @@ mod tests {
         looked_at.put(9, &[1; 4]);
         looked_at.settle().unwrap();
         assert_eq!((looked_at.get(9), std::fs::read(&path).unwrap()[36]), (&[1; 4][..], 9));
+    }
+
+    #[test]
+    fn every_way_of_writing_gives_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let slots = 3 * (ROOM_BYTES / 4096) as u32;
+        let mut data = DataFile::open(&path, 4096, slots.into(), true).unwrap();
+        let byte = |slot: u32, round: u32| (slot % 83 + round * 84 + 1) as u8;
+        for round in 0..3 {
+            // Neighbours first; later rounds find pieces that were written once over, and take the slots out of order.
+            let order = (0..slots).map(|index| if round == 0 { index } else { index * 7 % slots });
+            for slot in order {
+                data.put(slot, &[0xee; 4096]);
+                data.release(slot);
+                data.put(slot, &[byte(slot, round); 4096]);
+                assert_eq!(data.get(slot)[4095], byte(slot, round), "slot {slot}");
+            }
+            (0..slots).for_each(|slot| assert_eq!(data.get(slot), [byte(slot, round); 4096], "slot {slot}"));
+            data.settle().unwrap();
+            let file = std::fs::read(&path).unwrap();
+            let found = (0..slots).map(|slot| file[slot as usize * 4096 + 77]);
+            assert!(found.eq((0..slots).map(|slot| byte(slot, round))), "round {round}");
+        }
     }
 
     #[test]

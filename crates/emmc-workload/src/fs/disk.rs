@@ -4,9 +4,9 @@ use emmc_port::{BlockOp, BlockRequest, BlockTarget};
 use emmc_units::{Instant, Nanos};
 
 use super::BLOCK_BYTES;
-use crate::latency::Latencies;
-use crate::stream::BenchError;
-use crate::watch::{Progress, Watch, Whole};
+use crate::drive::stream::BenchError;
+use crate::drive::watch::{Progress, Watch, Whole};
+use crate::stats::latency::Latencies;
 
 /// Largest request of the block layer for an eMMC (`max_sectors_kb`). Unit: bytes.
 const REQUEST_BYTES_MAX: u64 = 512 << 10;
@@ -139,7 +139,7 @@ impl<'a> Disk<'a> {
         self.requests += 1;
         if self.requests % WATCH_EVERY == 0 {
             let whole = self.whole.span(self.written_bytes + self.read_bytes);
-            let progress = Progress { step: &self.step, number: 1, steps: 0, done_share: 1.0, whole };
+            let progress = Progress { step: &self.step, number: 1, steps: 0, done_share: 1.0, whole, now: None };
             if !self.watch.progress(progress) {
                 return Err(BenchError::Stopped);
             }

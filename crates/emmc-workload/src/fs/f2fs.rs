@@ -13,7 +13,7 @@ use emmc_units::{Instant, Nanos};
 use super::page_cache::{Dirty, dirty_files};
 use super::ranges::Ranges;
 use super::{BLOCK_BYTES, Disk, FileId, Filesystem, MountOptions, full};
-use crate::stream::BenchError;
+use crate::drive::stream::BenchError;
 
 /// Blocks of a segment.
 const SEGMENT: u64 = 512;

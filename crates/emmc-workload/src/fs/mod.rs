@@ -17,7 +17,7 @@ pub use ext4::Ext4;
 pub use f2fs::F2fs;
 pub use tree::ModelTree;
 
-use crate::stream::BenchError;
+use crate::drive::stream::BenchError;
 
 /// Unit: bytes.
 pub const BLOCK_BYTES: u64 = 4096;

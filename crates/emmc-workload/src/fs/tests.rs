@@ -4,7 +4,7 @@ use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, Targ
 use emmc_units::{Instant, Nanos, Rng};
 
 use super::*;
-use crate::watch::Unwatched;
+use crate::drive::watch::Unwatched;
 
 /// A target on which everything takes a millisecond.
 struct Recorder {

@@ -8,7 +8,7 @@ use emmc_port::{FileNumber, FileOp, FileTree, TargetError};
 use emmc_units::{Instant, Nanos};
 
 use super::{Disk, FileId, Filesystem};
-use crate::stream::BenchError;
+use crate::drive::stream::BenchError;
 
 /// A filesystem on a disk.
 pub struct ModelTree<'a, 'd> {

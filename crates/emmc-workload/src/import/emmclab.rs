@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ImportError, SavedResult};
-use crate::consistency;
+use super::{ImportError, SavedResult, consistency};
 use crate::result::BenchResult;
 
 const BENCH: &str = "emmclab.bench/1";

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use super::rate::size_bytes;
 use super::{ImportError, SavedResult, outcome, summed};
-use crate::context::DiskFacts;
-use crate::latency::{Bucket, Latency};
-use crate::measurement::Measurement;
-use crate::percentiles::PercentileIntervals;
+use crate::result::context::DiskFacts;
+use crate::result::measurement::Measurement;
 use crate::result::{Outcome, Pivot};
+use crate::stats::latency::{Bucket, Latency};
+use crate::stats::percentiles::PercentileIntervals;
 
 const TABLE: &str = "fio";
 /// Most lines of fio's other output that are kept.

@@ -7,7 +7,7 @@
 
 use super::rate::{Rate, size_bytes};
 use super::{ImportError, Text, outcome, summed};
-use crate::grid::Grid;
+use crate::result::grid::Grid;
 use crate::result::{Figure, Outcome, Pivot};
 
 /// Characters that fit into flashbench's buffer.
@@ -66,7 +66,7 @@ fn align(text: &Text<'_>, first: usize, rows: usize) -> Result<Outcome, ImportEr
             }
             values.push(time.value);
         }
-        grid.lines.push(crate::grid::GridLine { row: label(boundary), values });
+        grid.lines.push(crate::result::grid::GridLine { row: label(boundary), values });
     }
     found.grids.push(grid);
     Ok(found)

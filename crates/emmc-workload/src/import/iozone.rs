@@ -5,7 +5,7 @@
 
 use super::rate::Rate;
 use super::{ImportError, Text, outcome, summed};
-use crate::measurement::Measurement;
+use crate::result::measurement::Measurement;
 use crate::result::{Outcome, Pivot};
 
 const TABLE: &str = "iozone";

@@ -6,6 +6,7 @@
 //! people if the tool also has a machine-readable one (fio's text).
 
 mod bonnie;
+mod consistency;
 mod dd;
 mod emmclab;
 mod fio;
@@ -23,9 +24,8 @@ pub(crate) use iozone::measurements as iozone_measurements;
 pub(crate) use rate::published_rate;
 use serde::{Deserialize, Serialize};
 
-use crate::context::Context;
-use crate::doubts::Doubt;
-use crate::result::Outcome;
+use crate::result::context::Context;
+use crate::result::{Doubt, Outcome};
 
 /// The recognised forms, for error messages.
 const FORMS: &str =
@@ -133,7 +133,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<SavedResult, ImportError> {
 ///
 /// Errors: the first contradiction.
 fn sound(result: SavedResult) -> Result<SavedResult, ImportError> {
-    match crate::consistency::outcomes(&result.outcomes) {
+    match consistency::outcomes(&result.outcomes) {
         Ok(()) => Ok(result),
         Err(inconsistency) => Err(inconsistency.of(&result.name)),
     }

@@ -1,6 +1,6 @@
 //! A rate that a tool has printed, as a measurement.
 
-use crate::measurement::Measurement;
+use crate::result::measurement::Measurement;
 
 /// What a tool printed about a run: rate, requests, bytes.
 pub(super) struct Rate<'a> {

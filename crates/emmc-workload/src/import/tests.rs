@@ -1,5 +1,5 @@
 use super::*;
-use crate::measurement::Measurement;
+use crate::result::measurement::Measurement;
 
 fn testdata(path: &str) -> Vec<u8> {
     std::fs::read(format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::cards::{card, shrunk, told};
-use emmc_workload::replay::read;
+use emmc_workload::trace::read;
 use emmc_workload::{Options, Replay, suites};
 use serde_json::Value;
 

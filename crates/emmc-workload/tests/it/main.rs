@@ -3,10 +3,12 @@
 mod cards;
 mod class;
 mod classics;
+mod closed_form;
 mod contract;
 mod files;
 mod flashbench;
 mod iozone;
+mod jobs;
 mod published;
 mod replay;
 mod steady;

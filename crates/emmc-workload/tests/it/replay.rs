@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cards::card;
-use emmc_workload::replay::read;
+use emmc_workload::trace::read;
 use emmc_workload::{Bench, BenchError, Options, Outcome, Replay, Unwatched, named};
 
 fn told(timed: bool, wrap: bool, text: &str, depth: Option<u32>) -> Result<Outcome, BenchError> {

@@ -20,7 +20,7 @@ fn behind(profile: &str, name: &str, queueing: bool) -> HostTarget<SimTarget> {
 }
 
 fn run(target: &mut dyn BlockTarget, stream: &Stream) -> Measured {
-    let step = Progress { step: "white paper", number: 1, steps: 1, done_share: 0.0, whole: None };
+    let step = Progress { step: "white paper", number: 1, steps: 1, done_share: 0.0, whole: None, now: None };
     drive(target, stream, step, &mut Unwatched).unwrap()
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct BenchArgs {
     /// Skip everything that writes
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// The recorded requests for the suite replay: fio iolog, blktrace binary, blkparse text or MSR CSV
+    /// The recorded requests for the suite replay: fio iolog, blktrace binary, blkparse text, CSV or MSR CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Issue recorded requests at their recorded times instead of as fast as possible
@@ -83,6 +83,11 @@ pub(crate) struct BenchArgs {
     #[cfg(feature = "sim")]
     #[arg(long)]
     pub(crate) no_queueing: bool,
+    /// How often the queue engine asks a virtual card for ready tasks (CIT), in microseconds; 213 is the reset value
+    #[cfg(feature = "sim")]
+    #[arg(long, value_name = "US", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3413),
+          conflicts_with = "no_queueing")]
+    pub(crate) queue_poll_us: u64,
     /// Attach a virtual card to this board, with its software time per request or its page cache
     #[cfg(feature = "sim")]
     #[arg(long, alias = "host", value_name = "BOARD", value_parser = super::known::board())]

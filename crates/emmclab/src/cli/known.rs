@@ -113,7 +113,7 @@ fn virtual_cards() -> &'static [(&'static str, &'static str)] {
 #[cfg(feature = "sim")]
 fn jobs() -> &'static [(&'static str, &'static str)] {
     static NAMES: LazyLock<Vec<(&str, &str)>> =
-        LazyLock::new(|| emmc_card::sim::READY_JOBS.iter().map(|job| (job.name, job.about)).collect());
+        LazyLock::new(|| emmc_workload::job::READY_JOBS.iter().map(|job| (job.name, job.about)).collect());
     &NAMES
 }
 

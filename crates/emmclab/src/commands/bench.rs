@@ -182,7 +182,7 @@ fn conclude(result: &mut BenchResult) {
 #[cfg(feature = "sim")]
 pub(crate) fn speed_of_virtual(name: &str, profile: &str) -> anyhow::Result<BenchResult> {
     let suite = named("speed").context("there is no suite speed")?;
-    let how = simulated::How { queueing: true, board: None, announces: false };
+    let how = simulated::How { queueing: true, polling: None, board: None, announces: false };
     let stop = Arc::new(AtomicBool::new(false));
     let mut result = simulated::measure(suite, name, profile, how, |_| Ok(Options::default()), stop)?;
     conclude(&mut result);
@@ -234,7 +234,7 @@ fn replay(args: &BenchArgs) -> anyhow::Result<Option<Replay>> {
     let Some(path) = &args.trace else { return Ok(None) };
     let name = path.display().to_string();
     let bytes = crate::input::read(path, TRACE_BYTES_MAX)?;
-    let trace = Arc::new(emmc_workload::replay::read(&name, &bytes)?);
+    let trace = Arc::new(emmc_workload::trace::read(&name, &bytes)?);
     Ok(Some(Replay { trace, timed: args.timed, wrap: args.wrap }))
 }
 

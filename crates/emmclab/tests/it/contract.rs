@@ -204,6 +204,9 @@ fn study_documents_keep_their_keys() {
         study {sdmon/adata-iudd33k-64g/sdmon.json.txt} --with {sdmon/unsupported/sdmon.json.txt}",
     );
     all.push(["study".into(), save(&scratch("study_documents"), "s0j56.bin", s0j56())].to_vec());
+    // A card on which requests stall.
+    #[cfg(feature = "sim")]
+    all.extend(words_of("study sim:intenso-class4-4g"));
     documents("study", &all);
 }
 

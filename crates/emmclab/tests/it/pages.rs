@@ -5,7 +5,12 @@
 //! output. `...` matches any text in a line, and alone in a line any number of lines. A block of `console hardware`,
 //! `console root`, `console server` or `console guest` needs more than a test has: only the arguments of its emmclab
 //! commands are parsed.
+//!
+//! `EMMCLAB_WRITE_PAGES=1` rewrites what commands print now into the pages; read the difference.
 
+mod renew;
+
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -103,16 +108,16 @@ fn shell(folder: &Path, line: &str) -> Command {
     shell
 }
 
-/// The fault of a command of a page; none if it is correct.
-fn complaint(folder: &Path, shown: &Shown) -> Option<String> {
+/// The fault of a command of a page, and its output as the page would show it; none if it is correct.
+fn complaint(folder: &Path, shown: &Shown) -> Option<(String, Option<Vec<String>>)> {
     if let Some(needs) = &shown.needs {
         if !NEEDS.contains(&needs.as_str()) {
-            return Some(format!("a block of `console {needs}`: expected one of {NEEDS:?}"));
+            return Some((format!("a block of `console {needs}`: expected one of {NEEDS:?}"), None));
         }
         let from = shown.command.find("emmclab ").filter(|_| !shown.command.contains('|'))?;
         let parsed = shell(folder, shown.command[from..].trim_end_matches('&')).env("EMMCLAB_PARSE_ONLY", "1").output();
         let parsed = parsed.unwrap();
-        return (!parsed.status.success()).then(|| String::from_utf8_lossy(&parsed.stderr).into_owned());
+        return (!parsed.status.success()).then(|| (String::from_utf8_lossy(&parsed.stderr).into_owned(), None));
     }
     // A group, so that a redirection of the command takes precedence over this one.
     let output = shell(folder, &format!("{{ {}\n}} 2>&1", shown.command)).output().unwrap();
@@ -126,7 +131,8 @@ fn complaint(folder: &Path, shown: &Shown) -> Option<String> {
     let shows_error = expected.iter().any(|line| line.starts_with("emmclab: "));
     let is_right = (code == 2) == shows_error
         && if expected.is_empty() { (0..2).contains(&code) } else { is_shown(&expected, &lines) };
-    (!is_right).then(|| format!("exit code {code}, and it printed\n{text}"))
+    let renewed = || ((code == 2) == shows_error).then(|| renew::renewed(&expected, &lines));
+    (!is_right).then(|| (format!("exit code {code}, and it printed\n{text}"), renewed()))
 }
 
 #[test]
@@ -145,11 +151,17 @@ fn every_command_of_the_pages_runs_as_printed() {
         for link in ["examples", "testdata"] {
             symlink(root.join(link), folder.join(link)).unwrap();
         }
+        let mut outputs = BTreeMap::new();
         for shown in commands(&std::fs::read_to_string(page).unwrap()) {
             *(if shown.needs.is_some() { &mut parsed } else { &mut run }) += 1;
-            if let Some(complaint) = complaint(&folder, &shown) {
+            if let Some((complaint, renewed)) = complaint(&folder, &shown) {
                 let _ = writeln!(complaints, "{name}:{}: $ {}\n{complaint}", shown.line, shown.command);
+                let blank = shown.output.iter().rev().take_while(|line| line.is_empty()).count();
+                outputs.extend(renewed.map(|lines| (shown.line, (shown.output.len() - blank, lines))));
             }
+        }
+        if std::env::var_os("EMMCLAB_WRITE_PAGES").is_some() && !outputs.is_empty() {
+            renew::write(page, &outputs);
         }
     }
     println!("{run} commands run, {parsed} parsed");

@@ -94,9 +94,23 @@ impl Card {
     pub(in crate::card) fn execute_task(&mut self, task_id: u8, read: bool, now: Instant) -> Reply {
         self.settle_queue(now);
         let Ok(task) = self.features.queue.start(task_id, read, now) else { return self.illegal() };
+        if let Some(error) = self.task_fault(&task) {
+            self.finish_task();
+            return self.refuse(error);
+        }
         let r1 = self.r1();
         let data = self.start_task(&task, now);
         Self::answer_with(r1, data)
+    }
+
+    /// Why a task that writes cannot run: part of its sectors is write-protected.
+    ///
+    /// Assumed: that the response of CMD47 says so, without data, and that the task has ended. A host's queue engine
+    /// checks only the responses of a task, so only there is the error one of this task.
+    fn task_fault(&self, task: &Task) -> Option<R1> {
+        let area = self.area();
+        let mut sectors = task.lba..task.lba + u64::from(task.params.blocks);
+        if task.params.read { None } else { sectors.find_map(|sector| self.write_fault(area, sector)) }
     }
 
     fn start_task(&mut self, task: &Task, now: Instant) -> crate::card::DataPhase {

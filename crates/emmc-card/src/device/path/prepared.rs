@@ -86,7 +86,8 @@ impl Path {
         if self.prepared.held_bytes > 0 && self.prepared.held_bytes + first_bytes > self.buffer_bytes {
             return Ok(None);
         }
-        let asked = now.max(self.firmware_free) + self.read_overhead;
+        let asked = now.max(self.firmware_free) + self.read_overhead + self.map_spans.load(area, lba, end);
+        self.firmware_free = asked;
         let (mut at, mut first_ready) = (lba, asked);
         while at < end {
             let run = storage.run(area, at, self.chunk_left(at).min(end - at));

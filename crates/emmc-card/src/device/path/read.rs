@@ -7,6 +7,10 @@ use crate::device::op::{Area, HostDone, StorageError};
 use crate::device::storage::{Run, Storage};
 use crate::ftl::FtlError;
 
+/// A shorter read starts no read-ahead. Source: cards on which random reads of 4 KiB take longer than those of 2 KiB
+/// and of 16 KiB.
+const READ_AHEAD_SECTORS_MIN: u64 = 8;
+
 impl Path {
     /// Reads sectors into `out`, if payload is simulated.
     pub(crate) fn read(
@@ -19,41 +23,50 @@ impl Path {
         now: Instant,
     ) -> Result<HostDone, StorageError> {
         storage.check(area, lba, u64::from(sectors))?;
+        let (mut at, end) = (lba, lba + u64::from(sectors));
         let (command, overhead) = match std::mem::take(&mut self.goes_on) {
             true => (Nanos::ZERO, Nanos::ZERO),
-            false => (self.bus.command(), self.read_overhead),
+            // The firmware has done its work for a queued read when it fetched that.
+            false if self.prepared.find(area, lba, lba + 1, None).is_some() => (self.bus.command(), Nanos::ZERO),
+            false => (self.bus.command(), self.read_overhead + self.map_spans.load(area, lba, end)),
         };
-        // The firmware has done its work for a queued read when it fetched that.
-        let overhead = if self.prepared.find(area, lba, lba + 1, None).is_some() { Nanos::ZERO } else { overhead };
-        let start = now.max(self.firmware_free) + command;
+        let mut start = now.max(self.firmware_free) + command;
+        // A read-ahead that every read starts is not aborted for a read elsewhere.
+        if let Some(ahead) =
+            self.ahead.as_ref().filter(|ahead| self.read_ahead_always && !ahead.has(area, lba, lba + 1))
+        {
+            start = start.max(ahead.ready);
+        }
         let asked = start + overhead;
-        self.firmware_free = start;
-        let (mut at, end) = (lba, lba + u64::from(sectors));
+        if overhead > Nanos::ZERO {
+            self.firmware_free = asked;
+        }
         let mut bus = self.bus_free.max(start);
+        let mut fetched = asked;
         while at < end {
-            let chunk = (self.chunk_sectors - at % self.chunk_sectors).min(end - at);
+            let chunk = self.chunk_left(at).min(end - at);
             let run = storage.run(area, at, chunk);
             let bytes = (run.sectors * 512) as usize;
             let mut part = out.as_mut().map(|out| &mut out[((at - lba) * 512) as usize..][..bytes]);
-            let known =
-                self.ahead.filter(|ahead| ahead.area == area && ahead.first <= at && at + run.sectors <= ahead.end);
-            let prepared = self.prepared.find(area, at, at + run.sectors, part.as_deref_mut());
-            let ready = match (known, part) {
-                _ if prepared.is_some() => prepared.unwrap_or(start).max(start),
-                (Some(ahead), None) => ahead.ready.max(start),
-                // The content is read again without the time, which is already included.
-                (Some(ahead), Some(part)) => {
-                    self.read_run(storage, &run, Some(part), asked)?;
-                    ahead.ready.max(start)
-                }
-                (None, part) => self.read_run(storage, &run, part, asked)?,
+            let ready = match self.prepared.find(area, at, at + run.sectors, part.as_deref_mut()) {
+                Some(ready) => ready.max(start),
+                None => match self.ahead.as_ref().filter(|ahead| ahead.has(area, at, at + run.sectors)) {
+                    Some(ahead) => {
+                        if let (Some(part), Some(known)) = (part, &ahead.bytes) {
+                            part.copy_from_slice(&known[((at - ahead.first) * 512) as usize..][..bytes]);
+                        }
+                        ahead.ready.max(asked)
+                    }
+                    None => self.read_run(storage, &run, part, asked)?,
+                },
             };
+            fetched = fetched.max(ready);
             bus = bus.max(ready) + self.bus.read(run.sectors as u32);
             at += run.sectors;
         }
         self.bus_free = bus;
         self.prepared.drop_transferred(area, lba, end);
-        self.look_ahead(storage, area, lba, end, bus)?;
+        self.look_ahead(storage, area, lba, end, fetched)?;
         Ok(HostDone { transferred: bus, done: bus })
     }
 
@@ -64,7 +77,7 @@ impl Path {
         self.last_read = Some((area, end));
     }
 
-    /// After a sequential read: the next sectors are read ahead.
+    /// After a sequential read, or every one: the next sectors are read ahead, as soon as the flash has given the last.
     fn look_ahead(
         &mut self,
         storage: &mut Storage,
@@ -77,23 +90,36 @@ impl Path {
         if self.read_ahead_sectors == 0 {
             return Ok(());
         }
-        if !sequential {
+        let is_long = end - lba >= u64::from(storage.unit_sectors()).min(READ_AHEAD_SECTORS_MIN);
+        if !(sequential || self.read_ahead_always && is_long) {
             self.ahead = None;
             return Ok(());
         }
-        let known_to = self.ahead.filter(|ahead| ahead.area == area && ahead.end > end).map_or(end, |ahead| ahead.end);
         let size = storage.sectors(area);
-        if known_to > end || end >= size {
+        if self.ahead.as_ref().is_some_and(|ahead| ahead.area == area && (ahead.first..ahead.end).contains(&end))
+            || end >= size
+        {
             return Ok(());
         }
         let sectors = self.read_ahead_sectors.min(size - end);
+        let mut bytes = storage.nand.keeps_data().then(|| vec![0; (sectors * 512) as usize]);
         let (mut at, mut ready) = (end, now);
         while at < end + sectors {
             let run = storage.run(area, at, end + sectors - at);
-            ready = ready.max(self.read_run(storage, &run, None, now)?);
+            let part =
+                bytes.as_mut().map(|bytes| &mut bytes[((at - end) * 512) as usize..][..(run.sectors * 512) as usize]);
+            match self.read_run(storage, &run, part, now) {
+                Ok(read) => ready = ready.max(read),
+                // No command has asked for it yet. The one that does reports the error.
+                Err(FtlError::Uncorrectable { .. }) => {
+                    self.ahead = None;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
             at += run.sectors;
         }
-        self.ahead = Some(Ahead { area, first: end, end: end + sectors, ready });
+        self.ahead = Some(Ahead { area, first: end, end: end + sectors, ready, bytes });
         Ok(())
     }
 

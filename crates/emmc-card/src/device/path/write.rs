@@ -3,6 +3,7 @@
 use emmc_units::{Instant, Nanos};
 
 use super::Path;
+use super::merge::Kind;
 use crate::device::cache::Dirty;
 use crate::device::op::{Area, HostDone, StorageError, WriteFlags};
 use crate::device::storage::{Run, Storage};
@@ -32,19 +33,22 @@ impl Path {
         storage.check(area, lba, u64::from(sectors))?;
         if self
             .ahead
+            .as_ref()
             .is_some_and(|ahead| ahead.area == area && lba < ahead.end && lba + u64::from(sectors) > ahead.first)
         {
             self.ahead = None;
         }
         self.prepared.drop_range(area, lba, lba + u64::from(sectors));
         let cached = self.cache_on && !flags.reliable && !flags.force;
+        let (cost, kind) = self.write_cost(storage, area, lba, sectors.into());
         let overhead = match std::mem::take(&mut self.goes_on) {
             true => Nanos::ZERO,
-            false => self.bus.command() + self.write_overhead,
+            false => self.bus.command() + cost,
         };
         let mut arrived = now.max(self.firmware_free) + overhead;
         self.firmware_free = arrived;
         arrived = arrived.max(self.bus_free);
+        arrived = self.follow_stream(storage, (area, lba, sectors.into()), kind, arrived)?;
         let (mut at, end) = (lba, lba + u64::from(sectors));
         let mut done = arrived;
         let mut first_region = None;
@@ -59,6 +63,9 @@ impl Path {
             let is_last = at + run.sectors == end;
             if cached {
                 done = done.max(self.write_cached(storage, &run, part, arrived)?);
+                if self.write_buffer {
+                    self.program_full(storage, bytes, arrived)?;
+                }
             } else {
                 self.cache_past(storage, &run, arrived)?;
                 // The last chunk closes the pages and word lines of all of them, where they lie together.
@@ -75,6 +82,10 @@ impl Path {
             at += run.sectors;
         }
         self.bus_free = arrived;
+        // Small writes go to a log whose pages hold their map.
+        if cached && self.write_buffer && kind != Kind::Small && self.commit > Nanos::ZERO {
+            self.committed = self.committed.max(self.programmed).max(arrived) + self.commit;
+        }
         if is_apart && u64::from(sectors) > self.chunk_left(lba) && durability != Durability::Buffered {
             let Storage { nand, regions, .. } = storage;
             for region in regions {
@@ -121,6 +132,16 @@ impl Path {
         ftl.write(nand, run.unit, run.units, whole.as_deref(), durability, ready)
     }
 
+    /// Programs what fills stripes of the write buffer, to which `bytes` have come.
+    fn program_full(&mut self, storage: &mut Storage, bytes: u64, now: Instant) -> Result<(), FtlError> {
+        while self.cache.len() >= self.batch_units {
+            self.drain(storage, self.batch_units, now)?;
+        }
+        self.under_way.push_back((self.programmed, bytes));
+        self.under_way_bytes += bytes;
+        Ok(())
+    }
+
     /// Adds a run to the cache; returns when it is there.
     fn write_cached(
         &mut self,
@@ -156,12 +177,20 @@ impl Path {
     pub(crate) fn drain(&mut self, storage: &mut Storage, units: usize, now: Instant) -> Result<Instant, FtlError> {
         let unit_bytes = self.unit.len() as u64;
         let units = units.min(self.cache.len());
-        let now = self.reserve(unit_bytes * units as u64, now);
+        let now = match self.write_buffer {
+            // The data holds its place in the buffer since it came.
+            true => now.max(self.committed),
+            false => self.reserve(unit_bytes * units as u64, now),
+        };
         let mut done = now;
         if self.foreseen < units {
             self.foresee(storage);
         }
         self.foreseen = self.foreseen.saturating_sub(units);
+        if self.write_buffer {
+            self.programmed = self.programmed.max(self.program_runs(storage, units, now)?);
+            return Ok(now);
+        }
         for _ in 0..units {
             let Some(dirty) = self.cache.take_oldest() else { break };
             let ftl = storage.regions[usize::from(dirty.region)].ftl.as_mut();
@@ -171,6 +200,20 @@ impl Path {
         self.under_way.push_back((done, unit_bytes * units as u64));
         self.under_way_bytes += unit_bytes * units as u64;
         Ok(now)
+    }
+
+    /// Writes the oldest `units` of the write buffer, neighbours together; returns when they are programmed.
+    fn program_runs(&mut self, storage: &mut Storage, units: usize, now: Instant) -> Result<Instant, FtlError> {
+        let oldest: Vec<Dirty> = (0..units).map_while(|_| self.cache.take_oldest()).collect();
+        let mut done = now;
+        for run in oldest.chunk_by(|a, b| a.region == b.region && a.unit + 1 == b.unit) {
+            let data: Option<Vec<u8>> =
+                run.iter().map(|dirty| dirty.data.as_deref()).collect::<Option<Vec<_>>>().map(|parts| parts.concat());
+            let ftl = storage.regions[usize::from(run[0].region)].ftl.as_mut();
+            let (first, count) = (run[0].unit, run.len() as u32);
+            done = done.max(ftl.write(&mut storage.nand, first, count, data.as_deref(), Durability::Buffered, now)?);
+        }
+        Ok(done)
     }
 
     /// Announces the next units to the layer of the oldest one: a few batches in one call.

@@ -12,8 +12,8 @@ use std::ops::Range;
 
 use super::map::Map;
 use crate::profile::GcPolicy;
-use crate::sim::Rng;
 use bounds::Bounds;
+use emmc_units::Rng;
 
 /// The candidate blocks.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 use super::*;
+use crate::nand::FaultPlan;
 use crate::nand::StoredContent;
 use crate::profile::shipped;
-use crate::sim::Rng;
-use crate::sim::fault::FaultPlan;
+use emmc_units::Rng;
 
 /// Flash of a few small blocks: 8 pages of 16 KiB each when used with one bit a cell.
 fn flash(blocks: u32) -> Nand {
@@ -108,7 +108,7 @@ fn a_cut_at_any_step_leaves_a_log_that_works() {
         }
         let now = nand.off_since().unwrap();
         nand.power_on(now);
-        let mut now = cache.recover(&mut nand, now).unwrap();
+        let mut now = cache.recover(&mut nand, &|_| false, now).unwrap();
         nand.decay();
         cache.audit(&nand).unwrap_or_else(|what| panic!("step {step}: {what}"));
         for _ in 0..100 {
@@ -141,7 +141,7 @@ fn bad_blocks_are_tolerated_until_no_space_is_left() {
     for unit in 0..3000 {
         cache.touch(&mut nand, unit, false, Instant::START).unwrap();
     }
-    cache.recover(&mut nand, Instant::START).unwrap();
+    cache.recover(&mut nand, &|_| false, Instant::START).unwrap();
     cache.touch(&mut nand, 0, false, Instant::START).unwrap();
     cache.audit(&nand).unwrap();
 }

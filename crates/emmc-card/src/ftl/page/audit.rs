@@ -36,7 +36,7 @@ impl PageFtl {
         Ok(())
     }
 
-    /// Every block has exactly one role: free, spare, open, full, failing, in the trim log, or bad.
+    /// Every block has exactly one role: free, spare, open, full, in progress, failing, in the trim log, or bad.
     fn check_blocks(&self, nand: &Nand) -> Result<(), String> {
         let mut places: BTreeMap<u32, Vec<&str>> = self.spec.blocks.iter().map(|&block| (block, Vec::new())).collect();
         let open = self.frontiers.iter().map(|frontier| frontier.block).filter(|&block| block != NO_BLOCK);
@@ -44,6 +44,7 @@ impl PageFtl {
             .chain(self.pool.spare_blocks().iter().map(|&block| (block, "spare")))
             .chain(open.map(|block| (block, "open")))
             .chain(self.victims.iter().map(|block| (block, "full")))
+            .chain(self.in_progress.iter().map(|victim| (victim.block, "in progress")))
             .chain(self.failing.iter().map(|&block| (block, "failing")))
             .chain(self.log_blocks.iter().map(|&block| (block, "log")));
         for (block, name) in named {

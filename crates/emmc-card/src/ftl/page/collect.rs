@@ -1,4 +1,4 @@
-//! Garbage collection: in the foreground when free blocks run out, in the background, and for wear levelling.
+//! Garbage collection of whole victims when free blocks run out, and the copying itself. In steps: `steps`.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,9 +13,10 @@ use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     /// Logical units that move.
-    units: Vec<u32>,
+    pub(super) units: Vec<u32>,
     /// Their positions in the block; only if needed.
     places: Vec<u32>,
+    keeps_places: bool,
     /// The pages that hold them.
     pages: Vec<PageRun>,
 }
@@ -69,6 +70,10 @@ impl PageFtl {
                 return Err(FtlError::WornOut);
             }
             left -= 1;
+            if self.in_progress.is_some() {
+                now = self.finish_victim(nand, now)?;
+                continue;
+            }
             let Some(victim) = self.victims.pick(&self.map) else {
                 self.worn_out = true;
                 return Err(FtlError::WornOut);
@@ -96,7 +101,7 @@ impl PageFtl {
     /// Moves a block's valid units to the frontier for collected ones.
     fn move_out(&mut self, nand: &mut Nand, victim: u32, now: Instant) -> Result<Instant, FtlError> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.gather(nand, victim, &mut scratch, self.keeps_data, |_| true);
+        self.gather(nand, victim, 0, u32::MAX, &mut scratch);
         self.map.empty_block(victim);
         let moved = self.move_units(nand, victim, &scratch, now);
         self.scratch = scratch;
@@ -111,51 +116,67 @@ impl PageFtl {
         pages: &BTreeSet<u32>,
         now: Instant,
     ) -> Result<Instant, FtlError> {
-        let mut scratch = Scratch::default();
-        self.gather(nand, block, &mut scratch, true, |page| pages.contains(&page));
+        let mut scratch = Scratch { keeps_places: true, ..Scratch::default() };
+        self.gather_where(nand, block, 0..u32::MAX, &mut scratch, |page| pages.contains(&page));
         self.map.take_from(block, &scratch.places);
         self.move_units(nand, block, &scratch, now)
     }
 
-    /// The valid units of some pages of a block. With one branch per page, and with prefetching of the map entries that
-    /// will change.
+    /// The valid units of a block's pages from `first` on, until there are `most`; returns the page after them.
     #[inline]
-    fn gather(
+    pub(super) fn gather(&self, nand: &Nand, block: u32, first: u32, most: u32, scratch: &mut Scratch) -> u32 {
+        scratch.keeps_places = self.keeps_data;
+        self.gather_where(nand, block, first..most, scratch, |_| true)
+    }
+
+    /// The same for some pages, from page `span.start` until there are `span.end` units. With one branch per page, and
+    /// with prefetching of the map entries that will change.
+    #[inline(always)]
+    fn gather_where(
         &self,
         nand: &Nand,
         block: u32,
+        span: Range<u32>,
         scratch: &mut Scratch,
-        with_places: bool,
         is_wanted: impl Fn(u32) -> bool,
-    ) {
+    ) -> u32 {
         let per_page = self.geometry.units_per_page;
         let (spare, words) = (nand.spare(block), self.map.valid_words(block));
-        // One word of each cache line, so that they load in parallel.
-        std::hint::black_box(spare.iter().step_by(16).fold(0, |sum, &unit| sum ^ unit));
-        let Scratch { units, places, pages } = scratch;
+        let rest = &spare[((span.start * per_page) as usize).min(spare.len())..];
+        let most = (span.end as usize).min(rest.len());
+        // One word of each cache line, so that they load in parallel. Some units more: not all are valid.
+        let near = &rest[..rest.len().min(most + most / 2)];
+        std::hint::black_box(near.iter().step_by(16).fold(0, |sum, &unit| sum ^ unit));
+        let Scratch { units, places, pages, keeps_places } = scratch;
         pages.clear();
         places.clear();
         units.clear();
-        units.resize(spare.len() + 1, NO_UNIT);
+        units.resize(most + per_page as usize + 1, NO_UNIT);
         let mut count = 0;
-        for (page, slots) in (0..).zip(spare.chunks_exact(per_page as usize)) {
+        let mut page = span.start;
+        for slots in rest.chunks_exact(per_page as usize) {
+            if count >= most {
+                break;
+            }
             let bits = bits_at(words, page * per_page, per_page);
-            if bits == 0 || !is_wanted(page) {
-                continue;
+            if bits != 0 && is_wanted(page) {
+                let first = count;
+                for (slot, &unit) in slots.iter().enumerate() {
+                    units[count] = unit;
+                    count += (bits >> slot & 1) as usize;
+                }
+                pages.push(PageRun { page, first: first as u32, count: (count - first) as u32 });
+                if *keeps_places || cfg!(debug_assertions) {
+                    let valid = (0..per_page).filter(|slot| bits >> slot & 1 == 1);
+                    places.extend(valid.map(|slot| page * per_page + slot));
+                }
             }
-            let first = count;
-            for (slot, &unit) in slots.iter().enumerate() {
-                units[count] = unit;
-                count += (bits >> slot & 1) as usize;
-            }
-            pages.push(PageRun { page, first: first as u32, count: (count - first) as u32 });
-            if with_places || cfg!(debug_assertions) {
-                places.extend((0..per_page).filter(|slot| bits >> slot & 1 == 1).map(|slot| page * per_page + slot));
-            }
+            page += 1;
         }
         units.truncate(count);
         self.map.foresee_places(units);
         debug_assert!(self.is_current(block, scratch), "a stale copy would be moved");
+        page
     }
 
     /// Whether each unit to be moved is the current copy.
@@ -165,7 +186,7 @@ impl PageFtl {
         pairs.all(|(&unit, &place)| unit != NO_UNIT && self.map.lookup(unit) == first + place)
     }
 
-    fn move_units(
+    pub(super) fn move_units(
         &mut self,
         nand: &mut Nand,
         victim: u32,
@@ -253,6 +274,10 @@ impl PageFtl {
 
     /// Moves the data out of blocks with a failed program, and retires them.
     pub(super) fn retire_failing(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
+        if !self.failing.is_empty() {
+            // Only one block to copy to is reserved.
+            now = self.finish_victim(nand, now)?;
+        }
         while let Some(block) = self.failing.pop() {
             let moved = self.move_out(nand, block, now);
             if moved.is_err() {
@@ -265,13 +290,16 @@ impl PageFtl {
         Ok(now)
     }
 
-    /// Moves the data of the least worn block if the wear is too uneven. `None`: it is not.
-    fn level(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
+    /// The least worn block with data if the wear is too uneven.
+    pub(super) fn least_worn(&self, nand: &Nand) -> Option<u32> {
         let worn = self.spec.blocks.iter().filter(|block| nand.block(**block).health == BlockHealth::Good);
         let counts = worn.filter(|block| !self.log_blocks.contains(block)).map(|&block| nand.block(block).erase_count);
-        let Some(block) = self.levelling.choose(nand, self.victims.iter(), counts.max().unwrap_or(0)) else {
-            return Ok(None);
-        };
+        self.levelling.choose(nand, self.victims.iter(), counts.max().unwrap_or(0))
+    }
+
+    /// Moves the data of the least worn block if the wear is too uneven. `None`: it is not.
+    fn level(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
+        let Some(block) = self.least_worn(nand) else { return Ok(None) };
         self.victims.remove(block);
         let done = self.collect(nand, block, now)?;
         self.stats.collections -= 1;
@@ -280,12 +308,12 @@ impl PageFtl {
     }
 
     /// Invalid units that collecting could reclaim.
-    fn has_garbage(&mut self) -> bool {
+    pub(super) fn has_garbage(&mut self) -> bool {
         let emptiest = self.victims.emptiest(&self.map);
         emptiest.is_some_and(|block| self.map.valid_in(block) < self.block_units)
     }
 
-    /// One step of background work: a failing block, a block to be collected, a block to be levelled.
+    /// One step of background work: a failing block, or a part of a block to be collected or to be levelled.
     pub(super) fn background_step(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
         if self.worn_out {
             return Ok(None);
@@ -293,36 +321,27 @@ impl PageFtl {
         if !self.failing.is_empty() {
             return self.retire_failing(nand, now).map(Some);
         }
-        if self.pool.free() < self.high_blocks && self.has_garbage() {
-            let Some(mut victim) = self.victims.pick(&self.map) else { return Ok(None) };
-            if self.map.valid_in(victim) == self.block_units {
-                // The policy would only move data around.
-                self.victims.insert(victim, self.block_units);
-                let Some(emptiest) = self.victims.emptiest(&self.map) else { return Ok(None) };
-                victim = emptiest;
-                self.victims.remove(victim);
-            }
-            return self.collect(nand, victim, now).map(Some);
-        }
-        self.level(nand, now)
+        self.idle_step(nand, now)
     }
 
     /// The urgency of background work, as in BKOPS_STATUS: none while enough blocks are free or no space can be gained;
-    /// performance suffers when the host's writes have to wait for it; critical when most of a victim must be copied.
+    /// performance suffers when the host's writes have to wait for it; critical when most of a victim must be copied,
+    /// or paced collection is a block behind the host's writes.
     pub(super) fn background_urgency(&self) -> u8 {
         let free = self.pool.free();
         let calm = u8::from(!self.failing.is_empty());
+        let pressure = self.pressure();
         // Checked first: it is the usual case, and every status needs it.
-        if free >= self.high_blocks.max(self.low_blocks + 1) {
+        if pressure == 0 && free >= self.high_blocks.max(self.low_blocks + 1) {
             return calm;
         }
-        let least = self.victims.iter().map(|block| self.map.valid_in(block)).min().unwrap_or(self.block_units);
-        if least == self.block_units {
-            return calm;
-        }
-        match free {
-            free if free > self.low_blocks => 1,
-            _ if least < self.block_units / 8 * 7 => 2,
+        let candidates = self.victims.iter().chain(self.in_progress.map(|victim| victim.block));
+        let least = candidates.map(|block| self.map.valid_in(block)).min().unwrap_or(self.block_units);
+        let waits = if self.is_paced() { pressure > 0 } else { free <= self.low_blocks };
+        match least {
+            least if least == self.block_units => calm,
+            _ if !waits => 1,
+            least if least < self.block_units / 8 * 7 && pressure < 2 => 2,
             _ => 3,
         }
     }

@@ -1,8 +1,8 @@
 //! Page mapping: every unit may be anywhere; blocks are collected when free ones run out.
 //!
 //! One concern per file: `frontier` (open blocks), `place` (placing and programming units, failing blocks), `write`
-//! (the host's writes, and when they complete), `collect` (garbage collection, wear levelling), `read`, `trim` (trims,
-//! discards, purging), `recover` and `audit`.
+//! (the host's writes, and when they complete), `collect` (garbage collection, wear levelling), `steps` (the same in
+//! steps), `read`, `trim` (trims, discards, purging), `recover` and `audit`.
 //!
 //! # What a power cut may lose
 //! Units wait in memory until their stripe is full; the map has their future places. An obsolete block is not erased
@@ -20,6 +20,7 @@ mod frontier;
 mod place;
 mod read;
 mod recover;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod trim;
@@ -39,10 +40,7 @@ use super::{Durability, Ftl, FtlError, FtlStats, RegionSpec, TrimKind};
 use crate::nand::{BlockHealth, CellMode, Geometry, NO_UNIT, Nand};
 use crate::profile::{FtlConfig, GcPolicy, TRIM_LOG_BLOCKS};
 use frontier::Frontier;
-
-/// Minimum of free blocks before collecting starts: one to copy to, and two, so that a cut while copying, and one more
-/// while recovering from it, leave one to copy to.
-const LOW_BLOCKS_MIN: u32 = 3;
+use steps::{InProgress, Pace};
 
 /// A page-mapped layer.
 #[derive(Debug)]
@@ -64,6 +62,9 @@ pub struct PageFtl {
     roles: Roles,
     low_blocks: u32,
     high_blocks: u32,
+    pace: Pace,
+    /// The victim that is collected in steps.
+    in_progress: Option<InProgress>,
     /// State of each block, from the region's first.
     states: Vec<BlockState>,
     first_block: u32,
@@ -150,7 +151,15 @@ impl PageFtl {
             levelling: Levelling::new(config.wear.static_gap, own.len() as u32),
             frontiers: vec![Frontier::new(stripe_units, stripe_bytes); roles.count()],
             roles,
-            low_blocks: config.gc_low_blocks.max(LOW_BLOCKS_MIN),
+            low_blocks: config.gc_low_blocks,
+            pace: Pace::new(
+                config,
+                roles.count() as u32,
+                (own.len() as u32).saturating_sub(spec.spares),
+                spec.units,
+                block_units,
+            ),
+            in_progress: None,
             high_blocks: config.gc_high_blocks,
             states: vec![BlockState::default(); range.len()],
             first_block: first,

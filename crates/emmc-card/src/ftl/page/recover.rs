@@ -8,6 +8,7 @@
 //! that of [`Survey`], of reading the log, and of the copies.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use emmc_units::Instant;
 
@@ -49,7 +50,13 @@ impl PageFtl {
             self.held.clear();
         }
         match &mut self.mapping_cache {
-            Some(cache) => cache.recover(nand, done),
+            Some(cache) => {
+                let map = &self.map;
+                let has_units = |units: Range<u32>| {
+                    map.places(units.start..units.end.min(map.units())).iter().any(|&place| place != NO_UNIT)
+                };
+                cache.recover(nand, &has_units, done)
+            }
             None => Ok(done),
         }
     }
@@ -87,6 +94,7 @@ impl PageFtl {
         }
         (self.epoch, self.programmed_by) = (0, survey.done);
         self.failing.clear();
+        self.in_progress = None;
         self.fresh.clear();
         self.discards.clear();
         self.superseded.clear();

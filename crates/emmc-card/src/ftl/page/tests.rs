@@ -1,7 +1,7 @@
 use super::*;
 use crate::nand::{CellMode, Counters, StoredContent};
-use crate::profile::{CellConfig, Failures, Mapping, NandConfig, WearLevelling};
-use crate::sim::Rng;
+use crate::profile::{CellConfig, Failures, GcPace, Mapping, NandConfig, WearLevelling};
+use emmc_units::Rng;
 
 mod power;
 mod wear;
@@ -30,6 +30,7 @@ pub(super) fn flash(cell: CellMode) -> NandConfig {
         channel_mb_s: 200.0,
         cached_program: true,
         multi_plane: true,
+        multi_plane_read: false,
         native,
         slc: None,
         failures: Failures::default(),
@@ -41,7 +42,9 @@ pub(super) fn config() -> FtlConfig {
         mapping: Mapping::Page,
         unit_bytes: 512,
         gc: GcPolicy::Greedy,
-        gc_low_blocks: 2,
+        gc_low_blocks: 3,
+        gc_pace: GcPace::default(),
+        gc_busy_max_ms: 250,
         gc_high_blocks: 8,
         separate_gc: true,
         hot_cold: false,

@@ -116,6 +116,7 @@ impl PageFtl {
     /// Data in a bad block stays: it is unreadable and cannot be erased.
     pub(super) fn purge_blocks(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
         now = self.retire_failing(nand, now)?;
+        now = self.finish_victim(nand, now)?;
         for role in 0..self.frontiers.len() {
             now = self.settle(nand, role, now)?;
             if self.frontiers[role].block != NO_BLOCK {

@@ -12,7 +12,8 @@ const SUPERSEDED_MAX: usize = 1 << 18;
 impl PageFtl {
     /// Places units, programs the stripes that they fill, and the rest if it must not wait.
     ///
-    /// A buffered write returns when it is in memory, and when the programs that it caused are done.
+    /// A buffered write returns when it is in memory, and when the programs and copies that it caused
+    /// are done.
     #[inline]
     pub(super) fn write_units(
         &mut self,
@@ -41,6 +42,7 @@ impl PageFtl {
             }
             if self.frontiers[role].is_due() {
                 done = done.max(self.program(nand, role, ready)?);
+                done = done.max(self.keep_pace(nand, ready)?);
             }
         }
         self.stats.host_units += u64::from(count);
@@ -54,6 +56,9 @@ impl PageFtl {
                 }
             }
             Durability::Reliable => done = done.max(self.settle_host(nand, ready)?),
+        }
+        if durability != Durability::Buffered {
+            done = done.max(self.keep_pace(nand, ready)?);
         }
         self.forget_superseded(nand);
         Ok(done)

@@ -9,6 +9,9 @@ use super::{NO_BLOCK, SegmentFtl};
 use crate::ftl::FtlError;
 use crate::nand::{NO_UNIT, Nand};
 
+/// A block in which programs fail is erased and used again at most this number of times during one merge.
+const FAILED_BLOCK_TRIES: u32 = 8;
+
 impl SegmentFtl {
     /// Closes an open AU in the cheapest way that its log allows.
     pub(super) fn close(&mut self, nand: &mut Nand, index: usize, now: Instant) -> Result<Instant, FtlError> {
@@ -56,11 +59,15 @@ impl SegmentFtl {
     pub(super) fn merge(&mut self, nand: &mut Nand, au: u32, now: Instant) -> Result<Instant, FtlError> {
         let units = self.valid_units(au);
         let mut done = now;
+        let (mut again, mut tries) = (None, 0);
         let home = loop {
             if units.is_empty() {
                 break NO_BLOCK;
             }
-            let (block, ready) = self.take(nand, done)?;
+            let (block, ready) = match again.take() {
+                Some(erased) => erased,
+                None => self.take(nand, done)?,
+            };
             nand.set_stamp(block, merge_stamp(units.len() as u32));
             let before: Vec<u32> = units.iter().map(|&unit| self.map.lookup(unit)).collect();
             match self.copy(nand, block, &units, ready)? {
@@ -76,7 +83,13 @@ impl SegmentFtl {
                             self.map.set(unit, slot);
                         }
                     }
-                    done = self.release(nand, block, ready.max(nand.quiet_at()))?;
+                    done = ready.max(nand.quiet_at());
+                    tries += 1;
+                    if self.is_last(tries) {
+                        again = self.erase_failed(nand, block, done)?;
+                    } else {
+                        done = self.release(nand, block, done)?;
+                    }
                 }
             }
         };
@@ -90,6 +103,20 @@ impl SegmentFtl {
             done = self.release(nand, block, done)?;
         }
         Ok(done)
+    }
+
+    /// Whether a block in which a program failed must be used again: no other is left, and units may be in doubt.
+    fn is_last(&self, tries: u32) -> bool {
+        tries < FAILED_BLOCK_TRIES && self.pool.free() == 0 && self.pool.spares().0 == 0
+    }
+
+    /// Erases a block in which a program failed. It is retired when it is released. `None`: it does not erase either.
+    fn erase_failed(&mut self, nand: &mut Nand, block: u32, now: Instant) -> Result<Option<(u32, Instant)>, FtlError> {
+        let erased = self.erase(nand, block, now)?;
+        if erased.is_none() {
+            self.failing.remove(&block);
+        }
+        Ok(erased.map(|done| (block, done)))
     }
 
     /// Frees the oldest shared log by merging every AU with data in it, and every AU whose previous copy in it is

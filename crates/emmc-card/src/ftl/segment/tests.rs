@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Rng};
 
 use super::SegmentFtl;
 use crate::ftl::{Durability, Ftl, FtlError, RegionSpec, TrimKind};
+use crate::nand::FaultPlan;
 use crate::nand::{CellMode, Geometry, Nand, StoredContent};
-use crate::profile::{CellConfig, Failures, FtlConfig, Mapping, NandConfig, Segment, SegmentOrder, WearLevelling};
-use crate::sim::Rng;
-use crate::sim::fault::FaultPlan;
+use crate::profile::{
+    CellConfig, Failures, FtlConfig, GcPace, Mapping, NandConfig, Segment, SegmentOrder, WearLevelling,
+};
 
 const UNIT: u32 = 512;
 const AUS: u32 = 10;
@@ -46,6 +47,7 @@ fn nand_config(cell: CellMode, failures: Failures, endurance: u32) -> NandConfig
         channel_mb_s: 40.0,
         cached_program: true,
         multi_plane: true,
+        multi_plane_read: false,
         native: cell_config.clone(),
         slc: Some(cell_config),
         failures,
@@ -58,6 +60,8 @@ fn ftl_config(order: SegmentOrder, open_aus: u32, random_logs: u32) -> FtlConfig
         unit_bytes: UNIT,
         gc: Default::default(),
         gc_low_blocks: 1,
+        gc_pace: GcPace::default(),
+        gc_busy_max_ms: 250,
         gc_high_blocks: 4,
         separate_gc: false,
         hot_cold: false,

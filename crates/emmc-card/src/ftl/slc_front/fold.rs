@@ -1,33 +1,85 @@
-//! Folding: the oldest block of the log is copied to the main layer.
+//! Folding: the oldest block of the log is copied to the main layer, in parts where collection is paced.
 
 use emmc_units::Instant;
 
 use super::{Durability, FtlError, Nand, SlcFront};
 use crate::nand::NandError;
 
+/// Pages of the log that a step of idle time folds: some 10 ms.
+const IDLE_PAGES: u32 = 8;
+
+/// The block that is folded in parts.
+#[derive(Clone, Debug)]
+pub(super) struct Folding {
+    block: u32,
+    /// Its valid units and their places when it was begun, by unit.
+    valid: Vec<(u32, u32)>,
+    /// How many of them are folded.
+    at: usize,
+}
+
 impl SlcFront {
     /// Moves the valid units of the oldest block to the main layer, flushes them there, and erases the block.
     ///
     /// The copies stay valid until then: after a cut in between they are found with the same content.
     pub(super) fn fold_oldest(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        self.fold_part(nand, usize::MAX, now)
+    }
+
+    /// Paced folding: for each page that is written to the log a page's share of the oldest block, if the next block
+    /// would have to wait for it.
+    pub(super) fn keep_folding(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let Some(&block) = self.log.full.front().filter(|_| self.paced && self.log.is_low()) else { return Ok(now) };
+        let units = match &self.folding {
+            Some(folding) if folding.block == block => folding.valid.len(),
+            _ => {
+                self.own.foreground_stalls += 1;
+                self.log.valid_count(block) as usize
+            }
+        };
+        // At least one, so that it ends.
+        self.fold_part(nand, units.div_ceil(nand.pages_of(block) as usize).max(1), now)
+    }
+
+    /// The same for a share of the background: the units of some pages.
+    pub(super) fn fold_in_idle_time(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+        let units = if self.paced { (IDLE_PAGES * nand.geometry().units_per_page) as usize } else { usize::MAX };
+        self.fold_part(nand, units, now)
+    }
+
+    /// Folds the next `units` of the oldest block, and frees it after the last.
+    fn fold_part(&mut self, nand: &mut Nand, units: usize, now: Instant) -> Result<Instant, FtlError> {
         let Some(&block) = self.log.full.front() else { return Ok(now) };
-        let valid = self.log.valid_in(nand, block);
+        let begun = self.folding.take().filter(|folding| folding.block == block);
+        let folding = begun.unwrap_or_else(|| Folding { block, valid: self.log.valid_in(nand, block), at: 0 });
+        let end = folding.at.saturating_add(units).min(folding.valid.len());
+        let part = self.still_here(&folding.valid[folding.at..end]);
         let units_per_page = nand.geometry().units_per_page;
-        let pages = valid.iter().map(|&(unit, physical)| (physical / units_per_page, unit)).collect();
+        let pages = part.iter().map(|&(unit, physical)| (physical / units_per_page, unit)).collect();
         let mut done = self.read_pages(nand, pages, now)?;
-        done = self.write_runs(nand, &valid, done)?;
-        if !valid.is_empty() || self.voids.wait_for_flush() {
+        done = self.write_runs(nand, &part, done)?;
+        self.own.copied_units += part.len() as u64;
+        if end < folding.valid.len() {
+            self.folding = Some(Folding { at: end, ..folding });
+            self.count();
+            return Ok(done);
+        }
+        if !folding.valid.is_empty() || self.voids.wait_for_flush() {
             done = done.max(self.inner.flush(nand, done)?);
             self.voids.flushed();
         }
-        for &(unit, _) in &valid {
+        for (unit, _) in self.still_here(&folding.valid) {
             self.log.index.remove(unit);
         }
         self.log.full.pop_front();
         self.own.folds += 1;
-        self.own.copied_units += valid.len() as u64;
         self.count();
         self.free_block(nand, block, done)
+    }
+
+    /// Those of the units that were neither overwritten nor trimmed since.
+    fn still_here(&self, valid: &[(u32, u32)]) -> Vec<(u32, u32)> {
+        valid.iter().copied().filter(|&(unit, physical)| self.log.index.get(unit) == Some(physical)).collect()
     }
 
     /// No block is left for records of voids: all units move to the main layer, and the log takes no more writes. Then

@@ -97,7 +97,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::sim::Rng;
+    use emmc_units::Rng;
 
     /// Against the standard library's map, with keys that collide.
     #[test]

@@ -86,9 +86,11 @@ impl Log {
         self.free.len() <= low && self.has_full()
     }
 
-    /// Urgency of folding: 2 when the next full block makes the host wait, 1 when half of the log is used.
-    pub(super) fn urgency(&self) -> u8 {
-        match (self.is_low(), self.full.len() * 2 > self.blocks()) {
+    /// Urgency of folding: 2 when the host's writes fold or, with steps, do so from the next block on; 1 when half of
+    /// the log is used.
+    pub(super) fn urgency(&self, paced: bool) -> u8 {
+        let next = paced && self.open.is_none() && self.free.len() <= self.low_blocks as usize + 1 && self.has_full();
+        match (self.is_low() || next, self.full.len() * 2 > self.blocks()) {
             (true, _) => 2,
             (false, true) => 1,
             (false, false) => 0,

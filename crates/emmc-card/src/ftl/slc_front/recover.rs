@@ -17,6 +17,7 @@ use crate::nand::{FoundPage, NO_UNIT, Soundness, Survey};
 impl SlcFront {
     pub(super) fn recover_all(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         self.log.clear_buffer();
+        self.folding = None;
         (self.stream, self.worn_out) = (Default::default(), false);
         let survey = Survey::take(nand, &self.log.all.clone(), now)?;
         let (trims, mut done) = self.voids.replay(nand, now)?;
@@ -154,6 +155,7 @@ impl SlcFront {
         self.log.open = self.log.open.or_else(|| self.log.free.pop_front());
         let mut done = now;
         for (index, &(unit, physical)) in units.iter().enumerate() {
+            self.log.open = self.log.open.or_else(|| self.log.free.pop_front());
             if self.log.open.is_none() {
                 break;
             }

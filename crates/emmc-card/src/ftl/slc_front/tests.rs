@@ -1,10 +1,10 @@
 use super::*;
 use crate::ftl::RegionSpec;
 use crate::ftl::page::PageFtl;
+use crate::nand::FaultPlan;
 use crate::nand::{Geometry, StoredContent};
 use crate::profile::{NandConfig, shipped};
-use crate::sim::Rng;
-use crate::sim::fault::FaultPlan;
+use emmc_units::Rng;
 
 const UNIT: usize = 64;
 const UNITS: u32 = 400;
@@ -24,7 +24,7 @@ struct Rig {
 /// A front of two blocks for records and `log_blocks` of 32 units, before 400 units on 24 blocks of 64.
 fn rig(flash: &NandConfig, log_blocks: u32, bypass_units: u32) -> Rig {
     let mut config = shipped::named("generic-8g").unwrap().ftl;
-    (config.gc_low_blocks, config.wear.static_gap) = (2, 0);
+    (config.gc_low_blocks, config.wear.static_gap) = (3, 0);
     let bypass_bytes = bypass_units * UNIT as u32;
     let cache = SlcCache { blocks: 2 + log_blocks, low_blocks: 1, bypass_bytes, idle_fold: true };
     let blocks: Vec<u32> = (0..cache.blocks + 24).collect();
@@ -143,9 +143,11 @@ fn folding_keeps_all_units_and_charges_its_time() {
         rig.write(unit * 7 % UNITS, &[(unit % 251) as u8], Durability::Buffered).unwrap();
     }
     let stats = *rig.front.stats();
-    // Distinct units: all that was folded had to be copied.
-    assert_eq!(stats.copied_units - rig.front.inner.stats().copied_units, 32 * stats.folds);
-    assert!(stats.foreground_stalls == stats.folds && stats.folds > 8, "{stats:?}");
+    // Distinct units: all that was folded had to be copied; one block may be folded in part.
+    let copied = stats.copied_units - rig.front.inner.stats().copied_units;
+    let begun = stats.foreground_stalls;
+    assert!((begun - 1..=begun).contains(&stats.folds) && stats.folds > 8, "{stats:?}");
+    assert!((32 * stats.folds..=32 * begun).contains(&copied), "{copied} {stats:?}");
     for unit in 0..UNITS {
         assert_eq!(rig.read(unit * 7 % UNITS, 1), [(unit % 251) as u8]);
     }

@@ -128,7 +128,7 @@ impl SlcFront {
             self.log.close();
         }
         self.count();
-        Ok(done)
+        Ok(done.max(self.keep_folding(nand, now)?))
     }
 
     /// The block to program next, and the time at which folding has freed it; `None` when too few blocks are left.

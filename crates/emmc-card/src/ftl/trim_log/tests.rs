@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::nand::FaultPlan;
 use crate::nand::{CellMode, Geometry, NO_UNIT, StoredContent};
 use crate::profile::{CellConfig, Failures, NandConfig};
-use crate::sim::Rng;
-use crate::sim::fault::FaultPlan;
+use emmc_units::Rng;
 
 const UNITS: u32 = 600;
 
@@ -34,6 +34,7 @@ fn config(endurance: u32, failures: Failures) -> NandConfig {
         channel_mb_s: 100.0,
         cached_program: true,
         multi_plane: true,
+        multi_plane_read: false,
         native: cell(endurance),
         slc: Some(cell(endurance)),
         failures,

@@ -43,7 +43,7 @@ breaches! {
 #[cfg_attr(debug_assertions, should_panic(expected = "the contract of the flash is broken"))]
 fn a_power_cut_needs_sequence_numbers() {
     let mut nand = flash(StoredContent::Nothing);
-    nand.arm(crate::sim::fault::FaultPlan { step: 1, seed: 1 });
+    nand.arm(crate::nand::FaultPlan { step: 1, seed: 1 });
     assert_eq!(nand.counters().violations, 1);
 }
 

@@ -28,6 +28,7 @@ fn config() -> NandConfig {
         channel_mb_s: 100.0,
         cached_program: true,
         multi_plane: true,
+        multi_plane_read: false,
         native: CellConfig {
             read_us: 50.0,
             program_us: vec![500.0, 1500.0],

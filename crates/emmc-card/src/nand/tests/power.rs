@@ -1,6 +1,6 @@
 use super::*;
+use crate::nand::FaultPlan;
 use crate::nand::page_store::PageState;
-use crate::sim::fault::FaultPlan;
 
 const START: Instant = Instant::START;
 

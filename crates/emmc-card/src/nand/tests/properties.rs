@@ -1,6 +1,6 @@
 use super::*;
-use crate::sim::Rng;
-use crate::sim::fault::FaultPlan;
+use crate::nand::FaultPlan;
+use emmc_units::Rng;
 
 /// The flash as a list of programmed units with their places.
 #[derive(Clone, Debug)]

@@ -1,11 +1,10 @@
 //! The timing of flash with one lane during a bulk copy: the one die and its channel are in registers, and no program
 //! can join another.
 
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Instant, Nanos, Rng};
 
 use super::{Clockwork, Die, Timing, stray};
 use crate::nand::{CellMode, Geometry};
-use crate::sim::Rng;
 
 /// The lane.
 pub(in crate::nand) struct Lane<'a> {
@@ -31,7 +30,7 @@ impl Timing {
     /// Continues from the lane's time.
     pub(in crate::nand) fn take_over(&mut self, lane: LaneNow) {
         // Nothing joins a program to the only page of a row.
-        self.dies[0] = Die { busy_until: lane.busy_until, joinable: None };
+        self.dies[0] = Die { busy_until: lane.busy_until, ..Die::default() };
         self.channels[0] = lane.sent;
         self.rng = lane.rng;
     }
@@ -46,7 +45,7 @@ impl Lane<'_> {
 
 impl Clockwork for Lane<'_> {
     #[inline(always)]
-    fn read(&mut self, geometry: &Geometry, mode: CellMode, _: u32, bytes: u32, now: Instant) -> Instant {
+    fn read(&mut self, geometry: &Geometry, mode: CellMode, _: u32, _: u32, bytes: u32, now: Instant) -> Instant {
         let times = self.timing.times(mode, geometry.native);
         let sensed = now.max(self.now.busy_until) + stray(&mut self.now.rng, times.read, times.spread);
         let transfer = Nanos((u64::from(bytes) * self.timing.byte_transfer) >> 16);

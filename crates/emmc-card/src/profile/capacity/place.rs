@@ -3,7 +3,7 @@
 use super::{Cut, Extent, Partitioning, RegionRole, Share, Sums};
 use crate::ftl::RegionSpec;
 use crate::nand::CellMode;
-use crate::sim::Rng;
+use emmc_units::Rng;
 
 /// Hands out blocks in turn.
 pub(super) struct Placing<'a> {

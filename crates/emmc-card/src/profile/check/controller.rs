@@ -6,6 +6,11 @@ use crate::profile::BusMode;
 /// Longest overhead of a command: a second.
 const OVERHEAD_US_MAX: f64 = 1e6;
 const BUFFER_MAX: u32 = 1 << 28;
+/// A host's largest request.
+const SMALL_MAX: u32 = 512 << 10;
+const MERGE_MAX: u32 = 64 << 20;
+/// All are looked at in each read.
+const MAP_SPANS_MAX: u32 = 64;
 /// A host's largest packed command: the header's sector has room for 63 entries.
 const PACKED_MAX: u8 = 63;
 
@@ -14,13 +19,62 @@ impl Rules<'_> {
         let (controller, nand) = (&self.profile.controller, &self.profile.nand);
         self.range("controller.read_overhead_us", controller.read_overhead_us, 0.0..=OVERHEAD_US_MAX)?;
         self.range("controller.write_overhead_us", controller.write_overhead_us, 0.0..=OVERHEAD_US_MAX)?;
+        self.small_writes()?;
         // A page is programmed from it.
         self.range("controller.buffer_bytes", controller.buffer_bytes, nand.page_bytes..=BUFFER_MAX)?;
         self.multiple("controller.buffer_bytes", controller.buffer_bytes.into(), 512)?;
         self.range("controller.read_ahead_bytes", controller.read_ahead_bytes, 0..=controller.buffer_bytes)?;
         self.multiple("controller.read_ahead_bytes", controller.read_ahead_bytes.into(), 512)?;
+        self.read_map()?;
+        if let Some(host) = &self.profile.host {
+            self.range("host.read_us", host.read_us, 0.0..=OVERHEAD_US_MAX)?;
+            self.range("host.write_us", host.write_us, 0.0..=OVERHEAD_US_MAX)?;
+            self.range("host.us_per_kib", host.us_per_kib, 0.0..=OVERHEAD_US_MAX)?;
+        }
         self.bus()?;
         if self.is_sd() { self.sd_features() } else { self.features() }
+    }
+
+    /// Both write paths, and the merge unit.
+    fn small_writes(&self) -> Checked {
+        let (controller, unit_bytes) = (&self.profile.controller, self.profile.ftl.unit_bytes);
+        self.range("controller.small_write_bytes", controller.small_write_bytes, 0..=SMALL_MAX)?;
+        for (field, micros) in [
+            ("controller.small_write_overhead_us", controller.small_write_overhead_us),
+            ("controller.small_write_missing_us_per_kib", controller.small_write_missing_us_per_kib),
+            ("controller.missing_us_per_kib", controller.missing_us_per_kib),
+            ("controller.commit_us", controller.commit_us),
+        ] {
+            self.range(field, micros, 0.0..=OVERHEAD_US_MAX)?;
+        }
+        let has_path = controller.small_write_bytes > 0;
+        for (field, set) in [
+            ("controller.small_write_overhead_us", controller.small_write_overhead_us > 0.0),
+            ("controller.small_write_missing_us_per_kib", controller.small_write_missing_us_per_kib > 0.0),
+        ] {
+            self.require(has_path || !set, field, "set", "needs controller.small_write_bytes")?;
+        }
+        self.range("controller.merge_bytes", controller.merge_bytes, 0..=MERGE_MAX)?;
+        self.multiple("controller.merge_bytes", controller.merge_bytes.into(), unit_bytes.into())?;
+        self.range("controller.write_buffer_bytes", controller.write_buffer_bytes, 0..=BUFFER_MAX)?;
+        self.multiple("controller.write_buffer_bytes", controller.write_buffer_bytes.into(), unit_bytes.into())?;
+        let commits = controller.commit_us > 0.0;
+        let buffered = controller.write_buffer_bytes > 0;
+        self.require(buffered || !commits, "controller.commit_us", "set", "needs controller.write_buffer_bytes")
+    }
+
+    /// The part of the map that reads load.
+    fn read_map(&self) -> Checked {
+        let controller = &self.profile.controller;
+        self.range("controller.map_load_us", controller.map_load_us, 0.0..=OVERHEAD_US_MAX)?;
+        self.multiple("controller.map_span_bytes", controller.map_span_bytes.into(), 512)?;
+        self.range("controller.map_spans", controller.map_spans, 0..=MAP_SPANS_MAX)?;
+        let loads = controller.map_span_bytes > 0;
+        let rule = "needs controller.map_span_bytes";
+        self.require(loads || controller.map_load_us == 0.0, "controller.map_load_us", controller.map_load_us, rule)?;
+        self.require(loads || controller.map_spans == 0, "controller.map_spans", controller.map_spans, rule)?;
+        let rule = "must be at least 1 with controller.map_span_bytes";
+        self.require(!loads || controller.map_spans > 0, "controller.map_spans", controller.map_spans, rule)
     }
 
     fn bus(&self) -> Checked {
@@ -48,6 +102,8 @@ impl Rules<'_> {
     fn features(&self) -> Checked {
         let (controller, rev) = (&self.profile.controller, self.profile.identity.ext_csd_rev);
         self.range("controller.cache_bytes", controller.cache_bytes, 0..=BUFFER_MAX)?;
+        let rule = "is for SD; an eMMC has controller.cache_bytes";
+        self.require(controller.write_buffer_bytes == 0, "controller.write_buffer_bytes", "set", rule)?;
         // CACHE_SIZE counts kilobits.
         self.multiple("controller.cache_bytes", controller.cache_bytes.into(), 128)?;
         self.range("controller.queue_depth", controller.queue_depth, 0..=32)?;

@@ -1,7 +1,7 @@
 use super::{Checked, Rules};
 use crate::ftl::slc_front::BLOCKS_MIN;
 use crate::nand::CellMode;
-use crate::profile::{GcPolicy, Mapping, Segment, SlcCache};
+use crate::profile::{GcPolicy, LOW_BLOCKS_MIN, Mapping, Segment, SlcCache};
 
 impl Rules<'_> {
     pub(super) fn ftl(&self) -> Checked {
@@ -16,7 +16,9 @@ impl Rules<'_> {
             GcPolicy::Windowed(w) => self.range("ftl.gc.windowed", w, 1..=1 << 24)?,
             GcPolicy::Greedy | GcPolicy::Fifo | GcPolicy::CostBenefit => {}
         }
-        self.range("ftl.gc_low_blocks", ftl.gc_low_blocks, 1..=100_000)?;
+        let least = if ftl.mapping == Mapping::Page { LOW_BLOCKS_MIN } else { 1 };
+        self.range("ftl.gc_low_blocks", ftl.gc_low_blocks, least..=100_000)?;
+        self.range("ftl.gc_busy_max_ms", ftl.gc_busy_max_ms, 1..=100_000)?;
         let (low, high) = (ftl.gc_low_blocks, ftl.gc_high_blocks);
         let rule = format!("must be 0 (off) or more than ftl.gc_low_blocks ({low})");
         self.require(high == 0 || high > low, "ftl.gc_high_blocks", high, rule)?;

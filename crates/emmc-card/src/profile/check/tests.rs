@@ -2,8 +2,8 @@ use emmc_regs::CardKind;
 
 use crate::nand::CellMode;
 use crate::profile::{
-    BusMode, GcPolicy, Mapping, MappingCache, Profile, ProfileError, SdIdentity, Segment, SegmentOrder, SlcCache,
-    shipped,
+    BusMode, GcPolicy, Mapping, MappingCache, MeasuringHost, Profile, ProfileError, SdIdentity, Segment, SegmentOrder,
+    SlcCache, shipped,
 };
 
 type Spoil = fn(&mut Profile);
@@ -184,7 +184,8 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     }),
     ("ftl.gc.d_choices", "1 to", |p| p.ftl.gc = GcPolicy::DChoices(0)),
     ("ftl.gc.windowed", "1 to", |p| p.ftl.gc = GcPolicy::Windowed(0)),
-    ("ftl.gc_low_blocks", "1 to", |p| p.ftl.gc_low_blocks = 0),
+    ("ftl.gc_low_blocks", "3 to", |p| p.ftl.gc_low_blocks = 2),
+    ("ftl.gc_busy_max_ms", "1 to", |p| p.ftl.gc_busy_max_ms = 0),
     ("ftl.gc_high_blocks", "more than ftl.gc_low_blocks", |p| p.ftl.gc_high_blocks = 4),
     ("ftl.wear.static_gap", "has no effect", |p| p.ftl.wear.static_gap = 3000),
     ("ftl.segment", "ftl.mapping page", |p| {
@@ -229,6 +230,17 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
         (p.nand.slc, p.areas.enhanced_groups_max) = (None, 0);
     }),
     ("controller.read_overhead_us", "0 to", |p| p.controller.read_overhead_us = -1.0),
+    ("controller.small_write_bytes", "0 to", |p| p.controller.small_write_bytes = 1 << 20),
+    ("controller.small_write_overhead_us", "needs controller.small_write_bytes", |p| {
+        p.controller.small_write_overhead_us = 1.0;
+    }),
+    ("controller.missing_us_per_kib", "0 to", |p| p.controller.missing_us_per_kib = f64::NAN),
+    ("controller.merge_bytes", "multiple", |p| p.controller.merge_bytes = 5000),
+    ("controller.write_buffer_bytes", "is for SD", |p| p.controller.write_buffer_bytes = 65536),
+    ("controller.commit_us", "needs controller.write_buffer_bytes", |p| p.controller.commit_us = 1.0),
+    ("controller.map_load_us", "needs controller.map_span_bytes", |p| p.controller.map_load_us = 1.0),
+    ("controller.map_spans", "at least 1", |p| p.controller.map_span_bytes = 4 << 20),
+    ("host.read_us", "0 to", |p| p.host = Some(MeasuringHost { read_us: -1.0, ..MeasuringHost::default() })),
     ("controller.write_overhead_us", "0 to", |p| p.controller.write_overhead_us = f64::NAN),
     ("controller.buffer_bytes", "16384 to", |p| p.controller.buffer_bytes = 4096),
     ("controller.read_ahead_bytes", "0 to 1048576", |p| p.controller.read_ahead_bytes = 1 << 21),

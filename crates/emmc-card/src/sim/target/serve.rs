@@ -11,7 +11,7 @@ use crate::ftl::FtlError;
 
 impl SimulatedTarget for SimTarget {
     fn serve(&mut self, request: &BlockRequest, at: Instant) -> Result<(Instant, Option<String>), TargetError> {
-        self.shape.check(request)?;
+        self.check(request)?;
         self.now = self.now.max(at);
         let start = self.start();
         let (done, error) = self.outcome(request, start)?;

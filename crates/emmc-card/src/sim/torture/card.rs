@@ -2,14 +2,13 @@
 
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::reg;
-use emmc_units::Instant;
+use emmc_units::{Instant, Rng};
 
 use super::subject::Subject;
 use crate::device::{Area, Device, DeviceOptions, StorageError, WriteFlags};
 use crate::ftl::{Durability, FtlError, TrimKind};
 use crate::nand::{Nand, StoredContent};
-use crate::profile::{Failures, Partitioning, Profile, shipped};
-use crate::sim::Rng;
+use crate::profile::{Failures, LOW_BLOCKS_MIN, Partitioning, Profile, shipped};
 
 const SECTOR_BYTES: usize = 512;
 
@@ -52,7 +51,7 @@ impl Card {
         let cached = rng.below(2) == 0;
         let has_cache = device.set_cache(cached, Instant::START).map_err(|error| error.to_string())?;
         let sectors = device.sectors(Area::User) as u32;
-        let cached = cached && has_cache;
+        let cached = cached && has_cache || device.has_write_buffer();
         let cache = if cached { ", cache on" } else { "" };
         let enhanced = if enhanced > 0 { format!(", {enhanced} of {groups} groups enhanced") } else { String::new() };
         Ok(Self { name: format!("{name} scaled down{cache}{enhanced}"), device, sectors, cached })
@@ -79,7 +78,7 @@ fn scale(profile: &mut Profile) {
     areas.rpmb_bytes = areas.rpmb_bytes.min(128 << 10);
     let groups = areas.user_bytes / u64::from(areas.wp_group_bytes);
     areas.enhanced_groups_max = areas.enhanced_groups_max.min(groups as u32 / nand.cell.bits());
-    ftl.gc_low_blocks = ftl.gc_low_blocks.min(2);
+    ftl.gc_low_blocks = LOW_BLOCKS_MIN;
     ftl.gc_high_blocks = if ftl.gc_high_blocks > 0 { ftl.gc_low_blocks + 2 } else { 0 };
     ftl.wear.static_gap = ftl.wear.static_gap.min(5);
     if let Some(cache) = &mut ftl.mapping_cache {
@@ -93,7 +92,11 @@ fn scale(profile: &mut Profile) {
         (segment.open_aus, segment.random_logs) = (segment.open_aus.min(3), segment.random_logs.min(2));
         segment.random_log_bytes = segment.random_log_bytes.min(2 << 10);
     }
-    profile.controller.cache_bytes = profile.controller.cache_bytes.min(16 << 10);
+    let controller = &mut profile.controller;
+    controller.cache_bytes = controller.cache_bytes.min(16 << 10);
+    controller.write_buffer_bytes = controller.write_buffer_bytes.min(16 << 10);
+    controller.small_write_bytes = controller.small_write_bytes.min(2 << 10);
+    controller.merge_bytes = controller.merge_bytes.min(12 << 10);
     profile.registers.clear();
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Instant, Nanos, Rng};
 
 use super::content::{self, Seen};
 use super::history::{Cut, Deed, History};
@@ -10,7 +10,6 @@ use super::subject::Subject;
 use super::workload::{Op, Workload};
 use super::{FaultPlan, acknowledged_writes, flushed_writes, trimmed_ranges, unacknowledged_writes};
 use crate::ftl::{Durability, FtlError, TrimKind};
-use crate::sim::Rng;
 
 /// Units that the checks read with one request.
 const READ_AT_ONCE: u32 = 64;

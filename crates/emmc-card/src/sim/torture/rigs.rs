@@ -7,10 +7,10 @@ use crate::ftl::mapping_cache::MappingCache as MappingPages;
 use crate::ftl::{self, RegionSpec};
 use crate::nand::{CellMode, Geometry, Nand, StoredContent};
 use crate::profile::{
-    CellConfig, Failures, FtlConfig, GcPolicy, Mapping, MappingCache, NandConfig, Segment, SegmentOrder, SlcCache,
-    TRIM_LOG_BLOCKS, WearLevelling,
+    CellConfig, Failures, FtlConfig, GcPace, GcPolicy, Mapping, MappingCache, NandConfig, Segment, SegmentOrder,
+    SlcCache, TRIM_LOG_BLOCKS, WearLevelling,
 };
-use crate::sim::Rng;
+use emmc_units::Rng;
 
 const UNIT_BYTES: u32 = 32;
 
@@ -28,8 +28,17 @@ fn chance(rng: &mut Rng, one_in: u64) -> bool {
 }
 
 fn layer(rng: &mut Rng) -> Layer {
+    // Drawn apart, so that a case without it is the same as before there were paces.
+    let mut apart = Rng::new(rng.clone().next_u64() ^ 0x9ace);
     let nand = flash(rng);
     let mut config = if chance(rng, 3) { segments(rng) } else { pages(rng) };
+    let mut beyond = 0;
+    if chance(&mut apart, 2) {
+        config.gc_pace = GcPace::Paced;
+        config.gc_busy_max_ms = pick(&mut apart, &[1, 20, 250]);
+        // Blocks for a reserve, mostly.
+        beyond = if config.mapping == Mapping::Page { apart.below(14) as u32 } else { 0 };
+    }
     // One bit a cell takes no SLC cache in front.
     if nand.cell != CellMode::Slc && chance(rng, 3) {
         let bypass_bytes = pick(rng, &[0, 0, 4, 10]) * UNIT_BYTES;
@@ -43,7 +52,7 @@ fn layer(rng: &mut Rng) -> Layer {
     let geometry = Geometry::new(&nand, 0, UNIT_BYTES);
     let units = data * geometry.units_in(mode) - rng.below(5) as u32;
     let map = config.mapping_cache.map_or(0, |cache| MappingPages::blocks_for(&cache, units, &geometry));
-    let room = working_room(&config) + TRIM_LOG_BLOCKS + map + rng.below(4) as u32;
+    let room = working_room(&config) + TRIM_LOG_BLOCKS + map + rng.below(4) as u32 + beyond;
     let geometry = Geometry::new(&nand, front + data + room + spare_blocks, UNIT_BYTES);
     let spec = RegionSpec {
         blocks: (0..geometry.blocks).collect(),
@@ -54,11 +63,12 @@ fn layer(rng: &mut Rng) -> Layer {
         seed: rng.next_u64(),
     };
     let name = format!(
-        "{:?} {:?}{}{}, {} dies, {} planes, {} units a page, {} pages a block",
+        "{:?} {:?}{}{}{}, {} dies, {} planes, {} units a page, {} pages a block",
         nand.cell,
         config.mapping,
         if config.slc_cache.is_some() { " with SLC cache" } else { "" },
         if config.mapping_cache.is_some() { " with mapping cache" } else { "" },
+        if config.gc_pace == GcPace::Paced { ", paced" } else { "" },
         nand.dies,
         nand.planes,
         geometry.units_per_page,
@@ -114,6 +124,7 @@ fn flash(rng: &mut Rng) -> NandConfig {
         channel_mb_s: pick(rng, &[1.0, 100.0]),
         cached_program: chance(rng, 2),
         multi_plane: chance(rng, 2),
+        multi_plane_read: chance(rng, 2),
         native: cell(rng, cell_mode.bits(), endurance),
         slc: Some(cell(rng, 1, endurance * 2)),
         failures,
@@ -134,8 +145,10 @@ fn pages(rng: &mut Rng) -> FtlConfig {
         mapping: Mapping::Page,
         unit_bytes: UNIT_BYTES,
         gc: pick(rng, &policies),
-        gc_low_blocks: pick(rng, &[1, 2, 3]),
-        gc_high_blocks: pick(rng, &[0, 4, 6]),
+        gc_low_blocks: pick(rng, &[3, 3, 3]),
+        gc_pace: GcPace::AtOnce,
+        gc_busy_max_ms: 250,
+        gc_high_blocks: pick(rng, &[0, 5, 7]),
         separate_gc: chance(rng, 2),
         hot_cold: chance(rng, 4),
         wear: WearLevelling { dynamic: chance(rng, 2), static_gap: pick(rng, &[0, 2, 5]) },

@@ -31,3 +31,12 @@ fn workloads_survive_random_cuts() {
     }
     assert!(cuts > 800, "{cuts}");
 }
+
+/// A longer form, for `cargo xtask mutants`.
+#[test]
+#[ignore = "a minute; cargo xtask mutants runs it"]
+fn workloads_survive_many_random_cuts() {
+    for seed in 30..600 {
+        torture(Case::Random { seed }).unwrap_or_else(|violation| panic!("{violation}"));
+    }
+}

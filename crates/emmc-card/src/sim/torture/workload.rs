@@ -1,7 +1,7 @@
 //! The host's requests: drawn from a seed, with a different mixture for every seed.
 
 use crate::ftl::{Durability, TrimKind};
-use crate::sim::Rng;
+use emmc_units::Rng;
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

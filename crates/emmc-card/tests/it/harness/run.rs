@@ -1,7 +1,7 @@
 //! Executes the steps of a script on a card.
 
 use emmc_card::card::{Card, DataStatus};
-use emmc_card::sim::fault::FaultPlan;
+use emmc_card::nand::FaultPlan;
 use emmc_regs::CardKind;
 use emmc_regs::command::Response;
 use emmc_units::{Instant, Nanos};

@@ -6,8 +6,7 @@ use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
 use emmc_card::ftl::TrimKind;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, SegmentOrder};
-use emmc_card::sim::Rng;
-use emmc_units::Instant;
+use emmc_units::{Instant, Rng};
 
 use crate::segment_cards::host::named;
 

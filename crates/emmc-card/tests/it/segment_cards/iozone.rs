@@ -1,6 +1,6 @@
 //! `iozone -e -I -a -s 100M -i 0 -i 1 -i 2`: a file written sequentially, then each record once at random.
 
-use emmc_card::sim::Rng;
+use emmc_units::Rng;
 
 use super::host::Host;
 

@@ -1,20 +1,33 @@
 //! A minimal greedy simulation, independent of the layer: a map, counters, and a search through all blocks.
 //!
-//! It serves loads without a formula. Of blocks with equally few valid units it takes the first, while the layer takes
-//! them in turn: under skewed writes the choice changes the figure by 3 %.
+//! It serves loads without a formula. Of blocks with equally few valid units it takes one by a rule for ties, while the
+//! layer takes them in turn: under skewed writes the choice changes the figure by 3 %.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use emmc_card::sim::Rng;
+use emmc_units::Rng;
 
 const NONE: usize = usize::MAX;
 
+/// Which of several blocks with equally few valid units is collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tie {
+    /// The one with the lowest number.
+    First,
+    /// The one closed last.
+    ClosedLast,
+}
+
 struct Bare {
     np: usize,
+    tie: Tie,
     place: Vec<usize>,
     unit: Vec<usize>,
     valid: Vec<usize>,
-    closed: Vec<bool>,
+    /// When a block was closed, counted; 0: it is not.
+    closed: Vec<u64>,
+    closings: u64,
     free: VecDeque<usize>,
     /// The host's block and that of collected units, with how full each is.
     open: [(usize, usize); 2],
@@ -38,7 +51,8 @@ impl Bare {
 
     fn start(&mut self, frontier: usize) {
         if self.open[frontier].0 != NONE {
-            self.closed[self.open[frontier].0] = true;
+            self.closings += 1;
+            self.closed[self.open[frontier].0] = self.closings;
         }
         self.open[frontier] = (NONE, self.np);
         while frontier == 0 && self.free.len() <= 2 {
@@ -48,8 +62,12 @@ impl Bare {
     }
 
     fn collect(&mut self) {
-        let closed = (0..self.closed.len()).filter(|&block| self.closed[block]);
-        let victim = closed.min_by_key(|&block| self.valid[block]).expect("a block is full");
+        let closed = (0..self.closed.len()).filter(|&block| self.closed[block] > 0);
+        let victim = match self.tie {
+            Tie::First => closed.min_by_key(|&block| self.valid[block]),
+            Tie::ClosedLast => closed.min_by_key(|&block| (self.valid[block], Reverse(self.closed[block]))),
+        };
+        let victim = victim.expect("a block is full");
         for place in victim * self.np..(victim + 1) * self.np {
             let unit = self.unit[place];
             if self.place[unit] == place {
@@ -57,23 +75,25 @@ impl Bare {
                 self.copied += 1;
             }
         }
-        self.closed[victim] = false;
+        self.closed[victim] = 0;
         self.free.push_back(victim);
     }
 }
 
 /// The write amplification of greedy collection, with collected units in blocks of their own, under `r` of the writes
 /// to `1 - r` of the units.
-pub(crate) fn hot_cold(rho: f64, r: f64, np: usize, blocks: usize) -> f64 {
+pub(crate) fn hot_cold(tie: Tie, rho: f64, r: f64, np: usize, blocks: usize) -> f64 {
     let units = (blocks as f64 * np as f64 * rho).round() as usize;
     let hot = (units as f64 * (1.0 - r)) as usize;
     let total = blocks + 4;
     let mut bare = Bare {
         np,
+        tie,
         place: vec![NONE; units],
         unit: vec![NONE; total * np],
         valid: vec![0; total],
-        closed: vec![false; total],
+        closed: vec![0; total],
+        closings: 0,
         free: (0..total).collect(),
         open: [(NONE, np); 2],
         copied: 0,

@@ -3,12 +3,15 @@
 use emmc_card::ftl::page::PageFtl;
 use emmc_card::ftl::{Durability, Ftl, FtlStats, RegionSpec, TrimKind};
 use emmc_card::nand::{CellMode, Geometry, Nand};
-use emmc_card::profile::{CellConfig, Failures, FtlConfig, GcPolicy, Mapping, NandConfig, WearLevelling};
-use emmc_card::sim::Rng;
-use emmc_units::Instant;
+use emmc_card::profile::{CellConfig, Failures, FtlConfig, GcPace, GcPolicy, Mapping, NandConfig, WearLevelling};
+use emmc_units::{Instant, Rng};
 
 /// Free blocks that the layer keeps.
 const FREE: u32 = 3;
+
+/// Blocks' worth of clean places that paced collection keeps beside these, on average: one that the host's block and
+/// the other open block have left, and half of the victim in progress.
+const RESERVE: u32 = 2;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +24,12 @@ pub(crate) struct Setup {
     /// Blocks that hold data in the steady state.
     pub(crate) blocks: u32,
     pub(crate) trims: bool,
+    pub(crate) pace: GcPace,
 }
 
 impl Setup {
     pub(crate) fn new(gc: GcPolicy, rho: f64, np: u32, blocks: u32) -> Self {
-        Self { gc, separate_gc: false, rho, np, blocks, trims: false }
+        Self { gc, separate_gc: false, rho, np, blocks, trims: false, pace: GcPace::AtOnce }
     }
 }
 
@@ -52,6 +56,7 @@ fn flash(np: u32) -> NandConfig {
         channel_mb_s: 200.0,
         cached_program: true,
         multi_plane: true,
+        multi_plane_read: false,
         native: CellConfig {
             read_us: 50.0,
             program_us: vec![500.0],
@@ -73,6 +78,8 @@ impl Drive {
             unit_bytes: 4096,
             gc: setup.gc,
             gc_low_blocks: FREE,
+            gc_pace: setup.pace,
+            gc_busy_max_ms: 250,
             gc_high_blocks: 0,
             separate_gc: setup.separate_gc,
             hot_cold: false,
@@ -84,7 +91,9 @@ impl Drive {
         };
         // When a victim is chosen, all data is in full blocks; free ones, that of collected units if there is one, and
         // the log of trims do not count.
-        let blocks = setup.blocks + FREE + u32::from(setup.separate_gc) + 2 * u32::from(setup.trims);
+        let apart = u32::from(setup.separate_gc);
+        let reserve = if setup.pace == GcPace::Paced { RESERVE } else { 0 };
+        let blocks = setup.blocks + FREE + apart + reserve + 2 * u32::from(setup.trims);
         let mut nand = Nand::new(&flash, Geometry::new(&flash, blocks, 4096), 1);
         let spec = RegionSpec {
             blocks: (0..blocks).collect(),

@@ -1,6 +1,6 @@
 //! Uniform random writes: greedy, first in first out, choices, random, windows.
 
-use emmc_card::profile::GcPolicy;
+use emmc_card::profile::{GcPace, GcPolicy};
 
 use crate::models;
 use crate::write_amplification::drive::{Drive, Setup, amplification, close};
@@ -50,6 +50,24 @@ fn fifo_matches_within_a_hundredth() {
 fn random_choices_match_within_a_hundredth() {
     for (d, rho) in [(1, 0.7), (1, 0.9), (2, 0.8), (2, 0.9), (10, 0.7), (10, 0.9)] {
         check(GcPolicy::DChoices(d), rho, 64, 4096);
+    }
+}
+
+/// Collection in steps has the same write amplification, with its reserve not counted among the blocks with data.
+#[test]
+fn paced_collection_matches_within_a_hundredth() {
+    for (gc, separate_gc, rho) in [
+        (GcPolicy::Greedy, false, 0.8),
+        (GcPolicy::Greedy, false, 0.9),
+        (GcPolicy::Greedy, true, 0.6),
+        (GcPolicy::Greedy, true, 0.9),
+        (GcPolicy::Greedy, true, 0.95),
+        (GcPolicy::Fifo, true, 0.85),
+        (GcPolicy::DChoices(2), true, 0.8),
+        (GcPolicy::DChoices(1), true, 0.7),
+    ] {
+        let setup = Setup { separate_gc, pace: GcPace::Paced, ..Setup::new(gc, rho, 64, 4096) };
+        close(&format!("paced, {gc:?} {separate_gc} rho {rho}"), simulated(setup), model(setup), 0.01);
     }
 }
 

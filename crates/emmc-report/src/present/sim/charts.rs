@@ -1,6 +1,7 @@
 //! Charts of the virtual card: drawn in HTML, lines of text on a terminal.
 
-use emmc_card::sim::{BlockMap, Series, WearBin};
+use emmc_card::sim::{BlockMap, WearBin};
+use emmc_workload::job::Series;
 use serde_json::{Value, json};
 
 use crate::Chart;

@@ -4,8 +4,9 @@ use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
 use emmc_card::sim::SimTarget;
+use emmc_host::HostTarget;
 use emmc_port::BlockTarget;
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 use emmc_workload::{Bench, Options, Outcome, Unwatched, named};
 
 /// A shipped part, changed.
@@ -20,6 +21,13 @@ pub(crate) fn queueing_card(profile: &str, change: impl FnOnce(&mut Profile), qu
     let device = Device::new(made, DeviceOptions { keep: StoredContent::Nothing, seed: 1 })
         .expect("the profile keeps the rules");
     SimTarget::new(device, &format!("sim:{profile}"), Instant::START, queueing)
+}
+
+/// A shipped part behind the host on which it was measured.
+pub(crate) fn behind_host(profile: &str) -> HostTarget<SimTarget> {
+    let host = shipped::named(profile).expect("the profile is shipped").host.unwrap_or_default();
+    let [read, write, per_kib] = [host.read_us, host.write_us, host.us_per_kib].map(Nanos::from_micros_f64);
+    HostTarget::measured(card(profile, |_| ()), read, write, per_kib)
 }
 
 /// The same part with a `factor`th of its blocks, each a `factor`th as large: the same shares, in far less time.

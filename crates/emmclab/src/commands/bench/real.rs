@@ -244,7 +244,7 @@ fn memory_bytes() -> Option<u64> {
 /// Fills a new file, so that reads of it reach the device.
 fn fill(target: &mut BlockIo, context: &mut Context, stop: &Arc<AtomicBool>) -> anyhow::Result<u64> {
     let size = target.shape().size_bytes;
-    let step = Progress { step: "a new file", number: 1, steps: 1, done_share: 0.0, whole: None };
+    let step = Progress { step: "a new file", number: 1, steps: 1, done_share: 0.0, whole: None, now: None };
     let mut bar = Watched::new(Arc::clone(stop));
     for (from, to, block) in
         [(0, size / FILL_BYTES * FILL_BYTES, FILL_BYTES), (size / FILL_BYTES * FILL_BYTES, size, 0)]

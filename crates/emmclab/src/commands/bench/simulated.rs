@@ -5,9 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use emmc_card::device::Device;
+use emmc_card::profile::MeasuringHost;
 use emmc_card::sim::SimTarget;
 use emmc_host::{Board, HostTarget};
 use emmc_port::BlockTarget;
+use emmc_units::Nanos;
 use emmc_workload::context::{BusFacts, Context, Wear};
 use emmc_workload::{BenchResult, Options, Suite};
 
@@ -21,6 +23,8 @@ use crate::virtual_card::Powered;
 pub(super) struct How {
     /// The controller submits more than one request at a time.
     pub(super) queueing: bool,
+    /// How often the queue engine asks for ready tasks; `None`: the usual value.
+    pub(super) polling: Option<Nanos>,
     /// A board's spans or page cache.
     pub(super) board: Option<&'static Board>,
     /// Prints the demand of the suite to standard error before it begins.
@@ -37,7 +41,9 @@ pub(super) fn bench(
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
     let board = args.board.as_deref().map(board).transpose()?;
-    let how = How { queueing: !args.no_queueing && board.is_none_or(Board::queues), board, announces: !is_quiet };
+    let polling = Some(Nanos::from_micros(args.queue_poll_us));
+    let queueing = !args.no_queueing && board.is_none_or(Board::queues);
+    let how = How { queueing, polling, board, announces: !is_quiet };
     // Only after the card exists, so that Ctrl-C during ageing ends the process at once.
     let told = |size_bytes| {
         crate::signals::stop_by_signal(&stop)?;
@@ -59,6 +65,9 @@ pub(super) fn measure(
     let (device, _) = powered.card.into_parts();
     let mut context = context(&device, name);
     let mut target = SimTarget::new(device, name, powered.now, how.queueing);
+    if let Some(interval) = how.polling {
+        target.set_polling(interval);
+    }
     let options = options(target.shape().size_bytes)?;
     if how.announces {
         let cost = suite.cost(target.shape(), &options)?;
@@ -66,19 +75,21 @@ pub(super) fn measure(
         let cycles = Some(target.device().profile().nand.native.endurance);
         Demand { suite: suite.name(), cost, beside_bytes: 0, context, capacity_bytes, cycles }.announce(name, false);
     }
-    let (mut result, target) = match how.board {
-        None => (run_suite(suite, &mut target, &options, stop)?, target),
-        Some(board) => {
-            let mut host = HostTarget::new(target, board, how.queueing);
+    let measuring = target.device().profile().host;
+    let (mut result, target) = match (how.board, measuring) {
+        (Some(board), _) => {
+            let host = HostTarget::new(target, board, how.queueing);
             context.notes.push(format!("behind {}: {}", board.title, board.source));
-            let result = run_suite(suite, &mut host, &options, stop)?;
-            let spent = host.spent();
-            if spent.pre_ns > 0 {
-                let share = spent.overhead_share() * 100.0;
-                context.notes.push(format!("software before and after the card: {share:.0} % of the requests' time"));
-            }
-            (result, host.into_card())
+            behind(host, suite, &options, stop, &mut context)?
         }
+        (None, Some(MeasuringHost { read_us, write_us, us_per_kib })) => {
+            let [read, write, per_kib] = [read_us, write_us, us_per_kib].map(Nanos::from_micros_f64);
+            let host = HostTarget::measured(target, read, write, per_kib);
+            let what = format!("the host on which it was measured: {read_us:.0} us a read, {write_us:.0} us a write");
+            context.notes.push(format!("behind {what}"));
+            behind(host, suite, &options, stop, &mut context)?
+        }
+        (None, None) => (run_suite(suite, &mut target, &options, stop)?, target),
     };
     let device = target.device();
     context.life_after = self::context(device, name).life_before;
@@ -89,6 +100,23 @@ pub(super) fn measure(
     }
     result.context = context;
     Ok(result)
+}
+
+/// Runs a suite on a card behind a host.
+fn behind(
+    mut host: HostTarget<SimTarget>,
+    suite: &dyn Suite,
+    options: &Options,
+    stop: Arc<AtomicBool>,
+    context: &mut Context,
+) -> anyhow::Result<(BenchResult, SimTarget)> {
+    let result = run_suite(suite, &mut host, options, stop)?;
+    let spent = host.spent();
+    if spent.pre_ns > 0 {
+        let share = spent.overhead_share() * 100.0;
+        context.notes.push(format!("software before and after the card: {share:.0} % of the requests' time"));
+    }
+    Ok((result, host.into_card()))
 }
 
 fn board(name: &str) -> anyhow::Result<&'static Board> {

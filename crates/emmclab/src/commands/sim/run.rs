@@ -3,25 +3,25 @@
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, ensure};
 use emmc_card::card::Card;
 use emmc_card::nand::StoredContent;
-use emmc_card::sim::{Ended, Job, Progress, READY_JOBS, Run, RunResult, ready_job};
+use emmc_card::sim::{Condition, SimTarget};
+use emmc_workload::Job;
+use emmc_workload::job::{Ended, READY_JOBS, RunResult, ready_job, run as run_job};
 use serde::Serialize;
 
 use crate::CommandResult;
 use crate::cli::SimRunArgs;
 use crate::exit::Exit;
 use crate::output::{Output, Page};
-use crate::progress::Bar;
+use crate::progress::Watched;
 use crate::virtual_card::Powered;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-run/1";
 
-/// Number of requests between two updates of the progress.
-const BATCH: u64 = 1 << 16;
 /// The largest job file that is read.
 const JOB_BYTES_MAX: u64 = 1 << 30;
 
@@ -34,11 +34,14 @@ pub(crate) struct SimRun {
     /// The result.
     #[serde(flatten)]
     result: RunResult,
+    /// The card after it.
+    #[serde(flatten)]
+    card: Condition,
 }
 
 pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     let (text, folder) = read_job(&args.job)?;
-    let mut load = |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
+    let mut load = |name: &str| std::fs::read(folder.join(name)).map_err(|error| error.to_string());
     let job = Job::from_json(&text, &mut load).with_context(|| args.job.display().to_string())?;
     let is_kept = args.card.is_kept();
     ensure!(is_kept || !args.dry_run, "--dry-run: a new card is not stored");
@@ -54,33 +57,20 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     let (device, rest) = card.into_parts();
     let stop = Arc::new(AtomicBool::new(false));
     crate::signals::stop_by_signal(&stop)?;
-    let (device, result) = complete(Run::new(device, job, now)?, &stop)?;
-    let now = result.now;
-    let run = SimRun { wall_s: start.elapsed().as_secs_f64(), result };
+    let mut target = SimTarget::new(device, "the card", now, true);
+    let mut watch = Watched::job(stop);
+    let result = run_job(&mut target, &job, &mut watch)?;
+    watch.finish();
+    let (device, now) = target.into_device();
+    let run = SimRun { wall_s: start.elapsed().as_secs_f64(), result, card: Condition::of(&device) };
     Powered { card: Card::from_parts(device, rest), now, store }.store()?;
     let exit = if run.result.ended == Ended::Done { Exit::Good } else { Exit::Findings };
     #[cfg(feature = "html")]
     let page = Page { path: args.save.output.as_deref(), force: args.save.force, inputs: vec![&args.job] };
     #[cfg(not(feature = "html"))]
     let page = Page::default();
-    output.report(SCHEMA, &run, &page, |run| emmc_report::present::sim_run(&run.result, run.wall_s))?;
+    output.report(SCHEMA, &run, &page, |run| emmc_report::present::sim_run(&run.result, &run.card, run.wall_s))?;
     Ok(exit)
-}
-
-/// Runs to the end or until a signal stops it.
-fn complete(mut run: Run, stop: &AtomicBool) -> anyhow::Result<(emmc_card::device::Device, RunResult)> {
-    let mut bar = Bar::new();
-    loop {
-        let Progress { phase, phases, kind, whole_share, now, is_finished, .. } = run.step(BATCH)?;
-        if is_finished || stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let seconds = now.0 as f64 / 1e9;
-        let what = format!("phase {phase}/{phases} {kind}, {seconds:.1} s simulated");
-        bar.show(Some(whole_share), &what);
-    }
-    bar.finish();
-    Ok(run.finish())
 }
 
 /// A job and the folder of its traces.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::sim::fault::FaultPlan;
+use crate::nand::FaultPlan;
 
 /// The contents that a unit may have after a cut: the last durable one, and all later ones.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,181 @@
+//! Two write paths: small writes, and streams whose merge unit is completed when another stream begins.
+//!
+//! A write that begins where the last one ended continues a stream. Any other write is a small one, up to a size, or
+//! begins another stream: then the rest of the last stream's merge unit is copied, so that a lone write of s bytes
+//! costs a whole unit S. Small writes leave the open unit as it is. Absent on purpose: allocation units with logs
+//! (`ftl::segment`), which merge below the map.
+
+use emmc_units::{Instant, Nanos, SECTOR_BYTES};
+
+use super::Path;
+use crate::device::op::{Area, StorageError};
+use crate::device::storage::Storage;
+use crate::ftl::{Durability, FtlError};
+use crate::profile::Controller;
+
+/// What small writes cost, and what is missing of mapping units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SmallWrites {
+    /// Up to this size; 0: there is one path.
+    sectors: u64,
+    overhead: Nanos,
+    /// For each missing sector of a small write, and of others.
+    missing: [Nanos; 2],
+}
+
+impl SmallWrites {
+    pub(super) fn new(controller: &Controller) -> Self {
+        let a_sector = |micros: f64| Nanos::from_micros_f64(micros / 2.0);
+        Self {
+            sectors: u64::from(controller.small_write_bytes) / SECTOR_BYTES,
+            overhead: Nanos::from_micros_f64(controller.small_write_overhead_us),
+            missing: [controller.small_write_missing_us_per_kib, controller.missing_us_per_kib].map(a_sector),
+        }
+    }
+}
+
+/// What a write is to the streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A small write, which belongs to none.
+    Small,
+    /// It continues the open stream.
+    Continues,
+    /// It begins another stream.
+    Begins,
+}
+
+/// A stream of writes.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    area: Area,
+    next: u64,
+    /// Written since it began.
+    sectors: u64,
+}
+
+/// The open merge unit.
+#[derive(Clone, Debug)]
+pub(super) struct Merging {
+    /// Sectors of a unit; 0: none is merged.
+    unit_sectors: u64,
+    open: Option<Stream>,
+    /// The end of the last write.
+    last: Option<(Area, u64)>,
+}
+
+impl Merging {
+    pub(super) fn new(controller: &Controller) -> Self {
+        Self { unit_sectors: u64::from(controller.merge_bytes) / SECTOR_BYTES, open: None, last: None }
+    }
+
+    /// Power is lost, and what was open stays in parts.
+    pub(super) fn forget(&mut self) {
+        (self.open, self.last) = (None, None);
+    }
+}
+
+impl Path {
+    /// The firmware time of a write, and what it is to the streams.
+    #[inline]
+    pub(super) fn write_cost(&mut self, storage: &Storage, area: Area, lba: u64, sectors: u64) -> (Nanos, Kind) {
+        let follows = self.merging.last == Some((area, lba));
+        let continues = self.merging.open.is_some_and(|open| (open.area, open.next) == (area, lba));
+        let is_small = sectors <= self.small.sectors && !follows && !continues;
+        self.merging.last = Some((area, lba + sectors));
+        let overhead = if is_small { self.small.overhead } else { self.write_overhead };
+        let missing = self.small.missing[usize::from(!is_small)];
+        let missing =
+            if missing > Nanos::ZERO { missing * self.missing_sectors(storage, area, lba, sectors) } else { missing };
+        let kind = match (is_small, continues) {
+            (true, _) => Kind::Small,
+            (false, true) => Kind::Continues,
+            (false, false) => Kind::Begins,
+        };
+        (overhead + missing, kind)
+    }
+
+    /// Sectors that the first and the last mapping unit of a range have outside of it.
+    fn missing_sectors(&self, storage: &Storage, area: Area, lba: u64, sectors: u64) -> u64 {
+        let head = storage.run(area, lba, 1).head;
+        let tail = storage.run(area, lba + sectors - 1, 1).tail;
+        u64::from(head + tail)
+    }
+
+    /// A write belongs to the open stream, or begins one: then the last one's unit is completed first. Returns when the
+    /// data can come.
+    #[inline]
+    pub(super) fn follow_stream(
+        &mut self,
+        storage: &mut Storage,
+        (area, lba, sectors): (Area, u64, u64),
+        kind: Kind,
+        now: Instant,
+    ) -> Result<Instant, StorageError> {
+        if self.merging.unit_sectors == 0 {
+            return Ok(now);
+        }
+        if kind != Kind::Begins {
+            if let Some(open) = self.merging.open.as_mut().filter(|open| (open.area, open.next) == (area, lba)) {
+                open.next += sectors;
+                open.sectors += sectors;
+            }
+            return Ok(now);
+        }
+        let last = self.merging.open.replace(Stream { area, next: lba + sectors, sectors });
+        match last {
+            Some(last) if last.sectors < self.merging.unit_sectors => self.complete_unit(storage, last, now),
+            _ => Ok(now),
+        }
+    }
+
+    /// Copies the rest of a stream's merge unit; returns when it is in flash.
+    #[inline(never)]
+    fn complete_unit(&mut self, storage: &mut Storage, last: Stream, now: Instant) -> Result<Instant, StorageError> {
+        while self.cache.len() > 0 {
+            self.drain(storage, self.batch_units, now)?;
+        }
+        let unit_sectors = u64::from(storage.unit_sectors());
+        let first = last.next.next_multiple_of(unit_sectors);
+        let rest = (self.merging.unit_sectors - last.sectors) / unit_sectors * unit_sectors;
+        let end = (first + rest).min(storage.sectors(last.area) / unit_sectors * unit_sectors);
+        let (mut at, mut done) = (first, now.max(self.programmed));
+        while at < end {
+            let run = storage.run(last.area, at, self.chunk_left(at).min(end - at));
+            at += run.sectors;
+            for unit in run.unit..run.unit + run.units {
+                done = done.max(self.copy_unit(storage, run.region, unit, now)?);
+            }
+        }
+        let Storage { nand, regions, .. } = storage;
+        for region in regions {
+            done = done.max(region.ftl.flush(nand, now)?);
+        }
+        Ok(done)
+    }
+
+    /// Copies a unit if it holds data; one that cannot be read stays where it is.
+    fn copy_unit(
+        &mut self,
+        storage: &mut Storage,
+        region: u8,
+        unit: u32,
+        now: Instant,
+    ) -> Result<Instant, StorageError> {
+        let Storage { nand, regions, .. } = storage;
+        let ftl = regions[usize::from(region)].ftl.as_mut();
+        if !ftl.is_mapped(unit) {
+            return Ok(now);
+        }
+        let keeps_data = nand.keeps_data();
+        let content = &mut self.unit[..];
+        match ftl.read(nand, unit, 1, keeps_data.then_some(&mut *content), now) {
+            Ok(read) => {
+                let content = keeps_data.then_some(&*content);
+                Ok(ftl.write(nand, unit, 1, content, Durability::Buffered, read)?)
+            }
+            Err(FtlError::Uncorrectable { .. }) => Ok(now),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Mechanisms of the data path, each switched on in a profile that has none of them: what it costs and what it saves.
+
+use emmc_card::device::{Area, Device, DeviceOptions, WriteFlags};
+use emmc_card::nand::StoredContent;
+use emmc_card::profile::{Profile, shipped};
+use emmc_units::{Instant, Nanos};
+
+const KIB: u32 = 2;
+
+/// A card of one die without spread of times, filled with 32 MiB and idle.
+struct Part {
+    device: Device,
+    now: Instant,
+}
+
+fn part(name: &str, change: impl FnOnce(&mut Profile)) -> Part {
+    let mut profile = shipped::named(name).unwrap();
+    profile.nand.native.time_spread = 0.0;
+    change(&mut profile);
+    let device = Device::new(profile, DeviceOptions { keep: StoredContent::Nothing, seed: 1 }).unwrap();
+    let mut part = Part { device, now: Instant::START };
+    for block in 0..64 {
+        part.write(block * 1024, 512 * KIB);
+    }
+    part.rest();
+    part
+}
+
+impl Part {
+    fn rest(&mut self) {
+        self.now = self.device.flush(self.now).unwrap().done;
+        while let Some(done) = self.device.background(self.now).unwrap() {
+            self.now = done;
+        }
+        self.now = self.now + Nanos::from_secs(1);
+    }
+
+    fn write(&mut self, lba: u64, sectors: u32) -> f64 {
+        let done = self.device.write(Area::User, lba, sectors, WriteFlags::default(), None, self.now).unwrap().done;
+        self.took(done)
+    }
+
+    fn read(&mut self, lba: u64, sectors: u32) -> f64 {
+        let done = self.device.read(Area::User, lba, sectors, None, self.now).unwrap().done;
+        self.took(done)
+    }
+
+    fn took(&mut self, done: Instant) -> f64 {
+        let took = done.since(self.now).as_micros_f64();
+        self.now = done;
+        took
+    }
+
+    fn programmed(&self) -> u64 {
+        self.device.nand().counters().unit_programs
+    }
+}
+
+#[test]
+fn neighbours_in_a_page_cost_one_sense() {
+    let mut part = part("generic-8g", |_| ());
+    let sense = part.device.profile().nand.native.read_us;
+    let [first, second, elsewhere] = [0, 8, 20_000].map(|lba| part.read(lba, 4 * KIB));
+    assert!((first - second - sense).abs() < 1.0, "{first} {second}");
+    assert!((first - elsewhere).abs() < 1.0, "{first} {elsewhere}");
+}
+
+#[test]
+fn firmware_time_bounds_reads_at_any_depth() {
+    let mut part = part("odroid-64g", |profile| profile.controller.read_overhead_us = 500.0);
+    let asked = part.now;
+    for index in 0..200 {
+        let done = part.device.read(Area::User, index * 7919 % 8000 * 8, 4 * KIB, None, asked).unwrap().done;
+        part.now = part.now.max(done);
+    }
+    let took = part.now.since(asked).as_micros_f64() / 200.0;
+    assert!((500.0..520.0).contains(&took), "{took} us a read");
+}
+
+#[test]
+fn a_random_read_waits_for_a_read_ahead_that_it_does_not_use() {
+    let [plain, ahead] = [false, true].map(|always| {
+        let mut part = part("generic-8g", |profile| {
+            (profile.controller.read_ahead_bytes, profile.controller.read_ahead_always) = (32 << 10, always);
+        });
+        [2 * KIB, 4 * KIB].map(|sectors| (0..50).map(|at| part.read(at * 7919 % 8000 * 8, sectors)).sum::<f64>() / 50.0)
+    });
+    assert!((ahead[0] - plain[0]).abs() < 1.0, "2 KiB start none: {plain:?} {ahead:?}");
+    assert!(ahead[1] > plain[1] + 50.0, "4 KiB: {plain:?} {ahead:?}");
+}
+
+#[test]
+fn the_border_of_two_map_spans_shows() {
+    let mut part = part("generic-8g", |profile| {
+        let controller = &mut profile.controller;
+        (controller.map_load_us, controller.map_span_bytes, controller.map_spans) = (150.0, 4 << 20, 1);
+    });
+    // Units of 8 blocks around the border at 8192; a read elsewhere comes between.
+    let mut measure = |lba| {
+        part.read(40_000, 4 * KIB);
+        part.read(lba, 4 * KIB)
+    };
+    let [within, across] = [8192 - 16, 8192 - 4].map(&mut measure);
+    assert!(across > within + 149.0, "{within} {across}");
+}
+
+#[test]
+fn another_stream_completes_the_merge_unit_of_the_last() {
+    let mut part = part("sandisk-extreme-a1-32g", |profile| {
+        (profile.controller.merge_bytes, profile.controller.small_write_bytes) = (256 << 10, 4096);
+    });
+    let written = |step: u64, part: &mut Part| {
+        let before = part.programmed();
+        let took: f64 = (0..16).map(|index| part.write(index * step % 60_000, 64 * KIB)).sum();
+        part.rest();
+        (took / 16.0, (part.programmed() - before) * 4 / 1024)
+    };
+    let (in_order, random) = (written(128, &mut part), written(7 * 1024, &mut part));
+    // 16 writes of 64 KiB are 1 MiB; each at random is a unit of 256 KiB but the last, which stays open.
+    assert!(in_order.1 <= 1, "{in_order:?}");
+    assert!((3..=4).contains(&random.1), "{random:?}");
+    assert!(random.0 > 2.0 * in_order.0, "{in_order:?} {random:?}");
+}
+
+#[test]
+fn a_write_buffer_answers_before_the_program_and_is_lost_with_power() {
+    let answer = |buffer_bytes: u32| {
+        let mut part = part("sandisk-extreme-a1-32g", |profile| {
+            let controller = &mut profile.controller;
+            (controller.write_buffer_bytes, controller.commit_us) = (buffer_bytes, 0.0);
+        });
+        let took = part.write(0, 64 * KIB);
+        let flushed = part.device.flush(part.now).unwrap().done.since(part.now).as_micros_f64();
+        (took, flushed)
+    };
+    let (buffered, direct) = (answer(64 << 10), answer(0));
+    assert!(buffered.0 + 200.0 < direct.0, "{buffered:?} {direct:?}");
+    assert!(buffered.1 > 200.0, "the flush waits for the programs: {buffered:?} {direct:?}");
+
+    let profile = shipped::named("sandisk-extreme-a1-32g").unwrap();
+    let mut device = Device::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).unwrap();
+    let data = [7; 4096];
+    let done = device.write(Area::User, 0, 8, WriteFlags::default(), Some(&data), Instant::START).unwrap().done;
+    device.power_off(done);
+    let now = device.power_on(done + Nanos::from_secs(1)).unwrap();
+    let mut found = [1; 4096];
+    device.read(Area::User, 0, 8, Some(&mut found), now).unwrap();
+    assert_eq!(found, [0; 4096]);
+}

@@ -1,0 +1,9 @@
+//! Statistics of a run: latencies with percentiles and stalls, confidence intervals, progress over time, warm-ups.
+
+mod batches;
+mod bootstrap;
+pub(crate) mod interval;
+pub(crate) mod latency;
+pub(crate) mod marks;
+pub(crate) mod percentiles;
+pub(crate) mod warm_up;

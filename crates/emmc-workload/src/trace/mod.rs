@@ -1,0 +1,170 @@
+//! Recorded requests in every form that is read: fio's logs, blktrace, blkparse, MSR's CSV, a plain CSV, and the five
+//! columns of simulators (MQSim, SSDsim). Jobs and the suite `replay` read all of them.
+//!
+//! Absent on purpose: events of the kernel other than those of the block layer.
+
+mod blkparse;
+mod blktrace;
+mod columns;
+mod iolog;
+mod msr;
+mod recorded;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use emmc_port::BlockOp;
+use emmc_units::Nanos;
+
+use crate::import::ImportError;
+pub(crate) use recorded::Recorded;
+
+/// A recorded request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRequest {
+    /// Its time, counted from the first request.
+    pub at: Nanos,
+    /// The operation.
+    pub op: BlockOp,
+    /// Unit: bytes.
+    pub offset_bytes: u64,
+    /// Unit: bytes; 0 for a flush.
+    pub bytes: u64,
+    /// A write with FUA.
+    pub through: bool,
+    /// The old content of a trimmed range may come back.
+    pub discard: bool,
+}
+
+/// Recorded requests, sorted by time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// Who recorded it, e.g. `blktrace`.
+    pub form: String,
+    /// The requests.
+    pub requests: Vec<TraceRequest>,
+    /// Notes on it.
+    pub notes: Vec<String>,
+}
+
+/// Recorded requests, and how they are replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// The requests.
+    pub trace: Arc<Trace>,
+    /// At their recorded times, else as fast as possible.
+    pub timed: bool,
+    /// Requests beyond the target's end wrap around to its start.
+    pub wrap: bool,
+}
+
+/// The forms that are read, for help and messages.
+pub const FORMS: &str = "fio's iolog of version 2 or 3, text of blkparse, blktrace's binary of version 1, MSR's CSV, \
+                         a CSV of time_us,op,lba,sectors, or five columns of time_ns device lba sectors type";
+
+/// Reads a trace, recognised by its content; the name is for messages.
+///
+/// Errors: nothing recognised; the first wrong line or record; no request in it.
+pub fn read(name: &str, bytes: &[u8]) -> Result<Trace, ImportError> {
+    let unknown =
+        |reason: &str| ImportError::Unknown { name: name.into(), reason: reason.into(), expected: FORMS.into() };
+    let mut trace = if let Some(order) = blktrace::order(bytes) {
+        blktrace::read(name, bytes, order)?
+    } else {
+        let text = std::str::from_utf8(bytes).map_err(|_| unknown("it is neither text nor blktrace's"))?;
+        let is_content = |line: &&str| !line.is_empty() && !line.starts_with('#');
+        let first = text.lines().map(str::trim).find(is_content).ok_or_else(|| unknown("it is empty"))?;
+        if first.starts_with("fio version ") {
+            iolog::read(name, text)?
+        } else if blkparse::is_line(first) {
+            blkparse::read(name, text)?
+        } else if msr::is_line(first) {
+            msr::read(name, text)?
+        } else if columns::is_csv(first) {
+            columns::read_csv(name, text)?
+        } else if columns::is_five(first) {
+            columns::read_five(name, text)?
+        } else {
+            return Err(unknown("no trace is recognised in it"));
+        }
+    };
+    trace.requests.sort_by_key(|request| request.at);
+    let Some(first) = trace.requests.first().map(|request| request.at) else {
+        return Err(unknown("no request is in it"));
+    };
+    for request in &mut trace.requests {
+        request.at = Nanos(request.at.0 - first.0);
+    }
+    Ok(trace)
+}
+
+fn wrong(name: &str, line: usize, found: &str, expected: &str) -> ImportError {
+    let found = found.chars().take(60).collect();
+    ImportError::Line { name: name.into(), line: line + 1, found, expected: expected.into() }
+}
+
+/// A range in sectors of 512 bytes as bytes; nothing if it ends past 2^64.
+fn range(sector: u64, sectors: u64) -> Option<(u64, u64)> {
+    let (offset, bytes) = (sector.checked_mul(512)?, sectors.checked_mul(512)?);
+    offset.checked_add(bytes).map(|_| (offset, bytes))
+}
+
+/// An event of the block layer.
+struct Event {
+    at: Nanos,
+    kind: Kind,
+    request: TraceRequest,
+    /// With a flush before it.
+    flush: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Queued,
+    Issued,
+    Requeued,
+}
+
+/// The requests that were issued to the driver; if none is recorded, those that were queued.
+fn requests(mut events: Vec<Event>, notes: &mut Vec<String>) -> Vec<TraceRequest> {
+    events.sort_by_key(|event| event.at);
+    let wanted = if events.iter().any(|event| event.kind == Kind::Issued) { Kind::Issued } else { Kind::Queued };
+    if wanted == Kind::Queued && !events.is_empty() {
+        notes.push("no issued request is recorded: queued requests are used".into());
+    }
+    let mut all: Vec<TraceRequest> = Vec::new();
+    for event in events {
+        if event.kind == Kind::Requeued && wanted == Kind::Issued {
+            take_back(&mut all, &event.request);
+        } else if event.kind == wanted {
+            if event.flush {
+                all.push(TraceRequest {
+                    op: BlockOp::Flush,
+                    offset_bytes: 0,
+                    bytes: 0,
+                    through: false,
+                    discard: false,
+                    at: event.at,
+                });
+            }
+            if event.request.bytes > 0 {
+                all.push(event.request);
+            }
+        }
+    }
+    all
+}
+
+/// A request that the driver returned (requeue) is issued again later: all of it, or the rest.
+fn take_back(all: &mut Vec<TraceRequest>, back: &TraceRequest) {
+    let end = |request: &TraceRequest| request.offset_bytes.saturating_add(request.bytes);
+    let same = |other: &TraceRequest| {
+        other.op == back.op && other.offset_bytes <= back.offset_bytes && end(other) == end(back)
+    };
+    let Some(at) = all.iter().rposition(same) else { return };
+    all[at].bytes = back.offset_bytes - all[at].offset_bytes;
+    if all[at].bytes == 0 {
+        all.remove(at);
+    }
+}

@@ -1,0 +1,228 @@
+//! The closed form of docs/profiles.md: a request's time from the profile's parameters alone, beside the bench.
+//!
+//! `cargo test --release -p emmc-workload --test it closed_form:: -- --nocapture` prints every profile, operation and
+//! depth. The card is fresh, its cache is on if it has one, and no host is in front of it.
+
+use emmc_card::device::Bus;
+use emmc_card::nand::CellMode;
+use emmc_card::profile::{CellConfig, Profile, shipped};
+use emmc_port::BlockOp;
+use emmc_workload::{FlushAt, Limit, Mix, Order, Progress, Stream, Unwatched, drive};
+
+use crate::cards::card;
+
+const RANDOM_BYTES: u64 = 4096;
+const SEQUENTIAL_BYTES: u64 = 512 << 10;
+const SPAN_BYTES: u64 = 96 << 20;
+const DEPTHS: [u32; 3] = [1, 8, 32];
+/// How often the queue engine asks for ready tasks, and what the firmware takes for a task. Unit: microseconds.
+const POLLING_US: f64 = 20.0;
+const PREPARATION_US: f64 = 5.0;
+
+/// The times that the closed form is made of. Unit: microseconds.
+struct Times<'a> {
+    profile: &'a Profile,
+    bus: Bus,
+    command: f64,
+    /// Tasks in the card at once; 0: no queue.
+    slots: u32,
+    lanes: f64,
+    page_kib: f64,
+    channel_us_per_kib: f64,
+}
+
+impl<'a> Times<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let (nand, controller) = (&profile.nand, &profile.controller);
+        let bus = Bus::clocked(controller.bus(), controller.bus_clock_hz());
+        Self {
+            profile,
+            command: bus.command().as_micros_f64(),
+            bus,
+            slots: controller.queue_depth.into(),
+            lanes: f64::from(nand.dies * nand.planes),
+            page_kib: f64::from(nand.page_bytes) / 1024.0,
+            channel_us_per_kib: 1024.0 / nand.channel_mb_s,
+        }
+    }
+
+    fn is_queued(&self) -> bool {
+        self.slots > 1
+    }
+
+    /// The mode of the blocks that hold fresh data: one bit a cell if an SLC cache takes all writes.
+    fn mode(&self) -> CellMode {
+        let nand = &self.profile.nand;
+        let takes_all = self.profile.ftl.slc_cache.is_some_and(|cache| cache.bypass_bytes == 0);
+        if takes_all { nand.cell.single_bit() } else { nand.cell }
+    }
+
+    fn cell(&self) -> &CellConfig {
+        let nand = &self.profile.nand;
+        if self.mode() == nand.cell { &nand.native } else { nand.slc.as_ref().unwrap_or(&nand.native) }
+    }
+
+    fn unit_kib(&self) -> f64 {
+        f64::from(self.profile.ftl.unit_bytes) / 1024.0
+    }
+
+    /// A sense and a transfer for each page that holds `kib`.
+    fn fetch(&self, kib: f64) -> f64 {
+        (kib / self.page_kib).ceil() * self.cell().read_us + kib * self.channel_us_per_kib
+    }
+
+    /// What a random read of 4 KiB waits for the last one's read-ahead, which began when the flash had given its data.
+    fn read_ahead_wait(&self, bus: f64) -> f64 {
+        let controller = &self.profile.controller;
+        if !controller.read_ahead_always {
+            return 0.0;
+        }
+        let ahead_kib = f64::from(controller.read_ahead_bytes) / 1024.0;
+        let places = self.page_kib / 4.0;
+        let wait = |place: u32| {
+            // What the page register still holds costs no sense.
+            let held = ahead_kib.min(self.page_kib - 4.0 * f64::from(place + 1));
+            let units = |kib: f64| (kib / self.unit_kib()).ceil() * self.unit_kib();
+            (units(held) * self.channel_us_per_kib + self.fetch(units(ahead_kib - held)) - bus - self.command).max(0.0)
+        };
+        (0..places as u32).map(wait).sum::<f64>() / places
+    }
+
+    /// CMD44 and CMD45, and the firmware that takes the task.
+    fn queueing(&self) -> f64 {
+        if self.is_queued() { 2.0 * self.command + PREPARATION_US } else { 0.0 }
+    }
+
+    /// The mean wait of a task that is ready `ready` after it was taken, until the engine's next question.
+    fn poll_wait(&self, ready: f64, spread: f64) -> f64 {
+        if !self.is_queued() {
+            return 0.0;
+        }
+        let steps = 64;
+        let at = |step: u32| ready + spread * (f64::from(2 * step + 1) / f64::from(steps) - 1.0);
+        let wait = |ready: f64| {
+            let after_first = ready + PREPARATION_US - self.command;
+            (after_first / POLLING_US).ceil().max(0.0) * POLLING_US - after_first + self.command
+        };
+        (0..steps).map(|step| wait(at(step))).sum::<f64>() / f64::from(steps)
+    }
+
+    /// A random read of 4 KiB: time alone, and the time that its busiest part takes.
+    fn random_read(&self, depth: u32) -> f64 {
+        let (controller, cell) = (&self.profile.controller, self.cell());
+        // Mapping units are read whole.
+        let flash = self.fetch(self.unit_kib().max(4.0));
+        let bus = self.bus.read(8).as_micros_f64();
+        let ready = controller.read_overhead_us + flash;
+        let wait = self.poll_wait(ready, cell.time_spread * cell.read_us);
+        let alone = self.command + self.queueing() + ready + wait + bus + self.read_ahead_wait(bus);
+        if depth == 1 || !self.is_queued() {
+            return alone;
+        }
+        // Dies that random requests find free: closed queueing network of as many stations as dies.
+        let (dies, tasks) = (f64::from(self.profile.nand.dies), f64::from(depth.min(self.slots)));
+        let flash = flash / dies * (tasks + dies - 1.0) / tasks;
+        (controller.read_overhead_us).max(flash).max(bus + self.command).max(alone / tasks)
+    }
+
+    fn sequential_read(&self, depth: u32) -> f64 {
+        let (controller, nand) = (&self.profile.controller, &self.profile.nand);
+        let pages = SEQUENTIAL_BYTES as f64 / 1024.0 / self.page_kib;
+        let page = self.fetch(self.page_kib);
+        let parallel = f64::from(nand.dies);
+        let flash =
+            (pages / parallel * page).max(pages / f64::from(nand.channels) * self.page_kib * self.channel_us_per_kib);
+        let bus = self.bus.read((SEQUENTIAL_BYTES / 512) as u32).as_micros_f64();
+        let chunk_pages = (32.0 / self.page_kib).max(self.lanes);
+        let first = (chunk_pages / parallel).ceil() * page;
+        if depth == 1 || !self.is_queued() {
+            let data = match controller.read_ahead_bytes {
+                0 => (first + bus).max(flash + bus / pages * chunk_pages),
+                // The first part has been read ahead.
+                ahead => {
+                    bus.max(flash * (1.0 - f64::from(ahead) / SEQUENTIAL_BYTES as f64) + bus / pages * chunk_pages)
+                }
+            };
+            return self.command + self.queueing() + controller.read_overhead_us + data;
+        }
+        flash.max(bus + self.command).max(controller.read_overhead_us)
+    }
+
+    /// The mean program time of a KiB, all lanes busy.
+    fn program_us_per_kib(&self) -> f64 {
+        let (nand, cell) = (&self.profile.nand, self.cell());
+        let mean = cell.program_us.iter().sum::<f64>() / cell.program_us.len() as f64;
+        let planes = if nand.multi_plane { nand.planes } else { 1 };
+        // Without cached programs a die gets its pages while it does nothing else.
+        let sent = if nand.cached_program { 0.0 } else { f64::from(planes) * self.page_kib * self.channel_us_per_kib };
+        let row = (mean + sent) / f64::from(nand.dies * planes) / self.page_kib;
+        row.max(self.channel_us_per_kib / f64::from(nand.channels))
+    }
+
+    fn sequential_write(&self) -> f64 {
+        let controller = &self.profile.controller;
+        let bus = self.bus.write((SEQUENTIAL_BYTES / 512) as u32).as_micros_f64();
+        let program = self.program_us_per_kib() * SEQUENTIAL_BYTES as f64 / 1024.0;
+        let answered = self.command + self.queueing() + controller.write_overhead_us + bus;
+        let is_waiting = controller.cache_bytes == 0 && controller.write_buffer_bytes == 0;
+        // Without a cache or a buffer the answer comes after the last program, and the first waits for its data.
+        let last = if is_waiting {
+            self.command + controller.write_overhead_us + bus / (SEQUENTIAL_BYTES as f64 / 1024.0) * 32.0
+        } else {
+            0.0
+        };
+        answered.max(program + controller.commit_us + last)
+    }
+}
+
+fn measured(profile: &str, op: BlockOp, order: Order, bytes: u64, depth: u32) -> f64 {
+    let mut target = card(profile, |_| ());
+    let step = Progress { step: "closed form", number: 1, steps: 1, done_share: 0.0, whole: None, now: None };
+    let fill = Stream::pass(BlockOp::Write, Order::Sequential, 0, SPAN_BYTES, SEQUENTIAL_BYTES);
+    drive(&mut target, &Stream { flush: FlushAt::End, ..fill }, step, &mut Unwatched).unwrap();
+    let stream = Stream {
+        depth,
+        mix: Mix::Only(op),
+        limit: Limit { bytes: (1500 * bytes).min(SPAN_BYTES), time: None },
+        flush: if op == BlockOp::Write { FlushAt::End } else { FlushAt::Never },
+        ..Stream::pass(op, order, 0, SPAN_BYTES, bytes)
+    };
+    let measured = drive(&mut target, &stream, step, &mut Unwatched).unwrap();
+    bytes as f64 / measured.bytes_per_s() * 1e6
+}
+
+#[test]
+fn the_bench_agrees_with_the_closed_form() {
+    let mut errors = Vec::new();
+    for name in shipped::names() {
+        let profile = shipped::named(name).unwrap();
+        let times = Times::new(&profile);
+        for depth in DEPTHS {
+            let rows = [
+                ("random read", BlockOp::Read, Order::Shuffled, RANDOM_BYTES, times.random_read(depth)),
+                ("sequential read", BlockOp::Read, Order::Sequential, SEQUENTIAL_BYTES, times.sequential_read(depth)),
+                ("sequential write", BlockOp::Write, Order::Sequential, SEQUENTIAL_BYTES, times.sequential_write()),
+            ];
+            for (what, op, order, bytes, form) in rows {
+                let found = measured(name, op, order, bytes, depth);
+                let off = form / found - 1.0;
+                println!(
+                    "{name:28} {what:16} depth {depth:>2}: form {form:9.1} us, bench {found:9.1} us, {:+5.1} %",
+                    off * 100.0
+                );
+                errors.push(off.abs());
+            }
+        }
+    }
+    errors.sort_by(f64::total_cmp);
+    let within = errors.iter().filter(|off| **off <= 0.05).count();
+    let worst = errors.last().copied().unwrap_or_default() * 100.0;
+    println!(
+        "{within} of {} within 5 %, median {:.1} %, worst {worst:.0} %",
+        errors.len(),
+        errors[errors.len() / 2] * 100.0
+    );
+    // The rest: dies that share a channel, which serves pages in the order of their requests; a card of segments with a
+    // buffer of one unit.
+    assert!(within * 20 >= errors.len() * 17, "{within} of {}", errors.len());
+}
