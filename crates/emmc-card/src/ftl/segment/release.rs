@@ -7,6 +7,10 @@ use super::{NO_BLOCK, SegmentFtl};
 use crate::ftl::FtlError;
 use crate::nand::{NO_UNIT, Nand, NandError};
 
+/// One block for a merge, and another for the recovery when that merge is cut: its last page may stop reading, and then
+/// the blocks that it was made from hold the newest copies, so none of those may be erased for its repetition.
+const LEFT_FOR_MERGES: u32 = 2;
+
 impl SegmentFtl {
     /// An erased block, stamped as a log.
     ///
@@ -40,12 +44,11 @@ impl SegmentFtl {
         }
     }
 
-    /// An erased block for the host's writes, which leave one for merges: a worn-out part must also be able to copy the
-    /// units that a power cut made doubtful.
+    /// An erased block for the host's writes, which leave [`LEFT_FOR_MERGES`].
     ///
     /// Errors: as [`SegmentFtl::take`].
     pub(super) fn take_for_host(&mut self, nand: &mut Nand, now: Instant) -> Result<(u32, Instant), FtlError> {
-        if self.pool.free() < 2 {
+        if self.pool.free() <= LEFT_FOR_MERGES {
             return Err(FtlError::WornOut);
         }
         self.take(nand, now)

@@ -12,7 +12,10 @@ use emmc_units::Instant;
 
 use super::{FtlError, Nand, SlcFront};
 use crate::ftl::trim_log::Trimmed;
-use crate::nand::{FoundPage, NO_UNIT, Soundness, Survey};
+use crate::nand::{FoundPage, NO_UNIT, NandError, Soundness, Survey};
+
+/// Attempts to copy units within the log: each failed program takes one.
+const COPIES_MAX: usize = 8;
 
 impl SlcFront {
     pub(super) fn recover_all(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
@@ -146,29 +149,83 @@ impl SlcFront {
         Ok(flushed)
     }
 
-    /// Copies units to a free block or, without one, to the end of their block; if that is full they stay.
+    /// Copies units to other blocks of the log, once more where a program fails; those that find no place stay.
     fn copy_within_log(&mut self, nand: &mut Nand, units: &[(u32, u32)], now: Instant) -> Result<Instant, FtlError> {
-        let last = self.log.full.back().copied().filter(|&block| nand.soundness(block) == Soundness::Open);
-        if self.log.open.is_none() && self.log.free.is_empty() && last.is_some() {
-            self.log.open = self.log.full.pop_back();
+        let mut done = now;
+        for _ in 0..COPIES_MAX {
+            let left: Vec<_> =
+                units.iter().copied().filter(|&(unit, physical)| self.log.index.get(unit) == Some(physical)).collect();
+            if left.is_empty() {
+                break;
+            }
+            let Some(ready) = self.place_for_copies(nand, done)? else { break };
+            done = match self.copy_to_open(nand, &left, ready) {
+                Err(FtlError::WornOut) => ready,
+                copied => copied?,
+            };
+            self.log.clear_buffer();
         }
-        self.log.open = self.log.open.or_else(|| self.log.free.pop_front());
+        self.log.close();
+        Ok(done)
+    }
+
+    /// Opens a block for copies and answers when it is ready: a free one, the end of the last one written, or one in
+    /// which a program has failed, erased where nothing valid is in it. The main layer takes no more.
+    fn place_for_copies(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
+        if self.log.open.is_some() {
+            return Ok(Some(now));
+        }
+        self.log.open = self.log.free.pop_front();
+        if self.log.open.is_some() {
+            return Ok(Some(now));
+        }
+        let failed = self.log.failed.clone();
+        let is_failed = |block: &u32| failed.contains(block);
+        let has_room = |block: u32| nand.soundness(block) == Soundness::Open;
+        let last = self.log.full.iter().copied().rfind(|block| !is_failed(block)).filter(|&block| has_room(block));
+        if let Some(block) = last {
+            self.log.full.retain(|&other| other != block);
+            self.log.open = Some(block);
+            return Ok(Some(now));
+        }
+        for block in failed {
+            let holds_copies = self.log.valid_count(block) > 0;
+            if holds_copies && nand.block(block).next_page == nand.pages_of(block) {
+                continue;
+            }
+            let ready = match if holds_copies { Ok(now) } else { nand.erase(block, now) } {
+                Ok(ready) => ready,
+                // Bad from now on.
+                Err(NandError::EraseFailed { .. }) => {
+                    self.log.failed.retain(|&other| other != block);
+                    self.log.full.retain(|&other| other != block);
+                    continue;
+                }
+                Err(_) => return Err(FtlError::PowerLost),
+            };
+            self.log.failed.retain(|&other| other != block);
+            self.log.full.retain(|&other| other != block);
+            self.log.open = Some(block);
+            return Ok(Some(ready));
+        }
+        Ok(None)
+    }
+
+    /// Programs units to the open block, and on to free ones.
+    fn copy_to_open(&mut self, nand: &mut Nand, units: &[(u32, u32)], now: Instant) -> Result<Instant, FtlError> {
         let mut done = now;
         for (index, &(unit, physical)) in units.iter().enumerate() {
-            self.log.open = self.log.open.or_else(|| self.log.free.pop_front());
+            if self.log.open.is_none() {
+                self.log.open = self.log.free.pop_front();
+            }
             if self.log.open.is_none() {
                 break;
             }
             let bytes = nand.unit_data(physical).map(<[u8]>::to_vec);
             if self.log.put(unit, bytes.as_deref()) || index + 1 == units.len() {
-                match self.program(nand, now) {
-                    Err(FtlError::WornOut) => break,
-                    programmed => done = done.max(programmed?),
-                }
+                done = done.max(self.program(nand, now)?);
             }
         }
-        self.log.clear_buffer();
-        self.log.close();
         Ok(done)
     }
 }
