@@ -118,11 +118,15 @@ impl Machine {
         Ok(Outcome { status: self.status, output })
     }
 
-    /// Kills it: the guest's memory is lost.
-    pub(crate) fn kill(mut self) -> anyhow::Result<Outcome> {
+    /// Kills it: the guest's memory is lost. Answers also the whole lines that it had sent and nobody had read.
+    pub(crate) fn kill(mut self) -> anyhow::Result<(Outcome, Vec<String>)> {
         self.child.kill().context("killing QEMU")?;
         self.child.wait().context("waiting for QEMU")?;
-        Ok(Outcome { status: None, output: self.output() })
+        let mut rest = Vec::new();
+        self.control.read_to_end(&mut rest).context("the machine's control channel")?;
+        let whole = rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        let unread = String::from_utf8_lossy(&rest[..whole]).lines().map(|line| line.trim_end().to_string()).collect();
+        Ok((Outcome { status: None, output: self.output() }, unread))
     }
 
     fn output(&mut self) -> String {

@@ -133,7 +133,12 @@ pub(crate) fn run(
     let Some(checks) = listen(&mut machine, &aside, host)? else {
         // Both lose their memory; only the folder remains, which the server wrote before its replies.
         server.map(Server::kill).transpose()?;
-        return machine.kill();
+        let (outcome, unread) = machine.kill()?;
+        // What it did between the decision and its end counts: it may have written more.
+        for line in unread.iter().filter(|line| !line.starts_with("ask ")) {
+            host.told(line, None)?;
+        }
+        return Ok(outcome);
     };
     let outcome = machine.finish()?;
     if let Some(out) = &options.out {

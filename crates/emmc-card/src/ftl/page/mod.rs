@@ -75,6 +75,8 @@ pub struct PageFtl {
     worn_out: bool,
     /// End of the last issued program.
     programmed_by: Instant,
+    /// Since which epoch units are in memory only, because their program failed; `u64::MAX`: there are none.
+    replacing: u64,
     /// Units that wait in memory and have no valid copy in flash.
     fresh: Vec<u32>,
     mapping_cache: Option<MappingCache>,
@@ -167,6 +169,7 @@ impl PageFtl {
             failing: Vec::new(),
             worn_out: false,
             programmed_by: Instant::START,
+            replacing: u64::MAX,
             fresh: Vec::new(),
             mapping_cache: None,
             trim_log: config.trim_frees.then(|| TrimLog::new(nand, &log_blocks, spec.units)),

@@ -138,7 +138,25 @@ impl PageFtl {
         let block = frontier.block;
         self.failing.push(block);
         frontier.leave();
-        let now = self.seal_failed(nand, block, now)?;
+        // The units are in memory only: no block with their previous copies may be erased for them.
+        let outer = self.replacing;
+        self.replacing = outer.min(since);
+        let done = self.place_again(nand, role, (block, since), &units, now);
+        self.replacing = outer;
+        done
+    }
+
+    /// Programs units from memory into another block than `failed`, whose first of them was placed at an epoch.
+    fn place_again(
+        &mut self,
+        nand: &mut Nand,
+        role: usize,
+        (failed, since): (u32, u64),
+        units: &[(u32, Vec<u8>)],
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        let unit_bytes = self.geometry.unit_bytes as usize;
+        let now = self.seal_failed(nand, failed, now)?;
         // The spare is added now, so that there is a block to continue with; the failed block is retired when it is
         // empty.
         self.use_spare(nand);
@@ -224,6 +242,7 @@ impl PageFtl {
 
     /// A free block, erased. The erase is issued, not waited for: programs to the block come after it anyway.
     fn take_erased(&mut self, nand: &mut Nand, mut now: Instant) -> Result<(u32, Instant), FtlError> {
+        let mut is_settled = false;
         loop {
             let settled = self.settled_epoch();
             let (states, first, held) = (&self.states, self.first_block, &self.held);
@@ -258,10 +277,18 @@ impl PageFtl {
                         self.held.clear();
                     }
                 }
+                // Each free block may hold the only copy in flash of a unit that is placed again.
+                None if is_settled && self.replacing != u64::MAX => {
+                    if !self.pool.borrow_spare(nand) {
+                        self.worn_out = true;
+                        return Err(FtlError::WornOut);
+                    }
+                }
                 None => {
                     for role in 0..self.frontiers.len() {
                         now = self.settle(nand, role, now)?;
                     }
+                    is_settled = true;
                 }
             }
         }
@@ -269,7 +296,7 @@ impl PageFtl {
 
     /// Everything that was placed before a block was freed is settled if that was in this epoch or earlier.
     pub(super) fn settled_epoch(&self) -> u64 {
-        self.frontiers.iter().map(|frontier| frontier.unsettled_since).min().unwrap_or(u64::MAX)
+        self.frontiers.iter().map(|frontier| frontier.unsettled_since).fold(self.replacing, u64::min)
     }
 
     /// Erases a block that was taken from the free ones; a block that fails is replaced, and the result is `false`.

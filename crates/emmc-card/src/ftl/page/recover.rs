@@ -92,7 +92,7 @@ impl PageFtl {
         for frontier in &mut self.frontiers {
             frontier.leave();
         }
-        (self.epoch, self.programmed_by) = (0, survey.done);
+        (self.epoch, self.programmed_by, self.replacing) = (0, survey.done, u64::MAX);
         self.failing.clear();
         self.in_progress = None;
         self.fresh.clear();

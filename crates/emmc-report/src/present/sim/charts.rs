@@ -1,7 +1,8 @@
 //! Charts of the virtual card: drawn in HTML, lines of text on a terminal.
 
 use emmc_card::sim::{BlockMap, WearBin};
-use emmc_workload::job::Series;
+use emmc_workload::job::{PhaseResult, Series};
+use emmc_workload::{Bucket, Latency};
 use serde_json::{Value, json};
 
 use crate::Chart;
@@ -84,6 +85,59 @@ pub(super) fn amplification(series: &Series) -> Option<Chart> {
         }),
         text: known.iter().step_by(step).map(line).collect(),
     })
+}
+
+/// For each phase, the share of its requests that took longer, over their latency; absent without requests.
+pub(super) fn latency(phases: &[PhaseResult]) -> Option<Chart> {
+    let named =
+        (1..).zip(phases).map(|(number, phase)| (format!("{number} {}", phase.kind), &phase.work.latency_us.all));
+    let seen: Vec<(String, &Latency)> = named.filter(|(_, latency)| latency.count > 0).collect();
+    if seen.is_empty() {
+        return None;
+    }
+    let points = seen.iter().flat_map(|(name, latency)| {
+        longer(latency).map(move |(us, share)| json!({"us": us, "share": share, "phase": name}))
+    });
+    Some(Chart {
+        title: "Share of requests that took longer".into(),
+        description: "How often a request waited longer than a time, for each phase".into(),
+        spec: json!({
+            "data": {"values": points.collect::<Vec<_>>()},
+            "height": 260,
+            "mark": {"type": "line", "interpolate": "step-after", "tooltip": true},
+            "encoding": {
+                "x": {"field": "us", "type": "quantitative", "scale": {"type": "log"}, "title": "latency (us)"},
+                "y": {"field": "share", "type": "quantitative", "scale": {"type": "log"},
+                      "title": "share of requests that took longer"},
+                "color": {"field": "phase", "type": "nominal", "title": "phase"}
+            }
+        }),
+        text: seen.iter().map(|(name, latency)| shares(name, latency)).collect(),
+    })
+}
+
+/// Latencies that were seen, and the share of requests above each; without the longest, above which there is none.
+fn longer(latency: &Latency) -> impl Iterator<Item = (f64, f64)> {
+    let total = latency.count as f64;
+    let mut left = latency.count;
+    let above = latency.histogram.iter().map(move |bucket| {
+        left = left.saturating_sub(bucket.count);
+        (bucket.ns as f64 / 1e3, left as f64 / total)
+    });
+    above.filter(|(_, share)| *share > 0.0)
+}
+
+/// The shares above powers of ten, of those that some request exceeded.
+fn shares(name: &str, latency: &Latency) -> String {
+    let share = |limit_us: f64| {
+        let within = |bucket: &&Bucket| bucket.ns as f64 / 1e3 <= limit_us;
+        let above = latency.count - latency.histogram.iter().filter(within).map(|bucket| bucket.count).sum::<u64>();
+        above as f64 / latency.count as f64 * 100.0
+    };
+    let limits = [(1e2, "100 us"), (1e3, "1 ms"), (1e4, "10 ms"), (1e5, "100 ms"), (1e6, "1 s")];
+    let above = limits.iter().filter(|(limit, _)| *limit < latency.max);
+    let parts: Vec<String> = above.map(|(limit, name)| format!("{:.3} % above {name}", share(*limit))).collect();
+    format!("{name:<12} {}", if parts.is_empty() { "none above 100 us".into() } else { parts.join(", ") })
 }
 
 /// Histogram of erase counts.

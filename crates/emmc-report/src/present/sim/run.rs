@@ -115,7 +115,11 @@ fn latency(result: &RunResult, document: &mut Document) {
             row(name, percentiles);
         }
     }
-    document.section("latency", "Latency").push(table);
+    let section = document.section("latency", "Latency");
+    section.push(table);
+    if let Some(chart) = charts::latency(&result.phases) {
+        section.push(chart);
+    }
 }
 
 fn layer(card: &Condition, document: &mut Document) {
