@@ -298,6 +298,11 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
         self.card.fill()
     }
 
+    fn begin_file(&mut self, from_bytes: u64) {
+        self.file_end = self.file_end.min(from_bytes);
+        self.allocated_end = self.allocated_end.min(from_bytes);
+    }
+
     fn through_page_cache(&mut self, op: BlockOp, yes: bool) -> bool {
         let has_one = self.pages.is_some() || op == BlockOp::Read && self.sync.is_some();
         self.through_cache = yes && has_one;

@@ -181,6 +181,10 @@ pub trait BlockTarget {
         None
     }
 
+    /// A host in front of the target begins its file anew: what lies there is allocated again as it is written. The
+    /// target keeps its content, as a card does whose file system is mounted without `discard`.
+    fn begin_file(&mut self, _from_bytes: u64) {}
+
     /// Switches requests of this kind to the host's page cache, or back to direct I/O, which is the default. Returns
     /// whether the target has a page cache for them. If one cache serves all kinds, all of them change.
     fn through_page_cache(&mut self, _op: BlockOp, _yes: bool) -> bool {

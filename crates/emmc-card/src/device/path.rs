@@ -46,6 +46,8 @@ pub(crate) struct Path {
     committed: Instant,
     /// When the last program from the write buffer ends.
     programmed: Instant,
+    /// Copies hold up the next command.
+    copies_alone: bool,
     read_overhead: Nanos,
     write_overhead: Nanos,
     small: SmallWrites,
@@ -113,6 +115,7 @@ impl Path {
             commit: Nanos::from_micros_f64(controller.commit_us),
             committed: Instant::START,
             programmed: Instant::START,
+            copies_alone: controller.copies_alone,
             read_overhead: Nanos::from_micros_f64(controller.read_overhead_us),
             write_overhead: Nanos::from_micros_f64(controller.write_overhead_us),
             small: SmallWrites::new(controller),

@@ -161,6 +161,14 @@ pub trait Ftl: std::fmt::Debug + Send {
         now: Instant,
     ) -> Result<Instant, FtlError>;
 
+    /// The host is about to write inside the block that it has just written, rather than after it. Returns when the
+    /// layer is ready for that.
+    ///
+    /// Errors: as [`Ftl::write`].
+    fn step_back(&mut self, _nand: &mut Nand, _unit: u32, now: Instant) -> Result<Instant, FtlError> {
+        Ok(now)
+    }
+
     /// Announces units that will be written soon, so that a layer can prefetch their map entries.
     fn foresee(&self, _units: &[u32]) {}
 

@@ -41,6 +41,9 @@ pub struct SlcFront {
     unit_bytes: u32,
     bypass_bytes: u32,
     idle_fold: bool,
+    /// Pages of the log that are folded for each hundred that bypass it, and units of this that are still owed.
+    stream_fold_percent: u32,
+    fold_owed: u32,
     /// The requests that have no effect, as in the main layer: discards, or trims as well.
     ignored: Option<TrimKind>,
     stream: Stream,
@@ -81,6 +84,8 @@ impl SlcFront {
             unit_bytes: nand.geometry().unit_bytes,
             bypass_bytes: cache.bypass_bytes,
             idle_fold: cache.idle_fold,
+            stream_fold_percent: cache.stream_fold_percent,
+            fold_owed: 0,
             ignored: match config.mapping {
                 _ if config.trim_frees => None,
                 Mapping::Page => Some(TrimKind::Trim),
@@ -152,6 +157,12 @@ impl Ftl for SlcFront {
         };
         self.worn_out = result == Err(FtlError::WornOut);
         result
+    }
+
+    fn step_back(&mut self, nand: &mut Nand, unit: u32, now: Instant) -> Result<Instant, FtlError> {
+        let ready = self.inner.step_back(nand, unit, now);
+        self.count();
+        ready
     }
 
     fn foresee(&self, units: &[u32]) {

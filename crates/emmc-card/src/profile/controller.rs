@@ -46,6 +46,9 @@ pub struct Controller {
     /// Unit: microseconds.
     #[serde(default)]
     pub commit_us: f64,
+    /// Whether the firmware takes no command while it copies for an earlier write: collects, folds or merges.
+    #[serde(default)]
+    pub copies_alone: bool,
     /// Memory for data in transfer; a transfer waits when it is full.
     pub buffer_bytes: u32,
     /// The volatile cache that CACHE_CTRL switches on; 0: none.

@@ -124,6 +124,9 @@ pub struct SlcCache {
     /// Whether it is emptied while the card is idle.
     #[serde(default = "yes")]
     pub idle_fold: bool,
+    /// Pages of the log that are folded beside each hundred pages that bypass it, while it has a full block; 0: none.
+    #[serde(default)]
+    pub stream_fold_percent: u32,
 }
 
 /// Segment mapping.
@@ -140,6 +143,9 @@ pub struct Segment {
     /// Writes of at most this size always go to these logs, and open no unit; 0: none. Unit: bytes.
     #[serde(default)]
     pub random_log_bytes: u32,
+    /// Writes back into the block just written that the logs take of a unit before it is merged; 0: any number.
+    #[serde(default)]
+    pub steps_back: u32,
 }
 
 /// The write order that an open allocation unit supports.

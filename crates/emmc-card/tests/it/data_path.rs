@@ -51,6 +51,10 @@ impl Part {
         took
     }
 
+    fn merges(&self) -> u64 {
+        self.device.stats().full_merges
+    }
+
     fn programmed(&self) -> u64 {
         self.device.nand().counters().unit_programs
     }
@@ -146,4 +150,56 @@ fn a_write_buffer_answers_before_the_program_and_is_lost_with_power() {
     let mut found = [1; 4096];
     device.read(Area::User, 0, 8, Some(&mut found), now).unwrap();
     assert_eq!(found, [0; 4096]);
+}
+
+#[test]
+fn the_next_stream_pays_for_what_small_writes_have_left_in_the_log() {
+    let streamed = |percent| {
+        let mut part = part("sandisk-extreme-plus-16g", |profile| {
+            profile.ftl.slc_cache.as_mut().unwrap().stream_fold_percent = percent;
+            profile.controller.copies_alone = false;
+        });
+        // Three blocks of the log, beside the place of the stream.
+        for index in 0..1600 {
+            part.write(32_768 + index * 7919 % 4096 * 8, 4 * KIB);
+        }
+        let mut pass = || (0..32).map(|index| part.write(index * 1024, 512 * KIB)).sum::<f64>();
+        [pass(), pass()]
+    };
+    let (free, paid) = (streamed(0), streamed(30));
+    assert!(free[0] < free[1] * 1.02, "{free:?}");
+    assert!(paid[0] > free[0] * 1.05, "{free:?} {paid:?}");
+    assert!(paid[1] < paid[0] * 0.97, "it is paid once: {paid:?}");
+}
+
+#[test]
+fn copies_that_are_not_hidden_hold_up_the_next_command() {
+    let random = |alone| {
+        let mut part = part("sandisk-extreme-plus-16g", |profile| {
+            profile.ftl.slc_cache.as_mut().unwrap().blocks = 8;
+            profile.controller.copies_alone = alone;
+        });
+        let mut write = |count| (0..count).map(|index| part.write(index * 7919 % 4096 * 8, 16 * KIB)).sum::<f64>();
+        write(1000);
+        write(500) / 500.0
+    };
+    let (hidden, alone) = (random(false), random(true));
+    assert!(alone > hidden + 30.0, "{hidden} {alone}");
+}
+
+#[test]
+fn steps_back_cost_a_share_of_a_merge() {
+    let filled = |steps_back, back: bool| {
+        let mut part = part("sandisk-ultra-8g", |profile| {
+            profile.ftl.segment.as_mut().unwrap().steps_back = steps_back;
+        });
+        let merges = part.merges();
+        let took: f64 = (0..100)
+            .map(|block| part.write(block * 8, 4 * KIB) + if back { part.write(block * 8 + 4, 2 * KIB) } else { 0.0 })
+            .sum();
+        (took / 100.0, part.merges() - merges)
+    };
+    let (any, some, none) = (filled(0, true), filled(20, true), filled(20, false));
+    assert!(some.0 > any.0 + 4000.0 && some.1 >= any.1 + 4, "{any:?} {some:?}");
+    assert!(none.0 < any.0, "writes one after another are no steps back: {none:?} {any:?}");
 }

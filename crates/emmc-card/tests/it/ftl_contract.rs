@@ -53,13 +53,13 @@ fn page() -> FtlConfig {
 
 fn segment(order: SegmentOrder, random_logs: u32) -> FtlConfig {
     let random_log_bytes = if random_logs > 0 { 4 * UNIT as u32 } else { 0 };
-    let segment = Segment { open_aus: 2, order, random_logs, random_log_bytes };
+    let segment = Segment { open_aus: 2, order, random_logs, random_log_bytes, steps_back: 0 };
     FtlConfig { mapping: Mapping::Segment, segment: Some(segment), ..page() }
 }
 
 fn slc(bypass_units: u32) -> Option<SlcCache> {
     let bypass_bytes = bypass_units * UNIT as u32;
-    Some(SlcCache { blocks: 6, low_blocks: 1, bypass_bytes, idle_fold: true })
+    Some(SlcCache { blocks: 6, low_blocks: 1, bypass_bytes, idle_fold: true, stream_fold_percent: 0 })
 }
 
 /// A layer, its flash, and the expected content of its units.

@@ -55,7 +55,13 @@ impl Rig {
 
     /// MLC with an SLC cache of 16 blocks (8 MiB), half full of data.
     fn cached() -> Self {
-        let cache = SlcCache { blocks: 2 + 16, low_blocks: 1, bypass_bytes: 16 * UNIT, idle_fold: true };
+        let cache = SlcCache {
+            blocks: 2 + 16,
+            low_blocks: 1,
+            bypass_bytes: 16 * UNIT,
+            idle_fold: true,
+            stream_fold_percent: 0,
+        };
         let mut rig = Self::new(&FtlConfig { slc_cache: Some(cache), ..layer() }, CellMode::Mlc, 64, 24);
         rig.fill(rig.ftl.units() / 2);
         rig
@@ -189,7 +195,7 @@ fn idle_time_frees_the_cache() {
 
 #[test]
 fn without_idle_folding_the_cache_stays_full() {
-    let cache = SlcCache { blocks: 2 + 16, low_blocks: 1, bypass_bytes: 0, idle_fold: false };
+    let cache = SlcCache { blocks: 2 + 16, low_blocks: 1, bypass_bytes: 0, idle_fold: false, stream_fold_percent: 0 };
     let mut rig = Rig::new(&FtlConfig { slc_cache: Some(cache), ..layer() }, CellMode::Mlc, 64, 24);
     let among = rig.ftl.units() / 2;
     rig.random_writes(among, 30 * PSLC_UNITS);

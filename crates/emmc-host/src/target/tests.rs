@@ -104,6 +104,22 @@ fn a_file_that_was_trimmed_grows_again() {
     }
 }
 
+/// A file that begins anew is filled block by block again, and the card is not told that the old one is gone.
+#[test]
+fn a_file_that_begins_anew_is_filled_with_zeros_again() {
+    let mut target = HostTarget::measured(Card::new(), Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
+    for _ in 0..2 {
+        target.begin_file(0);
+        for record in 0..4 {
+            one(&mut target, BlockOp::Write, record << 10, 1 << 10);
+        }
+    }
+    let asked: Vec<_> = target.card().asked.iter().map(|one| (one.op, one.offset_bytes, one.bytes)).collect();
+    let file = [(0, 4 << 10), (1 << 10, 1 << 10), (2 << 10, 1 << 10), (3 << 10, 1 << 10)];
+    let file = file.map(|(offset, bytes)| (BlockOp::Write, offset, bytes));
+    assert_eq!(asked, [file, file].concat());
+}
+
 /// Data, the journal's blocks, a flush, the commit block: jbd2's requests for a sync write.
 #[test]
 fn a_sync_write_commits_the_journal() {

@@ -2,8 +2,9 @@
 //!
 //! One thread, one request at a time, direct I/O. For each record size: write a file, rewrite it, read it, reread it,
 //! read every record once in random order, write every record once in random order. Writes are followed by an `fsync`
-//! that counts. Unlike iozone's file, this one has no filesystem around it on a device: no metadata is written. On a
-//! target that can be trimmed, the file is new each time, like a file that iozone creates again.
+//! that counts. Unlike iozone's file, this one has no filesystem around it on a device: no metadata is written. The file
+//! is new each time, like a file that iozone creates again: a host that fills new blocks with zeros does so, and the
+//! card, as with a filesystem that is mounted without `discard`, is not told.
 
 use emmc_port::{BlockOp, TargetShape};
 
@@ -91,10 +92,7 @@ impl Suite for Iozone {
                 Stream { seed, flush, ..pass }
             };
             if !bench.options.read_only {
-                if bench.target.shape().can_trim {
-                    let trim = Stream::pass(BlockOp::Trim, Order::Sequential, from, from + file, file);
-                    bench.prepare("a new file", &trim)?;
-                }
+                bench.target.begin_file(from);
                 bench.measure(TABLE, &row, "write", &pass(BlockOp::Write, Order::Sequential))?;
                 bench.measure(TABLE, &row, "rewrite", &pass(BlockOp::Write, Order::Sequential))?;
             }

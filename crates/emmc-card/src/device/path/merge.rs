@@ -54,14 +54,22 @@ struct Stream {
     sectors: u64,
 }
 
+/// Sectors that were written in one request.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    area: Area,
+    first: u64,
+    end: u64,
+}
+
 /// The open merge unit.
 #[derive(Clone, Debug)]
 pub(super) struct Merging {
     /// Sectors of a unit; 0: none is merged.
     unit_sectors: u64,
     open: Option<Stream>,
-    /// The end of the last write.
-    last: Option<(Area, u64)>,
+    /// The last write that went on, or elsewhere; not one inside of it.
+    last: Option<Written>,
 }
 
 impl Merging {
@@ -79,10 +87,13 @@ impl Path {
     /// The firmware time of a write, and what it is to the streams.
     #[inline]
     pub(super) fn write_cost(&mut self, storage: &Storage, area: Area, lba: u64, sectors: u64) -> (Nanos, Kind) {
-        let follows = self.merging.last == Some((area, lba));
+        let last = self.merging.last.filter(|last| last.area == area);
+        let follows = last.is_some_and(|last| last.end == lba);
         let continues = self.merging.open.is_some_and(|open| (open.area, open.next) == (area, lba));
         let is_small = sectors <= self.small.sectors && !follows && !continues;
-        self.merging.last = Some((area, lba + sectors));
+        if !self.steps_back(area, lba) {
+            self.merging.last = Some(Written { area, first: lba, end: lba + sectors });
+        }
         let overhead = if is_small { self.small.overhead } else { self.write_overhead };
         let missing = self.small.missing[usize::from(!is_small)];
         let missing =
@@ -93,6 +104,13 @@ impl Path {
             (false, false) => Kind::Begins,
         };
         (overhead + missing, kind)
+    }
+
+    /// Whether a write begins inside the last one. A host does that which has filled the rest of a block with zeros, and
+    /// then writes it.
+    #[inline]
+    pub(super) fn steps_back(&self, area: Area, lba: u64) -> bool {
+        self.merging.last.is_some_and(|last| last.area == area && last.first < lba && lba < last.end)
     }
 
     /// Sectors that the first and the last mapping unit of a range have outside of it.

@@ -40,6 +40,7 @@ impl Path {
         }
         self.prepared.drop_range(area, lba, lba + u64::from(sectors));
         let cached = self.cache_on && !flags.reliable && !flags.force;
+        let steps_back = self.steps_back(area, lba);
         let (cost, kind) = self.write_cost(storage, area, lba, sectors.into());
         let overhead = match std::mem::take(&mut self.goes_on) {
             true => Nanos::ZERO,
@@ -49,6 +50,12 @@ impl Path {
         self.firmware_free = arrived;
         arrived = arrived.max(self.bus_free);
         arrived = self.follow_stream(storage, (area, lba, sectors.into()), kind, arrived)?;
+        if steps_back {
+            let run = storage.run(area, lba, 1);
+            let Storage { nand, regions, .. } = storage;
+            arrived = regions[usize::from(run.region)].ftl.step_back(nand, run.unit, arrived)?;
+        }
+        let copied = self.copies(storage);
         let (mut at, end) = (lba, lba + u64::from(sectors));
         let mut done = arrived;
         let mut first_region = None;
@@ -93,7 +100,18 @@ impl Path {
             }
         }
         let done = if cached { done.max(arrived) } else { done };
+        if self.copies(storage) > copied {
+            self.firmware_free = self.firmware_free.max(done).max(self.programmed);
+        }
         Ok(HostDone { transferred: arrived, done })
+    }
+
+    /// Units copied so far, if that holds up the next command.
+    fn copies(&self, storage: &Storage) -> u64 {
+        if !self.copies_alone {
+            return 0;
+        }
+        storage.regions.iter().map(|region| region.ftl.stats().copied_units).sum()
     }
 
     /// Sectors from `at` to the end of its chunk.

@@ -86,6 +86,20 @@ impl Ftl for SegmentFtl {
         Ok(done)
     }
 
+    /// Such a write takes a place of the AU's share of the shared logs; an AU that has used its share is merged.
+    fn step_back(&mut self, nand: &mut Nand, unit: u32, now: Instant) -> Result<Instant, FtlError> {
+        let au = self.au_of(unit);
+        let taken = self.steps_back.get(&au).map_or(1, |taken| taken + 1);
+        if self.steps_back_max == 0 || taken <= self.steps_back_max {
+            if self.steps_back_max > 0 {
+                self.steps_back.insert(au, taken);
+            }
+            return Ok(now);
+        }
+        self.stats.foreground_stalls += 1;
+        self.merge(nand, au, now)
+    }
+
     fn trim(
         &mut self,
         nand: &mut Nand,

@@ -58,6 +58,7 @@ impl SegmentFtl {
     /// Full merge: copies all valid units of an AU, open or not, to a new block.
     pub(super) fn merge(&mut self, nand: &mut Nand, au: u32, now: Instant) -> Result<Instant, FtlError> {
         let units = self.valid_units(au);
+        self.steps_back.remove(&au);
         let mut done = now;
         let (mut again, mut tries) = (None, 0);
         let home = loop {

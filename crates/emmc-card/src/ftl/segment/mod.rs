@@ -67,6 +67,9 @@ pub struct SegmentFtl {
     shared_max: usize,
     /// The largest write that always goes to a shared log.
     small_units: u32,
+    /// Steps back that the logs take of an AU before it is merged, 0: any number; and those taken since, by AU.
+    steps_back_max: u32,
+    steps_back: BTreeMap<u32, u32>,
     trim_frees: bool,
     /// Background work merges until this number of blocks is free.
     free_wanted: u32,
@@ -118,6 +121,7 @@ impl SegmentFtl {
             order: SegmentOrder::Linear,
             random_logs: 0,
             random_log_bytes: 0,
+            steps_back: 0,
         });
         let geometry = *nand.geometry();
         let good = |block: &&u32| nand.block(**block).health == BlockHealth::Good;
@@ -134,6 +138,8 @@ impl SegmentFtl {
             open_max: segment.open_aus.max(1) as usize,
             shared_max: segment.random_logs as usize,
             small_units: if segment.random_logs == 0 { 0 } else { segment.random_log_bytes / geometry.unit_bytes },
+            steps_back_max: segment.steps_back,
+            steps_back: BTreeMap::new(),
             trim_frees: config.trim_frees,
             free_wanted: config.gc_high_blocks,
             per_block,

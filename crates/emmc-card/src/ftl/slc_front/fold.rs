@@ -41,6 +41,20 @@ impl SlcFront {
         self.fold_part(nand, units.div_ceil(nand.pages_of(block) as usize).max(1), now)
     }
 
+    /// Folding beside writes that bypass the log: what earlier writes have left in it is paid by those that come next.
+    /// A page at a time, so that whole pages of the main layer fill.
+    pub(super) fn fold_beside(&mut self, nand: &mut Nand, count: u32, now: Instant) -> Result<Instant, FtlError> {
+        if self.stream_fold_percent == 0 || !self.log.has_full() {
+            self.fold_owed = 0;
+            return Ok(now);
+        }
+        self.fold_owed += count * self.stream_fold_percent;
+        let stripe = nand.geometry().units_per_page * nand.geometry().lanes();
+        let units = self.fold_owed / 100 / stripe * stripe;
+        self.fold_owed -= units * 100;
+        if units == 0 { Ok(now) } else { self.fold_part(nand, units as usize, now) }
+    }
+
     /// The same for a share of the background: the units of some pages.
     pub(super) fn fold_in_idle_time(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let units = if self.paced { (IDLE_PAGES * nand.geometry().units_per_page) as usize } else { usize::MAX };

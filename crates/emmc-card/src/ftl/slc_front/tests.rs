@@ -26,7 +26,8 @@ fn rig(flash: &NandConfig, log_blocks: u32, bypass_units: u32) -> Rig {
     let mut config = shipped::named("generic-8g").unwrap().ftl;
     (config.gc_low_blocks, config.wear.static_gap) = (3, 0);
     let bypass_bytes = bypass_units * UNIT as u32;
-    let cache = SlcCache { blocks: 2 + log_blocks, low_blocks: 1, bypass_bytes, idle_fold: true };
+    let cache =
+        SlcCache { blocks: 2 + log_blocks, low_blocks: 1, bypass_bytes, idle_fold: true, stream_fold_percent: 0 };
     let blocks: Vec<u32> = (0..cache.blocks + 24).collect();
     let geometry = Geometry::new(flash, blocks.len() as u32, UNIT as u32);
     let mut nand = Nand::new(flash, geometry, 1).keeping(StoredContent::Data);

@@ -63,7 +63,7 @@ impl SlcFront {
         if durability != Durability::Buffered || self.voids.are_many() {
             done = done.max(self.settle(nand, done)?);
         }
-        Ok(done)
+        Ok(done.max(self.fold_beside(nand, count, now)?))
     }
 
     /// Makes durable that copies in the log are void. What has taken their place must be so before.

@@ -61,6 +61,9 @@ impl Rules<'_> {
         self.multiple(field, most.into(), 512)?;
         let rule = "must be 0 without ftl.segment.random_logs";
         self.require(most == 0 || segment.random_logs > 0, field, most, rule)?;
+        let (field, steps) = ("ftl.segment.steps_back", segment.steps_back);
+        self.range(field, steps, 0..=1_000_000)?;
+        self.require(steps == 0 || segment.random_logs > 0, field, steps, rule)?;
         let ftl = &self.profile.ftl;
         for (field, set) in [
             ("ftl.separate_gc", ftl.separate_gc),
@@ -83,6 +86,10 @@ impl Rules<'_> {
         let rule = format!("must be 1 to {}, less than ftl.slc_cache.blocks", cache.blocks - 1);
         let low = (1..cache.blocks).contains(&cache.low_blocks);
         self.require(low, "ftl.slc_cache.low_blocks", cache.low_blocks, rule)?;
+        self.range("ftl.slc_cache.stream_fold_percent", cache.stream_fold_percent, 0..=1000)?;
+        let (field, percent) = ("ftl.slc_cache.stream_fold_percent", cache.stream_fold_percent);
+        let rule = "must be 0 without ftl.slc_cache.bypass_bytes: nothing bypasses the log";
+        self.require(percent == 0 || cache.bypass_bytes > 0, field, percent, rule)?;
         self.multiple("ftl.slc_cache.bypass_bytes", cache.bypass_bytes.into(), 512)?;
         // The data path cuts transfers into stripes, or 32 KiB where that is more.
         let most = (nand.page_bytes * nand.dies * nand.planes).max(32 << 10);

@@ -33,11 +33,17 @@ fn segment(profile: &mut Profile) {
     profile.ftl.mapping = Mapping::Segment;
     profile.ftl.separate_gc = false;
     profile.ftl.segment =
-        Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0 });
+        Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0, steps_back: 0 });
 }
 
 fn slc_cache(profile: &mut Profile) -> &mut SlcCache {
-    profile.ftl.slc_cache.insert(SlcCache { blocks: 16, low_blocks: 2, bypass_bytes: 0, idle_fold: true })
+    profile.ftl.slc_cache.insert(SlcCache {
+        blocks: 16,
+        low_blocks: 2,
+        bypass_bytes: 0,
+        idle_fold: true,
+        stream_fold_percent: 0,
+    })
 }
 
 fn mapping_cache(profile: &mut Profile) -> &mut MappingCache {
@@ -189,7 +195,13 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("ftl.gc_high_blocks", "more than ftl.gc_low_blocks", |p| p.ftl.gc_high_blocks = 4),
     ("ftl.wear.static_gap", "has no effect", |p| p.ftl.wear.static_gap = 3000),
     ("ftl.segment", "ftl.mapping page", |p| {
-        p.ftl.segment = Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0 });
+        p.ftl.segment = Some(Segment {
+            open_aus: 7,
+            order: SegmentOrder::Linear,
+            random_logs: 0,
+            random_log_bytes: 0,
+            steps_back: 0,
+        });
     }),
     ("ftl.segment", "ftl.mapping segment", |p| p.ftl.mapping = Mapping::Segment),
     ("ftl.segment.open_aus", "1 to", |p| {
@@ -199,6 +211,10 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("ftl.segment.random_log_bytes", "without ftl.segment.random_logs", |p| {
         segment(p);
         p.ftl.segment.as_mut().unwrap().random_log_bytes = 4096;
+    }),
+    ("ftl.segment.steps_back", "without ftl.segment.random_logs", |p| {
+        segment(p);
+        p.ftl.segment.as_mut().unwrap().steps_back = 1;
     }),
     ("ftl.hot_cold", "page mapping", |p| {
         segment(p);
@@ -211,7 +227,13 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("areas.enhanced_groups_max", "segment mapping", |p| {
         p.ftl.mapping = Mapping::Segment;
         p.ftl.separate_gc = false;
-        p.ftl.segment = Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0 });
+        p.ftl.segment = Some(Segment {
+            open_aus: 7,
+            order: SegmentOrder::Linear,
+            random_logs: 0,
+            random_log_bytes: 0,
+            steps_back: 0,
+        });
     }),
     ("ftl.mapping_cache.pages", "1 to", |p| mapping_cache(p).pages = 0),
     ("ftl.mapping_cache.units_per_page", "1 to 4096", |p| mapping_cache(p).units_per_page = 4097),
@@ -219,6 +241,8 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("ftl.slc_cache.low_blocks", "less than", |p| slc_cache(p).low_blocks = 16),
     ("ftl.slc_cache.bypass_bytes", "multiple of 512", |p| slc_cache(p).bypass_bytes = 1000),
     ("ftl.slc_cache.bypass_bytes", "at most 32768", |p| slc_cache(p).bypass_bytes = 65_536),
+    ("ftl.slc_cache.stream_fold_percent", "0 to", |p| slc_cache(p).stream_fold_percent = 1001),
+    ("ftl.slc_cache.stream_fold_percent", "without", |p| slc_cache(p).stream_fold_percent = 10),
     ("nand.slc", "ftl.slc_cache", |p| {
         slc_cache(p);
         p.nand.slc = None;

@@ -91,6 +91,7 @@ fn scale(profile: &mut Profile) {
     if let Some(segment) = &mut ftl.segment {
         (segment.open_aus, segment.random_logs) = (segment.open_aus.min(3), segment.random_logs.min(2));
         segment.random_log_bytes = segment.random_log_bytes.min(2 << 10);
+        segment.steps_back = segment.steps_back.min(2);
     }
     let controller = &mut profile.controller;
     controller.cache_bytes = controller.cache_bytes.min(16 << 10);

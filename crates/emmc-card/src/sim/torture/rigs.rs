@@ -39,11 +39,17 @@ fn layer(rng: &mut Rng) -> Layer {
         // Blocks for a reserve, mostly.
         beyond = if config.mapping == Mapping::Page { apart.below(14) as u32 } else { 0 };
     }
+    let stream_fold_percent = if chance(&mut apart, 3) { pick(&mut apart, &[30, 300]) } else { 0 };
     // One bit a cell takes no SLC cache in front.
     if nand.cell != CellMode::Slc && chance(rng, 3) {
         let bypass_bytes = pick(rng, &[0, 0, 4, 10]) * UNIT_BYTES;
-        config.slc_cache =
-            Some(SlcCache { blocks: 5, low_blocks: pick(rng, &[1, 2]), bypass_bytes, idle_fold: chance(rng, 2) });
+        config.slc_cache = Some(SlcCache {
+            blocks: 5,
+            low_blocks: pick(rng, &[1, 2]),
+            bypass_bytes,
+            idle_fold: chance(rng, 2),
+            stream_fold_percent,
+        });
     }
     let mode = if chance(rng, 6) { nand.cell.single_bit() } else { nand.cell };
     // As many blocks as a layout gives the layers at least, and a few more.
@@ -165,6 +171,7 @@ fn segments(rng: &mut Rng) -> FtlConfig {
         order: pick(rng, &[SegmentOrder::Linear, SegmentOrder::Random]),
         random_logs: pick(rng, &[0, 1, 3]),
         random_log_bytes: pick(rng, &[0, 4, 100]) * UNIT_BYTES,
+        steps_back: 0,
     };
     FtlConfig { mapping: Mapping::Segment, mapping_cache: None, segment: Some(segment), ..pages(rng) }
 }
