@@ -181,7 +181,7 @@ pub trait BlockTarget {
         None
     }
 
-    /// A host in front of the target begins its file anew: what lies there is allocated again as it is written. The
+    /// A host in front of the target begins its file again: what lies there is allocated again as it is written. The
     /// target keeps its content, as a card does whose file system is mounted without `discard`.
     fn begin_file(&mut self, _from_bytes: u64) {}
 

@@ -104,9 +104,9 @@ fn a_file_that_was_trimmed_grows_again() {
     }
 }
 
-/// A file that begins anew is filled block by block again, and the card is not told that the old one is gone.
+/// A file that begins again is filled block by block again, and the card is not told that the old one is gone.
 #[test]
-fn a_file_that_begins_anew_is_filled_with_zeros_again() {
+fn a_file_that_begins_again_is_filled_with_zeros_again() {
     let mut target = HostTarget::measured(Card::new(), Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
     for _ in 0..2 {
         target.begin_file(0);

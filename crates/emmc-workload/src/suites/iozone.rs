@@ -2,9 +2,9 @@
 //!
 //! One thread, one request at a time, direct I/O. For each record size: write a file, rewrite it, read it, reread it,
 //! read every record once in random order, write every record once in random order. Writes are followed by an `fsync`
-//! that counts. Unlike iozone's file, this one has no filesystem around it on a device: no metadata is written. The file
-//! is new each time, like a file that iozone creates again: a host that fills new blocks with zeros does so, and the
-//! card, as with a filesystem that is mounted without `discard`, is not told.
+//! that counts. Unlike iozone's file, this one has no filesystem around it on a device: no metadata is written. The
+//! file is new each time, like a file that iozone creates again: a host that fills new blocks with zeros does so. The
+//! card is not told, as with a filesystem that is mounted without `discard`.
 
 use emmc_port::{BlockOp, TargetShape};
 

@@ -106,8 +106,7 @@ impl Path {
         (overhead + missing, kind)
     }
 
-    /// Whether a write begins inside the last one. A host does that which has filled the rest of a block with zeros, and
-    /// then writes it.
+    /// Whether a write begins inside the last one. A host that has filled the rest of a block with zeros does that.
     #[inline]
     pub(super) fn steps_back(&self, area: Area, lba: u64) -> bool {
         self.merging.last.is_some_and(|last| last.area == area && last.first < lba && lba < last.end)
