@@ -51,7 +51,11 @@ impl Card {
     /// The persistent state, as if all operations in progress at `now` were done.
     pub fn to_image(&self, now: Instant) -> Vec<u8> {
         // Plain numbers are written to memory, which cannot fail.
-        let bytes = postcard::to_allocvec(&(self.state_at(now), self.device.to_image(now))).unwrap_or_default();
+        let device = self.device.to_image(now);
+        let mut bytes = postcard::to_allocvec(&(self.state_at(now), &device)).unwrap_or_default();
+        if !device.data_ages.is_empty() {
+            bytes.extend(postcard::to_allocvec(&device.data_ages).unwrap_or_default());
+        }
         let mut out = MAGIC.to_vec();
         out.extend(lz4_flex::compress_prepend_size(&bytes));
         out
@@ -77,8 +81,11 @@ impl Card {
             return Err(damaged(&format!("{} bytes cannot hold {promised}", packed.len())));
         }
         let unpacked = lz4_flex::decompress_size_prepended(packed).map_err(|error| damaged(&error))?;
-        let (mut state, image): (CardState, DeviceImage) =
-            postcard::from_bytes(&unpacked).map_err(|error| damaged(&error))?;
+        let ((mut state, mut image), behind): ((CardState, DeviceImage), &[u8]) =
+            postcard::take_from_bytes(&unpacked).map_err(|error| damaged(&error))?;
+        if !behind.is_empty() {
+            image.data_ages = postcard::from_bytes(behind).map_err(|error| damaged(&error))?;
+        }
         let options = DeviceOptions { keep: image.keep(payload.is_some())?, seed: image.seed };
         let mut card = Self::new(profile, options)?;
         let mut flash = Vec::with_capacity(records.len());

@@ -45,6 +45,9 @@ pub(crate) struct DeviceImage {
     pub(crate) seed: u64,
     pub(crate) now: Instant,
     nand: NandImage,
+    /// When the data of each block was programmed, if the flash ages: saved behind the rest.
+    #[serde(skip)]
+    pub(crate) data_ages: Vec<Instant>,
 }
 
 impl DeviceImage {
@@ -64,7 +67,8 @@ impl DeviceImage {
 impl Device {
     /// The flash, as if all operations in progress at `now` were done.
     pub(crate) fn to_image(&self, now: Instant) -> DeviceImage {
-        DeviceImage { seed: self.options.seed, now, nand: self.storage.nand.to_image() }
+        let nand = &self.storage.nand;
+        DeviceImage { seed: self.options.seed, now, nand: nand.to_image(), data_ages: nand.data_ages() }
     }
 
     /// The other persistent state.
@@ -75,6 +79,10 @@ impl Device {
             csd: self.registers.csd,
             ext_csd: self.registers.ext_csd.to_vec(),
         }
+    }
+
+    fn same_ages(&self, at: Instant) -> Vec<Instant> {
+        vec![at; self.storage.nand.geometry().blocks as usize]
     }
 
     /// Restores a new device from an image and later `records`; it is without power.
@@ -92,6 +100,11 @@ impl Device {
         let layout = Layout::new(&self.profile, &state.partitioning, image.seed).map_err(|_: LayoutError| other())?;
         self.storage.lay_out(&self.profile.ftl, &layout, Instant::START);
         if !self.storage.nand.restore(image.nand) {
+            return Err(other());
+        }
+        // A card that did not age before is as old as its image.
+        let ages = if image.data_ages.is_empty() { self.same_ages(image.now) } else { image.data_ages };
+        if !self.storage.nand.set_data_ages(&ages) {
             return Err(other());
         }
         if !records.iter().all(|records| self.storage.nand.replay_all(records)) {

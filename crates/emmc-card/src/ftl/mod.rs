@@ -9,6 +9,7 @@ pub mod map;
 pub mod mapping_cache;
 pub mod page;
 pub mod pool;
+pub mod refresh;
 pub mod segment;
 pub mod slc_front;
 pub mod trim_log;
@@ -88,6 +89,9 @@ pub struct FtlStats {
     pub switch_merges: u64,
     /// Blocks moved by static wear levelling.
     pub wear_moves: u64,
+    /// Blocks copied because they were read often, or because their data was old.
+    #[serde(default)]
+    pub refreshes: u64,
     /// Mapping pages read because they were not in memory.
     pub map_misses: u64,
     /// Mapping pages written back.
@@ -113,6 +117,7 @@ impl FtlStats {
             partial_merges: self.partial_merges + other.partial_merges,
             switch_merges: self.switch_merges + other.switch_merges,
             wear_moves: self.wear_moves + other.wear_moves,
+            refreshes: self.refreshes + other.refreshes,
             map_misses: self.map_misses + other.map_misses,
             map_writes: self.map_writes + other.map_writes,
             trimmed_units: self.trimmed_units + other.trimmed_units,

@@ -193,6 +193,7 @@ mod tests {
             },
             slc: None,
             failures: Failures::default(),
+            ageing: None,
         };
         Nand::new(&config, Geometry::new(&config, 8, 4096), 1)
     }

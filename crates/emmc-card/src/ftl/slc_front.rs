@@ -22,6 +22,7 @@ mod write;
 
 use emmc_units::Instant;
 
+use super::refresh::Refresh;
 use super::{Durability, Ftl, FtlError, FtlStats, TrimKind};
 use crate::nand::{BlockHealth, Nand, NandError};
 use crate::profile::{FtlConfig, GcPace, Mapping, SlcCache};
@@ -43,6 +44,7 @@ pub struct SlcFront {
     idle_fold: bool,
     /// Pages of the log that are folded for each hundred that bypass it, and units of this that are still owed.
     stream_fold_percent: u32,
+    refresh: Option<Refresh>,
     fold_owed: u32,
     /// The requests that have no effect, as in the main layer: discards, or trims as well.
     ignored: Option<TrimKind>,
@@ -86,6 +88,7 @@ impl SlcFront {
             idle_fold: cache.idle_fold,
             stream_fold_percent: cache.stream_fold_percent,
             fold_owed: 0,
+            refresh: Refresh::of(config),
             ignored: match config.mapping {
                 _ if config.trim_frees => None,
                 Mapping::Page => Some(TrimKind::Trim),
@@ -230,7 +233,10 @@ impl Ftl for SlcFront {
 
     fn background(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
         // A main layer without free blocks would only stop the folding.
-        let result = if self.idle_fold && self.log.has_full() && self.inner.urgency(nand) < 2 {
+        // Folding is also how its data is refreshed.
+        let is_due = |refresh: &Refresh| self.log.full.iter().any(|&block| refresh.is_due(nand, block, now));
+        let folds = self.idle_fold || self.refresh.as_ref().is_some_and(is_due);
+        let result = if folds && self.log.has_full() && self.inner.urgency(nand) < 2 {
             self.fold_in_idle_time(nand, now).map(Some)
         } else {
             self.inner.background(nand, now)

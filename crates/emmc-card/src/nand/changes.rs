@@ -7,6 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use emmc_units::Instant;
+
 use super::image::WholeBlock;
 use super::page_store::{PageState, PageStore, page_index};
 use super::payload::Content;
@@ -20,6 +22,7 @@ const MODE: u8 = 5;
 const SESSION: u8 = 6;
 const BLOCK: u8 = 7;
 const FORGET: u8 = 8;
+const AGE: u8 = 9;
 
 /// Records that were not taken yet.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +72,12 @@ impl Changes {
     pub(super) fn stamp(&mut self, block: u32, stamp: u32) {
         self.start(STAMP, block);
         self.number(stamp);
+    }
+
+    /// The first page of a block is programmed.
+    pub(super) fn age(&mut self, block: u32, at: Instant) {
+        self.start(AGE, block);
+        self.bytes.extend_from_slice(&at.0.to_le_bytes());
     }
 
     pub(super) fn mode(&mut self, block: u32, mode: CellMode) {
@@ -205,6 +214,12 @@ impl Nand {
                 self.blocks[index].erase_count = rest.number()?;
                 self.counters.erases += 1;
                 self.steps += 1;
+            }
+            AGE => {
+                let at = Instant(rest.long()?);
+                if let Some(aged) = self.timing.aged.as_deref_mut() {
+                    aged.begin(block, at);
+                }
             }
             STAMP => self.store.as_deref_mut()?.stamps[index] = rest.number()?,
             MODE => {

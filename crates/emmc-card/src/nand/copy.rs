@@ -27,7 +27,7 @@ impl Nand {
     /// only logical units are stored.
     pub(crate) fn takes_copies(&self, block: u32, pages: u32) -> bool {
         let state = &self.blocks[block as usize];
-        let is_plain = self.store.is_none() && !self.wary && self.steps + u64::from(pages) < self.alarm;
+        let is_plain = self.store.is_none() && !self.wary && !self.ages() && self.steps + u64::from(pages) < self.alarm;
         let fits = state.health == BlockHealth::Good && state.next_page + pages <= self.timing.pages_in(state.mode);
         is_plain && fits && self.power.is_on()
     }

@@ -4,10 +4,13 @@ use super::{Block, BlockHealth, CellMode, Geometry};
 use crate::profile::NandConfig;
 use emmc_units::Rng;
 
+/// The least share of its rating that a block bears: weaker ones are sorted out where flash is made.
+const LEAST_ENDURANCE: f64 = 0.1;
+
 /// Draws failures.
 ///
 /// A block bears its rating times `1 + spread x |z|`, z normal: parts are sold by their worst block, so the rating is
-/// the least. With one bit a cell it bears the same share above that mode's rating. Programs fail by a geometric
+/// the least; or times `1 + spread x z`, where the profile says that blocks fail before it too. With one bit a cell it bears the same share above that mode's rating. Programs fail by a geometric
 /// countdown of steps, drawn when the last failure came, so that a program pays one comparison.
 #[derive(Clone, Debug)]
 pub(super) struct Failing {
@@ -50,10 +53,12 @@ impl Failing {
 
     /// The blocks of new flash.
     pub(super) fn blocks(&mut self, config: &NandConfig, geometry: &Geometry) -> Vec<Block> {
+        let goes_below = config.ageing.is_some_and(|ageing| ageing.endurance_below);
         let mut blocks = Vec::with_capacity(geometry.blocks as usize);
         for _ in 0..geometry.blocks {
-            let above = config.native.endurance_spread * self.normal().abs();
-            let endurance = (f64::from(self.native_rating) * (1.0 + above)) as u32;
+            let apart = config.native.endurance_spread * self.normal();
+            let apart = if goes_below { apart.max(LEAST_ENDURANCE - 1.0) } else { apart.abs() };
+            let endurance = (f64::from(self.native_rating) * (1.0 + apart)) as u32;
             let health = BlockHealth::Good;
             blocks.push(Block { erase_count: 0, endurance, next_page: 0, mode: geometry.native, health });
         }
@@ -66,6 +71,11 @@ impl Failing {
             }
         }
         blocks
+    }
+
+    /// Rated erases in a mode.
+    pub(super) fn rating_in(&self, mode: CellMode, native: CellMode) -> u32 {
+        if mode == native { self.native_rating } else { self.single_bit_rating }.max(1)
     }
 
     pub(super) fn endurance_in(&self, block: &Block, native: CellMode) -> u32 {

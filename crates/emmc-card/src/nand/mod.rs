@@ -4,8 +4,9 @@
 //! contract enforces itself: programming out of sequence, into a bad block or over data panics in debug builds and is
 //! counted in release ([`Counters::violations`]). Only the content of this module survives a power cut;
 //! `fault` describes the effects of a cut. Absent on purpose: the placement of data (`ftl`), the host's
-//! addresses (`card`), read disturb and retention.
+//! addresses (`card`). What wear, time and reads do to the times is in `timing/aged.rs`; no data is lost by them.
 
+mod age;
 mod cell;
 mod changes;
 mod copy;

@@ -28,6 +28,9 @@ impl Nand {
             self.check_read(block, page)?;
         }
         self.counters.page_reads += 1;
+        if self.ages() {
+            self.turn_to(block, now);
+        }
         let mode = self.blocks[block as usize].mode;
         Ok(self.timing.read(&self.geometry, mode, block, page, bytes, now))
     }
@@ -98,6 +101,12 @@ impl Nand {
         self.counters.page_programs += 1;
         self.counters.unit_programs += units.len() as u64;
         self.steps += 1;
+        if self.ages() {
+            self.turn_to(block, now);
+            if page == 0 {
+                self.begin_block(block, now);
+            }
+        }
         let (start, done) = self.timing.program(&self.geometry, state.mode, block, page, now);
         if self.store.is_some() {
             self.keep_program(block, page, units, content, (start, done));
@@ -156,11 +165,17 @@ impl Nand {
             self.violation("erase");
         }
         self.steps += 1;
+        if self.ages() {
+            self.turn_to(block, now);
+        }
         let (start, done) = self.timing.erase(&self.geometry, before.mode, now);
         if before.erase_count >= self.endurance_of(block) || self.failing.erase_fails() {
             return self.fail_erase(block, before, (start, done));
         }
         self.counters.erases += 1;
+        if let Some(aged) = self.timing.aged.as_deref_mut() {
+            aged.erased(block);
+        }
         if let Some(store) = &mut self.store {
             let units = self.geometry.first_unit(block, 0) as usize..self.geometry.first_unit(block + 1, 0) as usize;
             let mut image = Box::new(BlockImage::new(before, self.spare[units.clone()].to_vec()));

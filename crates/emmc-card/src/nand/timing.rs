@@ -1,11 +1,13 @@
 //! Completion times of operations: dies and channels as resources, each busy until an instant.
 
+pub(super) mod aged;
 mod lane;
 
 use emmc_units::{Instant, Nanos, Rng};
 
 use super::{CellMode, Geometry};
 use crate::profile::{CellConfig, NandConfig};
+use aged::Aged;
 
 /// Times of one cell mode.
 #[derive(Clone, Debug)]
@@ -112,6 +114,8 @@ pub(super) struct Timing {
     /// Pages of a block, by mode.
     pages_in: [u32; 4],
     rng: Rng,
+    /// `None`: it does not age.
+    pub(super) aged: Option<Box<Aged>>,
 }
 
 impl Timing {
@@ -138,6 +142,7 @@ impl Timing {
             dies: vec![Die::default(); geometry.dies as usize],
             channels: vec![Instant::START; geometry.channels as usize],
             rng,
+            aged: config.ageing.map(|ageing| Box::new(Aged::new(ageing, geometry.blocks))),
         }
     }
 
@@ -174,7 +179,10 @@ impl Timing {
             let times = self.times(mode, geometry.native);
             (times.erase, times.spread)
         };
-        let time = stray(&mut self.rng, time, spread);
+        let mut time = stray(&mut self.rng, time, spread);
+        if let Some(aged) = &self.aged {
+            time = aged.erase(time);
+        }
         let start = self.dies.iter().map(|die| die.busy_until).fold(now, Instant::max);
         for die in &mut self.dies {
             *die = Die { busy_until: start + time, ..Die::default() };
@@ -215,7 +223,11 @@ impl Clockwork for Timing {
                     let times = self.times(mode, geometry.native);
                     (times.read, times.spread)
                 };
-                let at = now.max(self.dies[die].busy_until) + stray(&mut self.rng, time, spread);
+                let mut time = stray(&mut self.rng, time, spread);
+                if let Some(aged) = self.aged.as_deref_mut() {
+                    time = aged.sense(time);
+                }
+                let at = now.max(self.dies[die].busy_until) + time;
                 Sensed { block, place, at }
             }
         };
@@ -252,7 +264,10 @@ impl Clockwork for Timing {
             let times = self.times(mode, geometry.native);
             (times.program[turn[usize::from(mode != geometry.native)] as usize], times.spread)
         };
-        let time = stray(&mut self.rng, time, spread);
+        let mut time = stray(&mut self.rng, time, spread);
+        if let Some(aged) = &self.aged {
+            time = aged.program(time);
+        }
         let start = sent.max(die.busy_until);
         let done = start + time;
         let joinable = self.multi_plane.then_some(Joinable { block, row, issued: now, earliest: die.busy_until, time });

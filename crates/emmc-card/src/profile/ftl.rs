@@ -45,9 +45,22 @@ pub struct FtlConfig {
     /// For `segment` mapping.
     #[serde(default)]
     pub segment: Option<Segment>,
+    /// When data is copied to keep it readable; absent: never.
+    #[serde(default)]
+    pub refresh: Option<Refresh>,
     /// Whether trim and discard free pages; a part may accept and ignore them.
     #[serde(default = "yes")]
     pub trim_frees: bool,
+}
+
+/// Refresh: data is copied before reads or time make it hard to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Refresh {
+    /// Reads of a block since its erase, after which it is copied; 0: any number.
+    pub reads: u32,
+    /// Days since a block's first program, after which it is copied in idle time; 0: any.
+    pub days: u32,
 }
 
 /// What the layer maps.

@@ -19,10 +19,11 @@ use serde::{Deserialize, Serialize};
 pub use capacity::{Extent, Layout, LayoutError, Partitioning, RegionRole, TRIM_LOG_BLOCKS};
 pub use controller::{BusMode, Controller};
 pub use ftl::{
-    FtlConfig, GcPace, GcPolicy, LOW_BLOCKS_MIN, Mapping, MappingCache, Segment, SegmentOrder, SlcCache, WearLevelling,
+    FtlConfig, GcPace, GcPolicy, LOW_BLOCKS_MIN, Mapping, MappingCache, Refresh, Segment, SegmentOrder, SlcCache,
+    WearLevelling,
 };
 pub use identity::{Areas, Identity, SdIdentity};
-pub use nand::{CellConfig, Failures, NandConfig};
+pub use nand::{Ageing, CellConfig, Failures, NandConfig};
 pub use registers::RegisterImage;
 
 /// A complete part: its NAND, translation layer and controller.

@@ -55,6 +55,27 @@ pub struct NandConfig {
     /// Failures while in use.
     #[serde(default)]
     pub failures: Failures,
+    /// What wear, time and reads change; absent: nothing but the erases that a block has left.
+    #[serde(default)]
+    pub ageing: Option<Ageing>,
+}
+
+/// How flash changes with wear, time and reads. Wear is the share of its rated erases that a block has had, at most 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ageing {
+    /// By which share programs are faster at wear 1, and in proportion before.
+    pub program_faster: f64,
+    /// By which share erases are slower at wear 1.
+    pub erase_slower: f64,
+    /// Read retries at wear 1, on average: each is one more sense of the page.
+    pub retries_worn: f64,
+    /// What each year since the data was programmed adds to them.
+    pub retries_year: f64,
+    /// What each 100 000 reads of the block since its erase add to them.
+    pub retries_disturbed: f64,
+    /// Whether the spread of endurance goes below the rating too.
+    pub endurance_below: bool,
 }
 
 /// What a cell mode costs and bears.

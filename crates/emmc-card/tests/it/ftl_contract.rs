@@ -47,6 +47,7 @@ fn page() -> FtlConfig {
         mapping_cache: None,
         slc_cache: None,
         segment: None,
+        refresh: None,
         trim_frees: true,
     }
 }

@@ -108,6 +108,7 @@ impl Rig {
         let wear =
             |card: &Card| card.device().nand().blocks().iter().map(|block| block.erase_count).collect::<Vec<_>>();
         assert_eq!(wear(&card), wear(&self.card));
+        assert_eq!(data_ages(&card), data_ages(&self.card));
         (self.card, self.now) = (card, now);
         self.begin();
         self.card.device().audit().unwrap();
@@ -143,9 +144,16 @@ impl Rig {
     }
 }
 
+/// When the data of each block that has some was programmed.
+fn data_ages(card: &Card) -> Vec<(usize, Instant)> {
+    let nand = card.device().nand();
+    let blocks = nand.blocks().iter().enumerate().filter(|(_, block)| block.next_page > 0);
+    blocks.map(|(number, _)| (number, nand.programmed_at(number as u32))).collect()
+}
+
 #[test]
 fn recorded_state_is_restored() {
-    for name in ["generic-8g", "sandisk-20au", "intenso-class4-4g", "apalis-imx8qm-16g"] {
+    for name in ["generic-8g", "sandisk-20au", "intenso-class4-4g", "apalis-imx8qm-16g", "generic-128g"] {
         let mut rng = Rng::new(7);
         let mut rig = Rig::new(name);
         for round in 0..12 {

@@ -2,7 +2,7 @@
 //!
 //! One concern per file: `frontier` (open blocks), `place` (placing and programming units, failing blocks), `write`
 //! (the host's writes, and when they complete), `collect` (garbage collection, wear levelling), `steps` (the same in
-//! steps), `read`, `trim` (trims, discards, purging), `recover` and `audit`.
+//! steps), `refresh` (of blocks that were read often or are old), `read`, `trim` (trims, discards, purging), `recover` and `audit`.
 //!
 //! # What a power cut may lose
 //! Units wait in memory until their stripe is full; the map has their future places. An obsolete block is not erased
@@ -12,7 +12,7 @@
 //! word lines that hold data; [`Durability::Flash`] does not, so a later program that is interrupted may destroy such a
 //! page.
 //!
-//! Absent on purpose: the cost of a mapping cache (`mapping_cache`), an SLC front (`slc_front`), read disturb.
+//! Absent on purpose: the cost of a mapping cache (`mapping_cache`), an SLC front (`slc_front`).
 
 mod audit;
 mod collect;
@@ -20,6 +20,7 @@ mod frontier;
 mod place;
 mod read;
 mod recover;
+mod refresh;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -34,12 +35,14 @@ use super::gc::Victims;
 use super::map::Map;
 use super::mapping_cache::MappingCache;
 use super::pool::{Pool, TakeOrder};
+use super::refresh::Refresh;
 use super::trim_log::TrimLog;
 use super::wear::Levelling;
 use super::{Durability, Ftl, FtlError, FtlStats, RegionSpec, TrimKind};
 use crate::nand::{BlockHealth, CellMode, Geometry, NO_UNIT, Nand};
 use crate::profile::{FtlConfig, GcPolicy, TRIM_LOG_BLOCKS};
 use frontier::Frontier;
+use refresh::Refreshing;
 use steps::{InProgress, Pace};
 
 /// A page-mapped layer.
@@ -63,6 +66,7 @@ pub struct PageFtl {
     low_blocks: u32,
     high_blocks: u32,
     pace: Pace,
+    refreshing: Option<Box<Refreshing>>,
     /// The victim that is collected in steps.
     in_progress: Option<InProgress>,
     /// State of each block, from the region's first.
@@ -161,6 +165,7 @@ impl PageFtl {
                 spec.units,
                 block_units,
             ),
+            refreshing: Refresh::of(config).map(|when| Box::new(Refreshing { when, read_often: Vec::new() })),
             in_progress: None,
             high_blocks: config.gc_high_blocks,
             states: vec![BlockState::default(); range.len()],
@@ -267,7 +272,11 @@ impl Ftl for PageFtl {
         out: Option<&mut [u8]>,
         now: Instant,
     ) -> Result<Instant, FtlError> {
-        self.read_units(nand, first, count, out, now)
+        let done = self.read_units(nand, first, count, out, now)?;
+        if self.refreshing.is_some() {
+            self.refresh_beside(nand, done)?;
+        }
+        Ok(done)
     }
 
     fn trim(

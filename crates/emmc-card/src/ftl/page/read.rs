@@ -70,13 +70,13 @@ impl PageFtl {
 
     /// Reads pages, given as numbers over the whole flash with the unit that wants them, equal ones together.
     fn read_pages(
-        &self,
+        &mut self,
         nand: &mut Nand,
         first: u32,
         wanted: &[(u32, u32)],
         now: Instant,
     ) -> Result<Instant, FtlError> {
-        let geometry = &self.geometry;
+        let geometry = self.geometry;
         let mut done = now;
         for same in wanted.chunk_by(|a, b| a.0 == b.0) {
             let (page, index) = same[0];
@@ -87,6 +87,9 @@ impl PageFtl {
                 Err(NandError::Uncorrectable { .. }) => return Err(FtlError::Uncorrectable { unit: first + index }),
                 Err(error) => return Err(error.into()),
             };
+            if let Some(refreshing) = self.refreshing.as_deref_mut() {
+                refreshing.note_read(nand, block);
+            }
         }
         Ok(done)
     }

@@ -99,6 +99,10 @@ impl PageFtl {
         self.discards.clear();
         self.superseded.clear();
         self.held.clear();
+        if let Some(refreshing) = self.refreshing.as_deref_mut() {
+            refreshing.read_often.clear();
+            refreshing.when.hurry();
+        }
         // The oldest first, for policies that go by age.
         let mut ages: BTreeMap<u32, u64> = BTreeMap::new();
         for page in &survey.pages {

@@ -36,8 +36,18 @@ pub(super) struct InProgress {
     /// The page that is looked at next.
     page: u32,
     copied: u32,
-    /// Why it was chosen: for wear levelling, not for space.
-    for_wear: bool,
+    reason: Reason,
+}
+
+/// Why a victim was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// For the space that it gives back.
+    Space,
+    /// To level wear.
+    Wear,
+    /// It was read too often, or its data is old.
+    Refresh,
 }
 
 /// The pace of collection beside host writes.
@@ -109,7 +119,7 @@ impl PageFtl {
     }
 
     /// Where copies share the host's block, they open no block below the number that a host write waits for.
-    fn places_for_copies(&self) -> u64 {
+    pub(super) fn places_for_copies(&self) -> u64 {
         let frontier = &self.frontiers[self.roles.gc];
         let is_short = self.roles.gc == self.roles.host && self.pool.free() <= self.low_blocks;
         if is_short { u64::from(frontier.end - frontier.fill) } else { u64::MAX }
@@ -124,20 +134,20 @@ impl PageFtl {
             return None;
         }
         self.stats.foreground_stalls += 1;
-        Some(self.begin(block, false))
+        Some(self.begin(block, Reason::Space))
     }
 
     /// Starts with a block that is no candidate any more.
-    pub(super) fn begin(&mut self, block: u32, for_wear: bool) -> InProgress {
+    pub(super) fn begin(&mut self, block: u32, reason: Reason) -> InProgress {
         debug_assert!(self.in_progress.is_none());
         let valid = self.map.valid_in(block).max(1);
-        let victim = InProgress { block, valid, page: 0, copied: 0, for_wear };
+        let victim = InProgress { block, valid, page: 0, copied: 0, reason };
         self.in_progress = Some(victim);
         victim
     }
 
     /// Copies about `units` units of the victim in progress, whole pages of it, and frees it if none is left.
-    fn step(&mut self, nand: &mut Nand, units: u32, now: Instant) -> Result<Instant, FtlError> {
+    pub(super) fn step(&mut self, nand: &mut Nand, units: u32, now: Instant) -> Result<Instant, FtlError> {
         let Some(victim) = self.in_progress else { return Ok(now) };
         let mut scratch = std::mem::take(&mut self.scratch);
         let end = self.gather(nand, victim.block, victim.page, units, &mut scratch);
@@ -156,12 +166,14 @@ impl PageFtl {
         }
         self.in_progress = None;
         self.free(nand, victim.block);
-        if victim.for_wear {
-            self.stats.wear_moves += 1;
-        } else {
-            self.stats.collections += 1;
-            if self.pace.reserve > 0 && self.levelling.is_due() {
-                self.begin_levelling(nand);
+        match victim.reason {
+            Reason::Wear => self.stats.wear_moves += 1,
+            Reason::Refresh => self.stats.refreshes += 1,
+            Reason::Space => {
+                self.stats.collections += 1;
+                if self.pace.reserve > 0 && self.levelling.is_due() {
+                    self.begin_levelling(nand);
+                }
             }
         }
         Ok(done)
@@ -176,17 +188,29 @@ impl PageFtl {
         Ok(done)
     }
 
+    /// Whether the victim in progress is being refreshed.
+    pub(super) fn is_refreshing(&self) -> bool {
+        self.in_progress.is_some_and(|victim| victim.reason == Reason::Refresh)
+    }
+
+    /// The victim in progress is a candidate again.
+    pub(super) fn give_up_victim(&mut self) {
+        if let Some(victim) = self.in_progress.take() {
+            self.victims.insert(victim.block, self.map.valid_in(victim.block));
+        }
+    }
+
     /// Takes the least worn block as the next victim if the wear is too uneven. Returns whether it is.
     fn begin_levelling(&mut self, nand: &Nand) -> bool {
         let Some(block) = self.least_worn(nand) else { return false };
         self.victims.remove(block);
-        self.begin(block, true);
+        self.begin(block, Reason::Wear);
         true
     }
 
     /// A step of idle time: about 10 ms of the victim in progress, or of a new one. `None`: there is no work.
     pub(super) fn idle_step(&mut self, nand: &mut Nand, now: Instant) -> Result<Option<Instant>, FtlError> {
-        if self.in_progress.is_none() && !self.begin_idle(nand) {
+        if self.in_progress.is_none() && !self.begin_idle(nand, now) {
             return Ok(None);
         }
         let stripe = self.frontiers[self.roles.gc].slots.len() as u32;
@@ -197,7 +221,10 @@ impl PageFtl {
         Ok(Some(done))
     }
 
-    fn begin_idle(&mut self, nand: &Nand) -> bool {
+    fn begin_idle(&mut self, nand: &Nand, now: Instant) -> bool {
+        if self.begin_refresh(nand, true, now) {
+            return true;
+        }
         // Up to the reserve too: a card that has rested serves a burst without copies.
         let enough = self.pool.free() >= self.high_blocks && (self.high_blocks == 0 || self.pressure() == 0);
         if enough || !self.has_garbage() {
@@ -211,7 +238,7 @@ impl PageFtl {
             victim = emptiest;
             self.victims.remove(victim);
         }
-        self.begin(victim, false);
+        self.begin(victim, Reason::Space);
         true
     }
 

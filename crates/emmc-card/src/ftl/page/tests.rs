@@ -4,6 +4,7 @@ use crate::profile::{CellConfig, Failures, GcPace, Mapping, NandConfig, WearLeve
 use emmc_units::Rng;
 
 mod power;
+mod refresh;
 mod wear;
 
 /// Small flash: 4 units a page, two planes, 16 pages a block.
@@ -34,6 +35,7 @@ pub(super) fn flash(cell: CellMode) -> NandConfig {
         native,
         slc: None,
         failures: Failures::default(),
+        ageing: None,
     }
 }
 
@@ -52,6 +54,7 @@ pub(super) fn config() -> FtlConfig {
         mapping_cache: None,
         slc_cache: None,
         segment: None,
+        refresh: None,
         trim_frees: true,
     }
 }

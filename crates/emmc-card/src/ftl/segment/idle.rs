@@ -20,6 +20,10 @@ impl SegmentFtl {
         if let Some(block) = found {
             return self.erase_one(nand, block, now).map(Some);
         }
+        if let Some(au) = self.au_to_refresh(nand, now) {
+            self.stats.refreshes += 1;
+            return self.merge(nand, au, now).map(Some);
+        }
         if self.pool.free() >= self.free_wanted {
             return Ok(None);
         }
@@ -30,6 +34,17 @@ impl SegmentFtl {
             return self.close(nand, 0, now).map(Some);
         }
         Ok(None)
+    }
+
+    /// A closed AU whose home was read too often, or holds old data. A merge takes a block before it frees one.
+    fn au_to_refresh(&mut self, nand: &Nand, now: Instant) -> Option<u32> {
+        let mut refresh = self.refresh.filter(|_| self.pool.free() > 1)?;
+        let closed = |&au: &u32| self.homes[au as usize] != NO_BLOCK && self.open_index(au).is_none();
+        let homes = (0..self.homes.len() as u32).filter(closed).map(|au| self.homes[au as usize]);
+        let found = refresh.search(nand, homes, now);
+        self.refresh = Some(refresh);
+        let home = found?;
+        (0..self.homes.len() as u32).find(|&au| self.homes[au as usize] == home)
     }
 
     /// Whether closing an open AU needs no copies, and its log is full.

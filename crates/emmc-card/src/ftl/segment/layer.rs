@@ -73,6 +73,11 @@ impl Ftl for SegmentFtl {
             let bytes = run * geometry.unit_bytes;
             let read = nand.read(geometry.block_of(slot), geometry.page_of(slot), bytes, now);
             done = done.max(read.map_err(|error| unreadable(error, first + index))?);
+            if let Some(refresh) = &mut self.refresh {
+                if refresh.is_worn_by_reads(nand, geometry.block_of(slot)) {
+                    refresh.hurry();
+                }
+            }
             if let Some(out) = out.as_deref_mut() {
                 for at in index..index + run {
                     match nand.unit_data(self.map.lookup(first + at)) {

@@ -35,6 +35,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::map::Map;
 use super::pool::{Pool, TakeOrder};
+use super::refresh::Refresh;
 use super::trim_log::TrimLog;
 use super::{FtlStats, RegionSpec};
 use crate::nand::{BlockHealth, NO_UNIT, Nand};
@@ -70,6 +71,7 @@ pub struct SegmentFtl {
     /// Steps back that the logs take of an AU before it is merged, 0: any number; and those taken since, by AU.
     steps_back_max: u32,
     steps_back: BTreeMap<u32, u32>,
+    refresh: Option<Refresh>,
     trim_frees: bool,
     /// Background work merges until this number of blocks is free.
     free_wanted: u32,
@@ -140,6 +142,7 @@ impl SegmentFtl {
             small_units: if segment.random_logs == 0 { 0 } else { segment.random_log_bytes / geometry.unit_bytes },
             steps_back_max: segment.steps_back,
             steps_back: BTreeMap::new(),
+            refresh: Refresh::of(config),
             trim_frees: config.trim_frees,
             free_wanted: config.gc_high_blocks,
             per_block,

@@ -1,5 +1,7 @@
 //! The layer over small flash, compared with a plain model of the writes.
 
+mod refresh;
+
 use std::collections::BTreeMap;
 
 use emmc_units::{Instant, Rng};
@@ -51,6 +53,7 @@ fn nand_config(cell: CellMode, failures: Failures, endurance: u32) -> NandConfig
         native: cell_config.clone(),
         slc: Some(cell_config),
         failures,
+        ageing: None,
     }
 }
 
@@ -69,6 +72,7 @@ fn ftl_config(order: SegmentOrder, open_aus: u32, random_logs: u32) -> FtlConfig
         mapping_cache: None,
         slc_cache: None,
         segment: Some(Segment { open_aus, order, random_logs, random_log_bytes: 2 * UNIT, steps_back: 0 }),
+        refresh: None,
         trim_frees: true,
     }
 }

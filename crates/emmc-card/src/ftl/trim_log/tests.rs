@@ -38,6 +38,7 @@ fn config(endurance: u32, failures: Failures) -> NandConfig {
         native: cell(endurance),
         slc: Some(cell(endurance)),
         failures,
+        ageing: None,
     }
 }
 

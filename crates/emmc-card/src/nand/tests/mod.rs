@@ -1,12 +1,13 @@
 //! What the flash promises, one topic a file.
 
+mod age;
 mod contract;
 mod power;
 mod properties;
 mod times;
 mod wear;
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 
 use super::*;
 use crate::profile::{CellConfig, Failures};
@@ -46,6 +47,7 @@ fn config() -> NandConfig {
             endurance_spread: 0.0,
         }),
         failures: Failures::default(),
+        ageing: None,
     }
 }
 

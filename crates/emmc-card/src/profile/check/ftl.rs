@@ -25,11 +25,21 @@ impl Rules<'_> {
         let (gap, endurance) = (ftl.wear.static_gap, nand.native.endurance);
         let rule = format!("must be below nand.native.endurance ({endurance}), or it has no effect");
         self.require(gap < endurance, "ftl.wear.static_gap", gap, rule)?;
+        self.refresh()?;
         self.mapping()?;
         match &ftl.slc_cache {
             Some(cache) => self.slc_cache(cache),
             None => Ok(()),
         }
+    }
+
+    fn refresh(&self) -> Checked {
+        let Some(refresh) = self.profile.ftl.refresh else { return Ok(()) };
+        let rule = "needs [nand.ageing]: only there do reads and time count";
+        self.require(self.profile.nand.ageing.is_some(), "ftl.refresh", "present", rule)?;
+        self.range("ftl.refresh.days", refresh.days, 0..=36_500)?;
+        let rule = "must have reads or days above 0, or be absent";
+        self.require(refresh.reads > 0 || refresh.days > 0, "ftl.refresh", "of no effect", rule)
     }
 
     fn mapping(&self) -> Checked {

@@ -2,6 +2,9 @@ use super::{Checked, Rules};
 use crate::nand::CellMode;
 use crate::profile::CellConfig;
 
+/// A read does no more of them.
+const RETRIES_MAX: f64 = 40.0;
+
 /// Fields of a cell mode by their names in the file.
 struct CellFields {
     read_us: &'static str,
@@ -48,6 +51,7 @@ impl Rules<'_> {
         }
         self.range("nand.failures.program_ppb", nand.failures.program_ppb, 0..=100_000_000)?;
         self.range("nand.failures.erase_ppm", nand.failures.erase_ppm, 0..=500_000)?;
+        self.ageing()?;
         self.cell(&nand.native, &NATIVE, nand.cell.bits())?;
         match &nand.slc {
             Some(_) if nand.cell == CellMode::Slc => {
@@ -56,6 +60,19 @@ impl Rules<'_> {
             Some(slc) => self.single_bit(slc),
             None => Ok(()),
         }
+    }
+
+    fn ageing(&self) -> Checked {
+        let nand = &self.profile.nand;
+        let Some(ageing) = &nand.ageing else { return Ok(()) };
+        self.range("nand.ageing.program_faster", ageing.program_faster, 0.0..=0.9)?;
+        self.range("nand.ageing.erase_slower", ageing.erase_slower, 0.0..=100.0)?;
+        self.range("nand.ageing.retries_worn", ageing.retries_worn, 0.0..=RETRIES_MAX)?;
+        self.range("nand.ageing.retries_year", ageing.retries_year, 0.0..=RETRIES_MAX)?;
+        self.range("nand.ageing.retries_disturbed", ageing.retries_disturbed, 0.0..=RETRIES_MAX)?;
+        let spread = nand.native.endurance_spread;
+        let rule = "has no effect without nand.native.endurance_spread";
+        self.require(!ageing.endurance_below || spread > 0.0, "nand.ageing.endurance_below", "true", rule)
     }
 
     fn shape(&self) -> Checked {

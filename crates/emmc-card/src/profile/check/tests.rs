@@ -2,8 +2,8 @@ use emmc_regs::CardKind;
 
 use crate::nand::CellMode;
 use crate::profile::{
-    BusMode, GcPolicy, Mapping, MappingCache, MeasuringHost, Profile, ProfileError, SdIdentity, Segment, SegmentOrder,
-    SlcCache, shipped,
+    Ageing, BusMode, GcPolicy, Mapping, MappingCache, MeasuringHost, Profile, ProfileError, Refresh, SdIdentity,
+    Segment, SegmentOrder, SlcCache, shipped,
 };
 
 type Spoil = fn(&mut Profile);
@@ -34,6 +34,10 @@ fn segment(profile: &mut Profile) {
     profile.ftl.separate_gc = false;
     profile.ftl.segment =
         Some(Segment { open_aus: 7, order: SegmentOrder::Linear, random_logs: 0, random_log_bytes: 0, steps_back: 0 });
+}
+
+fn ageing(profile: &mut Profile) -> &mut Ageing {
+    profile.nand.ageing.insert(Ageing::default())
 }
 
 fn slc_cache(profile: &mut Profile) -> &mut SlcCache {
@@ -194,6 +198,24 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("ftl.gc_busy_max_ms", "1 to", |p| p.ftl.gc_busy_max_ms = 0),
     ("ftl.gc_high_blocks", "more than ftl.gc_low_blocks", |p| p.ftl.gc_high_blocks = 4),
     ("ftl.wear.static_gap", "has no effect", |p| p.ftl.wear.static_gap = 3000),
+    ("nand.ageing.program_faster", "0 to 0.9", |p| ageing(p).program_faster = 1.0),
+    ("nand.ageing.erase_slower", "0 to", |p| ageing(p).erase_slower = -0.1),
+    ("nand.ageing.retries_worn", "0 to 40", |p| ageing(p).retries_worn = 41.0),
+    ("nand.ageing.retries_year", "0 to 40", |p| ageing(p).retries_year = f64::NAN),
+    ("nand.ageing.retries_disturbed", "0 to 40", |p| ageing(p).retries_disturbed = -1.0),
+    ("nand.ageing.endurance_below", "no effect", |p| {
+        ageing(p).endurance_below = true;
+        p.nand.native.endurance_spread = 0.0;
+    }),
+    ("ftl.refresh", "needs [nand.ageing]", |p| p.ftl.refresh = Some(Refresh { reads: 1000, days: 0 })),
+    ("ftl.refresh", "or be absent", |p| {
+        ageing(p);
+        p.ftl.refresh = Some(Refresh::default());
+    }),
+    ("ftl.refresh.days", "0 to", |p| {
+        ageing(p);
+        p.ftl.refresh = Some(Refresh { reads: 0, days: 40_000 });
+    }),
     ("ftl.segment", "ftl.mapping page", |p| {
         p.ftl.segment = Some(Segment {
             open_aus: 7,

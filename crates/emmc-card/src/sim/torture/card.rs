@@ -34,8 +34,15 @@ impl Card {
 
     /// A part, scaled down; the rest at random.
     pub(super) fn of(mut profile: Profile, rng: &mut Rng) -> Result<Self, String> {
-        let name = profile.name.clone();
+        let mut name = profile.name.clone();
         scale(&mut profile);
+        // Drawn apart, so that a case without it is the same as before there was ageing.
+        let mut apart = Rng::new(rng.clone().next_u64() ^ 0xa9e);
+        if apart.below(4) == 0 {
+            (profile.nand.ageing, profile.ftl.refresh) = super::rigs::age(&mut apart);
+            profile.nand.native.endurance_spread = 0.3;
+            name += " ageing";
+        }
         if rng.below(4) == 0 {
             profile.nand.failures = Failures { program_ppb: 500_000, erase_ppm: 500 };
         }

@@ -158,6 +158,9 @@ impl Drive {
 
     fn idle(&mut self, steps: u32) -> Result<Ended, String> {
         self.now = self.now.max(self.subject.nand().quiet_at());
+        if self.subject.nand().ages() && self.rng.below(4) == 0 {
+            self.now = self.now + Nanos::from_secs(86_400 * self.rng.below(60));
+        }
         for _ in 0..steps {
             match self.subject.background(self.now) {
                 Ok(Some(done)) => self.now = self.now.max(done),

@@ -7,8 +7,8 @@ use crate::ftl::mapping_cache::MappingCache as MappingPages;
 use crate::ftl::{self, RegionSpec};
 use crate::nand::{CellMode, Geometry, Nand, StoredContent};
 use crate::profile::{
-    CellConfig, Failures, FtlConfig, GcPace, GcPolicy, Mapping, MappingCache, NandConfig, Segment, SegmentOrder,
-    SlcCache, TRIM_LOG_BLOCKS, WearLevelling,
+    Ageing, CellConfig, Failures, FtlConfig, GcPace, GcPolicy, Mapping, MappingCache, NandConfig, Refresh, Segment,
+    SegmentOrder, SlcCache, TRIM_LOG_BLOCKS, WearLevelling,
 };
 use emmc_units::Rng;
 
@@ -40,6 +40,10 @@ fn layer(rng: &mut Rng) -> Layer {
         beyond = if config.mapping == Mapping::Page { apart.below(14) as u32 } else { 0 };
     }
     let stream_fold_percent = if chance(&mut apart, 3) { pick(&mut apart, &[30, 300]) } else { 0 };
+    let mut nand = nand;
+    if chance(&mut apart, 3) {
+        (nand.ageing, config.refresh) = age(&mut apart);
+    }
     // One bit a cell takes no SLC cache in front.
     if nand.cell != CellMode::Slc && chance(rng, 3) {
         let bypass_bytes = pick(rng, &[0, 0, 4, 10]) * UNIT_BYTES;
@@ -74,7 +78,12 @@ fn layer(rng: &mut Rng) -> Layer {
         config.mapping,
         if config.slc_cache.is_some() { " with SLC cache" } else { "" },
         if config.mapping_cache.is_some() { " with mapping cache" } else { "" },
-        if config.gc_pace == GcPace::Paced { ", paced" } else { "" },
+        match (config.gc_pace, config.refresh.is_some()) {
+            (GcPace::Paced, true) => ", paced, ageing",
+            (GcPace::Paced, false) => ", paced",
+            (GcPace::AtOnce, true) => ", ageing",
+            (GcPace::AtOnce, false) => "",
+        },
         nand.dies,
         nand.planes,
         geometry.units_per_page,
@@ -83,6 +92,20 @@ fn layer(rng: &mut Rng) -> Layer {
     let mut nand = Nand::new(&nand, geometry, rng.next_u64()).keeping(StoredContent::Data);
     let ftl = ftl::build(&config, &spec, &mut nand);
     Layer { name, nand, ftl }
+}
+
+/// Flash that ages fast, with everything on, and refresh that rarely rests.
+pub(super) fn age(rng: &mut Rng) -> (Option<Ageing>, Option<Refresh>) {
+    let ageing = Ageing {
+        program_faster: 0.3,
+        erase_slower: 2.0,
+        retries_worn: 3.0,
+        retries_year: 30.0,
+        retries_disturbed: 40.0,
+        endurance_below: true,
+    };
+    let (reads, days) = pick(rng, &[(4, 0), (30, 1), (0, 20), (12, 60)]);
+    (Some(ageing), Some(Refresh { reads, days }))
 }
 
 /// Blocks beyond those that hold the units, without which a layer cannot work.
@@ -134,6 +157,7 @@ fn flash(rng: &mut Rng) -> NandConfig {
         native: cell(rng, cell_mode.bits(), endurance),
         slc: Some(cell(rng, 1, endurance * 2)),
         failures,
+        ageing: None,
     }
 }
 
@@ -161,6 +185,7 @@ fn pages(rng: &mut Rng) -> FtlConfig {
         mapping_cache: chance(rng, 4).then_some(mapping_cache),
         slc_cache: None,
         segment: None,
+        refresh: None,
         trim_frees: true,
     }
 }

@@ -67,6 +67,7 @@ fn flash(np: u32) -> NandConfig {
         },
         slc: None,
         failures: Failures::default(),
+        ageing: None,
     }
 }
 
@@ -87,6 +88,7 @@ impl Drive {
             mapping_cache: None,
             slc_cache: None,
             segment: None,
+            refresh: None,
             trim_frees: setup.trims,
         };
         // When a victim is chosen, all data is in full blocks; free ones, that of collected units if there is one, and

@@ -64,6 +64,7 @@ pub(super) fn layer(ftl: &FtlStats, nand: &Counters) -> Vec<KeyValue> {
         ("partial merges", ftl.partial_merges, "rest of an allocation unit copied"),
         ("switch merges", ftl.switch_merges, "nothing copied"),
         ("blocks moved to level wear", ftl.wear_moves, ""),
+        ("blocks refreshed", ftl.refreshes, "read often, or old data"),
         ("mapping pages missed", ftl.map_misses, "each costs a read"),
         ("mapping pages written", ftl.map_writes, ""),
         ("units trimmed", ftl.trimmed_units, ""),
