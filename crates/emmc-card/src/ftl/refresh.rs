@@ -9,9 +9,9 @@ use emmc_units::{Instant, Nanos};
 use crate::nand::Nand;
 use crate::profile::FtlConfig;
 
-/// Between two searches for old data, if the last one found none. Source: a refresh daemon of a SoC's vendor wakes every
-/// hour.
-pub const SEARCH_EVERY: Nanos = Nanos::from_secs(3600);
+/// Between two searches for old data, if the last one found none. Source: the refresh daemon of a vendor of SoCs wakes
+/// every hour.
+const SEARCH_EVERY: Nanos = Nanos::from_secs(3600);
 
 /// When a block's data is to be copied.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,8 @@
 //!
 //! One concern per file: `frontier` (open blocks), `place` (placing and programming units, failing blocks), `write`
 //! (the host's writes, and when they complete), `collect` (garbage collection, wear levelling), `steps` (the same in
-//! steps), `refresh` (of blocks that were read often or are old), `read`, `trim` (trims, discards, purging), `recover` and `audit`.
+//! steps), `refresh` (blocks that were read often or are old), `read`, `trim` (trims, discards, purging), `recover` and
+//! `audit`.
 //!
 //! # What a power cut may lose
 //! Units wait in memory until their stripe is full; the map has their future places. An obsolete block is not erased

@@ -39,7 +39,7 @@ fn retries_grow_with_wear_time_and_reads() {
     let ageing = Ageing { retries_worn: 1.0, retries_year: 2.0, retries_disturbed: 4.0, ..Ageing::default() };
     let year = Nanos::from_secs(31_557_600);
     // Each retry is a sense of 50 us more. A part of one comes now and then, so the mean of four is looked at.
-    let mut mean = |cycles, later, reads: u32| {
+    let mean = |cycles, later, reads: u32| {
         let mut nand = aged(Some(ageing));
         nand.set_erase_count(0, cycles);
         let mut now = nand.program(0, 0, &[1, 2], None, Instant::START).unwrap();
