@@ -10,9 +10,9 @@ const LEAST_ENDURANCE: f64 = 0.1;
 /// Draws failures.
 ///
 /// A block bears its rating times `1 + spread x |z|`, z normal: parts are sold by their worst block, so the rating is
-/// the least. Where the profile says that blocks fail before it too, the factor is `1 + spread x z`. With one bit a cell
-/// a block bears the same share of that mode's rating. Programs fail by a geometric countdown of steps, drawn when the
-/// last failure came, so that a program pays one comparison.
+/// the least. Where the profile says that blocks fail before it too, it is `1 + spread x z`.
+/// With one bit a cell a block bears the same share of that mode's rating. Programs fail by a geometric countdown of
+/// steps, drawn when the last failure came, so that a program pays one comparison.
 #[derive(Clone, Debug)]
 pub(super) struct Failing {
     rng: Rng,
