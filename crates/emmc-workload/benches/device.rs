@@ -50,6 +50,18 @@ fn time(name: &str, profile: Profile, before: &str, timed: &str) {
     );
 }
 
+/// Creates a large card with 60 % of its life used, as `sim create` does: filled once, a tenth of it written again.
+fn time_ageing(name: &str, profile: &str) {
+    let clock = std::time::Instant::now();
+    let begun = seconds(clock);
+    let profile = shipped::named(profile).unwrap();
+    let units = profile.areas.user_bytes / u64::from(profile.ftl.unit_bytes) * 11 / 10;
+    let mut device = Device::new(profile, DeviceOptions { keep: StoredContent::Orders, seed: 1 }).unwrap();
+    device.age(0.6, Instant::START).unwrap();
+    let seconds = seconds(clock) - begun;
+    println!("{name:32} {seconds:7.2} s           {:9.2} M units/s", units as f64 / seconds / 1e6);
+}
+
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let steady = r#"{"kind": "fill"}, {"kind": "random", "amount": "3x"}"#;
@@ -73,9 +85,15 @@ fn main() {
             r#"{"kind": "random", "amount": "0.5x"}"#,
         ),
     ];
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
     for (name, gib, before, timed) in runs {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+        if is_wanted(name) {
             time(name, card(gib), before, timed);
+        }
+    }
+    for (name, profile) in [("age-generic-128g", "generic-128g"), ("age-odroid-128g", "odroid-128g")] {
+        if is_wanted(name) {
+            time_ageing(name, profile);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use emmc_units::Instant;
 
+use super::log::Log;
 use super::{Durability, FtlError, Nand, SlcFront};
 use crate::nand::NandError;
 
@@ -18,6 +19,12 @@ pub(super) struct Folding {
     at: usize,
 }
 
+impl Folding {
+    fn new(log: &Log, nand: &Nand, block: u32) -> Self {
+        Self { block, valid: log.valid_in(nand, block), at: 0 }
+    }
+}
+
 impl SlcFront {
     /// Moves the valid units of the oldest block to the main layer, flushes them there, and erases the block.
     ///
@@ -30,13 +37,11 @@ impl SlcFront {
     /// would have to wait for it.
     pub(super) fn keep_folding(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         let Some(&block) = self.log.full.front().filter(|_| self.paced && self.log.is_low()) else { return Ok(now) };
-        let units = match &self.folding {
-            Some(folding) if folding.block == block => folding.valid.len(),
-            _ => {
-                self.own.foreground_stalls += 1;
-                self.log.valid_count(block) as usize
-            }
-        };
+        if self.folding.as_ref().is_none_or(|folding| folding.block != block) {
+            self.own.foreground_stalls += 1;
+            self.folding = Some(Folding::new(&self.log, nand, block));
+        }
+        let units = self.folding.as_ref().map_or(0, |folding| folding.valid.len());
         // At least one, so that it ends.
         self.fold_part(nand, units.div_ceil(nand.pages_of(block) as usize).max(1), now)
     }
@@ -65,7 +70,7 @@ impl SlcFront {
     fn fold_part(&mut self, nand: &mut Nand, units: usize, now: Instant) -> Result<Instant, FtlError> {
         let Some(&block) = self.log.full.front() else { return Ok(now) };
         let begun = self.folding.take().filter(|folding| folding.block == block);
-        let folding = begun.unwrap_or_else(|| Folding { block, valid: self.log.valid_in(nand, block), at: 0 });
+        let folding = begun.unwrap_or_else(|| Folding::new(&self.log, nand, block));
         let end = folding.at.saturating_add(units).min(folding.valid.len());
         let part = self.still_here(&folding.valid[folding.at..end]);
         let units_per_page = nand.geometry().units_per_page;

@@ -84,6 +84,11 @@ impl Index {
         self.places.iter().map(|(unit, _)| *unit).filter(|unit| *unit != NO_UNIT)
     }
 
+    /// Every physical unit that it holds, in no order.
+    pub(super) fn physical(&self) -> impl Iterator<Item = u32> {
+        self.places.iter().filter(|(unit, _)| *unit != NO_UNIT).map(|(_, physical)| *physical)
+    }
+
     /// Everything that it holds, by logical unit.
     pub(super) fn sorted(&self) -> Vec<(u32, u32)> {
         let mut all: Vec<_> = self.places.iter().copied().filter(|&(unit, _)| unit != NO_UNIT).collect();

@@ -155,7 +155,7 @@ impl Log {
             return (first..first + count).any(|unit| self.holds(unit));
         }
         let inside = |unit: u32| unit.wrapping_sub(first) < count;
-        self.buffer.iter().any(|&unit| inside(unit)) || self.index.sorted().iter().any(|&(unit, _)| inside(unit))
+        self.buffer.iter().copied().chain(self.index.units()).any(inside)
     }
 
     /// Forgets units; answers how many of them were in a block.
@@ -177,16 +177,17 @@ impl Log {
                 self.index.remove(unit);
             }
         } else {
-            for (unit, _) in self.index.sorted().into_iter().filter(|&(unit, _)| inside(unit)) {
+            let held: Vec<u32> = self.index.units().filter(|&unit| inside(unit)).collect();
+            for unit in held {
                 self.index.remove(unit);
             }
         }
         before - self.index.len()
     }
 
-    /// Units of a block that are valid.
+    /// Units of a block that are valid. For inspection: it looks at the whole index.
     pub(super) fn valid_count(&self, block: u32) -> u32 {
-        self.index.sorted().iter().filter(|(_, physical)| physical / self.block_stride == block).count() as u32
+        self.index.physical().filter(|physical| physical / self.block_stride == block).count() as u32
     }
 
     /// What is valid in a block: logical and physical units, by logical unit.
