@@ -163,6 +163,10 @@ pub trait BlockTarget {
         self.wait().map(Some)
     }
 
+    /// The places that requests will read soon. Without effect on results: a simulation fetches what it needs to know
+    /// about them into the processor's cache. Unit: bytes.
+    fn foresee_reads(&mut self, _offsets_bytes: &[u64]) {}
+
     /// Submits a request while nothing is outstanding, and waits for its completion.
     ///
     /// Errors: as [`BlockTarget::submit`] and [`BlockTarget::wait`].

@@ -5,8 +5,10 @@
 
 use std::collections::VecDeque;
 
-/// Low bits of a unit's number that index the presence filter.
-const FILTER: usize = 4096;
+/// Entries of the presence filter: at least so many, and so many for each unit that fits. Every unit that shares its
+/// entry with a cached one costs a search of the whole cache.
+const FILTER_MIN: usize = 4096;
+const FILTER_PER_UNIT: usize = 64;
 
 /// A dirty unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +26,15 @@ pub(crate) struct Dirty {
 pub(crate) struct VolatileCache {
     waiting: VecDeque<Dirty>,
     capacity: usize,
-    /// Number of cached units per low bits: zero means that a unit is not cached.
+    /// Number of cached units per low bits of their numbers: zero means that a unit is not cached.
     filter: Vec<u16>,
 }
 
 impl VolatileCache {
     /// A cache for `capacity` units.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { waiting: VecDeque::with_capacity(capacity.min(1 << 16)), capacity, filter: vec![0; FILTER] }
+        let entries = capacity.min(1 << 11).saturating_mul(FILTER_PER_UNIT).next_power_of_two().max(FILTER_MIN);
+        Self { waiting: VecDeque::with_capacity(capacity.min(1 << 16)), capacity, filter: vec![0; entries] }
     }
 
     /// Whether it is full.
@@ -45,13 +48,15 @@ impl VolatileCache {
         self.waiting.len()
     }
 
-    fn slot(region: u8, unit: u32) -> usize {
-        (unit as usize ^ usize::from(region) << 10) % FILTER
+    /// The entry of a unit in a filter: low bits of its number, for which the filter's size is a power of two.
+    #[inline]
+    fn slot(filter: &[u16], region: u8, unit: u32) -> usize {
+        (unit as usize ^ usize::from(region) << 10) & (filter.len() - 1)
     }
 
     #[inline]
     fn position(&self, region: u8, unit: u32) -> Option<usize> {
-        if self.filter[Self::slot(region, unit)] == 0 {
+        if self.filter[Self::slot(&self.filter, region, unit)] == 0 {
             return None;
         }
         self.waiting.iter().position(|dirty| dirty.unit == unit && dirty.region == region)
@@ -70,7 +75,8 @@ impl VolatileCache {
             self.waiting[at].data = dirty.data;
             return;
         }
-        self.filter[Self::slot(dirty.region, dirty.unit)] += 1;
+        let slot = Self::slot(&self.filter, dirty.region, dirty.unit);
+        self.filter[slot] += 1;
         self.waiting.push_back(dirty);
     }
 
@@ -84,7 +90,8 @@ impl VolatileCache {
     #[inline]
     pub(crate) fn take_oldest(&mut self) -> Option<Dirty> {
         let dirty = self.waiting.pop_front()?;
-        self.filter[Self::slot(dirty.region, dirty.unit)] -= 1;
+        let slot = Self::slot(&self.filter, dirty.region, dirty.unit);
+        self.filter[slot] -= 1;
         Some(dirty)
     }
 
@@ -97,7 +104,8 @@ impl VolatileCache {
         self.waiting.retain(|dirty| {
             let inside = dirty.region == region && dirty.unit.wrapping_sub(first) < count;
             if inside {
-                filter[Self::slot(dirty.region, dirty.unit)] -= 1;
+                let slot = Self::slot(filter, dirty.region, dirty.unit);
+                filter[slot] -= 1;
             }
             !inside
         });
@@ -130,11 +138,11 @@ mod tests {
         assert_eq!(cache.take_oldest(), Some(dirty(7, 3)));
         assert_eq!(cache.find(1, 7), None);
         cache.put(dirty(10, 4));
-        cache.put(dirty(9 + FILTER as u32, 5));
+        cache.put(dirty(9 + FILTER_MIN as u32, 5));
         assert!(cache.is_full());
         cache.forget(1, 9, 2);
         assert_eq!(cache.len(), 1);
         assert_eq!(cache.find(1, 9), None);
-        assert_eq!(cache.find(1, 9 + FILTER as u32), Some(&dirty(9 + FILTER as u32, 5)));
+        assert_eq!(cache.find(1, 9 + FILTER_MIN as u32), Some(&dirty(9 + FILTER_MIN as u32, 5)));
     }
 }

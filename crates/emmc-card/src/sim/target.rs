@@ -330,6 +330,10 @@ impl BlockTarget for SimTarget {
         Ok(())
     }
 
+    fn foresee_reads(&mut self, offsets_bytes: &[u64]) {
+        self.device.foresee_reads(self.access.area, offsets_bytes);
+    }
+
     #[inline]
     fn wait(&mut self) -> Result<BlockDone, TargetError> {
         let Some((done, place)) = self.outstanding.pop() else {

@@ -13,6 +13,8 @@ use super::watch::{Progress, Watch};
 
 /// Requests between two checks of the clock, if the target has enough ready that a few more do not matter.
 const CLOCK_EVERY: u64 = 16;
+/// Requests that the target learns of in advance, where the source knows them.
+const FORESEEN: usize = 64;
 /// A request with this delay counts as late. Unit: nanoseconds.
 pub(crate) const LATE_NS: u64 = 100_000;
 
@@ -139,7 +141,7 @@ where
 
     /// One request at a time.
     fn one_by_one(&mut self, step: Progress<'_>, watch: &mut dyn Watch) -> Result<(), BenchError> {
-        while let Some(planned) = self.source.next() {
+        while let Some(planned) = self.next() {
             self.recorder.before(self.target, &planned);
             let request = planned.request(self.handed);
             self.handed += 1;
@@ -159,6 +161,24 @@ where
         Ok(())
     }
 
+    /// The next request. The target learns now and then where the following ones read.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Planned> {
+        if self.handed % FORESEEN as u64 == 0 {
+            self.foresee();
+        }
+        self.source.next()
+    }
+
+    #[inline(never)]
+    fn foresee(&mut self) {
+        let mut offsets = [0; FORESEEN];
+        let count = self.source.reads_ahead(&mut offsets);
+        if count > 0 {
+            self.target.foresee_reads(&offsets[..count]);
+        }
+    }
+
     fn queued(&mut self, step: Progress<'_>, watch: &mut dyn Watch) -> Result<(), BenchError> {
         // A flush in between waits until no request is outstanding.
         let size = self.plan.request_bytes.filter(|_| !matches!(self.plan.flush, FlushAt::Every(_)));
@@ -166,7 +186,7 @@ where
         let mut running = true;
         while running || self.outstanding > 0 {
             while running && self.outstanding < self.plan.depth + self.ahead {
-                let Some(planned) = self.pending.take().or_else(|| self.source.next()) else {
+                let Some(planned) = self.pending.take().or_else(|| self.next()) else {
                     running = false;
                     break;
                 };

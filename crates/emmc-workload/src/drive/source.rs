@@ -41,6 +41,11 @@ pub(crate) trait Source {
     /// Whether another request follows.
     fn has_more(&self) -> bool;
 
+    /// Where the next requests read, as far as that is known. Returns how many of `offsets` are set. Unit: bytes.
+    fn reads_ahead(&self, _offsets: &mut [u64]) -> usize {
+        0
+    }
+
     /// How much of it is done, 0 to 1.
     fn done_share(&self) -> f64;
 }
@@ -146,6 +151,16 @@ impl Source for Pattern<'_> {
     #[inline]
     fn has_more(&self) -> bool {
         self.left > 0
+    }
+
+    /// Random reads only: others are near each other, or their numbers cost too much to draw twice.
+    fn reads_ahead(&self, offsets: &mut [u64]) -> usize {
+        let (Places::Ordered(Positions::Random(blocks)), BlockOp::Read, 0) = (&self.places, self.op, self.reads) else {
+            return 0;
+        };
+        let mut rng = self.rng.clone();
+        offsets.iter_mut().for_each(|offset| *offset = self.span.block(rng.below(*blocks)).0);
+        offsets.len()
     }
 
     fn done_share(&self) -> f64 {

@@ -1,6 +1,6 @@
 //! Reads: from the cache, from flash, or from read-ahead data.
 
-use emmc_units::{Instant, Nanos};
+use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
 use super::{Ahead, Path};
 use crate::device::op::{Area, HostDone, StorageError};
@@ -68,6 +68,19 @@ impl Path {
         self.prepared.drop_transferred(area, lba, end);
         self.look_ahead(storage, area, lba, end, fetched)?;
         Ok(HostDone { transferred: bus, done: bus })
+    }
+
+    /// Announces the units of reads that come soon to their layer; all are taken to be in the first one's region.
+    pub(crate) fn foresee_reads(&self, storage: &Storage, area: Area, offsets_bytes: &[u64]) {
+        let mut soon = [0; 64];
+        let inside = offsets_bytes.iter().filter(|offset| storage.check(area, **offset / SECTOR_BYTES, 1).is_ok());
+        let runs = inside.map(|offset| storage.run(area, offset / SECTOR_BYTES, 1));
+        let mut region = None;
+        let of_region = runs.filter(|run| *region.get_or_insert(run.region) == run.region);
+        let count = soon.iter_mut().zip(of_region).map(|(slot, run)| *slot = run.unit).count();
+        if let Some(region) = region {
+            storage.regions[usize::from(region)].ftl.foresee(&soon[..count]);
+        }
     }
 
     /// The host needs no more of a read than the sectors before `end`: the bus is free, and the next read may continue

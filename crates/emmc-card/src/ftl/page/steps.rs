@@ -36,6 +36,8 @@ pub(super) struct InProgress {
     /// The page that is looked at next.
     page: u32,
     copied: u32,
+    /// The page up to which map entries were prefetched.
+    foreseen: u32,
     reason: Reason,
 }
 
@@ -141,22 +143,29 @@ impl PageFtl {
     pub(super) fn begin(&mut self, block: u32, reason: Reason) -> InProgress {
         debug_assert!(self.in_progress.is_none());
         let valid = self.map.valid_in(block).max(1);
-        let victim = InProgress { block, valid, page: 0, copied: 0, reason };
+        let victim = InProgress { block, valid, page: 0, copied: 0, foreseen: 0, reason };
         self.in_progress = Some(victim);
         victim
     }
 
     /// Copies about `units` units of the victim in progress, whole pages of it, and frees it if none is left.
     pub(super) fn step(&mut self, nand: &mut Nand, units: u32, now: Instant) -> Result<Instant, FtlError> {
-        let Some(victim) = self.in_progress else { return Ok(now) };
+        let Some(mut victim) = self.in_progress else { return Ok(now) };
         let mut scratch = std::mem::take(&mut self.scratch);
+        // A step of the whole victim fetches for itself.
+        scratch.is_foreseen = units < self.block_units;
+        if scratch.is_foreseen && victim.page >= victim.foreseen {
+            victim.foreseen = self.foresee_victim(nand, victim.block, victim.page);
+        }
         let end = self.gather(nand, victim.block, victim.page, units, &mut scratch);
         let moved = self.move_gathered(nand, victim.block, victim.page..end, &scratch, now);
         let count = scratch.units.len() as u32;
         self.scratch = scratch;
         // After an error the step is repeated: what was moved is not valid here any more.
         let done = moved?;
+        let foreseen = victim.foreseen;
         if let Some(victim) = &mut self.in_progress {
+            victim.foreseen = foreseen;
             // What a failure has made valid again lies before.
             victim.page = if end < nand.block(victim.block).next_page { end } else { 0 };
             victim.copied = (victim.copied + count).min(victim.valid);
