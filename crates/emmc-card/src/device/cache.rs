@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-/// Entries of the presence filter: at least so many, and so many for each unit that fits. Every unit that shares its
-/// entry with a cached one costs a search of the whole cache.
+/// Entries of the presence filter, at least and for each unit that fits. Every unit that shares its entry with a cached
+/// one costs a search of the whole cache.
 const FILTER_MIN: usize = 4096;
 const FILTER_PER_UNIT: usize = 64;
 

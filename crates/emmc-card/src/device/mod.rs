@@ -241,11 +241,6 @@ impl Device {
         Ok(done)
     }
 
-    /// The places that will be read soon; without effect on the card.
-    pub(crate) fn foresee_reads(&self, area: Area, offsets_bytes: &[u64]) {
-        self.path.foresee_reads(&self.storage, area, offsets_bytes);
-    }
-
     /// Fetches a queued read into the buffer, before its transfer. Returns when its first chunk is there; `None`: the
     /// buffer has no room before another transfer ends.
     ///

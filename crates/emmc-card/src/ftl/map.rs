@@ -97,14 +97,12 @@ impl Map {
     /// Prefetches the map entries of the valid units among some of a block's, whose numbers are in `spare`.
     #[inline]
     pub fn foresee_valid(&self, block: u32, spare: &[u32], units: Range<usize>) {
-        let words = self.valid_words(block);
-        let (mut sum, mut from) = (0, units.start);
+        let (words, mut sum, mut from) = (self.valid_words(block), 0, units.start);
         while from < units.end {
             let until = units.end.min((from | 63) + 1);
             let mut bits = words[from / 64] & (u64::MAX >> (64 - (until - from))) << (from & 63);
-            let numbers = &spare[from & !63..until];
             while bits != 0 {
-                sum ^= self.l2p[numbers[bits.trailing_zeros() as usize] as usize];
+                sum ^= self.lookup(spare[(from & !63) + bits.trailing_zeros() as usize]);
                 bits &= bits - 1;
             }
             from = until;

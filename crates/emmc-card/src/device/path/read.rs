@@ -3,6 +3,7 @@
 use emmc_units::{Instant, Nanos, SECTOR_BYTES};
 
 use super::{Ahead, Path};
+use crate::device::Device;
 use crate::device::op::{Area, HostDone, StorageError};
 use crate::device::storage::{Run, Storage};
 use crate::ftl::FtlError;
@@ -10,6 +11,13 @@ use crate::ftl::FtlError;
 /// A shorter read starts no read-ahead. Source: cards on which random reads of 4 KiB take longer than those of 2 KiB
 /// and of 16 KiB.
 const READ_AHEAD_SECTORS_MIN: u64 = 8;
+
+impl Device {
+    /// The places that will be read soon; without effect on the card.
+    pub(crate) fn foresee_reads(&self, area: Area, offsets_bytes: &[u64]) {
+        Path::foresee_reads(&self.storage, area, offsets_bytes);
+    }
+}
 
 impl Path {
     /// Reads sectors into `out`, if payload is simulated.
@@ -71,7 +79,7 @@ impl Path {
     }
 
     /// Announces the units of reads that come soon to their layer; all are taken to be in the first one's region.
-    pub(crate) fn foresee_reads(&self, storage: &Storage, area: Area, offsets_bytes: &[u64]) {
+    fn foresee_reads(storage: &Storage, area: Area, offsets_bytes: &[u64]) {
         let mut soon = [0; 64];
         let inside = offsets_bytes.iter().filter(|offset| storage.check(area, **offset / SECTOR_BYTES, 1).is_ok());
         let runs = inside.map(|offset| storage.run(area, offset / SECTOR_BYTES, 1));

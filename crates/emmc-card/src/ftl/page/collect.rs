@@ -140,7 +140,7 @@ impl PageFtl {
 
     /// Prefetches the numbers and the map entries of a victim's next valid units. Returns the page after them.
     ///
-    /// Many at once: so many more loads are under way that a step of a few stripes need not wait for its own.
+    /// Many at once: their loads overlap, and a step of a few stripes need not wait for its own.
     #[inline(never)]
     pub(super) fn foresee_victim(&self, nand: &Nand, block: u32, page: u32) -> u32 {
         let per_page = self.geometry.units_per_page;
