@@ -303,6 +303,10 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
         self.allocated_end = self.allocated_end.min(from_bytes);
     }
 
+    fn takes_flushes(&self) -> bool {
+        self.card.takes_flushes()
+    }
+
     fn through_page_cache(&mut self, op: BlockOp, yes: bool) -> bool {
         let has_one = self.pages.is_some() || op == BlockOp::Read && self.sync.is_some();
         self.through_cache = yes && has_one;

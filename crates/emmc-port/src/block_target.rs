@@ -189,6 +189,12 @@ pub trait BlockTarget {
     /// target keeps its content, as a card does whose file system is mounted without `discard`.
     fn begin_file(&mut self, _from_bytes: u64) {}
 
+    /// Whether the kernel sends flushes and FUA: the target has a volatile cache that it can be told to flush. Without
+    /// one the block layer completes a flush at once, and FUA changes nothing.
+    fn takes_flushes(&self) -> bool {
+        true
+    }
+
     /// Switches requests of this kind to the host's page cache, or back to direct I/O, which is the default. Returns
     /// whether the target has a page cache for them. If one cache serves all kinds, all of them change.
     fn through_page_cache(&mut self, _op: BlockOp, _yes: bool) -> bool {

@@ -15,7 +15,7 @@ use super::partition::Refused;
 use crate::device::{Device, StorageError};
 
 /// Idle time before a card starts background work.
-const IDLE_AFTER: Nanos = Nanos::from_millis(100);
+pub const IDLE_AFTER: Nanos = Nanos::from_millis(100);
 /// What runs in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Work {

@@ -66,6 +66,7 @@ use sd::SdState;
 use status::Status;
 use transfer::Transfer;
 
+pub use background::IDLE_AFTER;
 pub use ffu::firmware_image;
 pub use image::Rest;
 pub(crate) use queue::PREPARATION;

@@ -374,6 +374,10 @@ impl BlockTarget for SimTarget {
         Some(self.device.fullness())
     }
 
+    fn takes_flushes(&self) -> bool {
+        self.device.takes_flushes()
+    }
+
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
         let until = self.now + time;
         self.now = until.max(self.rest(self.now, until)?);

@@ -8,7 +8,7 @@ use emmc_units::Nanos;
 use emmc_workload::{Latencies, Latency};
 use serde_json::Value;
 
-use crate::{Case, Round};
+use crate::{Case, Round, switches};
 
 /// The keys of its percentiles.
 const PERCENTILES: [&str; 3] = ["50.000000", "99.000000", "99.900000"];
@@ -56,21 +56,23 @@ fn run(device: &Path, case: Case, time: Duration, more: &[String]) -> Round {
         "pread" => ("psync", 1, case.depth),
         engine => (engine, case.depth, 1),
     };
-    let output = Command::new("fio")
-        .args(["--name=round", "--direct=1", "--randrepeat=0", "--time_based", "--thread"])
-        .args(["--norandommap", "--output-format=json", "--percentile_list=50:99:99.9"])
-        // From submission on, as ours; over all threads.
-        .args(["--lat_percentiles=1", "--clat_percentiles=0", "--group_reporting"])
-        .arg(format!("--filename={}", device.display()))
-        .arg(format!("--ioengine={engine}"))
-        .arg(format!("--iodepth={depth}"))
-        .arg(format!("--numjobs={jobs}"))
-        .arg(format!("--bs={}", case.block_bytes))
-        .arg(format!("--rw={}", if case.write { "randwrite" } else { "randread" }))
-        .arg(format!("--runtime={}ms", time.as_millis()))
-        .args(more)
-        .output()
-        .expect("fio ran before");
+    let (output, switches) = switches::of_children(|| {
+        Command::new("fio")
+            .args(["--name=round", "--direct=1", "--randrepeat=0", "--time_based", "--thread"])
+            .args(["--norandommap", "--output-format=json", "--percentile_list=50:99:99.9"])
+            // From submission on, as ours; over all threads.
+            .args(["--lat_percentiles=1", "--clat_percentiles=0", "--group_reporting"])
+            .arg(format!("--filename={}", device.display()))
+            .arg(format!("--ioengine={engine}"))
+            .arg(format!("--iodepth={depth}"))
+            .arg(format!("--numjobs={jobs}"))
+            .arg(format!("--bs={}", case.block_bytes))
+            .arg(format!("--rw={}", if case.write { "randwrite" } else { "randread" }))
+            .arg(format!("--runtime={}ms", time.as_millis()))
+            .args(more)
+            .output()
+            .expect("fio ran before")
+    });
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("fio: {error}: {}", String::from_utf8_lossy(&output.stderr)));
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
@@ -83,6 +85,7 @@ fn run(device: &Path, case: Case, time: Duration, more: &[String]) -> Round {
     Round {
         iops: number(&side["iops"]),
         cpu_us: cpu_ms * 1e3 / number(&side["total_ios"]),
+        switches: switches.per(number(&side["total_ios"])),
         percentiles_us: PERCENTILES.map(|name| number(&side["lat_ns"]["percentile"][name]) / 1e3),
     }
 }

@@ -6,7 +6,10 @@
 //! duration of a round is the same for both.
 //!
 //! `--memory` measures on the file itself, without the loop device's threads: mainly the cost of the two programs.
-//! `--awake` keeps the processors from sleeping, which reduces variation on an idle machine.
+//! `--awake` keeps the processors from sleeping, which reduces variation on an idle machine; `taskset` before the
+//! command binds both programs to a processor. A row in which fio's own p50 differs by more than half between its rounds
+//! is decided by the machine: who wakes whom, and from what sleep. Context switches per request show it: voluntary ones
+//! are waits, involuntary ones other programs. fio's include its start.
 //!
 //! fio's `psync` has no queue depth: it gets as many threads as we have requests outstanding; with many threads, rounds
 //! are longer, because fio reports a thread's time in milliseconds. The two histograms are compared on the same
@@ -16,6 +19,7 @@ mod awake;
 mod fio;
 mod ours;
 mod place;
+mod switches;
 mod verdict;
 
 use std::path::Path;
@@ -54,6 +58,8 @@ struct Round {
     iops: f64,
     /// Processor time per request. Unit: microseconds.
     cpu_us: f64,
+    /// Voluntary and involuntary context switches per request.
+    switches: [f64; 2],
     /// p50, p99, p99.9.
     percentiles_us: [f64; 3],
 }
@@ -84,10 +90,11 @@ fn main() {
     );
     println!("Resolution of both histograms together: {:.2} %.\n", verdict::resolution() * 100.0);
     println!(
-        "| engine | depth | KiB | op | IOPS fio | ours | ratio | us CPU/io fio | ours | ratio | us p50 fio | ours | ratio | p99 fio | ours \
+        "| engine | depth | KiB | op | IOPS fio | ours | ratio | us CPU/io fio | ours | ratio | switches/io fio \
+         | ours | involuntary fio | ours | fio p50 q3/q1 | us p50 fio | ours | ratio | p99 fio | ours \
          | ratio | p99.9 fio | ours | ratio | same requests | iops, cpu, same, p50, p99, p99.9 |"
     );
-    println!("|{}", "---|".repeat(21));
+    println!("|{}", "---|".repeat(26));
     let (engine, depth) = (argument("--engine"), argument("--depth"));
     let wanted = |case: &Case| {
         engine.as_ref().is_none_or(|only| only == case.engine)
@@ -97,8 +104,11 @@ fn main() {
     println!();
     for (index, asked) in ASKED.iter().enumerate() {
         let count = |verdict| rows.iter().filter(|row| row.verdicts()[index] == verdict).count();
-        let [yes, unclear, no] = [Verdict::Yes, Verdict::Unclear, Verdict::No].map(count);
-        println!("{asked}: {yes} of {} rows, {unclear} within the noise, {no} not.", rows.len());
+        let [yes, unclear, machine, no] = [Verdict::Yes, Verdict::Unclear, Verdict::Machine, Verdict::No].map(count);
+        println!(
+            "{asked}: {yes} of {} rows, {unclear} within the noise, {machine} decided by the machine, {no} not.",
+            rows.len()
+        );
     }
 }
 
@@ -129,6 +139,7 @@ fn run(path: &Path, folder: &Path, case: Case, rounds: u64, time: Duration) -> R
         cpu: ratio(&|round| round.cpu_us),
         percentiles: [0, 1, 2].map(|index| ratio(&|round| round.percentiles_us[index])),
         same_requests: verdict::difference(&logged, &counted),
+        fio_spread: verdict::spread(&fios, |round| round.percentiles_us[0]),
     };
     let pair = |value: &dyn Fn(&Round) -> f64, digits: usize| {
         let [fio, own] = [&fios, &ours].map(|rounds| {
@@ -141,7 +152,7 @@ fn run(path: &Path, folder: &Path, case: Case, rounds: u64, time: Duration) -> R
     let percentile =
         |index: usize| format!("{} | {}", pair(&|round| round.percentiles_us[index], 1), row.percentiles[index]);
     println!(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} % | {} |",
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {} | {} | {} | {:.2} % | {} |",
         case.engine,
         case.depth,
         case.block_bytes >> 10,
@@ -150,6 +161,9 @@ fn run(path: &Path, folder: &Path, case: Case, rounds: u64, time: Duration) -> R
         row.iops,
         pair(&|round| round.cpu_us, 2),
         row.cpu,
+        pair(&|round| round.switches[0], 3),
+        pair(&|round| round.switches[1], 3),
+        row.fio_spread,
         percentile(0),
         percentile(1),
         percentile(2),

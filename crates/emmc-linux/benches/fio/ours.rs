@@ -10,7 +10,7 @@ use emmc_port::{BlockOp, BlockTarget};
 use emmc_units::Nanos;
 use emmc_workload::{Limit, Measured, Order, Progress, Stream, Unwatched, drive};
 
-use crate::{Case, Round};
+use crate::{Case, Round, switches};
 
 pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Round {
     let engine = if case.engine == "pread" { EngineChoice::Pread } else { EngineChoice::Uring };
@@ -25,7 +25,7 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Rou
     run(&mut target, &stream(Limit { bytes: few, time: None }));
     let (meter, own) = (Meter::default(), thread_time());
     let timed = Limit { bytes: u64::MAX, time: Some(Nanos(time.as_nanos() as u64)) };
-    let measured = run(&mut target, &stream(timed));
+    let (measured, switches) = switches::own(|| run(&mut target, &stream(timed)));
     let effort = meter.effort();
     // fio counts its own threads, but not the kernel's threads for io_uring.
     let cpu_s = if engine == EngineChoice::Pread { effort.user_s + effort.system_s } else { thread_time() - own };
@@ -34,6 +34,7 @@ pub(crate) fn round(device: &Path, case: Case, time: Duration, seed: u64) -> Rou
     Round {
         iops: told.iops,
         cpu_us: cpu_s * 1e6 / measured.requests.max(1) as f64,
+        switches: switches.per(measured.requests as f64),
         percentiles_us: [latency.p50, latency.p99, latency.p999],
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Verdict {
     Yes,
     /// The variation is larger than the margin.
     Unclear,
+    /// fio contradicts itself from round to round: the row shows the machine, not the programs.
+    Machine,
     No,
 }
 
@@ -36,6 +38,19 @@ pub(crate) struct Row {
     pub(crate) percentiles: [Ratio; 3],
     /// The largest difference between fio's percentiles and ours of the same requests, as a share.
     pub(crate) same_requests: f64,
+    /// fio's p50 of its middle rounds: the upper quartile over the lower one.
+    pub(crate) fio_spread: f64,
+}
+
+/// From this ratio on, fio contradicts itself. Source: wake-ups of halted virtual processors change its p50 by more than
+/// twice; without them rounds differ by a few percent.
+const SPREAD_MAX: f64 = 1.5;
+
+/// The upper quartile of a figure of fio's rounds over the lower one.
+pub(crate) fn spread(fios: &[Round], value: impl Fn(&Round) -> f64) -> f64 {
+    let mut values: Vec<f64> = fios.iter().map(value).collect();
+    values.sort_by(f64::total_cmp);
+    crate::quantile(&values, 0.75) / crate::quantile(&values, 0.25)
 }
 
 impl Ratio {
@@ -101,9 +116,15 @@ impl Row {
         self.percentiles[index].within(0.0, 1.0 + resolution())
     }
 
+    /// Of what is asked, in its sequence. The two histograms are compared on the same requests, whatever the machine does.
     pub(crate) fn verdicts(&self) -> [Verdict; 6] {
         let [p50, p99, p999] = [0, 1, 2].map(|index| self.percentile(index));
-        [self.iops(), self.cpu(), self.histogram(), p50, p99, p999]
+        let judged = |verdict: Verdict| match verdict {
+            Verdict::Unclear | Verdict::No if self.fio_spread > SPREAD_MAX => Verdict::Machine,
+            verdict => verdict,
+        };
+        let [iops, cpu, p50, p99, p999] = [self.iops(), self.cpu(), p50, p99, p999].map(judged);
+        [iops, cpu, self.histogram(), p50, p99, p999]
     }
 }
 
@@ -118,6 +139,7 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Self::Yes => "yes",
             Self::Unclear => "?",
+            Self::Machine => "machine",
             Self::No => "NO",
         })
     }

@@ -5,15 +5,14 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use emmc_units::{Instant, Nanos};
+use emmc_card::card::IDLE_AFTER;
+use emmc_units::Instant;
 
 use super::{Inner, Served};
 use crate::store::Store;
 
 /// Polling interval, by the host machine's clock.
 const TICK: Duration = Duration::from_millis(20);
-/// A card without a request for this long is idle, as in `emmc_card`.
-const IDLE_AFTER: Nanos = Nanos::from_millis(20);
 
 /// A thread that lets an idle card work, until this is dropped.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use emmc_port::{BlockOp, BlockRequest, BlockTarget};
 use emmc_units::{Instant, Nanos};
 
 use super::BLOCK_BYTES;
+use super::ranges::Ranges;
 use crate::drive::stream::BenchError;
 use crate::drive::watch::{Progress, Watch, Whole};
 use crate::stats::latency::Latencies;
@@ -11,6 +12,8 @@ use crate::stats::latency::Latencies;
 /// Largest request of the block layer for an eMMC (`max_sectors_kb`). Unit: bytes.
 const REQUEST_BYTES_MAX: u64 = 512 << 10;
 const WATCH_EVERY: u64 = 256;
+/// More do not wait in the scheduler's queue: 62 requests (`nr_requests` of an eMMC) of the largest size. Unit: bytes.
+const WAITING_BYTES_MAX: u64 = 62 * REQUEST_BYTES_MAX;
 
 /// A range of a target, in blocks, with one request at a time.
 pub struct Disk<'a> {
@@ -26,13 +29,15 @@ pub struct Disk<'a> {
     pub written_bytes: u64,
     /// Bytes trimmed.
     pub trimmed_bytes: u64,
-    /// Flushes.
+    /// Flushes that reached the target.
     pub flushes: u64,
     /// Writes of 16 KiB or less that do not continue the previous write, and their bytes.
     pub scattered_writes: (u64, u64),
     /// Latency of each write.
     pub writes: Latencies,
     write_end: u64,
+    /// Writes that nobody waits for: they wait in the scheduler's queue.
+    waiting: Ranges,
     /// What the bench has moved before, and will.
     pub(crate) whole: Whole,
 }
@@ -56,6 +61,7 @@ impl<'a> Disk<'a> {
             scattered_writes: (0, 0),
             writes: Latencies::default(),
             write_end: 0,
+            waiting: Ranges::default(),
             whole: Whole::default(),
         }
     }
@@ -90,7 +96,7 @@ impl<'a> Disk<'a> {
         self.io(BlockOp::Read, block, count, false)
     }
 
-    /// Writes blocks; `through`: FUA.
+    /// Writes blocks; `through`: FUA, to a target with a volatile cache.
     ///
     /// Errors: as the target.
     pub fn write(&mut self, block: u64, count: u64, through: bool) -> Result<(), BenchError> {
@@ -101,7 +107,23 @@ impl<'a> Disk<'a> {
             self.scattered_writes.1 += bytes;
         }
         self.write_end = block + count;
-        self.io(BlockOp::Write, block, count, through)
+        self.io(BlockOp::Write, block, count, through && self.target.takes_flushes())
+    }
+
+    /// Writes blocks without waiting for it: they go to the target before anything that is waited for. Neighbours become
+    /// one request meanwhile, because the host adds requests faster than a card finishes them.
+    ///
+    /// Errors: as the target.
+    pub fn write_later(&mut self, block: u64, count: u64) -> Result<(), BenchError> {
+        self.waiting.insert(block, count);
+        if self.waiting.total() * BLOCK_BYTES >= WAITING_BYTES_MAX { self.write_waiting() } else { Ok(()) }
+    }
+
+    /// Completes what [`Disk::write_later`] began.
+    ///
+    /// Errors: as the target.
+    pub fn write_waiting(&mut self) -> Result<(), BenchError> {
+        self.waiting.drain().into_iter().try_for_each(|(block, count)| self.write(block, count, false))
     }
 
     /// Trims blocks.
@@ -112,15 +134,22 @@ impl<'a> Disk<'a> {
         self.request(BlockOp::Trim, self.from_bytes + block * BLOCK_BYTES, count * BLOCK_BYTES, false)
     }
 
-    /// Flushes the card's cache.
+    /// Flushes the card's cache, if it has one that takes flushes.
     ///
     /// Errors: as the target.
     pub fn flush(&mut self) -> Result<(), BenchError> {
+        self.write_waiting()?;
+        if !self.target.takes_flushes() {
+            return Ok(());
+        }
         self.flushes += 1;
         self.request(BlockOp::Flush, 0, 0, false)
     }
 
     fn io(&mut self, op: BlockOp, block: u64, count: u64, through: bool) -> Result<(), BenchError> {
+        if !self.waiting.is_empty() {
+            self.write_waiting()?;
+        }
         let (mut at, end) = (block * BLOCK_BYTES, (block + count) * BLOCK_BYTES);
         while at < end {
             let bytes = REQUEST_BYTES_MAX.min(end - at);

@@ -1,61 +1,72 @@
-//! ext4 with its defaults: delayed allocation, ordered data, a journal with commits every five seconds.
+//! ext4 with its defaults: delayed allocation, a journal with commits every five seconds, writing back after thirty.
 //!
-//! A group of 128 MiB begins with its bitmaps and inode table; the journal is in the middle. A commit writes the
-//! allocated data, the metadata blocks sequentially into the journal, a flush, and the commit block with FUA; the
-//! blocks are written to their home locations when they expire. Source: Documentation/filesystems/ext4 and jbd2 of the
-//! kernel.
-//! Assumed: a folder's entries in one block of its group.
+//! Data gets its place when it is written back. A transaction collects the metadata blocks that operations change:
+//! folders, inodes, bitmaps, group descriptors. An fsync whose file is part of the running transaction writes the
+//! file's data and commits: the blocks and their descriptor into the journal with one request, a flush, the commit block
+//! with FUA. Any other fsync is a flush. What `sync_file_range` starts waits in the scheduler's queue, where neighbours
+//! become one request. Source: fs/ext4 of the kernel; Documentation/filesystems/ext4. A kernel's requests are compared
+//! with these by `cargo xtask guest test ext4`.
+//! Assumed: all folders are in one folder; entries of 24 bytes, and folders of more than one block with an index;
+//! extents in the inode.
+
+mod allocator;
+mod journal;
+mod layout;
+mod metadata;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use emmc_units::{Instant, Nanos};
 
-use super::page_cache::{Dirty, EXPIRE, dirty_files};
+use super::page_cache::{Dirty, dirty_files};
 use super::ranges::Ranges;
 use super::{BLOCK_BYTES, Disk, FileId, Filesystem, MountOptions, full};
 use crate::drive::stream::BenchError;
+use allocator::Allocator;
+use journal::{COMMIT_EVERY, Journal};
+use layout::{FIRST_INODE, LOST_BLOCKS, Layout, ORPHAN_BLOCKS, ROOT_INODE};
+use metadata::Folder;
 
-/// Blocks of a group.
-const GROUP_BLOCKS: u64 = 32_768;
-/// Bitmaps and inode table at a group's beginning. Unit: blocks.
-const GROUP_META_BLOCKS: u64 = 516;
-const INODES_PER_BLOCK: u64 = 16;
-/// Journal by size of the filesystem, as mke2fs chooses. Unit: blocks.
-const JOURNALS: [(u64, u64); 5] =
-    [(32_768, 1024), (262_144, 4096), (524_288, 8192), (4_194_304, 16_384), (u64::MAX, 32_768)];
+/// How often the kernel looks for expired data (`dirty_writeback_centisecs`).
+const WRITE_BACK_EVERY: Nanos = Nanos::from_secs(5);
 
 /// A file's data.
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// Number of the inode.
+    /// Number of the inode, from 0.
     inode: u64,
-    /// Preferred place of its first block: its folder's group.
-    goal: u64,
     folder: u32,
+    /// Unit: blocks.
+    size: u64,
     /// Where its blocks are, by the first block in the file: (on disk, count).
     extents: BTreeMap<u64, (u64, u64)>,
     dirty: Dirty,
+    /// The transaction that changed its inode last.
+    transaction: u64,
+    /// When its times were last set.
+    changed_at: Instant,
 }
 
 /// The filesystem.
 #[derive(Debug)]
 pub struct Ext4 {
     options: MountOptions,
-    /// Groups of the disk.
-    groups: u64,
-    free: Ranges,
+    layout: Layout,
+    free: Allocator,
     files: BTreeMap<FileId, File>,
+    folders: BTreeMap<u32, Folder>,
+    /// The folder that all folders are in.
+    root: Folder,
     next_file: u32,
-    /// First block of the journal, its size, and where it is.
-    journal: (u64, u64, u64),
-    /// Metadata blocks of the running transaction.
-    running: BTreeSet<u64>,
-    committed_at: Instant,
-    /// Committed blocks that are not yet written to their home locations.
-    checkpoint: BTreeSet<u64>,
-    checkpointed_at: Instant,
+    free_inodes: BTreeSet<u64>,
+    next_inode: u64,
+    journal: Journal,
+    /// When the kernel last looked for expired data.
+    woke_at: Instant,
     /// Freed by the running transaction: usable after its commit.
     freed: Ranges,
+    /// First block of the list of deleted inodes.
+    orphans: u64,
 }
 
 impl Ext4 {
@@ -69,70 +80,68 @@ impl Ext4 {
             let what = format!("a filesystem on {} bytes; it needs 16 MiB", blocks * BLOCK_BYTES);
             return Err(BenchError::Misfit { suite: "ext4", what });
         }
-        let mut free = Ranges::default();
-        for group in (0..blocks).step_by(GROUP_BLOCKS as usize) {
-            let end = (group + GROUP_BLOCKS).min(blocks);
-            let meta = GROUP_META_BLOCKS.min(end - group);
-            if end > group + meta {
-                free.insert(group + meta, end - group - meta);
+        let layout = Layout::new(blocks);
+        let (mut free, mut start) = (Allocator::default(), 0);
+        for (first, count) in layout.metadata() {
+            if first > start {
+                free.insert(start, first - start);
             }
-            disk.write(group, 4.min(meta), false)?;
+            start = first + count;
+            disk.write(first, 4.min(count), false)?;
         }
-        let size = JOURNALS.iter().find(|(below, _)| blocks < *below).map_or(32_768, |(_, size)| *size);
-        let journal = free.take(blocks / 2, size).ok_or_else(|| full("ext4"))?;
+        if start < blocks {
+            free.insert(start, blocks - start);
+        }
+        let size = layout.journal_blocks();
+        let mut root = Folder { inode: ROOT_INODE, blocks: Vec::new(), entries: 0 };
+        let of_mke2fs = 1 + LOST_BLOCKS + ORPHAN_BLOCKS;
+        let (block, _) = free.take(layout.folder_goal(ROOT_INODE), of_mke2fs).ok_or_else(|| full("ext4"))?;
+        root.blocks.push(block);
+        let (first, count) = free.take(blocks / 2, size).ok_or_else(|| full("ext4"))?;
+        disk.write(first, 1, false)?;
         disk.flush()?;
-        let now = disk.now();
         Ok(Self {
             options,
-            groups: blocks.div_ceil(GROUP_BLOCKS),
+            layout,
             free,
             files: BTreeMap::new(),
+            folders: BTreeMap::new(),
+            root,
             next_file: 0,
-            journal: (journal.0, journal.1, 0),
-            running: BTreeSet::new(),
-            committed_at: now,
-            checkpoint: BTreeSet::new(),
-            checkpointed_at: now,
+            free_inodes: BTreeSet::new(),
+            next_inode: FIRST_INODE,
+            journal: Journal::new(first, count),
+            woke_at: disk.now(),
             freed: Ranges::default(),
+            orphans: block + 1 + LOST_BLOCKS,
         })
     }
 
     fn commit_every(&self) -> Nanos {
-        Nanos::from_secs(if self.options.commit_s == 0 { 5 } else { u64::from(self.options.commit_s) })
+        if self.options.commit_s == 0 { COMMIT_EVERY } else { Nanos::from_secs(self.options.commit_s.into()) }
     }
 
-    /// The metadata blocks of a file's inode, its folder and its group.
-    fn touch(&mut self, inode: u64, block: u64) {
-        let group = block / GROUP_BLOCKS * GROUP_BLOCKS;
-        self.running.insert(group + 4 + inode / INODES_PER_BLOCK % (GROUP_META_BLOCKS - 4));
-        self.running.insert(group + 1);
-    }
-
-    /// A folder's entry.
-    fn touch_folder(&mut self, folder: u32) {
-        let group = self.group_of(folder);
-        self.running.insert(group + GROUP_META_BLOCKS - 1);
-    }
-
-    /// The group that a folder's files go to: folders are spread over all.
-    fn group_of(&self, folder: u32) -> u64 {
-        u64::from(folder) % self.groups * GROUP_BLOCKS
-    }
-
-    /// Allocates and writes a file's dirty blocks.
-    fn write_out(&mut self, disk: &mut Disk<'_>, id: FileId) -> Result<(), BenchError> {
-        let Some(file) = self.files.get_mut(&id) else { return Ok(()) };
-        let (inode, dirty) = (file.inode, file.dirty.drain());
+    /// Allocates a file's dirty blocks; returns their places.
+    fn allocate(&mut self, id: FileId, now: Instant) -> Result<Vec<(u64, u64)>, BenchError> {
+        let Some(file) = self.files.get_mut(&id) else { return Ok(Vec::new()) };
+        let (dirty, mut found) = (file.dirty.drain(), Vec::new());
         for (start, count) in dirty {
-            for (block, count) in self.places(id, inode, start, count)? {
-                disk.write(block, count, false)?;
-            }
+            found.extend(self.places(id, start, count, now)?);
+        }
+        Ok(found)
+    }
+
+    /// Writes back without waiting for it.
+    fn write_out(&mut self, disk: &mut Disk<'_>, id: FileId) -> Result<(), BenchError> {
+        let now = disk.now();
+        for (block, count) in self.allocate(id, now)? {
+            disk.write_later(block, count)?;
         }
         Ok(())
     }
 
     /// The places of a run of a file's blocks, in order; allocates missing ones.
-    fn places(&mut self, id: FileId, inode: u64, start: u64, count: u64) -> Result<Vec<(u64, u64)>, BenchError> {
+    fn places(&mut self, id: FileId, start: u64, count: u64, now: Instant) -> Result<Vec<(u64, u64)>, BenchError> {
         let (mut at, end, mut places) = (start, start + count, Vec::new());
         while at < end {
             let file = self.files.entry(id).or_default();
@@ -143,16 +152,18 @@ impl Ext4 {
                 at += run;
                 continue;
             }
+            file.size = file.size.max(end);
             let until = file.extents.range(at..).next().map_or(end, |(next, _)| end.min(*next));
             let follows = before.map(|(first, (block, length))| (first, block, length));
-            let goal = follows.map_or(file.goal, |(_, block, length)| block + length);
-            let (block, run) = self.free.take(goal, until - at).ok_or_else(|| full("ext4"))?;
-            let file = self.files.entry(id).or_default();
+            let goal = follows.map_or(self.layout.file_goal(file.inode), |(_, block, length)| block + length);
+            let found = self.free.take_for_file(goal, until - at, file.size);
+            let (block, run) = found.ok_or_else(|| full("ext4"))?;
             match follows.filter(|(first, before, length)| before + length == block && first + length == at) {
                 Some((first, before, length)) => file.extents.insert(first, (before, length + run)),
                 None => file.extents.insert(at, (block, run)),
             };
-            self.touch(inode, block);
+            self.touch_blocks(block, run, now);
+            self.touch_file(id, now);
             places.push((block, run));
             at += run;
         }
@@ -161,57 +172,41 @@ impl Ext4 {
 
     /// Commits the running transaction.
     fn commit(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
-        self.committed_at = disk.now();
-        let running = std::mem::take(&mut self.running);
-        if !running.is_empty() {
-            let blocks = running.len() as u64 + 1;
-            let place = self.journal_place(blocks);
-            disk.write(place, blocks, false)?;
-            disk.flush()?;
-            let place = self.journal_place(1);
-            disk.write(place, 1, true)?;
-            self.checkpoint.extend(running);
-        }
+        self.journal.commit(disk)?;
         for (start, count) in self.freed.drain() {
             self.free.insert(start, count);
             if self.options.discard {
                 disk.trim(start, count)?;
             }
         }
-        let half_full = self.checkpoint.len() as u64 * 4 > self.journal.1;
-        if half_full || disk.now().since(self.checkpointed_at) >= EXPIRE {
-            self.write_home(disk)?;
-        }
         Ok(())
     }
 
-    /// Writes committed metadata to its home locations, neighbours in one request.
-    fn write_home(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
-        self.checkpointed_at = disk.now();
-        let mut runs = Ranges::default();
-        for block in std::mem::take(&mut self.checkpoint) {
-            runs.insert(block, 1);
-        }
-        runs.iter().try_for_each(|(start, count)| disk.write(start, count, false))
-    }
-
-    fn journal_place(&mut self, blocks: u64) -> u64 {
-        let (first, size, at) = self.journal;
-        let at = if at + blocks > size { 0 } else { at };
-        self.journal.2 = at + blocks;
-        first + at
+    /// When the kernel has something to do by itself: a commit, or expired data.
+    fn due(&self) -> Instant {
+        let looks = self.woke_at + WRITE_BACK_EVERY;
+        self.journal.began().map_or(looks, |began| looks.min(began + self.commit_every()))
     }
 
     /// Timed work of the kernel.
     fn tick(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         let now = disk.now();
-        if now.since(self.committed_at) < self.commit_every() {
+        if now < self.due() {
             return Ok(());
         }
-        for id in dirty_files(&self.files, Some(now), |file| &file.dirty) {
-            self.write_out(disk, id)?;
+        if now >= self.woke_at + WRITE_BACK_EVERY {
+            self.woke_at = now;
+            for id in dirty_files(&self.files, Some(now), |file| &file.dirty) {
+                self.write_out(disk, id)?;
+            }
+            if self.journal.expires().is_some_and(|at| at <= now) {
+                self.journal.write_home(disk)?;
+            }
         }
-        self.commit(disk)
+        if self.journal.began().is_some_and(|began| now >= began + self.commit_every()) {
+            self.commit(disk)?;
+        }
+        Ok(())
     }
 }
 
@@ -221,26 +216,30 @@ impl Filesystem for Ext4 {
     }
 
     fn create(&mut self, disk: &mut Disk<'_>, folder: u32) -> Result<FileId, BenchError> {
-        let id = FileId(self.next_file);
+        let (id, now) = (FileId(self.next_file), disk.now());
         self.next_file += 1;
-        let inode = u64::from(id.0) + 16;
-        let goal = self.group_of(folder);
-        self.files.insert(id, File { inode, goal, folder, ..File::default() });
-        self.touch(inode, goal);
-        self.touch_folder(folder);
+        self.make_folder(folder, now)?;
+        let inode = self.new_inode(now);
+        self.files.insert(id, File { inode, folder, ..File::default() });
+        self.touch_file(id, now);
+        self.add_entry(folder, inode, now)?;
         self.tick(disk)?;
         Ok(id)
     }
 
-    fn write(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError> {
-        self.files.entry(file).or_default().dirty.write(disk.now(), offset, bytes);
+    fn write(&mut self, disk: &mut Disk<'_>, id: FileId, offset: u64, bytes: u64) -> Result<(), BenchError> {
+        let now = disk.now();
+        let file = self.files.entry(id).or_default();
+        file.dirty.write(now, offset, bytes);
+        file.size = file.size.max((offset + bytes).div_ceil(BLOCK_BYTES));
+        self.touch_times(id, now);
         self.tick(disk)
     }
 
     fn write_direct(&mut self, disk: &mut Disk<'_>, file: FileId, offset: u64, bytes: u64) -> Result<(), BenchError> {
-        let inode = self.files.entry(file).or_default().inode;
-        let (first, last) = (offset / BLOCK_BYTES, (offset + bytes).div_ceil(BLOCK_BYTES));
-        for (block, count) in self.places(file, inode, first, last - first)? {
+        let (first, last, now) = (offset / BLOCK_BYTES, (offset + bytes).div_ceil(BLOCK_BYTES), disk.now());
+        self.touch_times(file, now);
+        for (block, count) in self.places(file, first, last - first, now)? {
             disk.write(block, count, false)?;
         }
         self.tick(disk)
@@ -265,37 +264,76 @@ impl Filesystem for Ext4 {
 
     fn fsync(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError> {
         self.write_out(disk, file)?;
-        if self.running.is_empty() { disk.flush() } else { self.commit(disk) }
+        disk.write_waiting()?;
+        let running = self.journal.running();
+        let is_in = self.files.get(&file).is_some_and(|file| file.transaction == running);
+        if is_in && self.journal.began().is_some() {
+            self.commit(disk)?
+        } else {
+            disk.flush()?
+        }
+        self.tick(disk)
+    }
+
+    fn rename(&mut self, disk: &mut Disk<'_>, id: FileId) -> Result<(), BenchError> {
+        let now = disk.now();
+        if let Some((folder, inode)) = self.files.get(&id).map(|file| (file.folder, file.inode)) {
+            self.touch_entry(folder, inode, now);
+            self.touch_file(id, now);
+        }
+        self.tick(disk)
     }
 
     fn unlink(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError> {
+        let now = disk.now();
         if let Some(entry) = self.files.remove(&file) {
             for (block, count) in entry.extents.into_values() {
                 self.freed.insert(block, count);
-                self.touch(entry.inode, block);
+                self.touch_blocks(block, count, now);
             }
-            self.touch_folder(entry.folder);
+            self.touch_entry(entry.folder, entry.inode, now);
+            self.touch_inodes(entry.inode, now);
+            self.journal.add(self.orphans, now);
+            self.free_inodes.insert(entry.inode);
+            if let Some(folder) = self.folders.get_mut(&entry.folder) {
+                folder.entries -= 1;
+            }
         }
         self.tick(disk)
+    }
+
+    fn idle(&mut self, disk: &mut Disk<'_>, time: Nanos) -> Result<(), BenchError> {
+        let until = disk.now() + time;
+        disk.write_waiting()?;
+        loop {
+            self.tick(disk)?;
+            disk.write_waiting()?;
+            let now = disk.now();
+            if now >= until {
+                return Ok(());
+            }
+            disk.think(self.due().max(now + Nanos(1)).min(until).since(now))?;
+        }
     }
 
     fn sync(&mut self, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         for id in dirty_files(&self.files, None, |file| &file.dirty) {
             self.write_out(disk, id)?;
         }
+        disk.write_waiting()?;
         self.commit(disk)?;
-        self.write_home(disk)?;
-        disk.flush()
+        disk.flush()?;
+        self.journal.write_home(disk)
     }
 
     fn trim(&mut self, disk: &mut Disk<'_>) -> Result<u64, BenchError> {
         self.sync(disk)?;
         let before = disk.trimmed_bytes;
-        self.free.iter().try_for_each(|(start, count)| disk.trim(start, count))?;
+        self.free.ranges().try_for_each(|(start, count)| disk.trim(start, count))?;
         Ok(disk.trimmed_bytes - before)
     }
 
     fn free_bytes(&self) -> u64 {
-        self.free.total() * BLOCK_BYTES
+        self.free.free_bytes()
     }
 }

@@ -17,6 +17,8 @@ pub use ext4::Ext4;
 pub use f2fs::F2fs;
 pub use tree::ModelTree;
 
+use emmc_units::Nanos;
+
 use crate::drive::stream::BenchError;
 
 /// Unit: bytes.
@@ -70,10 +72,24 @@ pub trait Filesystem {
     /// Errors: as the target; the filesystem is full.
     fn fsync(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError>;
 
+    /// Gives a file another name in its folder, which had no file of that name.
+    ///
+    /// Errors: as the target.
+    fn rename(&mut self, _disk: &mut Disk<'_>, _file: FileId) -> Result<(), BenchError> {
+        Ok(())
+    }
+
     /// Deletes a file.
     ///
     /// Errors: as the target.
     fn unlink(&mut self, disk: &mut Disk<'_>, file: FileId) -> Result<(), BenchError>;
+
+    /// The programs compute; the kernel writes back what is due meanwhile.
+    ///
+    /// Errors: as the target; the filesystem is full.
+    fn idle(&mut self, disk: &mut Disk<'_>, time: Nanos) -> Result<(), BenchError> {
+        disk.think(time)
+    }
 
     /// Makes everything durable.
     ///

@@ -38,16 +38,34 @@ impl Ranges {
         self.total += to - from;
     }
 
-    /// Removes up to `count` blocks from the first range at or after `goal`, else from the first of all.
+    /// Removes up to `count` blocks from `goal` on; from the first range after it, else from the first of all.
     pub(super) fn take(&mut self, goal: u64, count: u64) -> Option<(u64, u64)> {
-        let (start, end) = self.by_start.range(goal..).next().or_else(|| self.by_start.iter().next()).map(pair)?;
-        let taken = count.min(end - start);
+        let around = self.by_start.range(..=goal).next_back().map(pair).filter(|(_, end)| *end > goal);
+        let later = || self.by_start.range(goal..).next().or_else(|| self.by_start.iter().next()).map(pair);
+        let (start, end) = around.or_else(later)?;
+        let from = if around.is_some() { goal } else { start };
+        let taken = count.min(end - from);
         self.by_start.remove(&start);
-        if start + taken < end {
-            self.by_start.insert(start + taken, end);
+        if start < from {
+            self.by_start.insert(start, from);
+        }
+        if from + taken < end {
+            self.by_start.insert(from + taken, end);
         }
         self.total -= taken;
-        Some((start, taken))
+        Some((from, taken))
+    }
+
+    /// Removes `count` blocks at a multiple of `count`: the first after `goal`, or of all. `None`: there is no such run.
+    pub(super) fn take_aligned(&mut self, goal: u64, count: u64) -> Option<(u64, u64)> {
+        let within = |start: u64, end: u64| {
+            let at = start.next_multiple_of(count);
+            (at + count <= end).then_some(at)
+        };
+        let later = self.by_start.iter().filter(|(_, end)| **end > goal);
+        let found = later.map(pair).find_map(|(start, end)| within(start.max(goal), end));
+        let at = found.or_else(|| self.by_start.iter().map(pair).find_map(|(start, end)| within(start, end)))?;
+        self.take(at, count)
     }
 
     /// Ranges as beginning and count, in order.
@@ -78,10 +96,13 @@ mod tests {
         }
         assert_eq!(ranges.iter().collect::<Vec<_>>(), [(0, 1), (10, 22), (40, 2)]);
         assert_eq!(ranges.total(), 25);
-        assert_eq!(ranges.take(11, 4), Some((40, 2)));
-        assert_eq!(ranges.take(5, 4), Some((10, 4)));
+        assert_eq!(ranges.take(35, 4), Some((40, 2)));
+        assert_eq!(ranges.take(5, 2), Some((10, 2)));
+        assert_eq!(ranges.take(20, 4), Some((20, 4)));
+        assert_eq!(ranges.take_aligned(11, 4), Some((12, 4)));
+        assert_eq!(ranges.take_aligned(13, 16), None);
         assert_eq!(ranges.take(100, 4), Some((0, 1)));
-        assert_eq!(ranges.drain(), [(14, 18)]);
+        assert_eq!(ranges.drain(), [(16, 4), (24, 8)]);
         assert!(ranges.is_empty() && ranges.take(0, 1).is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! A modelled filesystem as a tree of files: the same work as on a real one.
 //!
-//! Assumed: stat, rename and close cause no requests. Reads are not cached: the model has no read cache.
+//! Assumed: stat and close cause no requests; rename causes none in f2fs, whose model has no folders. Reads are not
+//! cached: the model has no read cache.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +73,11 @@ impl<'a, 'd> ModelTree<'a, 'd> {
                 return Ok(files.len() as u64);
             }
             FileOp::SyncAll => self.filesystem.sync(self.disk)?,
-            FileOp::Close(file) | FileOp::Stat(file) | FileOp::Rename { file, .. } => {
+            FileOp::Rename { file, .. } => {
+                let id = self.id(file)?;
+                self.filesystem.rename(self.disk, id)?;
+            }
+            FileOp::Close(file) | FileOp::Stat(file) => {
                 self.id(file)?;
             }
             FileOp::Settle => {}
@@ -87,7 +92,7 @@ impl FileTree for ModelTree<'_, '_> {
     }
 
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
-        self.disk.think(time).map_err(of_target)
+        self.filesystem.idle(self.disk, time).map_err(of_target)
     }
 
     fn call(&mut self, op: FileOp<'_>) -> Result<u64, TargetError> {
