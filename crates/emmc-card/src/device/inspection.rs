@@ -9,6 +9,11 @@ use crate::nand::{BlockHealth, CellMode};
 use crate::profile::RegionRole;
 
 impl Device {
+    /// Whether a host can flush something: the volatile cache is on.
+    pub fn takes_flushes(&self) -> bool {
+        self.path.cache_on && !self.has_write_buffer()
+    }
+
     /// Whether the unit of a sector is mapped in flash; cached data does not count.
     pub fn is_mapped(&self, area: Area, lba: u64) -> bool {
         if self.storage.check(area, lba, 1).is_err() {

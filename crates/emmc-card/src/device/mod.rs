@@ -337,11 +337,6 @@ impl Device {
         self.profile.controller.write_buffer_bytes > 0
     }
 
-    /// Whether a host can flush something: the volatile cache is on.
-    pub fn takes_flushes(&self) -> bool {
-        self.path.cache_on && !self.has_write_buffer()
-    }
-
     /// Power is lost at `now`, with all volatile data.
     pub fn power_off(&mut self, now: Instant) {
         self.powered = false;

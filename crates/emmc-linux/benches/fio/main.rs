@@ -7,9 +7,9 @@
 //!
 //! `--memory` measures on the file itself, without the loop device's threads: mainly the cost of the two programs.
 //! `--awake` keeps the processors from sleeping, which reduces variation on an idle machine; `taskset` before the
-//! command binds both programs to a processor. A row in which fio's own p50 differs by more than half between its rounds
-//! is decided by the machine: who wakes whom, and from what sleep. Context switches per request show it: voluntary ones
-//! are waits, involuntary ones other programs. fio's include its start.
+//! command binds both programs to a processor. A row in which fio's own p50 differs by more than half between its
+//! rounds is decided by the machine: who wakes whom, and from what sleep. Context switches per request show it:
+//! voluntary ones are waits, involuntary ones other programs. fio's include its start.
 //!
 //! fio's `psync` has no queue depth: it gets as many threads as we have requests outstanding; with many threads, rounds
 //! are longer, because fio reports a thread's time in milliseconds. The two histograms are compared on the same

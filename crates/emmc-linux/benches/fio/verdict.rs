@@ -42,8 +42,8 @@ pub(crate) struct Row {
     pub(crate) fio_spread: f64,
 }
 
-/// From this ratio on, fio contradicts itself. Source: wake-ups of halted virtual processors change its p50 by more than
-/// twice; without them rounds differ by a few percent.
+/// From this ratio on, fio contradicts itself. Source: wake-ups of halted virtual processors change its p50 by more
+/// than twice; without them rounds differ by a few percent.
 const SPREAD_MAX: f64 = 1.5;
 
 /// The upper quartile of a figure of fio's rounds over the lower one.
@@ -116,7 +116,8 @@ impl Row {
         self.percentiles[index].within(0.0, 1.0 + resolution())
     }
 
-    /// Of what is asked, in its sequence. The two histograms are compared on the same requests, whatever the machine does.
+    /// Of what is asked, in its sequence. The two histograms are compared on the same requests, whatever the machine
+    /// does.
     pub(crate) fn verdicts(&self) -> [Verdict; 6] {
         let [p50, p99, p999] = [0, 1, 2].map(|index| self.percentile(index));
         let judged = |verdict: Verdict| match verdict {

@@ -110,8 +110,8 @@ impl<'a> Disk<'a> {
         self.io(BlockOp::Write, block, count, through && self.target.takes_flushes())
     }
 
-    /// Writes blocks without waiting for it: they go to the target before anything that is waited for. Neighbours become
-    /// one request meanwhile, because the host adds requests faster than a card finishes them.
+    /// Writes blocks without waiting for it: they go to the target before anything that is waited for. Neighbours
+    /// become one request meanwhile, because the host adds requests faster than a card finishes them.
     ///
     /// Errors: as the target.
     pub fn write_later(&mut self, block: u64, count: u64) -> Result<(), BenchError> {

@@ -2,12 +2,11 @@
 //!
 //! Data gets its place when it is written back. A transaction collects the metadata blocks that operations change:
 //! folders, inodes, bitmaps, group descriptors. An fsync whose file is part of the running transaction writes the
-//! file's data and commits: the blocks and their descriptor into the journal with one request, a flush, the commit block
-//! with FUA. Any other fsync is a flush. What `sync_file_range` starts waits in the scheduler's queue, where neighbours
-//! become one request. Source: fs/ext4 of the kernel; Documentation/filesystems/ext4. A kernel's requests are compared
-//! with these by `cargo xtask guest test ext4`.
-//! Assumed: all folders are in one folder; entries of 24 bytes, and folders of more than one block with an index;
-//! extents in the inode.
+//! file's data and commits: the blocks and their descriptor into the journal with one request, a flush, the commit
+//! block with FUA. Any other fsync is a flush. What `sync_file_range` starts waits in the scheduler's queue, where
+//! neighbours become one request. Source: fs/ext4 of the kernel; Documentation/filesystems/ext4. A kernel's requests
+//! are compared with these by `cargo xtask guest test ext4`. Assumed: all folders are in one folder; entries of 24
+//! bytes, and folders of more than one block with an index; extents in the inode.
 
 mod allocator;
 mod journal;

@@ -56,7 +56,8 @@ impl Ranges {
         Some((from, taken))
     }
 
-    /// Removes `count` blocks at a multiple of `count`: the first after `goal`, or of all. `None`: there is no such run.
+    /// Removes `count` blocks at a multiple of `count`: the first after `goal`, or of all. `None`: there is no such
+    /// run.
     pub(super) fn take_aligned(&mut self, goal: u64, count: u64) -> Option<(u64, u64)> {
         let within = |start: u64, end: u64| {
             let at = start.next_multiple_of(count);

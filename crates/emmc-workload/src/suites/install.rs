@@ -30,8 +30,8 @@ struct Shape {
     file_bytes: u64,
     /// Assumed: the archives have a third of the unpacked size. Unit: bytes.
     archive_bytes: u64,
-    /// Assumed: records of the package manager's database synced per package: states while it is unpacked and configured,
-    /// control files, triggers.
+    /// Assumed: records of the package manager's database synced per package: states while it is unpacked and
+    /// configured, control files, triggers.
     records: u32,
     record_bytes: u64,
     /// Processor time: user and sys of the nine-card table, 33 s on average over the nine.

@@ -1,9 +1,9 @@
 //! The journal (jbd2): transactions of metadata blocks, their commits, and the way of the blocks to their places.
 //!
-//! A commit writes descriptors and blocks sequentially, a flush, and the commit block with FUA. The committed blocks are
-//! dirty in the page cache from then on: the kernel writes them back when the oldest has expired, neighbours in one
-//! request. Before the journal is full, the process that needs space writes those of the oldest transactions, a flush,
-//! and the journal's new tail. Source: fs/jbd2/commit.c, transaction.c and checkpoint.c of the kernel.
+//! A commit writes descriptors and blocks sequentially, a flush, and the commit block with FUA. The committed blocks
+//! are dirty in the page cache from then on: the kernel writes them back when the oldest has expired, neighbours in
+//! one request. Before the journal is full, the process that needs space writes those of the oldest transactions, a
+//! flush, and the journal's new tail. Source: fs/jbd2/commit.c, transaction.c and checkpoint.c of the kernel.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
