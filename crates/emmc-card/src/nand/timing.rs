@@ -1,6 +1,7 @@
 //! Completion times of operations: dies and channels as resources, each busy until an instant.
 
 pub(super) mod aged;
+mod channel;
 mod lane;
 
 use emmc_units::{Instant, Nanos, Rng};
@@ -8,6 +9,7 @@ use emmc_units::{Instant, Nanos, Rng};
 use super::{CellMode, Geometry};
 use crate::profile::{CellConfig, NandConfig};
 use aged::Aged;
+use channel::Channel;
 
 /// Times of one cell mode.
 #[derive(Clone, Debug)]
@@ -109,7 +111,9 @@ pub(super) struct Timing {
     multi_plane: bool,
     multi_plane_read: bool,
     dies: Vec<Die>,
-    channels: Vec<Instant>,
+    channels: Vec<Channel>,
+    /// Several dies share a channel.
+    is_shared: bool,
     places: Vec<PagePlace>,
     /// Pages of a block, by mode.
     pages_in: [u32; 4],
@@ -140,7 +144,8 @@ impl Timing {
             multi_plane: config.multi_plane,
             multi_plane_read: config.multi_plane_read,
             dies: vec![Die::default(); geometry.dies as usize],
-            channels: vec![Instant::START; geometry.channels as usize],
+            channels: vec![Channel::default(); geometry.channels as usize],
+            is_shared: geometry.dies > geometry.channels,
             rng,
             aged: config.ageing.map(|ageing| Box::new(Aged::new(ageing, geometry.blocks))),
         }
@@ -198,7 +203,7 @@ impl Timing {
     /// All operations in progress are lost: power was lost at `now`.
     pub(super) fn stop(&mut self, now: Instant) {
         self.dies.fill(Die { busy_until: now, ..Die::default() });
-        self.channels.fill(now);
+        self.channels.fill(Channel::free_from(now));
     }
 }
 
@@ -232,8 +237,11 @@ impl Clockwork for Timing {
             }
         };
         let transfer = Nanos((u64::from(bytes) * self.byte_transfer) >> 16);
-        let done = now.max(sensed.at).max(self.channels[channel]) + transfer;
-        self.channels[channel] = done;
+        let ready = now.max(sensed.at);
+        let done = match self.is_shared {
+            false => self.channels[channel].reserve(ready, transfer),
+            true => self.channels[channel].reserve_shared(now, ready, transfer),
+        };
         self.dies[die] = Die { busy_until: done, joinable: None, sensed: Some(sensed) };
         done
     }
@@ -251,8 +259,10 @@ impl Clockwork for Timing {
         let (index, channel) = (die as usize, channel as usize);
         let die = self.dies[index];
         let free = if self.cached_program { now } else { now.max(die.busy_until) };
-        let sent = free.max(self.channels[channel]) + self.page_transfer;
-        self.channels[channel] = sent;
+        let sent = match self.is_shared {
+            false => self.channels[channel].reserve(free, self.page_transfer),
+            true => self.channels[channel].reserve_shared(now, free, self.page_transfer),
+        };
         if let Some(join) = die.joinable {
             if join.block == block && join.row == row && join.issued == now {
                 let start = sent.max(join.earliest);

@@ -5,7 +5,7 @@
 
 use emmc_card::device::Bus;
 use emmc_card::nand::CellMode;
-use emmc_card::profile::{CellConfig, Profile, shipped};
+use emmc_card::profile::{CellConfig, Mapping, Profile, shipped};
 use emmc_port::BlockOp;
 use emmc_workload::{FlushAt, Limit, Mix, Order, Progress, Stream, Unwatched, drive};
 
@@ -14,6 +14,9 @@ use crate::cards::card;
 const RANDOM_BYTES: u64 = 4096;
 const SEQUENTIAL_BYTES: u64 = 512 << 10;
 const SPAN_BYTES: u64 = 96 << 20;
+/// Requests of a measurement, if the span has so many: writes of 4 KiB that are fewer than fill a log.
+const REQUESTS: u64 = 1500;
+const RANDOM_WRITES: u64 = 1000;
 const DEPTHS: [u32; 3] = [1, 8, 32];
 /// How often the queue engine asks for ready tasks, and what the firmware takes for a task. Unit: microseconds.
 const POLLING_US: f64 = 20.0;
@@ -148,9 +151,57 @@ impl<'a> Times<'a> {
         flash.max(bus + self.command).max(controller.read_overhead_us)
     }
 
+    /// The cells that a write of 4 KiB programs: the SLC cache takes it even where larger writes bypass that.
+    fn small_write_cell(&self) -> &CellConfig {
+        let nand = &self.profile.nand;
+        let slc = nand.slc.as_ref().filter(|_| self.profile.ftl.slc_cache.is_some());
+        slc.unwrap_or(&nand.native)
+    }
+
+    /// A random write of 4 KiB, of `requests` with a flush at the end; `None`: it depends on the places of the others
+    /// (allocation units with logs).
+    fn random_write(&self, depth: u32, requests: f64) -> Option<f64> {
+        let (controller, nand) = (&self.profile.controller, &self.profile.nand);
+        if self.profile.ftl.mapping == Mapping::Segment {
+            return None;
+        }
+        let missing_kib = (self.unit_kib() - 4.0).max(0.0);
+        let (overhead, missing) = match controller.small_write_bytes >= 4096 {
+            true => (controller.small_write_overhead_us, controller.small_write_missing_us_per_kib),
+            false => (controller.write_overhead_us, controller.missing_us_per_kib),
+        };
+        let firmware = self.command + overhead + missing * missing_kib;
+        let bus = self.bus.write(8).as_micros_f64();
+        // What the mapping unit misses is read first.
+        let merged = if missing_kib > 0.0 { self.fetch(self.unit_kib()) } else { 0.0 };
+        let alone = self.queueing() + self.poll_wait(0.0, 0.0) + firmware + bus + merged;
+        let is_queued = depth > 1 && self.is_queued();
+        let tasks = f64::from(depth.min(self.slots));
+        let host = if is_queued { firmware.max(bus + self.command).max(alone / tasks) } else { alone };
+        let cell = self.small_write_cell();
+        let mean = cell.program_us.iter().sum::<f64>() / cell.program_us.len() as f64;
+        let sent = self.page_kib * self.channel_us_per_kib;
+        let program = self.program_us_per_kib(cell) * self.unit_kib();
+        let cached = f64::from(controller.cache_bytes / self.profile.ftl.unit_bytes).min(requests);
+        Some(if controller.write_buffer_bytes > 0 {
+            host.max(program)
+        } else if cached > 0.0 {
+            // What the cache holds at the end is programmed by the flush.
+            let filled = (requests * host).max(cached * host + (requests - cached) * program);
+            (filled + cached * program) / requests
+        } else {
+            // Each write programs a page of its own and waits for it; a reliable one the other pages of its word line
+            // too.
+            let pages = if controller.write_reliability { cell.program_us.len() as f64 } else { 1.0 };
+            let page = pages * (sent + mean);
+            let lanes = f64::from(nand.dies);
+            if is_queued { host.max(page / lanes).max((alone + page) / tasks) } else { alone + page }
+        })
+    }
+
     /// The mean program time of a KiB, all lanes busy.
-    fn program_us_per_kib(&self) -> f64 {
-        let (nand, cell) = (&self.profile.nand, self.cell());
+    fn program_us_per_kib(&self, cell: &CellConfig) -> f64 {
+        let nand = &self.profile.nand;
         let mean = cell.program_us.iter().sum::<f64>() / cell.program_us.len() as f64;
         let planes = if nand.multi_plane { nand.planes } else { 1 };
         // Without cached programs a die gets its pages while it does nothing else.
@@ -162,7 +213,7 @@ impl<'a> Times<'a> {
     fn sequential_write(&self) -> f64 {
         let controller = &self.profile.controller;
         let bus = self.bus.write((SEQUENTIAL_BYTES / 512) as u32).as_micros_f64();
-        let program = self.program_us_per_kib() * SEQUENTIAL_BYTES as f64 / 1024.0;
+        let program = self.program_us_per_kib(self.cell()) * SEQUENTIAL_BYTES as f64 / 1024.0;
         let answered = self.command + self.queueing() + controller.write_overhead_us + bus;
         let is_waiting = controller.cache_bytes == 0 && controller.write_buffer_bytes == 0;
         // Without a cache or a buffer the answer comes after the last program, and the first waits for its data.
@@ -180,10 +231,12 @@ fn measured(profile: &str, op: BlockOp, order: Order, bytes: u64, depth: u32) ->
     let step = Progress { step: "closed form", number: 1, steps: 1, done_share: 0.0, whole: None, now: None };
     let fill = Stream::pass(BlockOp::Write, Order::Sequential, 0, SPAN_BYTES, SEQUENTIAL_BYTES);
     drive(&mut target, &Stream { flush: FlushAt::End, ..fill }, step, &mut Unwatched).unwrap();
+    let is_random_write = op == BlockOp::Write && order == Order::Shuffled;
+    let requests = if is_random_write { RANDOM_WRITES } else { REQUESTS };
     let stream = Stream {
         depth,
         mix: Mix::Only(op),
-        limit: Limit { bytes: (1500 * bytes).min(SPAN_BYTES), time: None },
+        limit: Limit { bytes: (requests * bytes).min(SPAN_BYTES), time: None },
         flush: if op == BlockOp::Write { FlushAt::End } else { FlushAt::Never },
         ..Stream::pass(op, order, 0, SPAN_BYTES, bytes)
     };
@@ -199,11 +252,14 @@ fn the_bench_agrees_with_the_closed_form() {
         let times = Times::new(&profile);
         for depth in DEPTHS {
             let rows = [
-                ("random read", BlockOp::Read, Order::Shuffled, RANDOM_BYTES, times.random_read(depth)),
-                ("sequential read", BlockOp::Read, Order::Sequential, SEQUENTIAL_BYTES, times.sequential_read(depth)),
-                ("sequential write", BlockOp::Write, Order::Sequential, SEQUENTIAL_BYTES, times.sequential_write()),
+                ("random read", BlockOp::Read, Order::Shuffled, Some(times.random_read(depth))),
+                ("sequential read", BlockOp::Read, Order::Sequential, Some(times.sequential_read(depth))),
+                ("random write", BlockOp::Write, Order::Shuffled, times.random_write(depth, RANDOM_WRITES as f64)),
+                ("sequential write", BlockOp::Write, Order::Sequential, Some(times.sequential_write())),
             ];
-            for (what, op, order, bytes, form) in rows {
+            for (what, op, order, form) in rows {
+                let Some(form) = form else { continue };
+                let bytes = if order == Order::Sequential { SEQUENTIAL_BYTES } else { RANDOM_BYTES };
                 let found = measured(name, op, order, bytes, depth);
                 let off = form / found - 1.0;
                 println!(
@@ -222,7 +278,6 @@ fn the_bench_agrees_with_the_closed_form() {
         errors.len(),
         errors[errors.len() / 2] * 100.0
     );
-    // The rest: dies that share a channel, which serves pages in the order of their requests; a card of segments with a
-    // buffer of one unit.
-    assert!(within * 20 >= errors.len() * 17, "{within} of {}", errors.len());
+    // The rest: docs/profiles.md names them.
+    assert!(within * 20 >= errors.len() * 19, "{within} of {}", errors.len());
 }

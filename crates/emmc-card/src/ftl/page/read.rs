@@ -4,7 +4,7 @@ use emmc_units::Instant;
 
 use super::PageFtl;
 use crate::ftl::FtlError;
-use crate::nand::{NO_UNIT, Nand, NandError};
+use crate::nand::{Geometry, NO_UNIT, Nand, NandError};
 
 /// How far ahead of the copy bytes are fetched into the processor's cache. Unit: units.
 const FETCHED_AHEAD: u32 = 2;
@@ -63,9 +63,25 @@ impl PageFtl {
             }
         }
         if count > 1 {
-            in_flash.sort_unstable();
+            self.order_reads(&mut in_flash);
         }
         self.read_pages(nand, first, &in_flash, now)
+    }
+
+    /// In the order of the pages; where dies share a channel and have several planes, one page of each die after the
+    /// other: the channel serves pages in the order of the calls, and a die's second page is ready only after its first
+    /// one is transferred.
+    fn order_reads(&self, pages: &mut [(u32, u32)]) {
+        let Geometry { pages_per_block, dies, planes, channels, .. } = self.geometry;
+        if planes == 1 || dies <= channels {
+            return pages.sort_unstable();
+        }
+        let lanes = self.geometry.lanes();
+        pages.sort_unstable_by_key(|&(page, index)| {
+            let (block, page) = (page / pages_per_block, page % pages_per_block);
+            let (row, lane) = (page / lanes, page % lanes);
+            (block, row, lane % planes, lane / planes, index)
+        });
     }
 
     /// Reads pages, given as numbers over the whole flash with the unit that wants them, equal ones together.

@@ -3,7 +3,7 @@
 
 use emmc_units::{Instant, Nanos, Rng};
 
-use super::{Clockwork, Die, Timing, stray};
+use super::{Channel, Clockwork, Die, Timing, stray};
 use crate::nand::{CellMode, Geometry};
 
 /// The lane.
@@ -22,8 +22,8 @@ pub(in crate::nand) struct LaneNow {
 impl Timing {
     /// The one lane; `None` if there are several.
     pub(in crate::nand) fn lane(&self, geometry: &Geometry) -> Option<Lane<'_>> {
-        let ([die], [sent], 1) = (&self.dies[..], &self.channels[..], geometry.lanes()) else { return None };
-        let now = LaneNow { busy_until: die.busy_until, sent: *sent, rng: self.rng.clone() };
+        let ([die], [channel], 1) = (&self.dies[..], &self.channels[..], geometry.lanes()) else { return None };
+        let now = LaneNow { busy_until: die.busy_until, sent: channel.free_at(), rng: self.rng.clone() };
         Some(Lane { timing: self, now })
     }
 
@@ -31,7 +31,7 @@ impl Timing {
     pub(in crate::nand) fn take_over(&mut self, lane: LaneNow) {
         // Nothing joins a program to the only page of a row.
         self.dies[0] = Die { busy_until: lane.busy_until, ..Die::default() };
-        self.channels[0] = lane.sent;
+        self.channels[0] = Channel::free_from(lane.sent);
         self.rng = lane.rng;
     }
 }
