@@ -14,7 +14,7 @@ use crate::cards::card;
 const RANDOM_BYTES: u64 = 4096;
 const SEQUENTIAL_BYTES: u64 = 512 << 10;
 const SPAN_BYTES: u64 = 96 << 20;
-/// Requests of a measurement, if the span has so many: writes of 4 KiB that are fewer than fill a log.
+/// Requests of a measurement, or as many as the span has; fewer writes of 4 KiB than fill a log.
 const REQUESTS: u64 = 1500;
 const RANDOM_WRITES: u64 = 1000;
 const DEPTHS: [u32; 3] = [1, 8, 32];
