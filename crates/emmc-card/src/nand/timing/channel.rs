@@ -1,18 +1,21 @@
 //! A channel between controller and dies: one transfer at a time, the page that is ready first goes first.
 //!
 //! Reads and programs are issued in the order of their requests, but a die's second page may be ready long after
-//! another die's first. The time that a channel waits for such a page is kept, one span for each channel, and a page
-//! that is ready in it and fits is transferred then. Absent on purpose: more than one span, and dies (`super`).
+//! another die's first. The time that a channel waits for such a page is kept, a few spans for each channel, and a page
+//! that is ready in one and fits is transferred then. Absent on purpose: dies (`super`).
 
 use emmc_units::{Instant, Nanos};
+
+/// Spans without transfers that a channel remembers.
+const SPANS: usize = 4;
 
 /// Reservations of a channel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Channel {
     /// The end of the last transfer.
     free_at: Instant,
-    /// A span before it without transfers: start and end.
-    idle: (Instant, Instant),
+    /// Spans before it without transfers: start and end; an empty one is unused.
+    idle: [(Instant, Instant); SPANS],
 }
 
 impl Channel {
@@ -36,21 +39,29 @@ impl Channel {
     /// The same where several dies share it: at the first time that it has for the page.
     #[inline(never)]
     pub(super) fn reserve_shared(&mut self, now: Instant, ready: Instant, transfer: Nanos) -> Instant {
-        let (from, until) = self.idle;
-        let start = ready.max(from);
-        if start + transfer <= until {
+        let fits = |(from, until): &(Instant, Instant)| ready.max(*from) + transfer <= *until;
+        let first = self.idle.iter().enumerate().filter(|(_, span)| fits(span)).min_by_key(|(_, span)| span.0);
+        if let Some((at, &(from, until))) = first {
+            let start = ready.max(from);
             let end = start + transfer;
-            // Of what remains, the longer part.
-            self.idle = if start.since(from) > until.since(end) { (from, start) } else { (end, until) };
+            self.idle[at] = (from, start);
+            self.remember(now, (end, until));
             return end;
         }
-        let (idle_from, start) = (self.free_at.max(now), self.free_at.max(ready));
-        // The later one is of more use: pages that are issued now are not ready before.
-        if until <= now || start.since(idle_from) >= transfer {
-            self.idle = (idle_from, start);
-        }
+        let start = self.free_at.max(ready);
+        self.remember(now, (self.free_at.max(now), start));
         self.free_at = start + transfer;
         self.free_at
+    }
+
+    /// Keeps a span without transfers, in place of the shortest one where there are too many.
+    fn remember(&mut self, now: Instant, span: (Instant, Instant)) {
+        let length = |span: &(Instant, Instant)| if span.1 <= now { Nanos::default() } else { span.1.since(span.0) };
+        if let Some(shortest) = self.idle.iter_mut().min_by_key(|span| length(span)) {
+            if length(shortest) < length(&span) {
+                *shortest = span;
+            }
+        }
     }
 }
 
