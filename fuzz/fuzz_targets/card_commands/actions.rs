@@ -2,9 +2,9 @@
 
 use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
+use emmc_card::nand::FaultPlan;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{BusMode, GcPolicy, Mapping, Profile, SdIdentity, Segment, SegmentOrder, shipped};
-use emmc_card::nand::FaultPlan;
 use emmc_regs::CardKind;
 use emmc_regs::command::Response;
 use emmc_units::{Instant, Nanos};
@@ -65,7 +65,8 @@ fn profile(input: &mut Unstructured) -> Result<Profile> {
                 (layer.mapping, layer.separate_gc, layer.gc_high_blocks) = (Mapping::Segment, false, 0);
                 layer.wear.static_gap = 0;
                 let order = SegmentOrder::Linear;
-                layer.segment = Some(Segment { open_aus: 3, order, random_logs: 1, random_log_bytes: 0 });
+                layer.segment =
+                    Some(Segment { open_aus: 3, order, random_logs: 1, random_log_bytes: 0, steps_back: 3 });
             }
         }
     }
