@@ -53,6 +53,10 @@ struct Slot {
     /// Sequence number over all tasks.
     order: u64,
     rung: Instant,
+    /// The command that moves its data was answered.
+    answered: Instant,
+    /// Its last block has crossed the bus.
+    crossed: Instant,
 }
 
 /// The engine.
@@ -154,7 +158,8 @@ impl Cqhci {
         for number in (0..32).filter(|number| bits >> number & 1 == 1) {
             if self.slots[number].is_none() {
                 self.orders += 1;
-                self.slots[number] = Some(Slot { stage: Stage::Rung, order: self.orders, rung: now });
+                self.slots[number] =
+                    Some(Slot { stage: Stage::Rung, order: self.orders, rung: now, answered: now, crossed: now });
             }
         }
         self.registers.set32(DOORBELL, self.registers.get32(DOORBELL) | bits);

@@ -5,8 +5,10 @@
 //! whenever the function requests it, and when it is due. Absent on purpose: power management capabilities (the
 //! function is always in D0), and several slots.
 
+mod board;
 mod config;
 mod identity;
+mod mailbox;
 #[cfg(test)]
 pub(crate) mod rig;
 #[cfg(test)]
@@ -17,10 +19,12 @@ use emmc_units::Instant;
 
 use crate::cqhci::{Cqhci, Surroundings};
 use crate::sdhci::lines::Lines;
-use crate::sdhci::{GuestMemory, HostFaults, Sdhci, Unmapped};
+use crate::sdhci::{GuestMemory, HostFaults, RequestAccount, Sdhci, Unmapped};
+pub use board::{AccessCounts, Board};
 use config::ConfigSpace;
 pub use config::{BAR_BYTES, CONFIG_BYTES};
 pub use identity::Identity;
+pub use mailbox::MailboxHost;
 
 /// The offset of the command queueing engine in BAR 0.
 const CQHCI: usize = 0x200;
@@ -69,6 +73,17 @@ impl Function {
     pub fn with_faults(mut self, faults: HostFaults) -> Self {
         self.lines.faults = faults;
         self
+    }
+
+    /// The same, with an account of each request: [`Function::take_accounts`] must be called now and then.
+    pub fn with_accounts(mut self) -> Self {
+        self.lines.accounts.enabled = true;
+        self
+    }
+
+    /// The requests that have ended since the last call, in that order.
+    pub fn take_accounts(&mut self) -> Vec<RequestAccount> {
+        self.lines.accounts.take()
     }
 
     /// The controller it presents itself as.

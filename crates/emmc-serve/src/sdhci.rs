@@ -6,6 +6,7 @@
 //! resume, stop at block gap, ADMA3, UHS-II, card detection (the card is soldered), and the sampling of real signals:
 //! tuning succeeds whenever the card sends its pattern.
 
+mod account;
 mod command;
 pub(crate) mod descriptor;
 mod dma;
@@ -24,6 +25,7 @@ mod transfer;
 use emmc_card::card::Card;
 use emmc_units::Instant;
 
+pub use account::RequestAccount;
 pub use faults::{HostError, HostFault, HostFaults};
 pub use memory::{FlatMemory, GuestMemory, Unmapped};
 

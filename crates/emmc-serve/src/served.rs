@@ -57,6 +57,10 @@ struct Inner {
     store: Option<Store>,
     /// When a client was last served.
     last_served: Instant,
+    /// Before this instant the card starts no further background work of its own.
+    resting_until: Instant,
+    /// There may be background work: its last step found some, or a client was served since.
+    has_work: bool,
 }
 
 impl Inner {
@@ -64,6 +68,11 @@ impl Inner {
     fn commit(&mut self, looks_closer: bool, now: Instant) -> Result<(), BlockError> {
         let Some(store) = &mut self.store else { return Ok(()) };
         store.commit(&mut self.card, looks_closer, now).map_err(|error| BlockError::Store(error.to_string()))
+    }
+
+    /// A client is served at `now`.
+    fn serves(&mut self, now: Instant) {
+        (self.last_served, self.has_work) = (now, true);
     }
 
     /// Records the changes that could not be written before; until that succeeds no further request is executed.
@@ -82,22 +91,44 @@ impl Served {
         Self::with_store(card, None, now, options)
     }
 
+    /// The same, with a clock that only its front moves: by [`Served::with_card_at`] and [`Served::idle_at`].
+    pub fn driven(card: Card, now: Instant) -> Self {
+        Self::with_clock(card, None, Clock::driven(now))
+    }
+
     /// Serves a card in a folder, from its saved state; power is switched on.
     ///
     /// Errors: no card, in use, damaged; the system's.
     pub fn open(folder: &Path, options: ServedOptions) -> Result<Self, StoreError> {
+        let (store, card, now) = Self::load(folder)?;
+        Ok(Self::with_store(card, Some(store), now, options))
+    }
+
+    /// The same, with a clock that only its front moves; it starts where the card was switched off.
+    ///
+    /// Errors: as [`Served::open`].
+    pub fn open_driven(folder: &Path) -> Result<Self, StoreError> {
+        let (store, card, now) = Self::load(folder)?;
+        Ok(Self::with_clock(card, Some(store), Clock::driven(now)))
+    }
+
+    fn load(folder: &Path) -> Result<(Store, Card, Instant), StoreError> {
         let (mut store, mut card, off) = Store::open(folder, Purpose::Serve)?;
         // A card that fails to power up reports that to every client.
         let now = card.power_on(off).unwrap_or(off);
         store.begin(&mut card, now)?;
-        Ok(Self::with_store(card, Some(store), now, options))
+        Ok((store, card, now))
     }
 
     fn with_store(card: Card, store: Option<Store>, now: Instant, options: ServedOptions) -> Self {
         let clock = Clock::new(now, options.dilation);
-        let clock = if options.delays { clock } else { clock.without_delays() };
+        Self::with_clock(card, store, if options.delays { clock } else { clock.without_delays() })
+    }
+
+    fn with_clock(card: Card, store: Option<Store>, clock: Clock) -> Self {
+        let now = clock.now();
         Self {
-            inner: Mutex::new(Inner { card, store, last_served: now }),
+            inner: Mutex::new(Inner { card, store, last_served: now, resting_until: now, has_work: true }),
             clock: Mutex::new(clock),
             lateness_ns: Mutex::new(histogram()),
         }
@@ -111,9 +142,9 @@ impl Served {
     /// A client has just got the reply to work that the card finished at `at`. If clients do not wait, no reply is
     /// late.
     pub fn count_answer(&self, at: Instant) {
-        let clock = *self.clock();
-        if clock.has_delays() {
-            let late = Wall::now().saturating_duration_since(clock.wall(at)).as_nanos();
+        let due = self.clock().wall(at);
+        if let Some(due) = due {
+            let late = Wall::now().saturating_duration_since(due).as_nanos();
             let mut lateness_ns = self.lateness_ns.lock().unwrap_or_else(PoisonError::into_inner);
             lateness_ns.saturating_record(u64::try_from(late).unwrap_or(u64::MAX));
         }
@@ -149,11 +180,11 @@ impl Served {
     /// card's time has jumped to `at`.
     pub fn wall(&self, at: Instant) -> Option<Wall> {
         let mut clock = self.clock();
-        if clock.has_delays() {
-            return Some(clock.wall(at));
+        let due = clock.wall(at);
+        if due.is_none() {
+            clock.jump_to(at);
         }
-        clock.jump_to(at);
-        None
+        due
     }
 
     /// Calls `act` with the card at the present instant; its changes are recorded before this returns.
@@ -163,12 +194,25 @@ impl Served {
         let mut inner = self.inner();
         let now = self.now();
         inner.catch_up(now)?;
-        inner.last_served = now;
+        inner.serves(now);
         inner.card.device_mut().nand_mut().passed(now);
         inner.card.handle_timeout(now);
         let answer = act(&mut inner.card, now);
         inner.commit(true, now)?;
         Ok(answer)
+    }
+
+    /// The same at `now`, to which a driven clock is advanced; never back.
+    ///
+    /// Errors: as [`Served::with_card`].
+    pub fn with_card_at<T>(&self, now: Instant, act: impl FnOnce(&mut Card, Instant) -> T) -> Result<T, BlockError> {
+        self.advance_clock(now);
+        self.with_card(act)
+    }
+
+    /// Advances a driven clock to `now`; never back.
+    pub fn advance_clock(&self, now: Instant) {
+        self.clock().jump_to(now);
     }
 
     /// Ends serving: the cache is flushed, power is switched off, the folder's state is written and the folder is

@@ -41,6 +41,11 @@ impl Card {
     pub fn works_when_idle(&self) -> bool {
         !self.is_emmc() || self.ext_csd_byte(reg::BKOPS_EN) & 2 != 0
     }
+
+    /// Whether a host has initialised the card by commands since power-up; then the card goes idle by its own rules.
+    pub fn has_commanding_host(&self) -> bool {
+        matches!(self.phase, Phase::In(_))
+    }
 }
 
 #[cfg(test)]

@@ -121,10 +121,13 @@ pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String
             let clock = served.clock_now();
             let look = |card: &mut Card, now: Instant| state(card, now);
             let mut state = served.with_card(look).map_err(failed)?;
-            (state.dilation, state.delays) = (clock.dilation(), clock.has_delays());
+            (state.dilation, state.delays) = (clock.dilation().unwrap_or(1), clock.has_delays());
             state.faults = control.faults.list();
             state.host_faults = control.host_faults.list();
             return serde_json::to_value(state).map_err(|error| error.to_string());
+        }
+        Order::Speed { .. } if served.clock_now().is_driven() => {
+            return Err("the card's clock is its client's: it has no dilation and no delays".into());
         }
         Order::Speed { dilation, delays } => {
             dilation.into_iter().for_each(|dilation| served.set_dilation(dilation));

@@ -13,7 +13,7 @@ use super::{Cqhci, Slot, Stage};
 use crate::sdhci::descriptor::Walk;
 use crate::sdhci::lines::Lines;
 use crate::sdhci::registers::int as host;
-use crate::sdhci::{GuestMemory, HostError};
+use crate::sdhci::{GuestMemory, HostError, RequestAccount};
 
 /// Blocks between card and memory in one call.
 const CHUNK: u32 = 128;
@@ -83,24 +83,23 @@ impl Cqhci {
     fn end_next(&mut self, around: &mut Surroundings<'_>) -> bool {
         let now = around.now;
         let over = self.stages().filter_map(|(number, slot)| match slot.stage {
-            Stage::Ending { task, at, errors, .. } if at <= now => Some((at, number, task, errors)),
+            Stage::Ending { task, at, errors, .. } if at <= now => Some((at, number, task, errors, *slot)),
             _ => None,
         });
-        let Some((at, number, task, errors)) = over.min_by_key(|(at, number, ..)| (*at, *number)) else { return false };
+        let Some((at, number, task, errors, slot)) = over.min_by_key(|(at, number, ..)| (*at, *number)) else {
+            return false;
+        };
         // What a card was doing when it lost power was not done.
         let errors = if around.card.state(at).is_none() { host::DATA_TIMEOUT } else { errors };
+        let (command, argument, blocks) = match task.work {
+            Work::Data { params, address, .. } => (if params.read { 46 } else { 47 }, address, params.blocks.into()),
+            Work::Direct { index, argument, .. } => (index, argument, 0),
+        };
+        let Slot { rung: issued, answered, crossed, .. } = slot;
+        let account = RequestAccount { command, argument, blocks, issued, answered, crossed, done: at, errors };
+        around.lines.accounts.add(account);
         if errors != 0 {
-            let index = match task.work {
-                Work::Data { params, .. } => {
-                    if params.read {
-                        46
-                    } else {
-                        47
-                    }
-                }
-                Work::Direct { index, .. } => index,
-            };
-            self.data_failed(number, index, errors);
+            self.data_failed(number, command, errors);
             self.slots[number] = None;
             return true;
         }
@@ -192,7 +191,15 @@ impl Cqhci {
             let errors = if until > limit { host::DATA_TIMEOUT } else { 0 };
             ending = Stage::Ending { task, at: until.max(sent.at).min(limit), with_data: true, errors };
         }
+        self.note(number, sent.at, sent.at);
         self.set_stage(number, ending);
+    }
+
+    /// A task's command was answered, and its last block has crossed the bus.
+    fn note(&mut self, number: usize, answered: Instant, crossed: Instant) {
+        if let Some(slot) = &mut self.slots[number] {
+            (slot.answered, slot.crossed) = (answered, crossed);
+        }
     }
 
     /// Polls which tasks are ready and runs the first one; returns whether there is more to do now.
@@ -242,6 +249,7 @@ impl Cqhci {
             _ => None,
         };
         if let Some((at, errors)) = failed {
+            self.note(number, sent.at, sent.at);
             self.set_stage(number, Stage::Ending { task, at, with_data: true, errors });
             return;
         }
@@ -252,14 +260,29 @@ impl Cqhci {
         };
         self.staging = staging;
         let (at, errors) = match moved {
-            Ok(at) => (at, 0),
-            Err(failed) => failed,
+            Ok(Moved { crossed, done }) => {
+                self.note(number, sent.at, crossed);
+                (done, 0)
+            }
+            Err(failed) => {
+                self.note(number, sent.at, sent.at);
+                failed
+            }
         };
         self.set_stage(number, Stage::Ending { task, at, with_data: true, errors });
     }
 }
 
-/// Moves blocks from the card to memory; returns when the last has crossed the bus.
+/// When blocks have moved.
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    /// The last has crossed the bus.
+    crossed: Instant,
+    /// The card is no longer busy with them.
+    done: Instant,
+}
+
+/// Moves blocks from the card to memory.
 ///
 /// Errors: when the error is detected, and which error interrupt it is.
 fn read_blocks(
@@ -268,7 +291,7 @@ fn read_blocks(
     staging: &mut Vec<u8>,
     from: Instant,
     around: &mut Surroundings<'_>,
-) -> Result<Instant, (Instant, u32)> {
+) -> Result<Moved, (Instant, u32)> {
     let mut at = from;
     let mut left = blocks;
     while left > 0 {
@@ -280,10 +303,10 @@ fn read_blocks(
         left -= (staging.len() / 512) as u32;
         walk.scatter(around.memory, staging).map_err(|_| (at, host::ADMA))?;
     }
-    Ok(at)
+    Ok(Moved { crossed: at, done: at })
 }
 
-/// Moves blocks from memory to the card; returns when the card is no longer busy with them.
+/// Moves blocks from memory to the card.
 ///
 /// Errors: when the error is detected, and which error interrupt it is.
 fn write_blocks(
@@ -292,7 +315,7 @@ fn write_blocks(
     staging: &mut Vec<u8>,
     from: Instant,
     around: &mut Surroundings<'_>,
-) -> Result<Instant, (Instant, u32)> {
+) -> Result<Moved, (Instant, u32)> {
     let mut at = from;
     let mut busy_until = None;
     let mut left = blocks;
@@ -313,5 +336,5 @@ fn write_blocks(
     let until = busy_until.unwrap_or(at).max(at);
     around.lines.busy_until = until;
     let limit = at + around.data_timeout;
-    if until > limit { Err((limit, host::DATA_TIMEOUT)) } else { Ok(until) }
+    if until > limit { Err((limit, host::DATA_TIMEOUT)) } else { Ok(Moved { crossed: at, done: until }) }
 }

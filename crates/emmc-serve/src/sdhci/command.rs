@@ -80,9 +80,14 @@ impl Sdhci {
         if failed {
             return;
         }
+        let busy = command & RESPONSE_TYPE == SHORT_BUSY;
+        if with_data || busy {
+            let blocks = if with_data { self.blocks(self.registers.get16(TRANSFER_MODE)).unwrap_or(0) } else { 0 };
+            lines.accounts.begin((index, self.registers.get32(ARGUMENT)), blocks, now, sent.at);
+        }
         if with_data {
             self.begin_transfer(card, index, &sent);
-        } else if command & RESPONSE_TYPE == SHORT_BUSY {
+        } else if busy {
             let until = sent.reply.busy_until.unwrap_or(sent.at).max(sent.at);
             self.await_busy(until, sent.at);
         }

@@ -8,6 +8,7 @@ use emmc_regs::command::Response;
 use emmc_regs::r1::R1;
 use emmc_units::Instant;
 
+use super::account::Accounts;
 use super::faults::{HostError, HostFaults};
 
 /// State of the bus.
@@ -18,6 +19,8 @@ pub(crate) struct Lines {
     pub(crate) busy_until: Instant,
     /// Errors for commands.
     pub(crate) faults: HostFaults,
+    /// What became of requests.
+    pub(crate) accounts: Accounts,
 }
 
 /// A command that has been sent.

@@ -126,7 +126,7 @@ impl Sdhci {
     }
 
     /// Blocks to transfer; absent: until CMD12.
-    fn blocks(&self, mode: u16) -> Option<u32> {
+    pub(super) fn blocks(&self, mode: u16) -> Option<u32> {
         if mode & mode::MULTIPLE == 0 {
             return Some(1);
         }
@@ -197,11 +197,13 @@ impl Sdhci {
             Step::Stop => self.stop(card, lines, at),
             Step::Complete => {
                 self.transfer = None;
+                lines.accounts.end(at, 0);
                 self.raise(int::TRANSFER_COMPLETE);
             }
             Step::Pause => self.raise(int::DMA),
             Step::Fail(errors) => {
                 self.transfer = None;
+                lines.accounts.end(at, errors);
                 self.raise(errors);
             }
         }
@@ -223,6 +225,7 @@ impl Sdhci {
         if let Some(until) = transfer.busy_until {
             lines.busy_until = until;
         }
+        lines.accounts.cross(transfer.at);
         self.registers_follow(&transfer);
         self.next = next;
         self.transfer = (!transfer.is_tuning).then_some(transfer);

@@ -151,7 +151,7 @@ impl Block for Served {
         if !reads {
             inner.catch_up(now)?;
         }
-        inner.last_served = now;
+        inner.serves(now);
         let result = carry_out(&mut inner.card, area, request, now);
         // Below the commands, registers change only with an error: worn out, power lost.
         let kept = inner.commit(result.is_err(), now);
