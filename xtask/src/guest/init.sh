@@ -10,13 +10,9 @@ mount -t tmpfs tmpfs /run
 mount -t debugfs debugfs /sys/kernel/debug
 mount -t tracefs tracefs /sys/kernel/tracing
 
-# The host's channels, each by its name.
-for port in /sys/class/virtio-ports/*; do
-    ln -s "/dev/${port##*/}" "/dev/$(cat "$port/name")"
-done
-exec 9<>/dev/guest.control
 . /guest/environment
 . /guest/library.sh
+open_channels
 tell "boot $(cut -d ' ' -f 1 /proc/uptime)"
 load_modules
 cd /root || exit 1

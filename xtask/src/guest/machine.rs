@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -30,8 +31,19 @@ pub(crate) struct Setup<'a> {
     pub(crate) memory_mib: u32,
     /// Further arguments for QEMU.
     pub(crate) qemu: &'a [OsString],
+    pub(crate) clock: Clock<'a>,
     /// What is shown of the kernel's and the script's output.
     pub(crate) show: Show,
+}
+
+/// What moves the machine's time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Clock<'a> {
+    /// The host machine's clock.
+    Wall,
+    /// The guest's instructions, of 2^`shift` ns each. The card is inside the machine, in a plugin: its path and its
+    /// arguments.
+    Virtual { shift: u8, plugin: &'a Path, arguments: &'a str },
 }
 
 /// What is shown while a machine runs.
@@ -83,7 +95,13 @@ impl Machine {
         drop(command);
         let stdout = child.stdout.take().context("QEMU's output")?;
         let show = setup.show != Show::Nothing;
-        let output = std::thread::spawn(move || copy(stdout, show));
+        let output = match setup.clock {
+            Clock::Wall => std::thread::spawn(move || copy(stdout, show)),
+            Clock::Virtual { .. } => {
+                let path = setup.folder.join("output");
+                std::thread::spawn(move || follow(&path, stdout, show))
+            }
+        };
         let control = BufReader::new(ours);
         Ok(Self { child, control, output: Some(output), folder: setup.folder.to_path_buf(), status: None })
     }
@@ -145,30 +163,60 @@ impl Drop for Machine {
 
 fn arguments(command: &mut Command, setup: &Setup, initramfs: &Path) {
     let memory = setup.memory_mib;
-    // The card's server maps the guest's memory: it must be shared.
-    command.args(["-machine", "q35,accel=tcg,memory-backend=memory", "-cpu", "max", "-smp", "1"]);
-    command.arg("-m").arg(format!("{memory}M"));
-    command.arg("-object").arg(format!("memory-backend-memfd,id=memory,size={memory}M,share=on"));
+    match setup.clock {
+        Clock::Wall => {
+            // The card's server maps the guest's memory: it must be shared.
+            command.args(["-machine", "q35,accel=tcg,memory-backend=memory", "-cpu", "max"]);
+            command.arg("-object").arg(format!("memory-backend-memfd,id=memory,size={memory}M,share=on"));
+        }
+        Clock::Virtual { shift, plugin, arguments } => {
+            // Nothing that comes from the host's clock or its random numbers.
+            command.args(["-machine", "q35,accel=tcg", "-cpu", "max,-rdrand,-rdseed"]);
+            command.args(["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", "1"]);
+            command.arg("-icount").arg(format!("shift={shift},sleep=off"));
+            command.arg("-plugin").arg(format!("{},{arguments}", plugin.display()));
+            command.args(["-device", "emmclab-sdhci"]);
+        }
+    }
+    command.args(["-smp", "1"]).arg("-m").arg(format!("{memory}M"));
     // SeaBIOS would look for a card itself, which takes two more seconds.
     command.args(["-bios", "qboot.rom"]);
     command.args(["-no-user-config", "-nodefaults", "-no-reboot", "-display", "none"]);
     command.arg("-kernel").arg(&setup.rig.kernel).arg("-initrd").arg(initramfs);
     let quiet = if setup.show == Show::Console { "" } else { " quiet" };
-    command.arg("-append").arg(format!(
-        "console=ttyS0 panic=-1 tsc=reliable no_timer_check nokaslr mitigations=off random.trust_cpu=on{quiet}"
-    ));
+    let random = match setup.clock {
+        Clock::Wall => "random.trust_cpu=on",
+        Clock::Virtual { .. } => "norandmaps",
+    };
+    command
+        .arg("-append")
+        .arg(format!("console=ttyS0 panic=-1 tsc=reliable no_timer_check nokaslr mitigations=off {random}{quiet}"));
     let console = match setup.show {
         Show::Console => "file:/proc/self/fd/2".into(),
         _ => format!("file:{}", setup.folder.join("console").display()),
     };
     command.arg("-serial").arg(console);
-    command.args(["-device", "virtio-serial-pci,max_ports=4"]);
-    let files = format!("file,id=files,path={}", setup.folder.join("files.tar").display());
-    for (name, backend) in
-        [("control", "socket,id=control,fd=0"), ("output", "file,id=output,path=/proc/self/fd/1"), ("files", &files)]
-    {
-        command.arg("-chardev").arg(backend);
-        command.arg("-device").arg(format!("virtserialport,chardev={name},name=guest.{name}"));
+    let files = setup.folder.join("files.tar");
+    match setup.clock {
+        Clock::Wall => {
+            command.args(["-device", "virtio-serial-pci,max_ports=4"]);
+            let files = format!("file,id=files,path={}", files.display());
+            for (name, backend) in [
+                ("control", "socket,id=control,fd=0"),
+                ("output", "file,id=output,path=/proc/self/fd/1"),
+                ("files", &files),
+            ] {
+                command.arg("-chardev").arg(backend);
+                command.arg("-device").arg(format!("virtserialport,chardev={name},name=guest.{name}"));
+            }
+        }
+        Clock::Virtual { .. } => {
+            // Serial ports to files, which take every byte at once; the control channel is the card's mailbox.
+            let output = setup.folder.join("output");
+            for file in [output, files] {
+                command.arg("-serial").arg(format!("file:{}", file.display()));
+            }
+        }
     }
     command.args(setup.qemu);
 }
@@ -202,6 +250,28 @@ fn copy(mut from: impl Read, show: bool) -> Vec<u8> {
         }
     }
     all
+}
+
+/// Copies a file that grows until the machine's own output, which is empty, has ended.
+fn follow(path: &Path, mut ends: impl Read + Send + 'static, show: bool) -> Vec<u8> {
+    let ended = std::thread::spawn(move || drop(ends.read_to_end(&mut Vec::new())));
+    let mut all = Vec::new();
+    loop {
+        let last = ended.is_finished();
+        let mut new = Vec::new();
+        // The file comes into being with the machine.
+        if let Ok(mut file) = File::open(path) {
+            let _ = file.seek(SeekFrom::Start(all.len() as u64)).and_then(|_| file.read_to_end(&mut new));
+        }
+        if show && !new.is_empty() {
+            let _ = io::stdout().write_all(&new).and_then(|()| io::stdout().flush());
+        }
+        all.append(&mut new);
+        if last {
+            return all;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// The end of a file of messages.

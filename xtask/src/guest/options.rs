@@ -7,13 +7,14 @@ use anyhow::{Context, bail, ensure};
 
 use crate::guest::machine::Show;
 use crate::guest::server::{Controller, Pace};
-use crate::guest::trial::Options;
+use crate::guest::trial::{ClockKind, Options};
 
 /// Parses them; returns the remaining words too.
 pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
     let mut options = Options::default();
     let mut rest = Vec::new();
     let mut has_card = false;
+    let mut shift = None;
     let mut args = args.iter();
     while let Some(&arg) = args.next() {
         let mut value = || args.next().copied().with_context(|| format!("{arg}: expected a value after it"));
@@ -26,6 +27,14 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
             }
             "--age" => options.age = Some(value()?.into()),
             "--dilate" => options.pace = Pace::Dilated(value()?.parse().context("--dilate: expected a whole number")?),
+            "--clock" => {
+                options.clock = match value()? {
+                    "wall" => ClockKind::Wall,
+                    "virtual" => ClockKind::Virtual { shift: shift.unwrap_or(0) },
+                    other => bail!("--clock {other}: expected wall or virtual"),
+                };
+            }
+            "--ns-per-instruction" => shift = Some(shift_of(value()?)?),
             "--no-delay" => options.pace = Pace::NoDelay,
             "--memory" => options.memory_mib = value()?.parse().context("--memory: expected a number of MiB")?,
             "--out" => options.out = Some(value()?.into()),
@@ -40,10 +49,24 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
         "--age and --card: only a card that is made for this is aged"
     );
     ensure!(!has_card || options.card.is_none(), "--profile and --card: one card is enough");
+    if let Some(shift) = shift {
+        ensure!(options.clock != ClockKind::Wall, "--ns-per-instruction: only --clock virtual has it");
+        options.clock = ClockKind::Virtual { shift };
+    }
+    ensure!(
+        options.clock == ClockKind::Wall || options.pace == Pace::Real,
+        "--clock virtual: there --dilate and --no-delay have no meaning"
+    );
     if has_card || options.card.is_some() {
         options.controller.get_or_insert(Controller::Cqe);
     }
     Ok((options, rest))
+}
+
+/// The shift of `-icount`.
+fn shift_of(text: &str) -> anyhow::Result<u8> {
+    let shifts = (0u8..=10).find(|shift| (1u32 << shift).to_string() == text);
+    shifts.with_context(|| format!("--ns-per-instruction {text}: expected 1, 2, 4, 8, 16 or a higher power of two"))
 }
 
 #[cfg(test)]
@@ -72,6 +95,10 @@ mod tests {
             &["--dilate", "-1"],
             &["--card", "a", "--profile", "b"],
             &["--card", "a", "--age", "b"],
+            &["--clock", "sun"],
+            &["--clock", "virtual", "--no-delay"],
+            &["--ns-per-instruction", "2"],
+            &["--clock", "virtual", "--ns-per-instruction", "3"],
         ] {
             assert!(parse(bad).is_err(), "{bad:?}");
         }

@@ -57,6 +57,16 @@ pub(crate) enum Pace {
     NoDelay,
 }
 
+/// Builds the card's device for QEMU; the path of the plugin.
+pub(crate) fn build_plugin() -> anyhow::Result<PathBuf> {
+    let workspace = metadata::workspace()?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--release", "--locked", "--package", "emmc-qemu"]).current_dir(workspace.root);
+    let status = cargo.status().context("cannot run cargo")?;
+    ensure!(status.success(), "cargo build: {status}");
+    Ok(workspace.target.join("release/libemmc_qemu.so"))
+}
+
 /// The program under test.
 pub(crate) struct Emmclab {
     program: PathBuf,
@@ -115,7 +125,8 @@ impl Emmclab {
 pub(crate) struct Server<'a> {
     emmclab: &'a Emmclab,
     card: PathBuf,
-    child: Child,
+    /// Absent: the card is inside the machine.
+    child: Option<Child>,
     said: Option<JoinHandle<()>>,
 }
 
@@ -152,7 +163,12 @@ impl<'a> Server<'a> {
             }
         }
         let said = std::thread::spawn(move || lines.lines().map_while(Result::ok).for_each(drop));
-        Ok(Self { emmclab, card: card.to_path_buf(), child, said: Some(said) })
+        Ok(Self { emmclab, card: card.to_path_buf(), child: Some(child), said: Some(said) })
+    }
+
+    /// A card inside the machine, which serves it itself.
+    pub(crate) fn inside(emmclab: &'a Emmclab, card: &Path) -> Self {
+        Self { emmclab, card: card.to_path_buf(), child: None, said: None }
     }
 
     /// Runs `emmclab sim ctl CARD WORDS` on the served card.
@@ -164,9 +180,14 @@ impl<'a> Server<'a> {
 
     /// Saves the card and ends the server.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        if self.child.is_none() {
+            return Ok(());
+        }
         let output = self.control(&["stop"])?;
         ensure!(output.status.success(), "sim ctl stop: {}", String::from_utf8_lossy(&output.stderr).trim());
-        let status = self.child.wait().context("waiting for emmclab serve")?;
+        let status =
+            self.child.take().map(|mut child| child.wait()).transpose().context("waiting for emmclab serve")?;
+        let status = status.context("the server")?;
         ensure!(status.success(), "emmclab serve ended with {status}");
         self.said.take().map(JoinHandle::join);
         Ok(())
@@ -174,14 +195,16 @@ impl<'a> Server<'a> {
 
     /// Ends it as kill -9 does.
     pub(crate) fn kill(mut self) -> anyhow::Result<()> {
-        self.child.kill().context("killing emmclab serve")
+        self.child.take().map_or(Ok(()), |mut child| child.kill().context("killing emmclab serve"))
     }
 }
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
         // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }

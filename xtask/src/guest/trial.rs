@@ -8,10 +8,10 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 
 use crate::guest::folder::Folder;
-use crate::guest::machine::{Machine, Outcome, Setup, Show, last_lines};
+use crate::guest::machine::{Clock, Machine, Outcome, Setup, Show, last_lines};
 use crate::guest::packages;
 use crate::guest::rig::Rig;
-use crate::guest::server::{Controller, Emmclab, Pace, Server};
+use crate::guest::server::{Controller, Emmclab, Pace, Server, build_plugin};
 
 /// The configuration of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,12 +25,22 @@ pub(crate) struct Options {
     /// The card's history: a job of `emmclab sim run`.
     pub(crate) age: Option<PathBuf>,
     pub(crate) pace: Pace,
+    pub(crate) clock: ClockKind,
     pub(crate) memory_mib: u32,
     /// The destination of the files that the script leaves in /out.
     pub(crate) out: Option<PathBuf>,
     pub(crate) show: Show,
     /// Further arguments for QEMU.
     pub(crate) qemu: Vec<OsString>,
+}
+
+/// What moves the guest's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClockKind {
+    /// The host machine's clock.
+    Wall,
+    /// The guest's instructions, of 2^`shift` ns each.
+    Virtual { shift: u8 },
 }
 
 impl Default for Options {
@@ -41,6 +51,7 @@ impl Default for Options {
             profile: "generic-8g".into(),
             age: None,
             pace: Pace::Real,
+            clock: ClockKind::Wall,
             // Enough for the whole first file system and the tools.
             memory_mib: 512,
             out: None,
@@ -109,15 +120,30 @@ pub(crate) fn run(
                     emmclab.age(&card, job)?;
                 }
             }
-            let socket = folder.path.join("card.sock");
-            server = Some(Server::start(emmclab, &card, &socket, controller, options.pace, &folder.path)?);
-            qemu.extend(["-device".into(), device(&socket)]);
+            if options.clock == ClockKind::Wall {
+                let socket = folder.path.join("card.sock");
+                server = Some(Server::start(emmclab, &card, &socket, controller, options.pace, &folder.path)?);
+                qemu.extend(["-device".into(), device(&socket)]);
+            } else {
+                server = Some(Server::inside(emmclab, &card));
+            }
         }
         (Some(_), None) => bail!("a card without the program that serves it"),
         (None, _) => {}
     }
     let controller = options.controller.map_or("none", Controller::name);
-    let environment = [format!("CONTROLLER={controller}"), dilation(options.pace)];
+    let environment = [format!("CONTROLLER={controller}"), dilation(options), clock_name(options.clock)];
+    let inside = match options.clock {
+        ClockKind::Wall => None,
+        ClockKind::Virtual { shift } => {
+            ensure!(server.is_some(), "--clock virtual: the card is inside the machine, so there must be one of ours");
+            let (card, folder) = (card.display(), folder.path.display());
+            let arguments = format!(
+                "controller={controller},card={card},host=0,summary={folder}/summary.json,requests={folder}/requests"
+            );
+            Some((shift, build_plugin()?, arguments))
+        }
+    };
     let setup = Setup {
         rig,
         folder: &folder.path,
@@ -126,6 +152,10 @@ pub(crate) fn run(
         programs,
         memory_mib: options.memory_mib,
         qemu: &qemu,
+        clock: match &inside {
+            None => Clock::Wall,
+            Some((shift, plugin, arguments)) => Clock::Virtual { shift: *shift, plugin, arguments },
+        },
         show: options.show,
     };
     let mut machine = Machine::start(&setup)?;
@@ -147,6 +177,9 @@ pub(crate) fn run(
     if outcome.status.is_none() {
         bail!("the guest stopped before the script ended:\n{}", last_lines(&folder.path.join("console")));
     }
+    if inside.is_some() {
+        report(&folder.path, options)?;
+    }
     if let Some(server) = server {
         server.stop().with_context(|| last_lines(&folder.path.join("serve")))?;
     }
@@ -157,6 +190,33 @@ pub(crate) fn run(
         println!("ok: afterwards the card's {} is {found:#x}", check.field);
     }
     Ok(outcome)
+}
+
+/// The record of a run on one clock: prints what identifies it, and keeps it beside the guest's own files.
+fn report(folder: &Path, options: &Options) -> anyhow::Result<()> {
+    let text = fs::read_to_string(folder.join("summary.json")).context("the record of the card in the machine")?;
+    let summary: serde_json::Value = serde_json::from_str(&text).context("the record of the card in the machine")?;
+    let word = |name: &str| summary[name].to_string();
+    if options.show != Show::Nothing {
+        let digest = summary["digest"].as_str().unwrap_or("?");
+        println!(
+            "guest: {} ns of the machine, {} register reads, {} writes, {} interrupts, {} requests, digest {digest}",
+            word("last_access_ns"),
+            word("reads"),
+            word("writes"),
+            word("interrupts"),
+            word("requests")
+        );
+    }
+    ensure!(summary["failed"].is_null(), "the card's folder: {}", word("failed"));
+    ensure!(summary["late_events"] == 0, "{} events came late: guest and card are not in step", word("late_events"));
+    if let Some(out) = &options.out {
+        fs::create_dir_all(out)?;
+        for name in ["summary.json", "requests"] {
+            fs::copy(folder.join(name), out.join(name)).with_context(|| name.to_string())?;
+        }
+    }
+    Ok(())
 }
 
 /// The context of the host's answers.
@@ -235,8 +295,16 @@ fn bench(emmclab: &Emmclab, profile: &str, words: &str) -> anyhow::Result<(i32, 
     Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
 }
 
-fn dilation(pace: Pace) -> String {
-    let times = match pace {
+fn clock_name(clock: ClockKind) -> String {
+    match clock {
+        ClockKind::Wall => "CLOCK=wall".into(),
+        ClockKind::Virtual { .. } => "CLOCK=virtual".into(),
+    }
+}
+
+fn dilation(options: &Options) -> String {
+    let times = match options.pace {
+        _ if options.clock != ClockKind::Wall => 1,
         Pace::Dilated(times) => times,
         Pace::Real => 1,
         Pace::NoDelay => 0,

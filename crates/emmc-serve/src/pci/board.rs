@@ -136,6 +136,12 @@ impl Board {
         self.function.write_config(offset, bytes, value);
     }
 
+    /// The bus is reset: the function's state is as after power-up, the card keeps its power and does not notice.
+    pub fn reset(&mut self) {
+        self.function.reset();
+        self.asserted = false;
+    }
+
     /// Executes everything that is due by `now`.
     pub fn advance(&mut self, memory: &dyn GuestMemory, now: Instant) {
         self.catch_up(memory, now);

@@ -23,7 +23,7 @@ pub struct RequestAccount {
     pub errors: u32,
 }
 
-/// The request that is under way without the queue, and those that have ended.
+/// The request that is served without the queue, and those that have ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accounts {
     /// Nobody reads them otherwise.

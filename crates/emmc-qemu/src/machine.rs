@@ -1,0 +1,242 @@
+//! One card with its controller in the machine: a board on QEMU's clock, and the files of its record.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+
+use emmc_card::card::Card;
+use emmc_card::device::DeviceOptions;
+use emmc_card::nand::StoredContent;
+use emmc_card::profile::shipped;
+use emmc_serve::control::{Control, ControlServer, StopOrder};
+use emmc_serve::layer::{Faults, Stats};
+use emmc_serve::pci::{AccessCounts, Board, Function};
+use emmc_serve::sdhci::{GuestMemory, HostFaults, RequestAccount};
+use emmc_serve::served::Served;
+use emmc_serve::store::{SOCKET_FILE, StoreError};
+use emmc_units::{Instant, Nanos};
+use serde::Serialize;
+
+use crate::host::Rig;
+use crate::options::{CardOptions, Source};
+
+/// Why there is no card.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoCard {
+    #[error("profile={0}: {1}")]
+    New(String, String),
+    #[error("card={}: {source}", path.display())]
+    Folder { path: PathBuf, source: Box<StoreError> },
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("host={0}: {1}")]
+    Host(i32, io::Error),
+}
+
+/// A request, as a line of JSON. Times count from the start of the machine, in ns.
+#[derive(Debug, Serialize)]
+struct Request {
+    command: u8,
+    argument: u32,
+    blocks: u32,
+    issued_ns: u64,
+    answered_ns: u64,
+    crossed_ns: u64,
+    done_ns: u64,
+    interrupt_ns: Option<u64>,
+    #[serde(skip_serializing_if = "is_zero")]
+    errors: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+/// What is left of a run.
+#[derive(Debug, Serialize)]
+struct Summary {
+    digest: String,
+    reads: u64,
+    writes: u64,
+    interrupts: u64,
+    requests: u64,
+    /// Of the guest, at its last access.
+    last_access_ns: u64,
+    /// Events that came later than they were due; 0 if guest and card are in step.
+    late_events: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+}
+
+/// A card in the machine.
+pub(crate) struct Machine {
+    pub(crate) board: Board,
+    /// The card's time when the machine's clock shows 0.
+    offset: Nanos,
+    requests: Option<BufWriter<File>>,
+    summary: Option<PathBuf>,
+    control: Option<ControlServer>,
+    due: Option<Instant>,
+    last_access: Instant,
+    late_events: u64,
+    write_error: Option<io::Error>,
+}
+
+fn create(path: &Path) -> Result<File, NoCard> {
+    File::create(path).map_err(|source| NoCard::File { path: path.into(), source })
+}
+
+impl Machine {
+    /// Opens the card. The machine's clock shows 0 at its start.
+    pub(crate) fn open(options: &CardOptions, host: Option<i32>) -> Result<Self, NoCard> {
+        let served = match &options.source {
+            Source::Folder(path) => Served::open_driven(path)
+                .map_err(|source| NoCard::Folder { path: path.clone(), source: source.into() })?,
+            Source::Profile(name) => {
+                let profile = shipped::named(name).map_err(|error| NoCard::New(name.clone(), error.to_string()))?;
+                let keep = DeviceOptions { keep: StoredContent::Data, seed: 1 };
+                let mut card =
+                    Card::new(profile, keep).map_err(|error| NoCard::New(name.clone(), error.to_string()))?;
+                let now = card.power_on(Instant::START).unwrap_or(Instant::START);
+                Served::driven(card, now)
+            }
+        };
+        let served = Arc::new(served);
+        let faults = HostFaults::default();
+        let mut board = Board::new(Function::new(options.controller).with_faults(faults.clone()), Arc::clone(&served));
+        if let Some(path) = &options.log {
+            board = board.with_log(Box::new(BufWriter::new(create(path)?)));
+        }
+        if let Some(descriptor) = host {
+            let rig = Rig::at(descriptor).map_err(|error| NoCard::Host(descriptor, error))?;
+            board = board.with_mailbox(Box::new(rig));
+        }
+        let control = match &options.source {
+            Source::Folder(folder) => Some(serve_control(&folder.join(SOCKET_FILE), &served, faults)?),
+            Source::Profile(_) => None,
+        };
+        let requests = options.requests.as_deref().map(create).transpose()?.map(BufWriter::new);
+        let start = served.now();
+        Ok(Self {
+            board,
+            offset: start.since(Instant::START),
+            requests,
+            summary: options.summary.clone(),
+            control,
+            due: None,
+            last_access: start,
+            late_events: 0,
+            write_error: None,
+        })
+    }
+
+    /// The card's time when the machine's clock shows `ns`.
+    fn at(&self, ns: i64) -> Instant {
+        Instant::START + self.offset + Nanos(u64::try_from(ns).unwrap_or(0))
+    }
+
+    /// The machine's clock at `at`.
+    fn machine_ns(&self, at: Instant) -> u64 {
+        at.since(Instant::START + self.offset).0
+    }
+
+    /// Software reads the registers when the machine's clock shows `ns`.
+    pub(crate) fn read(&mut self, offset: usize, bytes: usize, memory: &dyn GuestMemory, ns: i64) -> u64 {
+        self.last_access = self.at(ns);
+        self.board.read(offset, bytes, memory, self.last_access)
+    }
+
+    /// Software writes the registers.
+    pub(crate) fn write(&mut self, offset: usize, bytes: usize, value: u64, memory: &dyn GuestMemory, ns: i64) {
+        self.last_access = self.at(ns);
+        self.board.write(offset, bytes, value, memory, self.last_access);
+    }
+
+    /// Software writes configuration space.
+    pub(crate) fn write_config(&mut self, offset: usize, bytes: usize, value: u64, ns: i64) {
+        let now = self.at(ns);
+        self.board.write_config(offset, bytes, value, now);
+    }
+
+    /// The event that was asked for has come.
+    pub(crate) fn tick(&mut self, memory: &dyn GuestMemory, ns: i64) {
+        let now = self.at(ns);
+        self.late_events += u64::from(self.due.is_some_and(|due| due < now));
+        self.board.advance(memory, now);
+    }
+
+    /// Records the requests that have ended; returns when the next event is due on the machine's clock, if ever.
+    pub(crate) fn settle(&mut self) -> Option<i64> {
+        for (account, interrupt) in self.board.take_requests() {
+            self.record(&account, interrupt);
+        }
+        self.due = self.board.next();
+        self.due.map(|at| i64::try_from(self.machine_ns(at)).unwrap_or(i64::MAX))
+    }
+
+    fn record(&mut self, account: &RequestAccount, interrupt: Option<Instant>) {
+        let request = Request {
+            command: account.command,
+            argument: account.argument,
+            blocks: account.blocks,
+            issued_ns: self.machine_ns(account.issued),
+            answered_ns: self.machine_ns(account.answered),
+            crossed_ns: self.machine_ns(account.crossed),
+            done_ns: self.machine_ns(account.done),
+            interrupt_ns: interrupt.map(|at| self.machine_ns(at)),
+            errors: account.errors,
+        };
+        if let (Some(file), None) = (&mut self.requests, &self.write_error) {
+            let written = serde_json::to_writer(&mut *file, &request).map_err(io::Error::from);
+            self.write_error = written.and_then(|()| file.write_all(b"\n")).err();
+        }
+    }
+
+    /// The machine ends: the record is written out, the card is switched off and its folder saved.
+    ///
+    /// Errors: in words, one for each thing that failed.
+    pub(crate) fn finish(&mut self) -> Vec<String> {
+        self.control = None;
+        let mut errors = Vec::new();
+        let mut note =
+            |what: &str, result: Result<(), String>| errors.extend(result.err().map(|why| format!("{what}: {why}")));
+        note("the log", self.board.flush_log().map_err(|error| error.to_string()));
+        let requests = self.write_error.take().map_or(Ok(()), Err);
+        let requests = requests.and_then(|()| self.requests.as_mut().map_or(Ok(()), Write::flush));
+        note("the requests", requests.map_err(|error| error.to_string()));
+        if let Some(path) = &self.summary {
+            let AccessCounts { reads, writes, interrupts, requests } = self.board.counts();
+            let summary = Summary {
+                digest: self.board.digest(),
+                reads,
+                writes,
+                interrupts,
+                requests,
+                last_access_ns: self.machine_ns(self.last_access),
+                late_events: self.late_events,
+                failed: self.board.failure().map(ToString::to_string),
+            };
+            let text = serde_json::to_string_pretty(&summary).map_err(|error| error.to_string());
+            let written = text.and_then(|text| std::fs::write(path, text + "\n").map_err(|error| error.to_string()));
+            note(&path.display().to_string(), written);
+        }
+        note("the card", self.board.served().finish().map_err(|error| error.to_string()));
+        errors
+    }
+}
+
+/// Lets `emmclab sim ctl` reach the card.
+fn serve_control(path: &Path, served: &Arc<Served>, host_faults: HostFaults) -> Result<ControlServer, NoCard> {
+    let faults = Arc::new(Faults::new(Arc::clone(served) as _));
+    let stats = Arc::new(Stats::new(Arc::clone(&faults) as _, Arc::clone(served)));
+    let (stop, stopped) = mpsc::channel::<StopOrder>();
+    std::thread::spawn(move || {
+        for order in stopped {
+            order.answer(Err("the card is in a machine: it stops with the machine".into()));
+        }
+    });
+    let control = Control { served: Arc::clone(served), faults, host_faults, stats, stop };
+    ControlServer::start(path, control).map_err(|source| NoCard::File { path: path.into(), source })
+}
