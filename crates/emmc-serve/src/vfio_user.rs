@@ -1,17 +1,14 @@
 //! The controller for a virtual machine: a vfio-user device on a unix socket.
 //!
-//! `protocol` encodes and decodes bytes; `session` handles a client's requests, over one PCI function; `stream` splits
-//! the socket's bytes into messages; `guest_memory` is the client's memory, `irqs` its interrupts. One thread serves
-//! one client at a time and waits for the first of these events: a message, or an event of the card. User page:
-//! docs/serve-vfio-user.md. Absent on purpose: migration, dirty pages, and memory that is accessible only by messages.
-//! Registers are not mapped into the client: each access has effects.
+//! `protocol` encodes and decodes bytes; `session` handles a client's requests, over one PCI function; `irqs` are its
+//! interrupts. One thread serves one client at a time and waits for the first of these events: a message, or an event
+//! of the card. User page: docs/serve-vfio-user.md. Absent on purpose: migration, dirty pages, and memory that is
+//! accessible only by messages. Registers are not mapped into the client: each access has effects.
 
-mod guest_memory;
 mod irqs;
 mod protocol;
 mod serve;
 mod session;
-mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -23,10 +20,10 @@ use std::thread::{self, JoinHandle};
 
 pub use session::{Malformed, Session};
 
+use crate::listener::Listener;
 use crate::pci::Identity;
 use crate::sdhci::HostFaults;
 use crate::served::Served;
-use serve::Listener;
 
 /// Options of the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

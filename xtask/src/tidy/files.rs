@@ -7,7 +7,7 @@ const LINES_MAX: usize = 400;
 const TABLES: [&str; 2] = ["crates/emmc-regs/src/ext_csd/table_", "crates/emmc-regs/src/manufacturer/table.rs"];
 
 /// The files that may hold `unsafe` code, each with its reason beside it.
-const UNSAFE_FILES: [&str; 11] = [
+const UNSAFE_FILES: [&str; 12] = [
     "crates/emmc-linux/src/block_io/discard.rs",
     "crates/emmc-linux/src/block_io/uring.rs",
     "crates/emmc-linux/src/ioctl.rs",
@@ -16,9 +16,10 @@ const UNSAFE_FILES: [&str; 11] = [
     "crates/emmc-qemu/src/host.rs",
     "crates/emmc-qemu/src/lib.rs",
     "crates/emmc-qemu/src/qemu.rs",
+    "crates/emmc-serve/src/guest_memory.rs",
     "crates/emmc-serve/src/loop_device.rs",
     "crates/emmc-serve/src/store/data.rs",
-    "crates/emmc-serve/src/vfio_user/guest_memory.rs",
+    "crates/emmc-serve/src/uml/page.rs",
 ];
 
 /// The crates with I/O, clocks and threads; all others are core and have none.

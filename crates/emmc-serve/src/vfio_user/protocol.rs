@@ -2,6 +2,8 @@
 //!
 //! Source: vfio-user protocol specification 0.9; Linux `include/uapi/linux/vfio.h` for the structures that it carries.
 
+use crate::guest_memory::RangeError;
+
 /// Unit: bytes.
 pub(super) const HEADER_BYTES: usize = 16;
 /// The longest message that is read: a region access of [`TRANSFER_MAX`] with its headers. Unit: bytes.
@@ -44,6 +46,17 @@ pub(super) enum Errno {
     NoSpace = 28,
     /// Not supported by the server.
     NotSupported = 95,
+}
+
+impl From<RangeError> for Errno {
+    fn from(error: RangeError) -> Self {
+        match error {
+            RangeError::Exists => Self::Exists,
+            RangeError::Invalid => Self::Invalid,
+            RangeError::NoSpace => Self::NoSpace,
+            RangeError::NotSupported => Self::NotSupported,
+        }
+    }
 }
 
 /// The header of every message.

@@ -3,21 +3,21 @@
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant as Wall};
 
 use emmc_units::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::VfioUserOptions;
-use super::session::Session;
-use super::stream::{Filled, Incoming};
+use super::protocol::MESSAGE_MAX;
+use super::session::{Session, message_bytes};
 use crate::block::BlockError;
+use crate::listener::Listener;
 use crate::pci::Function;
 use crate::sdhci::HostFaults;
 use crate::served::Served;
+use crate::stream::{Filled, Incoming};
 
 /// Work that is due within this time is done immediately: a single access of the guest takes longer, so it cannot
 /// notice, and so does a sleep this short.
@@ -26,41 +26,6 @@ const SLACK: Duration = Duration::from_micros(8);
 const STEPS_MAX: u32 = 256;
 /// A send that the client does not accept is aborted after this time.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A listening socket. Dropping it removes its file.
-#[derive(Debug)]
-pub(super) struct Listener {
-    socket: UnixListener,
-    path: PathBuf,
-    /// Device and inode of the file that is ours to remove.
-    file: (u64, u64),
-}
-
-impl Listener {
-    /// Errors: the path is a socket with a listener, or not a socket.
-    pub(super) fn bind(path: &Path) -> io::Result<Self> {
-        if let Ok(metadata) = path.symlink_metadata() {
-            // A socket without a listener is left over from a server that was killed.
-            if metadata.file_type().is_socket() && UnixStream::connect(path).is_err() {
-                std::fs::remove_file(path)?;
-            }
-        }
-        let socket = UnixListener::bind(path)?;
-        socket.set_nonblocking(true)?;
-        let metadata = path.symlink_metadata()?;
-        Ok(Self { socket, path: path.to_owned(), file: (metadata.dev(), metadata.ino()) })
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let ours = self.path.symlink_metadata().is_ok_and(|file| (file.dev(), file.ino()) == self.file);
-        if ours {
-            // A file that cannot be removed is removed by the next server.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
 
 /// Why a client is disconnected.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +56,7 @@ pub(super) fn run(
         let Ok((socket, _)) = listener.socket.accept() else { continue };
         let mut client = Client {
             socket,
-            incoming: Incoming::new(),
+            incoming: Incoming::new(MESSAGE_MAX),
             session: Session::new(Function::new(options.identity).with_faults(faults.clone())),
             served,
             failed: None,
@@ -158,7 +123,7 @@ impl Client<'_> {
 
     /// Handles the received messages, and replies.
     fn carry(&mut self) -> Result<(), Parted> {
-        while let Some((message, fds)) = self.incoming.next()? {
+        while let Some((message, fds)) = self.incoming.next(message_bytes)? {
             // An access of software sees the work that was due before it.
             self.catch_up();
             let now = self.served.now();

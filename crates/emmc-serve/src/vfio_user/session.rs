@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use emmc_card::card::Card;
 use emmc_units::Instant;
 
-use super::guest_memory::GuestRam;
 use super::irqs::{INDICES, Irqs};
 use super::protocol::{
     CAPABILITIES, Errno, HEADER_BYTES, Header, Request, TRANSFER_MAX, WRITE_BYTES, put_u32, put_u64, reply, reply_error,
 };
+use crate::guest_memory::GuestRam;
 use crate::pci::{BAR_BYTES, CONFIG_BYTES, Function};
 
 /// Regions of a PCI device: six BARs, ROM, configuration, VGA.
@@ -26,6 +26,17 @@ const DEVICE: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a vfio-user message of impossible type or length")]
 pub struct Malformed;
+
+/// The length of the message at the start of some bytes, if they are enough to say.
+///
+/// Errors: an invalid header.
+pub(super) fn message_bytes(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+    if bytes.len() < HEADER_BYTES {
+        return Ok(None);
+    }
+    let header = Header::parse(bytes).filter(Header::is_sound).ok_or(Malformed)?;
+    Ok(Some(header.size))
+}
 
 /// A function and the settings of its client.
 #[derive(Debug)]

@@ -129,6 +129,7 @@ const EXAMPLES: &[Example] = &[
     example("serve", "emmclab serve card1 --fuse mnt --loop", "as files in mnt, and a loop device for each"),
     #[cfg(feature = "serve")]
     example("serve", "emmclab serve card1 --vfio-user /tmp/sdhci.socket", "as an SD host controller for QEMU"),
+    example("serve", "emmclab serve card1 --uml /tmp/uml", "as one for a User-Mode Linux, both in simulated time"),
     example("help", "emmclab help sizes", "a topic"),
     example("help", "emmclab help plan hwpart", "a command"),
     #[cfg(feature = "schema")]

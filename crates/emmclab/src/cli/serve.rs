@@ -47,14 +47,20 @@ pub(crate) struct ServeArgs {
     /// Folder of a card made by `sim create`
     pub(crate) card: PathBuf,
     /// Serve it as a PCI SD host controller to a virtual machine, over vfio-user at this socket
-    #[arg(long, value_name = "SOCKET")]
+    #[arg(long, value_name = "SOCKET", group = "machine")]
     pub(crate) vfio_user: Option<PathBuf>,
+    /// Serve it the same way to a User-Mode Linux, in simulated time, at two sockets in this folder
+    #[arg(long, value_name = "DIR", group = "machine", conflicts_with_all = ["nbd", "fuse", "layer"])]
+    pub(crate) uml: Option<PathBuf>,
     /// The controller that the virtual machine sees
-    #[arg(long, value_enum, default_value_t = ControllerArg::Cqe, requires = "vfio_user")]
+    #[arg(long, value_enum, default_value_t = ControllerArg::Cqe, requires = "machine")]
     pub(crate) controller: ControllerArg,
     /// Power the card off when the virtual machine disconnects, and on when one connects
-    #[arg(long, requires = "vfio_user")]
+    #[arg(long, requires = "machine")]
     pub(crate) power_follows_client: bool,
+    /// Write each register access of a User-Mode Linux with its time to this file
+    #[arg(long, value_name = "FILE", requires = "uml")]
+    pub(crate) accesses: Option<PathBuf>,
     /// Serve its areas as network block devices at HOST:PORT, PORT or a socket path (may be repeated)
     #[arg(long, value_name = "ADDRESS|SOCKET")]
     pub(crate) nbd: Vec<String>,
@@ -65,10 +71,11 @@ pub(crate) struct ServeArgs {
     #[arg(long = "loop", requires = "fuse")]
     pub(crate) attach_loop: bool,
     /// Run the card's clock this many times slower, for slow clients; reported times are in the card's clock
-    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TIMES", default_value_t = 1, conflicts_with = "uml",
+        value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) dilate: u32,
     /// Complete requests at once instead of after the simulated time
-    #[arg(long, conflicts_with = "dilate")]
+    #[arg(long, conflicts_with_all = ["dilate", "uml"])]
     pub(crate) no_delay: bool,
     /// Add a layer between card and block devices: delay, fault or log, with options as
     /// :KEY=VALUE,… (may be repeated)

@@ -13,6 +13,7 @@ use emmc_serve::nbd::{self, Listen, NbdServer};
 use emmc_serve::sdhci::HostFaults;
 use emmc_serve::served::{Idle, Served, ServedOptions};
 use emmc_serve::store::SOCKET_FILE;
+use emmc_serve::uml::{self, UmlOptions, UmlServer};
 use emmc_serve::vfio_user::{self, VfioUserOptions, VfioUserServer};
 use emmc_serve::{fuse, pci};
 use serde::Serialize;
@@ -49,7 +50,7 @@ pub(crate) struct Serving {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Front {
-    /// `vfio-user`, `nbd`, `fuse` or `loop`.
+    /// `vfio-user`, `uml`, `nbd`, `fuse` or `loop`.
     kind: &'static str,
     /// A socket, an address, a file or a device.
     at: String,
@@ -59,6 +60,9 @@ struct Front {
     /// The name of each area for NBD clients.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     exports: Vec<NbdExport>,
+    /// What a User-Mode Linux is started with; absent for other kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel_parameters: Option<String>,
 }
 
 /// An area as NBD clients name it.
@@ -73,7 +77,7 @@ struct NbdExport {
 
 impl Front {
     fn new(kind: &'static str, at: impl ToString) -> Self {
-        Self { kind, at: at.to_string(), area: None, exports: Vec::new() }
+        Self { kind, at: at.to_string(), area: None, exports: Vec::new(), kernel_parameters: None }
     }
 
     fn of_area(kind: &'static str, area: &str, at: &Path) -> Self {
@@ -85,6 +89,7 @@ impl Front {
 #[derive(Default)]
 struct Fronts {
     vfio_user: Option<VfioUserServer>,
+    uml: Option<UmlServer>,
     nbd: Vec<NbdServer>,
     fuse: Option<Mounted>,
     list: Vec<Front>,
@@ -103,6 +108,18 @@ impl Fronts {
             let options = VfioUserOptions { identity, power_follows_client: args.power_follows_client };
             fronts.vfio_user = Some(vfio_user::serve(Arc::clone(served), faults.clone(), socket, options)?);
             fronts.list.push(Front::new("vfio-user", socket.display()));
+        }
+        if let Some(folder) = &args.uml {
+            let identity = identity(args.controller);
+            let options = UmlOptions {
+                identity,
+                power_follows_client: args.power_follows_client,
+                accesses: args.accesses.clone(),
+            };
+            let server = uml::serve(Arc::clone(served), faults.clone(), folder, options)?;
+            let kernel_parameters = Some(server.kernel_parameters());
+            fronts.list.push(Front { kernel_parameters, ..Front::new("uml", folder.display()) });
+            fronts.uml = Some(server);
         }
         for address in &args.nbd {
             let listen = Listen::parse(address).map_err(|what| anyhow!("--nbd {what}"))?;
@@ -135,16 +152,21 @@ impl Fronts {
         }
         self.fuse = None;
         self.vfio_user = None;
+        self.uml = None;
         self.nbd.clear();
         Ok(())
     }
 }
 
 pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CommandResult {
-    let has_front = args.vfio_user.is_some() || !args.nbd.is_empty() || args.fuse.is_some();
-    ensure!(has_front, "name at least one of --vfio-user, --nbd and --fuse");
-    let options = ServedOptions { delays: !args.no_delay, dilation: args.dilate };
-    let served = Arc::new(Served::open(folder(&args.card), options)?);
+    let has_front = args.vfio_user.is_some() || args.uml.is_some() || !args.nbd.is_empty() || args.fuse.is_some();
+    ensure!(has_front, "name at least one of --vfio-user, --uml, --nbd and --fuse");
+    let card = folder(&args.card);
+    let served = Arc::new(if args.uml.is_some() {
+        Served::open_driven(card)?
+    } else {
+        Served::open(card, ServedOptions { delays: !args.no_delay, dilation: args.dilate })?
+    });
     let (stop, stopped) = mpsc::channel();
     listen_to_signals(stop.clone())?;
     let result = serve(args, &served, stop, &stopped, output);
@@ -173,7 +195,8 @@ fn serve(
     let control = Control { served: Arc::clone(served), faults, host_faults: host_faults.clone(), stats, stop };
     let _control = ControlServer::start(&socket, control).with_context(|| socket.display().to_string())?;
     let mut fronts = Fronts::start(args, served, &block, &host_faults)?;
-    let _idle = Idle::start(served);
+    // On a driven clock the work of an idle card is an event among the others.
+    let _idle = (!served.clock_now().is_driven()).then(|| Idle::start(served));
     let serving = Serving {
         card: args.card.display().to_string(),
         control: socket.display().to_string(),
@@ -223,7 +246,9 @@ fn present(serving: &Serving) -> Document {
     let mut document = Document::new(format!("Serving virtual card {}", serving.card));
     let mut lines: Vec<KeyValue> = serving.fronts.iter().flat_map(front_lines).collect();
     lines.push(KeyValue::new("control", serving.control.as_str()));
+    let is_simulated = serving.fronts.iter().any(|front| front.kernel_parameters.is_some());
     let times = match (serving.delays, serving.dilation) {
+        _ if is_simulated => "the machine's, which is simulated".to_owned(),
         (false, _) => "requests complete at once".to_owned(),
         (true, 1) => "requests take the simulated time".to_owned(),
         (true, dilation) => format!("requests take the simulated time, {dilation} times slower"),
@@ -243,7 +268,10 @@ fn front_lines(front: &Front) -> Vec<KeyValue> {
     let named = |area: &str| format!("{} {area}", front.kind);
     match &front.area {
         Some(area) => vec![KeyValue::new(named(area), front.at.as_str())],
-        None if front.exports.is_empty() => vec![KeyValue::new(front.kind, front.at.as_str())],
+        None if front.exports.is_empty() => {
+            let parameters = front.kernel_parameters.iter().map(|text| KeyValue::new("kernel", text.as_str()));
+            std::iter::once(KeyValue::new(front.kind, front.at.as_str())).chain(parameters).collect()
+        }
         None => front.exports.iter().map(|export| KeyValue::new(named(&export.area), export.uri.as_str())).collect(),
     }
 }

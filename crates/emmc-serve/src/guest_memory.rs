@@ -1,8 +1,9 @@
 //! The guest's memory: ranges that a client has mapped, each a part of a file that it has passed.
 //!
 //! A file that is sealed against shrinking is mapped here too. Any other is read and written by system calls, because
-//! access to a truncated page crashes the process. Ranges without a file (ROM) are known and inaccessible. Only mapped
-//! ranges are accessed, and only in their permitted direction.
+//! access to a truncated page crashes the process; a front whose clients cannot seal maps it all the same
+//! ([`GuestRam::of_unsealed_files`]). Ranges without a file (ROM) are known and inaccessible. Only mapped ranges are
+//! accessed, and only in their permitted direction.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -12,17 +13,33 @@ use std::os::unix::fs::FileExt;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{SealFlags, fcntl_get_seals};
 
-use super::protocol::Errno;
 use crate::sdhci::{GuestMemory, Unmapped};
 
 /// Ranges at most; QEMU has about ten.
 const RANGES_MAX: usize = 1024;
 /// Bits of a map request.
-const READ: u32 = 1;
-const WRITE: u32 = 1 << 1;
+pub(crate) const READ: u32 = 1;
+pub(crate) const WRITE: u32 = 1 << 1;
 /// Bits of an unmap request.
 const DIRTY_PAGES: u32 = 1 << 1;
 const ALL: u32 = 1 << 2;
+
+/// Why a range is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RangeError {
+    /// It overlaps an existing one.
+    #[error("the range overlaps another")]
+    Exists,
+    /// Empty, wrapping, beyond its file, or only a part of a mapped one.
+    #[error("the range is no range of its file")]
+    Invalid,
+    /// There are too many.
+    #[error("too many ranges")]
+    NoSpace,
+    /// Not implemented.
+    #[error("not supported")]
+    NotSupported,
+}
 
 #[derive(Debug)]
 enum Backing {
@@ -59,9 +76,10 @@ impl Range {
                 if end > map.len() {
                     return None;
                 }
-                // SAFETY: the range lies within the mapping (just checked), which lives as long as `self` and cannot
-                // lose pages, because its file is sealed against shrinking. The guest may change the bytes at any time,
-                // as with any DMA: they are only copied, never referenced.
+                // SAFETY: the range lies within the mapping (just checked), which lives as long as `self`. It cannot
+                // lose pages, because its file is sealed against shrinking; of an unsealed file that is accepted to be
+                // a fault that ends this process (see `of_unsealed_files`). The guest may change the bytes at any
+                // time, as with any DMA: they are only copied, never referenced.
                 unsafe {
                     std::ptr::copy_nonoverlapping(map.as_ptr().add(inside as usize), into.as_mut_ptr(), into.len())
                 };
@@ -92,34 +110,42 @@ impl Range {
 
 /// All ranges of a client.
 #[derive(Debug, Default)]
-pub(super) struct GuestRam {
+pub(crate) struct GuestRam {
     ranges: Vec<Range>,
+    /// Files that are not sealed are mapped too.
+    maps_unsealed: bool,
     /// The range of the last access; the next access is usually in the same one.
     last: Cell<usize>,
 }
 
 impl GuestRam {
+    /// Memory of a client that cannot seal its files. If it truncates one, this process ends with SIGBUS: a power loss
+    /// for the card, which a client can have more simply by ending itself.
+    pub(crate) fn of_unsealed_files() -> Self {
+        Self { maps_unsealed: true, ..Self::default() }
+    }
+
     /// Maps a range for a client.
     ///
     /// Errors: empty, wraps around the address space, overlaps another, beyond the end of its file, not a regular file.
-    pub(super) fn map(
+    pub(crate) fn map(
         &mut self,
         flags: u32,
         offset: u64,
         address: u64,
         size: u64,
         file: Option<File>,
-    ) -> Result<(), Errno> {
-        let end = address.checked_add(size).filter(|end| *end > address).ok_or(Errno::Invalid)?;
+    ) -> Result<(), RangeError> {
+        let end = address.checked_add(size).filter(|end| *end > address).ok_or(RangeError::Invalid)?;
         if self.ranges.iter().any(|range| range.address < end && address < range.address + range.size) {
-            return Err(Errno::Exists);
+            return Err(RangeError::Exists);
         }
         if self.ranges.len() == RANGES_MAX {
-            return Err(Errno::NoSpace);
+            return Err(RangeError::NoSpace);
         }
         let backing = match file {
             None => Backing::Absent,
-            Some(file) => back(file, flags, offset, size).ok_or(Errno::Invalid)?,
+            Some(file) => self.back(file, flags, offset, size).ok_or(RangeError::Invalid)?,
         };
         self.ranges.push(Range { address, size, flags, backing });
         Ok(())
@@ -128,19 +154,19 @@ impl GuestRam {
     /// Unmaps all of a client's ranges inside a given one.
     ///
     /// Errors: a range is only partly inside; flags other than plain unmapping.
-    pub(super) fn unmap(&mut self, flags: u32, address: u64, size: u64) -> Result<(), Errno> {
+    pub(crate) fn unmap(&mut self, flags: u32, address: u64, size: u64) -> Result<(), RangeError> {
         if flags & ALL != 0 {
             self.ranges.clear();
             return Ok(());
         }
         if flags & DIRTY_PAGES != 0 {
-            return Err(Errno::NotSupported);
+            return Err(RangeError::NotSupported);
         }
-        let end = address.checked_add(size).ok_or(Errno::Invalid)?;
+        let end = address.checked_add(size).ok_or(RangeError::Invalid)?;
         let inside = |range: &Range| address <= range.address && range.address + range.size <= end;
         let outside = |range: &Range| end <= range.address || range.address + range.size <= address;
         if !self.ranges.iter().all(|range| inside(range) || outside(range)) {
-            return Err(Errno::Invalid);
+            return Err(RangeError::Invalid);
         }
         self.ranges.retain(|range| !inside(range));
         Ok(())
@@ -158,22 +184,22 @@ impl GuestRam {
             at(index)
         })
     }
-}
 
-/// A part of a file as memory; absent: beyond its end, or not a regular file.
-fn back(file: File, flags: u32, offset: u64, size: u64) -> Option<Backing> {
-    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    if offset.checked_add(size)? > metadata.len() {
-        return None;
-    }
-    let sealed = fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
-    if sealed && flags & WRITE != 0 {
-        let length = usize::try_from(size).ok()?;
-        if let Ok(map) = MmapOptions::new().offset(offset).len(length).map_raw(&file) {
-            return Some(Backing::Mapped(map));
+    /// A part of a file as memory; absent: beyond its end, or not a regular file.
+    fn back(&self, file: File, flags: u32, offset: u64, size: u64) -> Option<Backing> {
+        let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        if offset.checked_add(size)? > metadata.len() {
+            return None;
         }
+        let is_sealed = || fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
+        if (self.maps_unsealed || is_sealed()) && flags & WRITE != 0 {
+            let length = usize::try_from(size).ok()?;
+            if let Ok(map) = MmapOptions::new().offset(offset).len(length).map_raw(&file) {
+                return Some(Backing::Mapped(map));
+            }
+        }
+        Some(Backing::File(file, offset))
     }
-    Some(Backing::File(file, offset))
 }
 
 impl GuestMemory for GuestRam {
@@ -257,6 +283,19 @@ mod tests {
     }
 
     #[test]
+    fn unsealed_files_are_mapped_only_on_request() {
+        for (mut ram, is_mapped) in [(GuestRam::default(), false), (GuestRam::of_unsealed_files(), true)] {
+            ram.map(READ | WRITE, 0x1000, 0, 0x1000, Some(file(0x2000, false))).unwrap();
+            assert_eq!(matches!(ram.ranges[0].backing, Backing::Mapped(_)), is_mapped);
+            ram.write(0xff0, &[7; 16]).unwrap();
+            let mut back = [0; 16];
+            ram.read(0xff0, &mut back).unwrap();
+            assert_eq!(back, [7; 16]);
+            assert_eq!(ram.map(READ, 0x1000, 0x1000, 0x2000, Some(file(0x2000, false))), Err(RangeError::Invalid));
+        }
+    }
+
+    #[test]
     fn a_shrunk_file_causes_an_error_only() {
         let mut ram = GuestRam::default();
         let backing = file(0x2000, false);
@@ -270,24 +309,24 @@ mod tests {
         let mut ram = GuestRam::default();
         ram.map(3, 0, 0x1000, 0x2000, None).unwrap();
         for (offset, address, size, bytes, error) in [
-            (0, 0, 0, None, Errno::Invalid),
-            (0, u64::MAX - 1, 2, None, Errno::Invalid),
-            (0, 0x2fff, 1, None, Errno::Exists),
-            (0, 0, 0x1001, None, Errno::Exists),
-            (0x1000, 0x8000, 0x1000, Some(0x1800), Errno::Invalid),
-            (u64::MAX, 0x8000, 0x1000, Some(0x1800), Errno::Invalid),
+            (0, 0, 0, None, RangeError::Invalid),
+            (0, u64::MAX - 1, 2, None, RangeError::Invalid),
+            (0, 0x2fff, 1, None, RangeError::Exists),
+            (0, 0, 0x1001, None, RangeError::Exists),
+            (0x1000, 0x8000, 0x1000, Some(0x1800), RangeError::Invalid),
+            (u64::MAX, 0x8000, 0x1000, Some(0x1800), RangeError::Invalid),
         ] {
             let file = bytes.map(|bytes| file(bytes, true));
             assert_eq!(ram.map(3, offset, address, size, file), Err(error), "{address:#x} {size:#x}");
         }
         let socket = std::os::unix::net::UnixStream::pair().unwrap().0;
         let socket = File::from(std::os::fd::OwnedFd::from(socket));
-        assert_eq!(ram.map(3, 0, 0x8000, 0x1000, Some(socket)), Err(Errno::Invalid), "a socket");
-        assert_eq!(ram.unmap(0, 0x1000, 0x1000), Err(Errno::Invalid), "half of a range");
-        assert_eq!(ram.unmap(DIRTY_PAGES, 0x1000, 0x2000), Err(Errno::NotSupported));
+        assert_eq!(ram.map(3, 0, 0x8000, 0x1000, Some(socket)), Err(RangeError::Invalid), "a socket");
+        assert_eq!(ram.unmap(0, 0x1000, 0x1000), Err(RangeError::Invalid), "half of a range");
+        assert_eq!(ram.unmap(DIRTY_PAGES, 0x1000, 0x2000), Err(RangeError::NotSupported));
         for number in 0..RANGES_MAX as u64 - 1 {
             ram.map(3, 0, 0x10_0000 + number * 16, 16, None).unwrap();
         }
-        assert_eq!(ram.map(3, 0, 0, 16, None), Err(Errno::NoSpace));
+        assert_eq!(ram.map(3, 0, 0, 16, None), Err(RangeError::NoSpace));
     }
 }

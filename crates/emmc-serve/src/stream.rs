@@ -1,4 +1,4 @@
-//! Splits the bytes and descriptors of a client's socket into messages.
+//! Splits the bytes and descriptors of a client's socket into messages, of any protocol.
 //!
 //! Many messages may come in one read. Descriptors arrive with the bytes of their message, and the kernel ends a read
 //! after those: the message that contains the read's last byte owns them.
@@ -12,15 +12,12 @@ use std::os::unix::net::UnixStream;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-use super::protocol::{HEADER_BYTES, Header, MESSAGE_MAX};
-use super::session::Malformed;
-
 /// Descriptors of one message, at most.
 const FDS_MAX: usize = 8;
 
 /// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Filled {
+pub(crate) enum Filled {
     /// Bytes arrived.
     Some,
     /// No bytes at present.
@@ -30,11 +27,11 @@ pub(super) enum Filled {
 }
 
 /// A whole message: its place, and the descriptors that came with it.
-pub(super) type Message = (Range<usize>, Vec<OwnedFd>);
+pub(crate) type Message = (Range<usize>, Vec<OwnedFd>);
 
 /// Bytes that have arrived and are not parsed yet.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
@@ -43,14 +40,15 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn new() -> Self {
-        Self { buffer: vec![0; 2 * MESSAGE_MAX].into(), start: 0, end: 0, fds: VecDeque::new() }
+    /// Unit: `longest_message` in bytes.
+    pub(crate) fn new(longest_message: usize) -> Self {
+        Self { buffer: vec![0; 2 * longest_message].into(), start: 0, end: 0, fds: VecDeque::new() }
     }
 
     /// Reads the available bytes.
     ///
     /// Errors: the socket's.
-    pub(super) fn fill(&mut self, socket: &UnixStream) -> io::Result<Filled> {
+    pub(crate) fn fill(&mut self, socket: &UnixStream) -> io::Result<Filled> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             for (at, _) in &mut self.fds {
@@ -87,19 +85,14 @@ impl Incoming {
         Ok(Filled::Some)
     }
 
-    /// The next whole message, and its descriptors.
+    /// The next whole message, and its descriptors. `length` returns the length of the message at the start of bytes:
+    /// at least 1 and at most the longest, or none while they are too few to say.
     ///
-    /// Errors: an invalid header.
-    pub(super) fn next(&mut self) -> Result<Option<Message>, Malformed> {
+    /// Errors: those of `length`.
+    pub(crate) fn next<E>(&mut self, length: impl Fn(&[u8]) -> Result<Option<usize>, E>) -> Result<Option<Message>, E> {
         let there = &self.buffer[self.start..self.end];
-        if there.len() < HEADER_BYTES {
-            return Ok(None);
-        }
-        let header = Header::parse(there).filter(Header::is_sound).ok_or(Malformed)?;
-        if there.len() < header.size {
-            return Ok(None);
-        }
-        let message = self.start..self.start + header.size;
+        let Some(bytes) = length(there)?.filter(|bytes| *bytes <= there.len()) else { return Ok(None) };
+        let message = self.start..self.start + bytes;
         self.start = message.end;
         let mut fds = Vec::new();
         while self.fds.front().is_some_and(|(at, _)| *at < message.end) {
@@ -109,7 +102,7 @@ impl Incoming {
     }
 
     /// The bytes of a message that [`Incoming::next`] returned, valid until the next read.
-    pub(super) fn bytes(&self, message: Range<usize>) -> &[u8] {
+    pub(crate) fn bytes(&self, message: Range<usize>) -> &[u8] {
         &self.buffer[message]
     }
 }
@@ -135,6 +128,14 @@ mod tests {
         sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
     }
 
+    /// The length is the fifth byte; 255 is none.
+    fn length(bytes: &[u8]) -> Result<Option<usize>, ()> {
+        match bytes.get(4) {
+            Some(255) => Err(()),
+            length => Ok(length.map(|length| usize::from(*length))),
+        }
+    }
+
     #[test]
     fn descriptors_stay_with_their_message() {
         let (mut client, server) = UnixStream::pair().unwrap();
@@ -145,11 +146,11 @@ mod tests {
         send_with_fd(&client, &message(5, 200)[..100]);
         client.write_all(&message(5, 200)[100..]).unwrap();
         client.write_all(&message(6, 16)).unwrap();
-        let mut incoming = Incoming::new();
+        let mut incoming = Incoming::new(200);
         let mut seen = Vec::new();
         while seen.len() < 6 {
             assert_eq!(incoming.fill(&server).unwrap(), Filled::Some);
-            while let Some((range, fds)) = incoming.next().unwrap() {
+            while let Some((range, fds)) = incoming.next(length).unwrap() {
                 seen.push((incoming.bytes(range.clone())[0], range.len(), fds.len()));
             }
         }
@@ -163,8 +164,8 @@ mod tests {
     fn invalid_headers_are_reported() {
         let (mut client, server) = UnixStream::pair().unwrap();
         client.write_all(&[0xff; 16]).unwrap();
-        let mut incoming = Incoming::new();
+        let mut incoming = Incoming::new(200);
         incoming.fill(&server).unwrap();
-        assert!(matches!(incoming.next(), Err(Malformed)));
+        assert!(incoming.next(length).is_err());
     }
 }
