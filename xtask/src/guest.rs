@@ -17,6 +17,7 @@ mod server;
 mod test;
 mod tree;
 mod trial;
+mod uml;
 
 use anyhow::{Context, bail, ensure};
 
@@ -94,6 +95,7 @@ fn build(args: &[&str]) -> anyhow::Result<u8> {
     while let Some(&arg) = args.next() {
         match (arg, arg == "--mirror" && !args.as_slice().is_empty()) {
             ("--fetch-qemu", _) => options.fetch_qemu = true,
+            ("--uml", _) => options.uml = true,
             ("--mirror", true) => options.mirror = args.next().copied(),
             _ => bail!("guest build: unknown or unfinished option {arg}"),
         }

@@ -38,6 +38,8 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
             "--no-delay" => options.pace = Pace::NoDelay,
             "--memory" => options.memory_mib = value()?.parse().context("--memory: expected a number of MiB")?,
             "--out" => options.out = Some(value()?.into()),
+            "--uml" => options.uml = true,
+            "--accesses" => options.accesses = Some(value()?.into()),
             "--console" => options.show = Show::Console,
             "--" => options.qemu = args.by_ref().map(OsString::from).collect(),
             _ if arg.starts_with('-') => bail!("unknown option {arg}"),
@@ -57,6 +59,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
         options.clock == ClockKind::Wall || options.pace == Pace::Real,
         "--clock virtual: there --dilate and --no-delay have no meaning"
     );
+    ensure!(options.uml || options.accesses.is_none(), "--accesses: only --uml has it");
     if has_card || options.card.is_some() {
         options.controller.get_or_insert(Controller::Cqe);
     }

@@ -11,6 +11,7 @@ use crate::guest::image;
 use crate::guest::packages::{Apt, Choice, RELEASE};
 use crate::guest::qemu::Qemu;
 use crate::guest::tree::Tree;
+use crate::guest::uml::{self, UmlRig};
 use crate::metadata;
 
 /// What a machine is started with.
@@ -27,6 +28,8 @@ pub(crate) struct BuildOptions<'a> {
     pub(crate) mirror: Option<&'a str>,
     /// Unpacks a newer QEMU locally if the machine has no suitable one.
     pub(crate) fetch_qemu: bool,
+    /// Builds a User-Mode Linux for simulated time; QEMU is then not needed.
+    pub(crate) uml: bool,
 }
 
 /// The built parts, each in a folder named after the key of its inputs.
@@ -34,6 +37,7 @@ pub(crate) struct BuildOptions<'a> {
 enum Part {
     Image,
     Qemu,
+    Uml,
 }
 
 impl Part {
@@ -41,12 +45,13 @@ impl Part {
         match self {
             Part::Image => "image",
             Part::Qemu => "qemu",
+            Part::Uml => "uml",
         }
     }
 }
 
 /// Builds parts that are missing or out of date.
-pub(crate) fn build(options: &BuildOptions) -> anyhow::Result<Rig> {
+pub(crate) fn build(options: &BuildOptions) -> anyhow::Result<()> {
     let start = Instant::now();
     let folder = folder()?;
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -78,9 +83,42 @@ pub(crate) fn build(options: &BuildOptions) -> anyhow::Result<Rig> {
             apt.unpack(&choice, &dir.join("tree"))
         })?;
     }
+    if options.uml {
+        build_uml(&folder, &apt)?;
+        println!("guest: built in {} ({:.1} s)", folder.display(), start.elapsed().as_secs_f64());
+        return Ok(());
+    }
     let rig = ready()?;
     println!("guest: built in {} ({:.1} s); {}", folder.display(), start.elapsed().as_secs_f64(), rig.qemu.describe()?);
-    Ok(rig)
+    Ok(())
+}
+
+/// The kernel of User-Mode Linux. The source is removed afterwards.
+fn build_uml(folder: &Path, apt: &Apt) -> anyhow::Result<()> {
+    let choice = apt.choose(RELEASE, &uml::PACKAGES)?;
+    let source = choice.files.iter().find(|file| file.starts_with("linux-source")).context("the kernel's source")?;
+    make(folder, Part::Uml, &key(&choice, uml::RECIPE), |dir| {
+        uml::check_host()?;
+        println!("guest: building User-Mode Linux of {source}, which takes minutes");
+        let tree = dir.join("tree");
+        apt.unpack(&choice, &tree)?;
+        uml::build(&tree, &tree, &dir.join("linux"))?;
+        fs::write(dir.join("recipe"), digest(&[uml::RECIPE]))?;
+        fs::remove_dir_all(&tree).context("the kernel's source")
+    })
+}
+
+/// The kernel of User-Mode Linux and its first file system, or how to build them.
+pub(crate) fn uml_ready() -> anyhow::Result<UmlRig> {
+    let folder = folder()?;
+    let (Some(image), Some(uml)) = (current(&folder, Part::Image), current(&folder, Part::Uml)) else {
+        bail!("the guest is not built: cargo xtask guest build --uml");
+    };
+    let is_new = |dir: &Path, recipe| fs::read_to_string(dir.join("recipe")).ok() == Some(digest(&[recipe]));
+    if !is_new(&image, image::RECIPE) || !is_new(&uml, uml::RECIPE) {
+        bail!("the guest was built by another version of its builder: cargo xtask guest build --uml");
+    }
+    Ok(UmlRig { kernel: uml.join("linux"), initramfs: image.join("initramfs") })
 }
 
 /// The built rig, or how to build it.

@@ -5,13 +5,16 @@ use std::fs;
 use anyhow::{Context, bail};
 
 use crate::guest::server::{Controller, Emmclab};
-use crate::guest::{options, programs, rig, trial};
+use crate::guest::{options, programs, rig, trial, uml};
 
 /// Runs it; the script's exit status.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     let (options, rest) = options::parse(args).context("guest run")?;
     let [script] = rest.as_slice() else { bail!("guest run: expected one script, not {rest:?}") };
     let script = fs::read_to_string(script).with_context(|| script.clone())?;
+    if options.uml {
+        return uml::run(&rig::uml_ready()?, &options, &script, &programs::needed(&script)?);
+    }
     let rig = rig::ready()?;
     let is_ours = options.controller.is_some_and(|controller| controller != Controller::Qemu);
     let emmclab = if is_ours { Some(Emmclab::build()?) } else { None };

@@ -1,6 +1,6 @@
 //! The card's side of a trial: a card's folder, and `emmclab serve` for it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -148,12 +148,38 @@ impl<'a> Server<'a> {
             Pace::Dilated(times) => drop(command.arg("--dilate").arg(times.to_string())),
             Pace::NoDelay => drop(command.arg("--no-delay")),
         }
+        Self::await_ready(emmclab, card, command, socket, folder)
+    }
+
+    /// Serves `card` in simulated time to a User-Mode Linux, in the folder `uml` of `folder`.
+    pub(crate) fn start_uml(
+        emmclab: &'a Emmclab,
+        card: &Path,
+        folder: &Path,
+        controller: Controller,
+        more: &[OsString],
+    ) -> anyhow::Result<Self> {
+        let sockets = folder.join("uml");
+        let mut command = bound_to_us(&emmclab.program);
+        command.args(["serve", "--json"]).arg(card).arg("--uml").arg(&sockets);
+        command.args(["--controller", controller.name()]).args(more);
+        Self::await_ready(emmclab, card, command, &sockets, folder)
+    }
+
+    /// Starts the server, and waits until it has printed `address`.
+    fn await_ready(
+        emmclab: &'a Emmclab,
+        card: &Path,
+        mut command: Command,
+        address: &Path,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let log = folder.join("serve");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
         let mut child = command.spawn().context("cannot start emmclab serve")?;
         let mut lines = BufReader::new(child.stdout.take().context("the server's output")?);
         // It prints its address when it is ready.
-        let name = socket.to_string_lossy().into_owned();
+        let name = address.to_string_lossy().into_owned();
         let mut line = String::new();
         while !line.contains(&name) {
             line.clear();

@@ -30,8 +30,12 @@ pub(crate) struct Options {
     /// The destination of the files that the script leaves in /out.
     pub(crate) out: Option<PathBuf>,
     pub(crate) show: Show,
-    /// Further arguments for QEMU.
+    /// Further arguments for QEMU, or of the kernel of User-Mode Linux.
     pub(crate) qemu: Vec<OsString>,
+    /// The guest is a User-Mode Linux in simulated time.
+    pub(crate) uml: bool,
+    /// The file for each access of a register, with its time.
+    pub(crate) accesses: Option<PathBuf>,
 }
 
 /// What moves the guest's time.
@@ -57,6 +61,8 @@ impl Default for Options {
             out: None,
             show: Show::Output,
             qemu: Vec::new(),
+            uml: false,
+            accesses: None,
         }
     }
 }
