@@ -11,7 +11,7 @@ use emmc_card::card::Card;
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
-use emmc_serve::pci::{Board, Function, Identity};
+use emmc_serve::pci::{Board, Function, Identity, Record};
 use emmc_serve::served::Served;
 use emmc_serve::uml::{Machine, MachineError};
 use emmc_units::Instant;
@@ -68,7 +68,8 @@ impl Kernel {
         let card = Card::new(profile, DeviceOptions { keep: StoredContent::Data, seed: 1 }).expect("a card");
         let start = Instant(1_000_000_000);
         let board = Board::new(Function::new(Identity::Gl9763e), Arc::new(Served::driven(card, start)));
-        let machine = Machine::new(board, start).expect("a page");
+        let record = Record::new(start, None, None).expect("no files");
+        let machine = Machine::new(board, record, start).expect("a page");
         let page = File::from(machine.page().try_clone_to_owned().expect("a descriptor"));
         Self { machine, memory: memory(), page, offered: 0 }
     }

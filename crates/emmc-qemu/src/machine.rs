@@ -1,7 +1,7 @@
 //! One card with its controller in the machine: a board on QEMU's clock, and the files of its record.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
@@ -11,14 +11,12 @@ use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
 use emmc_serve::control::{Control, ControlServer, StopOrder};
 use emmc_serve::layer::{Faults, Stats};
-use emmc_serve::pci::{AccessCounts, Board, Function};
-use emmc_serve::sdhci::{GuestMemory, HostFaults, RequestAccount};
+use emmc_serve::pci::{Board, Function, Record};
+use emmc_serve::sdhci::{GuestMemory, HostFaults};
 use emmc_serve::served::Served;
 use emmc_serve::store::{SOCKET_FILE, StoreError};
 use emmc_units::{Instant, Nanos};
-use serde::Serialize;
 
-use crate::host::Rig;
 use crate::options::{CardOptions, Source};
 
 /// Why there is no card.
@@ -34,54 +32,16 @@ pub(crate) enum NoCard {
     Host(i32, io::Error),
 }
 
-/// A request, as a line of JSON. Times count from the start of the machine, in ns.
-#[derive(Debug, Serialize)]
-struct Request {
-    command: u8,
-    argument: u32,
-    blocks: u32,
-    issued_ns: u64,
-    answered_ns: u64,
-    crossed_ns: u64,
-    done_ns: u64,
-    interrupt_ns: Option<u64>,
-    #[serde(skip_serializing_if = "is_zero")]
-    errors: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
-fn is_zero(value: &u32) -> bool {
-    *value == 0
-}
-
-/// What is left of a run.
-#[derive(Debug, Serialize)]
-struct Summary {
-    digest: String,
-    reads: u64,
-    writes: u64,
-    interrupts: u64,
-    requests: u64,
-    /// Of the guest, at its last access.
-    last_access_ns: u64,
-    /// Events that came later than they were due; 0 if guest and card are in step.
-    late_events: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failed: Option<String>,
-}
-
 /// A card in the machine.
 pub(crate) struct Machine {
     pub(crate) board: Board,
     /// The card's time when the machine's clock shows 0.
     offset: Nanos,
-    requests: Option<BufWriter<File>>,
-    summary: Option<PathBuf>,
+    record: Record,
     control: Option<ControlServer>,
     due: Option<Instant>,
     last_access: Instant,
     late_events: u64,
-    write_error: Option<io::Error>,
 }
 
 fn create(path: &Path) -> Result<File, NoCard> {
@@ -110,25 +70,27 @@ impl Machine {
             board = board.with_log(Box::new(BufWriter::new(create(path)?)));
         }
         if let Some(descriptor) = host {
-            let rig = Rig::at(descriptor).map_err(|error| NoCard::Host(descriptor, error))?;
+            let rig = crate::host::at(descriptor).map_err(|error| NoCard::Host(descriptor, error))?;
             board = board.with_mailbox(Box::new(rig));
         }
         let control = match &options.source {
             Source::Folder(folder) => Some(serve_control(&folder.join(SOCKET_FILE), &served, faults)?),
             Source::Profile(_) => None,
         };
-        let requests = options.requests.as_deref().map(create).transpose()?.map(BufWriter::new);
         let start = served.now();
+        let record = Record::new(start, options.requests.as_deref(), options.summary.as_deref());
+        let record = record.map_err(|source| {
+            let path = options.requests.clone().unwrap_or_default();
+            NoCard::File { path, source }
+        })?;
         Ok(Self {
             board,
             offset: start.since(Instant::START),
-            requests,
-            summary: options.summary.clone(),
+            record,
             control,
             due: None,
             last_access: start,
             late_events: 0,
-            write_error: None,
         })
     }
 
@@ -169,29 +131,9 @@ impl Machine {
 
     /// Records the requests that have ended; returns when the next event is due on the machine's clock, if ever.
     pub(crate) fn settle(&mut self) -> Option<i64> {
-        for (account, interrupt) in self.board.take_requests() {
-            self.record(&account, interrupt);
-        }
+        self.record.settle(&mut self.board);
         self.due = self.board.next();
         self.due.map(|at| i64::try_from(self.machine_ns(at)).unwrap_or(i64::MAX))
-    }
-
-    fn record(&mut self, account: &RequestAccount, interrupt: Option<Instant>) {
-        let request = Request {
-            command: account.command,
-            argument: account.argument,
-            blocks: account.blocks,
-            issued_ns: self.machine_ns(account.issued),
-            answered_ns: self.machine_ns(account.answered),
-            crossed_ns: self.machine_ns(account.crossed),
-            done_ns: self.machine_ns(account.done),
-            interrupt_ns: interrupt.map(|at| self.machine_ns(at)),
-            errors: account.errors,
-        };
-        if let (Some(file), None) = (&mut self.requests, &self.write_error) {
-            let written = serde_json::to_writer(&mut *file, &request).map_err(io::Error::from);
-            self.write_error = written.and_then(|()| file.write_all(b"\n")).err();
-        }
     }
 
     /// The machine ends: the record is written out, the card is switched off and its folder saved.
@@ -199,30 +141,8 @@ impl Machine {
     /// Errors: in words, one for each thing that failed.
     pub(crate) fn finish(&mut self) -> Vec<String> {
         self.control = None;
-        let mut errors = Vec::new();
-        let mut note =
-            |what: &str, result: Result<(), String>| errors.extend(result.err().map(|why| format!("{what}: {why}")));
-        note("the log", self.board.flush_log().map_err(|error| error.to_string()));
-        let requests = self.write_error.take().map_or(Ok(()), Err);
-        let requests = requests.and_then(|()| self.requests.as_mut().map_or(Ok(()), Write::flush));
-        note("the requests", requests.map_err(|error| error.to_string()));
-        if let Some(path) = &self.summary {
-            let AccessCounts { reads, writes, interrupts, requests } = self.board.counts();
-            let summary = Summary {
-                digest: self.board.digest(),
-                reads,
-                writes,
-                interrupts,
-                requests,
-                last_access_ns: self.machine_ns(self.last_access),
-                late_events: self.late_events,
-                failed: self.board.failure().map(ToString::to_string),
-            };
-            let text = serde_json::to_string_pretty(&summary).map_err(|error| error.to_string());
-            let written = text.and_then(|text| std::fs::write(path, text + "\n").map_err(|error| error.to_string()));
-            note(&path.display().to_string(), written);
-        }
-        note("the card", self.board.served().finish().map_err(|error| error.to_string()));
+        let mut errors = self.record.finish(&mut self.board, self.last_access, self.late_events);
+        errors.extend(self.board.served().finish().err().map(|error| format!("the card: {error}")));
         errors
     }
 }

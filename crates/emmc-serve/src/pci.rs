@@ -9,6 +9,7 @@ mod board;
 mod config;
 mod identity;
 mod mailbox;
+mod record;
 #[cfg(test)]
 pub(crate) mod rig;
 #[cfg(test)]
@@ -24,7 +25,8 @@ pub use board::{AccessCounts, Board};
 use config::ConfigSpace;
 pub use config::{BAR_BYTES, CONFIG_BYTES};
 pub use identity::Identity;
-pub use mailbox::MailboxHost;
+pub use mailbox::{LineHost, MailboxHost};
+pub use record::Record;
 
 /// The offset of the command queueing engine in BAR 0.
 const CQHCI: usize = 0x200;

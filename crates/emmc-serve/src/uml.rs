@@ -47,6 +47,10 @@ pub struct UmlOptions {
     pub power_follows_client: bool,
     /// Every access of a register goes to this file, with its time; of one machine after the other.
     pub accesses: Option<PathBuf>,
+    /// The record of the last machine goes to this folder, which exists.
+    pub record: Option<PathBuf>,
+    /// The socket of what answers the guest's lines in the mailbox; each machine connects to it.
+    pub mailbox: Option<PathBuf>,
 }
 
 /// Why there is no server.

@@ -72,6 +72,10 @@ pub(crate) struct Machine {
     control: BufReader<UnixStream>,
     output: Option<JoinHandle<Vec<u8>>>,
     folder: PathBuf,
+    /// The program, and the file in the folder with its messages.
+    program: (&'static str, &'static str),
+    /// A folder that the guest sees, where each answer is a file too, and the number of answers.
+    answers: Option<(PathBuf, u32)>,
     status: Option<u8>,
 }
 
@@ -103,7 +107,26 @@ impl Machine {
             }
         };
         let control = BufReader::new(ours);
-        Ok(Self { child, control, output: Some(output), folder: setup.folder.to_path_buf(), status: None })
+        let (folder, program) = (setup.folder.to_path_buf(), ("QEMU", "qemu"));
+        Ok(Self { child, control, output: Some(output), folder, program, answers: None, status: None })
+    }
+
+    /// A machine that runs already: its control channel, and the folder that it shares with its host, where its script
+    /// prints to the file `output` and finds answers. Its standard output is a pipe on which nothing of interest comes.
+    pub(crate) fn of(
+        mut child: Child,
+        control: UnixStream,
+        shared: &Path,
+        folder: &Path,
+        program: (&'static str, &'static str),
+        show: bool,
+    ) -> anyhow::Result<Self> {
+        let stdout = child.stdout.take().context("the machine's output")?;
+        let path = shared.join("output");
+        let output = std::thread::spawn(move || follow(&path, stdout, show));
+        let (control, folder) = (BufReader::new(control), folder.to_path_buf());
+        let answers = Some((shared.to_path_buf(), 0));
+        Ok(Self { child, control, output: Some(output), folder, program, answers, status: None })
     }
 
     /// The next line from the guest; none when it is off.
@@ -122,16 +145,20 @@ impl Machine {
 
     /// Sends a line to the guest.
     pub(crate) fn tell(&mut self, text: &str) -> anyhow::Result<()> {
+        if let Some((shared, count)) = &mut self.answers {
+            *count += 1;
+            fs::write(shared.join(format!("answer-{count}")), text)?;
+        }
         self.control.get_mut().write_all(text.as_bytes()).context("the machine's control channel")
     }
 
     /// Waits until it is off.
     pub(crate) fn finish(mut self) -> anyhow::Result<Outcome> {
         while self.told()?.is_some() {}
-        let exit = self.child.wait().context("waiting for QEMU")?;
+        let exit = self.child.wait().with_context(|| format!("waiting for {}", self.program.0))?;
         let output = self.output();
         if self.status.is_none() && !exit.success() {
-            bail!("QEMU failed: {exit}: {}", last_lines(&self.folder.join("qemu")));
+            bail!("{} failed: {exit}: {}", self.program.0, last_lines(&self.folder.join(self.program.1)));
         }
         Ok(Outcome { status: self.status, output })
     }
@@ -223,17 +250,28 @@ fn arguments(command: &mut Command, setup: &Setup, initramfs: &Path) {
 
 /// The first file system, followed by an archive for this run: later files replace earlier ones.
 fn with_script(setup: &Setup, to: &Path) -> anyhow::Result<()> {
+    append_script(&setup.rig.initramfs, to, "", setup.script, setup.environment, setup.programs)
+}
+
+/// The same, with more functions for the library.
+pub(crate) fn append_script(
+    from: &Path,
+    to: &Path,
+    more: &str,
+    script: &str,
+    environment: &[String],
+    programs: &[(&str, PathBuf)],
+) -> anyhow::Result<()> {
     let mut archive = Archive::default();
     archive.file("init", true, INIT.as_bytes());
-    archive.file("guest/library.sh", false, LIBRARY.as_bytes());
-    archive.file("guest/script", false, setup.script.as_bytes());
-    let lines: Vec<String> = setup.environment.iter().map(|variable| format!("export {variable}\n")).collect();
+    archive.file("guest/library.sh", false, (LIBRARY.to_owned() + more).as_bytes());
+    archive.file("guest/script", false, script.as_bytes());
+    let lines: Vec<String> = environment.iter().map(|variable| format!("export {variable}\n")).collect();
     archive.file("guest/environment", false, lines.concat().as_bytes());
-    for (name, path) in setup.programs {
+    for (name, path) in programs {
         let program = fs::read(path).with_context(|| path.display().to_string())?;
         archive.file(&format!("guest/{name}"), true, &program);
     }
-    let from = &setup.rig.initramfs;
     fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
     let mut file = File::options().append(true).open(to)?;
     file.write_all(&archive.finish()).with_context(|| to.display().to_string())

@@ -60,6 +60,15 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
         "--clock virtual: there --dilate and --no-delay have no meaning"
     );
     ensure!(options.uml || options.accesses.is_none(), "--accesses: only --uml has it");
+    if options.uml {
+        ensure!(shift.is_none(), "--uml: the processor's work is free, or as the kernel's parameters cost_... say");
+        ensure!(options.pace == Pace::Real, "--uml: there --dilate and --no-delay have no meaning");
+        let controller = *options.controller.get_or_insert(Controller::Cqe);
+        ensure!(
+            matches!(controller, Controller::Cqe | Controller::NoCqe),
+            "--uml: User-Mode Linux has no INTx, so --controller is cqe or no-cqe"
+        );
+    }
     if has_card || options.card.is_some() {
         options.controller.get_or_insert(Controller::Cqe);
     }
@@ -99,6 +108,10 @@ mod tests {
             &["--card", "a", "--profile", "b"],
             &["--card", "a", "--age", "b"],
             &["--clock", "sun"],
+            &["--uml", "--controller", "hs200"],
+            &["--uml", "--dilate", "2"],
+            &["--uml", "--clock", "virtual", "--ns-per-instruction", "2"],
+            &["--accesses", "x"],
             &["--clock", "virtual", "--no-delay"],
             &["--ns-per-instruction", "2"],
             &["--clock", "virtual", "--ns-per-instruction", "3"],

@@ -12,13 +12,13 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     let (options, rest) = options::parse(args).context("guest run")?;
     let [script] = rest.as_slice() else { bail!("guest run: expected one script, not {rest:?}") };
     let script = fs::read_to_string(script).with_context(|| script.clone())?;
-    if options.uml {
-        return uml::run(&rig::uml_ready()?, &options, &script, &programs::needed(&script)?);
-    }
-    let rig = rig::ready()?;
     let is_ours = options.controller.is_some_and(|controller| controller != Controller::Qemu);
     let emmclab = if is_ours { Some(Emmclab::build()?) } else { None };
     let programs = programs::needed(&script)?;
-    let outcome = trial::run(&rig, emmclab.as_ref(), &options, &script, &programs, &mut trial::Nobody)?;
+    let outcome = if options.uml {
+        uml::run(&rig::uml_ready()?, emmclab.as_ref(), &options, &script, &programs, &mut trial::Nobody)?
+    } else {
+        trial::run(&rig::ready()?, emmclab.as_ref(), &options, &script, &programs, &mut trial::Nobody)?
+    };
     outcome.status.context("the guest stopped before the script ended")
 }

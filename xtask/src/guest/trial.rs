@@ -10,8 +10,9 @@ use anyhow::{Context, bail, ensure};
 use crate::guest::folder::Folder;
 use crate::guest::machine::{Clock, Machine, Outcome, Setup, Show, last_lines};
 use crate::guest::packages;
-use crate::guest::rig::Rig;
+use crate::guest::rig::{self, Rig};
 use crate::guest::server::{Controller, Emmclab, Pace, Server, build_plugin};
+use crate::guest::uml;
 
 /// The configuration of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +114,9 @@ pub(crate) fn run(
     programs: &[(&str, PathBuf)],
     host: &mut dyn Host,
 ) -> anyhow::Result<Outcome> {
+    if options.uml {
+        return uml::run(&rig::uml_ready()?, emmclab, options, script, programs, host);
+    }
     let folder = Folder::new()?;
     let card = options.card.clone().unwrap_or_else(|| folder.path.join("card"));
     let mut qemu = options.qemu.clone();
@@ -164,8 +168,31 @@ pub(crate) fn run(
         },
         show: options.show,
     };
-    let mut machine = Machine::start(&setup)?;
-    let aside = Aside { server: server.as_ref(), emmclab, profile: &options.profile, folder: &folder.path };
+    let machine = Machine::start(&setup)?;
+    let card = Served { folder: &folder.path, card: &card, emmclab, server, has_record: inside.is_some() };
+    attend(machine, card, options, host)
+}
+
+/// The card's side of a machine that runs.
+pub(crate) struct Served<'a> {
+    /// This run's.
+    pub(crate) folder: &'a Path,
+    pub(crate) card: &'a Path,
+    pub(crate) emmclab: Option<&'a Emmclab>,
+    pub(crate) server: Option<Server<'a>>,
+    /// The run leaves a record: it is on one clock with the card.
+    pub(crate) has_record: bool,
+}
+
+/// Answers the guest until it is off, and checks what it left.
+pub(crate) fn attend(
+    mut machine: Machine,
+    served: Served<'_>,
+    options: &Options,
+    host: &mut dyn Host,
+) -> anyhow::Result<Outcome> {
+    let Served { folder, card, emmclab, server, has_record } = served;
+    let aside = Aside { server: server.as_ref(), emmclab, profile: &options.profile, folder };
     let Some(checks) = listen(&mut machine, &aside, host)? else {
         // Both lose their memory; only the folder remains, which the server wrote before its replies.
         server.map(Server::kill).transpose()?;
@@ -178,20 +205,20 @@ pub(crate) fn run(
     };
     let outcome = machine.finish()?;
     if let Some(out) = &options.out {
-        unpack(&folder.path.join("files.tar"), out)?;
+        unpack(&folder.join("files.tar"), out)?;
     }
     if outcome.status.is_none() {
-        bail!("the guest stopped before the script ended:\n{}", last_lines(&folder.path.join("console")));
+        bail!("the guest stopped before the script ended:\n{}", last_lines(&folder.join("console")));
     }
-    if inside.is_some() {
-        report(&folder.path, options)?;
+    if has_record {
+        report(folder, options)?;
     }
     if let Some(server) = server {
-        server.stop().with_context(|| last_lines(&folder.path.join("serve")))?;
+        server.stop().with_context(|| last_lines(&folder.join("serve")))?;
     }
     for check in checks {
         let emmclab = emmclab.context("a check of a card without the program that shows it")?;
-        let found = emmclab.field(&card, &check.field)?;
+        let found = emmclab.field(card, &check.field)?;
         ensure!(found == check.value, "the card's {} is {found:#x}, expected {:#x}", check.field, check.value);
         println!("ok: afterwards the card's {} is {found:#x}", check.field);
     }

@@ -1,34 +1,32 @@
 //! The guest as a User-Mode Linux in simulated time: `build` makes its kernel, this runs a script in it.
 //!
 //! Same first file system, same scripts. The kernel is a process of this machine; clock and card come from `emmclab
-//! serve --uml`. What the script prints and leaves goes to a folder of the host (hostfs), which takes none of its time.
+//! serve --uml`. What the script prints and leaves goes to a folder of the host (hostfs), its talk with the host goes
+//! through the controller's mailbox: neither takes time of the guest.
 
 mod build;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::ErrorKind;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 
-use crate::guest::cpio::Archive;
 use crate::guest::folder::Folder;
-use crate::guest::machine::{Show, last_lines};
-use crate::guest::packages;
+use crate::guest::machine::{Machine, Outcome, Show, append_script, last_lines};
 use crate::guest::qemu::bound_to_us;
-use crate::guest::server::{Controller, Emmclab, Pace, Server};
-use crate::guest::trial::Options;
+use crate::guest::server::{Controller, Emmclab, Server};
+use crate::guest::trial::{Host, Options, Served, attend};
 pub(crate) use build::{PACKAGES, RECIPE, build, check_host};
 
-const INIT: &str = include_str!("uml/init.sh");
-const LIBRARY: &str = include_str!("library.sh");
 /// What differs from the library of the guest in QEMU.
-const OWN_LIBRARY: &str = include_str!("uml/library.sh");
-/// How often the script's output is looked at.
-const LOOK: Duration = Duration::from_millis(20);
+const LIBRARY: &str = include_str!("uml/library.sh");
+/// How often it is looked whether the kernel has connected.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// What a machine is started with.
 pub(crate) struct UmlRig {
@@ -36,16 +34,17 @@ pub(crate) struct UmlRig {
     pub(crate) initramfs: PathBuf,
 }
 
-/// Runs a script; its exit status.
-pub(crate) fn run(rig: &UmlRig, options: &Options, script: &str, programs: &[(&str, PathBuf)]) -> anyhow::Result<u8> {
-    ensure!(options.pace == Pace::Real, "--uml: there is one simulated clock, so --dilate and --no-delay mean nothing");
+/// Runs a script with a card.
+pub(crate) fn run(
+    rig: &UmlRig,
+    emmclab: Option<&Emmclab>,
+    options: &Options,
+    script: &str,
+    programs: &[(&str, PathBuf)],
+    host: &mut dyn Host,
+) -> anyhow::Result<Outcome> {
+    let emmclab = emmclab.context("a card without the program that serves it")?;
     let controller = options.controller.unwrap_or(Controller::Cqe);
-    ensure!(
-        matches!(controller, Controller::Cqe | Controller::NoCqe),
-        "--uml --controller {}: User-Mode Linux has no INTx; use cqe or no-cqe",
-        controller.name()
-    );
-    let emmclab = Emmclab::build()?;
     let folder = Folder::new()?;
     let card = options.card.clone().unwrap_or_else(|| folder.path.join("card"));
     if options.card.is_none() {
@@ -55,83 +54,59 @@ pub(crate) fn run(rig: &UmlRig, options: &Options, script: &str, programs: &[(&s
         }
     }
     // The only folder of the host that the guest sees.
-    let host = folder.path.join("host");
-    fs::create_dir(&host)?;
-    File::create(host.join("output"))?;
-    let initramfs = folder.path.join("initramfs");
-    with_script(&rig.initramfs, &initramfs, script, controller, programs)?;
-    let accesses = options.accesses.as_ref().map(|path| [OsString::from("--accesses"), path.into()]);
-    let accesses = accesses.iter().flatten().cloned().collect::<Vec<_>>();
-    let server = Server::start_uml(&emmclab, &card, &folder.path, controller, &accesses)?;
+    let shared = folder.path.join("host");
+    fs::create_dir(&shared)?;
+    File::create(shared.join("output"))?;
+    std::os::unix::fs::symlink("host/files.tar", folder.path.join("files.tar"))?;
+    let environment = [format!("CONTROLLER={}", controller.name()), "DILATION=1".into(), "CLOCK=virtual".into()];
+    append_script(&rig.initramfs, &folder.path.join("initramfs"), LIBRARY, script, &environment, programs)?;
+    let mailbox = folder.path.join("mailbox");
+    let listener = UnixListener::bind(&mailbox).context("the guest's mailbox")?;
+    let mut more: Vec<OsString> = ["--record".into(), (&folder.path).into()].to_vec();
+    more.extend(["--mailbox".into(), mailbox.into()]);
+    more.extend(options.accesses.iter().flat_map(|path| ["--accesses".into(), path.into()]));
+    let server = Server::start_uml(emmclab, &card, &folder.path, controller, &more)?;
     let started = Instant::now();
-    let machine = Machine(start(rig, options, &folder.path)?);
-    let output = Output { path: host.join("output"), shown: 0, is_shown: options.show != Show::Nothing };
-    let ended = machine.follow(output)?;
-    let wall = started.elapsed();
-    server.stop().with_context(|| last_lines(&folder.path.join("serve")))?;
-    eprint!("{}", fs::read_to_string(folder.path.join("serve")).unwrap_or_default());
-    eprintln!("guest: {:.2} s of real time", wall.as_secs_f64());
+    let mut child = start(rig, options, &folder.path)?;
+    let control = match accept(&listener, &mut child) {
+        Ok(control) => control,
+        Err(error) => {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(error.context(last_lines(&folder.path.join("console"))));
+        }
+    };
+    let show = options.show != Show::Nothing;
+    let machine = Machine::of(child, control, &shared, &folder.path, ("User-Mode Linux", "console"), show)?;
+    let served =
+        Served { folder: &folder.path, card: &card, emmclab: Some(emmclab), server: Some(server), has_record: true };
+    let outcome = attend(machine, served, options, host);
     if options.show == Show::Console {
         eprint!("{}", String::from_utf8_lossy(&fs::read(folder.path.join("console")).unwrap_or_default()));
     }
-    if let (Some(out), files) = (&options.out, host.join("files.tar")) {
-        fs::create_dir_all(out).with_context(|| out.display().to_string())?;
-        if files.exists() {
-            let mut tar = std::process::Command::new("tar");
-            packages::run(tar.arg("--extract").arg("--file").arg(files).arg("--directory").arg(out))?;
-        }
+    if show {
+        println!("guest: {:.2} s of real time", started.elapsed().as_secs_f64());
     }
-    let status = fs::read_to_string(host.join("status")).ok().and_then(|text| text.trim().parse().ok());
-    status.with_context(|| {
-        let console = last_lines(&folder.path.join("console"));
-        format!("the guest stopped before the script ended ({ended}):\n{console}")
-    })
+    outcome
 }
 
-/// A running kernel; it is killed when it is dropped.
-struct Machine(Child);
-
-impl Machine {
-    /// Shows the script's output until the machine is off; how it ended.
-    fn follow(mut self, mut output: Output) -> anyhow::Result<String> {
-        loop {
-            let ended = self.0.try_wait().context("waiting for the kernel")?;
-            output.show()?;
-            if let Some(status) = ended {
-                return Ok(status.to_string());
+/// The server's connection on behalf of the guest, which comes when the kernel has found its clock.
+fn accept(listener: &UnixListener, child: &mut Child) -> anyhow::Result<UnixStream> {
+    listener.set_nonblocking(true)?;
+    loop {
+        match listener.accept() {
+            Ok((control, _)) => {
+                control.set_nonblocking(false)?;
+                return Ok(control);
             }
-            std::thread::sleep(LOOK);
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error).context("the guest's mailbox"),
         }
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        // It may have ended by itself. Its guest's processes end with it: they are traced by it.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The file that the script prints to.
-struct Output {
-    path: PathBuf,
-    shown: u64,
-    is_shown: bool,
-}
-
-impl Output {
-    fn show(&mut self) -> anyhow::Result<()> {
-        let mut file = File::open(&self.path).with_context(|| self.path.display().to_string())?;
-        file.seek(SeekFrom::Start(self.shown))?;
-        let mut text = Vec::new();
-        file.read_to_end(&mut text)?;
-        self.shown += text.len() as u64;
-        if self.is_shown && !text.is_empty() {
-            io::stdout().write_all(&text)?;
-            io::stdout().flush()?;
+        if let Some(status) = child.try_wait().context("waiting for the kernel")? {
+            bail!("User-Mode Linux ended at once: {status}");
         }
-        Ok(())
+        std::thread::sleep(LOOK);
     }
 }
 
@@ -143,45 +118,13 @@ fn start(rig: &UmlRig, options: &Options, folder: &Path) -> anyhow::Result<Child
     command.arg("--addr-no-randomize").arg(&rig.kernel);
     command.arg(format!("mem={}M", options.memory_mib));
     command.args(["time-travel=ext:uml/time.sock", "virtio_uml.device=uml/card.sock:1234"]);
-    command.args([
-        "initrd=initramfs",
-        "hostfs=/proc/self/cwd/host",
-        "norandmaps",
-        "con=null",
-        "con0=null,fd:1",
-        "panic=-1",
-    ]);
-    command.args(&options.qemu).current_dir(folder);
-    let console = File::create(folder.join("console"))?;
+    command.args(["initrd=initramfs", "hostfs=/proc/self/cwd/host", "norandmaps", "panic=-1"]);
+    command.args(["con=null", "con0=null,fd:2"]).args(&options.qemu).current_dir(folder);
     // The kernel keeps its process number below HOME.
     command
         .env_clear()
         .env("HOME", ".")
-        .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin")));
-    command.stdin(Stdio::null()).stdout(console.try_clone()?).stderr(console);
+        .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(folder.join("console"))?);
     command.spawn().context("cannot start the kernel")
-}
-
-/// The first file system, followed by an archive for this run.
-fn with_script(
-    from: &Path,
-    to: &Path,
-    script: &str,
-    controller: Controller,
-    programs: &[(&str, PathBuf)],
-) -> anyhow::Result<()> {
-    let mut archive = Archive::default();
-    archive.file("init", true, INIT.as_bytes());
-    archive.file("guest/library.sh", false, (LIBRARY.to_owned() + OWN_LIBRARY).as_bytes());
-    archive.file("guest/script", false, script.as_bytes());
-    let environment = format!("export CONTROLLER={}\nexport DILATION=1\nexport CLOCK=uml\n", controller.name());
-    archive.file("guest/environment", false, environment.as_bytes());
-    archive.folder("host");
-    for (name, path) in programs {
-        let program = fs::read(path).with_context(|| path.display().to_string())?;
-        archive.file(&format!("guest/{name}"), true, &program);
-    }
-    fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
-    let mut file = File::options().append(true).open(to)?;
-    file.write_all(&archive.finish()).with_context(|| to.display().to_string())
 }

@@ -5,10 +5,58 @@
 //! is the file `config` of the device, without a driver and beside one. The guest's processor waits in that write, so
 //! an answer takes none of its time, however long the host needs for it.
 
+use std::io::{self, BufRead, BufReader, Read, Write};
+
 /// What answers a guest's lines.
 pub trait MailboxHost: Send {
     /// The guest sent a line, without its newline; what is returned is the answer.
     fn line(&mut self, line: &str) -> Vec<u8>;
+}
+
+/// A host behind a stream, for instance a socket.
+///
+/// A line that starts with `ask ` has an answer: a line `STATUS COUNT`, and COUNT further lines. Other lines have none.
+#[derive(Debug)]
+pub struct LineHost<S> {
+    stream: BufReader<S>,
+    /// The first error ends the talk: the host has gone.
+    gone: bool,
+}
+
+impl<S: Read + Write> LineHost<S> {
+    /// The host at the other end of a stream.
+    pub fn new(stream: S) -> Self {
+        Self { stream: BufReader::new(stream), gone: false }
+    }
+
+    fn talk(&mut self, line: &str) -> io::Result<Vec<u8>> {
+        self.stream.get_mut().write_all(format!("{line}\n").as_bytes())?;
+        let mut answer = Vec::new();
+        if line.starts_with("ask ") {
+            let mut head = String::new();
+            self.stream.read_line(&mut head)?;
+            let count = head.trim_end().rsplit_once(' ').and_then(|(_, count)| count.parse::<u64>().ok());
+            let count = count.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("answer {head:?}")))?;
+            answer.extend_from_slice(head.as_bytes());
+            for _ in 0..count {
+                self.stream.read_until(b'\n', &mut answer)?;
+            }
+        }
+        Ok(answer)
+    }
+}
+
+impl<S: Read + Write + Send> MailboxHost for LineHost<S> {
+    fn line(&mut self, line: &str) -> Vec<u8> {
+        if self.gone {
+            return Vec::new();
+        }
+        self.talk(line).unwrap_or_else(|error| {
+            self.gone = true;
+            eprintln!("no host behind the mailbox: {error}");
+            Vec::new()
+        })
+    }
 }
 
 /// Where lines are written.

@@ -16,7 +16,7 @@ use super::pcidev::{self, Access};
 use super::ring::{Chain, Ring, RingError};
 use super::vhost_user::{self, Malformed, Message, RINGS, Request};
 use crate::guest_memory::{GuestRam, READ, RangeError, WRITE};
-use crate::pci::Board;
+use crate::pci::{Board, Record};
 use crate::sdhci::Unmapped;
 
 /// The ring of accesses; the other is that of interrupts.
@@ -98,6 +98,9 @@ pub struct Machine {
     /// The card's time at the machine's start.
     start: Instant,
     board: Board,
+    record: Record,
+    /// When software last accessed a register, on the card's clock.
+    last_access: Instant,
     memory: GuestRam,
     rings: [Ring; RINGS],
     turn: Turn,
@@ -115,11 +118,13 @@ impl Machine {
     /// A machine that starts when the card's clock shows `start`.
     ///
     /// Errors: the system's.
-    pub fn new(board: Board, start: Instant) -> io::Result<Self> {
+    pub fn new(board: Board, record: Record, start: Instant) -> io::Result<Self> {
         Ok(Self {
             calendar: Calendar::new(start.0)?,
             start,
             board,
+            record,
+            last_access: start,
             memory: GuestRam::of_unsealed_files(),
             rings: Default::default(),
             turn: Turn::Runs,
@@ -152,11 +157,11 @@ impl Machine {
         &self.board
     }
 
-    /// Writes out the log of accesses.
+    /// Writes out the record of the machine, which has ended.
     ///
-    /// Errors: the system's.
-    pub fn flush_log(&mut self) -> io::Result<()> {
-        self.board.flush_log()
+    /// Errors: in words, one for each file that is not complete.
+    pub fn finish(&mut self) -> Vec<String> {
+        self.record.finish(&mut self.board, self.last_access, 0)
     }
 
     /// Time since the machine's start. Unit: ns.
@@ -287,6 +292,7 @@ impl Machine {
         self.calendar.advance_to(ns);
         let at = self.at(ns);
         self.board.advance(&self.memory, at);
+        self.record.settle(&mut self.board);
         if self.board.take_interrupt() || self.interrupt_due.is_some_and(|due| due <= ns) {
             self.interrupt_due = None;
             self.interrupt()?;
@@ -316,6 +322,7 @@ impl Machine {
     fn accesses(&mut self) -> Result<(), MachineError> {
         let ns = self.calendar.now();
         let now = self.at(ns);
+        self.last_access = now;
         // Buffers in one kick are at most the ring's entries: it cannot be filled while it is emptied.
         while self.rings[ACCESSES].pop(&self.memory, &mut self.chain)? {
             gather(&self.memory, &self.chain.readable, &mut self.message)?;
@@ -327,6 +334,7 @@ impl Machine {
             let written = scatter(&self.memory, &self.chain.writable, &self.answer)?;
             self.rings[ACCESSES].push(&self.memory, &self.chain, written)?;
         }
+        self.record.settle(&mut self.board);
         if self.board.take_interrupt() {
             // It is told when it waits next, which is at the same time: it may not pass this instant.
             self.interrupt_due.get_or_insert(ns);

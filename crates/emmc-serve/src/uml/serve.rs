@@ -15,7 +15,7 @@ use super::calendar::MESSAGE_BYTES;
 use super::machine::{Machine, MachineError};
 use super::vhost_user::{self, Malformed};
 use super::{Sockets, UmlOptions};
-use crate::pci::{Board, Function};
+use crate::pci::{Board, Function, LineHost, Record};
 use crate::sdhci::HostFaults;
 use crate::served::Served;
 use crate::stream::{Filled, Incoming};
@@ -55,20 +55,13 @@ pub(super) fn run(
 ) {
     while let Ok(Ready { stops: false, .. }) = await_input(stop, &[Some(sockets.time.socket.as_fd())], false) {
         let Ok((socket, _)) = sockets.time.socket.accept() else { continue };
-        let function = Function::new(options.identity).with_faults(faults.clone());
-        let mut board = Board::new(function, Arc::clone(served));
-        if let Some(file) = accesses.and_then(|file| file.try_clone().ok()) {
-            board = board.with_log(Box::new(BufWriter::new(file)));
-        }
-        let machine = Machine::new(board, served.now());
-        let parted = match (machine, Link::new(socket, MESSAGE_BYTES)) {
-            (Ok(machine), Ok(calendar)) => {
-                let mut client = Client { machine, calendar, device: None, calls: None };
+        let parted = match connect(socket, served, faults, options, accesses) {
+            Ok(mut client) => {
                 let Err(parted) = client.serve(sockets, stop);
                 client.report();
                 parted
             }
-            (Err(error), _) | (_, Err(error)) => Parted::Socket(error),
+            Err(error) => Parted::Socket(error),
         };
         if options.power_follows_client {
             // Without its store the card is useless to the next machine too, which gets the error.
@@ -80,6 +73,30 @@ pub(super) fn run(
             other => eprintln!("uml: a machine was disconnected: {other}"),
         }
     }
+}
+
+/// A machine that has connected to the calendar.
+///
+/// Errors: the system's; nobody listens at the mailbox's socket.
+fn connect(
+    socket: UnixStream,
+    served: &Arc<Served>,
+    faults: &HostFaults,
+    options: &UmlOptions,
+    accesses: Option<&File>,
+) -> io::Result<Client> {
+    let start = served.now();
+    let mut board = Board::new(Function::new(options.identity).with_faults(faults.clone()), Arc::clone(served));
+    if let Some(file) = accesses {
+        board = board.with_log(Box::new(BufWriter::new(file.try_clone()?)));
+    }
+    if let Some(path) = &options.mailbox {
+        board = board.with_mailbox(Box::new(LineHost::new(UnixStream::connect(path)?)));
+    }
+    let file = |name: &str| options.record.as_ref().map(|folder| folder.join(name));
+    let record = Record::new(start, file("requests").as_deref(), file("summary.json").as_deref())?;
+    let machine = Machine::new(board, record, start)?;
+    Ok(Client { machine, calendar: Link::new(socket, MESSAGE_BYTES)?, device: None, calls: None })
 }
 
 /// What there is to do.
@@ -248,8 +265,8 @@ impl Client {
 
     /// Prints what the machine did: two runs of the same work print the same line.
     fn report(&mut self) {
-        if let Err(error) = self.machine.flush_log() {
-            eprintln!("uml: the file of accesses is not complete: {error}");
+        for error in self.machine.finish() {
+            eprintln!("uml: {error}");
         }
         let ns = self.machine.now();
         let (counts, digest) = (self.machine.board().counts(), self.machine.board().digest());

@@ -19,7 +19,7 @@ use super::machine::{Machine, MachineError};
 use super::pcidev::tests::header;
 use super::vhost_user::tests::{message, words};
 use super::{CalendarError, UmlError, UmlOptions, serve};
-use crate::pci::{Board, Function, Identity};
+use crate::pci::{Board, Function, Identity, Record};
 use crate::sdhci::HostFaults;
 use crate::served::Served;
 
@@ -54,7 +54,8 @@ impl Kernel {
     fn connected() -> Self {
         let served = served();
         let start = served.now();
-        let machine = Machine::new(Board::new(Function::new(Identity::Gl9763e), served), start).unwrap();
+        let board = Board::new(Function::new(Identity::Gl9763e), served);
+        let machine = Machine::new(board, Record::new(start, None, None).unwrap(), start).unwrap();
         let memory = File::from(memfd_create("uml", MemfdFlags::CLOEXEC).unwrap());
         memory.set_len(MEMORY).unwrap();
         let mut kernel = Self { machine, memory, accesses: 0, now: 0 };

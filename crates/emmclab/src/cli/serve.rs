@@ -61,6 +61,12 @@ pub(crate) struct ServeArgs {
     /// Write each register access of a User-Mode Linux with its time to this file
     #[arg(long, value_name = "FILE", requires = "uml")]
     pub(crate) accesses: Option<PathBuf>,
+    /// Write what became of each request, and a summary of each run, to files in this folder
+    #[arg(long, value_name = "DIR", requires = "uml")]
+    pub(crate) record: Option<PathBuf>,
+    /// Pass lines that a User-Mode Linux writes to the controller's mailbox to this socket, and answers back
+    #[arg(long, value_name = "SOCKET", requires = "uml")]
+    pub(crate) mailbox: Option<PathBuf>,
     /// Serve its areas as network block devices at HOST:PORT, PORT or a socket path (may be repeated)
     #[arg(long, value_name = "ADDRESS|SOCKET")]
     pub(crate) nbd: Vec<String>,

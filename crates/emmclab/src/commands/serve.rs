@@ -115,6 +115,8 @@ impl Fronts {
                 identity,
                 power_follows_client: args.power_follows_client,
                 accesses: args.accesses.clone(),
+                record: args.record.clone(),
+                mailbox: args.mailbox.clone(),
             };
             let server = uml::serve(Arc::clone(served), faults.clone(), folder, options)?;
             let kernel_parameters = Some(server.kernel_parameters());

@@ -1,0 +1,124 @@
+//! The record of a machine on a driven clock: each request as a line of JSON, and what identifies the run.
+//!
+//! Times count from the machine's start, in ns, so that the records of a new card and of a used one look alike.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use emmc_units::Instant;
+use serde::Serialize;
+
+use super::{AccessCounts, Board};
+use crate::sdhci::RequestAccount;
+
+/// A request.
+#[derive(Debug, Serialize)]
+struct Request {
+    command: u8,
+    argument: u32,
+    blocks: u32,
+    issued_ns: u64,
+    answered_ns: u64,
+    crossed_ns: u64,
+    done_ns: u64,
+    interrupt_ns: Option<u64>,
+    #[serde(skip_serializing_if = "is_zero")]
+    errors: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+/// What is left of a run.
+#[derive(Debug, Serialize)]
+struct Summary {
+    digest: String,
+    reads: u64,
+    writes: u64,
+    interrupts: u64,
+    requests: u64,
+    last_access_ns: u64,
+    late_events: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+}
+
+/// Where the record goes.
+#[derive(Debug)]
+pub struct Record {
+    start: Instant,
+    requests: Option<BufWriter<File>>,
+    summary: Option<PathBuf>,
+    error: Option<io::Error>,
+}
+
+impl Record {
+    /// Of a machine that starts when the card's clock shows `start`: requests and summary go to these files, if named.
+    ///
+    /// Errors: the file of requests cannot be made.
+    pub fn new(start: Instant, requests: Option<&Path>, summary: Option<&Path>) -> io::Result<Self> {
+        let requests = requests.map(File::create).transpose()?.map(BufWriter::new);
+        Ok(Self { start, requests, summary: summary.map(Path::to_owned), error: None })
+    }
+
+    /// Records the requests that have ended since the last call.
+    pub fn settle(&mut self, board: &mut Board) {
+        for (account, interrupt) in board.take_requests() {
+            if let (Some(file), None) = (&mut self.requests, &self.error) {
+                let line = request(&account, interrupt, self.start);
+                let written = serde_json::to_writer(&mut *file, &line).map_err(io::Error::from);
+                self.error = written.and_then(|()| file.write_all(b"\n")).err();
+            }
+        }
+    }
+
+    /// Writes out the record of a machine whose last access was at `last_access` of the card's clock, with the number
+    /// of events that came later than they were due.
+    ///
+    /// Errors: in words, one for each file that is not complete.
+    pub fn finish(&mut self, board: &mut Board, last_access: Instant, late_events: u64) -> Vec<String> {
+        self.settle(board);
+        let mut errors = Vec::new();
+        let mut note =
+            |what: &str, result: Result<(), String>| errors.extend(result.err().map(|why| format!("{what}: {why}")));
+        note("the log", board.flush_log().map_err(|error| error.to_string()));
+        let requests = self.error.take().map_or(Ok(()), Err);
+        let requests = requests.and_then(|()| self.requests.as_mut().map_or(Ok(()), Write::flush));
+        note("the requests", requests.map_err(|error| error.to_string()));
+        if let Some(path) = &self.summary {
+            let AccessCounts { reads, writes, interrupts, requests } = board.counts();
+            let summary = Summary {
+                digest: board.digest(),
+                reads,
+                writes,
+                interrupts,
+                requests,
+                last_access_ns: last_access.since(self.start).0,
+                late_events,
+                failed: board.failure().map(ToString::to_string),
+            };
+            let text = serde_json::to_string_pretty(&summary).map_err(|error| error.to_string());
+            let written = text.and_then(|text| std::fs::write(path, text + "\n").map_err(|error| error.to_string()));
+            note(&path.display().to_string(), written);
+        }
+        errors
+    }
+}
+
+fn request(account: &RequestAccount, interrupt: Option<Instant>, start: Instant) -> Request {
+    let ns = |at: Instant| at.since(start).0;
+    Request {
+        command: account.command,
+        argument: account.argument,
+        blocks: account.blocks,
+        issued_ns: ns(account.issued),
+        answered_ns: ns(account.answered),
+        crossed_ns: ns(account.crossed),
+        done_ns: ns(account.done),
+        interrupt_ns: interrupt.map(ns),
+        errors: account.errors,
+    }
+}
