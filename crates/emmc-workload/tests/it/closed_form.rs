@@ -18,8 +18,8 @@ const SPAN_BYTES: u64 = 96 << 20;
 const REQUESTS: u64 = 1500;
 const RANDOM_WRITES: u64 = 1000;
 const DEPTHS: [u32; 3] = [1, 8, 32];
-/// How often the queue engine asks for ready tasks, and what the firmware takes for a task. Unit: microseconds.
-const POLLING_US: f64 = 20.0;
+/// The queue engine's pause between two questions for ready tasks, and what the firmware takes for a task. Unit: microseconds.
+const POLLING_US: f64 = 20.48;
 const PREPARATION_US: f64 = 5.0;
 
 /// The times that the closed form is made of. Unit: microseconds.
@@ -105,7 +105,8 @@ impl<'a> Times<'a> {
         let at = |step: u32| ready + spread * (f64::from(2 * step + 1) / f64::from(steps) - 1.0);
         let wait = |ready: f64| {
             let after_first = ready + PREPARATION_US - self.command;
-            (after_first / POLLING_US).ceil().max(0.0) * POLLING_US - after_first + self.command
+            let interval = POLLING_US + self.command;
+            (after_first / interval).ceil().max(0.0) * interval - after_first + self.command
         };
         (0..steps).map(|step| wait(at(step))).sum::<f64>() / f64::from(steps)
     }
@@ -170,11 +171,11 @@ impl<'a> Times<'a> {
             true => (controller.small_write_overhead_us, controller.small_write_missing_us_per_kib),
             false => (controller.write_overhead_us, controller.missing_us_per_kib),
         };
-        let firmware = self.command + overhead + missing * missing_kib;
+        let firmware = overhead + missing * missing_kib;
         let bus = self.bus.write(8).as_micros_f64();
         // What the mapping unit misses is read first.
         let merged = if missing_kib > 0.0 { self.fetch(self.unit_kib()) } else { 0.0 };
-        let alone = self.queueing() + self.poll_wait(0.0, 0.0) + firmware + bus + merged;
+        let alone = self.queueing() + firmware + self.poll_wait(firmware, 0.0) + self.command + bus + merged;
         let is_queued = depth > 1 && self.is_queued();
         let tasks = f64::from(depth.min(self.slots));
         let host = if is_queued { firmware.max(bus + self.command).max(alone / tasks) } else { alone };
@@ -194,8 +195,10 @@ impl<'a> Times<'a> {
             // too.
             let pages = if controller.write_reliability { cell.program_us.len() as f64 } else { 1.0 };
             let page = pages * (sent + mean);
-            let lanes = f64::from(nand.dies);
-            if is_queued { host.max(page / lanes).max((alone + page) / tasks) } else { alone + page }
+            // With cached programs a die gets the next page while it programs.
+            let busy = if nand.cached_program { pages * mean } else { page };
+            let dies = f64::from(nand.dies);
+            if is_queued { host.max(busy / dies).max((alone + page) / tasks) } else { alone + page }
         })
     }
 
@@ -214,7 +217,8 @@ impl<'a> Times<'a> {
         let controller = &self.profile.controller;
         let bus = self.bus.write((SEQUENTIAL_BYTES / 512) as u32).as_micros_f64();
         let program = self.program_us_per_kib(self.cell()) * SEQUENTIAL_BYTES as f64 / 1024.0;
-        let answered = self.command + self.queueing() + controller.write_overhead_us + bus;
+        let overhead = controller.write_overhead_us;
+        let answered = self.command + self.queueing() + overhead + self.poll_wait(overhead, 0.0) + bus;
         let is_waiting = controller.cache_bytes == 0 && controller.write_buffer_bytes == 0;
         // Without a cache or a buffer the answer comes after the last program, and the first waits for its data.
         let last = if is_waiting {

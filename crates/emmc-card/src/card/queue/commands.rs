@@ -64,7 +64,7 @@ impl Card {
         features.queue.settle(now, |task, at| match task.params.read {
             // What cannot be fetched is reported by the transfer.
             true => device.prepare_read(area, task.lba, task.params.blocks.into(), at).unwrap_or(Some(at)),
-            false => Some(at),
+            false => Some(device.prepare_write(area, task.lba, task.params.blocks.into(), at).unwrap_or(at)),
         });
     }
 
@@ -86,6 +86,8 @@ impl Card {
         for task in tasks {
             if task.params.read {
                 self.device.drop_prepared(area, task.lba, task.params.blocks.into());
+            } else {
+                self.device.drop_prepared_write(area, task.lba);
             }
         }
     }

@@ -56,10 +56,17 @@ struct Stream {
 
 /// Sectors that were written in one request.
 #[derive(Clone, Copy, Debug)]
-struct Written {
-    area: Area,
-    first: u64,
-    end: u64,
+pub(super) struct Written {
+    pub(super) area: Area,
+    pub(super) first: u64,
+    pub(super) end: u64,
+}
+
+impl Merging {
+    /// The last write that went on, or elsewhere.
+    pub(super) fn last(&self) -> Option<Written> {
+        self.last
+    }
 }
 
 /// The open merge unit.
@@ -87,13 +94,24 @@ impl Path {
     /// The firmware time of a write, and what it is to the streams.
     #[inline]
     pub(super) fn write_cost(&mut self, storage: &Storage, area: Area, lba: u64, sectors: u64) -> (Nanos, Kind) {
-        let last = self.merging.last.filter(|last| last.area == area);
-        let follows = last.is_some_and(|last| last.end == lba);
-        let continues = self.merging.open.is_some_and(|open| (open.area, open.next) == (area, lba));
-        let is_small = sectors <= self.small.sectors && !follows && !continues;
+        let answer = self.cost_after(storage, self.merging.last, (area, lba, sectors));
         if !self.steps_back(area, lba) {
             self.merging.last = Some(Written { area, first: lba, end: lba + sectors });
         }
+        answer
+    }
+
+    /// The same for a write that comes after `last`.
+    #[inline]
+    pub(super) fn cost_after(
+        &self,
+        storage: &Storage,
+        last: Option<Written>,
+        (area, lba, sectors): (Area, u64, u64),
+    ) -> (Nanos, Kind) {
+        let follows = last.is_some_and(|last| (last.area, last.end) == (area, lba));
+        let continues = self.merging.open.is_some_and(|open| (open.area, open.next) == (area, lba));
+        let is_small = sectors <= self.small.sectors && !follows && !continues;
         let overhead = if is_small { self.small.overhead } else { self.write_overhead };
         let missing = self.small.missing[usize::from(!is_small)];
         let missing =

@@ -1,11 +1,13 @@
-//! Reads of queued tasks: fetched from flash before the host asks for the transfer.
+//! Queued tasks, before the host asks for the transfer: reads are fetched from flash, writes taken by the firmware.
 //!
-//! A queued read holds its chunks in the buffer until the bus has transferred them. Chunks that do not fit are fetched
+//! A queued write costs its firmware time when the firmware takes it; its transfer then needs only the bus and room in
+//! the buffer. A queued read holds its chunks in the buffer until the bus has transferred them. Chunks that do not fit are fetched
 //! during the transfer, as for a read that was not queued. Absent on purpose: the choice of the task (`card::queue`).
 
 use emmc_units::Instant;
 
 use super::Path;
+use super::merge::Written;
 use crate::device::op::{Area, StorageError};
 use crate::device::storage::Storage;
 use crate::ftl::FtlError;
@@ -26,11 +28,14 @@ struct Chunk {
 pub(super) struct Prepared {
     chunks: Vec<Chunk>,
     held_bytes: u64,
+    /// Writes that the firmware has taken, in that order.
+    writes: Vec<Written>,
 }
 
 impl Prepared {
     pub(super) fn clear(&mut self) {
         self.chunks.clear();
+        self.writes.clear();
         self.held_bytes = 0;
     }
 
@@ -46,6 +51,17 @@ impl Prepared {
             (None, _) => {}
         }
         Some(chunk.ready)
+    }
+
+    /// Whether the firmware has taken the write that begins with these sectors; it is over with that.
+    #[inline]
+    pub(super) fn take_write(&mut self, area: Area, lba: u64, sectors: u64) -> bool {
+        if self.writes.is_empty() {
+            return false;
+        }
+        let is_it = |write: &Written| (write.area, write.first) == (area, lba) && lba + sectors <= write.end;
+        let place = self.writes.iter().position(is_it);
+        place.map(|place| self.writes.remove(place)).is_some()
     }
 
     /// Drops chunks that overlap sectors: these are written, or their task has ended.
@@ -109,6 +125,31 @@ impl Path {
             at += run.sectors;
         }
         Ok(Some(first_ready))
+    }
+
+    /// The firmware takes a queued write; returns when it is done with that, and the data can come.
+    ///
+    /// Errors: out of range.
+    pub(crate) fn prepare_write(
+        &mut self,
+        storage: &Storage,
+        area: Area,
+        lba: u64,
+        sectors: u32,
+        now: Instant,
+    ) -> Result<Instant, StorageError> {
+        let sectors = u64::from(sectors);
+        storage.check(area, lba, sectors)?;
+        let last = self.prepared.writes.last().copied().or(self.merging.last());
+        let (cost, _) = self.cost_after(storage, last, (area, lba, sectors));
+        self.firmware_free = now.max(self.firmware_free) + cost;
+        self.prepared.writes.push(Written { area, first: lba, end: lba + sectors });
+        Ok(self.firmware_free)
+    }
+
+    /// A queued write has ended, transferred or not.
+    pub(crate) fn drop_prepared_write(&mut self, area: Area, lba: u64) {
+        self.prepared.writes.retain(|write| (write.area, write.first) != (area, lba));
     }
 
     /// Drops fetched chunks of a task that has ended.

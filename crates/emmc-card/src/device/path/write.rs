@@ -42,12 +42,15 @@ impl Path {
         let cached = self.cache_on && !flags.reliable && !flags.force;
         let steps_back = self.steps_back(area, lba);
         let (cost, kind) = self.write_cost(storage, area, lba, sectors.into());
-        let overhead = match std::mem::take(&mut self.goes_on) {
-            true => Nanos::ZERO,
-            false => self.bus.command() + cost,
+        let goes_on = std::mem::take(&mut self.goes_on);
+        let mut arrived = if !goes_on && self.prepared.take_write(area, lba, sectors.into()) {
+            // The firmware has done its work for a queued write when it took that.
+            now + self.bus.command()
+        } else {
+            let overhead = if goes_on { Nanos::ZERO } else { self.bus.command() + cost };
+            self.firmware_free = now.max(self.firmware_free) + overhead;
+            self.firmware_free
         };
-        let mut arrived = now.max(self.firmware_free) + overhead;
-        self.firmware_free = arrived;
         arrived = arrived.max(self.bus_free);
         arrived = self.follow_stream(storage, (area, lba, sectors.into()), kind, arrived)?;
         if steps_back {

@@ -18,8 +18,8 @@ fn the_cache_hides_programs() {
     let (_, without) = run_on(small(), &phases(false));
     let (with, without) = (last(&with), last(&without));
     assert!(with.work.latency_us.all.p50 * 3.0 < without.work.latency_us.all.p50, "{with:?}\n{without:?}");
-    // Without it a write takes the time of its page: 500 or 1300 us, plus the steps before.
-    assert!((580.0..1500.0).contains(&without.work.latency_us.all.p50), "{without:?}");
+    // Without it a write takes the time of its page: 500 or 1300 us, plus the queue, the firmware and the transfers.
+    assert!((580.0..1550.0).contains(&without.work.latency_us.all.p50), "{without:?}");
 }
 
 #[test]
