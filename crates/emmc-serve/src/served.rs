@@ -8,6 +8,7 @@
 mod access;
 mod idle;
 mod power;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use crate::clock::Clock;
 use crate::layer::{Summary, histogram};
 use crate::store::{Purpose, Store, StoreError};
 pub use idle::Idle;
+pub use requests::{ControllerCounts, ControllerRequests};
 
 /// Options of serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,7 @@ pub struct Served {
     clock: Mutex<Clock>,
     /// How much later than the card finished clients got their replies. Unit: nanoseconds.
     lateness_ns: Mutex<Histogram<u64>>,
+    counted: Mutex<requests::Counted>,
 }
 
 /// What the lock protects.
@@ -131,6 +134,7 @@ impl Served {
             inner: Mutex::new(Inner { card, store, last_served: now, resting_until: now, has_work: true }),
             clock: Mutex::new(clock),
             lateness_ns: Mutex::new(histogram()),
+            counted: Mutex::default(),
         }
     }
 
@@ -236,6 +240,10 @@ impl Served {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counted(&self) -> MutexGuard<'_, requests::Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locked only briefly, with or without the card's lock held; never in the reverse sequence.

@@ -64,6 +64,8 @@ pub(crate) struct Outcome {
     pub(crate) status: Option<u8>,
     /// What the script printed.
     pub(crate) output: String,
+    /// Of all register accesses with their instants, if the card is inside the machine.
+    pub(crate) digest: Option<String>,
 }
 
 /// A running machine; it is killed when it is dropped.
@@ -160,7 +162,7 @@ impl Machine {
         if self.status.is_none() && !exit.success() {
             bail!("{} failed: {exit}: {}", self.program.0, last_lines(&self.folder.join(self.program.1)));
         }
-        Ok(Outcome { status: self.status, output })
+        Ok(Outcome { status: self.status, output, digest: None })
     }
 
     /// Kills it: the guest's memory is lost. Answers also the whole lines that it had sent and nobody had read.
@@ -171,7 +173,7 @@ impl Machine {
         self.control.read_to_end(&mut rest).context("the machine's control channel")?;
         let whole = rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         let unread = String::from_utf8_lossy(&rest[..whole]).lines().map(|line| line.trim_end().to_string()).collect();
-        Ok((Outcome { status: None, output: self.output() }, unread))
+        Ok((Outcome { status: None, output: self.output(), digest: None }, unread))
     }
 
     fn output(&mut self) -> String {

@@ -34,6 +34,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
                     other => bail!("--clock {other}: expected wall or virtual"),
                 };
             }
+            "--twice" => options.twice = true,
             "--ns-per-instruction" => shift = Some(shift_of(value()?)?),
             "--no-delay" => options.pace = Pace::NoDelay,
             "--memory" => options.memory_mib = value()?.parse().context("--memory: expected a number of MiB")?,
@@ -69,6 +70,10 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
             "--uml: User-Mode Linux has no INTx, so --controller is cqe or no-cqe"
         );
     }
+    ensure!(
+        !options.twice || (options.uml || options.clock != ClockKind::Wall) && options.card.is_none(),
+        "--twice: only --clock virtual repeats itself, with a new card for each run"
+    );
     if has_card || options.card.is_some() {
         options.controller.get_or_insert(Controller::Cqe);
     }
@@ -112,6 +117,7 @@ mod tests {
             &["--uml", "--dilate", "2"],
             &["--uml", "--clock", "virtual", "--ns-per-instruction", "2"],
             &["--accesses", "x"],
+            &["--twice"],
             &["--clock", "virtual", "--no-delay"],
             &["--ns-per-instruction", "2"],
             &["--clock", "virtual", "--ns-per-instruction", "3"],

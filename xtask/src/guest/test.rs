@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::guest::machine::Show;
+use crate::guest::machine::{Outcome, Show};
 use crate::guest::rig::Rig;
 use crate::guest::server::Emmclab;
 use crate::guest::trial::Options;
@@ -71,11 +71,27 @@ fn judge(rig: &Rig, emmclab: &Emmclab, test: &Test) -> Verdict {
     });
     match result {
         Ok(outcome) => match outcome.status {
+            Some(0) if test.options.twice => again(rig, emmclab, test, &outcome),
             Some(0) => Verdict::Good,
             Some(SKIPPED) => Verdict::Skipped(outcome.output.lines().last().unwrap_or("it does not say why").into()),
             status => Verdict::Bad(format!("{}(exit status {status:?})", outcome.output)),
         },
         Err(error) => Verdict::Bad(format!("{error:#}")),
+    }
+}
+
+/// Runs a test once more: what is printed and every register access with its instant must be the same.
+fn again(rig: &Rig, emmclab: &Emmclab, test: &Test, first: &Outcome) -> Verdict {
+    let result = programs::needed(&test.script).and_then(|programs| {
+        trial::run(rig, Some(emmclab), &test.options, &test.script, &programs, &mut trial::Nobody)
+    });
+    match result {
+        Ok(second) if second.output == first.output && second.digest == first.digest => Verdict::Good,
+        Ok(second) => Verdict::Bad(format!(
+            "two runs differ: {:?} and {:?}\n{}--- the second:\n{}",
+            first.digest, second.digest, first.output, second.output
+        )),
+        Err(error) => Verdict::Bad(format!("the second run: {error:#}")),
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) age: Option<PathBuf>,
     pub(crate) pace: Pace,
     pub(crate) clock: ClockKind,
+    /// It runs twice, and both runs must be the same.
+    pub(crate) twice: bool,
     pub(crate) memory_mib: u32,
     /// The destination of the files that the script leaves in /out.
     pub(crate) out: Option<PathBuf>,
@@ -57,6 +59,7 @@ impl Default for Options {
             age: None,
             pace: Pace::Real,
             clock: ClockKind::Wall,
+            twice: false,
             // Enough for the whole first file system and the tools.
             memory_mib: 512,
             out: None,
@@ -192,7 +195,8 @@ pub(crate) fn attend(
     host: &mut dyn Host,
 ) -> anyhow::Result<Outcome> {
     let Served { folder, card, emmclab, server, has_record } = served;
-    let aside = Aside { server: server.as_ref(), emmclab, profile: &options.profile, folder };
+    let queues = options.controller == Some(Controller::Cqe);
+    let aside = Aside { server: server.as_ref(), emmclab, profile: &options.profile, queues, folder };
     let Some(checks) = listen(&mut machine, &aside, host)? else {
         // Both lose their memory; only the folder remains, which the server wrote before its replies.
         server.map(Server::kill).transpose()?;
@@ -203,7 +207,7 @@ pub(crate) fn attend(
         }
         return Ok(outcome);
     };
-    let outcome = machine.finish()?;
+    let mut outcome = machine.finish()?;
     if let Some(out) = &options.out {
         unpack(&folder.join("files.tar"), out)?;
     }
@@ -211,7 +215,7 @@ pub(crate) fn attend(
         bail!("the guest stopped before the script ended:\n{}", last_lines(&folder.join("console")));
     }
     if has_record {
-        report(folder, options)?;
+        outcome.digest = Some(report(folder, options)?);
     }
     if let Some(server) = server {
         server.stop().with_context(|| last_lines(&folder.join("serve")))?;
@@ -226,12 +230,12 @@ pub(crate) fn attend(
 }
 
 /// The record of a run on one clock: prints what identifies it, and keeps it beside the guest's own files.
-fn report(folder: &Path, options: &Options) -> anyhow::Result<()> {
+fn report(folder: &Path, options: &Options) -> anyhow::Result<String> {
     let text = fs::read_to_string(folder.join("summary.json")).context("the record of the card in the machine")?;
     let summary: serde_json::Value = serde_json::from_str(&text).context("the record of the card in the machine")?;
     let word = |name: &str| summary[name].to_string();
+    let digest = summary["digest"].as_str().context("the record of the card has no digest")?;
     if options.show != Show::Nothing {
-        let digest = summary["digest"].as_str().unwrap_or("?");
         println!(
             "guest: {} ns of the machine, {} register reads, {} writes, {} interrupts, {} requests, digest {digest}",
             word("last_access_ns"),
@@ -241,6 +245,7 @@ fn report(folder: &Path, options: &Options) -> anyhow::Result<()> {
             word("requests")
         );
     }
+    check_interrupts(&folder.join("requests"))?;
     ensure!(summary["failed"].is_null(), "the card's folder: {}", word("failed"));
     ensure!(summary["late_events"] == 0, "{} events came late: guest and card are not in step", word("late_events"));
     if let Some(out) = &options.out {
@@ -249,6 +254,21 @@ fn report(folder: &Path, options: &Options) -> anyhow::Result<()> {
             fs::copy(folder.join(name), out.join(name)).with_context(|| name.to_string())?;
         }
     }
+    Ok(digest.into())
+}
+
+/// Every interrupt that reported a request rose at the nanosecond at which the card ended it.
+fn check_interrupts(requests: &Path) -> anyhow::Result<()> {
+    let text = fs::read_to_string(requests).context("the requests of the card in the machine")?;
+    let mut reported = 0;
+    for line in text.lines() {
+        let request: serde_json::Value = serde_json::from_str(line).context("the requests of the card")?;
+        if !request["interrupt_ns"].is_null() {
+            reported += 1;
+            ensure!(request["interrupt_ns"] == request["done_ns"], "the interrupt did not come with the end: {line}");
+        }
+    }
+    ensure!(reported > 0, "no interrupt reported a request");
     Ok(())
 }
 
@@ -257,6 +277,8 @@ struct Aside<'a> {
     server: Option<&'a Server<'a>>,
     emmclab: Option<&'a Emmclab>,
     profile: &'a str,
+    /// The controller has a queue engine.
+    queues: bool,
     /// This run's.
     folder: &'a Path,
 }
@@ -284,7 +306,7 @@ fn listen(machine: &mut Machine, aside: &Aside, host: &mut dyn Host) -> anyhow::
 fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<(i32, String)> {
     let server = aside.server;
     if let (Some(job), Some(emmclab)) = (words.strip_prefix("simulate "), aside.emmclab) {
-        return simulate(emmclab, aside.profile, job, aside.folder);
+        return simulate(emmclab, aside, job);
     }
     if let (Some(words), Some(emmclab)) = (words.strip_prefix("bench "), aside.emmclab) {
         return bench(emmclab, aside.profile, words);
@@ -302,10 +324,15 @@ fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<(i3
 
 /// Runs a job on a new card of the same profile in simulated time: for each phase its kind, its requests and the time
 /// per request, in us; concurrent requests share the time.
-fn simulate(emmclab: &Emmclab, profile: &str, job: &str, folder: &Path) -> anyhow::Result<(i32, String)> {
-    let path = folder.join("job.json");
+fn simulate(emmclab: &Emmclab, aside: &Aside, job: &str) -> anyhow::Result<(i32, String)> {
+    let path = aside.folder.join("job.json");
     fs::write(&path, job)?;
-    let output = emmclab.run(&["sim", "run", "--json", "--profile", profile, "--job", &path.to_string_lossy()])?;
+    let path = path.to_string_lossy();
+    let mut args = vec!["sim", "run", "--json", "--profile", aside.profile, "--job", &path];
+    if !aside.queues {
+        args.push("--no-queueing");
+    }
+    let output = emmclab.run(&args)?;
     if !output.status.success() {
         return Ok((1, String::from_utf8_lossy(&output.stderr).into_owned()));
     }

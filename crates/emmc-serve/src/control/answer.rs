@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{Control, Order};
 use crate::layer::{Counts, Fault, Kind, Summary};
 use crate::sdhci::HostFault;
+use crate::served::ControllerRequests;
 
 /// The internal state of a served card.
 #[derive(Debug, Serialize)]
@@ -88,6 +89,8 @@ pub struct MappedArea {
 pub struct ServedStats {
     /// Counts by kind of request, over all block devices.
     pub requests: std::collections::BTreeMap<&'static str, Counts>,
+    /// Requests of a host's driver to the SD host controller, as the card saw them.
+    pub controller: ControllerRequests,
     /// How late clients got their replies, compared with the card's time, by the host machine's clock. Unit:
     /// microseconds.
     pub lateness_us: Summary,
@@ -136,7 +139,8 @@ pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String
         Order::Stats => {
             let (lateness, answers) = served.lateness();
             let requests = Kind::ALL.map(|kind| (kind.name(), control.stats.of(kind))).into();
-            let stats = ServedStats { requests, lateness_us: lateness, answers };
+            let controller = served.controller_requests();
+            let stats = ServedStats { requests, controller, lateness_us: lateness, answers };
             return serde_json::to_value(stats).map_err(|error| error.to_string());
         }
         Order::Stop => return Err("an order to stop waits for its outcome".into()),

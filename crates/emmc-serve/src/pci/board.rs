@@ -222,6 +222,9 @@ impl Board {
         }
         let ended = self.function.take_accounts();
         self.counts.requests += ended.len() as u64;
+        if !ended.is_empty() {
+            self.served.count_requests(ended.iter());
+        }
         let rose = self.look_at_interrupt(now).then_some(now);
         self.accounts.extend(ended.into_iter().map(|account| (account, rose)));
     }

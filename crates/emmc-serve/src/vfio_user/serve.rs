@@ -173,6 +173,10 @@ impl Client<'_> {
                 eprintln!("vfio-user: the guest gets no answers any more: {error}");
             }
         }
+        let ended = self.session.take_accounts();
+        if !ended.is_empty() {
+            self.served.count_requests(ended.iter());
+        }
         self.session.signal();
     }
 }

@@ -12,6 +12,7 @@ use super::protocol::{
 };
 use crate::guest_memory::GuestRam;
 use crate::pci::{BAR_BYTES, CONFIG_BYTES, Function};
+use crate::sdhci::RequestAccount;
 
 /// Regions of a PCI device: six BARs, ROM, configuration, VGA.
 const REGIONS: u32 = 9;
@@ -53,7 +54,7 @@ impl Session {
     /// A client that has not sent anything yet, with a function after reset.
     pub fn new(function: Function) -> Self {
         let irqs = Irqs::new(function.identity().has_msi());
-        Self { function, ram: GuestRam::default(), irqs, agreed: false, out: Vec::new() }
+        Self { function: function.with_accounts(), ram: GuestRam::default(), irqs, agreed: false, out: Vec::new() }
     }
 
     /// Pending replies; the sender clears them.
@@ -74,6 +75,11 @@ impl Session {
     /// Services the function with the card; [`Session::signal`] must follow once the changes are recorded.
     pub fn service(&mut self, card: &mut Card, now: Instant) {
         self.function.service(card, &self.ram, now);
+    }
+
+    /// The requests that have ended since the last call.
+    pub(super) fn take_accounts(&mut self) -> Vec<RequestAccount> {
+        self.function.take_accounts()
     }
 
     /// The changes of the last service could not be recorded: the guest gets none of their results.

@@ -84,10 +84,11 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub(crate) no_queueing: bool,
     /// How often the queue engine asks a virtual card for ready tasks (CIT), in microseconds; 213 is the reset value
+    /// [default: 20.48]
     #[cfg(feature = "sim")]
-    #[arg(long, value_name = "US", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3413),
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=3413),
           conflicts_with = "no_queueing")]
-    pub(crate) queue_poll_us: u64,
+    pub(crate) queue_poll_us: Option<u64>,
     /// Attach a virtual card to this board, with its software time per request or its page cache
     #[cfg(feature = "sim")]
     #[arg(long, alias = "host", value_name = "BOARD", value_parser = super::known::board())]

@@ -82,6 +82,9 @@ pub(crate) struct SimRunArgs {
     /// Do not store the result in the folder of the card
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// One request at a time, like a controller without command queueing
+    #[arg(long)]
+    pub(crate) no_queueing: bool,
     #[cfg(feature = "html")]
     #[command(flatten)]
     pub(crate) save: super::SaveArgs,

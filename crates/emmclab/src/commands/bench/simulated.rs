@@ -41,7 +41,7 @@ pub(super) fn bench(
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
     let board = args.board.as_deref().map(board).transpose()?;
-    let polling = Some(Nanos::from_micros(args.queue_poll_us));
+    let polling = args.queue_poll_us.map(Nanos::from_micros);
     let queueing = !args.no_queueing && board.is_none_or(Board::queues);
     let how = How { queueing, polling, board, announces: !is_quiet };
     // Only after the card exists, so that Ctrl-C during ageing ends the process at once.

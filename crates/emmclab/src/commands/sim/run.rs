@@ -57,7 +57,7 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     let (device, rest) = card.into_parts();
     let stop = Arc::new(AtomicBool::new(false));
     crate::signals::stop_by_signal(&stop)?;
-    let mut target = SimTarget::new(device, "the card", now, true);
+    let mut target = SimTarget::new(device, "the card", now, !args.no_queueing);
     let mut watch = Watched::job(stop);
     let result = run_job(&mut target, &job, &mut watch)?;
     watch.finish();
