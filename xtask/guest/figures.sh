@@ -46,7 +46,9 @@ for depth in $depths; do
             randwrite) phase=random direction=write ;;
             write) phase=sequential direction=write ;;
             esac
+            # fio counts whole ms: at depth the more requests, the less that matters.
             amount=2048
+            [ "$depth" = 1 ] || amount=8192
             [ $kib = 4 ] || amount=32768
             before=$(account $direction)
             took=$(fio_us $direction --filename=$card --size=64m --io_size=${amount}k --rw=$kind --bs=${kib}k --ioengine=libaio \

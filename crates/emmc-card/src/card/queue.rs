@@ -4,7 +4,8 @@
 //! one of those, CMD48 drops tasks. The firmware takes the tasks one after the other: high priority first, then reads,
 //! then by address from the end of the last task, as a sweep. A read is then fetched from flash and is ready when its
 //! first data is in the buffer, so that the reads of several tasks overlap over dies, planes and the bus. A write is
-//! ready when the firmware has done its work for it, so that it overlaps with the transfers of others. Absent on purpose: the transfer (`transfer`) and the flash (`device`).
+//! ready when the firmware has done its work for it, so that it overlaps with the transfers of others. Absent on
+//! purpose: the transfer (`transfer`) and the flash (`device`).
 //!
 //! Source: JESD84-B51 clause 6.6.39 and the queue's registers; Linux's cqhci as host.
 //! Assumed: that a task that is not ready, a slot in use, an empty slot and a count of 0 are illegal commands.

@@ -18,7 +18,8 @@ const SPAN_BYTES: u64 = 96 << 20;
 const REQUESTS: u64 = 1500;
 const RANDOM_WRITES: u64 = 1000;
 const DEPTHS: [u32; 3] = [1, 8, 32];
-/// The queue engine's pause between two questions for ready tasks, and what the firmware takes for a task. Unit: microseconds.
+/// The queue engine's pause between two questions for ready tasks, and what the firmware takes for a task. Unit:
+/// microseconds.
 const POLLING_US: f64 = 20.48;
 const PREPARATION_US: f64 = 5.0;
 

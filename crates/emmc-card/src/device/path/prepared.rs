@@ -1,8 +1,9 @@
 //! Queued tasks, before the host asks for the transfer: reads are fetched from flash, writes taken by the firmware.
 //!
 //! A queued write costs its firmware time when the firmware takes it; its transfer then needs only the bus and room in
-//! the buffer. A queued read holds its chunks in the buffer until the bus has transferred them. Chunks that do not fit are fetched
-//! during the transfer, as for a read that was not queued. Absent on purpose: the choice of the task (`card::queue`).
+//! the buffer. A queued read holds its chunks in the buffer until the bus has transferred them. Chunks that do not fit
+//! are fetched during the transfer, as for a read that was not queued. Absent on purpose: the choice of the task
+//! (`card::queue`).
 
 use emmc_units::Instant;
 
