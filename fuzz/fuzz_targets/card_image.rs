@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use emmc_card::card::Card;
+use emmc_card::card::{Card, Part};
 use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::{Profile, shipped};
@@ -28,7 +28,7 @@ fn small() -> &'static (Profile, Vec<u8>) {
 fuzz_target!(|data: &[u8]| {
     let (profile, image) = small();
     let Some((&choice, rest)) = data.split_first() else { return };
-    let loaded = match choice % 4 {
+    let loaded = match choice % 5 {
         // An image with a valid magic.
         0 => Card::from_image(profile.clone(), &[b"emmclab card 2\n", rest].concat(), &[], None),
         // The right image with a few modified bytes.
@@ -41,13 +41,15 @@ fuzz_target!(|data: &[u8]| {
             Card::from_image(profile.clone(), &image, &[], None)
         }
         // The right image, then a random record.
-        2 => Card::from_image(profile.clone(), image, &[rest], None),
+        2 => Card::from_image(profile.clone(), image, &[Part::Changes(rest)], None),
+        // The right image, then a piece.
+        3 => Card::from_image(profile.clone(), image, &[Part::Blocks(rest)], None),
         // The right image, then a record with the right frame.
         _ => {
             let mut record = vec![0; 8];
             record.extend((rest.len() as u32).to_le_bytes());
             record.extend(rest);
-            Card::from_image(profile.clone(), image, &[&record], None)
+            Card::from_image(profile.clone(), image, &[Part::Changes(&record)], None)
         }
     };
     if let Ok((card, now)) = loaded {

@@ -1,10 +1,14 @@
 //! Random writes of 4 KiB, then sequential writes of 1 MiB, to a card in a folder, without a client: `cargo bench -p
 //! emmc-serve --bench store`.
 //!
+//! Then random writes until the journal was merged into the state (checkpoint): how long single ones took.
+//!
 //! Rates per second of wall time and per second of processor time; the second is not affected by a busy machine. The
 //! folder is a new one below TMPDIR. Its filesystem matters: on a disk the system writes data back, in memory it does
 //! not.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Instant as Wall;
 
 use emmc_card::card::Card;
@@ -27,6 +31,12 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// Of this thread: without the time that others had its processor.
+fn thread_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = DeviceOptions { keep: StoredContent::Orders, seed: 1 };
@@ -36,25 +46,27 @@ fn main() {
     Store::create(folder.path(), text, &card, Instant::START).expect("a card's folder");
     let served = Served::open(folder.path(), ServedOptions { delays: false, dilation: 1 }).expect("a served card");
     let mut block = [0u8; 4096];
-    let mut state = 1u64;
+    let (mut state, mut count) = (1u64, 0u64);
+    let mut write = |served: &Served| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        count += 1;
+        block[..8].copy_from_slice(&count.to_le_bytes());
+        let request = Request::Write { offset: (state >> 33) % BLOCKS * 4096, data: &block, through: false };
+        served.submit(Area::User, request).expect("a write");
+    };
     for round in 0..3 {
         let (wall, cpu) = (Wall::now(), cpu_seconds());
-        for write in 0..WRITES {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            block[..8].copy_from_slice(&(write + 1).to_le_bytes());
-            let offset = (state >> 33) % BLOCKS * 4096;
-            let request = Request::Write { offset, data: &block, through: false };
-            served.submit(Area::User, request).expect("a write");
-        }
+        (0..WRITES).for_each(|_| write(&served));
         let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
         let (by_wall, by_cpu) = (WRITES as f64 / wall / 1e3, WRITES as f64 / cpu / 1e3);
         println!("round {round}: {by_wall:.0} thousand writes/s, {by_cpu:.0} thousand per second of processor time");
     }
     sequential(&served);
+    stalls(&served, folder.path(), write);
     let kept = std::fs::metadata(folder.path().join("card.data")).expect("contents").len();
     println!("contents: {} MiB in the folder, {} MiB on the card", kept >> 20, (BLOCKS * 4096) >> 20);
     served.finish().expect("the end");
-    checkpoint(folder.path());
+    start(folder.path());
 }
 
 /// Sequential writes of 1 MiB; the first round overwrites random writes.
@@ -83,12 +95,41 @@ fn sequential(served: &Served) {
     }
 }
 
-/// How long clients wait while the journal is merged into the state (checkpoint).
-fn checkpoint(folder: &std::path::Path) {
+/// How long a start takes to write the whole state at once.
+fn start(folder: &Path) {
     let (mut store, mut card, now) = Store::open(folder, Purpose::Serve).expect("the card again");
     for what in ["first", "second"] {
         let start = Wall::now();
-        store.begin(&mut card, now).expect("a checkpoint");
-        println!("{what} checkpoint: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+        store.begin(&mut card, now).expect("a state");
+        println!("{what} state written at once: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    }
+}
+
+/// How long single requests wait, beside checkpoints and far from them: random writes until the state file was
+/// replaced, and half as many more.
+fn stalls(served: &Served, folder: &Path, mut write: impl FnMut(&Served)) {
+    let state = || std::fs::metadata(folder.join("card.state")).expect("a state").ino();
+    let (mut slowest_us, before, mut total, mut end) = (Vec::new(), state(), 0u64, u64::MAX);
+    while total < end {
+        let mut slowest = [0.0_f64; 2];
+        for _ in 0..10_000 {
+            let (wall, cpu) = (Wall::now(), thread_seconds());
+            write(served);
+            let took = [wall.elapsed().as_secs_f64(), thread_seconds() - cpu];
+            slowest.iter_mut().zip(took).for_each(|(slowest, took)| *slowest = slowest.max(took * 1e6));
+        }
+        slowest_us.push(slowest);
+        total += 10_000;
+        if end == u64::MAX && state() != before {
+            end = total + total / 2;
+        }
+    }
+    for (index, what) in ["by the clock", "of processor time"].into_iter().enumerate() {
+        let mut slowest_us: Vec<f64> = slowest_us.iter().map(|slowest| slowest[index]).collect();
+        slowest_us.sort_by(f64::total_cmp);
+        let (usual, longest) = (slowest_us[slowest_us.len() / 2], slowest_us[slowest_us.len() - 1]);
+        println!(
+            "slowest of {total} writes around a checkpoint: {longest:.0} us {what}; of 10000, mostly {usual:.0} us"
+        );
     }
 }

@@ -1,28 +1,34 @@
 //! A card's folder: everything that survives power, recoverable when the process dies at any moment.
 //!
-//! `profile.toml` describes the card; `card.state` is its complete state at an instant; `card.journal` holds the
-//! changes since then, in records that are written before a client gets its reply; `card.data` holds the contents.
+//! `profile.toml` describes the card; `card.state` is its complete state; `card.journal` holds the changes since then,
+//! in records that are written before a client gets its reply; `card.data` holds the contents. A long journal is merged
+//! into the state beside requests (`checkpoint`); meanwhile there are two journals.
 //! Every end of a process is a power loss for the card, right after the operations in progress have finished. Data is
 //! handed to the operating system, not synced to the disk: it survives the process, not the machine; only the state of
 //! an orderly end is synced. Absent on purpose: the content of images and records (`emmc_card`), and when something is
 //! recorded (`served`).
 
+mod checkpoint;
 mod data;
+mod error;
 mod journal;
+mod load;
+mod state;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use emmc_card::card::Card;
-use emmc_card::device::ImageError;
-use emmc_card::nand::{Geometry, Payload};
-use emmc_card::profile::{Layout, Partitioning, Profile, ProfileError};
 use emmc_units::Instant;
 use rustix::fs::FlockOperation;
 
-use data::DataFile;
-use journal::{CHECKSUM, Found, Journal};
+use checkpoint::{Checkpoint, Progress};
+pub use error::StoreError;
+use journal::Journal;
+use load::load;
+use state::NewState;
 
 /// The profile's file in a card's folder.
 const PROFILE_FILE: &str = "profile.toml";
@@ -31,91 +37,21 @@ pub const STATE_FILE: &str = "card.state";
 /// The control socket in a card's folder, while it is served.
 pub const SOCKET_FILE: &str = "card.socket";
 const JOURNAL_FILE: &str = "card.journal";
+/// The journal before that, during a checkpoint.
+const EARLIER_JOURNAL_FILE: &str = "card.journal.before";
 const DATA_FILE: &str = "card.data";
 const LOCK_FILE: &str = "card.lock";
 const NEW_STATE_FILE: &str = ".card.state.new";
 
-/// Magic of the state file; the state's generation and the image's checksum follow.
-const MAGIC: &[u8; 14] = b"emmclab state\n";
-const HEADER_BYTES: usize = MAGIC.len() + 8 + 4;
 /// A journal that grows beyond this is merged into the state. Unit: bytes.
 const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 
 /// The same limit while the card is idle. Unit: bytes.
 const JOURNAL_BYTES_IDLE: u64 = 32 << 20;
-
-/// Why a path is not the folder of a card.
-fn why_no_card(path: &Path) -> String {
-    let create = "`emmclab sim create` makes a card; sim:PROFILE is a new one";
-    match path.is_dir() {
-        true => format!("expected {STATE_FILE} in the folder; {create}"),
-        false => format!("there is no such folder; {create}"),
-    }
-}
-
-/// Why a card's folder cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The system's error.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// No card is in it.
-    #[error("{}: no virtual card: {}", .0.display(), why_no_card(.0))]
-    NoCard(PathBuf),
-    /// Another process works on the card.
-    #[error("{}: the card is in use by another process", .0.display())]
-    InUse(PathBuf),
-    /// The profile breaks a rule.
-    #[error("{}: {source}", path.display())]
-    Profile {
-        /// Its file.
-        path: PathBuf,
-        /// Which rule.
-        source: ProfileError,
-    },
-    /// State or records are damaged, or belong to another card.
-    #[error("{}: {source}", path.display())]
-    Image {
-        /// The state's file.
-        path: PathBuf,
-        /// What is wrong.
-        source: ImageError,
-    },
-    /// The state file is not as expected.
-    #[error("{}: expected {expected}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What was expected.
-        expected: String,
-    },
-    /// Contents cannot be stored.
-    #[error("{}: {what}", path.display())]
-    Contents {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        what: String,
-    },
-}
-
-impl StoreError {
-    /// Whether the disk, or this user's quota, is full.
-    fn is_full_disk(&self) -> bool {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-        match self {
-            Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
-            // The system's error is only text here; so the disk is queried.
-            Self::Contents { path, .. } => rustix::fs::statvfs(path).is_ok_and(|found| found.f_bavail == 0),
-            _ => false,
-        }
-    }
-}
+/// Steps of a checkpoint while the card is idle: about a millisecond.
+const STEPS_IDLE: u32 = 32;
+/// Units in one piece of a state that is written at once. Unit: mapping units.
+const PIECE_UNITS: u32 = 1 << 16;
 
 /// The purpose of opening a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,9 +68,15 @@ pub enum Purpose {
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
+    /// The highest generation of a state or a journal so far.
     generation: u64,
+    /// That of the state.
+    state_generation: u64,
     journal: Option<Journal>,
     journal_bytes_max: u64,
+    checkpoint: Option<Checkpoint>,
+    /// Space of the contents is still to be given back.
+    tidies: bool,
     /// The disk was full when the store was opened: the earlier state and journal are unchanged until there is space.
     waits_for_room: bool,
     /// Held as long as the store exists.
@@ -147,7 +89,8 @@ impl Store {
     /// Errors: the system's.
     pub fn create(folder: &Path, profile: &str, card: &Card, now: Instant) -> Result<(), StoreError> {
         let lock = lock(folder)?;
-        write(&folder.join(PROFILE_FILE), &[profile.as_bytes()])?;
+        let path = folder.join(PROFILE_FILE);
+        std::fs::write(&path, profile).map_err(|source| io(&path, source))?;
         let mut store = Self::new(folder, 0, lock);
         store.write_state(card, now, true)
     }
@@ -174,7 +117,8 @@ impl Store {
         // A server may merge its journal into the state at any moment; then both are read again.
         let mut found = load(folder, Purpose::Look);
         for _ in 0..3 {
-            if found.is_ok() {
+            let is_newest = |generation| state::generation_of(&folder.join(STATE_FILE)) == Some(generation);
+            if found.as_ref().is_ok_and(|(.., generation)| is_newest(*generation)) {
                 break;
             }
             found = load(folder, Purpose::Look);
@@ -183,8 +127,18 @@ impl Store {
     }
 
     fn new(folder: &Path, generation: u64, lock: File) -> Self {
-        let journal_bytes_max = JOURNAL_BYTES_MAX;
-        Self { folder: folder.into(), generation, journal: None, journal_bytes_max, waits_for_room: false, _lock: lock }
+        Self {
+            folder: folder.into(),
+            // There may be a journal of the next one.
+            generation: generation + 1,
+            state_generation: generation,
+            journal: None,
+            journal_bytes_max: JOURNAL_BYTES_MAX,
+            checkpoint: None,
+            tidies: false,
+            waits_for_room: false,
+            _lock: lock,
+        }
     }
 
     /// The card's folder.
@@ -198,7 +152,7 @@ impl Store {
     /// Errors: the system's.
     pub fn begin(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
         card.log_changes(now);
-        match self.checkpoint(card, now) {
+        match self.restart(card, now) {
             Err(error) if error.is_full_disk() => {
                 self.waits_for_room = true;
                 Ok(())
@@ -215,9 +169,9 @@ impl Store {
 
     /// Tries again to begin.
     ///
-    /// Errors: as [`Store::checkpoint`].
+    /// Errors: as [`Store::begin`].
     pub fn begin_again(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
-        self.checkpoint(card, now)?;
+        self.restart(card, now)?;
         self.waits_for_room = false;
         Ok(())
     }
@@ -235,7 +189,7 @@ impl Store {
         card.settle_contents().map_err(|what| StoreError::Contents { path: data, what })?;
         journal.settle().map_err(|source| StoreError::Io { path: self.folder.join(JOURNAL_FILE), source })?;
         card.changes_are_kept();
-        if journal.size_bytes() > self.journal_bytes_max {
+        if self.checkpoint.is_some() || self.tidies || journal.size_bytes() > self.journal_bytes_max {
             self.shorten(card, now);
         }
         Ok(())
@@ -246,42 +200,78 @@ impl Store {
         self.journal.as_ref().is_some_and(|journal| !journal.is_settled())
     }
 
-    /// The card is idle: a long journal is merged into the state.
+    /// The card is idle, and everything is recorded: a long journal is merged into the state.
     pub fn rest(&mut self, card: &mut Card, now: Instant) {
-        if self.journal.as_ref().is_some_and(|journal| journal.size_bytes() > JOURNAL_BYTES_IDLE) {
-            self.shorten(card, now);
+        if !self.journal.as_ref().is_some_and(Journal::is_settled) {
+            return;
+        }
+        let is_long = |store: &Self| store.journal.as_ref().is_some_and(|it| it.size_bytes() > JOURNAL_BYTES_IDLE);
+        for _ in 0..STEPS_IDLE {
+            if self.checkpoint.is_some() || self.tidies || is_long(self) {
+                self.shorten(card, now);
+            }
         }
     }
 
-    /// Merges the journal into the state. If there is no space for that, the existing records stay valid.
+    /// Takes a step of merging the journal into the state. If there is no space for that, the existing records stay
+    /// valid, and it is tried again when the journal is twice as long.
     fn shorten(&mut self, card: &mut Card, now: Instant) {
-        self.journal_bytes_max = match self.checkpoint(card, now) {
-            Ok(()) => JOURNAL_BYTES_MAX,
-            Err(_) => self.journal_bytes_max.saturating_mul(2),
-        };
+        if let Err(_error) = self.try_to_shorten(card, now) {
+            // A partial state takes space that the journal may need.
+            let _ = std::fs::remove_file(self.folder.join(NEW_STATE_FILE));
+            self.journal_bytes_max = self.journal_bytes_max.saturating_mul(2);
+        }
     }
 
-    /// Writes the card's state and starts a new journal.
+    fn try_to_shorten(&mut self, card: &mut Card, now: Instant) -> std::io::Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        if let Some(checkpoint) = self.checkpoint.take() {
+            let (going, progress) = checkpoint.step(&self.folder, journal, card)?;
+            self.checkpoint = going;
+            if let Progress::Done(generation) = progress {
+                (self.state_generation, self.journal_bytes_max) = (generation, JOURNAL_BYTES_MAX);
+                self.tidies = true;
+            }
+        } else if self.tidies {
+            self.tidies = !card.tidy_some_contents();
+        } else {
+            // Else a checkpoint has failed since, and the journal goes on as it is.
+            if journal.generation() == self.state_generation {
+                journal.rotate(&self.folder.join(JOURNAL_FILE), &self.folder.join(EARLIER_JOURNAL_FILE))?;
+                self.generation = self.generation.max(journal.generation());
+            }
+            self.checkpoint = Some(Checkpoint::begin(&self.folder, journal, card, now)?);
+        }
+        Ok(())
+    }
+
+    /// Writes the card's state and starts a new journal, at once.
     ///
     /// Errors: the system's; the old state and its journal stay valid.
-    pub fn checkpoint(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
+    fn restart(&mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
         self.keep(card, now, false)?;
         let path = self.folder.join(JOURNAL_FILE);
         let started = Journal::start(&path, self.generation);
         self.journal = Some(started.map_err(|source| StoreError::Io { path, source })?);
-        Ok(())
+        self.remove(EARLIER_JOURNAL_FILE)
     }
 
     /// Writes the card's state at the end, synced to the disk.
     ///
-    /// Errors: as [`Store::checkpoint`].
+    /// Errors: as [`Store::begin`].
     pub fn finish(mut self, card: &mut Card, now: Instant) -> Result<(), StoreError> {
         match self.keep(card, now, true) {
             // Nothing changed the card: the state and journal of before still hold it.
             Err(error) if self.waits_for_room && error.is_full_disk() => return Ok(()),
             kept => kept?,
         }
-        let path = self.folder.join(JOURNAL_FILE);
+        self.remove(JOURNAL_FILE)?;
+        self.remove(EARLIER_JOURNAL_FILE)
+    }
+
+    /// Removes a file of the folder, if it is there.
+    fn remove(&self, file: &str) -> Result<(), StoreError> {
+        let path = self.folder.join(file);
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(StoreError::Io { path, source }),
             _ => Ok(()),
@@ -289,6 +279,8 @@ impl Store {
     }
 
     fn keep(&mut self, card: &mut Card, now: Instant, forces: bool) -> Result<(), StoreError> {
+        // What a checkpoint has begun is not needed; what it is about to end, it ends.
+        self.checkpoint = None;
         let path = self.folder.join(DATA_FILE);
         card.settle_contents().map_err(|what| StoreError::Contents { path: path.clone(), what })?;
         // Changes that were not recorded yet are in the state.
@@ -306,64 +298,22 @@ impl Store {
     fn write_state(&mut self, card: &Card, now: Instant, forces: bool) -> Result<(), StoreError> {
         let (new, path) = (self.folder.join(NEW_STATE_FILE), self.folder.join(STATE_FILE));
         let generation = self.generation + 1;
-        let image = card.to_image(now);
-        let checksum = CHECKSUM.checksum(&image).to_le_bytes();
-        let written = write(&new, &[MAGIC, &generation.to_le_bytes(), &checksum, &image]).and_then(|file| {
-            let synced = if forces { file.sync_all() } else { Ok(()) };
-            synced.and_then(|()| std::fs::rename(&new, &path)).map_err(|source| StoreError::Io { path, source })
-        });
-        if let Err(error) = written {
+        let whole = || {
+            let mut state = NewState::create(&new, generation, 0, &card.to_outline(now))?;
+            let mut next = 0;
+            while next < card.blocks_to_store() {
+                next = checkpoint::add_piece(&mut state, card, next, PIECE_UNITS, 0)?;
+            }
+            state.place(&path, forces)
+        };
+        if let Err(source) = whole() {
             // A partial state takes space that the journal may need.
             let _ = std::fs::remove_file(&new);
-            return Err(error);
+            return Err(StoreError::Io { path, source });
         }
-        self.generation = generation;
+        (self.generation, self.state_generation) = (generation, generation);
         Ok(())
     }
-}
-
-/// The card in a folder, without power, the instant of its power-off, and the generation of its state.
-fn load(folder: &Path, purpose: Purpose) -> Result<(Card, Instant, u64), StoreError> {
-    let profile_path = folder.join(PROFILE_FILE);
-    let text = std::fs::read_to_string(&profile_path).map_err(|source| io(&profile_path, source))?;
-    let profile = Profile::from_toml(&text).map_err(|source| StoreError::Profile { path: profile_path, source })?;
-    let path = folder.join(STATE_FILE);
-    let state = std::fs::read(&path).map_err(|source| io(&path, source))?;
-    let header = || StoreError::Damaged { path: path.clone(), expected: "\"emmclab state\" at byte 0".into() };
-    let (start, image) = state.split_at_checked(HEADER_BYTES).ok_or_else(header)?;
-    let numbers = start.strip_prefix(MAGIC).and_then(|rest| Some((rest.first_chunk()?, rest.last_chunk()?)));
-    let (generation, checksum): (&[u8; 8], &[u8; 4]) = numbers.ok_or_else(header)?;
-    let (generation, checksum) = (u64::from_le_bytes(*generation), u32::from_le_bytes(*checksum));
-    if CHECKSUM.checksum(image) != checksum {
-        let expected = format!("an image with checksum {checksum:08x}: it is cut off or damaged");
-        return Err(StoreError::Damaged { path, expected });
-    }
-    let journal_path = folder.join(JOURNAL_FILE);
-    let found = Found::read(&journal_path, generation).map_err(|source| io(&journal_path, source))?;
-    let data_path = folder.join(DATA_FILE);
-    let has_data = data_path.exists();
-    let payload = match has_data || purpose == Purpose::Serve {
-        true => Some(open_data(&profile, &data_path, purpose).map_err(|source| io(&data_path, source))?),
-        false => None,
-    };
-    let unit_bytes = u64::from(profile.ftl.unit_bytes);
-    let (card, now) = Card::from_image(profile, image, &found.records(), payload)
-        .map_err(|source| StoreError::Image { path, source })?;
-    let needed = u64::from(card.contents_end()) * unit_bytes;
-    let size = std::fs::metadata(&data_path).map_or(0, |found| found.len());
-    if size < needed {
-        let expected = format!("at least {needed} bytes, found {size}");
-        return Err(StoreError::Damaged { path: data_path, expected });
-    }
-    Ok((card, now, generation))
-}
-
-fn open_data(profile: &Profile, path: &Path, purpose: Purpose) -> std::io::Result<Box<dyn Payload>> {
-    // The blocks do not depend on the partitioning; a profile that makes no card is refused elsewhere.
-    let blocks = Layout::new(profile, &Partitioning::default(), 0).map_or(1, |layout| layout.blocks);
-    let geometry = Geometry::new(&profile.nand, blocks, profile.ftl.unit_bytes);
-    let units = u64::from(blocks) * u64::from(geometry.units_per_block());
-    Ok(Box::new(DataFile::open(path, geometry.unit_bytes, units, purpose != Purpose::Look)?))
 }
 
 fn io(path: &Path, source: std::io::Error) -> StoreError {
@@ -380,12 +330,4 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::InUse(folder.into())),
         Err(errno) => Err(io(&path, errno.into())),
     }
-}
-
-fn write(path: &Path, parts: &[&[u8]]) -> Result<File, StoreError> {
-    let written = File::create(path).and_then(|mut file| {
-        parts.iter().try_for_each(|part| file.write_all(part))?;
-        Ok(file)
-    });
-    written.map_err(|source| io(path, source))
 }

@@ -1,8 +1,14 @@
 //! A card as bytes: everything that survives power, and records of changes.
 //!
 //! [`Card::to_image`] is the complete state at an instant; [`Card::take_changes`] returns later changes in increments;
-//! from both, [`Card::from_image`] rebuilds the card as of the last record, with no operation in progress. The host's
-//! bytes may be stored by the edge ([`Payload`]). Absent on purpose: files, and when something is saved (`emmc-serve`).
+//! from both, [`Card::from_image`] rebuilds the card as of the last record, with no operation in progress. The state
+//! can also be taken in pieces while the card works: [`Card::to_outline`], then each of its blocks once with
+//! [`Card::blocks_to_piece`]. A piece is the state of its blocks between two records of changes, and has its place
+//! among them. The host's bytes may be stored by the edge ([`Payload`]). Absent on purpose: files, and when something
+//! is saved (`emmc-serve`).
+
+use std::borrow::Cow;
+use std::ops::Range;
 
 use emmc_regs::ext_csd::EXT_CSD_BYTES;
 use emmc_units::Instant;
@@ -50,9 +56,33 @@ pub(crate) struct FeatureState {
 impl Card {
     /// The persistent state, as if all operations in progress at `now` were done.
     pub fn to_image(&self, now: Instant) -> Vec<u8> {
+        self.pack(&self.device.to_image(now), now)
+    }
+
+    /// The persistent state but for the blocks of the flash; all of it, if the flash cannot take records.
+    pub fn to_outline(&self, now: Instant) -> Vec<u8> {
+        match self.device.nand().keeps_orders() {
+            true => self.pack(&self.device.to_outline(now), now),
+            false => self.to_image(now),
+        }
+    }
+
+    /// The number of blocks that an outline lacks.
+    pub fn blocks_to_store(&self) -> u32 {
+        let nand = self.device.nand();
+        if nand.keeps_orders() { nand.geometry().blocks } else { 0 }
+    }
+
+    /// Blocks in their present state. Earlier changes must have been taken.
+    pub fn blocks_to_piece(&self, blocks: Range<u32>) -> Vec<u8> {
+        let mut records = Vec::new();
+        blocks.for_each(|block| self.device.nand().record_block(block, &mut records));
+        lz4_flex::compress_prepend_size(&records)
+    }
+
+    fn pack(&self, device: &DeviceImage, now: Instant) -> Vec<u8> {
         // Plain numbers are written to memory, which cannot fail.
-        let device = self.device.to_image(now);
-        let mut bytes = postcard::to_allocvec(&(self.state_at(now), &device)).unwrap_or_default();
+        let mut bytes = postcard::to_allocvec(&(self.state_at(now), device)).unwrap_or_default();
         if !device.data_ages.is_empty() {
             bytes.extend(postcard::to_allocvec(&device.data_ages).unwrap_or_default());
         }
@@ -61,26 +91,21 @@ impl Card {
         out
     }
 
-    /// Rebuilds a card, without power, from its profile, its image and later records; also returns the time of its
-    /// power-off.
+    /// Rebuilds a card, without power, from its profile, its image or outline, and what followed; also returns the time
+    /// of its power-off.
     ///
-    /// Shape: each of `records` is a result of [`Card::take_changes`], in order.
-    /// Errors: not an image, a damaged one, or one of another profile; contents that are stored elsewhere and were not
-    /// passed.
+    /// Shape: `parts` in the order in which they were taken.
+    /// Errors: not an image, a damaged one, or one of another profile; a block is missing; contents that are stored
+    /// elsewhere and were not passed.
     pub fn from_image(
         profile: Profile,
         bytes: &[u8],
-        records: &[&[u8]],
+        parts: &[Part<'_>],
         payload: Option<Box<dyn Payload>>,
     ) -> Result<(Self, Instant), ImageError> {
         let packed = bytes.strip_prefix(MAGIC).ok_or(ImageError::Magic)?;
         let damaged = |error: &dyn std::fmt::Display| ImageError::Damaged(error.to_string());
-        // LZ4 expands at most 255 times: a larger claim would only allocate memory.
-        let promised = packed.first_chunk().map_or(0, |size| u32::from_le_bytes(*size)) as usize;
-        if promised / 255 > packed.len() {
-            return Err(damaged(&format!("{} bytes cannot hold {promised}", packed.len())));
-        }
-        let unpacked = lz4_flex::decompress_size_prepended(packed).map_err(|error| damaged(&error))?;
+        let unpacked = unpack(packed)?;
         let ((mut state, mut image), behind): ((CardState, DeviceImage), &[u8]) =
             postcard::take_from_bytes(&unpacked).map_err(|error| damaged(&error))?;
         if !behind.is_empty() {
@@ -88,12 +113,17 @@ impl Card {
         }
         let options = DeviceOptions { keep: image.keep(payload.is_some())?, seed: image.seed };
         let mut card = Self::new(profile, options)?;
-        let mut flash = Vec::with_capacity(records.len());
-        for record in records {
-            let (at, of_flash, newer) = split(record).ok_or_else(|| damaged(&"a record is cut off"))?;
-            flash.push(of_flash);
-            state = newer.unwrap_or(state);
-            state.now = at;
+        let mut flash = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Part::Changes(record) => {
+                    let (at, of_flash, newer) = split(record).ok_or_else(|| damaged(&"a record is cut off"))?;
+                    flash.push(Cow::Borrowed(of_flash));
+                    state = newer.unwrap_or(state);
+                    state.now = at;
+                }
+                Part::Blocks(piece) => flash.push(Cow::Owned(unpack(piece)?)),
+            }
         }
         card.device.restore(image, state.device.clone(), &flash, payload)?;
         card.phase = Phase::Off;
@@ -150,6 +180,12 @@ impl Card {
         self.device.nand_mut().tidy_payload();
     }
 
+    /// Releases some unused space of the payload, in a short time; `true`: that was all that is worth it. The release
+    /// of its slots must be saved.
+    pub fn tidy_some_contents(&mut self) -> bool {
+        self.device.nand_mut().tidy_some_payload()
+    }
+
     /// The taken changes are saved.
     pub fn changes_are_kept(&mut self) {
         self.device.nand_mut().changes_are_kept();
@@ -200,6 +236,24 @@ impl Card {
         }
         Ok(())
     }
+}
+
+/// What follows an image or an outline.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'a> {
+    /// A result of [`Card::take_changes`].
+    Changes(&'a [u8]),
+    /// A result of [`Card::blocks_to_piece`].
+    Blocks(&'a [u8]),
+}
+
+fn unpack(packed: &[u8]) -> Result<Vec<u8>, ImageError> {
+    // LZ4 expands at most 255 times: a larger claim would only allocate memory.
+    let promised = packed.first_chunk().map_or(0, |size| u32::from_le_bytes(*size)) as usize;
+    if promised / 255 > packed.len() {
+        return Err(ImageError::Damaged(format!("{} bytes cannot hold {promised}", packed.len())));
+    }
+    lz4_flex::decompress_size_prepended(packed).map_err(|error| ImageError::Damaged(error.to_string()))
 }
 
 /// Splits a record: its time, the flash's changes, and the other state if changed.

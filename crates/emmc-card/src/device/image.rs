@@ -3,6 +3,8 @@
 //! Two parts: the flash, with a large image and incremental records, and the other state, which is small and recorded
 //! as a whole whenever it has changed. Absent on purpose: the command level's part (`card::image`), and any file.
 
+use std::borrow::Cow;
+
 use emmc_units::Instant;
 use serde::{Deserialize, Serialize};
 
@@ -67,8 +69,13 @@ impl DeviceImage {
 impl Device {
     /// The flash, as if all operations in progress at `now` were done.
     pub(crate) fn to_image(&self, now: Instant) -> DeviceImage {
+        DeviceImage { nand: self.storage.nand.to_image(), ..self.to_outline(now) }
+    }
+
+    /// The same without the blocks.
+    pub(crate) fn to_outline(&self, now: Instant) -> DeviceImage {
         let nand = &self.storage.nand;
-        DeviceImage { seed: self.options.seed, now, nand: nand.to_image(), data_ages: nand.data_ages() }
+        DeviceImage { seed: self.options.seed, now, nand: nand.to_outline(), data_ages: nand.data_ages() }
     }
 
     /// The other persistent state.
@@ -92,7 +99,7 @@ impl Device {
         &mut self,
         image: DeviceImage,
         state: DeviceState,
-        records: &[&[u8]],
+        records: &[Cow<'_, [u8]>],
         payload: Option<Box<dyn Payload>>,
     ) -> Result<(), ImageError> {
         let other = || ImageError::OtherShape(self.profile.name.clone());
@@ -109,6 +116,10 @@ impl Device {
         }
         if !records.iter().all(|records| self.storage.nand.replay_all(records)) {
             return Err(ImageError::Damaged("a record names what the flash does not have".into()));
+        }
+        let missing = self.storage.nand.missing_blocks();
+        if missing > 0 {
+            return Err(ImageError::Damaged(format!("{missing} blocks are missing")));
         }
         if !self.storage.nand.restored(payload) {
             return Err(ImageError::Damaged("contents are where they cannot be".into()));

@@ -151,14 +151,19 @@ impl Nand {
         changes.end_forgotten();
         out.append(&mut changes.bytes);
         for block in std::mem::take(&mut changes.blocks) {
-            // Plain numbers are written to memory, which cannot fail.
-            let bytes = postcard::to_allocvec(&self.whole_block(block)).unwrap_or_default();
-            out.push(BLOCK);
-            out.extend_from_slice(&block.to_le_bytes());
-            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-            out.extend_from_slice(&bytes);
+            self.record_block(block, out);
         }
         true
+    }
+
+    /// Appends the record of a whole block in its present state.
+    pub(crate) fn record_block(&self, block: u32, out: &mut Vec<u8>) {
+        // Plain numbers are written to memory, which cannot fail.
+        let bytes = postcard::to_allocvec(&self.whole_block(block)).unwrap_or_default();
+        out.push(BLOCK);
+        out.extend_from_slice(&block.to_le_bytes());
+        out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        out.extend_from_slice(&bytes);
     }
 
     /// The taken records are saved: the slots they released may be reused.
@@ -186,6 +191,12 @@ impl Nand {
         if let Some(slots) = self.store.as_deref_mut().and_then(|store| store.slots.as_mut()) {
             slots.tidy();
         }
+    }
+
+    /// Releases some unused space of the payload; `true`: that was all.
+    pub(crate) fn tidy_some_payload(&mut self) -> bool {
+        let slots = self.store.as_deref_mut().and_then(|store| store.slots.as_mut());
+        slots.is_none_or(|slots| slots.tidy_some())
     }
 
     /// Applies the first record; returns the rest. `None`: not a record of this flash.
@@ -243,6 +254,7 @@ impl Nand {
                 let whole: WholeBlock = postcard::from_bytes(rest.take(length as usize)?).ok()?;
                 self.wipe(block)?;
                 self.set_block(block, &whole).then_some(())?;
+                self.store.as_deref_mut()?.missing.remove(&block);
             }
             _ => return None,
         }

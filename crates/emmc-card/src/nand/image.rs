@@ -1,4 +1,7 @@
 //! The flash as bytes, for saving and restoring: as if all operations in progress were done.
+//!
+//! An image is complete. An outline is an image without blocks: each of them follows as a record of its own, which may
+//! be taken later than the outline, among the records of changes.
 
 use std::sync::Arc;
 
@@ -70,8 +73,14 @@ impl NandImage {
 impl Nand {
     /// The whole content.
     pub(crate) fn to_image(&self) -> NandImage {
+        let blocks = (0..self.geometry.blocks).map(|block| self.whole_block(block)).collect();
+        NandImage { blocks, ..self.to_outline() }
+    }
+
+    /// Everything but the blocks.
+    pub(crate) fn to_outline(&self) -> NandImage {
         NandImage {
-            blocks: (0..self.geometry.blocks).map(|block| self.whole_block(block)).collect(),
+            blocks: Vec::new(),
             counters: self.counters,
             steps: self.steps,
             failing: self.failing.rng().clone(),
@@ -82,10 +91,11 @@ impl Nand {
         }
     }
 
-    /// Restores an image, with the same content model as before. `false`: the image has another geometry, and this
-    /// flash must not be used any more.
+    /// Restores an image or an outline, with the same content model as before. `false`: the image has another geometry,
+    /// and this flash must not be used any more.
     pub(crate) fn restore(&mut self, image: NandImage) -> bool {
-        if image.blocks.len() != self.blocks.len() {
+        let is_outline = image.blocks.is_empty() && image.store.is_some();
+        if image.blocks.len() != self.blocks.len() && !is_outline {
             return false;
         }
         self.store = match (&image.store, self.keep()) {
@@ -96,6 +106,9 @@ impl Nand {
         let mut fits = (0..).zip(&image.blocks).all(|(number, block)| self.set_block(number, block));
         if let (Some(store), Some(image)) = (self.store.as_deref_mut(), image.store) {
             store.next_order = image.next_order;
+            if is_outline {
+                store.missing.extend(0..self.geometry.blocks);
+            }
             if let Some(slots) = &mut store.slots {
                 for (content, bytes) in image.payload {
                     fits &= slots.put_at(Content(content), &bytes, slots_max(&self.geometry));
@@ -121,6 +134,11 @@ impl Nand {
             }
         }
         true
+    }
+
+    /// Blocks of which only the outline is known.
+    pub(crate) fn missing_blocks(&self) -> usize {
+        self.store.as_deref().map_or(0, |store| store.missing.len())
     }
 
     /// All is back; the host's bytes are where `payload` has them, if not in memory. `false`: they cannot be where they

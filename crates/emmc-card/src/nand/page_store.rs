@@ -1,6 +1,6 @@
 //! Content of the flash beside the map: sequence numbers, page states, stamps, records, bytes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::changes::Changes;
@@ -48,6 +48,8 @@ pub(super) struct PageStore {
     pub(super) damaged_pairs: Vec<(u32, u32)>,
     /// Changes to record, if recording is on.
     pub(super) changes: Option<Changes>,
+    /// Blocks that an outline did not have, and no record since.
+    pub(super) missing: BTreeSet<u32>,
 }
 
 impl PageStore {
@@ -66,6 +68,7 @@ impl PageStore {
             next_order: 1,
             damaged_pairs: Vec::new(),
             changes: None,
+            missing: BTreeSet::new(),
         }
     }
 

@@ -29,6 +29,12 @@ pub trait Payload: Debug + Send {
     fn give_back(&mut self, _slots: Range<u32>) {}
 }
 
+/// Space is released step by step in runs of at least this size. Unit: bytes.
+const GIVEN_BACK_BYTES_MIN: usize = 64 << 10;
+/// Most runs of free slots that one step looks at, and that are sorted at once: some hundred microseconds.
+const TIDIED_RUNS: usize = 4096;
+const SORTED_RUNS_MAX: usize = 8192;
+
 /// Bytes in memory.
 #[derive(Debug, Default)]
 struct InMemory {
@@ -121,6 +127,8 @@ pub(super) struct Slots {
     /// Where slots outlive the process: by slot, how often something had been recorded when it was put.
     put_at: Option<Vec<u32>>,
     records: u32,
+    /// How many runs of free slots were looked at, while their space is released step by step.
+    tidied: Option<usize>,
 }
 
 impl Slots {
@@ -134,6 +142,7 @@ impl Slots {
             zeros: vec![0; unit_bytes as usize].into(),
             put_at: None,
             records: 1,
+            tidied: None,
         }
     }
 
@@ -241,6 +250,34 @@ impl Slots {
         self.free.runs.iter().for_each(|run| self.payload.give_back(run.clone()));
     }
 
+    /// Releases the space of some long runs of free slots; `true`: there are no more. Shorter ones are soon used again,
+    /// which would cost more than their space is worth.
+    pub(super) fn tidy_some(&mut self) -> bool {
+        let Some(next) = self.tidied else {
+            if self.free.runs.len() <= SORTED_RUNS_MAX {
+                self.free.sort();
+            }
+            self.tidied = Some(0);
+            return false;
+        };
+        let units_min = (GIVEN_BACK_BYTES_MIN / self.zeros.len()).max(1);
+        let end = self.free.runs.len().min(next + TIDIED_RUNS);
+        let runs = self.free.runs.get(next..end).unwrap_or_default();
+        // Runs before the last one change no more.
+        match runs.iter().position(|run| run.len() >= units_min) {
+            Some(long) => {
+                self.payload.give_back(runs[long].clone());
+                self.tidied = Some(next + long + 1);
+            }
+            None => self.tidied = Some(end),
+        }
+        let is_done = self.tidied.is_some_and(|next| next >= self.free.runs.len());
+        if is_done {
+            self.tidied = None;
+        }
+        is_done
+    }
+
     /// All released slots are recorded.
     pub(super) fn recorded(&mut self) {
         self.records = self.records.wrapping_add(1);
@@ -269,6 +306,7 @@ impl Clone for Slots {
             zeros: self.zeros.clone(),
             put_at: None,
             records: 1,
+            tidied: None,
         }
     }
 }

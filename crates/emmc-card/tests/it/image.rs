@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use emmc_card::card::Card;
+use emmc_card::card::{Card, Part};
 use emmc_card::device::{Area, DeviceOptions, WriteFlags};
 use emmc_card::ftl::TrimKind;
 use emmc_card::nand::{Payload, StoredContent};
@@ -102,11 +102,9 @@ impl Rig {
 
     /// The process dies: unrecorded changes are lost.
     fn die(&mut self) {
-        let records: Vec<&[u8]> = self.records.iter().map(Vec::as_slice).collect();
+        let records = changes(&self.records);
         let payload = Box::new(self.payload.clone());
         let (card, now) = Card::from_image(self.profile.clone(), &self.image, &records, Some(payload)).unwrap();
-        let wear =
-            |card: &Card| card.device().nand().blocks().iter().map(|block| block.erase_count).collect::<Vec<_>>();
         assert_eq!(wear(&card), wear(&self.card));
         assert_eq!(data_ages(&card), data_ages(&self.card));
         (self.card, self.now) = (card, now);
@@ -144,6 +142,14 @@ impl Rig {
     }
 }
 
+fn changes(records: &[Vec<u8>]) -> Vec<Part<'_>> {
+    records.iter().map(|record| Part::Changes(record)).collect()
+}
+
+fn wear(card: &Card) -> Vec<u32> {
+    card.device().nand().blocks().iter().map(|block| block.erase_count).collect()
+}
+
 /// When the data of each block that has some was programmed.
 fn data_ages(card: &Card) -> Vec<(usize, Instant)> {
     let nand = card.device().nand();
@@ -171,6 +177,49 @@ fn recorded_state_is_restored() {
                 _ => rig.check(),
             }
         }
+    }
+}
+
+/// The state is taken in pieces while the card works, as a checkpoint beside requests does.
+#[test]
+fn an_outline_and_pieces_among_the_records_are_the_card() {
+    for name in ["generic-8g", "sandisk-20au", "intenso-class4-4g", "apalis-imx8qm-16g", "generic-128g"] {
+        let mut rng = Rng::new(8);
+        let mut rig = Rig::new(name);
+        (0..600).for_each(|_| rig.step(&mut rng));
+        let outline = rig.card.to_outline(rig.now);
+        rig.records.clear();
+        let blocks = rig.card.blocks_to_store();
+        let (mut pieces, mut next) = (Vec::new(), 0);
+        while next < blocks {
+            let end = blocks.min(next + 1 + rng.below(3) as u32);
+            pieces.push((rig.records.len(), rig.card.blocks_to_piece(next..end)));
+            next = end;
+            (0..rng.below(40)).for_each(|_| rig.step(&mut rng));
+        }
+        (0..200).for_each(|_| rig.step(&mut rng));
+        let mut sequence: Vec<Part<'_>> = Vec::new();
+        let mut later = pieces.iter().peekable();
+        for (at, record) in rig.records.iter().enumerate() {
+            while let Some((_, piece)) = later.next_if(|(taken, _)| *taken <= at) {
+                sequence.push(Part::Blocks(piece));
+            }
+            sequence.push(Part::Changes(record));
+        }
+        sequence.extend(later.map(|(_, piece)| Part::Blocks(piece)));
+        let load = |parts: &[Part<'_>]| {
+            Card::from_image(rig.profile.clone(), &outline, parts, Some(Box::new(rig.payload.clone())))
+        };
+        let without = sequence.iter().skip(1).copied().collect::<Vec<_>>();
+        let error = load(&without).unwrap_err().to_string();
+        assert!(error.contains("missing"), "{name}: {error}");
+        let (card, now) = load(&sequence).unwrap();
+        assert_eq!(wear(&card), wear(&rig.card), "{name}");
+        assert_eq!(data_ages(&card), data_ages(&rig.card), "{name}");
+        (rig.card, rig.now) = (card, now);
+        rig.begin();
+        rig.card.device().audit().unwrap();
+        rig.check();
     }
 }
 
@@ -223,7 +272,7 @@ fn operations_undone_by_a_cut_are_recorded() {
         rig.card.power_off(rig.now);
         rig.take();
         // The surviving card and the one restored from its records must have the same.
-        let records: Vec<&[u8]> = rig.records.iter().map(Vec::as_slice).collect();
+        let records = changes(&rig.records);
         let payload = Box::new(rig.payload.clone());
         let (mut twin, at) = Card::from_image(rig.profile.clone(), &rig.image, &records, Some(payload)).unwrap();
         let mut of_twin = [0; 4096];
@@ -254,7 +303,8 @@ fn damaged_images_and_records_are_refused() {
         rig.step(&mut rng);
     }
     let load = |image: &[u8], records: &[&[u8]]| {
-        Card::from_image(rig.profile.clone(), image, records, Some(Box::new(rig.payload.clone()))).map(|_| ())
+        let records: Vec<Part<'_>> = records.iter().copied().map(Part::Changes).collect();
+        Card::from_image(rig.profile.clone(), image, &records, Some(Box::new(rig.payload.clone()))).map(|_| ())
     };
     assert!(load(&rig.image, &[&rig.records[0]]).is_ok());
     assert!(load(b"something else", &[]).unwrap_err().to_string().contains("emmclab card 2"));

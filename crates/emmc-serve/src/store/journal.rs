@@ -14,13 +14,14 @@ const MAGIC: &[u8; 16] = b"emmclab records\n";
 const HEADER_BYTES: usize = 24;
 /// Length and checksum.
 const FRAME_BYTES: usize = 8;
-/// Of records, and of the state's image.
-pub(super) const CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
+/// Of records, and of the parts of the state.
+const CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
 
 /// A journal open for writing.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
+    generation: u64,
     /// The offset of the next record.
     end: u64,
     /// Frames that wait to be written.
@@ -49,30 +50,50 @@ impl Found {
             bytes.clear();
         }
         let mut found = Self { end: bytes.len().min(HEADER_BYTES), bytes };
-        while let Some(record) = found.record_at(found.end) {
+        while let Some(record) = framed(&found.bytes, found.end) {
             found.end += FRAME_BYTES + record.len();
         }
         Ok(found)
     }
 
-    fn record_at(&self, at: usize) -> Option<&[u8]> {
-        let frame = self.bytes.get(at..at + FRAME_BYTES)?;
-        let number = |at: usize| u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
-        let record = self.bytes.get(at + FRAME_BYTES..)?.get(..number(0) as usize)?;
-        (CHECKSUM.checksum(record) == number(4)).then_some(record)
+    /// Whether there is a journal of that state.
+    pub(super) fn exists(&self) -> bool {
+        !self.bytes.is_empty()
     }
 
-    /// The records, oldest first.
-    pub(super) fn records(&self) -> Vec<&[u8]> {
+    /// The records, oldest first, each with its place in the file.
+    pub(super) fn records(&self) -> Vec<(u64, &[u8])> {
         let mut records = Vec::new();
         let mut at = HEADER_BYTES;
         while at < self.end {
-            let Some(record) = self.record_at(at) else { break };
-            records.push(record);
-            at += FRAME_BYTES + record.len();
+            let frame = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<FRAME_BYTES>());
+            let Some([a, b, c, d, ..]) = frame else { break };
+            let end = at + FRAME_BYTES + u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+            records.push((at as u64, &self.bytes[at + FRAME_BYTES..end]));
+            at = end;
         }
         records
     }
+}
+
+/// Length and checksum of a record.
+pub(super) fn frame(record: &[u8]) -> [u8; FRAME_BYTES] {
+    let mut frame = [0; FRAME_BYTES];
+    frame[..4].copy_from_slice(&(record.len() as u32).to_le_bytes());
+    frame[4..].copy_from_slice(&checksum(record));
+    frame
+}
+
+pub(super) fn checksum(bytes: &[u8]) -> [u8; 4] {
+    CHECKSUM.checksum(bytes).to_le_bytes()
+}
+
+/// The record behind the frame at `at`; `None`: it is not complete, or damaged.
+pub(super) fn framed(bytes: &[u8], at: usize) -> Option<&[u8]> {
+    let found = bytes.get(at..)?.first_chunk::<FRAME_BYTES>()?;
+    let length = u32::from_le_bytes([found[0], found[1], found[2], found[3]]) as usize;
+    let record = bytes.get(at + FRAME_BYTES..)?.get(..length)?;
+    (frame(record) == *found).then_some(record)
 }
 
 impl Journal {
@@ -82,7 +103,28 @@ impl Journal {
     pub(super) fn start(path: &Path, generation: u64) -> std::io::Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         file.write_all_at(&header(generation), 0)?;
-        Ok(Self { file, end: HEADER_BYTES as u64, waiting: Vec::new() })
+        Ok(Self { file, generation, end: HEADER_BYTES as u64, waiting: Vec::new() })
+    }
+
+    /// Goes on in an empty journal of the next generation; this one gets the name `earlier`.
+    ///
+    /// Errors: the system's; then this journal goes on, under one of both names.
+    pub(super) fn rotate(&mut self, path: &Path, earlier: &Path) -> std::io::Result<()> {
+        let new = path.with_extension("journal.new");
+        let next = Self::start(&new, self.generation + 1)?;
+        match std::fs::rename(path, earlier) {
+            // It has that name since an earlier try.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
+        std::fs::rename(&new, path)?;
+        *self = next;
+        Ok(())
+    }
+
+    /// The generation of the state that it follows, or one more.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Unit: bytes.
@@ -98,9 +140,8 @@ impl Journal {
             self.waiting.truncate(start);
             return;
         }
-        let (frame, record) = self.waiting[start..].split_at_mut(FRAME_BYTES);
-        frame[..4].copy_from_slice(&(record.len() as u32).to_le_bytes());
-        frame[4..].copy_from_slice(&CHECKSUM.checksum(record).to_le_bytes());
+        let (of_record, record) = self.waiting[start..].split_at_mut(FRAME_BYTES);
+        of_record.copy_from_slice(&frame(record));
     }
 
     /// Whether anything waits to be written.
@@ -144,7 +185,8 @@ mod tests {
         }
         assert!(!journal.is_settled());
         journal.settle().unwrap();
-        assert_eq!(Found::read(&path, 7).unwrap().records(), [&b"one"[..], b"three"]);
+        let places = [HEADER_BYTES, HEADER_BYTES + FRAME_BYTES + 3].map(|at| at as u64);
+        assert_eq!(Found::read(&path, 7).unwrap().records(), [(places[0], &b"one"[..]), (places[1], b"three")]);
         assert!(Found::read(&path, 8).unwrap().records().is_empty());
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..whole.len() {

@@ -1,0 +1,185 @@
+//! The state file: an outline of the card, and its blocks in pieces, each with its place among the records of the
+//! journal.
+//!
+//! A state written at one instant has all pieces before the first record. One that is written beside requests has
+//! pieces that were taken later: such a piece replaces what the records before it made of its blocks. The file gets its
+//! name when it is complete. Absent on purpose: when pieces are taken (`checkpoint`), and what they hold (`emmc_card`).
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::journal::{checksum, frame, framed};
+
+/// Magic of the file; generation and start follow.
+const MAGIC: &[u8; 16] = b"emmclab state 2\n";
+const HEADER_BYTES: usize = MAGIC.len() + 8 + 8;
+/// Magic of the files of earlier builds; generation, checksum and a complete image follow.
+const MAGIC_OF_IMAGE: &[u8; 14] = b"emmclab state\n";
+/// The place of the end's frame, whose content is the number of pieces.
+const END: u64 = u64::MAX;
+/// Written with one call.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// A state that is being written, under a name of its own.
+#[derive(Debug)]
+pub(super) struct NewState {
+    path: PathBuf,
+    file: BufWriter<File>,
+    generation: u64,
+    pieces: u64,
+}
+
+impl NewState {
+    /// Begins with the outline. Records of the journal before `start` are part of it.
+    ///
+    /// Errors: the system's.
+    pub(super) fn create(path: &Path, generation: u64, start: u64, outline: &[u8]) -> std::io::Result<Self> {
+        let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
+        let mut state = Self { path: path.into(), file, generation, pieces: 0 };
+        state.file.write_all(MAGIC)?;
+        state.file.write_all(&generation.to_le_bytes())?;
+        state.file.write_all(&start.to_le_bytes())?;
+        state.file.write_all(&frame(outline))?;
+        state.file.write_all(outline)?;
+        Ok(state)
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Adds a piece that was taken when the journal ended at `position`.
+    ///
+    /// Errors: the system's.
+    pub(super) fn add(&mut self, position: u64, piece: &[u8]) -> std::io::Result<()> {
+        let mut bytes = Vec::with_capacity(8 + piece.len());
+        bytes.extend_from_slice(&position.to_le_bytes());
+        bytes.extend_from_slice(piece);
+        self.pieces += 1;
+        self.file.write_all(&frame(&bytes))?;
+        self.file.write_all(&bytes)
+    }
+
+    /// All pieces are added: the file gets its name. `forces`: it is synced to the disk before.
+    ///
+    /// Errors: the system's.
+    pub(super) fn place(mut self, name: &Path, forces: bool) -> std::io::Result<()> {
+        let pieces = self.pieces;
+        self.add(END, &pieces.to_le_bytes())?;
+        self.file.flush()?;
+        if forces {
+            self.file.get_ref().sync_all()?;
+        }
+        std::fs::rename(&self.path, name)
+    }
+}
+
+/// A state that was read.
+#[derive(Debug)]
+pub(super) struct FoundState {
+    bytes: Vec<u8>,
+    pub(super) generation: u64,
+    /// Records of the journal before it are part of the outline.
+    pub(super) start: u64,
+    outline: Range<usize>,
+    pieces: Vec<(u64, Range<usize>)>,
+}
+
+impl FoundState {
+    /// Reads a state from the bytes of its file.
+    ///
+    /// Errors: what was expected.
+    pub(super) fn parse(bytes: Vec<u8>) -> Result<Self, String> {
+        if bytes.starts_with(MAGIC_OF_IMAGE) {
+            return Self::parse_image(bytes);
+        }
+        let header = || "\"emmclab state 2\" at byte 0".to_string();
+        let numbers = bytes.get(..HEADER_BYTES).and_then(|start| start.strip_prefix(MAGIC)).ok_or_else(header)?;
+        let (generation, start) = (number(numbers), number(&numbers[8..]));
+        let mut at = HEADER_BYTES;
+        let mut next = || {
+            let length = framed(&bytes, at)?.len();
+            let first = at + frame(&[]).len();
+            at = first + length;
+            Some(first..at)
+        };
+        let damaged = || "a complete state with its checksums: it is cut off or damaged".to_string();
+        let outline = next().ok_or_else(damaged)?;
+        let mut pieces = Vec::new();
+        loop {
+            let found = next().filter(|found| found.len() >= 8).ok_or_else(damaged)?;
+            let (position, piece) = (number(&bytes[found.clone()]), found.start + 8..found.end);
+            if position == END {
+                let is_whole = piece.len() == 8 && number(&bytes[piece]) == pieces.len() as u64;
+                if !is_whole {
+                    return Err(damaged());
+                }
+                break;
+            }
+            pieces.push((position, piece));
+        }
+        Ok(Self { generation, start, outline, pieces, bytes })
+    }
+
+    fn parse_image(bytes: Vec<u8>) -> Result<Self, String> {
+        let start = MAGIC_OF_IMAGE.len() + 8 + 4;
+        let generation = number(&bytes[MAGIC_OF_IMAGE.len()..]);
+        match bytes.get(start - 4..).and_then(|rest| rest.split_at_checked(4)) {
+            Some((expected, image)) if *expected == checksum(image) => {
+                Ok(Self { generation, start: 0, outline: start..bytes.len(), pieces: Vec::new(), bytes })
+            }
+            _ => Err("an image with its checksum: it is cut off or damaged".into()),
+        }
+    }
+
+    pub(super) fn outline(&self) -> &[u8] {
+        &self.bytes[self.outline.clone()]
+    }
+
+    /// The pieces, each with the end of the journal when it was taken; ascending.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.pieces.iter().map(|(position, piece)| (*position, &self.bytes[piece.clone()]))
+    }
+}
+
+/// The generation of a state, from the first bytes of its file.
+pub(super) fn generation_of(path: &Path) -> Option<u64> {
+    let mut start = [0; HEADER_BYTES];
+    std::io::Read::read_exact(&mut File::open(path).ok()?, &mut start).ok()?;
+    start.strip_prefix(MAGIC).map(number)
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_complete_state_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, name) = (folder.path().join("new"), folder.path().join("state"));
+        let mut state = NewState::create(&path, 7, 24, b"outline").unwrap();
+        state.add(24, b"one").unwrap();
+        state.add(99, b"").unwrap();
+        state.place(&name, true).unwrap();
+        let whole = std::fs::read(&name).unwrap();
+        let found = FoundState::parse(whole.clone()).unwrap();
+        assert_eq!((found.generation, found.start, found.outline()), (7, 24, &b"outline"[..]));
+        assert_eq!(found.pieces().collect::<Vec<_>>(), [(24, &b"one"[..]), (99, b"")]);
+        assert_eq!((generation_of(&name), generation_of(&path)), (Some(7), None));
+        for cut in 0..whole.len() {
+            let error = FoundState::parse(whole[..cut].to_vec()).unwrap_err();
+            assert!(error.contains("emmclab state 2") || error.contains("cut off"), "{cut}: {error}");
+        }
+        for at in HEADER_BYTES..whole.len() {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 1;
+            assert!(FoundState::parse(wrong).is_err(), "{at}");
+        }
+    }
+}
