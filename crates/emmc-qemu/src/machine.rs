@@ -41,7 +41,8 @@ pub(crate) struct Machine {
     control: Option<ControlServer>,
     due: Option<Instant>,
     last_access: Instant,
-    late_events: u64,
+    /// The longest time by which an event came later than it was due: less than an instruction, if all is well.
+    late: Nanos,
 }
 
 fn create(path: &Path) -> Result<File, NoCard> {
@@ -90,7 +91,7 @@ impl Machine {
             control,
             due: None,
             last_access: start,
-            late_events: 0,
+            late: Nanos::ZERO,
         })
     }
 
@@ -125,7 +126,7 @@ impl Machine {
     /// The event that was asked for has come.
     pub(crate) fn tick(&mut self, memory: &dyn GuestMemory, ns: i64) {
         let now = self.at(ns);
-        self.late_events += u64::from(self.due.is_some_and(|due| due < now));
+        self.late = self.late.max(self.due.map_or(Nanos::ZERO, |due| now.since(due)));
         self.board.advance(memory, now);
     }
 
@@ -141,7 +142,7 @@ impl Machine {
     /// Errors: in words, one for each thing that failed.
     pub(crate) fn finish(&mut self) -> Vec<String> {
         self.control = None;
-        let mut errors = self.record.finish(&mut self.board, self.last_access, self.late_events);
+        let mut errors = self.record.finish(&mut self.board, self.last_access, self.late);
         errors.extend(self.board.served().finish().err().map(|error| format!("the card: {error}")));
         errors
     }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 use serde::Serialize;
 
 use super::{AccessCounts, Board};
@@ -41,7 +41,8 @@ struct Summary {
     interrupts: u64,
     requests: u64,
     last_access_ns: u64,
-    late_events: u64,
+    /// The longest time by which an event came later than it was due.
+    late_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
 }
@@ -75,11 +76,11 @@ impl Record {
         }
     }
 
-    /// Writes out the record of a machine whose last access was at `last_access` of the card's clock, with the number
-    /// of events that came later than they were due.
+    /// Writes out the record of a machine whose last access was at `last_access` of the card's clock, and the longest
+    /// time by which an event came later than it was due.
     ///
     /// Errors: in words, one for each file that is not complete.
-    pub fn finish(&mut self, board: &mut Board, last_access: Instant, late_events: u64) -> Vec<String> {
+    pub fn finish(&mut self, board: &mut Board, last_access: Instant, late: Nanos) -> Vec<String> {
         self.settle(board);
         let mut errors = Vec::new();
         let mut note =
@@ -97,7 +98,7 @@ impl Record {
                 interrupts,
                 requests,
                 last_access_ns: last_access.since(self.start).0,
-                late_events,
+                late_ns: late.0,
                 failed: board.failure().map(ToString::to_string),
             };
             let text = serde_json::to_string_pretty(&summary).map_err(|error| error.to_string());

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 
 use super::access::{execute, gather, scatter};
 use super::calendar::{Calendar, CalendarError, MESSAGE_BYTES, Said};
@@ -161,7 +161,7 @@ impl Machine {
     ///
     /// Errors: in words, one for each file that is not complete.
     pub fn finish(&mut self) -> Vec<String> {
-        self.record.finish(&mut self.board, self.last_access, 0)
+        self.record.finish(&mut self.board, self.last_access, Nanos::ZERO)
     }
 
     /// Time since the machine's start. Unit: ns.
