@@ -11,6 +11,7 @@ mod oracle;
 pub(crate) mod packages;
 mod programs;
 mod qemu;
+mod record;
 mod rig;
 mod run;
 mod server;

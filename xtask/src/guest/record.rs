@@ -1,0 +1,58 @@
+//! The record of a run on one clock.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+
+use crate::guest::machine::Show;
+use crate::guest::trial::{ClockKind, Options};
+
+/// The record of a run on one clock: prints what identifies it, and keeps it beside the guest's own files.
+pub(crate) fn report(folder: &Path, options: &Options) -> anyhow::Result<String> {
+    let text = fs::read_to_string(folder.join("summary.json")).context("the record of the card in the machine")?;
+    let summary: serde_json::Value = serde_json::from_str(&text).context("the record of the card in the machine")?;
+    let word = |name: &str| summary[name].to_string();
+    let digest = summary["digest"].as_str().context("the record of the card has no digest")?;
+    if options.show != Show::Nothing {
+        println!(
+            "guest: {} ns of the machine, {} register reads, {} writes, {} interrupts, {} requests, digest {digest}",
+            word("last_access_ns"),
+            word("reads"),
+            word("writes"),
+            word("interrupts"),
+            word("requests")
+        );
+    }
+    check_interrupts(&folder.join("requests"))?;
+    ensure!(summary["failed"].is_null(), "the card's folder: {}", word("failed"));
+    // An event comes between two instructions.
+    let instruction_ns = match options.clock {
+        ClockKind::Virtual { shift } => 1 << shift,
+        ClockKind::Wall => 1,
+    };
+    let late_ns = summary["late_ns"].as_u64().context("the record of the card does not say how late events came")?;
+    ensure!(late_ns < instruction_ns, "an event came {late_ns} ns late: guest and card are not in step");
+    if let Some(out) = &options.out {
+        fs::create_dir_all(out)?;
+        for name in ["summary.json", "requests"] {
+            fs::copy(folder.join(name), out.join(name)).with_context(|| name.to_string())?;
+        }
+    }
+    Ok(digest.into())
+}
+
+/// Every interrupt that reported a request rose at the nanosecond at which the card ended it.
+fn check_interrupts(requests: &Path) -> anyhow::Result<()> {
+    let text = fs::read_to_string(requests).context("the requests of the card in the machine")?;
+    let mut reported = 0;
+    for line in text.lines() {
+        let request: serde_json::Value = serde_json::from_str(line).context("the requests of the card")?;
+        if !request["interrupt_ns"].is_null() {
+            reported += 1;
+            ensure!(request["interrupt_ns"] == request["done_ns"], "the interrupt did not come with the end: {line}");
+        }
+    }
+    ensure!(reported > 0, "no interrupt reported a request");
+    Ok(())
+}
