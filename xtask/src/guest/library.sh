@@ -157,7 +157,7 @@ fio_us() {
 
 # A number of `emmclab sim ctl CARD state --json`, the first of that name: state_number NAME.
 state_number() {
-    ask ctl state --json | sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" | head -n 1
+    ask number "$1"
 }
 
 # Fails unless an arithmetic comparison holds, as awk has it: holds WHAT COMPARISON.

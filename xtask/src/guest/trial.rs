@@ -269,15 +269,25 @@ fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<(i3
     if let (Some(words), Some(emmclab)) = (words.strip_prefix("bench "), aside.emmclab) {
         return bench(emmclab, aside.profile, words);
     }
-    let Some(words) = words.strip_prefix("ctl ") else {
-        return Ok((0, host.asked(words, server)?));
+    let (Some(server), Some((kind @ ("ctl" | "number"), words))) = (server, words.split_once(' ')) else {
+        let is_ours = words.starts_with("ctl ") || words.starts_with("number ");
+        return if is_ours { Ok((1, "no card is served".into())) } else { Ok((0, host.asked(words, server)?)) };
     };
-    let Some(server) = server else {
-        return Ok((1, "no card is served".into()));
-    };
+    if kind == "number" {
+        return number(server, words);
+    }
     let output = server.control(&words.split(' ').collect::<Vec<_>>())?;
     let text = [output.stdout, output.stderr].concat();
     Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// The first number of that name in the card's internal state: the whole state is long for a guest's channel.
+fn number(server: &Server, name: &str) -> anyhow::Result<(i32, String)> {
+    let output = server.control(&["state", "--json"])?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let key = format!("\"{name}\": ");
+    let value = text.lines().find_map(|line| line.trim().strip_prefix(&key)?.trim_end_matches(',').parse::<f64>().ok());
+    Ok(value.map_or_else(|| (1, format!("the card's state has no number {name}")), |value| (0, value.to_string())))
 }
 
 /// Runs a job on a new card of the same profile in simulated time: for each phase its kind, its requests and the time
