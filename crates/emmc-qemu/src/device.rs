@@ -141,6 +141,9 @@ extern "C" fn realize(object: *mut Object, _error: *mut *mut c_void) {
 
 fn try_realize(object: *mut Object) -> Result<(), String> {
     let Installed { qemu, options, .. } = installed();
+    if !qemu.counts_instructions() {
+        return Err("the machine's clock is the host's: add -icount shift=0,sleep=off".into());
+    }
     let index = index_of(&qemu.type_name(object));
     let card: &CardOptions = &options.cards[index];
     let host = options.host.filter(|_| index == 0);

@@ -54,6 +54,8 @@ macro_rules! functions {
         pub(crate) struct Functions {
             $($name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             address_space_memory: *mut c_void,
+            /// Whether instructions are the clock: an enumeration, 0 if not.
+            use_icount: *const c_int,
         }
 
         impl Functions {
@@ -73,6 +75,7 @@ macro_rules! functions {
                 };
                 let found = ($(look(concat!(stringify!($name), "\0")),)*);
                 let address_space_memory = look("address_space_memory\0");
+                let use_icount = look("use_icount\0").cast_const().cast();
                 if !missing.is_empty() {
                     return Err(format!(
                         "this QEMU does not export {} ({} of its functions that are needed): use Debian's, which is \
@@ -84,7 +87,7 @@ macro_rules! functions {
                 #[allow(clippy::missing_transmute_annotations)]
                 let functions!(@names $($name),*) = found;
                 // SAFETY: each is the address of the function of that name, whose signature the table states.
-                Ok(unsafe { Self { $($name: transmute_copy(&$name),)* address_space_memory } })
+                Ok(unsafe { Self { $($name: transmute_copy(&$name),)* address_space_memory, use_icount } })
             }
         }
     };
@@ -121,6 +124,12 @@ unsafe impl Sync for Functions {}
 pub(crate) struct Timer(*mut c_void);
 
 impl Functions {
+    /// Whether the machine's clock counts instructions (`-icount`).
+    pub(crate) fn counts_instructions(&self) -> bool {
+        // SAFETY: a variable of QEMU.
+        unsafe { self.use_icount.read() != 0 }
+    }
+
     /// The machine's clock. Unit: ns.
     pub(crate) fn now_ns(&self) -> i64 {
         // SAFETY: reads a clock.
