@@ -122,18 +122,13 @@ pub(crate) fn run(
         return uml::run(&rig::uml_ready()?, emmclab, options, script, programs, host);
     }
     let folder = Folder::new()?;
-    let card = options.card.clone().unwrap_or_else(|| folder.path.join("card"));
+    let mut card = PathBuf::new();
     let mut qemu = options.qemu.clone();
     let mut server = None;
     match (options.controller, emmclab) {
         (Some(Controller::Qemu), _) => qemu.extend(qemus_own(&folder.path)?),
         (Some(controller), Some(emmclab)) => {
-            if options.card.is_none() {
-                emmclab.create(&card, &options.profile)?;
-                if let Some(job) = &options.age {
-                    emmclab.age(&card, job)?;
-                }
-            }
+            card = self::card(emmclab, options, &folder.path)?;
             if options.clock == ClockKind::Wall {
                 let socket = folder.path.join("card.sock");
                 server = Some(Server::start(emmclab, &card, &socket, controller, options.pace, &folder.path)?);
@@ -175,6 +170,19 @@ pub(crate) fn run(
     let machine = Machine::start(&setup)?;
     let card = Served { folder: &folder.path, card: &card, emmclab, server, has_record: inside.is_some() };
     attend(machine, card, options, host)
+}
+
+/// The folder of the trial's card, which is made in this run's `folder` unless the options name one.
+pub(crate) fn card(emmclab: &Emmclab, options: &Options, folder: &Path) -> anyhow::Result<PathBuf> {
+    if let Some(card) = &options.card {
+        return Ok(card.clone());
+    }
+    let card = folder.join("card");
+    emmclab.create(&card, &options.profile)?;
+    if let Some(job) = &options.age {
+        emmclab.age(&card, job)?;
+    }
+    Ok(card)
 }
 
 /// The card's side of a machine that runs.

@@ -20,7 +20,7 @@ use crate::guest::folder::Folder;
 use crate::guest::machine::{Machine, Outcome, Show, append_script, last_lines};
 use crate::guest::qemu::bound_to_us;
 use crate::guest::server::{Controller, Emmclab, Server};
-use crate::guest::trial::{Host, Options, Served, attend};
+use crate::guest::trial::{self, Host, Options, Served, attend};
 pub(crate) use build::{PACKAGES, RECIPE, build, check_host};
 
 /// What differs from the library of the guest in QEMU.
@@ -46,13 +46,7 @@ pub(crate) fn run(
     let emmclab = emmclab.context("a card without the program that serves it")?;
     let controller = options.controller.unwrap_or(Controller::Cqe);
     let folder = Folder::new()?;
-    let card = options.card.clone().unwrap_or_else(|| folder.path.join("card"));
-    if options.card.is_none() {
-        emmclab.create(&card, &options.profile)?;
-        if let Some(job) = &options.age {
-            emmclab.age(&card, job)?;
-        }
-    }
+    let card = trial::card(emmclab, options, &folder.path)?;
     // The only folder of the host that the guest sees.
     let shared = folder.path.join("host");
     fs::create_dir(&shared)?;

@@ -336,7 +336,7 @@ impl Machine {
         }
         self.record.settle(&mut self.board);
         if self.board.take_interrupt() {
-            // It is told when it waits next, which is at the same time: it may not pass this instant.
+            // The machine gets the interrupt when it waits next. That is at this instant, which it may not pass.
             self.interrupt_due.get_or_insert(ns);
         }
         Ok(())
