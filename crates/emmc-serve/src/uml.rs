@@ -76,7 +76,7 @@ pub enum UmlError {
     #[error("{}: a folder whose path has a colon, a comma, a space or a quote cannot be named to the kernel", .0.display())]
     Name(PathBuf),
     /// A controller that interrupts by INTx only.
-    #[error("User-Mode Linux has no INTx: a controller with MSI is needed")]
+    #[error("User-Mode Linux has no INTx: the controller must have MSI (cqe or no-cqe)")]
     NeedsMsi,
     /// The system has no more threads or descriptors.
     #[error("cannot start the server of User-Mode Linux: {0}")]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use crate::guest::server::{Controller, Emmclab};
 use crate::guest::{options, programs, rig, trial, uml};
@@ -10,6 +10,7 @@ use crate::guest::{options, programs, rig, trial, uml};
 /// Runs it; the script's exit status.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     let (options, rest) = options::parse(args).context("guest run")?;
+    ensure!(!options.twice, "guest run: --twice is for the trials in a script's head (guest test)");
     let [script] = rest.as_slice() else { bail!("guest run: expected one script, not {rest:?}") };
     let script = fs::read_to_string(script).with_context(|| script.clone())?;
     let is_ours = options.controller.is_some_and(|controller| controller != Controller::Qemu);

@@ -145,7 +145,10 @@ pub(crate) fn run(
     let inside = match options.clock {
         ClockKind::Wall => None,
         ClockKind::Virtual { shift } => {
-            ensure!(server.is_some(), "--clock virtual: the card is inside the machine, so there must be one of ours");
+            ensure!(
+                server.is_some(),
+                "--clock virtual: needs a card: --profile, --card, or --controller cqe, no-cqe or hs200"
+            );
             let (card, folder) = (card.display(), folder.path.display());
             let arguments = format!(
                 "controller={controller},card={card},host=0,summary={folder}/summary.json,requests={folder}/requests"
