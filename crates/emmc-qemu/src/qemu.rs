@@ -2,11 +2,12 @@
 //!
 //! They are no stable interface. Each signature is that of QEMU 11.1; a QEMU that lacks one, or that was built without
 //! modules and so exports none, is refused. Source of the signatures: QEMU 11.1.3, include/qom/object.h,
-//! include/system/memory.h, include/hw/pci/pci_device.h, include/hw/pci/msi.h, include/qemu/timer.h.
+//! include/system/memory.h, include/hw/pci/pci_device.h, include/hw/pci/msi.h, include/qemu/timer.h,
+//! include/plugins/qemu-plugin.h, include/exec/icount.h.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::transmute_copy;
 
 use emmc_serve::sdhci::{GuestMemory, Unmapped};
@@ -112,6 +113,13 @@ functions! {
     timer_del: fn(*mut c_void);
     address_space_rw: fn(*mut c_void, u64, u64, *mut c_void, u64, bool) -> u32;
     qemu_plugin_register_atexit_cb: fn(u64, extern "C" fn(u64, *mut c_void), *mut c_void);
+    qemu_plugin_register_vcpu_tb_trans_cb: fn(u64, extern "C" fn(*const c_void, *mut c_void), *mut c_void);
+    qemu_plugin_tb_n_insns: fn(*const c_void) -> usize;
+    qemu_plugin_tb_get_insn: fn(*const c_void, usize) -> *mut c_void;
+    qemu_plugin_insn_data: fn(*const c_void, *mut c_void, usize) -> usize;
+    qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, extern "C" fn(c_uint, *mut c_void), c_int, *mut c_void);
+    qemu_get_cpu: fn(c_int) -> *mut c_void;
+    icount_update: fn(*mut c_void);
 }
 
 // SAFETY: addresses of functions and of one object of QEMU, which live as long as the process.
@@ -225,6 +233,47 @@ impl Functions {
     pub(crate) fn on_exit(&self, id: u64, act: extern "C" fn(u64, *mut c_void)) {
         // SAFETY: called in the plugin's installation, with its own number.
         unsafe { (self.qemu_plugin_register_atexit_cb)(id, act, std::ptr::null_mut()) };
+    }
+
+    /// Has `look` called with each block of instructions that is translated.
+    pub(crate) fn on_translation(&self, id: u64, look: extern "C" fn(*const c_void, *mut c_void)) {
+        // SAFETY: called in the plugin's installation, with its own number.
+        unsafe { (self.qemu_plugin_register_vcpu_tb_trans_cb)(id, look, std::ptr::null_mut()) };
+    }
+
+    /// Has `act` called with the processor's number before each instruction of a translated block that `is_meant`, by
+    /// its code.
+    pub(crate) fn before_instructions(
+        &self,
+        block: *const c_void,
+        is_meant: impl Fn(&[u8]) -> bool,
+        act: extern "C" fn(c_uint, *mut c_void),
+    ) {
+        // QEMU_PLUGIN_CB_NO_REGS.
+        const NO_REGISTERS: c_int = 0;
+        // The longest instruction of x86 has 15 bytes.
+        let mut code = [0u8; 16];
+        // SAFETY: called in a call of `on_translation`, with its block; QEMU copies at most as many bytes as fit.
+        unsafe {
+            for index in 0..(self.qemu_plugin_tb_n_insns)(block) {
+                let instruction = (self.qemu_plugin_tb_get_insn)(block, index);
+                let length = (self.qemu_plugin_insn_data)(instruction, code.as_mut_ptr().cast(), code.len());
+                if is_meant(&code[..length.min(code.len())]) {
+                    (self.qemu_plugin_register_vcpu_insn_exec_cb)(instruction, act, NO_REGISTERS, std::ptr::null_mut());
+                }
+            }
+        }
+    }
+
+    /// Adds the instructions that a processor has executed, with the whole block that it is in, to the machine's clock.
+    pub(crate) fn count_instructions(&self, processor: c_uint) {
+        // SAFETY: called on the thread of that processor, which exists.
+        unsafe {
+            let processor = (self.qemu_get_cpu)(processor.try_into().unwrap_or(0));
+            if !processor.is_null() {
+                (self.icount_update)(processor);
+            }
+        }
     }
 
     fn rw(&self, address: u64, buffer: *mut u8, bytes: usize, is_write: bool) -> Result<(), Unmapped> {

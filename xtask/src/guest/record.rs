@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 
 use crate::guest::machine::Show;
-use crate::guest::trial::Options;
+use crate::guest::trial::{ClockKind, Options};
 
 /// The record of a run on one clock: prints what identifies it, and keeps it beside the guest's own files.
 pub(crate) fn report(folder: &Path, options: &Options) -> anyhow::Result<String> {
@@ -27,6 +27,10 @@ pub(crate) fn report(folder: &Path, options: &Options) -> anyhow::Result<String>
         );
     }
     check_interrupts(&folder.join("requests"))?;
+    // The processor's clock has steps of one instruction.
+    let step_ns = if let ClockKind::Virtual { shift } = options.clock { 1 << shift } else { 1 };
+    let late_ns = summary["late_ns"].as_u64().context("the record of the card has no late_ns")?;
+    ensure!(late_ns < step_ns, "an event came {late_ns} ns late, expected less than one instruction, {step_ns} ns");
     ensure!(summary["failed"].is_null(), "the card's folder: {}", word("failed"));
     if let Some(out) = &options.out {
         fs::create_dir_all(out)?;

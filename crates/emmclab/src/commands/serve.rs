@@ -163,6 +163,14 @@ impl Fronts {
 pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CommandResult {
     let has_front = args.vfio_user.is_some() || args.uml.is_some() || !args.nbd.is_empty() || args.fuse.is_some();
     ensure!(has_front, "name at least one of --vfio-user, --uml, --nbd and --fuse");
+    // The parser forgets what an option requires where that conflicts with another that is given.
+    for (option, is_given) in [
+        ("--accesses", args.accesses.is_some()),
+        ("--record", args.record.is_some()),
+        ("--mailbox", args.mailbox.is_some()),
+    ] {
+        ensure!(!is_given || args.uml.is_some(), "{option}: only --uml has it");
+    }
     let card = folder(&args.card);
     let served = Arc::new(if args.uml.is_some() {
         Served::open_driven(card)?
