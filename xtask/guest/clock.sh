@@ -34,10 +34,8 @@ while [ $cut -lt 10 ]; do
     mount -t ext4 $card /mnt || fail "mount before cut $cut"
     echo "$cut" >/mnt/synced
     sync
-    dd if=/dev/zero of=/mnt/lost bs=64k count=64 oflag=direct 2>/dev/null &
-    usleep $((cut * 1700))
-    ask ctl cut >/dev/null || fail 'cutting the power'
-    wait
+    ask ctl "cut --in $((cut * 1734567))ns" >/dev/null || fail 'cutting the power'
+    dd if=/dev/zero of=/mnt/lost bs=64k count=64 oflag=direct 2>/dev/null && fail "the writer outlived cut $cut"
     umount -l /mnt
     ask ctl on >/dev/null || fail 'giving power'
     reader >/sys/bus/pci/drivers/sdhci-pci/unbind

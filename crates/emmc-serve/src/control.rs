@@ -44,7 +44,7 @@ pub struct Control {
 
 impl Control {
     /// Executes a line and returns its reply. Resources that come with the reply are kept until it is written.
-    fn answer(&self, line: &str) -> (String, Option<stop::Asker>) {
+    fn answer(self: &Arc<Self>, line: &str) -> (String, Option<stop::Asker>) {
         let (answered, asker) = match request::parse(line) {
             Ok(Order::Stop) => {
                 let (order, asker) = StopOrder::asked();
@@ -110,7 +110,7 @@ impl Drop for ControlServer {
 }
 
 /// Answers a client's lines until it disconnects.
-fn serve(client: &UnixStream, control: &Control) -> std::io::Result<()> {
+fn serve(client: &UnixStream, control: &Arc<Control>) -> std::io::Result<()> {
     let mut reader = BufReader::new(client);
     let mut writer = client;
     let mut line = Vec::new();

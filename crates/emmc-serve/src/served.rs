@@ -9,6 +9,7 @@ mod access;
 mod idle;
 mod power;
 mod requests;
+mod schedule;
 #[cfg(test)]
 mod tests;
 
@@ -50,6 +51,9 @@ pub struct Served {
     /// How much later than the card finished clients got their replies. Unit: nanoseconds.
     lateness_ns: Mutex<Histogram<u64>>,
     counted: Mutex<requests::Counted>,
+    /// What its clock showed at first.
+    started: Instant,
+    scheduled: Mutex<schedule::Schedule>,
 }
 
 /// What the lock protects.
@@ -135,6 +139,8 @@ impl Served {
             clock: Mutex::new(clock),
             lateness_ns: Mutex::new(histogram()),
             counted: Mutex::default(),
+            started: now,
+            scheduled: Mutex::default(),
         }
     }
 
@@ -240,6 +246,10 @@ impl Served {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn scheduled(&self) -> MutexGuard<'_, schedule::Schedule> {
+        self.scheduled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn counted(&self) -> MutexGuard<'_, requests::Counted> {

@@ -1,13 +1,14 @@
 //! Executes orders and builds their replies.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use emmc_card::card::Card;
 use emmc_card::device::{Area, Device};
 use emmc_card::nand::BlockHealth;
 use emmc_card::nand::FaultPlan;
 use emmc_card::sim::Internals;
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -45,6 +46,10 @@ pub struct ServedState {
     pub faults: Vec<Fault>,
     /// Injected errors of host commands that are still pending.
     pub host_faults: Vec<HostFault>,
+    /// When the next order for later is due, since the client was started. Absent: there is none. Unit: nanoseconds.
+    pub next_order_ns: Option<u64>,
+    /// Why orders for later could not be executed.
+    pub failed_orders: Vec<String>,
     /// Areas, wear, translation layer and blocks, as in `sim info`.
     pub inside: Internals,
 }
@@ -101,7 +106,7 @@ pub struct ServedStats {
 /// Carries out an order.
 ///
 /// Errors: why it cannot be carried out.
-pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String> {
+pub(super) fn carry_out(control: &Arc<Control>, order: Order) -> Result<Value, String> {
     let served = &control.served;
     let failed = |error: crate::block::BlockError| error.to_string();
     match order {
@@ -127,6 +132,8 @@ pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String
             (state.dilation, state.delays) = (clock.dilation().unwrap_or(1), clock.has_delays());
             state.faults = control.faults.list();
             state.host_faults = control.host_faults.list();
+            state.next_order_ns = served.next_scheduled().map(|at| at.since(served.started()).0);
+            state.failed_orders = served.failed_acts();
             return serde_json::to_value(state).map_err(|error| error.to_string());
         }
         Order::Speed { .. } if served.clock_now().is_driven() => {
@@ -144,8 +151,26 @@ pub(super) fn carry_out(control: &Control, order: Order) -> Result<Value, String
             return serde_json::to_value(stats).map_err(|error| error.to_string());
         }
         Order::Stop => return Err("an order to stop waits for its outcome".into()),
+        Order::At { .. } | Order::In { .. } if !served.clock_now().is_driven() => {
+            return Err("only a card on its client's clock takes orders for later (serve --uml)".into());
+        }
+        Order::At { at_ns, order } => schedule(control, served.started() + Nanos(at_ns), *order)?,
+        Order::In { in_ns, order } => schedule(control, served.now() + Nanos(in_ns), *order)?,
     }
     Ok(done())
+}
+
+/// Has an order executed at `at` of the card's clock.
+///
+/// Errors: that has passed.
+fn schedule(control: &Arc<Control>, at: Instant, order: Order) -> Result<(), String> {
+    let served = &control.served;
+    // The schedule belongs to the card, which the control holds.
+    let later = Arc::downgrade(control);
+    let act = move || later.upgrade().map_or(Ok(()), |control| carry_out(&control, order).map(drop));
+    served.schedule(at, act).map_err(|now| {
+        format!("the client's clock already shows {} ns, expected at least that", now.since(served.started()).0)
+    })
 }
 
 /// The reply to an order without a result.
@@ -185,6 +210,8 @@ fn state(card: &mut Card, now: Instant) -> ServedState {
         rpmb_counter,
         faults: Vec::new(),
         host_faults: Vec::new(),
+        next_order_ns: None,
+        failed_orders: Vec::new(),
         inside: Internals::of(device, now.since(Instant::START).as_secs_f64()),
     }
 }

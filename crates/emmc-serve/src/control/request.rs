@@ -50,6 +50,20 @@ pub enum Order {
     Stats,
     /// Saves the card and ends the server.
     Stop,
+    /// Executes an order later, at an exact instant; only on a clock that its client drives.
+    At {
+        /// Since the client was started, by its clock. Unit: nanoseconds.
+        at_ns: u64,
+        /// One of `cut`, `on`, `reset`, `inject`, `inject-host`, `clear-faults`.
+        order: Box<Order>,
+    },
+    /// The same, as long after this order came.
+    In {
+        /// By the client's clock. Unit: nanoseconds.
+        in_ns: u64,
+        /// As in `At`.
+        order: Box<Order>,
+    },
 }
 
 /// Parses a line.
@@ -57,12 +71,23 @@ pub enum Order {
 /// Errors: the reason why it is invalid.
 pub(super) fn parse(line: &str) -> Result<Order, String> {
     let order: Order = serde_json::from_str(line).map_err(|error| format!("not understood: {error}"))?;
-    match &order {
+    check(&order)?;
+    Ok(order)
+}
+
+fn check(order: &Order) -> Result<(), String> {
+    match order {
         Order::Cut { at_operation: Some(0), .. } => Err("at_operation: operations count from 1".into()),
         Order::Speed { dilation: Some(0), .. } => Err("dilation: expected at least 1".into()),
         Order::InjectHost { fault } if fault.command.is_some_and(|command| command > 63) => {
             Err("command: expected 0 to 63".into())
         }
-        _ => Ok(order),
+        Order::At { order, .. } | Order::In { order, .. } => match order.as_ref() {
+            Order::State | Order::Stats | Order::Speed { .. } | Order::Stop | Order::At { .. } | Order::In { .. } => {
+                Err("an order for later: expected cut, on, reset, inject, inject-host or clear-faults".into())
+            }
+            order => check(order),
+        },
+        _ => Ok(()),
     }
 }

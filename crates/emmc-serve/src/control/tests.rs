@@ -6,7 +6,7 @@ use emmc_card::card::Card;
 use emmc_card::device::{Area, DeviceOptions};
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::shipped;
-use emmc_units::Instant;
+use emmc_units::{Instant, Nanos};
 use serde_json::Value;
 
 use super::{Control, ControlServer, Order, StopOrder, ask};
@@ -17,6 +17,7 @@ use crate::served::{Served, ServedOptions};
 
 struct Rig {
     folder: tempfile::TempDir,
+    served: Arc<Served>,
     block: Arc<dyn Block>,
     stopped: mpsc::Receiver<StopOrder>,
     _server: ControlServer,
@@ -24,17 +25,27 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
+        let timing = ServedOptions { delays: false, dilation: 1 };
+        Self::serving(|card| Served::new(card, Instant::START, timing))
+    }
+
+    fn serving(serve: impl FnOnce(Card) -> Served) -> Self {
         let options = DeviceOptions { keep: StoredContent::Data, seed: 1 };
         let card = Card::new(shipped::named("generic-8g").unwrap(), options).unwrap();
-        let timing = ServedOptions { delays: false, dilation: 1 };
-        let served = Arc::new(Served::new(card, Instant::START, timing));
+        let served = Arc::new(serve(card));
         let faults = Arc::new(Faults::new(Arc::clone(&served) as Arc<dyn Block>));
         let stats = Arc::new(Stats::new(Arc::clone(&faults) as Arc<dyn Block>, Arc::clone(&served)));
         let (stop, stopped) = mpsc::channel();
         let folder = tempfile::tempdir().unwrap();
-        let control = Control { served, faults, host_faults: HostFaults::default(), stats: Arc::clone(&stats), stop };
+        let control = Control {
+            served: Arc::clone(&served),
+            faults,
+            host_faults: HostFaults::default(),
+            stats: Arc::clone(&stats),
+            stop,
+        };
         let server = ControlServer::start(&folder.path().join("socket"), control).unwrap();
-        Self { folder, block: stats, stopped, _server: server }
+        Self { folder, served, block: stats, stopped, _server: server }
     }
 
     fn ask(&self, order: &Order) -> Value {
@@ -117,6 +128,9 @@ fn an_invalid_line_gets_an_error_and_the_next_line_is_executed() {
         (r#"{"do":"inject-host","fault":{"error":"x"}}"#, "unknown variant"),
         (r#"{"do":"inject-host","fault":{"error":"status","command":64}}"#, "0 to 63"),
         (&"x".repeat(200_000), "longer than 65536 bytes"),
+        (r#"{"do":"at","at_ns":5,"order":{"do":"cut"}}"#, "on its client's clock"),
+        (r#"{"do":"in","in_ns":5,"order":{"do":"stop"}}"#, "expected cut, on"),
+        (r#"{"do":"at","at_ns":5,"order":{"do":"cut","at_operation":0}}"#, "count from 1"),
         (r#"{"do":"reset"}"#, "ok"),
     ] {
         (&client).write_all(format!("{line}\n").as_bytes()).unwrap();
@@ -126,6 +140,34 @@ fn an_invalid_line_gets_an_error_and_the_next_line_is_executed() {
     (&client).write_all(b"{\"do\":\"\xff\"}\n{\"do\":\"on\"}\n").unwrap();
     assert!(lines.next().unwrap().unwrap().contains("byte 7 is no UTF-8"));
     assert!(lines.next().unwrap().unwrap().contains("ok"));
+}
+
+#[test]
+fn orders_for_later_are_executed_at_their_instant_by_who_drives_the_clock() {
+    let start = Instant(5_000_000_000);
+    let rig = Rig::serving(|card| Served::driven(card, start));
+    let later = |ns: u64, order: Order| Order::At { at_ns: ns, order: Box::new(order) };
+    let served = &rig.served;
+    rig.ask(&later(3_000_000_000, Order::On));
+    rig.ask(&later(1_000_000_000, Order::Cut { at_operation: None, seed: 0 }));
+    assert_eq!(rig.ask(&Order::State)["next_order_ns"], 1_000_000_000u64);
+    assert_eq!(served.next_scheduled(), Some(start + Nanos(1_000_000_000)));
+    served.act_until(start + Nanos(999_999_999));
+    rig.write().unwrap();
+    served.act_until(start + Nanos(2_000_000_000));
+    assert_eq!(rig.write(), Err(BlockError::PowerLost));
+    assert_eq!(served.now(), start + Nanos(1_000_000_000), "the clock shows when it was done");
+    let error = rig.ask(&later(999_999_999, Order::Reset))["error"].clone();
+    assert!(error.as_str().unwrap().contains("already shows 1000000000 ns"), "{error}");
+    rig.ask(&Order::In {
+        in_ns: 500_000_000,
+        order: Box::new(Order::Inject { fault: Fault { area: Some("gp2".into()), ..Fault::default() } }),
+    });
+    served.act_until(start + Nanos(3_000_000_000));
+    rig.write().unwrap();
+    let state = rig.ask(&Order::State);
+    assert_eq!(state["failed_orders"][0].as_str().unwrap().split(':').next(), Some("at 1500000000 ns"));
+    assert!(state["next_order_ns"].is_null());
 }
 
 #[test]

@@ -152,7 +152,8 @@ impl Board {
 
     /// When [`Board::advance`] must be called next, unless software accesses it before; absent: it waits for software.
     pub fn next(&self) -> Option<Instant> {
-        self.function.poll_timeout().into_iter().chain(self.served.next_idle()).min()
+        let events = self.function.poll_timeout().into_iter().chain(self.served.next_idle());
+        events.chain(self.served.next_scheduled()).min()
     }
 
     /// The level of the interrupt line.
@@ -196,11 +197,14 @@ impl Board {
         self.log.as_mut().map_or(Ok(()), |log| log.flush())
     }
 
-    /// Executes what the function does by itself up to `now`, each step at its own instant.
+    /// Executes what the function does by itself and what is scheduled up to `now`, each step at its own instant. What
+    /// is scheduled for an instant comes before the function's step at it.
     fn catch_up(&mut self, memory: &dyn GuestMemory, now: Instant) {
         while let Some(at) = self.function.poll_timeout().filter(|at| *at <= now) {
+            self.served.act_until(at);
             self.service(memory, at);
         }
+        self.served.act_until(now);
     }
 
     /// Executes what an access requested.

@@ -93,8 +93,20 @@ pub(crate) struct ServeArgs {
 pub(crate) struct SimCtlArgs {
     /// Folder of a card that is being served
     pub(crate) card: PathBuf,
+    /// Do it when the clock of the client shows this, since its start: 1.5s, 20ms (with serve --uml, and inside QEMU)
+    #[arg(long, value_name = "TIME", global = true, value_parser = nanoseconds)]
+    pub(crate) at: Option<u64>,
+    /// Do it so much later by that clock
+    #[arg(long = "in", value_name = "TIME", global = true, value_parser = nanoseconds, conflicts_with = "at")]
+    pub(crate) later: Option<u64>,
     #[command(subcommand)]
     pub(crate) order: CtlOrder,
+}
+
+/// A time with its unit, in nanoseconds.
+fn nanoseconds(text: &str) -> Result<u64, String> {
+    let time: jiff::SignedDuration = text.parse().map_err(|_| "expected a time such as 1.5s or 20ms".to_string())?;
+    u64::try_from(time.as_nanos()).map_err(|_| "expected 0s to 584 years".into())
 }
 
 /// Which of the requests or commands that match fail.
@@ -189,6 +201,11 @@ mod tests {
     #[test]
     fn positions_are_sizes_or_bytes() {
         assert_eq!((place("1MiB"), place("8s"), place("4096")), (Ok(1 << 20), Ok(4096), Ok(4096)));
+        assert_eq!(
+            (nanoseconds("1.5s"), nanoseconds("20ms"), nanoseconds("7ns")),
+            (Ok(1_500_000_000), Ok(20_000_000), Ok(7))
+        );
+        assert!(nanoseconds("-1s").is_err() && nanoseconds("3").is_err() && nanoseconds("soon").is_err());
         assert!(place("50%").is_err() && place("4kB").is_err() && place("-1").is_err());
     }
 }

@@ -38,6 +38,11 @@ pub(crate) fn run(args: &SimCtlArgs, output: &mut Output) -> CommandResult {
         bail!("{folder}: not a virtual card (expected {STATE_FILE} in it; see sim create)");
     }
     let order = order(&args.order)?;
+    let order = match (args.at, args.later) {
+        (Some(at_ns), _) => Order::At { at_ns, order: Box::new(order) },
+        (None, Some(in_ns)) => Order::In { in_ns, order: Box::new(order) },
+        (None, None) => order,
+    };
     let asked = ask(&place.join(SOCKET_FILE), &order);
     let answer = asked.with_context(|| format!("{folder}: this card is not being served"))?;
     if let Some(error) = answer.get("error").and_then(Value::as_str) {
