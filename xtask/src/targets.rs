@@ -58,7 +58,7 @@ pub(crate) const TARGETS: [Target; 4] = [
 ];
 
 /// The quickest build: without the optimisations of the workspace's tests, and without line numbers.
-pub(crate) const QUICK: [&str; 12] = [
+pub(crate) const QUICK: [&str; 14] = [
     "--config",
     "profile.dev.debug=false",
     "--config",
@@ -69,6 +69,8 @@ pub(crate) const QUICK: [&str; 12] = [
     "profile.dev.package.emmc-port.opt-level=0",
     "--config",
     "profile.dev.package.emmc-regs.opt-level=0",
+    "--config",
+    "profile.dev.package.emmc-trace.opt-level=0",
     "--config",
     "profile.dev.package.emmc-workload.opt-level=0",
 ];

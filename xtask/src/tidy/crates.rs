@@ -3,11 +3,13 @@
 use crate::metadata::Package;
 
 /// Dependencies point from a later line to an earlier one: ARCHITECTURE.md.
-const ORDER: [&[&str]; 8] = [
+const ORDER: [&[&str]; 10] = [
     &["emmc-units"],
     &["emmc-regs"],
     &["emmc-port"],
-    &["emmc-trace", "emmc-card", "emmc-host", "emmc-workload"],
+    &["emmc-card", "emmc-host"],
+    &["emmc-trace"],
+    &["emmc-workload"],
     &["emmc-analysis"],
     &["emmc-report"],
     &["emmc-linux", "emmc-serve"],

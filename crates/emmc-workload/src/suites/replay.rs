@@ -60,7 +60,7 @@ impl Suite for ReplaySuite {
     }
 
     fn about(&self) -> &'static str {
-        "replay of recorded requests: fio's iolog, blktrace, blkparse, CSV or MSR's CSV (--trace FILE)"
+        "replay of recorded requests: fio's iolog, blktrace, blkparse, ftrace, trace.dat, CSV (--trace FILE)"
     }
 
     fn follows(&self) -> &'static [Knob] {

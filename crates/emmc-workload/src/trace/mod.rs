@@ -1,11 +1,11 @@
-//! Recorded requests in every form that is read: fio's logs, blktrace, blkparse, MSR's CSV, a plain CSV, and the five
-//! columns of simulators (MQSim, SSDsim). Jobs and the suite `replay` read all of them.
+//! Recorded requests in every form that is read: the recordings of `emmc-trace` (ftrace, trace.dat, blktrace,
+//! blkparse), fio's logs, MSR's CSV, a plain CSV, and the five columns of simulators (MQSim, SSDsim). Jobs and the
+//! suite `replay` read all of them.
 //!
 //! Absent on purpose: events of the kernel other than those of the block layer.
 
-mod blkparse;
-mod blktrace;
 mod columns;
+mod events;
 mod iolog;
 mod msr;
 mod recorded;
@@ -15,6 +15,7 @@ mod tests;
 use std::sync::Arc;
 
 use emmc_port::BlockOp;
+use emmc_trace::Form;
 use emmc_units::Nanos;
 
 use crate::import::ImportError;
@@ -60,8 +61,9 @@ pub struct Replay {
 }
 
 /// The forms that are read, for help and messages.
-pub const FORMS: &str = "fio's iolog of version 2 or 3, text of blkparse, blktrace's binary of version 1, MSR's CSV, \
-                         a CSV of time_us,op,lba,sectors, or five columns of time_ns device lba sectors type";
+pub const FORMS: &str = "fio's iolog of version 2 or 3, text of blkparse or ftrace, blktrace's binary of version 1, \
+                         trace.dat of trace-cmd, MSR's CSV, a CSV of time_us,op,lba,sectors, or five columns of time_ns \
+                         device lba sectors type";
 
 /// Reads a trace, recognised by its content; the name is for messages.
 ///
@@ -69,16 +71,16 @@ pub const FORMS: &str = "fio's iolog of version 2 or 3, text of blkparse, blktra
 pub fn read(name: &str, bytes: &[u8]) -> Result<Trace, ImportError> {
     let unknown =
         |reason: &str| ImportError::Unknown { name: name.into(), reason: reason.into(), expected: FORMS.into() };
-    let mut trace = if let Some(order) = blktrace::order(bytes) {
-        blktrace::read(name, bytes, order)?
+    // Pages without the kernel's format files hold nothing that can be read.
+    let form = Form::of(bytes).filter(|form| !matches!(form, Form::Pages | Form::Formats));
+    let mut trace = if let Some(form) = form {
+        events::read(name, form, bytes)?
     } else {
-        let text = std::str::from_utf8(bytes).map_err(|_| unknown("it is neither text nor blktrace's"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| unknown("it is neither text nor a recording of Linux"))?;
         let is_content = |line: &&str| !line.is_empty() && !line.starts_with('#');
         let first = text.lines().map(str::trim).find(is_content).ok_or_else(|| unknown("it is empty"))?;
         if first.starts_with("fio version ") {
             iolog::read(name, text)?
-        } else if blkparse::is_line(first) {
-            blkparse::read(name, text)?
         } else if msr::is_line(first) {
             msr::read(name, text)?
         } else if columns::is_csv(first) {
@@ -108,63 +110,4 @@ fn wrong(name: &str, line: usize, found: &str, expected: &str) -> ImportError {
 fn range(sector: u64, sectors: u64) -> Option<(u64, u64)> {
     let (offset, bytes) = (sector.checked_mul(512)?, sectors.checked_mul(512)?);
     offset.checked_add(bytes).map(|_| (offset, bytes))
-}
-
-/// An event of the block layer.
-struct Event {
-    at: Nanos,
-    kind: Kind,
-    request: TraceRequest,
-    /// With a flush before it.
-    flush: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Queued,
-    Issued,
-    Requeued,
-}
-
-/// The requests that were issued to the driver; if none is recorded, those that were queued.
-fn requests(mut events: Vec<Event>, notes: &mut Vec<String>) -> Vec<TraceRequest> {
-    events.sort_by_key(|event| event.at);
-    let wanted = if events.iter().any(|event| event.kind == Kind::Issued) { Kind::Issued } else { Kind::Queued };
-    if wanted == Kind::Queued && !events.is_empty() {
-        notes.push("no issued request is recorded: queued requests are used".into());
-    }
-    let mut all: Vec<TraceRequest> = Vec::new();
-    for event in events {
-        if event.kind == Kind::Requeued && wanted == Kind::Issued {
-            take_back(&mut all, &event.request);
-        } else if event.kind == wanted {
-            if event.flush {
-                all.push(TraceRequest {
-                    op: BlockOp::Flush,
-                    offset_bytes: 0,
-                    bytes: 0,
-                    through: false,
-                    discard: false,
-                    at: event.at,
-                });
-            }
-            if event.request.bytes > 0 {
-                all.push(event.request);
-            }
-        }
-    }
-    all
-}
-
-/// A request that the driver returned (requeue) is issued again later: all of it, or the rest.
-fn take_back(all: &mut Vec<TraceRequest>, back: &TraceRequest) {
-    let end = |request: &TraceRequest| request.offset_bytes.saturating_add(request.bytes);
-    let same = |other: &TraceRequest| {
-        other.op == back.op && other.offset_bytes <= back.offset_bytes && end(other) == end(back)
-    };
-    let Some(at) = all.iter().rposition(same) else { return };
-    all[at].bytes = back.offset_bytes - all[at].offset_bytes;
-    if all[at].bytes == 0 {
-        all.remove(at);
-    }
 }

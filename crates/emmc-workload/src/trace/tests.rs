@@ -63,7 +63,7 @@ fn flushes_and_fua_are_kept() {
 #[test]
 fn errors_name_the_field() {
     let cut = &testdata("blk_dwrite_4096.bin")[..100];
-    assert!(read("f", cut).unwrap_err().to_string().starts_with("f: record 2 at byte 64: 36 bytes are left; expected"));
+    assert!(read("f", cut).unwrap_err().to_string().starts_with("f: byte 64: record 2: 36 bytes are left; expected"));
     for (text, expected) in [
         ("", "f: it is empty"),
         ("x", "f: no trace is recognised in it"),

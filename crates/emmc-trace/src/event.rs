@@ -1,0 +1,270 @@
+//! One type of event for every format.
+
+use emmc_units::Nanos;
+
+/// An event of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, on the clock of the recording.
+    pub at: Nanos,
+    /// The thread that was running, which is not always the thread that caused it.
+    pub pid: u32,
+    /// The processor.
+    pub cpu: u32,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// An event of the block layer.
+    Block(BlockEvent),
+    /// A command of the MMC layer, or a task of its command queue, started or ended.
+    Mmc(MmcEvent),
+    /// A system call began or ended.
+    Syscall {
+        /// Which.
+        call: Syscall,
+        /// Whether it began.
+        entered: bool,
+    },
+    /// The thread's file system entered a known place.
+    Mark(Mark),
+    /// Events are missing from this instant to another one.
+    Lost {
+        /// The first instant after the loss.
+        until: Nanos,
+        /// How many; 0 if the recording does not say.
+        count: u32,
+    },
+}
+
+/// An event of the block layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockEvent {
+    /// What happened to the bio or request.
+    pub action: Action,
+    /// The operation.
+    pub op: Op,
+    /// `SYNC` and the like.
+    pub flags: Flags,
+    /// The device: major number in the upper 12 bits, minor number in the lower 20.
+    pub device: u32,
+    /// The first sector.
+    pub sector: u64,
+    /// Unit: sectors of 512 bytes, rounded up.
+    pub sectors: u32,
+    /// The first sector of the remainder of a split, or the error of a completion (0 is none).
+    pub other: u64,
+}
+
+/// What happened to a bio or a request. The letters are those of blkparse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Q: a bio was queued.
+    Queue,
+    /// X: a bio was split in two.
+    Split,
+    /// M: a bio (or a whole request) was appended to a request.
+    BackMerge,
+    /// F: a bio was put in front of a request.
+    FrontMerge,
+    /// A request was appended to another one (`block_rq_merge`).
+    RequestMerge,
+    /// G: a request was allocated for a bio.
+    GetRequest,
+    /// S: a bio waits for a free request.
+    Sleep,
+    /// I: a request was given to the scheduler.
+    Insert,
+    /// D: a request was given to the driver.
+    Issue,
+    /// R: the driver returned a request.
+    Requeue,
+    /// C: all or a part of a request was completed.
+    Complete,
+    /// A bio was completed without a request of its own (`block_bio_complete`).
+    BioComplete,
+    /// P: the thread's requests are held back.
+    Plug,
+    /// U: held requests are released.
+    Unplug,
+    /// A: a bio moved from one device to another.
+    Remap,
+    /// Accounting started (`block_io_start`) or ended (`block_io_done`).
+    Account,
+}
+
+/// The operation of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Op {
+    /// R.
+    Read,
+    /// W.
+    Write,
+    /// D.
+    Discard,
+    /// DE or E: secure erase.
+    Erase,
+    /// FF: an operation that only flushes.
+    Flush,
+    /// N, zones, and what the driver sends for itself.
+    Other,
+}
+
+impl Op {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Discard => "discard",
+            Self::Erase => "erase",
+            Self::Flush => "flush",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Flags of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// A flush before it.
+    pub const PREFLUSH: Self = Self(1);
+    /// Durable when it completes.
+    pub const FUA: Self = Self(2);
+    /// Somebody waits for it.
+    pub const SYNC: Self = Self(4);
+    /// Metadata of a file system.
+    pub const META: Self = Self(8);
+    /// Read-ahead.
+    pub const AHEAD: Self = Self(16);
+
+    /// Whether a flag is set.
+    pub fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+}
+
+/// Whether a range ends before 2^64 bytes. The completion of a flush has no sectors, and the last sector as its place.
+pub(crate) fn is_place(sector: u64, sectors: u32) -> bool {
+    sectors == 0 || sector.checked_add(u64::from(sectors)).is_some_and(|end| end <= u64::MAX / 512)
+}
+
+/// Reads the letters of an operation, such as `FWFSM`.
+///
+/// Source: `blk_fill_rwbs` in kernel/trace/blktrace.c. blkparse writes `FN` for an operation that only flushes.
+pub(crate) fn letters(rwbs: &[u8]) -> (Op, Flags) {
+    let (mut flags, mut rest) = (0, rwbs);
+    if let [b'F', after @ ..] = rwbs {
+        (flags, rest) = (Flags::PREFLUSH.0, after);
+    }
+    let op = match rest.first() {
+        Some(b'R') => Op::Read,
+        Some(b'W') => Op::Write,
+        Some(b'D') if rest.get(1) == Some(&b'E') => Op::Erase,
+        Some(b'D') => Op::Discard,
+        Some(b'E') => Op::Erase,
+        Some(b'F') => Op::Flush,
+        Some(b'N') | None if flags != 0 => Op::Flush,
+        _ => Op::Other,
+    };
+    for letter in rest.get(1..).unwrap_or_default() {
+        flags |= match letter {
+            b'F' => Flags::FUA.0,
+            b'S' => Flags::SYNC.0,
+            b'M' => Flags::META.0,
+            b'A' => Flags::AHEAD.0,
+            _ => 0,
+        };
+    }
+    (op, Flags(flags))
+}
+
+/// A command of the MMC layer, or a task of its command queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MmcEvent {
+    /// `mmc_request_start`, else `mmc_request_done`.
+    pub started: bool,
+    /// The controller: the number in `mmc0`.
+    pub host: u8,
+    /// The command; 0 is a task of the command queue.
+    pub opcode: u8,
+    /// Re-tuning is needed or in progress.
+    pub retuning: bool,
+    /// Attempts left.
+    pub retries: u8,
+    /// The first error of command, data or CMD23; 0 is none.
+    pub error: i32,
+    /// The argument.
+    pub argument: u32,
+    /// The argument of CMD23: bit 31 requests a reliable write.
+    pub set_count: u32,
+    /// Blocks of data.
+    pub blocks: u32,
+    /// The block layer's tag; -1 if the kernel does not record it.
+    pub tag: i32,
+    /// The first block; `None` if the kernel does not record it.
+    pub address: Option<u32>,
+    /// The kernel's address of the request, or a hash of it.
+    pub request: u64,
+}
+
+/// A system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Syscall {
+    /// read and its forms.
+    Read,
+    /// write and its forms.
+    Write,
+    /// fsync, fdatasync, sync and their forms.
+    Sync,
+    /// io_submit and io_uring_enter: the caller does not wait for the request.
+    Submit,
+    /// Any other.
+    Other,
+}
+
+impl Syscall {
+    /// By the kernel's name, without `sys_enter_` or `sys_`.
+    pub(crate) fn named(name: &[u8]) -> Self {
+        match name {
+            b"read" | b"pread64" | b"readv" | b"preadv" | b"preadv2" => Self::Read,
+            b"write" | b"pwrite64" | b"writev" | b"pwritev" | b"pwritev2" => Self::Write,
+            b"fsync" | b"fdatasync" | b"sync" | b"syncfs" | b"sync_file_range" | b"msync" => Self::Sync,
+            b"io_submit" | b"io_uring_enter" => Self::Submit,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A place in a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Direct I/O began.
+    Direct,
+    /// A buffered write or read entered the page cache.
+    Buffered,
+    /// A journal's commit began or ended.
+    Commit {
+        /// Whether it began.
+        began: bool,
+    },
+}
+
+impl Mark {
+    /// By the name of the kernel's event.
+    pub(crate) fn named(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"iomap_dio_rw_begin" | b"ext4_direct_IO_enter" | b"f2fs_direct_IO_enter" => Self::Direct,
+            b"ext4_da_write_begin" | b"ext4_write_begin" | b"f2fs_write_begin" => Self::Buffered,
+            b"mm_filemap_add_to_page_cache" => Self::Buffered,
+            b"jbd2_start_commit" => Self::Commit { began: true },
+            b"jbd2_end_commit" => Self::Commit { began: false },
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! Recordings of the Linux block and MMC layers as events.
+//!
+//! Five formats give one type of event ([`Event`]): ftrace text, trace-cmd's `trace.dat`, pages of `trace_pipe_raw`,
+//! blktrace's binary files and blkparse's text. [`open`] recognises them and merges the files of all processors in the
+//! order of time, with bounded memory. Damaged input is reported with its offset ([`Damage`]) and skipped; lost events
+//! are events of their own, so that nothing is paired across a loss.
+//!
+//! There is no I/O here: inputs are [`Storage`], which the caller implements for files. Absent on purpose: recording,
+//! and events that say nothing of storage.
+
+mod blkparse;
+mod blktrace;
+mod chunks;
+mod dat;
+mod event;
+mod format;
+mod ftrace;
+mod notes;
+mod open;
+mod pages;
+mod source;
+mod storage;
+mod text;
+mod window;
+
+pub use blkparse::Blkparse;
+pub use blktrace::Blktrace;
+pub use event::{Action, BlockEvent, Event, Flags, Mark, MmcEvent, Op, Syscall, What};
+pub use format::Formats;
+pub use ftrace::Ftrace;
+pub use notes::{Batch, Damage, Names, Notes};
+pub use open::{FORMS, Form, Input, OpenError, Recording, open};
+pub use pages::{PAGE_BYTES, Pages};
+pub use source::{EventSource, Merge};
+pub use storage::{Part, Storage};

@@ -1,0 +1,129 @@
+//! Streams of events put in the order of time: a bounded window for each stream, and a merge of all streams.
+
+use emmc_units::Nanos;
+
+use crate::event::{Event, What};
+use crate::notes::{Batch, Notes};
+
+/// Events that a stream may be out of order by, at least.
+const WINDOW: usize = 1 << 15;
+
+/// A reader of one input.
+pub trait EventSource {
+    /// Appends some events in the order of the input; false at the end of the input.
+    fn fill(&mut self, batch: &mut Batch) -> bool;
+}
+
+impl<S: EventSource + ?Sized> EventSource for Box<S> {
+    fn fill(&mut self, batch: &mut Batch) -> bool {
+        (**self).fill(batch)
+    }
+}
+
+/// A stream with its window.
+struct Stream<S> {
+    source: S,
+    batch: Batch,
+    /// Events before it are given.
+    next: usize,
+    /// Time of the last event that was given.
+    given: Nanos,
+    has_more: bool,
+}
+
+impl<S: EventSource> Stream<S> {
+    /// Whether there is a next event; fills the window if less than half is left.
+    #[inline]
+    fn has_next(&mut self, window: usize, late: &mut u64) -> bool {
+        if self.has_more && self.batch.events.len() - self.next < window {
+            self.refill(window, late);
+        }
+        self.next < self.batch.events.len()
+    }
+
+    #[cold]
+    fn refill(&mut self, window: usize, late: &mut u64) {
+        self.batch.events.drain(..self.next);
+        self.next = 0;
+        while self.has_more && self.batch.events.len() < window.saturating_mul(2) {
+            self.has_more = self.source.fill(&mut self.batch);
+        }
+        let events = &mut self.batch.events;
+        // What comes too late to be paired is dropped; a loss is still a loss.
+        let given = self.given;
+        events.iter_mut().filter(|event| event.at < given && is_loss(event)).for_each(|event| event.at = given);
+        if !events.is_sorted_by_key(|event| event.at) {
+            events.sort_by_key(|event| event.at);
+        }
+        let too_late = events.partition_point(|event| event.at < given);
+        events.drain(..too_late);
+        *late += too_late as u64;
+    }
+}
+
+fn is_loss(event: &Event) -> bool {
+    matches!(event.what, What::Lost { .. })
+}
+
+/// All streams of a recording, as one.
+pub struct Merge<S> {
+    streams: Vec<Stream<S>>,
+    window: usize,
+    /// Events that came later in their stream than the window allows; they are dropped.
+    pub late: u64,
+}
+
+impl<S: EventSource> Merge<S> {
+    /// Of one reader for each input.
+    pub fn new(sources: Vec<S>) -> Self {
+        let stream = |source| Stream { source, batch: Batch::default(), next: 0, given: Nanos::ZERO, has_more: true };
+        Self { streams: sources.into_iter().map(stream).collect(), window: WINDOW, late: 0 }
+    }
+
+    /// Sorts everything, whatever memory that takes: for files of all processors, one behind the other.
+    #[must_use]
+    pub fn unbounded(self) -> Self {
+        Self { window: usize::MAX, ..self }
+    }
+
+    /// Gives all events in the order of time; of two at the same time, that of the earlier input first.
+    pub fn run(&mut self, mut sink: impl FnMut(&Event)) {
+        loop {
+            // The earliest stream, and the time up to which it may go on alone.
+            let (mut first, mut until) = (None, (Nanos(u64::MAX), usize::MAX));
+            for number in 0..self.streams.len() {
+                let stream = &mut self.streams[number];
+                if !stream.has_next(self.window, &mut self.late) {
+                    continue;
+                }
+                let key = (stream.batch.events[stream.next].at, number);
+                match first {
+                    None => first = Some(key),
+                    Some(other) if key < other => (first, until) = (Some(key), until.min(other)),
+                    Some(_) => until = until.min(key),
+                }
+            }
+            let Some((_, number)) = first else { return };
+            let stream = &mut self.streams[number];
+            let all = stream.batch.events.len();
+            // The window is refilled before its last half is given.
+            let last = if stream.has_more { all - self.window.min(all) + 1 } else { all };
+            let from = stream.next;
+            for event in &stream.batch.events[from..last.max(from + 1).min(all)] {
+                if (event.at, number) > until {
+                    break;
+                }
+                sink(event);
+                stream.next += 1;
+                stream.given = event.at;
+            }
+        }
+    }
+
+    /// What the readers have to say, after `run`.
+    pub fn notes(self) -> Notes {
+        let mut all = Notes::default();
+        self.streams.into_iter().for_each(|stream| all.absorb(stream.batch.notes));
+        all
+    }
+}
