@@ -29,6 +29,7 @@ pub(crate) struct Setup<'a> {
     /// Programs for the script in /guest, by name.
     pub(crate) programs: &'a [(&'a str, PathBuf)],
     pub(crate) memory_mib: u32,
+    pub(crate) processors: u8,
     /// Further arguments for QEMU.
     pub(crate) qemu: &'a [OsString],
     pub(crate) clock: Clock<'a>,
@@ -207,7 +208,7 @@ fn arguments(command: &mut Command, setup: &Setup, initramfs: &Path) {
             command.args(["-device", "emmclab-sdhci"]);
         }
     }
-    command.args(["-smp", "1"]).arg("-m").arg(format!("{memory}M"));
+    command.arg("-smp").arg(setup.processors.to_string()).arg("-m").arg(format!("{memory}M"));
     // SeaBIOS would look for a card itself, which takes two more seconds.
     command.args(["-bios", "qboot.rom"]);
     command.args(["-no-user-config", "-nodefaults", "-no-reboot", "-display", "none"]);

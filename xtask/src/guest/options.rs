@@ -37,6 +37,11 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
             "--twice" => options.twice = true,
             "--ns-per-instruction" => shift = Some(shift_of(value()?)?),
             "--no-delay" => options.pace = Pace::NoDelay,
+            "--processors" => {
+                let number = value()?.parse().context("--processors: expected a number")?;
+                ensure!((1..=8).contains(&number), "--processors {number}: expected 1 to 8");
+                options.processors = number;
+            }
             "--memory" => options.memory_mib = value()?.parse().context("--memory: expected a number of MiB")?,
             "--out" => options.out = Some(value()?.into()),
             "--uml" => options.uml = true,
@@ -63,6 +68,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
     ensure!(options.uml || options.accesses.is_none(), "--accesses: only --uml has it");
     if options.uml {
         ensure!(shift.is_none(), "--uml: the processor's work is free, or as the kernel's parameters cost_... say");
+        ensure!(options.processors == 1, "--uml: User-Mode Linux in simulated time has one processor");
         ensure!(options.pace == Pace::Real, "--uml: there --dilate and --no-delay have no meaning");
         let controller = *options.controller.get_or_insert(Controller::Cqe);
         ensure!(
@@ -115,6 +121,8 @@ mod tests {
             &["--clock", "sun"],
             &["--uml", "--controller", "hs200"],
             &["--uml", "--dilate", "2"],
+            &["--uml", "--processors", "2"],
+            &["--processors", "0"],
             &["--uml", "--clock", "virtual", "--ns-per-instruction", "2"],
             &["--accesses", "x"],
             &["--twice"],

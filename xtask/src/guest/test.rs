@@ -66,6 +66,9 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
 }
 
 fn judge(rig: &Rig, emmclab: &Emmclab, test: &Test) -> Verdict {
+    if let (true, Err(why)) = (test.options.uml, rig::uml_ready()) {
+        return Verdict::Skipped(format!("{why:#}"));
+    }
     let result = programs::needed(&test.script).and_then(|programs| {
         trial::run(rig, Some(emmclab), &test.options, &test.script, &programs, &mut trial::Nobody)
     });

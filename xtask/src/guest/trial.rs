@@ -31,6 +31,7 @@ pub(crate) struct Options {
     /// It runs twice, and both runs must be the same.
     pub(crate) twice: bool,
     pub(crate) memory_mib: u32,
+    pub(crate) processors: u8,
     /// The destination of the files that the script leaves in /out.
     pub(crate) out: Option<PathBuf>,
     pub(crate) show: Show,
@@ -63,6 +64,7 @@ impl Default for Options {
             twice: false,
             // Enough for the whole first file system and the tools.
             memory_mib: 512,
+            processors: 1,
             out: None,
             show: Show::Output,
             qemu: Vec::new(),
@@ -163,6 +165,7 @@ pub(crate) fn run(
         environment: &environment,
         programs,
         memory_mib: options.memory_mib,
+        processors: options.processors,
         qemu: &qemu,
         clock: match &inside {
             None => Clock::Wall,
