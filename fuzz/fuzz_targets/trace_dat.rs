@@ -3,16 +3,13 @@
 
 use std::sync::Arc;
 
-use emmc_trace::{Input, open};
+use emmc_trace::{Input, analyse, open};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let input = Input { name: "fuzz".into(), storage: Arc::new(data.to_vec()) };
     match open(vec![input]) {
-        Ok(mut recording) => {
-            recording.events.run(|_| {});
-            drop(recording.events.notes());
-        }
+        Ok(recording) => drop(analyse(recording, None)),
         Err(error) => drop(error.to_string()),
     }
 });

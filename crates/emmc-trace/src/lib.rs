@@ -1,16 +1,21 @@
-//! Recordings of the Linux block and MMC layers as events.
+//! Recordings of the Linux block and MMC layers as events, requests and spans.
 //!
 //! Five formats give one type of event ([`Event`]): ftrace text, trace-cmd's `trace.dat`, pages of `trace_pipe_raw`,
 //! blktrace's binary files and blkparse's text. [`open`] recognises them and merges the files of all processors in the
 //! order of time, with bounded memory. Damaged input is reported with its offset ([`Damage`]) and skipped; lost events
 //! are events of their own, so that nothing is paired across a loss.
 //!
+//! A [`Correlator`] makes requests of them, each with five spans from the system call to the card and back;
+//! [`analyse`] sums them up.
+//!
 //! There is no I/O here: inputs are [`Storage`], which the caller implements for files. Absent on purpose: recording,
 //! and events that say nothing of storage.
 
+mod analysis;
 mod blkparse;
 mod blktrace;
 mod chunks;
+mod correlate;
 mod dat;
 mod event;
 mod format;
@@ -18,18 +23,22 @@ mod ftrace;
 mod notes;
 mod open;
 mod pages;
+mod request;
 mod source;
 mod storage;
 mod text;
 mod window;
 
+pub use analysis::{analyse, result};
 pub use blkparse::Blkparse;
 pub use blktrace::Blktrace;
+pub use correlate::{Command, Commands, Correlator, Counts, Device, Unpaired};
 pub use event::{Action, BlockEvent, Event, Flags, Mark, MmcEvent, Op, Syscall, What};
 pub use format::Formats;
 pub use ftrace::Ftrace;
 pub use notes::{Batch, Damage, Names, Notes};
 pub use open::{FORMS, Form, Input, OpenError, Recording, open};
 pub use pages::{PAGE_BYTES, Pages};
+pub use request::{Hardware, Mode, Request, Spans};
 pub use source::{EventSource, Merge};
 pub use storage::{Part, Storage};

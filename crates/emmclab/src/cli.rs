@@ -12,6 +12,8 @@ mod save;
 mod serve;
 #[cfg(feature = "sim")]
 mod sim;
+#[cfg(feature = "trace")]
+mod trace;
 
 use std::path::PathBuf;
 
@@ -34,6 +36,8 @@ pub(crate) use sim::{
     CqEngineName, SimCardArgs, SimCommand, SimCreateArgs, SimInfoArgs, SimPipelineArgs, SimPowerCutArgs,
     SimProfileArgs, SimProfilesArgs, SimRunArgs,
 };
+#[cfg(feature = "trace")]
+pub(crate) use trace::{TraceAnalyseArgs, TraceCommand};
 
 /// Identify an eMMC or SD card, report its configuration, wear and speed, and plan changes.
 #[derive(Debug, Parser)]
@@ -81,6 +85,10 @@ pub(crate) enum Command {
     /// Read the output of fio, iozone, flashbench, bonnie++, hdparm or dd
     #[cfg(feature = "bench")]
     Import(ImportArgs),
+    /// Report where the time of recorded requests goes
+    #[cfg(feature = "trace")]
+    #[command(subcommand)]
+    Trace(TraceCommand),
     /// Work with virtual cards, in simulated time
     #[cfg(feature = "sim")]
     #[command(subcommand)]
@@ -312,6 +320,8 @@ pub(crate) enum DocumentName {
     Import,
     #[cfg(feature = "bench")]
     References,
+    #[cfg(feature = "trace")]
+    TraceAnalyse,
     #[cfg(feature = "sim")]
     SimProfiles,
     #[cfg(feature = "sim")]

@@ -3,7 +3,7 @@
 mod cli;
 mod commands;
 mod exit;
-#[cfg(feature = "bench")]
+#[cfg(any(feature = "bench", feature = "trace"))]
 mod input;
 mod markdown;
 mod observations;
@@ -60,6 +60,8 @@ fn main() -> ExitCode {
         Command::Import(args) => commands::compare::import(&args, &mut output),
         #[cfg(feature = "sim")]
         Command::Sim(command) => commands::sim::run(&command, &mut output),
+        #[cfg(feature = "trace")]
+        Command::Trace(command) => commands::trace::run(&command, &mut output),
         #[cfg(feature = "serve")]
         Command::Serve(args) => commands::serve::run(&args, &mut output),
         Command::Help(args) => commands::help::run(&args, &mut output),

@@ -17,6 +17,8 @@ mod registers;
 mod sim;
 mod statements;
 mod study;
+#[cfg(feature = "trace")]
+mod trace;
 mod vendor;
 
 use emmc_port::Origin;
@@ -36,6 +38,8 @@ pub use registers::{field, registers};
 #[cfg(feature = "sim")]
 pub use sim::{inside, sim_run};
 pub use study::{study, study_in_brief, study_in_full};
+#[cfg(feature = "trace")]
+pub use trace::trace;
 pub use vendor::vendor_sections;
 
 use crate::{Align, Cell, Document, Table, Tone};

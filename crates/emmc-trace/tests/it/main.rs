@@ -2,4 +2,5 @@
 
 mod damage;
 mod formats;
+mod requests;
 mod support;

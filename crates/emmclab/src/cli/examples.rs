@@ -65,6 +65,10 @@ const EXAMPLES: &[Example] = &[
         "emmclab compare mine.json ref:nine-cards-friendlyelec-emmc-8gb",
         "a result and a published one",
     ),
+    #[cfg(feature = "trace")]
+    example("trace analyse", "emmclab trace analyse trace.dat", "a recording of trace-cmd"),
+    #[cfg(feature = "trace")]
+    example("trace analyse", "emmclab trace analyse sda.blktrace.*", "files of blktrace, one for each processor"),
     #[cfg(feature = "bench")]
     example("import", "emmclab import fio.json", "the output of fio"),
     #[cfg(feature = "bench")]

@@ -21,3 +21,5 @@ pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod snapshot;
 pub(crate) mod study;
+#[cfg(feature = "trace")]
+pub(crate) mod trace;

@@ -285,6 +285,17 @@ fn import_documents_keep_their_keys() {
     documents("references", &[words("compare --list")]);
 }
 
+#[cfg(feature = "trace")]
+#[test]
+fn trace_documents_keep_their_keys() {
+    let all = words_of(
+        "trace analyse {traces/mmc_dwrite_4096.dat}
+        trace analyse {traces/blk_dwrite_4096.blktrace.0} {traces/blk_dwrite_4096.blktrace.1}
+        trace analyse {traces/reliable_write_io_sched.ftrace.txt}",
+    );
+    documents("trace-analyse", &all);
+}
+
 /// The arguments on each line, `{PATH}` being a file of testdata.
 fn words_of(lines: &str) -> Vec<Vec<String>> {
     lines.lines().map(words).collect()

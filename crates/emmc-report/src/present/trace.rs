@@ -1,0 +1,243 @@
+//! Where the time of recorded requests goes.
+
+use emmc_trace::result::{Analysis, Limit, SpanRow, Times};
+
+use crate::{Align, Cell, Document, KeyValue, Lead, LeadLine, Table, Tone};
+
+/// Rows of kinds that the text shows.
+const ROWS: usize = 12;
+
+/// The report of a recording.
+pub fn trace(analysis: &Analysis) -> Document {
+    let requests = match analysis.requests {
+        0 => counted(analysis.commands.map_or(0, |commands| commands.count), "command"),
+        count => counted(count, "request"),
+    };
+    let mut document = Document::new(format!("Where the time goes: {requests} in {:.3} s", analysis.duration_s));
+    let clock = analysis.clock.as_ref().map_or(String::new(), |clock| format!(", clock {clock}"));
+    document.subtitle = Some(format!("{}, {} events{clock}", analysis.forms.join(", "), analysis.events));
+    document.lead = Some(lead(analysis));
+    if !analysis.causes.is_empty() {
+        let section = document.section("causes", "What the recording shows");
+        for cause in &analysis.causes {
+            section.note(Tone::Warn, cause.clone());
+        }
+    }
+    spans(analysis, &mut document);
+    stalls(analysis, &mut document);
+    if let Some(limit) = &analysis.limit {
+        self::limit(limit, &mut document);
+    }
+    parts(analysis, &mut document);
+    document
+}
+
+fn lead(analysis: &Analysis) -> Lead {
+    let mut lines = Vec::new();
+    let main = analysis.limit.as_ref().and_then(|limit| {
+        let is_main =
+            |row: &&SpanRow| (&row.op, row.size_bytes, &row.mode) == (&limit.op, limit.size_bytes, &limit.mode);
+        analysis.spans.iter().find(is_main)
+    });
+    if let Some(row) = main {
+        let kind = format!("{} ({}): {} us", kind(row), row.mode, us(row.total_us.mean));
+        let text = match (row.hardware_us, row.hardware_percent) {
+            (Some(hardware), Some(percent)) => {
+                let linux = row.total_us.mean - hardware.mean;
+                let rest = 100.0 - percent;
+                format!(
+                    "{kind}; the card {} us ({percent:.0} %), Linux {} us ({rest:.0} %)",
+                    us(hardware.mean),
+                    us(linux)
+                )
+            }
+            _ => format!("{kind}; at the driver and the card {} us", us(row.device_us.mean)),
+        };
+        lines.push(LeadLine::words("TIME", Tone::Plain, text));
+    }
+    if let Some(limit) = &analysis.limit {
+        let text = format!(
+            "{:.2} MB/s one at a time; {:.2} MB/s if the card needed no time; the longest span is {}",
+            limit.theoretical_mb_per_s, limit.zero_hardware_mb_per_s, limit.ceiling
+        );
+        lines.push(LeadLine::words("LIMIT", Tone::Plain, text));
+        let at = |queueing: bool| {
+            let wanted = limit.predicted.iter().find(|at| (at.depth, at.cores, at.queueing) == (32, 2, queueing));
+            wanted.map_or(0.0, |found| found.mb_per_s)
+        };
+        let text = format!(
+            "32 requests on two processors: {:.2} MB/s without a command queue, {:.2} MB/s with one",
+            at(false),
+            at(true)
+        );
+        lines.push(LeadLine::words("DEPTH", Tone::Plain, text));
+    }
+    if let Some(stall) = analysis.stalls.first() {
+        let count = analysis.stalls.len();
+        let text = format!("{count} of 50 ms or more; the longest: {}, {:.1} ms", stall.what, stall.took_ms);
+        lines.push(LeadLine::words("STALLS", Tone::Warn, text));
+    }
+    let unpaired = analysis.unpaired;
+    let tone = if unpaired + analysis.lost_events + analysis.losses_uncounted + analysis.damaged > 0 {
+        Tone::Warn
+    } else {
+        Tone::Good
+    };
+    let more = if analysis.losses_uncounted > 0 { " or more" } else { "" };
+    let mut text = format!("{unpaired} unpaired, {}{more} events lost", analysis.lost_events);
+    if analysis.damaged > 0 {
+        text += &format!(", {} damaged places in the files", analysis.damaged);
+    }
+    if analysis.other_requests > 0 {
+        text += &format!("; {} requests of other devices are left out", analysis.other_requests);
+    }
+    lines.push(LeadLine::words("PAIRED", tone, text));
+    Lead { lines, ..Lead::default() }
+}
+
+fn spans(analysis: &Analysis, document: &mut Document) {
+    if analysis.spans.is_empty() {
+        return;
+    }
+    let section = document.section("spans", "Spans");
+    let right = ["requests", "1 vfs", "2 block", "3 issue", "4 card", "5 post", "total", "p99", "waited"];
+    let columns = [("request", Align::Left), ("mode", Align::Left)];
+    let mut table = Table::new(columns.into_iter().chain(right.map(|name| (name, Align::Right))));
+    for row in analysis.spans.iter().take(ROWS) {
+        let span = |times: &Option<Times>| times.map_or("-".into(), |times| us(times.mean));
+        table.row([
+            Cell::from(kind(row)),
+            Cell::from(row.mode.as_str()),
+            Cell::from(row.count.to_string()),
+            Cell::from(span(&row.vfs_us)),
+            Cell::from(span(&row.block_us)),
+            Cell::from(span(&row.issue_us)),
+            Cell::from(span(&row.hardware_us)),
+            Cell::from(span(&row.post_us)),
+            Cell::from(us(row.total_us.mean)),
+            Cell::from(us(row.total_us.p99)),
+            Cell::from(us(row.waited_us)),
+        ]);
+    }
+    let caption = "means in us, p99 of the total; waited: the part of 2 and 3 behind other requests; most time first";
+    section.push(table.caption(caption));
+    if analysis.spans.len() > ROWS {
+        section.note(Tone::Muted, format!("{} more kinds: --json has them", analysis.spans.len() - ROWS));
+    }
+    let sources = analysis.sources.iter();
+    let rows: Vec<KeyValue> =
+        sources.map(|source| KeyValue::new(source.span, source.quality).note(source.events)).collect();
+    document.section("sources", "Where the spans come from").push(rows);
+}
+
+fn stalls(analysis: &Analysis, document: &mut Document) {
+    if analysis.stalls.is_empty() {
+        return;
+    }
+    let columns = [
+        ("at", Align::Right),
+        ("took", Align::Right),
+        ("command", Align::Left),
+        ("what", Align::Left),
+        ("first block", Align::Right),
+        ("thread", Align::Left),
+    ];
+    let mut table = Table::new(columns);
+    for stall in &analysis.stalls {
+        table.row([
+            Cell::from(format!("{:.6} s", stall.at_s)),
+            Cell::from(format!("{:.3} ms", stall.took_ms)),
+            Cell::from(format!("{} {}", stall.host, stall.command)),
+            Cell::from(stall.what.as_str()),
+            Cell::from(stall.argument.to_string()),
+            Cell::from(stall.who.clone().unwrap_or_else(|| "?".into())),
+        ]);
+    }
+    document.section("stalls", "Commands of 50 ms and more").push(table);
+}
+
+fn limit(limit: &Limit, document: &mut Document) {
+    let device = if limit.is_hardware { "the card" } else { "driver and card (no MMC events)" };
+    let mut rows = vec![
+        KeyValue::new("before the card", format!("{} us", us(limit.pre_us)))
+            .note("software, without waiting for others"),
+        KeyValue::new(device, format!("{} us", us(limit.hardware_us))),
+        KeyValue::new("after it", format!("{} us", us(limit.post_us))),
+        KeyValue::new("measured", format!("{:.2} MB/s", limit.measured_mb_per_s))
+            .note("while such requests were in progress"),
+    ];
+    for found in &limit.predicted {
+        let queue = if found.queueing { "with a command queue" } else { "without a command queue" };
+        let cores = if found.cores == 1 { "1 processor".into() } else { format!("{} processors", found.cores) };
+        let name = format!("depth {}, {cores}", found.depth);
+        rows.push(KeyValue::new(name, format!("{:.2} MB/s", found.mb_per_s)).note(format!("predicted, {queue}")));
+    }
+    let bytes = size(limit.size_bytes);
+    document.section("limit", format!("The limit of {} of {bytes}, {}", limit.op, limit.mode)).push(rows);
+}
+
+/// Counts, devices, threads: detail.
+fn parts(analysis: &Analysis, document: &mut Document) {
+    let mut rows = vec![
+        KeyValue::new("bios", analysis.bios.to_string())
+            .note(format!("{} merged, {} split, {} requeues", analysis.merges, analysis.splits, analysis.requeues)),
+    ];
+    if let Some(commands) = &analysis.commands {
+        rows.push(KeyValue::new("MMC commands", commands.count.to_string()).note(format!(
+            "{} CMD13, {} queued tasks, {} errors; busy for {:.3} ms",
+            commands.polls, commands.queued_tasks, commands.errors, commands.busy_ms
+        )));
+    }
+    for device in &analysis.devices {
+        rows.push(KeyValue::new(format!("device {}", device.device), format!("{} requests", device.requests)).note(
+            format!("busy {:.1} %, depth {:.1}, at most {}", device.busy_percent, device.depth_mean, device.depth_max),
+        ));
+    }
+    for row in &analysis.command_rows {
+        let op = if row.write { "write" } else { "read" };
+        let name = format!("{op} of {}", size(u64::from(row.blocks) * 512));
+        rows.push(KeyValue::new(name, format!("{} us", us(row.mean_us))).note(counted(row.count, "command")));
+    }
+    for stage in &analysis.stages {
+        let note = format!("{:.9} to {:.9} s, {} of them", stage.min_s, stage.max_s, stage.count);
+        rows.push(KeyValue::new(stage.name, format!("{:.9} s", stage.mean_s)).note(note));
+    }
+    document.section("counts", "Counts, and the stages of btt").push(rows);
+    let waiters: Vec<KeyValue> = analysis
+        .waiters
+        .iter()
+        .map(|waiter| {
+            let name = waiter.name.clone().unwrap_or_else(|| "?".into());
+            let moved = format!("{} written, {} read", size(waiter.written_bytes), size(waiter.read_bytes));
+            let note = format!("{} requests, {moved}", waiter.requests);
+            KeyValue::new(format!("{name} {}", waiter.pid), format!("{:.3} ms", waiter.waited_ms)).note(note)
+        })
+        .collect();
+    if !waiters.is_empty() {
+        document.section("waiters", "Time of requests by thread").push(waiters);
+    }
+    if !analysis.damage.is_empty() {
+        let section = document.section("damage", "Damage");
+        for damage in &analysis.damage {
+            section.note(Tone::Warn, damage.clone());
+        }
+    }
+}
+
+fn kind(row: &SpanRow) -> String {
+    if row.size_bytes == 0 { row.op.clone() } else { format!("{} {}", row.op, size(row.size_bytes)) }
+}
+
+/// With its plural.
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn size(bytes: u64) -> String {
+    emmc_units::Bytes(bytes).to_string()
+}
+
+/// Microseconds with three or four digits.
+fn us(value: f64) -> String {
+    if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+}

@@ -1,0 +1,180 @@
+//! Requests by kind, with the distribution of each span.
+
+use hdrhistogram::Histogram;
+
+use super::result::{SpanRow, Times};
+use crate::event::Op;
+use crate::request::{Mode, Request};
+
+/// Kinds with a distribution of their own; more share a kind without a size.
+const GROUPS_MAX: usize = 48;
+/// Longest time in a distribution: an hour.
+const TIME_MAX_NS: u64 = 3_600_000_000_000;
+
+/// A distribution of times. The mean and the longest are exact, percentiles within 0.1 %.
+struct Track {
+    histogram: Histogram<u32>,
+    count: u64,
+    sum_ns: u128,
+    max_ns: u64,
+}
+
+impl Track {
+    fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, TIME_MAX_NS, 3);
+        Self { histogram: histogram.expect("the bounds are valid"), count: 0, sum_ns: 0, max_ns: 0 }
+    }
+
+    #[inline]
+    fn add(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns.max(1));
+        self.count += 1;
+        self.sum_ns += u128::from(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn times(&self) -> Option<Times> {
+        let percentile = |of: f64| self.histogram.value_at_quantile(of).min(self.max_ns) as f64 / 1e3;
+        (self.count > 0).then(|| Times {
+            mean: self.sum_ns as f64 / self.count as f64 / 1e3,
+            p50: percentile(0.5),
+            p99: percentile(0.99),
+            max: self.max_ns as f64 / 1e3,
+        })
+    }
+}
+
+/// Requests of one kind.
+pub(super) struct Group {
+    number: u32,
+    pub(super) op: Op,
+    /// `None` for sizes that are summed up.
+    pub(super) sectors: Option<u32>,
+    pub(super) mode: Mode,
+    pub(super) count: u64,
+    sequential: u64,
+    next_sector: u64,
+    spans: [Option<Track>; 5],
+    device: Track,
+    total: Track,
+    waited_ns: u128,
+    /// Time with a request of this kind in progress, up to the last end. Unit: nanoseconds.
+    pub(super) active_ns: u64,
+    active_until: u64,
+}
+
+impl Group {
+    fn new(number: u32, op: Op, sectors: Option<u32>, mode: Mode) -> Self {
+        Self {
+            number,
+            op,
+            sectors,
+            mode,
+            count: 0,
+            sequential: 0,
+            next_sector: u64::MAX,
+            spans: [const { None }; 5],
+            device: Track::new(),
+            total: Track::new(),
+            waited_ns: 0,
+            active_ns: 0,
+            active_until: 0,
+        }
+    }
+
+    fn key(&self) -> (u32, Op, Option<u32>, Mode) {
+        (self.number, self.op, self.sectors, self.mode)
+    }
+
+    fn add(&mut self, request: &Request) {
+        self.count += 1;
+        self.sequential += u64::from(request.sector == self.next_sector);
+        self.next_sector = request.sector.wrapping_add(u64::from(request.sectors));
+        let spans = request.spans();
+        let all = [spans.vfs, spans.block, spans.issue, spans.hardware, spans.post];
+        for (track, span) in self.spans.iter_mut().zip(all) {
+            if let Some(span) = span {
+                track.get_or_insert_with(Track::new).add(span.0);
+            }
+        }
+        self.device.add(request.device_time().0);
+        self.total.add(request.total().0);
+        self.waited_ns += u128::from(request.waited.0);
+        // Requests are given in the order of their ends: the union of their intervals grows at its end.
+        let (from, to) = (request.began().0.max(self.active_until), request.ended().0);
+        self.active_ns += to.saturating_sub(from);
+        self.active_until = self.active_until.max(to);
+    }
+
+    /// The sum of all times. Unit: nanoseconds.
+    pub(super) fn total_ns(&self) -> u128 {
+        self.total.sum_ns
+    }
+
+    pub(super) fn row(&self) -> SpanRow {
+        let [vfs_us, block_us, issue_us, hardware_us, post_us] =
+            [0, 1, 2, 3, 4].map(|span: usize| self.spans[span].as_ref().and_then(Track::times));
+        let none = Times { mean: 0.0, p50: 0.0, p99: 0.0, max: 0.0 };
+        let (device_us, total_us) = (self.device.times().unwrap_or(none), self.total.times().unwrap_or(none));
+        let share = |sum: &Track| 100.0 * sum.sum_ns as f64 / self.total.sum_ns.max(1) as f64;
+        SpanRow {
+            device: named(self.number),
+            op: self.op.name().into(),
+            size_bytes: u64::from(self.sectors.unwrap_or(0)) * 512,
+            mode: self.mode.name().into(),
+            count: self.count,
+            vfs_us,
+            block_us,
+            issue_us,
+            hardware_us,
+            post_us,
+            device_us,
+            total_us,
+            waited_us: self.waited_ns as f64 / self.count.max(1) as f64 / 1e3,
+            hardware_percent: self.spans[3].as_ref().map(share),
+            sequential_percent: 100.0 * self.sequential as f64 / self.count.max(1) as f64,
+        }
+    }
+}
+
+/// `major:minor`.
+pub(super) fn named(device: u32) -> String {
+    format!("{}:{}", device >> 20, device & 0xf_ffff)
+}
+
+/// All kinds.
+#[derive(Default)]
+pub(super) struct Groups {
+    all: Vec<Group>,
+    last: usize,
+}
+
+impl Groups {
+    #[inline]
+    pub(super) fn add(&mut self, request: &Request) {
+        let key = (request.device, request.op, Some(request.sectors), request.mode);
+        let is_same = |group: &Group| group.key() == key;
+        if !self.all.get(self.last).is_some_and(is_same) {
+            self.last = self.all.iter().position(is_same).unwrap_or_else(|| self.place(request));
+        }
+        self.all[self.last].add(request);
+    }
+
+    fn place(&mut self, request: &Request) -> usize {
+        let (op, mode) = (request.op, request.mode);
+        let has_room = self.all.len() < GROUPS_MAX;
+        // The kinds that are summed up are of all devices.
+        let (device, sectors) = if has_room { (request.device, Some(request.sectors)) } else { (0, None) };
+        let found = self.all.iter().position(|group| group.key() == (device, op, sectors, mode));
+        found.unwrap_or_else(|| {
+            self.all.push(Group::new(device, op, sectors, mode));
+            self.all.len() - 1
+        })
+    }
+
+    /// Most time first.
+    pub(super) fn into_sorted(mut self) -> Vec<Group> {
+        self.all.sort_by_key(|group| std::cmp::Reverse(group.total_ns()));
+        self.all
+    }
+}

@@ -1,0 +1,246 @@
+//! What a recording shows: spans by kind of request, stalls, causes, and the limit of the speed.
+
+mod groups;
+mod limit;
+pub mod result;
+mod stages;
+mod stalls;
+
+use std::collections::HashMap;
+
+use self::groups::Groups;
+use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, SpanRow, SpanSource, UnpairedCounts, Waiter};
+use self::stages::Stages;
+use crate::correlate::{Correlator, MMC_MAJOR};
+use crate::event::Op;
+use crate::notes::{Mixer, Notes};
+use crate::open::Recording;
+use crate::request::{Mode, Request};
+
+/// Threads that are told apart, and shown.
+const WAITERS_MAX: usize = 1 << 14;
+const WAITERS_SHOWN: usize = 10;
+
+/// Reads a recording to its end and analyses it: the chosen device (`major << 20 | minor`), else all eMMC and SD cards,
+/// else all devices.
+pub fn analyse(recording: Recording, chosen: Option<u32>) -> Analysis {
+    let Recording { mut events, forms } = recording;
+    let (mut correlator, mut cards, mut others) = (Correlator::default(), Sums::default(), Sums::default());
+    let mut add = |request: &Request| {
+        let is_card = match chosen {
+            Some(chosen) => request.device == chosen,
+            None => request.device >> 20 == MMC_MAJOR,
+        };
+        if is_card { cards.add(request) } else { others.add(request) }
+    };
+    events.run(|event| correlator.take(event, &mut add));
+    correlator.end(&mut add);
+    let late = events.late;
+    let forms = forms.iter().map(|form| form.name().to_string()).collect();
+    let (sums, left_out) = if cards.requests > 0 || chosen.is_some() { (cards, others.requests) } else { (others, 0) };
+    Analysis { other_requests: left_out, ..sums.result(&correlator, &events.notes(), late, forms) }
+}
+
+#[derive(Default)]
+struct Waiting {
+    requests: u64,
+    written: u64,
+    read: u64,
+    ns: u64,
+}
+
+/// Sums over requests.
+#[derive(Default)]
+struct Sums {
+    requests: u64,
+    errors: u64,
+    groups: Groups,
+    stages: Stages,
+    waiting: HashMap<u32, Waiting, Mixer>,
+    largest_sectors: u32,
+    /// Requests of the largest size.
+    largest: u64,
+    read_behind_discard: u64,
+    discarding_until: u64,
+}
+
+impl Sums {
+    fn add(&mut self, request: &Request) {
+        self.requests += 1;
+        self.errors += u64::from(request.error != 0);
+        self.groups.add(request);
+        self.stages.add(request);
+        if matches!(request.op, Op::Read | Op::Write) {
+            if request.sectors > self.largest_sectors {
+                (self.largest_sectors, self.largest) = (request.sectors, 0);
+            }
+            self.largest += u64::from(request.sectors == self.largest_sectors);
+        }
+        if matches!(request.op, Op::Discard | Op::Erase) {
+            self.discarding_until = request.completed.0;
+        } else if request.queued.is_some_and(|queued| queued.0 < self.discarding_until) {
+            self.read_behind_discard += 1;
+        }
+        if self.waiting.len() < WAITERS_MAX || self.waiting.contains_key(&request.pid) {
+            let waiting = self.waiting.entry(request.pid).or_default();
+            let bytes = u64::from(request.sectors) * 512;
+            waiting.requests += 1;
+            waiting.ns += request.total().0;
+            match request.op {
+                Op::Read => waiting.read += bytes,
+                Op::Write => waiting.written += bytes,
+                _ => {}
+            }
+        }
+    }
+
+    fn result(self, correlator: &Correlator, notes: &Notes, late: u64, forms: Vec<String>) -> Analysis {
+        let duration = correlator.times.map_or(0, |(first, last)| last.0 - first.0);
+        let unpaired = correlator.unpaired;
+        let counts = correlator.counts;
+        let commands = correlator.commands();
+        let stalls = stalls::stalls(commands, notes);
+        let causes = stalls::causes(&stalls, commands, (self.largest_sectors, self.largest), self.read_behind_discard);
+        let groups = self.groups.into_sorted();
+        let spans: Vec<SpanRow> = groups.iter().map(groups::Group::row).collect();
+        // The limit is of requests that somebody waits for, if there are any.
+        let moves = |row: &SpanRow| row.size_bytes > 0 && matches!(row.op.as_str(), "read" | "write");
+        let waited = |row: &SpanRow| row.mode != Mode::Writeback.name() && row.mode != Mode::Readahead.name();
+        let main = spans.iter().position(|row| moves(row) && waited(row)).or(spans.iter().position(moves));
+        let limit = main.and_then(|main| limit::limit(&spans[main], groups[main].active_ns));
+        let mut waiters: Vec<Waiter> = self
+            .waiting
+            .into_iter()
+            .map(|(pid, waiting)| Waiter {
+                pid,
+                name: notes.names.get(pid),
+                requests: waiting.requests,
+                written_bytes: waiting.written,
+                read_bytes: waiting.read,
+                waited_ms: waiting.ns as f64 / 1e6,
+            })
+            .collect();
+        waiters.sort_by(|a, b| b.waited_ms.total_cmp(&a.waited_ms).then(a.pid.cmp(&b.pid)));
+        waiters.truncate(WAITERS_SHOWN);
+        let has_commands = commands.count > 0;
+        Analysis {
+            forms,
+            clock: notes.clock.clone(),
+            duration_s: duration as f64 / 1e9,
+            events: counts.events,
+            requests: self.requests,
+            other_requests: 0,
+            unpaired: unpaired.total() + late,
+            unpaired_by: UnpairedCounts {
+                completions_without_issue: unpaired.completions_without_issue,
+                open_at_end: unpaired.open_at_end,
+                issues_without_completion: unpaired.issues_without_completion,
+                merges_without_request: unpaired.merges_without_request,
+                near_losses: unpaired.near_losses,
+                commands_without_request: unpaired.commands_without_request,
+                commands_without_start: unpaired.commands_without_start,
+                commands_without_end: unpaired.commands_without_end,
+                calls_without_return: unpaired.calls_without_return,
+                late_events: late,
+            },
+            lost_events: notes.lost,
+            losses_uncounted: notes.losses_uncounted,
+            damaged: notes.damaged,
+            damage: notes.damage.iter().map(ToString::to_string).collect(),
+            sources: sources(&spans, correlator.has_calls(), commands.queued_tasks > 0),
+            spans,
+            limit,
+            bios: counts.bios,
+            merges: counts.merges,
+            splits: counts.splits,
+            requeues: counts.requeues,
+            errors: self.errors,
+            commits: counts.commits,
+            stages: self.stages.rows(),
+            devices: devices(correlator, duration),
+            commands: has_commands.then(|| CommandCounts {
+                count: commands.count,
+                queued_tasks: commands.queued_tasks,
+                polls: commands.polls,
+                errors: commands.errors,
+                retuned: commands.retuned,
+                partition_switches: commands.partition_switches,
+                busy_ms: commands.busy_ns() as f64 / 1e6,
+            }),
+            command_rows: command_rows(correlator),
+            stalls,
+            waiters,
+            causes,
+        }
+    }
+}
+
+fn command_rows(correlator: &Correlator) -> Vec<CommandRow> {
+    let row = |(&(write, blocks), &(count, ns)): (&(bool, u32), &(u64, u64))| CommandRow {
+        write,
+        blocks,
+        count,
+        mean_us: ns as f64 / count.max(1) as f64 / 1e3,
+    };
+    let mut rows: Vec<CommandRow> = correlator.commands().sizes.iter().map(row).collect();
+    rows.sort_by_key(|row| (row.write, row.blocks));
+    rows
+}
+
+fn devices(correlator: &Correlator, duration: u64) -> Vec<DeviceRow> {
+    let row = |device: &crate::Device| DeviceRow {
+        device: groups::named(device.device),
+        requests: device.requests,
+        busy_ms: device.busy_ns() as f64 / 1e6,
+        busy_percent: 100.0 * device.busy_ns() as f64 / duration.max(1) as f64,
+        depth_max: device.depth_max,
+        depth_mean: device.depth_ns as f64 / device.busy_ns().max(1) as f64,
+    };
+    let mut rows: Vec<DeviceRow> = correlator.devices().iter().filter(|device| device.requests > 0).map(row).collect();
+    rows.sort_by(|a, b| b.requests.cmp(&a.requests).then(a.device.cmp(&b.device)));
+    rows
+}
+
+/// Which spans this recording has, and by which events.
+fn sources(spans: &[SpanRow], has_calls: bool, has_queue: bool) -> Vec<SpanSource> {
+    let has = |of: fn(&SpanRow) -> bool| spans.iter().any(of);
+    let source = |span, (quality, events)| SpanSource { span, quality, events };
+    let vfs = if has(|row| row.vfs_us.is_some()) {
+        ("exact", "sys_enter_* to block_bio_queue")
+    } else if has_calls {
+        ("absent", "no request was queued within a recorded system call")
+    } else {
+        ("absent", "needs syscalls:sys_enter_* and sys_exit_*")
+    };
+    let block = if has(|row| row.block_us.is_some()) {
+        ("exact", "block_bio_queue to block_rq_issue")
+    } else {
+        ("absent", "needs block_bio_queue")
+    };
+    let (issue, hardware) = match (has(|row| row.hardware_us.is_some()), has_queue) {
+        (true, true) => (
+            ("derived", "block_rq_issue to mmc_request_start, which is recorded after the doorbell"),
+            ("derived", "mmc_request_start to mmc_request_done"),
+        ),
+        (true, false) => (
+            ("exact", "block_rq_issue to mmc_request_start"),
+            ("exact", "mmc_request_start to mmc_request_done, with the CMD13 polls of a busy card"),
+        ),
+        _ => (
+            ("absent", "needs mmc_request_start"),
+            ("absent", "needs mmc_request_start and mmc_request_done; device_us has the driver's time too"),
+        ),
+    };
+    let post = match (has(|row| row.post_us.is_some()), has_calls) {
+        (true, true) => ("exact", "end of the hardware to sys_exit_*, or to block_rq_complete if nobody waits"),
+        (true, false) => ("derived", "end of the hardware to block_rq_complete: the wake-up is missing"),
+        _ => ("absent", "needs mmc_request_done or sys_exit_*"),
+    };
+    vec![
+        source("vfs", vfs),
+        source("block", block),
+        source("issue", issue),
+        source("hardware", hardware),
+        source("post", post),
+    ]
+}

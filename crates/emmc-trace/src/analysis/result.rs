@@ -1,0 +1,305 @@
+//! The result as it is serialised.
+
+use serde::Serialize;
+
+/// Times of one span. Unit: microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Times {
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// Requests of one kind, and where their time goes. A span is `null` if the recording does not have its events.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SpanRow {
+    /// `major:minor`.
+    pub device: String,
+    /// read, write, discard, erase, flush or other.
+    pub op: String,
+    /// The size of a request; 0 for a flush, and for sizes that are summed up because there are too many.
+    pub size_bytes: u64,
+    /// Who waits: direct, sync, fsync, async, readahead, writeback; unknown without system calls.
+    pub mode: String,
+    /// Requests.
+    pub count: u64,
+    /// 1: system call to the first bio.
+    pub vfs_us: Option<Times>,
+    /// 2: bio to driver.
+    pub block_us: Option<Times>,
+    /// 3: driver to command.
+    pub issue_us: Option<Times>,
+    /// 4: the card.
+    pub hardware_us: Option<Times>,
+    /// 5: end of the card's work to the caller.
+    pub post_us: Option<Times>,
+    /// Driver to completion: the D2C of blktrace's tools.
+    pub device_us: Times,
+    /// Begin to end.
+    pub total_us: Times,
+    /// The part of 2 and 3 in which the request waited for others. Unit: microseconds, mean.
+    pub waited_us: f64,
+    /// The share of the card in the time from begin to end. Unit: percent.
+    pub hardware_percent: Option<f64>,
+    /// Requests that begin where the last one of this kind ended. Unit: percent.
+    pub sequential_percent: f64,
+}
+
+/// What has no partner, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnpairedCounts {
+    /// Completions of what was issued before the recording, or whose issue is missing.
+    pub completions_without_issue: u64,
+    /// Requests that are not complete when the recording ends.
+    pub open_at_end: u64,
+    /// Requests without a completion.
+    pub issues_without_completion: u64,
+    /// Merges and splits of something that is not there.
+    pub merges_without_request: u64,
+    /// Requests and events that a loss of events touches.
+    pub near_losses: u64,
+    /// Commands with data without a request.
+    pub commands_without_request: u64,
+    /// Ends of commands without a start.
+    pub commands_without_start: u64,
+    /// Starts of commands without an end.
+    pub commands_without_end: u64,
+    /// System calls without their return.
+    pub calls_without_return: u64,
+    /// Events that came too late in their file to be put in order.
+    pub late_events: u64,
+}
+
+/// Commands of the MMC layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CommandCounts {
+    /// All commands and tasks.
+    pub count: u64,
+    /// Tasks of a command queue in hardware.
+    pub queued_tasks: u64,
+    /// CMD13.
+    pub polls: u64,
+    /// With an error.
+    pub errors: u64,
+    /// While re-tuning was needed or in progress.
+    pub retuned: u64,
+    /// Switches between partitions.
+    pub partition_switches: u64,
+    /// Time with a command in progress. Unit: milliseconds.
+    pub busy_ms: f64,
+}
+
+/// Commands with data of a recording without block events.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CommandRow {
+    /// Whether they write.
+    pub write: bool,
+    /// Unit: blocks of 512 bytes.
+    pub blocks: u32,
+    /// How many.
+    pub count: u64,
+    /// Unit: microseconds.
+    pub mean_us: f64,
+}
+
+/// A command that took long.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stall {
+    /// When it started, on the recording's clock. Unit: seconds.
+    pub at_s: f64,
+    /// How long the card had it. Unit: milliseconds.
+    pub took_ms: f64,
+    /// What it was.
+    pub what: String,
+    /// The controller, such as mmc0.
+    pub host: String,
+    /// CMD25 and the like; `CQE task` for a task of the command queue.
+    pub command: String,
+    /// The first block, or the argument.
+    pub argument: u32,
+    /// Unit: bytes.
+    pub size_bytes: u64,
+    /// The thread that had to wait, if it is known.
+    pub who: Option<String>,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DeviceRow {
+    /// `major:minor`.
+    pub device: String,
+    /// Completed requests.
+    pub requests: u64,
+    /// Time with at least one request at the driver. Unit: milliseconds.
+    pub busy_ms: f64,
+    /// The same as a share of the recording. Unit: percent.
+    pub busy_percent: f64,
+    /// Requests at the driver: the most, and the mean while there are any.
+    pub depth_max: u32,
+    /// The mean.
+    pub depth_mean: f64,
+}
+
+/// A figure of btt: every bio counts, merged ones too. Unit: seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stage {
+    /// Q2G, G2I, I2D, D2C or Q2C.
+    pub name: &'static str,
+    /// The shortest.
+    pub min_s: f64,
+    /// The mean.
+    pub mean_s: f64,
+    /// The longest.
+    pub max_s: f64,
+    /// How many.
+    pub count: u64,
+}
+
+/// A thread with its requests.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Waiter {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: Option<String>,
+    /// Requests that it queued.
+    pub requests: u64,
+    /// Unit: bytes.
+    pub written_bytes: u64,
+    /// Unit: bytes.
+    pub read_bytes: u64,
+    /// The sum of its requests' times. Unit: milliseconds.
+    pub waited_ms: f64,
+}
+
+/// What the host could do with these spans, by the model of `sim pipeline`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Limit {
+    /// The requests that most of the time goes to.
+    pub op: String,
+    /// Unit: bytes.
+    pub size_bytes: u64,
+    /// As in `spans`.
+    pub mode: String,
+    /// The longest span of these: vfs, block, issue, hardware (device without MMC events) or post.
+    pub ceiling: String,
+    /// Software before the card, without waiting for other requests. Unit: microseconds.
+    pub pre_us: f64,
+    /// The card.
+    pub hardware_us: f64,
+    /// Software after it.
+    pub post_us: f64,
+    /// Whether the card's time is from MMC events; else it is the driver's, with what the driver adds.
+    pub is_hardware: bool,
+    /// One request after the other. Unit: MB/s (10^6).
+    pub theoretical_mb_per_s: f64,
+    /// The same with a card that needs no time.
+    pub zero_hardware_mb_per_s: f64,
+    /// What these requests had: their bytes over the time in which any of them was in progress.
+    pub measured_mb_per_s: f64,
+    /// Predictions.
+    pub predicted: Vec<Prediction>,
+}
+
+/// A predicted speed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Prediction {
+    /// Outstanding requests.
+    pub depth: u32,
+    /// Processors.
+    pub cores: u32,
+    /// Whether the card's command queue is used, in hardware.
+    pub queueing: bool,
+    /// Unit: MB/s (10^6).
+    pub mb_per_s: f64,
+}
+
+/// What a recording shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Analysis {
+    /// The formats of the files.
+    pub forms: Vec<String>,
+    /// The clock, if the recording names it.
+    pub clock: Option<String>,
+    /// From the first event to the last. Unit: seconds.
+    pub duration_s: f64,
+    /// Events that were read.
+    pub events: u64,
+    /// Completed requests.
+    pub requests: u64,
+    /// Completed requests of other devices: those of a disk beside the card, or those of no chosen device.
+    pub other_requests: u64,
+    /// Everything that has no partner.
+    pub unpaired: u64,
+    /// The same by kind.
+    pub unpaired_by: UnpairedCounts,
+    /// Events that the kernel or the recorder dropped, as far as they are counted.
+    pub lost_events: u64,
+    /// Losses whose number of events is unknown.
+    pub losses_uncounted: u64,
+    /// Damaged places in the files.
+    pub damaged: u64,
+    /// The first of them.
+    pub damage: Vec<String>,
+    /// Which spans are there: exact, derived or absent, with the events.
+    pub sources: Vec<SpanSource>,
+    /// Requests by kind; most time first.
+    pub spans: Vec<SpanRow>,
+    /// What the host could do; `null` without requests of a size.
+    pub limit: Option<Limit>,
+    /// Bios.
+    pub bios: u64,
+    /// Merged bios.
+    pub merges: u64,
+    /// Split bios.
+    pub splits: u64,
+    /// Requests that the driver returned.
+    pub requeues: u64,
+    /// Requests with an error.
+    pub errors: u64,
+    /// Commits of a journal.
+    pub commits: u64,
+    /// The figures of btt.
+    pub stages: Vec<Stage>,
+    /// Devices.
+    pub devices: Vec<DeviceRow>,
+    /// The MMC layer; `null` without its events.
+    pub commands: Option<CommandCounts>,
+    /// Commands with data, if no block events are recorded.
+    pub command_rows: Vec<CommandRow>,
+    /// Commands that took long; the longest first.
+    pub stalls: Vec<Stall>,
+    /// Threads; the longest wait first.
+    pub waiters: Vec<Waiter>,
+    /// What limits the speed, as far as the recording shows it.
+    pub causes: Vec<String>,
+}
+
+/// Where a span comes from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SpanSource {
+    /// vfs, block, issue, hardware or post.
+    pub span: &'static str,
+    /// exact, derived or absent.
+    pub quality: &'static str,
+    /// The events that bound it, or what is missing.
+    pub events: &'static str,
+}

@@ -1,0 +1,69 @@
+//! Devices: their depth, and the time in which they are in use.
+
+use emmc_units::Nanos;
+
+use crate::request::since;
+
+/// Time in which something was in progress.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Busy {
+    pub(super) running: u32,
+    since: Nanos,
+    pub(super) total: u64,
+}
+
+impl Busy {
+    pub(crate) fn begin(&mut self, at: Nanos) {
+        if self.running == 0 {
+            self.since = at;
+        }
+        self.running += 1;
+    }
+
+    pub(crate) fn end(&mut self, at: Nanos) {
+        if self.running == 1 {
+            self.total += since(self.since, at).0;
+        }
+        self.running = self.running.saturating_sub(1);
+    }
+
+    pub(crate) fn until(&self, at: Nanos) -> u64 {
+        self.total + if self.running > 0 { since(self.since, at).0 } else { 0 }
+    }
+}
+
+/// A device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Device {
+    /// As in [`BlockEvent`](crate::BlockEvent).
+    pub device: u32,
+    pub(super) busy: Busy,
+    pub(super) depth: u32,
+    /// Completed requests.
+    pub requests: u64,
+    /// Most requests that were at the driver at the same time.
+    pub depth_max: u32,
+    /// Time that `depth` requests were at the driver, summed over depths. Unit: nanoseconds.
+    pub depth_ns: u64,
+    pub(super) depth_since: Nanos,
+}
+
+impl Device {
+    pub(super) fn step(&mut self, at: Nanos, issued: bool) {
+        self.depth_ns += u64::from(self.depth) * since(self.depth_since, at).0;
+        self.depth_since = at;
+        if issued {
+            self.depth += 1;
+            self.busy.begin(at);
+        } else {
+            self.depth = self.depth.saturating_sub(1);
+            self.busy.end(at);
+        }
+        self.depth_max = self.depth_max.max(self.depth);
+    }
+
+    /// Time in which at least one request was at the driver. Unit: nanoseconds.
+    pub fn busy_ns(&self) -> u64 {
+        self.busy.total
+    }
+}

@@ -1,0 +1,369 @@
+//! Events become requests: bios are split, merged and issued, commands of the MMC layer join by sector, system calls by
+//! thread.
+//!
+//! Nothing is paired across a loss of events, and whatever has no partner is counted ([`Unpaired`]). Source of the
+//! events' meaning: block/blk-core.c, block/blk-mq.c and block/blk-merge.c; drivers/mmc/core/block.c for the MMC layer.
+
+mod commands;
+mod counts;
+mod device;
+mod open;
+mod threads;
+
+use std::collections::HashMap;
+
+use emmc_units::Nanos;
+
+pub(crate) use self::commands::MMC_MAJOR;
+pub use self::commands::{Command, Commands};
+pub use self::counts::{Counts, Unpaired};
+pub use self::device::Device;
+use self::open::{Handle, Open, Stage, Table};
+use self::threads::Threads;
+use crate::event::{Action, BlockEvent, Event, Flags, Mark, Op, What};
+use crate::notes::Mixer;
+use crate::request::{Mode, Request, since};
+
+/// Devices that are told apart; more share the accounts of the last.
+const DEVICES_MAX: usize = 256;
+
+/// Events become requests.
+#[derive(Debug, Default)]
+pub struct Correlator {
+    table: Table,
+    threads: Threads,
+    commands: Commands,
+    devices: Vec<Device>,
+    by_number: HashMap<u32, usize, Mixer>,
+    /// Events up to here are within a loss.
+    lost_until: Option<Nanos>,
+    /// The time of the first and of the last event.
+    pub times: Option<(Nanos, Nanos)>,
+    /// What has no partner.
+    pub unpaired: Unpaired,
+    /// Counts of events.
+    pub counts: Counts,
+    has_calls: bool,
+    ready: Vec<Request>,
+}
+
+impl Correlator {
+    /// Takes the next event, in the order of time, and gives the requests that are complete with it.
+    #[inline]
+    pub fn take(&mut self, event: &Event, sink: &mut impl FnMut(&Request)) {
+        self.counts.events += 1;
+        self.times = Some((self.times.map_or(event.at, |(first, _)| first), event.at));
+        if let What::Lost { until, .. } = event.what {
+            self.lose(until);
+        } else if self.lost_until.is_none_or(|until| event.at > until) {
+            self.lost_until = None;
+            match &event.what {
+                What::Block(block) => self.block(event, block),
+                What::Mmc(mmc) => self.commands.take(event, mmc, &mut self.table, &mut self.unpaired),
+                What::Syscall { call, entered } => {
+                    self.has_calls = true;
+                    self.counts.calls += u64::from(*entered);
+                    self.threads.call(event, *call, *entered, &mut self.unpaired, &mut self.ready);
+                }
+                What::Mark(Mark::Commit { began }) => self.counts.commits += u64::from(*began),
+                What::Mark(mark) => self.threads.mark(event.pid, *mark),
+                What::Lost { .. } => {}
+            }
+        } else {
+            self.unpaired.near_losses += 1;
+        }
+        if !self.ready.is_empty() {
+            self.ready.drain(..).for_each(|request| sink(&request));
+        }
+    }
+
+    /// Gives what is left after the last event.
+    pub fn end(&mut self, sink: &mut impl FnMut(&Request)) {
+        self.threads.end(&mut self.ready);
+        self.ready.drain(..).for_each(|request| sink(&request));
+        self.unpaired.open_at_end += self.table.drain().len() as u64;
+        self.commands.end(&mut self.unpaired);
+    }
+
+    /// The devices with requests.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// Commands of the MMC layer: the slowest, and sums.
+    pub fn commands(&self) -> &Commands {
+        &self.commands
+    }
+
+    /// Whether system calls are in the recording.
+    pub fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    fn lose(&mut self, until: Nanos) {
+        self.threads.end(&mut self.ready);
+        self.unpaired.near_losses += self.table.drain().len() as u64;
+        self.commands.lose();
+        for device in &mut self.devices {
+            let at = self.times.map_or(Nanos::ZERO, |(_, last)| last);
+            while device.depth > 0 {
+                device.step(at, false);
+            }
+        }
+        self.lost_until = Some(self.lost_until.map_or(until, |other| other.max(until)));
+    }
+
+    fn device(&mut self, number: u32) -> &mut Device {
+        let next = self.devices.len();
+        let place = *self.by_number.entry(number).or_insert(next.min(DEVICES_MAX - 1));
+        if place == next {
+            self.devices.push(Device { device: number, ..Device::default() });
+            self.commands.device(number);
+        }
+        &mut self.devices[place]
+    }
+
+    #[inline]
+    fn block(&mut self, event: &Event, block: &BlockEvent) {
+        match block.action {
+            Action::Queue => self.queue(event, block),
+            Action::Split => self.split(event, block),
+            Action::BackMerge | Action::RequestMerge => self.merge(event, block, true),
+            Action::FrontMerge => self.merge(event, block, false),
+            Action::GetRequest => self.get(event, block),
+            Action::Insert => self.insert(event, block),
+            Action::Issue => self.issue(event, block),
+            Action::Requeue => self.requeue(event, block),
+            Action::Complete => self.complete(event, block),
+            Action::BioComplete => {
+                if let Some(bio) = self.table.find(block, |open| open.stage == Stage::Queued) {
+                    self.table.remove(bio);
+                    self.counts.stacked += 1;
+                }
+            }
+            Action::Sleep | Action::Plug | Action::Unplug | Action::Remap | Action::Account => {}
+        }
+    }
+
+    /// A new entry; the table is emptied of what never ends if it is full.
+    fn open(&mut self, open: Open) -> Option<Handle> {
+        self.table.insert(open).or_else(|| {
+            self.unpaired.issues_without_completion += self.table.drain().len() as u64;
+            self.table.insert(open)
+        })
+    }
+
+    fn queue(&mut self, event: &Event, block: &BlockEvent) {
+        self.counts.bios += 1;
+        let mut open = Open::new(block, event.pid, event.at);
+        open.queued = Some(event.at);
+        if self.has_calls {
+            (open.call, open.direct) = self.threads.queue(event.pid);
+        }
+        self.open(open);
+    }
+
+    /// The first part keeps its place; the rest is a bio that is not queued again.
+    fn split(&mut self, event: &Event, block: &BlockEvent) {
+        self.counts.splits += 1;
+        let at = |open: &Open| {
+            let first = block.other.wrapping_sub(open.sector);
+            open.stage <= Stage::Got && open.op == block.op && first > 0 && first < u64::from(open.sectors)
+        };
+        let wanted = BlockEvent { sectors: block.sectors.max(1), ..*block };
+        let Some(found) = self.table.find(&wanted, at) else {
+            self.unpaired.merges_without_request += 1;
+            return;
+        };
+        let Some(open) = self.table.get(found) else { return };
+        let first = (block.other - open.sector) as u32;
+        let rest = Open { sector: block.other, sectors: open.sectors - first, stage: Stage::Queued, ..*open };
+        open.sectors = first;
+        self.open(Open { queued_last: event.at, ..rest });
+    }
+
+    fn merge(&mut self, event: &Event, block: &BlockEvent, back: bool) {
+        let own = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
+        let end = block.sector.wrapping_add(u64::from(block.sectors));
+        let target = self.table.search(|open| {
+            let fits = if back {
+                open.sector.wrapping_add(u64::from(open.sectors)) == block.sector
+            } else {
+                open.sector == end
+            };
+            fits && open.device == block.device
+                && open.op == block.op
+                && matches!(open.stage, Stage::Got | Stage::Inserted)
+        });
+        self.counts.merges += 1;
+        let merged = own.and_then(|own| self.table.remove(own));
+        let Some(target) = target else {
+            self.unpaired.merges_without_request += 1;
+            return;
+        };
+        let Some(open) = self.table.get(target) else { return };
+        // Without its own event, the bio was queued before the recording.
+        let (count, delays, last) = match &merged {
+            Some(bio) => {
+                let delay = since(open.queued.unwrap_or(event.at), bio.queued.unwrap_or(event.at)).0;
+                let count = bio.bios.0 + 1;
+                (count, bio.bios.1 + delay * u64::from(count), bio.queued_last)
+            }
+            None => (1, since(open.queued.unwrap_or(event.at), event.at).0, event.at),
+        };
+        open.bios = (open.bios.0 + count, open.bios.1 + delays);
+        open.queued_last = open.queued_last.max(last);
+        let (sector, sectors) = (open.sector, open.sectors.saturating_add(block.sectors));
+        if back {
+            open.sectors = sectors;
+        } else {
+            self.table.restart(target, sector - u64::from(block.sectors).min(sector), sectors);
+        }
+    }
+
+    fn get(&mut self, event: &Event, block: &BlockEvent) {
+        let found = self.table.find(block, |open| open.stage == Stage::Queued && open.op == block.op);
+        let found = match found {
+            Some(found) => Some(found),
+            None => self.open(Open::new(block, event.pid, event.at)),
+        };
+        let Some(open) = found.and_then(|found| self.table.get(found)) else { return };
+        (open.stage, open.got) = (Stage::Got, Some(event.at));
+        if open.sectors > block.sectors && block.sectors > 0 {
+            // A split that is not recorded.
+            let at = open.sector + u64::from(block.sectors);
+            let rest =
+                Open { sector: at, sectors: open.sectors - block.sectors, stage: Stage::Queued, got: None, ..*open };
+            open.sectors = block.sectors;
+            self.open(rest);
+        }
+    }
+
+    fn insert(&mut self, event: &Event, block: &BlockEvent) {
+        let busy = self.device(block.device).busy.until(event.at);
+        let found = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
+        let found = found.or_else(|| self.open(Open::new(block, event.pid, event.at)));
+        let Some(open) = found.and_then(|found| self.table.get(found)) else { return };
+        (open.stage, open.inserted, open.busy_mark) = (Stage::Inserted, Some(event.at), busy);
+    }
+
+    fn issue(&mut self, event: &Event, block: &BlockEvent) {
+        let found = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
+        let found = found.or_else(|| self.open(Open::new(block, event.pid, event.at)));
+        let host = self.commands.busy(block.device, event.at);
+        let device = self.device(block.device);
+        let busy = device.busy.until(event.at);
+        device.step(event.at, true);
+        let Some(open) = found.and_then(|found| self.table.get(found)) else { return };
+        if open.inserted.is_some() {
+            open.waited += busy.saturating_sub(open.busy_mark);
+        }
+        if open.done == 0 {
+            (open.issued, open.issued_cpu) = (event.at, event.cpu);
+        }
+        (open.stage, open.busy_mark) = (Stage::Issued, host);
+        if open.sectors != block.sectors && block.sectors > 0 {
+            open.sectors = block.sectors;
+        }
+    }
+
+    fn requeue(&mut self, event: &Event, block: &BlockEvent) {
+        self.counts.requeues += 1;
+        let issued = |open: &Open| open.stage == Stage::Issued && open.op == block.op;
+        let Some(found) = self.table.find(block, issued) else {
+            self.unpaired.completions_without_issue += 1;
+            return;
+        };
+        let device = self.device(block.device);
+        device.step(event.at, false);
+        let busy = device.busy.until(event.at);
+        let Some(open) = self.table.get(found) else { return };
+        (open.stage, open.busy_mark, open.requeues) = (Stage::Inserted, busy, open.requeues + 1);
+    }
+
+    fn complete(&mut self, event: &Event, block: &BlockEvent) {
+        let is_flush = block.op == Op::Flush || block.flags.has(Flags::PREFLUSH);
+        if block.sectors == 0 && !is_flush {
+            // The bio of a write that was issued as a flush and a write.
+            return;
+        }
+        let same = |open: &Open| open.op == block.op;
+        let found = self.table.find(block, |open| open.stage == Stage::Issued && same(open));
+        let Some(found) = found else {
+            return self.complete_other(block);
+        };
+        let Some(open) = self.table.get(found) else { return };
+        if open.error == 0 {
+            open.error = block.other;
+        }
+        if block.sectors < open.sectors && block.sectors > 0 {
+            open.done += block.sectors;
+            let (sector, sectors) = (open.sector + u64::from(block.sectors), open.sectors - block.sectors);
+            return self.table.restart(found, sector, sectors);
+        }
+        let Some(open) = self.table.remove(found) else { return };
+        let device = self.device(block.device);
+        device.step(event.at, false);
+        device.requests += 1;
+        let request = self.finish(&open, event);
+        self.commands.completed(block.device, &request);
+        self.threads.complete(open.call, request, &mut self.ready);
+    }
+
+    /// A completion of something that is not at the driver.
+    fn complete_other(&mut self, block: &BlockEvent) {
+        match self.table.find(block, |open| open.op == block.op) {
+            // A bio of a device above others, or a flush that the flush machinery answers.
+            Some(found) => {
+                let open = self.table.remove(found);
+                let is_bio = open.is_some_and(|open| open.stage == Stage::Queued);
+                self.counts.stacked += u64::from(is_bio);
+            }
+            None if block.sectors == 0 => {}
+            None => self.unpaired.completions_without_issue += 1,
+        }
+    }
+
+    fn finish(&self, open: &Open, event: &Event) -> Request {
+        let hardware = open.hardware.map(|mut hardware| {
+            // With a command queue the end may be recorded before the start, by another processor.
+            hardware.ended = hardware.ended.min(event.at);
+            hardware.started = hardware.started.max(open.issued).min(event.at);
+            hardware.ended = hardware.ended.max(hardware.started);
+            hardware
+        });
+        let mode = match open.call {
+            _ if open.flags.has(Flags::AHEAD) => Mode::Readahead,
+            None if !self.has_calls => Mode::Unknown,
+            None => Mode::Writeback,
+            Some((crate::Syscall::Submit, ..)) => Mode::Async,
+            Some((crate::Syscall::Sync, ..)) => Mode::Fsync,
+            Some(_) if open.direct => Mode::Direct,
+            Some(_) => Mode::Sync,
+        };
+        Request {
+            device: open.device,
+            op: open.op,
+            flags: open.flags,
+            sector: open.sector - u64::from(open.done).min(open.sector),
+            sectors: open.sectors + open.done,
+            pid: open.pid,
+            call: open.call.map(|(call, ..)| call),
+            mode,
+            entered: open.call.map(|(_, entered, _)| entered),
+            queued: open.queued,
+            bios: open.bios,
+            queued_last: open.queued_last,
+            got: open.got,
+            inserted: open.inserted,
+            issued: open.issued,
+            hardware,
+            completed: event.at,
+            exited: None,
+            waited: Nanos(open.waited),
+            requeues: open.requeues,
+            error: open.error,
+            cpus: (open.issued_cpu, event.cpu),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A request followed through the layers, and its five spans.
+
+use emmc_units::Nanos;
+
+use crate::event::{Flags, Op, Syscall};
+
+/// Who waits for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// A system call with direct I/O.
+    Direct,
+    /// A system call that waits: a read of the page cache, or a write with O_SYNC.
+    Sync,
+    /// fsync and its forms: data, journal and flush.
+    Fsync,
+    /// io_submit or io_uring: nobody waits in the call.
+    Async,
+    /// Read-ahead.
+    Readahead,
+    /// A write without a system call: write-back or journal.
+    Writeback,
+    /// The recording has no system calls.
+    Unknown,
+}
+
+impl Mode {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Sync => "sync",
+            Self::Fsync => "fsync",
+            Self::Async => "async",
+            Self::Readahead => "readahead",
+            Self::Writeback => "writeback",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What the MMC layer did for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hardware {
+    /// The first command or task began.
+    pub started: Nanos,
+    /// The last one ended; of a write without a command queue that several CMD13 ask for, the last of these.
+    pub ended: Nanos,
+    /// The controller: the number in `mmc0`.
+    pub host: u8,
+    /// The first command; 0 is a task of the command queue.
+    pub opcode: u8,
+    /// A reliable write (bit 31 of CMD23).
+    pub reliable: bool,
+    /// CMD13 that ask whether it is done; all but the last found the card busy.
+    pub polls: u32,
+    /// Commands with data after the first: further attempts, or the rest of a request.
+    pub repeats: u32,
+    /// Re-tuning was needed or in progress.
+    pub retuning: bool,
+}
+
+/// The five spans of a request. Unit: nanoseconds. Their sum is the time from start to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spans {
+    /// 1: system call to the first bio; absent without a system call.
+    pub vfs: Option<Nanos>,
+    /// 2: bio to driver: merge, plug, tag, scheduler.
+    pub block: Option<Nanos>,
+    /// 3: driver to command: DMA mapping, waiting for the previous request.
+    pub issue: Option<Nanos>,
+    /// 4: the card: command to end, with the polls of a busy card.
+    pub hardware: Option<Nanos>,
+    /// 5: end to the caller: interrupt, unmapping, completion, wake-up.
+    pub post: Option<Nanos>,
+}
+
+/// A completed request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The device, as in [`BlockEvent`](crate::BlockEvent).
+    pub device: u32,
+    /// The operation.
+    pub op: Op,
+    /// Its flags when it was queued.
+    pub flags: Flags,
+    /// The first sector.
+    pub sector: u64,
+    /// Unit: sectors of 512 bytes.
+    pub sectors: u32,
+    /// The thread that queued its first bio, if that is recorded, else the thread that issued it.
+    pub pid: u32,
+    /// The system call within which it was queued.
+    pub call: Option<Syscall>,
+    /// Who waits.
+    pub mode: Mode,
+    /// The system call began, or the thread's previous request in it was completed.
+    pub entered: Option<Nanos>,
+    /// Its first bio was queued.
+    pub queued: Option<Nanos>,
+    /// Later bios, and the sum of their delays after the first. Unit: nanoseconds.
+    pub bios: (u32, u64),
+    /// Its last bio was queued.
+    pub queued_last: Nanos,
+    /// It was allocated.
+    pub got: Option<Nanos>,
+    /// It was given to the scheduler.
+    pub inserted: Option<Nanos>,
+    /// It was given to the driver (the last time; the first one if a part was complete before it returned).
+    pub issued: Nanos,
+    /// What the MMC layer did.
+    pub hardware: Option<Hardware>,
+    /// Its last sector was completed.
+    pub completed: Nanos,
+    /// The system call returned; absent if nobody waited, or another request of the call was completed later.
+    pub exited: Option<Nanos>,
+    /// The part of `block` and `issue` in which other requests of the device were in progress. Unit: nanoseconds.
+    pub waited: Nanos,
+    /// The driver returned it this many times.
+    pub requeues: u32,
+    /// The error; 0 is none.
+    pub error: u64,
+    /// The processors that issued and completed it.
+    pub cpus: (u32, u32),
+}
+
+impl Request {
+    /// When it began: its system call, its bio or its issue.
+    pub fn began(&self) -> Nanos {
+        self.entered.or(self.queued).unwrap_or(self.issued)
+    }
+
+    /// When its caller had it, or its completion.
+    pub fn ended(&self) -> Nanos {
+        self.exited.unwrap_or(self.completed)
+    }
+
+    /// From begin to end.
+    pub fn total(&self) -> Nanos {
+        since(self.began(), self.ended())
+    }
+
+    /// The time at the driver and the device: what blktrace's tools call D2C.
+    pub fn device_time(&self) -> Nanos {
+        since(self.issued, self.completed)
+    }
+
+    /// The five spans.
+    pub fn spans(&self) -> Spans {
+        let first = self.queued.unwrap_or(self.issued);
+        let device_ends = self.hardware.map_or(self.completed, |hardware| hardware.ended);
+        let after = since(device_ends, self.ended());
+        Spans {
+            vfs: self.entered.map(|entered| since(entered, first)),
+            block: self.queued.map(|queued| since(queued, self.issued)),
+            issue: self.hardware.map(|hardware| since(self.issued, hardware.started)),
+            hardware: self.hardware.map(|hardware| since(hardware.started, hardware.ended)),
+            post: (self.hardware.is_some() || self.exited.is_some()).then_some(after),
+        }
+    }
+}
+
+/// 0 if it goes backwards.
+pub(crate) fn since(from: Nanos, to: Nanos) -> Nanos {
+    Nanos(to.0.saturating_sub(from.0))
+}

@@ -1,0 +1,253 @@
+//! Events as requests: real recordings against btt, and the cases that go wrong in other tools.
+
+use emmc_trace::result::Analysis;
+use emmc_trace::{Correlator, Ftrace, Merge, Mode, Op, Request, Unpaired, analyse, open};
+
+use crate::support::{bytes, input};
+
+fn analysis(names: &[&str]) -> Analysis {
+    let inputs = names.iter().map(|name| input(name, bytes(name))).collect();
+    analyse(open(inputs).unwrap(), None)
+}
+
+/// The requests of a text.
+fn requests(text: &str) -> (Vec<Request>, Correlator) {
+    let (mut merge, mut correlator) = (Merge::new(vec![Ftrace::new(text.as_bytes())]), Correlator::default());
+    let mut all = Vec::new();
+    merge.run(|event| correlator.take(event, &mut |request| all.push(*request)));
+    correlator.end(&mut |request| all.push(*request));
+    assert_eq!(merge.notes().damaged, 0);
+    (all, correlator)
+}
+
+/// A line of ftrace for each `time-in-us pid event: values`, on processor 0.
+fn ftrace(lines: &str) -> String {
+    let line = |line: &str| {
+        let (at, rest) = line.trim().split_once(' ').unwrap();
+        let (pid, rest) = rest.split_once(' ').unwrap();
+        let at: u64 = at.parse().unwrap();
+        format!("task-{pid} [000] ..... {}.{:06}: {rest}\n", at / 1_000_000, at % 1_000_000)
+    };
+    lines.lines().filter(|line| !line.trim().is_empty()).map(line).collect()
+}
+
+fn start(opcode: u8, blocks: u32, address: u64, request: &str) -> String {
+    format!(
+        "mmc_request_start: mmc0: start struct mmc_request[{request}]: cmd_opcode={opcode} cmd_arg=0x0 \
+         blocks={blocks} block_size=512 blk_addr={address} tag=1"
+    )
+}
+
+fn done(opcode: u8, request: &str) -> String {
+    format!("mmc_request_done: mmc0: end struct mmc_request[{request}]: cmd_opcode={opcode} cmd_err=0 tag=1")
+}
+
+/// A table of btt: name, minimum, mean, maximum, count.
+fn btt(name: &str, row: &str) -> (String, String, String, u64) {
+    let text = String::from_utf8(bytes(name)).unwrap();
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(row)).unwrap().to_string();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    (words[1].into(), words[2].into(), words[3].into(), words[4].parse().unwrap())
+}
+
+/// To the last digit that btt prints. Its D2C and Q2C of the second recording leave out the request that was completed
+/// in two parts, so that only its other stages are compared.
+#[test]
+fn stages_are_those_of_btt() {
+    for (name, stages) in [
+        ("blk_bread_131072", &["Q2G", "G2I", "I2D", "D2C", "Q2C"][..]),
+        ("blk_dwrite_4096", &["Q2G", "G2I", "I2D"][..]),
+    ] {
+        let files = [0, 1].map(|cpu| format!("{name}.blktrace.{cpu}"));
+        let found = analysis(&files.each_ref().map(String::as_str));
+        for stage in stages {
+            let row = found.stages.iter().find(|row| row.name == *stage).unwrap();
+            let printed = [row.min_s, row.mean_s, row.max_s].map(|time| format!("{time:.9}"));
+            let [min, mean, max] = printed;
+            assert_eq!((min, mean, max, row.count), btt(&format!("{name}.btt.txt"), stage), "{name} {stage}");
+        }
+        assert_eq!((found.unpaired, found.lost_events), (0, 0));
+    }
+    let merged = analysis(&["blk_dwrite_4096.blktrace.0", "blk_dwrite_4096.blktrace.1"]);
+    // 28 bios, two of them merged, and one flush that the kernel made.
+    assert_eq!((merged.requests, merged.bios, merged.merges, merged.requeues), (27, 28, 2, 1));
+}
+
+/// Five spans of direct writes; every span bounded by its events, and their sum the time of the call.
+#[test]
+fn spans_of_direct_writes_add_up_to_their_calls() {
+    let mut recording = open(vec![input("f", bytes("mmc_dwrite_4096.dat"))]).unwrap();
+    let (mut correlator, mut all) = (Correlator::default(), Vec::new());
+    recording.events.run(|event| correlator.take(event, &mut |request| all.push(*request)));
+    correlator.end(&mut |request| all.push(*request));
+    all.retain(|request| request.device == 179 << 20);
+    assert_eq!((all.len(), correlator.unpaired), (8, Unpaired::default()));
+    for request in &all {
+        let spans = request.spans();
+        let five = [spans.vfs, spans.block, spans.issue, spans.hardware, spans.post].map(Option::unwrap);
+        assert_eq!(five.iter().map(|span| span.0).sum::<u64>(), request.total().0);
+        assert_eq!((request.mode, request.op, request.sectors), (Mode::Direct, Op::Write, 8));
+        let hardware = request.hardware.unwrap();
+        assert_eq!((hardware.opcode, hardware.polls, hardware.repeats), (25, 1, 0));
+    }
+    // sys_exit_pwrite64 at 124.889956368 s, sys_enter_pwrite64 at 124.888177534 s.
+    assert_eq!(all[1].total().0, 1_778_834);
+    assert_eq!(all[1].spans().hardware.unwrap().0, 917_796);
+}
+
+#[test]
+fn stalls_of_reliable_writes_are_found_and_named() {
+    for (name, took) in [("reliable_write_io.ftrace.txt", 269.629), ("reliable_write_io_sched.ftrace.txt", 268.231)] {
+        let found = analysis(&[name]);
+        let [stall] = &found.stalls[..] else { panic!("{:?}", found.stalls) };
+        assert!((stall.took_ms - took).abs() < 1e-6, "{stall:?}");
+        assert_eq!((stall.what.as_str(), stall.command.as_str()), ("reliable write of 4 KiB", "CMD25"));
+        assert_eq!(stall.who.as_deref(), Some("mmcqd/0"));
+        assert!(found.causes[0].starts_with("1 x reliable write of 50 ms or more"), "{:?}", found.causes);
+    }
+}
+
+#[test]
+fn a_card_that_is_asked_twice_was_busy_until_the_last_answer() {
+    let text = |polls: usize| {
+        let mut text = format!(
+            "100 7 block_rq_issue: 179,0 WS 4096 () 8 + 8 [x]
+             110 7 {}
+             200 0 {}",
+            start(25, 8, 8, "a"),
+            done(25, "a")
+        );
+        for poll in 0..polls {
+            text +=
+                &format!("\n{} 9 {}\n{} 9 {}", 300 + poll * 100, start(13, 0, 0, "b"), 310 + poll * 100, done(13, "b"));
+        }
+        requests(&ftrace(&(text + "\n900 9 block_rq_complete: 179,0 WS () 8 + 8 [0]"))).0[0]
+    };
+    assert_eq!([0, 1, 2, 3].map(|polls| text(polls).spans().hardware.unwrap().0 / 1000), [90, 90, 300, 400]);
+}
+
+/// With a command queue `mmc_request_start` comes after the doorbell, and may come after the end.
+#[test]
+fn a_queued_task_may_end_before_it_starts() {
+    let text = format!(
+        "100 7 block_rq_issue: 179,0 R 4096 () 8 + 8 [x]
+         101 7 block_rq_issue: 179,0 R 4096 () 80 + 8 [x]
+         102 7 {}
+         150 0 {}
+         151 7 {}
+         160 0 {}
+         170 0 block_rq_complete: 179,0 R () 80 + 8 [0]
+         171 0 block_rq_complete: 179,0 R () 8 + 8 [0]",
+        start(0, 8, 8, "a"),
+        done(0, "b"),
+        start(0, 8, 80, "b"),
+        done(0, "a"),
+    );
+    let (all, correlator) = requests(&ftrace(&text));
+    assert_eq!(correlator.unpaired, Unpaired::default());
+    let spans =
+        |request: &Request| (request.sector, request.spans().hardware.unwrap().0 / 1000, request.total().0 / 1000);
+    assert_eq!(all.iter().map(spans).collect::<Vec<_>>(), [(80, 0, 69), (8, 58, 71)]);
+}
+
+#[test]
+fn merges_and_splits_count_the_same_bytes_once() {
+    let text = "
+        10 7 block_bio_queue: 179,0 WS 0 + 2048 [x]
+        11 7 block_split: 179,0 WS 0 / 1024 [x]
+        12 7 block_getrq: 179,0 WS 0 + 1024 [x]
+        13 7 block_getrq: 179,0 WS 1024 + 1024 [x]
+        20 7 block_bio_queue: 179,0 WS 2048 + 8 [x]
+        21 7 block_bio_backmerge: 179,0 WS 2048 + 8 [x]
+        22 7 block_bio_queue: 179,0 WS 4000 + 8 [x]
+        23 7 block_getrq: 179,0 WS 4000 + 8 [x]
+        24 7 block_bio_queue: 179,0 WS 3992 + 8 [x]
+        25 7 block_bio_frontmerge: 179,0 WS 3992 + 8 [x]
+        26 7 block_bio_queue: 179,0 WS 4008 + 8 [x]
+        27 7 block_getrq: 179,0 WS 4008 + 8 [x]
+        28 7 block_rq_merge: 179,0 WS 4096 () 4008 + 8 [x]
+        30 7 block_rq_issue: 179,0 WS 524288 () 0 + 1024 [x]
+        31 7 block_rq_issue: 179,0 WS 528384 () 1024 + 1032 [x]
+        32 7 block_rq_issue: 179,0 WS 12288 () 3992 + 24 [x]
+        40 0 block_rq_complete: 179,0 WS () 0 + 1024 [0]
+        41 0 block_rq_complete: 179,0 WS () 1024 + 1032 [0]
+        42 0 block_rq_complete: 179,0 WS () 3992 + 24 [0]
+        43 0 block_rq_complete: 179,0 WS () 3992 + 0 [0]";
+    let (all, correlator) = requests(&ftrace(text));
+    assert_eq!(correlator.unpaired, Unpaired::default());
+    let places: Vec<_> = all.iter().map(|request| (request.sector, request.sectors, request.bios.0)).collect();
+    assert_eq!(places, [(0, 1024, 0), (1024, 1032, 1), (3992, 24, 2)]);
+    assert_eq!((correlator.counts.bios, correlator.counts.splits, correlator.counts.merges), (5, 1, 3));
+    assert!(all.iter().all(|request| request.queued.is_some()));
+}
+
+/// Data of a flushing write, its own flush and the one after it: three requests.
+#[test]
+fn flushes_are_requests_of_their_own() {
+    let text = "
+        1 7 sys_enter_fsync: fd: 3
+        5 7 block_bio_queue: 179,0 FWS 0 + 0 [x]
+        6 7 block_getrq: 179,0 FWS 0 + 0 [x]
+        7 9 block_rq_issue: 179,0 FF 0 () 0 + 0 [x]
+        20 0 block_rq_complete: 179,0 FF () 18446744073709551615 + 0 [0]
+        21 0 block_rq_complete: 179,0 FWS () 0 + 0 [0]
+        30 7 sys_exit_fsync: 0x0";
+    let (all, correlator) = requests(&ftrace(text));
+    assert_eq!(correlator.unpaired, Unpaired::default());
+    assert_eq!((all.len(), all[0].op, all[0].device_time().0), (1, Op::Flush, 13_000));
+}
+
+/// A request that the driver did half, and returned.
+#[test]
+fn a_request_in_two_parts_is_one() {
+    let text = "
+        1 7 block_bio_queue: 179,0 W 8 + 16 [x]
+        2 7 block_getrq: 179,0 W 8 + 16 [x]
+        3 7 block_rq_issue: 179,0 W 8192 () 8 + 16 [x]
+        5 0 block_rq_complete: 179,0 W () 8 + 8 [0]
+        6 0 block_rq_requeue: 179,0 W () 16 + 8 [0]
+        7 9 block_rq_issue: 179,0 W 4096 () 16 + 8 [x]
+        9 0 block_rq_complete: 179,0 W () 16 + 8 [0]";
+    let (all, correlator) = requests(&ftrace(text));
+    assert_eq!(correlator.unpaired, Unpaired::default());
+    let [request] = all[..] else { panic!("{all:?}") };
+    assert_eq!((request.sector, request.sectors, request.requeues, request.device_time().0), (8, 16, 1, 6000));
+}
+
+/// Without the loss, the first issue would be paired with the second completion.
+#[test]
+fn nothing_is_paired_across_a_loss() {
+    let text = |loss: &str| {
+        let before = ftrace("10 7 block_rq_issue: 179,0 W 4096 () 8 + 8 [x]");
+        let after = ftrace(
+            "50 7 block_rq_complete: 179,0 W () 8 + 8 [0]
+             60 7 block_rq_issue: 179,0 W 4096 () 8 + 8 [x]
+             70 7 block_rq_complete: 179,0 W () 8 + 8 [0]",
+        );
+        requests(&(before + loss + &after))
+    };
+    let (all, _) = text("");
+    assert_eq!(all.iter().map(|request| request.device_time().0).collect::<Vec<_>>(), [40_000, 10_000]);
+    let (all, correlator) = text("CPU:0 [LOST 9 EVENTS]\n");
+    assert_eq!(all.iter().map(|request| request.device_time().0).collect::<Vec<_>>(), [10_000]);
+    assert!(correlator.unpaired.near_losses >= 1, "{:?}", correlator.unpaired);
+}
+
+/// Two requests in one fsync: the second one's span 1 begins when the first is complete; only the last goes back to the
+/// caller.
+#[test]
+fn requests_of_a_call_fill_its_time() {
+    let text = "
+        100 7 sys_enter_fsync: fd: 3
+        110 7 block_bio_queue: 179,0 WS 8 + 8 [x]
+        120 7 block_rq_issue: 179,0 WS 4096 () 8 + 8 [x]
+        200 0 block_rq_complete: 179,0 WS () 8 + 8 [0]
+        230 7 block_bio_queue: 179,0 WS 80 + 8 [x]
+        240 7 block_rq_issue: 179,0 WS 4096 () 80 + 8 [x]
+        300 0 block_rq_complete: 179,0 WS () 80 + 8 [0]
+        350 7 sys_exit_fsync: 0x0";
+    let (all, _) = requests(&ftrace(text));
+    assert!(all.iter().all(|request| request.mode == Mode::Fsync));
+    assert_eq!(all.iter().map(|request| request.total().0 / 1000).collect::<Vec<_>>(), [100, 150]);
+    assert_eq!(all.iter().map(|request| request.spans().vfs.unwrap().0 / 1000).collect::<Vec<_>>(), [10, 30]);
+}
