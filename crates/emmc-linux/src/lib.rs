@@ -3,8 +3,9 @@
 //! Everything is read: CMD8, CMD13 and, on request, CMD56 by ioctl; attributes from sysfs; the host's side from
 //! debugfs; mounts from /proc. Whatever cannot be read becomes a note and does not affect the rest. With feature
 //! `bench` block devices and files are also targets of a bench, which writes to them: `block_io`, after a check by
-//! `usage`. Absent on purpose: any command that changes a card's configuration, and any interpretation
-//! (`emmc-analysis`). `unsafe` code is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
+//! `usage`. With feature `trace` the kernel's tracing records into an instance of its own: `tracefs`. Absent on
+//! purpose: any command that changes a card's configuration, and any interpretation (`emmc-analysis`). `unsafe` code
+//! is in `ioctl`, `stdio`, `block_io::uring` and `block_io::discard` only.
 
 #[cfg(feature = "bench")]
 pub mod bench_context;
@@ -27,6 +28,8 @@ mod signature;
 mod stdio;
 mod sysfs;
 mod sysroot;
+#[cfg(feature = "trace")]
+pub mod tracefs;
 mod tree;
 #[cfg(feature = "bench")]
 pub mod usage;

@@ -9,7 +9,7 @@ use crate::text::{decimal, device, seconds, shown, words};
 use crate::window::Lines;
 
 /// Lines in a batch.
-const BATCH: usize = 4096;
+const BATCH: usize = 1024;
 
 /// Whether a line looks like blkparse's: it begins with device numbers and a processor.
 pub(crate) fn is_line(line: &[u8]) -> bool {

@@ -17,7 +17,7 @@ const RECORD_BYTES: usize = 48;
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 /// Records in a batch.
-const BATCH: usize = 8192;
+const BATCH: usize = 1024;
 /// Pairs of device and processor whose sequence numbers are followed.
 const SEQUENCES_MAX: usize = 4096;
 

@@ -15,7 +15,7 @@ use crate::text::{decimal, device, number, seconds, shown, signed, words};
 use crate::window::Lines;
 
 /// Lines in a batch.
-const BATCH: usize = 4096;
+const BATCH: usize = 1024;
 /// Processors whose last times are kept, for losses.
 const CPUS_MAX: usize = 4096;
 

@@ -19,7 +19,7 @@ use crate::window::Window;
 /// The page size of most kernels.
 pub const PAGE_BYTES: usize = 4096;
 /// Pages in a batch.
-const BATCH: usize = 128;
+const BATCH: usize = 16;
 /// Marks in a page's length: events are missing before it, and their number is behind its data.
 const MISSED: u64 = 1 << 31;
 const MISSED_COUNTED: u64 = 1 << 30;

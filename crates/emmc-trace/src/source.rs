@@ -6,7 +6,7 @@ use crate::event::{Event, What};
 use crate::notes::{Batch, Notes};
 
 /// Events that a stream may be out of order by, at least.
-const WINDOW: usize = 1 << 15;
+const WINDOW: usize = 1 << 12;
 
 /// A reader of one input.
 pub trait EventSource {

@@ -37,7 +37,7 @@ pub(crate) use sim::{
     SimProfileArgs, SimProfilesArgs, SimRunArgs,
 };
 #[cfg(feature = "trace")]
-pub(crate) use trace::{TraceAnalyseArgs, TraceCommand};
+pub(crate) use trace::{TraceAnalyseArgs, TraceCommand, TraceRecordArgs};
 
 /// Identify an eMMC or SD card, report its configuration, wear and speed, and plan changes.
 #[derive(Debug, Parser)]
@@ -85,7 +85,7 @@ pub(crate) enum Command {
     /// Read the output of fio, iozone, flashbench, bonnie++, hdparm or dd
     #[cfg(feature = "bench")]
     Import(ImportArgs),
-    /// Report where the time of recorded requests goes
+    /// Record where the time of requests goes, and report it
     #[cfg(feature = "trace")]
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -322,6 +322,8 @@ pub(crate) enum DocumentName {
     References,
     #[cfg(feature = "trace")]
     TraceAnalyse,
+    #[cfg(feature = "trace")]
+    TraceRecord,
     #[cfg(feature = "sim")]
     SimProfiles,
     #[cfg(feature = "sim")]

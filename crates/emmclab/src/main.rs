@@ -14,7 +14,7 @@ mod pipe;
 mod progress;
 mod save;
 mod shell;
-#[cfg(any(feature = "bench", feature = "sim"))]
+#[cfg(any(feature = "bench", feature = "sim", feature = "trace"))]
 mod signals;
 mod source;
 mod topics;

@@ -102,11 +102,12 @@ fn spans(analysis: &Analysis, document: &mut Document) {
     let section = document.section("spans", "Spans");
     let right = ["requests", "1 vfs", "2 block", "3 issue", "4 card", "5 post", "total", "p99", "waited"];
     let columns = [("request", Align::Left), ("mode", Align::Left)];
+    let several = analysis.spans.iter().any(|row| row.device != analysis.spans[0].device);
     let mut table = Table::new(columns.into_iter().chain(right.map(|name| (name, Align::Right))));
     for row in analysis.spans.iter().take(ROWS) {
         let span = |times: &Option<Times>| times.map_or("-".into(), |times| us(times.mean));
         table.row([
-            Cell::from(kind(row)),
+            Cell::from(if several { format!("{} {}", row.device, kind(row)) } else { kind(row) }),
             Cell::from(row.mode.as_str()),
             Cell::from(row.count.to_string()),
             Cell::from(span(&row.vfs_us)),

@@ -6,10 +6,8 @@ use super::result::{SpanRow, Times};
 use crate::event::Op;
 use crate::request::{Mode, Request};
 
-/// Kinds with a distribution of their own; more share a kind without a size.
-const GROUPS_MAX: usize = 48;
-/// Longest time in a distribution: an hour.
-const TIME_MAX_NS: u64 = 3_600_000_000_000;
+/// Kinds with a distribution of their own; of more, the rarest are summed up without their size.
+const GROUPS_MAX: usize = 96;
 
 /// A distribution of times. The mean and the longest are exact, percentiles within 0.1 %.
 struct Track {
@@ -21,16 +19,28 @@ struct Track {
 
 impl Track {
     fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, TIME_MAX_NS, 3);
-        Self { histogram: histogram.expect("the bounds are valid"), count: 0, sum_ns: 0, max_ns: 0 }
+        let histogram = Histogram::new(3).expect("three digits are valid");
+        Self { histogram, count: 0, sum_ns: 0, max_ns: 0 }
     }
 
     #[inline]
     fn add(&mut self, ns: u64) {
-        self.histogram.saturating_record(ns.max(1));
+        // It grows with the times; one that is too long for it is its longest.
+        if self.histogram.record(ns).is_err() {
+            self.histogram.saturating_record(ns);
+        }
         self.count += 1;
         self.sum_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn absorb(&mut self, other: &Self) {
+        // Both have three digits, so that every value of one has a place in the other.
+        let added = self.histogram.add(&other.histogram);
+        debug_assert!(added.is_ok(), "{added:?}");
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     fn times(&self) -> Option<Times> {
@@ -84,6 +94,20 @@ impl Group {
 
     fn key(&self) -> (u32, Op, Option<u32>, Mode) {
         (self.number, self.op, self.sectors, self.mode)
+    }
+
+    /// Takes the sums of another kind, as far as they are of use without a size.
+    fn absorb(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sequential += other.sequential;
+        for (own, other) in self.spans.iter_mut().zip(&other.spans) {
+            if let Some(other) = other {
+                own.get_or_insert_with(Track::new).absorb(other);
+            }
+        }
+        self.device.absorb(&other.device);
+        self.total.absorb(&other.total);
+        self.waited_ns += other.waited_ns;
     }
 
     fn add(&mut self, request: &Request) {
@@ -161,15 +185,23 @@ impl Groups {
     }
 
     fn place(&mut self, request: &Request) -> usize {
-        let (op, mode) = (request.op, request.mode);
-        let has_room = self.all.len() < GROUPS_MAX;
-        // The kinds that are summed up are of all devices.
-        let (device, sectors) = if has_room { (request.device, Some(request.sectors)) } else { (0, None) };
-        let found = self.all.iter().position(|group| group.key() == (device, op, sectors, mode));
-        found.unwrap_or_else(|| {
-            self.all.push(Group::new(device, op, sectors, mode));
-            self.all.len() - 1
-        })
+        if self.all.len() >= GROUPS_MAX {
+            self.sum_up_rarest();
+        }
+        self.all.push(Group::new(request.device, request.op, Some(request.sectors), request.mode));
+        self.all.len() - 1
+    }
+
+    /// Makes room: the rarest kind loses its size.
+    fn sum_up_rarest(&mut self) {
+        let sized = self.all.iter().enumerate().filter(|(_, group)| group.sectors.is_some());
+        let Some((rarest, _)) = sized.min_by_key(|(_, group)| group.count) else { return };
+        let rarest = self.all.swap_remove(rarest);
+        let key = (rarest.number, rarest.op, None, rarest.mode);
+        match self.all.iter_mut().find(|group| group.key() == key) {
+            Some(others) => others.absorb(&rarest),
+            None => self.all.push(Group { sectors: None, ..rarest }),
+        }
     }
 
     /// Most time first.

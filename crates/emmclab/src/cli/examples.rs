@@ -66,6 +66,10 @@ const EXAMPLES: &[Example] = &[
         "a result and a published one",
     ),
     #[cfg(feature = "trace")]
+    example("trace record", "emmclab trace record -- dd if=/dev/mmcblk0 of=/dev/null bs=1M count=64", "one command"),
+    #[cfg(feature = "trace")]
+    example("trace record", "emmclab trace record --for 30s -o slow.dat", "whatever runs, for half a minute"),
+    #[cfg(feature = "trace")]
     example("trace analyse", "emmclab trace analyse trace.dat", "a recording of trace-cmd"),
     #[cfg(feature = "trace")]
     example("trace analyse", "emmclab trace analyse sda.blktrace.*", "files of blktrace, one for each processor"),

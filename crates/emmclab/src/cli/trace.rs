@@ -1,13 +1,53 @@
 //! The arguments of `trace`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand, ValueHint};
+use emmc_units::Bytes;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
+    /// Record requests with the kernel's tracefs, while a command runs or for some time; needs root
+    Record(TraceRecordArgs),
     /// Report where the time of requests goes: file system, block layer, driver, card, completion
     Analyse(TraceAnalyseArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TraceRecordArgs {
+    /// The recording, a trace.dat of version 6
+    #[arg(long, short = 'o', value_name = "FILE", default_value = "trace.dat", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// How long, e.g. 10s or 500ms [default: until COMMAND ends, or 10s]
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    pub(crate) time: Option<Duration>,
+    /// Buffer in the kernel for each processor; if it is full, the oldest events are lost
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = super::known::exact_size)]
+    pub(crate) buffer: Bytes,
+    /// Record while this command runs
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `10s`, `500ms` or `2min`.
+fn time(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "min" => 60.0,
+        _ => return Err("expected a time with its unit: ms, s or min, e.g. 10s".into()),
+    };
+    let seconds = number.parse::<f64>().ok().map(|number| number * scale);
+    let seconds = seconds.filter(|seconds| (0.001..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected 1ms to 1440min".into())
 }
 
 #[derive(Args, Debug)]

@@ -42,6 +42,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::References => enveloped::<super::compare::ReferenceList>(super::compare::LIST_SCHEMA),
         #[cfg(feature = "trace")]
         DocumentName::TraceAnalyse => enveloped::<emmc_trace::result::Analysis>(super::trace::SCHEMA),
+        #[cfg(feature = "trace")]
+        DocumentName::TraceRecord => enveloped::<super::trace::Recorded>(super::trace::RECORD_SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimProfiles => enveloped::<sim::profiles::ProfileList>(sim::profiles::SCHEMA),
         #[cfg(feature = "sim")]

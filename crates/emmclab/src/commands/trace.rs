@@ -1,29 +1,152 @@
-//! `trace analyse`: recordings of Linux as spans of requests.
+//! `trace record` and `trace analyse`: recordings of Linux, and the spans of their requests.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use emmc_linux::tracefs::Recorder;
 use emmc_trace::{Input, Storage, analyse, open};
+use rustix::process::Signal;
+use serde::Serialize;
 
 use crate::CommandResult;
-use crate::cli::{TraceAnalyseArgs, TraceCommand};
+use crate::cli::{TraceAnalyseArgs, TraceCommand, TraceRecordArgs};
 use crate::exit::Exit;
 use crate::input;
 use crate::output::Output;
+use crate::save::Refused;
+use crate::signals;
 
 pub(crate) const SCHEMA: &str = "emmclab.trace-analyse/1";
+pub(crate) const RECORD_SCHEMA: &str = "emmclab.trace-record/1";
 
 /// Most bytes of a pipe, which has to be kept in memory. A file is read piece by piece.
 const PIPE_BYTES_MAX: u64 = 1 << 30;
 const FILES_MAX: usize = 4096;
+/// Without a command.
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 pub(crate) fn run(command: &TraceCommand, output: &mut Output) -> CommandResult {
-    let TraceCommand::Analyse(args) = command;
-    run_analyse(args, output)
+    match command {
+        TraceCommand::Record(args) => record(args, output),
+        TraceCommand::Analyse(args) => run_analyse(args, output),
+    }
+}
+
+/// What `trace record` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Recorded {
+    /// The recording.
+    file: String,
+    /// Its size.
+    file_bytes: u64,
+    /// How long it took. Unit: seconds.
+    duration_s: f64,
+    /// Events in it.
+    events: u64,
+    /// Events that were overwritten or dropped because the buffer was full.
+    lost_events: u64,
+    /// Measured cost of an event for the processor that records it. Unit: nanoseconds.
+    event_ns: Option<f64>,
+    /// The cost of all events, as a share of one processor. Unit: percent.
+    cost_percent: Option<f64>,
+    /// Events of the default set that this kernel does not have.
+    missing: Vec<String>,
+    /// The exit code of the command, if it ended by itself.
+    command_exit: Option<i32>,
+}
+
+fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
+    let stop = Arc::new(AtomicBool::new(false));
+    let name = args.output.display().to_string();
+    match std::fs::metadata(&args.output) {
+        Ok(found) if !found.is_file() => {
+            return Err(Refused(format!("{name}: is no plain file: name another one")).into());
+        }
+        Ok(_) if !args.force => anyhow::bail!("{name}: exists already; --force replaces it"),
+        _ => {}
+    }
+    signals::stop_by_signal(&stop)?;
+    let recorder = Recorder::new(args.buffer.0)?;
+    let began = Instant::now();
+    recorder.start()?;
+    let command_exit = wait(args, &stop, began)?;
+    let duration_s = began.elapsed().as_secs_f64();
+    let cannot = || format!("{name}: cannot write");
+    let mut file = File::create(&args.output).with_context(cannot)?;
+    let saved = match recorder.save(&mut file) {
+        Ok(saved) => saved,
+        Err(error) => {
+            // A part of a recording is no recording.
+            drop(std::fs::remove_file(&args.output));
+            return Err(error.into());
+        }
+    };
+    let cost = |event_ns: f64| (saved.events + saved.lost) as f64 * event_ns / duration_s / 1e7;
+    let recorded = Recorded {
+        file: name,
+        file_bytes: saved.bytes,
+        duration_s,
+        events: saved.events,
+        lost_events: saved.lost,
+        event_ns: recorder.event_ns,
+        cost_percent: recorder.event_ns.map(cost),
+        missing: recorder.missing.clone(),
+        command_exit,
+    };
+    drop(recorder);
+    if output.is_json() {
+        output.print(RECORD_SCHEMA, &recorded, |_| unreachable!("JSON was asked for"))?;
+    } else {
+        said(&recorded, output)?;
+    }
+    Ok(if recorded.lost_events > 0 { Exit::Findings } else { Exit::Good })
+}
+
+fn said(recorded: &Recorded, output: &mut Output) -> anyhow::Result<()> {
+    let Recorded { file, events, lost_events, duration_s, .. } = recorded;
+    output.said(&format!("{file}: {events} events in {duration_s:.3} s, {lost_events} lost"))?;
+    if let Some((event_ns, percent)) = recorded.event_ns.zip(recorded.cost_percent) {
+        output.said(&format!("cost: {event_ns:.0} ns an event, {percent:.2} % of one processor"))?;
+    }
+    let missing: Vec<&str> = recorded.missing.iter().map(String::as_str).collect();
+    if !missing.is_empty() {
+        output.said(&format!("this kernel does not have: {}", missing.join(", ")))?;
+    }
+    output.said(&format!("emmclab trace analyse {file} reports where the time went"))
+}
+
+/// Until the command ends, the time is over, or a signal comes.
+fn wait(args: &TraceRecordArgs, stop: &AtomicBool, began: Instant) -> anyhow::Result<Option<i32>> {
+    let time = args.time.or(args.command.is_empty().then_some(DEFAULT_TIME));
+    let is_over = || stop.load(Ordering::Relaxed) || time.is_some_and(|time| began.elapsed() >= time);
+    let Some((program, rest)) = args.command.split_first() else {
+        while !is_over() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        return Ok(None);
+    };
+    let spawned = Command::new(program).args(rest).spawn();
+    let mut child = spawned.with_context(|| format!("{}: cannot run", program.to_string_lossy()))?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.code());
+        }
+        if is_over() {
+            // The recording is over; the command is asked to end too.
+            let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM);
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 fn run_analyse(args: &TraceAnalyseArgs, output: &mut Output) -> CommandResult {

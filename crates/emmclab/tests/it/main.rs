@@ -42,6 +42,8 @@ mod study_bench;
 mod study_source;
 mod study_verdict;
 mod support;
+#[cfg(feature = "trace")]
+mod trace;
 mod transcripts;
 #[cfg(feature = "sim")]
 mod vendor_report;

@@ -1,0 +1,340 @@
+//! Recording with the kernel's tracefs: an instance of its own, buffered in the kernel, drained when it ends.
+//!
+//! The instance is removed when the recorder is dropped, and nothing else of the kernel's tracing is touched. What an
+//! earlier recorder left behind that was killed is removed at the start. The file is a `trace.dat` of version 6. Absent
+//! on purpose: probes, functions and BPF.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Instances of this program: followed by the number of its process.
+const INSTANCE: &str = "emmclab-";
+/// Calls in the calibration: some milliseconds.
+const CALLS: u32 = 20_000;
+
+/// Events of the block and MMC layers and of direct I/O.
+const EVENTS: [&str; 13] = [
+    "block/block_bio_queue",
+    "block/block_split",
+    "block/block_getrq",
+    "block/block_bio_backmerge",
+    "block/block_bio_frontmerge",
+    "block/block_rq_merge",
+    "block/block_rq_insert",
+    "block/block_rq_issue",
+    "block/block_rq_requeue",
+    "block/block_rq_complete",
+    "mmc/mmc_request_start",
+    "mmc/mmc_request_done",
+    "iomap/iomap_dio_rw_begin",
+];
+
+/// System calls that read, write or sync.
+const CALLS_RECORDED: [&str; 18] = [
+    "read",
+    "pread64",
+    "readv",
+    "preadv",
+    "preadv2",
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "pwritev2",
+    "fsync",
+    "fdatasync",
+    "sync",
+    "syncfs",
+    "sync_file_range",
+    "msync",
+    "io_submit",
+    "io_uring_enter",
+];
+
+/// Why nothing is recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum TracefsError {
+    /// The kernel has none, or root is required.
+    #[error("{place}: {error}; recording needs root and a kernel with CONFIG_EVENT_TRACING")]
+    NoTracefs {
+        /// Where.
+        place: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// No event of the block layer exists.
+    #[error("{0}: no event of the block layer; recording needs a kernel with CONFIG_BLOCK and CONFIG_EVENT_TRACING")]
+    NoEvents(PathBuf),
+    /// An error of the system.
+    #[error("{place}: {error}")]
+    System {
+        /// Where.
+        place: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+/// A recorder, with its instance.
+#[derive(Debug)]
+pub struct Recorder {
+    instance: PathBuf,
+    /// Mounted for this recording only.
+    mounted: Option<PathBuf>,
+    events: Vec<String>,
+    /// Events of the default set that this kernel does not have.
+    pub missing: Vec<String>,
+    /// What an event costs the processor that records it. Unit: nanoseconds; `None` if it could not be measured.
+    pub event_ns: Option<f64>,
+}
+
+/// What was saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Saved {
+    /// Events in the file.
+    pub events: u64,
+    /// Events that were overwritten or dropped.
+    pub lost: u64,
+    /// Of the file. Unit: bytes.
+    pub bytes: u64,
+}
+
+impl Recorder {
+    /// Makes an instance with a buffer of this size for each processor, and chooses its events.
+    ///
+    /// Errors: no tracefs, no permission, no event.
+    pub fn new(buffer_bytes: u64) -> Result<Self, TracefsError> {
+        let (root, mounted) = root()?;
+        remove_abandoned(&root);
+        let instance = root.join("instances").join(format!("{INSTANCE}{}", std::process::id()));
+        let mut recorder = Self { instance, mounted, events: Vec::new(), missing: Vec::new(), event_ns: None };
+        let made = fs::create_dir(&recorder.instance);
+        made.map_err(|error| TracefsError::NoTracefs { place: recorder.instance.clone(), error })?;
+        recorder.set("tracing_on", "0")?;
+        recorder.set("buffer_size_kb", &(buffer_bytes.div_ceil(1024)).max(64).to_string())?;
+        // The clock of user space; older kernels have only their own.
+        drop(recorder.set("trace_clock", "mono"));
+        recorder.event_ns = recorder.calibrate();
+        let calls = |call: &&str| [format!("syscalls/sys_enter_{call}"), format!("syscalls/sys_exit_{call}")];
+        let all = EVENTS.iter().map(ToString::to_string).chain(CALLS_RECORDED.iter().flat_map(calls));
+        for event in all {
+            let is_there = recorder.set(&format!("events/{event}/enable"), "1").is_ok();
+            if is_there { recorder.events.push(event) } else { recorder.missing.push(event) }
+        }
+        if !recorder.events.iter().any(|event| event.starts_with("block/")) {
+            return Err(TracefsError::NoEvents(recorder.instance.clone()));
+        }
+        Ok(recorder)
+    }
+
+    /// Starts to record.
+    ///
+    /// Errors: those of the system.
+    pub fn start(&self) -> Result<(), TracefsError> {
+        self.set("tracing_on", "1")
+    }
+
+    /// Stops and writes the recording.
+    ///
+    /// Errors: those of the system.
+    pub fn save(&self, file: &mut File) -> Result<Saved, TracefsError> {
+        self.set("tracing_on", "0")?;
+        let place = self.instance.clone();
+        self.write(file).map_err(|error| TracefsError::System { place, error })
+    }
+
+    /// How many events an instant's recording costs, by system calls with and without events.
+    fn calibrate(&self) -> Option<f64> {
+        let events = ["events/syscalls/sys_enter_getppid/enable", "events/syscalls/sys_exit_getppid/enable"];
+        let time = || {
+            let began = Instant::now();
+            for _ in 0..CALLS {
+                std::hint::black_box(rustix::process::getppid());
+            }
+            began.elapsed()
+        };
+        let without = time();
+        events.iter().try_for_each(|event| self.set(event, "1")).ok()?;
+        self.set("tracing_on", "1").ok()?;
+        let with = time();
+        let ended = ["tracing_on", events[0], events[1]].iter().try_for_each(|file| self.set(file, "0"));
+        // An empty write to `trace` clears the buffer.
+        let cleared = File::create(self.instance.join("trace"));
+        ended.ok().and(cleared.ok())?;
+        let cost: Duration = with.saturating_sub(without);
+        Some(cost.as_nanos() as f64 / f64::from(2 * CALLS))
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<(), TracefsError> {
+        let place = self.instance.join(file);
+        fs::write(&place, value).map_err(|error| TracefsError::System { place, error })
+    }
+
+    fn read(&self, file: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.instance.join(file))
+    }
+
+    fn processors(&self) -> io::Result<Vec<u32>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(self.instance.join("per_cpu"))? {
+            let name = entry?.file_name();
+            all.extend(name.to_str().and_then(|name| name.strip_prefix("cpu")).and_then(|cpu| cpu.parse::<u32>().ok()));
+        }
+        all.sort_unstable();
+        Ok(all)
+    }
+
+    fn write(&self, file: &mut File) -> io::Result<Saved> {
+        let processors = self.processors()?;
+        let header = self.read("events/header_page")?;
+        // The length of a page is in the description of its data.
+        let page_bytes = page_bytes(&header).unwrap_or(4096);
+        let mut head = self.head(&header, page_bytes)?;
+        let count = processors.last().map_or(0, |last| last + 1);
+        head.extend(count.to_ne_bytes());
+        head.extend(b"options  \0");
+        let clock = self.read("trace_clock")?;
+        head.extend(4u16.to_ne_bytes());
+        head.extend((clock.len() as u32 + 1).to_ne_bytes());
+        head.extend(&clock);
+        head.extend([0; 3]);
+        head.extend(b"flyrecord\0");
+        let table = head.len();
+        head.resize((table + 16 * count as usize).next_multiple_of(page_bytes), 0);
+        file.write_all(&head)?;
+        let (mut saved, mut at) = (Saved::default(), head.len() as u64);
+        for cpu in processors {
+            let (events, lost) = self.statistics(cpu)?;
+            (saved.events, saved.lost) = (saved.events + events, saved.lost + lost);
+            let bytes = self.drain(cpu, page_bytes, file)?;
+            let place = table + 16 * cpu as usize;
+            head[place..place + 8].copy_from_slice(&at.to_ne_bytes());
+            head[place + 8..place + 16].copy_from_slice(&bytes.to_ne_bytes());
+            at += bytes;
+        }
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&head)?;
+        saved.bytes = at;
+        Ok(saved)
+    }
+
+    /// Formats and names.
+    fn head(&self, header: &[u8], page_bytes: usize) -> io::Result<Vec<u8>> {
+        let mut head = b"\x17\x08\x44tracing6\0".to_vec();
+        head.push(u8::from(cfg!(target_endian = "big")));
+        head.push(size_of::<usize>() as u8);
+        head.extend((page_bytes as u32).to_ne_bytes());
+        let text = |head: &mut Vec<u8>, name: &[u8], text: &[u8]| {
+            head.extend(name);
+            head.extend((text.len() as u64).to_ne_bytes());
+            head.extend(text);
+        };
+        text(&mut head, b"header_page\0", header);
+        text(&mut head, b"header_event\0", &self.read("events/header_event")?);
+        head.extend(0u32.to_ne_bytes());
+        let mut systems: Vec<&str> = self.events.iter().filter_map(|event| event.split('/').next()).collect();
+        systems.dedup();
+        head.extend((systems.len() as u32).to_ne_bytes());
+        for system in systems {
+            let of: Vec<_> = self.events.iter().filter(|event| event.split('/').next() == Some(system)).collect();
+            head.extend(system.as_bytes());
+            head.push(0);
+            head.extend((of.len() as u32).to_ne_bytes());
+            for event in of {
+                text(&mut head, b"", &self.read(&format!("events/{event}/format"))?);
+            }
+        }
+        // No symbols, no formats of printk.
+        head.extend([0; 8]);
+        let names = self.instance.parent().and_then(Path::parent).map(|root| root.join("saved_cmdlines"));
+        let names = names.and_then(|names| fs::read(names).ok()).unwrap_or_default();
+        text(&mut head, b"", &names);
+        Ok(head)
+    }
+
+    /// Events in a processor's buffer, and those that were overwritten or dropped.
+    fn statistics(&self, cpu: u32) -> io::Result<(u64, u64)> {
+        let text = self.read(&format!("per_cpu/cpu{cpu}/stats"))?;
+        let text = String::from_utf8_lossy(&text);
+        let of = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        Ok((of("entries:"), of("overrun:") + of("commit overrun:") + of("dropped events:")))
+    }
+
+    fn drain(&self, cpu: u32, page_bytes: usize, file: &mut File) -> io::Result<u64> {
+        let path = self.instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let mut pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let (mut page, mut sum) = (vec![0; page_bytes], 0);
+        loop {
+            match pipe.read(&mut page) {
+                Ok(0) => return Ok(sum),
+                Ok(count) => {
+                    // A page that is not full comes whole, its rest is undefined.
+                    page[count..].fill(0);
+                    file.write_all(&page)?;
+                    sum += page_bytes as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(sum),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        drop(self.set("tracing_on", "0"));
+        drop(fs::remove_dir(&self.instance));
+        if let Some(mounted) = &self.mounted {
+            let _ = unmount(mounted, UnmountFlags::DETACH);
+            drop(fs::remove_dir(mounted));
+        }
+    }
+}
+
+/// `field: char data; offset:16; size:4080;` means pages of 4096 bytes.
+fn page_bytes(header: &[u8]) -> Option<usize> {
+    let text = String::from_utf8_lossy(header);
+    let line = text.lines().find(|line| line.contains("char data"))?;
+    let of = |name: &str| line.split(name).nth(1)?.split(';').next()?.trim().parse::<usize>().ok();
+    (of("offset:")? + of("size:")?).checked_next_power_of_two()
+}
+
+/// Where tracefs is; it is mounted if it is not.
+fn root() -> Result<(PathBuf, Option<PathBuf>), TracefsError> {
+    for place in PLACES.map(Path::new) {
+        if place.join("instances").is_dir() {
+            return Ok((place.into(), None));
+        }
+    }
+    let place = std::env::temp_dir().join(format!("{INSTANCE}tracefs-{}", std::process::id()));
+    let made = fs::create_dir(&place);
+    let failed = |error: io::Error| TracefsError::NoTracefs { place: place.clone(), error };
+    made.map_err(failed)?;
+    if let Err(error) = mount("tracefs", &place, "tracefs", MountFlags::empty(), None) {
+        drop(fs::remove_dir(&place));
+        return Err(failed(error.into()));
+    }
+    Ok((place.clone(), Some(place)))
+}
+
+/// Removes instances of processes that do not exist any more.
+fn remove_abandoned(root: &Path) {
+    let Ok(entries) = fs::read_dir(root.join("instances")) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(INSTANCE)).and_then(|id| id.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            drop(fs::remove_dir(entry.path()));
+        }
+    }
+}
