@@ -130,7 +130,7 @@ impl Page<'_> {
             self.batch.lost((last.min(until), until), count, self.cpu);
         }
         let mut at = head;
-        while at + 4 <= end {
+        while at.saturating_add(4) <= end {
             let Some(word) = self.u32_at(at) else { break };
             let (kind, delta) =
                 if self.big { (word >> DELTA_BITS, word & ((1 << DELTA_BITS) - 1)) } else { (word & 31, word >> 5) };
@@ -156,14 +156,14 @@ impl Page<'_> {
                 }
                 PADDING => {
                     time = time.wrapping_add(u64::from(delta));
-                    at += 4 + array.unwrap_or(0) as usize;
+                    at = (at + 4).saturating_add(array.unwrap_or(0) as usize);
                     continue;
                 }
                 0 => (at + 8, (array.unwrap_or(0) as usize).saturating_sub(4)),
                 words => (at + 4, words as usize * 4),
             };
             time = time.wrapping_add(u64::from(delta));
-            let record = self.bytes.get(from..from + bytes).filter(|_| from + bytes <= end && bytes > 0);
+            let record = self.bytes.get(from..end).and_then(|rest| rest.get(..bytes)).filter(|_| bytes > 0);
             let Some(record) = record else {
                 self.damage(at, format!("a record of {bytes} bytes"), "a record that ends in its page");
                 break;

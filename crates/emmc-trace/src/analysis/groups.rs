@@ -126,7 +126,7 @@ impl Group {
         self.waited_ns += u128::from(request.waited.0);
         // Requests are given in the order of their ends: the union of their intervals grows at its end.
         let (from, to) = (request.began().0.max(self.active_until), request.ended().0);
-        self.active_ns += to.saturating_sub(from);
+        self.active_ns = self.active_ns.saturating_add(to.saturating_sub(from));
         self.active_until = self.active_until.max(to);
     }
 

@@ -85,7 +85,7 @@ impl Sums {
             let waiting = self.waiting.entry(request.pid).or_default();
             let bytes = u64::from(request.sectors) * 512;
             waiting.requests += 1;
-            waiting.ns += request.total().0;
+            waiting.ns = waiting.ns.saturating_add(request.total().0);
             match request.op {
                 Op::Read => waiting.read += bytes,
                 Op::Write => waiting.written += bytes,

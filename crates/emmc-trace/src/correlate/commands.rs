@@ -109,7 +109,7 @@ impl Commands {
 
     /// Time in which a controller had a command in progress. Unit: nanoseconds.
     pub fn busy_ns(&self) -> u64 {
-        self.hosts.values().map(|host| host.busy.total).sum()
+        self.hosts.values().fold(0, |sum, host| sum.saturating_add(host.busy.total))
     }
 
     pub(super) fn busy(&self, device: u32, at: Nanos) -> u64 {
@@ -260,7 +260,7 @@ impl Commands {
     fn note(&mut self, command: &Command) {
         if self.devices.is_empty() && has_data(command.opcode) && self.sizes.len() < 256 {
             let size = self.sizes.entry((matches!(command.opcode, 24 | 25), command.blocks)).or_default();
-            *size = (size.0 + 1, size.1 + command.took.0);
+            *size = (size.0 + 1, size.1.saturating_add(command.took.0));
         }
         if self.slowest.len() < SLOWEST {
             self.slowest.push(*command);
@@ -331,7 +331,7 @@ impl Open {
                 hardware.retuning |= command.retuning;
             }
             None => {
-                self.waited += busy.saturating_sub(self.busy_mark);
+                self.waited = self.waited.saturating_add(busy.saturating_sub(self.busy_mark));
                 self.hardware = Some(Hardware {
                     started: command.at,
                     ended: command.at,

@@ -22,13 +22,13 @@ impl Busy {
 
     pub(crate) fn end(&mut self, at: Nanos) {
         if self.running == 1 {
-            self.total += since(self.since, at).0;
+            self.total = self.total.saturating_add(since(self.since, at).0);
         }
         self.running = self.running.saturating_sub(1);
     }
 
     pub(crate) fn until(&self, at: Nanos) -> u64 {
-        self.total + if self.running > 0 { since(self.since, at).0 } else { 0 }
+        self.total.saturating_add(if self.running > 0 { since(self.since, at).0 } else { 0 })
     }
 }
 
@@ -50,7 +50,8 @@ pub struct Device {
 
 impl Device {
     pub(super) fn step(&mut self, at: Nanos, issued: bool) {
-        self.depth_ns += u64::from(self.depth) * since(self.depth_since, at).0;
+        let sum = since(self.depth_since, at).0.saturating_mul(u64::from(self.depth));
+        self.depth_ns = self.depth_ns.saturating_add(sum);
         self.depth_since = at;
         if issued {
             self.depth += 1;

@@ -207,11 +207,11 @@ impl Correlator {
             Some(bio) => {
                 let delay = since(open.queued.unwrap_or(event.at), bio.queued.unwrap_or(event.at)).0;
                 let count = bio.bios.0 + 1;
-                (count, bio.bios.1 + delay * u64::from(count), bio.queued_last)
+                (count, bio.bios.1.saturating_add(delay.saturating_mul(u64::from(count))), bio.queued_last)
             }
             None => (1, since(open.queued.unwrap_or(event.at), event.at).0, event.at),
         };
-        open.bios = (open.bios.0 + count, open.bios.1 + delays);
+        open.bios = (open.bios.0.saturating_add(count), open.bios.1.saturating_add(delays));
         open.queued_last = open.queued_last.max(last);
         let (sector, sectors) = (open.sector, open.sectors.saturating_add(block.sectors));
         if back {
@@ -256,7 +256,7 @@ impl Correlator {
         device.step(event.at, true);
         let Some(open) = found.and_then(|found| self.table.get(found)) else { return };
         if open.inserted.is_some() {
-            open.waited += busy.saturating_sub(open.busy_mark);
+            open.waited = open.waited.saturating_add(busy.saturating_sub(open.busy_mark));
         }
         if open.done == 0 {
             (open.issued, open.issued_cpu) = (event.at, event.cpu);
@@ -297,7 +297,7 @@ impl Correlator {
             open.error = block.other;
         }
         if block.sectors < open.sectors && block.sectors > 0 {
-            open.done += block.sectors;
+            open.done = open.done.saturating_add(block.sectors);
             let (sector, sectors) = (open.sector + u64::from(block.sectors), open.sectors - block.sectors);
             return self.table.restart(found, sector, sectors);
         }
@@ -335,6 +335,8 @@ impl Correlator {
         let mode = match open.call {
             _ if open.flags.has(Flags::AHEAD) => Mode::Readahead,
             None if !self.has_calls => Mode::Unknown,
+            // A read is never written back: its system call is not recorded, or it is the kernel's own.
+            None if open.op == Op::Read => Mode::Async,
             None => Mode::Writeback,
             Some((crate::Syscall::Submit, ..)) => Mode::Async,
             Some((crate::Syscall::Sync, ..)) => Mode::Fsync,
@@ -346,7 +348,7 @@ impl Correlator {
             op: open.op,
             flags: open.flags,
             sector: open.sector - u64::from(open.done).min(open.sector),
-            sectors: open.sectors + open.done,
+            sectors: open.sectors.saturating_add(open.done),
             pid: open.pid,
             call: open.call.map(|(call, ..)| call),
             mode,

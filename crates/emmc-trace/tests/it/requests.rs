@@ -251,3 +251,18 @@ fn requests_of_a_call_fill_its_time() {
     assert_eq!(all.iter().map(|request| request.total().0 / 1000).collect::<Vec<_>>(), [100, 150]);
     assert_eq!(all.iter().map(|request| request.spans().vfs.unwrap().0 / 1000).collect::<Vec<_>>(), [10, 30]);
 }
+
+/// Times as long as the clock goes: sums stay at their longest.
+#[test]
+fn times_of_centuries_do_not_overflow() {
+    let mut text = String::new();
+    for number in 0..4 {
+        text += &format!("x-7 [000] ..... 1.0: block_rq_issue: 179,0 W 4096 () {} + 8 [x]\n", number * 8);
+    }
+    for number in 0..4 {
+        let at = "18446744073.709551615";
+        text += &format!("x-7 [000] ..... {at}: block_rq_complete: 179,0 W () {} + 8 [0]\n", number * 8);
+    }
+    let found = analyse(open(vec![input("f", text.into())]).unwrap(), None);
+    assert_eq!((found.requests, found.devices[0].depth_max), (4, 4));
+}
