@@ -28,6 +28,11 @@ const COMMAND_BYTES: u64 = 512 << 10;
 /// The pause of a queue engine between two CMD13 that ask for ready tasks: 4096 clocks of 200 MHz, as drivers of
 /// sdhci leave it. Others set 2.35 us (mtk-sd) to the reset value of 213 us.
 const POLLING: Nanos = Nanos(20_480);
+/// The first pause of Linux between two CMD13 that ask whether a flush has ended, and the longest: each is twice the one
+/// before. A flush may take 30 s, longer than the busy time that a host controller can wait for, so it is not told by an
+/// interrupt. Source: `__mmc_poll_for_busy` in drivers/mmc/core/mmc_ops.c: `usleep_range` from 32 us to twice that, and
+/// so on up to 32.768 ms; an idle processor wakes at the end of the range.
+const FLUSH_PAUSES: (Nanos, Nanos) = (Nanos(64_000), Nanos(65_536_000));
 /// Most requests that a host may have outstanding, the default of Linux' block layer.
 const DEPTH_MAX: u32 = 256;
 
@@ -199,6 +204,18 @@ impl SimTarget {
         Ok(first + interval * polls)
     }
 
+    /// When a host knows that a flush which it sent at `now` ended at `done`: it asks with growing pauses.
+    fn asked(&self, now: Instant, done: Instant) -> Instant {
+        let command = self.device.bus().command();
+        let (mut pause, longest) = FLUSH_PAUSES;
+        let mut at = now + command + command;
+        while at < done {
+            at = at + pause + command;
+            pause = (pause + pause).min(longest);
+        }
+        at.max(done)
+    }
+
     #[inline(always)]
     fn command(&mut self, request: &BlockRequest, now: Instant) -> Result<Instant, StorageError> {
         let Access { area, reliable, discard } = self.access;
@@ -216,7 +233,10 @@ impl SimTarget {
                 let kind = if discard { TrimKind::Discard } else { TrimKind::Trim };
                 self.device.trim(area, lba, sectors, kind, now)?
             }
-            BlockOp::Flush => self.device.flush(now)?,
+            BlockOp::Flush => {
+                let done = self.device.flush(now)?;
+                HostDone { done: self.asked(now, done.done), ..done }
+            }
         };
         self.moved = self.moved.max(done.transferred);
         Ok(done.done)
