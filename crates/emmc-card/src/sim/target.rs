@@ -48,6 +48,8 @@ pub struct SimTarget {
     slots: usize,
     /// How often the host asks for ready tasks of the command queue while no data moves; `None`: no queue is used.
     polling: Option<Nanos>,
+    /// The host asks whether a flush has ended; else its controller tells it at once.
+    asks_for_flushes: bool,
     /// The end of the last transfer.
     moved: Instant,
     /// When the used slots of the card become free; kept only while all of them may be in use.
@@ -96,6 +98,7 @@ impl SimTarget {
             access,
             slots,
             polling,
+            asks_for_flushes: true,
             moved: now,
             taken,
             outstanding,
@@ -121,6 +124,11 @@ impl SimTarget {
     /// queue is not used.
     pub fn set_polling(&mut self, interval: Nanos) {
         self.polling = self.polling.map(|_| interval.max(Nanos(1)));
+    }
+
+    /// The host's controller can wait as long as a flush may take, and reports its end by an interrupt.
+    pub fn wait_for_flushes(&mut self) {
+        self.asks_for_flushes = false;
     }
 
     /// The card, for inspection.
@@ -206,6 +214,9 @@ impl SimTarget {
 
     /// When a host knows that a flush which it sent at `now` ended at `done`: it asks with growing pauses.
     fn asked(&self, now: Instant, done: Instant) -> Instant {
+        if !self.asks_for_flushes {
+            return done;
+        }
         let command = self.device.bus().command();
         let (mut pause, longest) = FLUSH_PAUSES;
         let mut at = now + command + command;

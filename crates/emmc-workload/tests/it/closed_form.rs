@@ -233,6 +233,8 @@ impl<'a> Times<'a> {
 
 fn measured(profile: &str, op: BlockOp, order: Order, bytes: u64, depth: u32) -> f64 {
     let mut target = card(profile, |_| ());
+    // The form is the card's: it has no pauses of a host between questions.
+    target.wait_for_flushes();
     let step = Progress { step: "closed form", number: 1, steps: 1, done_share: 0.0, whole: None, now: None };
     let fill = Stream::pass(BlockOp::Write, Order::Sequential, 0, SPAN_BYTES, SEQUENTIAL_BYTES);
     drive(&mut target, &Stream { flush: FlushAt::End, ..fill }, step, &mut Unwatched).unwrap();
