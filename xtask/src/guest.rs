@@ -3,7 +3,6 @@
 mod cpio;
 mod cuts;
 mod firmware;
-mod folder;
 mod image;
 mod machine;
 mod options;
@@ -94,9 +93,10 @@ fn build(args: &[&str]) -> anyhow::Result<u8> {
     let mut options = BuildOptions::default();
     let mut args = args.iter();
     while let Some(&arg) = args.next() {
-        match (arg, arg == "--mirror" && !args.as_slice().is_empty()) {
+        match (arg, ["--mirror", "--to"].contains(&arg) && !args.as_slice().is_empty()) {
             ("--fetch-qemu", _) => options.fetch_qemu = true,
             ("--uml", _) => options.uml = true,
+            ("--to", true) => options.to = args.next().copied(),
             ("--mirror", true) => options.mirror = args.next().copied(),
             _ => bail!("guest build: unknown or unfinished option {arg}"),
         }

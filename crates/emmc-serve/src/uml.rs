@@ -17,6 +17,7 @@ mod serve;
 #[cfg(test)]
 mod tests;
 mod vhost_user;
+mod watch;
 
 use std::fs::File;
 use std::io;
@@ -28,6 +29,7 @@ use std::thread::{self, JoinHandle};
 pub use calendar::CalendarError;
 pub use machine::{Machine, MachineError, Outbox};
 pub use vhost_user::Malformed;
+pub use watch::Watch;
 
 use crate::listener::Listener;
 use crate::pci::Identity;
@@ -38,7 +40,7 @@ use crate::served::Served;
 const VIRTIO_DEVICE: u32 = 1234;
 
 /// Options of the controller.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct UmlOptions {
     /// The controller it presents itself as; it must have MSI.
     pub identity: Identity,
@@ -51,6 +53,8 @@ pub struct UmlOptions {
     pub record: Option<PathBuf>,
     /// The socket of what answers the guest's lines in the mailbox; each machine connects to it.
     pub mailbox: Option<PathBuf>,
+    /// Gets what is else printed when a machine ends, and the machine's time while it runs.
+    pub watch: Option<Arc<Watch>>,
 }
 
 /// Why there is no server.

@@ -7,6 +7,8 @@ mod compare;
 mod examples;
 mod history;
 mod known;
+#[cfg(feature = "serve")]
+mod lab;
 mod save;
 #[cfg(feature = "serve")]
 mod serve;
@@ -28,6 +30,8 @@ use emmc_units::Bytes;
 pub(crate) use examples::examples;
 pub(crate) use examples::{command, parse};
 pub(crate) use history::HistoryArgs;
+#[cfg(feature = "serve")]
+pub(crate) use lab::{FilesystemArg, LabCommand, LabRunArgs};
 pub(crate) use save::{SaveArgs, SavedForm};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
@@ -96,6 +100,10 @@ pub(crate) enum Command {
     /// Serve a virtual card as a live device: to a virtual machine, over NBD, or as files and loop devices
     #[cfg(feature = "serve")]
     Serve(ServeArgs),
+    /// Run scripts on a real Linux against a virtual card, both in simulated time
+    #[cfg(feature = "serve")]
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Print the help of a command, or a topic: sources, jobs, sizes, exit-codes
     Help(HelpArgs),
     /// Print the JSON Schema of a document
@@ -328,6 +336,8 @@ pub(crate) enum DocumentName {
     SimProfiles,
     #[cfg(feature = "sim")]
     SimCreate,
+    #[cfg(feature = "serve")]
+    LabRun,
     #[cfg(feature = "sim")]
     SimRun,
     #[cfg(feature = "sim")]

@@ -20,6 +20,9 @@ pub(crate) enum Exit {
     Refused,
     /// A monitoring plugin's code: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
     Nagios(u8),
+    /// The exit status of the script of `lab run`.
+    #[cfg(feature = "serve")]
+    Script(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -31,6 +34,8 @@ impl From<Exit> for ExitCode {
             Exit::Unknown => 3,
             Exit::Refused => 4,
             Exit::Nagios(code) => code,
+            #[cfg(feature = "serve")]
+            Exit::Script(status) => status,
         })
     }
 }

@@ -64,6 +64,8 @@ fn main() -> ExitCode {
         Command::Trace(command) => commands::trace::run(&command, &mut output),
         #[cfg(feature = "serve")]
         Command::Serve(args) => commands::serve::run(&args, &mut output),
+        #[cfg(feature = "serve")]
+        Command::Lab(command) => commands::lab::run(&command, &mut output),
         Command::Help(args) => commands::help::run(&args, &mut output),
         #[cfg(feature = "schema")]
         Command::Schema(args) => commands::schema::run(&args, &mut output),

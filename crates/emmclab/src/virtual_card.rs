@@ -51,7 +51,7 @@ impl NamedProfile {
     }
 
     /// The same where the name could have been a card's folder.
-    fn of_card(name: &str) -> anyhow::Result<Self> {
+    pub(crate) fn of_card(name: &str) -> anyhow::Result<Self> {
         Self::open(name).map_err(|error| match error.downcast_ref() {
             Some(ProfileError::Unknown { name, hint }) if Path::new(name).is_dir() => {
                 anyhow!("{name}: the folder holds no virtual card, and no profile has this name; {hint}")

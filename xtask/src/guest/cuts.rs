@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
+use emmc_lab::folder::RunFolder;
 
-use crate::guest::folder::Folder;
 use crate::guest::machine::Show;
 use crate::guest::oracle::{Counts, Oracle};
 use crate::guest::rig::Rig;
@@ -60,7 +60,7 @@ pub(crate) fn run(rig: &Rig, emmclab: &Emmclab, extent: Extent, show: Show) -> a
 /// The cuts of one card.
 fn series(rig: &Rig, emmclab: &Emmclab, extent: Extent, is_reliable: bool, show: Show) -> anyhow::Result<()> {
     let start = Instant::now();
-    let folder = Folder::new()?;
+    let folder = RunFolder::new()?;
     let card = folder.path.join("card");
     emmclab.create(&card, &profile(&folder.path, is_reliable)?.to_string_lossy())?;
     let is_set = emmclab.field(&card, "WR_REL_SET")? & 1 == 1;

@@ -9,8 +9,8 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
+use emmc_lab::folder::RunFolder;
 
-use crate::guest::folder::Folder;
 use crate::guest::rig::{self, Rig};
 use crate::guest::server::{Controller, Emmclab, Pace, Server};
 use crate::guest::trial::{self, Nobody, Options};
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
 
 /// Starts the machine from a card behind each controller.
 pub(crate) fn start_with_each(rig: &Rig, emmclab: &Emmclab, bios: &str) -> anyhow::Result<()> {
-    let folder = Folder::new()?;
+    let folder = RunFolder::new()?;
     let card = folder.path.join("card");
     emmclab.create(&card, "generic-8g")?;
     let octal: String = boot_sector().iter().map(|byte| format!("\\{byte:03o}")).collect();

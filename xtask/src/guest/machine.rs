@@ -11,12 +11,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use emmc_lab::folder::last_lines;
+use emmc_lab::guest::{INIT, LIBRARY, environment};
 
 use crate::guest::cpio::Archive;
 use crate::guest::rig::Rig;
-
-const INIT: &str = include_str!("init.sh");
-const LIBRARY: &str = include_str!("library.sh");
 
 /// The configuration of a machine.
 pub(crate) struct Setup<'a> {
@@ -24,8 +23,8 @@ pub(crate) struct Setup<'a> {
     /// A folder for this run, which exists.
     pub(crate) folder: &'a Path,
     pub(crate) script: &'a str,
-    /// Environment variables of the script, each as `NAME=value`.
-    pub(crate) environment: &'a [String],
+    /// Environment variables of the script.
+    pub(crate) environment: &'a [(String, String)],
     /// Programs for the script in /guest, by name.
     pub(crate) programs: &'a [(&'a str, PathBuf)],
     pub(crate) memory_mib: u32,
@@ -255,28 +254,20 @@ fn arguments(command: &mut Command, setup: &Setup, initramfs: &Path) {
 
 /// The first file system, followed by an archive for this run: later files replace earlier ones.
 fn with_script(setup: &Setup, to: &Path) -> anyhow::Result<()> {
-    append_script(&setup.rig.initramfs, to, "", setup.script, setup.environment, setup.programs)
-}
-
-/// The same, with more functions for the library.
-pub(crate) fn append_script(
-    from: &Path,
-    to: &Path,
-    more: &str,
-    script: &str,
-    environment: &[String],
-    programs: &[(&str, PathBuf)],
-) -> anyhow::Result<()> {
     let mut archive = Archive::default();
     archive.file("init", true, INIT.as_bytes());
-    archive.file("guest/library.sh", false, (LIBRARY.to_owned() + more).as_bytes());
-    archive.file("guest/script", false, script.as_bytes());
-    let lines: Vec<String> = environment.iter().map(|variable| format!("export {variable}\n")).collect();
-    archive.file("guest/environment", false, lines.concat().as_bytes());
-    for (name, path) in programs {
+    archive.file("guest/library.sh", false, LIBRARY.as_bytes());
+    archive.file("guest/script", false, setup.script.as_bytes());
+    archive.file("guest/environment", false, environment(setup.environment).as_bytes());
+    for (name, path) in setup.programs {
         let program = fs::read(path).with_context(|| path.display().to_string())?;
         archive.file(&format!("guest/{name}"), true, &program);
     }
+    append(&setup.rig.initramfs, archive, to)
+}
+
+/// A first file system followed by an archive.
+pub(crate) fn append(from: &Path, archive: Archive, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
     let mut file = File::options().append(true).open(to)?;
     file.write_all(&archive.finish()).with_context(|| to.display().to_string())
@@ -315,11 +306,4 @@ fn follow(path: &Path, mut ends: impl Read + Send + 'static, show: bool) -> Vec<
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-/// The end of a file of messages.
-pub(crate) fn last_lines(path: &Path) -> String {
-    let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(12)..].join("\n")
 }

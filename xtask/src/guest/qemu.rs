@@ -1,10 +1,9 @@
 //! The emulator: the machine's own if it is new enough, or a local tree with a newer one.
 
-use std::ffi::OsString;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
+use emmc_lab::machine::bound_to_us;
 
 use crate::guest::tree::Tree;
 
@@ -65,13 +64,6 @@ impl Qemu {
         };
         Ok(first.to_string())
     }
-}
-
-/// A command whose process the kernel kills with this one: no machine and no server remains, even after kill -9.
-pub(crate) fn bound_to_us(program: &Path) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"].map(OsString::from)).arg(program);
-    command
 }
 
 fn version(text: &str) -> Option<(u32, u32)> {

@@ -5,13 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use emmc_lab::guest::BOOT;
+use emmc_lab::kernel::{INITRAMFS, Kernel, LINUX};
 use sha2::{Digest, Sha256};
 
+use crate::guest::cpio::Archive;
 use crate::guest::image;
+use crate::guest::machine::append;
 use crate::guest::packages::{Apt, Choice, RELEASE};
 use crate::guest::qemu::Qemu;
 use crate::guest::tree::Tree;
-use crate::guest::uml::{self, UmlRig};
+use crate::guest::uml;
 use crate::metadata;
 
 /// What a machine is started with.
@@ -30,6 +34,8 @@ pub(crate) struct BuildOptions<'a> {
     pub(crate) fetch_qemu: bool,
     /// Builds a User-Mode Linux for simulated time; QEMU is then not needed.
     pub(crate) uml: bool,
+    /// With `uml`: a folder that gets what `emmclab lab` needs.
+    pub(crate) to: Option<&'a str>,
 }
 
 /// The built parts, each in a folder named after the key of its inputs.
@@ -85,6 +91,13 @@ pub(crate) fn build(options: &BuildOptions) -> anyhow::Result<()> {
     }
     if options.uml {
         build_uml(&folder, &apt)?;
+        let kernel = uml_ready()?;
+        if let Some(to) = options.to {
+            fs::create_dir_all(to).with_context(|| to.to_owned())?;
+            for (file, name) in [(&kernel.linux, LINUX), (&kernel.initramfs, INITRAMFS)] {
+                fs::copy(file, Path::new(to).join(name)).with_context(|| format!("{to}/{name}"))?;
+            }
+        }
         println!("guest: built in {} ({:.1} s)", folder.display(), start.elapsed().as_secs_f64());
         return Ok(());
     }
@@ -109,7 +122,7 @@ fn build_uml(folder: &Path, apt: &Apt) -> anyhow::Result<()> {
 }
 
 /// The kernel of User-Mode Linux and its first file system, or how to build them.
-pub(crate) fn uml_ready() -> anyhow::Result<UmlRig> {
+pub(crate) fn uml_ready() -> anyhow::Result<Kernel> {
     let folder = folder()?;
     let (Some(image), Some(uml)) = (current(&folder, Part::Image), current(&folder, Part::Uml)) else {
         bail!("the guest is not built: cargo xtask guest build --uml");
@@ -118,7 +131,30 @@ pub(crate) fn uml_ready() -> anyhow::Result<UmlRig> {
     if !is_new(&image, image::RECIPE) || !is_new(&uml, uml::RECIPE) {
         bail!("the guest was built by another version of its builder: cargo xtask guest build --uml");
     }
-    Ok(UmlRig { kernel: uml.join("linux"), initramfs: image.join("initramfs") })
+    lab(&folder, &image, &uml)
+}
+
+/// The folder of the lab: the kernel, and a first file system whose first process continues in a folder of its host.
+/// It is made again when one of the parts is another.
+fn lab(folder: &Path, image: &Path, uml: &Path) -> anyhow::Result<Kernel> {
+    let names = [image, uml].map(|part| part.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    let recipe = digest(&[&names[0], &names[1], BOOT]);
+    let lab = folder.join("lab");
+    if fs::read_to_string(lab.join("recipe")).ok().as_ref() != Some(&recipe) {
+        let new = folder.join(format!("unfinished-lab-{}", std::process::id()));
+        fs::create_dir_all(&new).with_context(|| new.display().to_string())?;
+        fs::copy(uml.join("linux"), new.join(LINUX)).context("the kernel")?;
+        let mut archive = Archive::default();
+        archive.folder("host");
+        archive.file("init", true, BOOT.as_bytes());
+        append(&image.join("initramfs"), archive, &new.join(INITRAMFS))?;
+        fs::write(new.join("recipe"), recipe)?;
+        if lab.exists() {
+            fs::remove_dir_all(&lab).context("the old folder of the lab")?;
+        }
+        fs::rename(&new, &lab).with_context(|| lab.display().to_string())?;
+    }
+    Ok(Kernel::in_folder(&lab))
 }
 
 /// The built rig, or how to build it.

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, bail, ensure};
+use emmc_lab::folder::last_lines;
+use emmc_lab::machine::bound_to_us;
 
-use crate::guest::machine::last_lines;
-use crate::guest::qemu::bound_to_us;
 use crate::metadata;
 
 /// The controller that the guest sees.

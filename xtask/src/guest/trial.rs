@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
+use emmc_lab::folder::{RunFolder, last_lines};
 
-use crate::guest::folder::Folder;
-use crate::guest::machine::{Clock, Machine, Outcome, Setup, Show, last_lines};
+use crate::guest::machine::{Clock, Machine, Outcome, Setup, Show};
 use crate::guest::packages;
 use crate::guest::record;
 use crate::guest::rig::{self, Rig};
@@ -123,7 +123,7 @@ pub(crate) fn run(
     if options.uml {
         return uml::run(&rig::uml_ready()?, emmclab, options, script, programs, host);
     }
-    let folder = Folder::new()?;
+    let folder = RunFolder::new()?;
     let mut card = PathBuf::new();
     let mut qemu = options.qemu.clone();
     let mut server = None;
@@ -143,7 +143,7 @@ pub(crate) fn run(
         (None, _) => {}
     }
     let controller = options.controller.map_or("none", Controller::name);
-    let environment = [format!("CONTROLLER={controller}"), dilation(options), clock_name(options.clock)];
+    let environment = [variable("CONTROLLER", controller), dilation(options), clock_name(options.clock)];
     let inside = match options.clock {
         ClockKind::Wall => None,
         ClockKind::Virtual { shift } => {
@@ -337,21 +337,26 @@ fn bench(emmclab: &Emmclab, profile: &str, words: &str) -> anyhow::Result<(i32, 
     Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
 }
 
-fn clock_name(clock: ClockKind) -> String {
+/// An environment variable of the script.
+pub(crate) fn variable(name: &str, value: impl ToString) -> (String, String) {
+    (name.into(), value.to_string())
+}
+
+fn clock_name(clock: ClockKind) -> (String, String) {
     match clock {
-        ClockKind::Wall => "CLOCK=wall".into(),
-        ClockKind::Virtual { .. } => "CLOCK=virtual".into(),
+        ClockKind::Wall => variable("CLOCK", "wall"),
+        ClockKind::Virtual { .. } => variable("CLOCK", "virtual"),
     }
 }
 
-fn dilation(options: &Options) -> String {
+fn dilation(options: &Options) -> (String, String) {
     let times = match options.pace {
         _ if options.clock != ClockKind::Wall => 1,
         Pace::Dilated(times) => times,
         Pace::Real => 1,
         Pace::NoDelay => 0,
     };
-    format!("DILATION={times}")
+    variable("DILATION", times)
 }
 
 /// QEMU's option for our card.

@@ -3,7 +3,7 @@
 use crate::metadata::Package;
 
 /// Dependencies point from a later line to an earlier one: ARCHITECTURE.md.
-const ORDER: [&[&str]; 10] = [
+const ORDER: [&[&str]; 11] = [
     &["emmc-units"],
     &["emmc-regs"],
     &["emmc-port"],
@@ -13,6 +13,7 @@ const ORDER: [&[&str]; 10] = [
     &["emmc-analysis"],
     &["emmc-report"],
     &["emmc-linux", "emmc-serve"],
+    &["emmc-lab"],
     &["emmclab", "emmc-compare", "emmc-guest", "emmc-qemu"],
 ];
 

@@ -23,7 +23,7 @@ const UNSAFE_FILES: [&str; 12] = [
 ];
 
 /// The crates with I/O, clocks and threads; all others are core and have none.
-const EDGE: [&str; 6] = ["emmc-linux", "emmc-qemu", "emmc-serve", "emmc-compare", "emmc-guest", "emmclab"];
+const EDGE: [&str; 7] = ["emmc-linux", "emmc-qemu", "emmc-serve", "emmc-lab", "emmc-compare", "emmc-guest", "emmclab"];
 
 /// What the core does not use outside its tests.
 const OUTSIDE: [&str; 8] = [

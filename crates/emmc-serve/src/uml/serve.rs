@@ -14,7 +14,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use super::calendar::MESSAGE_BYTES;
 use super::machine::{Machine, MachineError};
 use super::vhost_user::{self, Malformed};
-use super::{Sockets, UmlOptions};
+use super::{Sockets, UmlOptions, Watch};
 use crate::pci::{Board, Function, LineHost, Record};
 use crate::sdhci::HostFaults;
 use crate::served::Served;
@@ -55,10 +55,11 @@ pub(super) fn run(
 ) {
     while let Ok(Ready { stops: false, .. }) = await_input(stop, &[Some(sockets.time.socket.as_fd())], false) {
         let Ok((socket, _)) = sockets.time.socket.accept() else { continue };
+        let watch = options.watch.as_deref();
         let parted = match connect(socket, served, faults, options, accesses) {
             Ok(mut client) => {
-                let Err(parted) = client.serve(sockets, stop);
-                client.report();
+                let Err(parted) = client.serve(sockets, stop, watch);
+                client.report(watch);
                 parted
             }
             Err(error) => Parted::Socket(error),
@@ -70,7 +71,10 @@ pub(super) fn run(
         match parted {
             Parted::Stopped => return,
             Parted::Closed => {}
-            other => eprintln!("uml: a machine was disconnected: {other}"),
+            other => match watch {
+                Some(watch) => watch.complain(other.to_string()),
+                None => eprintln!("uml: a machine was disconnected: {other}"),
+            },
         }
     }
 }
@@ -163,10 +167,13 @@ struct Client {
 
 impl Client {
     /// Serves until the machine is disconnected.
-    fn serve(&mut self, sockets: &Sockets, stop: &UnixStream) -> Result<Never, Parted> {
+    fn serve(&mut self, sockets: &Sockets, stop: &UnixStream, watch: Option<&Watch>) -> Result<Never, Parted> {
         loop {
             self.carry()?;
             let is_busy = self.machine.advance()?;
+            if let Some(watch) = watch {
+                watch.see(self.machine.now());
+            }
             self.send()?;
             let device = self.device.as_ref().map_or(sockets.card.socket.as_fd(), |link| link.socket.as_fd());
             let calls = self.calls.as_ref().map(|link| link.socket.as_fd());
@@ -263,9 +270,14 @@ impl Client {
         Ok(())
     }
 
-    /// Prints what the machine did: two runs of the same work print the same line.
-    fn report(&mut self) {
-        for error in self.machine.finish() {
+    /// Prints what the machine did, unless somebody watches: two runs of the same work print the same line.
+    fn report(&mut self, watch: Option<&Watch>) {
+        let errors = self.machine.finish();
+        if let Some(watch) = watch {
+            errors.into_iter().for_each(|error| watch.complain(error));
+            return;
+        }
+        for error in errors {
             eprintln!("uml: {error}");
         }
         let ns = self.machine.now();

@@ -138,6 +138,14 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "serve")]
     example("serve", "emmclab serve card1 --vfio-user /tmp/sdhci.socket", "as an SD host controller for QEMU"),
     example("serve", "emmclab serve card1 --uml /tmp/uml", "as one for a User-Mode Linux, both in simulated time"),
+    #[cfg(feature = "serve")]
+    example("lab run", "emmclab lab run --card generic-8g --script job.fio", "a fio job on a new card"),
+    #[cfg(feature = "serve")]
+    example(
+        "lab run",
+        "emmclab lab run --card card1 --script work.sh --filesystem ext4 --mount noatime --json",
+        "a script on ext4",
+    ),
     example("help", "emmclab help sizes", "a topic"),
     example("help", "emmclab help plan hwpart", "a command"),
     #[cfg(feature = "schema")]

@@ -8,6 +8,8 @@ pub(crate) mod compare;
 pub(crate) mod diff;
 pub(crate) mod health;
 pub(crate) mod help;
+#[cfg(feature = "serve")]
+pub(crate) mod lab;
 pub(crate) mod list;
 #[cfg(feature = "pages")]
 pub(crate) mod pages;

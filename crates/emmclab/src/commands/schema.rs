@@ -48,6 +48,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::SimProfiles => enveloped::<sim::profiles::ProfileList>(sim::profiles::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimCreate => enveloped::<sim::create::Created>(sim::create::SCHEMA),
+        #[cfg(feature = "serve")]
+        DocumentName::LabRun => enveloped::<super::lab::run::LabRun>(super::lab::run::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimRun => enveloped::<sim::run::SimRun>(sim::run::SCHEMA),
         #[cfg(feature = "sim")]

@@ -117,6 +117,7 @@ impl Fronts {
                 accesses: args.accesses.clone(),
                 record: args.record.clone(),
                 mailbox: args.mailbox.clone(),
+                watch: None,
             };
             let server = uml::serve(Arc::clone(served), faults.clone(), folder, options)?;
             let kernel_parameters = Some(server.kernel_parameters());

@@ -23,6 +23,8 @@ mod help;
 mod hostile_names;
 #[cfg(feature = "html")]
 mod html;
+#[cfg(feature = "serve")]
+mod lab;
 #[cfg(feature = "sim")]
 mod latencies;
 mod live_card;

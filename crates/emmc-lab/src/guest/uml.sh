@@ -2,10 +2,11 @@
 # In User-Mode Linux: output and files go to a folder of the host, and the drivers are in the kernel.
 open_channels() {
     export mailbox="/sys/bus/pci/devices/$(reader)/config"
-    mkdir -p /host
-    mount -t hostfs host /host
     ln -s /host/output /dev/guest.output
-    ln -s /host/files.tar /dev/guest.files
+}
+
+save_files() {
+    cp -r /out/. /host/out
 }
 
 # As in QEMU, with a read after each piece: the kernel takes back the buffers of its posted writes when it reads, and has
@@ -47,4 +48,16 @@ poweroff() {
         esac
     done </proc/mounts
     command poweroff "$@"
+}
+
+# In the lab: the next requests are those of a phase with this name.
+mark() {
+    ask "mark $*"
+}
+
+# Runs fio; its results are those of this name in the lab's: fio_record NAME ARGUMENTS.
+fio_record() {
+    fio_record_name=$1
+    shift
+    fio --name="$fio_record_name" --output-format=json --output="/out/$fio_record_name.json" "$@"
 }

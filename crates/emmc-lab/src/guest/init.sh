@@ -20,7 +20,7 @@ cd /root || exit 1
 sh /guest/script 0<>/dev/null >/dev/guest.output 2>&1
 status=$?
 if [ -n "$(ls -A /out)" ]; then
-    tar -c -f /dev/guest.files -C /out .
+    save_files
 fi
 tell "exit $status"
 sync

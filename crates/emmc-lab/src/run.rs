@@ -1,0 +1,243 @@
+//! One run: serves the card, starts the machine, listens to it, and ends both.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant as Wall};
+
+use emmc_serve::pci::Identity;
+use emmc_serve::sdhci::HostFaults;
+use emmc_serve::served::Served;
+use emmc_serve::uml::{self, UmlOptions, Watch};
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+use crate::account::{self, Mark, Phase};
+use crate::folder::last_lines;
+use crate::guest::{self, GuestFiles, HOST_FOLDER};
+use crate::kernel::Kernel;
+use crate::machine::{CONSOLE, MachineSetup, Mailbox, SERVER_FOLDER, start};
+
+/// How often signals and the clock are looked at while the machine says nothing.
+const LOOK: Duration = Duration::from_millis(100);
+/// The files of the record in the run's folder.
+pub const REQUESTS: &str = "requests";
+const SUMMARY: &str = "summary.json";
+
+/// What a run is made of.
+pub struct Run<'a> {
+    /// The card, on a driven clock.
+    pub served: Arc<Served>,
+    /// The controller; it must have MSI.
+    pub identity: Identity,
+    /// The machine's kernel.
+    pub kernel: &'a Kernel,
+    /// A new folder for this run.
+    pub folder: &'a Path,
+    /// What the guest finds.
+    pub files: GuestFiles<'a>,
+    /// The machine's memory. Unit: MiB.
+    pub memory_mib: u32,
+    /// Further parameters of the kernel.
+    pub parameters: &'a [OsString],
+    /// Each access of a register goes to this file.
+    pub accesses: Option<&'a Path>,
+    /// When it is ended from outside.
+    pub limits: Limits<'a>,
+    /// Answers the script's `ask ctl WORDS`: the status and the text.
+    pub control: &'a mut dyn FnMut(&str) -> (i32, String),
+}
+
+/// When a run is ended from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a> {
+    /// Real time for which simulated time may stand still; none: for ever.
+    pub patience: Option<Duration>,
+    /// Simulated time in which the script must end; none: any. Unit: ns.
+    pub limit_ns: Option<u64>,
+    /// Ends the run when it is set.
+    pub stop: &'a AtomicBool,
+}
+
+/// The accesses of the controller's registers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Accesses {
+    /// SHA-256 of all of them with their instants: equal runs have equal ones.
+    pub digest: String,
+    /// Registers read.
+    pub reads: u64,
+    /// Registers written.
+    pub writes: u64,
+    /// Interrupts.
+    pub interrupts: u64,
+    /// Requests that crossed the bus or kept the card busy.
+    pub requests: u64,
+    /// The last of them, since the machine's start. Unit: ns.
+    pub last_access_ns: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The script's exit status.
+    pub status: u8,
+    /// What it printed.
+    pub output: String,
+    /// Accesses of registers.
+    pub accesses: Accesses,
+    /// The requests.
+    pub phases: Vec<Phase>,
+}
+
+/// Runs it to the end of the script.
+///
+/// Errors: there is no result; machine and server have ended.
+pub fn run(run: Run<'_>) -> Result<Ran, LabError> {
+    guest::lay_out(run.folder, &run.files)?;
+    let mailbox = Mailbox::bind(run.folder)?;
+    let watch = Arc::new(Watch::default());
+    let options = UmlOptions {
+        identity: run.identity,
+        power_follows_client: false,
+        accesses: run.accesses.map(Path::to_owned),
+        record: Some(run.folder.into()),
+        mailbox: Some(mailbox.path.clone()),
+        watch: Some(Arc::clone(&watch)),
+    };
+    let server = uml::serve(Arc::clone(&run.served), HostFaults::default(), &run.folder.join(SERVER_FOLDER), options)
+        .map_err(|error| LabError::Serve(error.to_string()))?;
+    let setup =
+        MachineSetup { kernel: run.kernel, folder: run.folder, memory_mib: run.memory_mib, parameters: run.parameters };
+    let mut machine = Guard(start(&setup)?);
+    let control = mailbox.accept(&mut machine.0)?;
+    let host = run.folder.join(HOST_FOLDER);
+    let mut talk = Talk { control, host: &host, watch: &watch, answers: 0, marks: vec![boot()], status: None };
+    let heard = talk.listen(&run.limits, run.control);
+    let (marks, status) = (talk.marks, talk.status);
+    match heard {
+        // It powers itself off.
+        Ok(()) => drop(machine.0.wait()),
+        Err(error) => {
+            drop(machine);
+            server.stop();
+            return Err(error);
+        }
+    }
+    // The thread writes the record when the machine has gone.
+    server.stop();
+    let seconds = watch.now_ns() as f64 / 1e9;
+    let complaints = watch.complaints();
+    let Some(status) = status else {
+        let console = last_lines(&run.folder.join(CONSOLE));
+        let why = complaints.first().cloned().or_else(|| console.lines().last().map(str::to_owned));
+        return Err(LabError::Ended { seconds, why: why.unwrap_or_else(|| "no message".into()) });
+    };
+    if let Some(complaint) = complaints.first() {
+        return Err(LabError::Serve(complaint.clone()));
+    }
+    let read = |name: &str| {
+        let path = run.folder.join(name);
+        File::open(&path).map_err(LabError::file(&path))
+    };
+    let accesses: Accesses = serde_json::from_reader(BufReader::new(read(SUMMARY)?))
+        .map_err(|error| LabError::Serve(format!("the summary of the run: {error}")))?;
+    let phases = account::phases(BufReader::new(read(REQUESTS)?), &marks, accesses.last_access_ns)?;
+    let output = fs::read(host.join("output")).map_err(LabError::file(&host.join("output")))?;
+    Ok(Ran { status, output: String::from_utf8_lossy(&output).into_owned(), accesses, phases })
+}
+
+/// A machine; it is killed when this is dropped.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn boot() -> Mark {
+    Mark { name: "setup".into(), start_ns: 0 }
+}
+
+/// The talk with the guest.
+struct Talk<'a> {
+    control: UnixStream,
+    /// The folder that the guest sees.
+    host: &'a Path,
+    watch: &'a Watch,
+    answers: u32,
+    marks: Vec<Mark>,
+    status: Option<u8>,
+}
+
+impl Talk<'_> {
+    /// Listens until the machine is off.
+    ///
+    /// Errors: it must be ended.
+    fn listen(&mut self, limits: &Limits, control: &mut dyn FnMut(&str) -> (i32, String)) -> Result<(), LabError> {
+        let failed = || LabError::system("the guest's mailbox");
+        self.control.set_read_timeout(Some(LOOK)).map_err(failed())?;
+        let mut pending = Vec::new();
+        let mut buffer = [0; 4096];
+        let mut progress = (0, Wall::now());
+        loop {
+            match self.control.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(length) => pending.extend_from_slice(&buffer[..length]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                // A machine that was disconnected.
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
+                Err(error) => return Err(failed()(error)),
+            }
+            while let Some(end) = pending.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = pending.drain(..=end).collect();
+                self.hear(String::from_utf8_lossy(&line).trim_end(), control)?;
+            }
+            if limits.stop.load(Ordering::Relaxed) {
+                return Err(LabError::Stopped);
+            }
+            let now_ns = self.watch.now_ns();
+            if limits.limit_ns.is_some_and(|limit| now_ns > limit) {
+                return Err(LabError::TooLong { limit_s: limits.limit_ns.unwrap_or(0) / 1_000_000_000 });
+            }
+            if progress.0 != now_ns {
+                progress = (now_ns, Wall::now());
+            }
+            if limits.patience.is_some_and(|patience| progress.1.elapsed() > patience) {
+                let real_s = progress.1.elapsed().as_secs();
+                return Err(LabError::StandsStill { seconds: now_ns as f64 / 1e9, real_s });
+            }
+        }
+    }
+
+    /// A line of the guest.
+    fn hear(&mut self, line: &str, control: &mut dyn FnMut(&str) -> (i32, String)) -> Result<(), LabError> {
+        if let Some(status) = line.strip_prefix("exit ") {
+            self.status = status.parse().ok();
+        }
+        let Some(question) = line.strip_prefix("ask ") else { return Ok(()) };
+        let (status, text) = if let Some(name) = question.strip_prefix("mark ") {
+            // Its time stands still, so all that it did before was issued earlier.
+            self.marks.push(Mark { name: name.into(), start_ns: self.watch.now_ns() });
+            (0, String::new())
+        } else if let Some(words) = question.strip_prefix("ctl ") {
+            control(words)
+        } else {
+            (1, format!("the lab cannot answer {question:?}"))
+        };
+        let lines: String = text.lines().map(|line| format!("{line}\n")).collect();
+        let answer = format!("{status} {}\n{lines}", text.lines().count());
+        self.answers += 1;
+        let path = self.host.join(format!("answer-{}", self.answers));
+        fs::write(&path, &answer).map_err(LabError::file(&path))?;
+        self.control.write_all(answer.as_bytes()).map_err(LabError::system("the guest's mailbox"))
+    }
+}
