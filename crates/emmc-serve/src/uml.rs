@@ -12,6 +12,7 @@ mod calendar;
 mod machine;
 mod page;
 mod pcidev;
+mod processor;
 mod ring;
 mod serve;
 #[cfg(test)]

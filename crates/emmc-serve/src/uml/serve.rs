@@ -89,6 +89,7 @@ fn connect(
     options: &UmlOptions,
     accesses: Option<&File>,
 ) -> io::Result<Client> {
+    super::processor::share(&socket);
     let start = served.now();
     let mut board = Board::new(Function::new(options.identity).with_faults(faults.clone()), Arc::clone(served));
     if let Some(file) = accesses {
