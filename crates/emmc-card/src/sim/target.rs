@@ -4,6 +4,7 @@
 //! rest wait in the host. Absent on purpose: the host's own cost (`emmc-host`).
 
 mod job;
+mod polling;
 mod serve;
 
 use std::cmp::Reverse;
@@ -17,22 +18,14 @@ use emmc_regs::CardKind;
 use emmc_regs::ext_csd::reg;
 use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 
-use crate::card::PREPARATION;
 use crate::device::{Area, Device, HostDone, StorageError, WriteFlags};
 use crate::ftl::{FtlError, TrimKind};
+use polling::POLLING;
 
 /// The largest command of a host; larger requests are several commands in sequence.
 ///
 /// Source: `max_req_size` in the kernel's sdhci.c. Unit: bytes.
 const COMMAND_BYTES: u64 = 512 << 10;
-/// The pause of a queue engine between two CMD13 that ask for ready tasks: 4096 clocks of 200 MHz, as drivers of
-/// sdhci leave it. Others set 2.35 us (mtk-sd) to the reset value of 213 us.
-const POLLING: Nanos = Nanos(20_480);
-/// The first pause of Linux between two CMD13 that ask whether a flush has ended, and the longest: each is twice the one
-/// before. A flush may take 30 s, longer than the busy time that a host controller can wait for, so it is not told by an
-/// interrupt. Source: `__mmc_poll_for_busy` in drivers/mmc/core/mmc_ops.c: `usleep_range` from 32 us to twice that, and
-/// so on up to 32.768 ms; an idle processor wakes at the end of the range.
-const FLUSH_PAUSES: (Nanos, Nanos) = (Nanos(64_000), Nanos(65_536_000));
 /// Most requests that a host may have outstanding, the default of Linux' block layer.
 const DEPTH_MAX: u32 = 256;
 
@@ -120,17 +113,6 @@ impl SimTarget {
         self.slots > 1
     }
 
-    /// Sets how often the host asks for ready tasks while no data moves: CIT of its queue engine. Without effect if the
-    /// queue is not used.
-    pub fn set_polling(&mut self, interval: Nanos) {
-        self.polling = self.polling.map(|_| interval.max(Nanos(1)));
-    }
-
-    /// The host's controller can wait as long as a flush may take, and reports its end by an interrupt.
-    pub fn wait_for_flushes(&mut self) {
-        self.asks_for_flushes = false;
-    }
-
     /// The card, for inspection.
     pub fn device(&self) -> &Device {
         &self.device
@@ -185,46 +167,6 @@ impl SimTarget {
             left.bytes -= bytes;
         }
         Ok(at)
-    }
-
-    /// Queues a task at `now`: CMD44 and CMD45, then CMD13 until it is ready. Returns when CMD46 or CMD47 can be sent.
-    ///
-    /// A task that becomes ready during another's transfer is found at the end of that, without a further wait: the
-    /// engine asks during the last block (CBC 1).
-    fn queued(&mut self, op: BlockOp, lba: u64, sectors: u32, now: Instant) -> Result<Instant, StorageError> {
-        let Some(interval) = self.polling else { return Ok(now) };
-        let command = self.device.bus().command();
-        let queued = now + command + command;
-        let ready = match op {
-            BlockOp::Read => self.device.prepare_read(self.access.area, lba, sectors, queued + PREPARATION)?,
-            _ => Some(self.device.prepare_write(self.access.area, lba, sectors, queued + PREPARATION)?),
-        };
-        // A read without room in the buffer is fetched during its transfer.
-        let ready = ready.unwrap_or(queued);
-        if ready <= self.moved {
-            return Ok(queued.max(ready));
-        }
-        let first = self.moved.max(queued) + command;
-        let wait = ready.since(first);
-        // Each further question takes the command and the pause before it. One is the usual case: it needs no division.
-        let interval = interval + command;
-        let polls = if wait <= interval { u64::from(wait > Nanos::ZERO) } else { wait.0.div_ceil(interval.0) };
-        Ok(first + interval * polls)
-    }
-
-    /// When a host knows that a flush which it sent at `now` ended at `done`: it asks with growing pauses.
-    fn asked(&self, now: Instant, done: Instant) -> Instant {
-        if !self.asks_for_flushes {
-            return done;
-        }
-        let command = self.device.bus().command();
-        let (mut pause, longest) = FLUSH_PAUSES;
-        let mut at = now + command + command;
-        while at < done {
-            at = at + pause + command;
-            pause = (pause + pause).min(longest);
-        }
-        at.max(done)
     }
 
     #[inline(always)]

@@ -89,6 +89,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=3413),
           conflicts_with = "no_queueing")]
     pub(crate) queue_poll_us: Option<u64>,
+    /// The controller reports the end of a flush by an interrupt; without this the host asks with growing pauses, as
+    /// Linux does where the controller cannot wait 30 s for a virtual card
+    #[cfg(feature = "sim")]
+    #[arg(long)]
+    pub(crate) no_flush_polling: bool,
     /// Attach a virtual card to this board, with its software time per request or its page cache
     #[cfg(feature = "sim")]
     #[arg(long, alias = "host", value_name = "BOARD", value_parser = super::known::board())]

@@ -136,7 +136,12 @@ fn fits(name: &str, is_virtual: bool, args: &BenchArgs) -> anyhow::Result<()> {
     // --destroy and --yes-i-mean are accepted everywhere: they only give permission.
     let of_real = [("--engine", args.engine != EngineArg::Auto), ("--save-restore", args.save_restore)];
     #[cfg(feature = "sim")]
-    let of_virtual = [("--board", args.board.is_some()), ("--no-queueing", args.no_queueing)];
+    let of_virtual = [
+        ("--board", args.board.is_some()),
+        ("--no-queueing", args.no_queueing),
+        ("--queue-poll-us", args.queue_poll_us.is_some()),
+        ("--no-flush-polling", args.no_flush_polling),
+    ];
     #[cfg(not(feature = "sim"))]
     let of_virtual: [(&str, bool); 0] = [];
     let (wrong, who) = match is_virtual {
@@ -182,7 +187,7 @@ fn conclude(result: &mut BenchResult) {
 #[cfg(feature = "sim")]
 pub(crate) fn speed_of_virtual(name: &str, profile: &str) -> anyhow::Result<BenchResult> {
     let suite = named("speed").context("there is no suite speed")?;
-    let how = simulated::How { queueing: true, polling: None, board: None, announces: false };
+    let how = simulated::How { queueing: true, polling: None, board: None, flush_polling: true, announces: false };
     let stop = Arc::new(AtomicBool::new(false));
     let mut result = simulated::measure(suite, name, profile, how, |_| Ok(Options::default()), stop)?;
     conclude(&mut result);

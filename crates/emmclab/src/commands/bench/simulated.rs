@@ -27,6 +27,8 @@ pub(super) struct How {
     pub(super) polling: Option<Nanos>,
     /// A board's spans or page cache.
     pub(super) board: Option<&'static Board>,
+    /// The host asks with growing pauses whether a flush has ended.
+    pub(super) flush_polling: bool,
     /// Prints the demand of the suite to standard error before it begins.
     pub(super) announces: bool,
 }
@@ -43,7 +45,7 @@ pub(super) fn bench(
     let board = args.board.as_deref().map(board).transpose()?;
     let polling = args.queue_poll_us.map(Nanos::from_micros);
     let queueing = !args.no_queueing && board.is_none_or(Board::queues);
-    let how = How { queueing, polling, board, announces: !is_quiet };
+    let how = How { queueing, polling, board, flush_polling: !args.no_flush_polling, announces: !is_quiet };
     // Only after the card exists, so that Ctrl-C during ageing ends the process at once.
     let told = |size_bytes| {
         crate::signals::stop_by_signal(&stop)?;
@@ -67,6 +69,9 @@ pub(super) fn measure(
     let mut target = SimTarget::new(device, name, powered.now, how.queueing);
     if let Some(interval) = how.polling {
         target.set_polling(interval);
+    }
+    if !how.flush_polling {
+        target.wait_for_flushes();
     }
     let options = options(target.shape().size_bytes)?;
     if how.announces {
