@@ -28,7 +28,7 @@ pub(crate) struct LabRunArgs {
     /// Seed of a new card: its weak blocks and its timing variation
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub(crate) seed: u64,
-    /// A shell script, or a fio job file (its name ends with .fio, or it begins with a [section])
+    /// A shell script, or a fio job file (its name ends with .fio, or its first line is a section in brackets)
     #[arg(long, value_name = "FILE")]
     pub(crate) script: PathBuf,
     /// An environment variable of the script (may be repeated)
