@@ -38,7 +38,7 @@ if [ -n "$LAB_FILESYSTEM" ]; then
     cd "$DIR" || fail "cd $DIR"
 fi
 mark script
-sh "/guest/$LAB_SCRIPT"
+sh -c '. /guest/library.sh; . "/guest/$LAB_SCRIPT"'
 status=$?
 mark end
 if [ -n "$LAB_TRACE" ]; then

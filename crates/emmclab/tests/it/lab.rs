@@ -38,8 +38,7 @@ fn equal_runs_of_a_fio_job_print_equal_documents() {
 fn a_script_passes_on_its_status_and_names_phases() {
     let Some(kernel) = kernel() else { return };
     let folder = scratch("lab_script");
-    let text =
-        ". /guest/library.sh\nmark more\ndd if=/dev/zero of=x bs=4k count=4 conv=fsync status=none\necho $A; exit 7\n";
+    let text = "mark more\ndd if=/dev/zero of=x bs=4k count=4 conv=fsync status=none\necho $A; exit 7\n";
     let script = save(&folder, "a.sh", text);
     let document = lab(&kernel, &script, &["--json", "--filesystem", "ext4", "--env", "A=it's"]).exits(7).json();
     assert_eq!((&document["status"], &document["output"]), (&7.into(), &"it's\n".into()));
