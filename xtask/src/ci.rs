@@ -10,7 +10,7 @@ use crate::targets::{TARGETS, output};
 use crate::{cross, dist, fuzz, guest, metadata, recipes, sim, size, tidy};
 
 /// How long each fuzz target runs.
-const FUZZ_SECONDS: u32 = 15;
+const FUZZ_SECONDS: u32 = 10;
 
 /// Number of power cuts; `cargo xtask sim` alone does more.
 const SIMULATED: [&str; 4] = ["--workloads", "12", "--cuts", "30000"];

@@ -27,7 +27,7 @@ use crate::guest::rig::BuildOptions;
 use crate::guest::server::{Controller, Emmclab};
 
 /// Power cuts in CI.
-const CI_CUTS: u32 = 100;
+const CI_CUTS: u32 = 80;
 
 /// Runs a command of `cargo xtask guest`; the exit status.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
