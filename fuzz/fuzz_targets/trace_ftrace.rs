@@ -1,24 +1,9 @@
 #![no_main]
-//! Any bytes as ftrace's text: events come in the order of time, and damage has a place within the input.
+//! Any bytes as ftrace's text.
 
-use emmc_trace::{Ftrace, Correlator, Merge, Request};
+mod trace_text;
+
+use emmc_trace::Ftrace;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
-    let mut merge = Merge::new(vec![Ftrace::new(data)]);
-    let mut last = emmc_units::Nanos::ZERO;
-    let mut correlator = Correlator::default();
-    let mut check = |request: &Request| {
-        let spans = request.spans();
-        let all = [spans.vfs, spans.block, spans.issue, spans.hardware, spans.post];
-        let sum: u64 = all.into_iter().flatten().map(|span| span.0).sum();
-        assert!(sum == request.total().0 || spans.hardware.is_none(), "{request:?}");
-    };
-    merge.run(|event| {
-        assert!(last <= event.at, "{event:?}");
-        last = event.at;
-        correlator.take(event, &mut check);
-    });
-    correlator.end(&mut check);
-    assert!(merge.notes().damage.iter().all(|damage| damage.offset <= data.len() as u64));
-});
+fuzz_target!(|data: &[u8]| trace_text::check(Ftrace::new(data), data.len()));

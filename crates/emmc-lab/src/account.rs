@@ -3,26 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use serde::{Deserialize, Serialize};
+use emmc_serve::pci::RecordedRequest;
+use serde::Serialize;
 
 use crate::LabError;
 
 /// Bytes of a block of data. Source: the standard's sector.
 const BLOCK_BYTES: u64 = 512;
-
-/// A request, as recorded by the server: a line of JSON. Times count from the machine's start.
-#[derive(Clone, Copy, Debug, Deserialize)]
-struct Recorded {
-    command: u8,
-    argument: u32,
-    blocks: u32,
-    issued_ns: u64,
-    answered_ns: u64,
-    crossed_ns: u64,
-    done_ns: u64,
-    #[serde(default)]
-    errors: u32,
-}
 
 /// The name of a part of the script and when it began; it ends where the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +114,7 @@ const KINDS: [&str; 6] = ["read", "write", "flush", "erase", "switch", "other"];
 const FLUSH_ARGUMENT: u32 = 3 << 24 | 32 << 16 | 1 << 8;
 const FLUSH_MASK: u32 = 0x03ff_ff00;
 
-fn kind(request: &Recorded) -> usize {
+fn kind(request: &RecordedRequest) -> usize {
     match request.command {
         17 | 18 | 46 => 0,
         24 | 25 | 47 => 1,
@@ -145,7 +132,7 @@ pub fn phases(record: impl BufRead, marks: &[Mark], end_ns: u64) -> Result<Vec<P
     let mut collected: Vec<BTreeMap<usize, Collected>> = marks.iter().map(|_| BTreeMap::new()).collect();
     for line in record.lines() {
         let line = line.map_err(LabError::system("the record of requests"))?;
-        let request: Recorded = serde_json::from_str(&line)
+        let request: RecordedRequest = serde_json::from_str(&line)
             .map_err(|error| LabError::system("the record of requests")(std::io::Error::other(error)))?;
         let phase = marks.partition_point(|mark| mark.start_ns <= request.issued_ns).saturating_sub(1);
         let Some(kinds) = collected.get_mut(phase) else { continue };

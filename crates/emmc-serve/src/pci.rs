@@ -26,7 +26,7 @@ use config::ConfigSpace;
 pub use config::{BAR_BYTES, CONFIG_BYTES};
 pub use identity::Identity;
 pub use mailbox::{LineHost, MailboxHost};
-pub use record::Record;
+pub use record::{Record, RecordedRequest};
 
 /// The offset of the command queueing engine in BAR 0.
 const CQHCI: usize = 0x200;

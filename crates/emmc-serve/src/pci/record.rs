@@ -7,24 +7,33 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use emmc_units::{Instant, Nanos};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{AccessCounts, Board};
 use crate::sdhci::RequestAccount;
 
-/// A request.
-#[derive(Debug, Serialize)]
-struct Request {
-    command: u8,
-    argument: u32,
-    blocks: u32,
-    issued_ns: u64,
-    answered_ns: u64,
-    crossed_ns: u64,
-    done_ns: u64,
-    interrupt_ns: Option<u64>,
-    #[serde(skip_serializing_if = "is_zero")]
-    errors: u32,
+/// A request as a line of the record: a [`RequestAccount`] whose times count from the machine's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedRequest {
+    /// The command.
+    pub command: u8,
+    /// Its argument.
+    pub argument: u32,
+    /// Blocks of data.
+    pub blocks: u32,
+    /// Unit: ns.
+    pub issued_ns: u64,
+    /// Unit: ns.
+    pub answered_ns: u64,
+    /// Unit: ns.
+    pub crossed_ns: u64,
+    /// Unit: ns.
+    pub done_ns: u64,
+    /// When the interrupt rose that reported the end, if one did. Unit: ns.
+    pub interrupt_ns: Option<u64>,
+    /// The error interrupts it ended with; 0: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub errors: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
@@ -109,9 +118,9 @@ impl Record {
     }
 }
 
-fn request(account: &RequestAccount, interrupt: Option<Instant>, start: Instant) -> Request {
+fn request(account: &RequestAccount, interrupt: Option<Instant>, start: Instant) -> RecordedRequest {
     let ns = |at: Instant| at.since(start).0;
-    Request {
+    RecordedRequest {
         command: account.command,
         argument: account.argument,
         blocks: account.blocks,

@@ -9,9 +9,9 @@ mod stalls;
 use std::collections::HashMap;
 
 use self::groups::Groups;
-use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, SpanRow, SpanSource, UnpairedCounts, Waiter};
+use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, SpanRow, SpanSource, Waiter};
 use self::stages::Stages;
-use crate::correlate::{Correlator, MMC_MAJOR};
+use crate::correlate::{Correlator, MMC_MAJOR, Unpaired};
 use crate::event::Op;
 use crate::notes::{Mixer, Notes};
 use crate::open::Recording;
@@ -96,7 +96,7 @@ impl Sums {
 
     fn result(self, correlator: &Correlator, notes: &Notes, late: u64, forms: Vec<String>) -> Analysis {
         let duration = correlator.times.map_or(0, |(first, last)| last.0 - first.0);
-        let unpaired = correlator.unpaired;
+        let unpaired = Unpaired { late_events: late, ..correlator.unpaired };
         let counts = correlator.counts;
         let commands = correlator.commands();
         let stalls = stalls::stalls(commands, notes);
@@ -130,19 +130,8 @@ impl Sums {
             events: counts.events,
             requests: self.requests,
             other_requests: 0,
-            unpaired: unpaired.total() + late,
-            unpaired_by: UnpairedCounts {
-                completions_without_issue: unpaired.completions_without_issue,
-                open_at_end: unpaired.open_at_end,
-                issues_without_completion: unpaired.issues_without_completion,
-                merges_without_request: unpaired.merges_without_request,
-                near_losses: unpaired.near_losses,
-                commands_without_request: unpaired.commands_without_request,
-                commands_without_start: unpaired.commands_without_start,
-                commands_without_end: unpaired.commands_without_end,
-                calls_without_return: unpaired.calls_without_return,
-                late_events: late,
-            },
+            unpaired: unpaired.total(),
+            unpaired_by: unpaired,
             lost_events: notes.lost,
             losses_uncounted: notes.losses_uncounted,
             damaged: notes.damaged,

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::correlate::Unpaired;
+
 /// Times of one span. Unit: microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -50,32 +52,6 @@ pub struct SpanRow {
     pub hardware_percent: Option<f64>,
     /// Requests that begin where the last one of this kind ended. Unit: percent.
     pub sequential_percent: f64,
-}
-
-/// What has no partner, by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct UnpairedCounts {
-    /// Completions of what was issued before the recording, or whose issue is missing.
-    pub completions_without_issue: u64,
-    /// Requests that are not complete when the recording ends.
-    pub open_at_end: u64,
-    /// Requests without a completion.
-    pub issues_without_completion: u64,
-    /// Merges and splits of something that is not there.
-    pub merges_without_request: u64,
-    /// Requests and events that a loss of events touches.
-    pub near_losses: u64,
-    /// Commands with data without a request.
-    pub commands_without_request: u64,
-    /// Ends of commands without a start.
-    pub commands_without_start: u64,
-    /// Starts of commands without an end.
-    pub commands_without_end: u64,
-    /// System calls without their return.
-    pub calls_without_return: u64,
-    /// Events that came too late in their file to be put in order.
-    pub late_events: u64,
 }
 
 /// Commands of the MMC layer.
@@ -249,7 +225,7 @@ pub struct Analysis {
     /// Everything that has no partner.
     pub unpaired: u64,
     /// The same by kind.
-    pub unpaired_by: UnpairedCounts,
+    pub unpaired_by: Unpaired,
     /// Events that the kernel or the recorder dropped, as far as they are counted.
     pub lost_events: u64,
     /// Losses whose number of events is unknown.

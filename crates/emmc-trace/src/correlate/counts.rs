@@ -1,7 +1,10 @@
 //! Counts of what has no partner, and of events.
 
-/// What has no partner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+use serde::Serialize;
+
+/// What has no partner, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unpaired {
     /// Completions of requests that were issued before the recording, or whose issue is missing.
     pub completions_without_issue: u64,
@@ -21,6 +24,8 @@ pub struct Unpaired {
     pub commands_without_end: u64,
     /// System calls whose return is missing though the thread called again.
     pub calls_without_return: u64,
+    /// Events that came too late in their file to be put in order; the reader counts them.
+    pub late_events: u64,
 }
 
 impl Unpaired {
@@ -35,6 +40,7 @@ impl Unpaired {
             + self.commands_without_start
             + self.commands_without_end
             + self.calls_without_return
+            + self.late_events
     }
 }
 

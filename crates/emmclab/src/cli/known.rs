@@ -41,6 +41,13 @@ pub(crate) fn exact_size(text: &str) -> Result<Bytes, String> {
     }
 }
 
+/// A time with its unit.
+#[cfg(any(feature = "serve", feature = "trace"))]
+pub(crate) fn time(text: &str) -> Result<std::time::Duration, String> {
+    let time = text.parse::<jiff::SignedDuration>().ok().and_then(|time| time.try_into().ok());
+    time.ok_or_else(|| "expected a time with its unit, e.g. 10s or 500ms".into())
+}
+
 /// A source: a saved file, a device, or a virtual card.
 pub(crate) fn source() -> Known<impl TypedValueParser<Value = String>> {
     Known { parser: clap::builder::StringValueParser::new(), names: virtual_cards }

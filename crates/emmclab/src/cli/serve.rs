@@ -105,8 +105,7 @@ pub(crate) struct SimCtlArgs {
 
 /// A time with its unit, in nanoseconds.
 fn nanoseconds(text: &str) -> Result<u64, String> {
-    let time: jiff::SignedDuration = text.parse().map_err(|_| "expected a time such as 1.5s or 20ms".to_string())?;
-    u64::try_from(time.as_nanos()).map_err(|_| "expected 0s to 584 years".into())
+    u64::try_from(super::known::time(text)?.as_nanos()).map_err(|_| "expected 0s to 584 years".into())
 }
 
 /// Which of the requests or commands that match fail.

@@ -37,17 +37,9 @@ pub(crate) struct TraceRecordArgs {
 
 /// `10s`, `500ms` or `2min`.
 fn time(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let scale = match unit {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "min" => 60.0,
-        _ => return Err("expected a time with its unit: ms, s or min, e.g. 10s".into()),
-    };
-    let seconds = number.parse::<f64>().ok().map(|number| number * scale);
-    let seconds = seconds.filter(|seconds| (0.001..=86_400.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected 1ms to 1440min".into())
+    let time = super::known::time(text)?;
+    let is_possible = (Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&time);
+    is_possible.then_some(time).ok_or_else(|| "expected 1ms to 1440min".into())
 }
 
 #[derive(Args, Debug)]
