@@ -63,7 +63,21 @@ pub enum LabError {
         /// Real time.
         real_s: u64,
     },
-    /// The script waits for something that will not come.
+    /// Simulated time advances, and nothing happens.
+    #[error(
+        "nothing happens: between {seconds:.6} s and {until_s:.0} s of simulated time there was no access to the card \
+         ({real_s} s of real time), as if the script waited for something that never comes; the machine was ended \
+         (--patience)"
+    )]
+    Waits {
+        /// Simulated time of the last access. Unit: seconds.
+        seconds: f64,
+        /// Simulated time at the end. Unit: seconds.
+        until_s: f64,
+        /// Real time in between.
+        real_s: u64,
+    },
+    /// The script takes longer than the caller allows.
     #[error("the script did not end within {limit_s} simulated seconds; the machine was ended (--limit)")]
     TooLong {
         /// Simulated time that it may take.

@@ -167,6 +167,25 @@ fn boot() -> Mark {
     Mark { name: "setup".into(), start_ns: 0 }
 }
 
+/// When the guest talked with clock or card for the last time.
+struct Progress {
+    messages: u64,
+    /// Simulated.
+    now_ns: u64,
+    at: Wall,
+}
+
+impl Progress {
+    /// Why there is none: the clock stands at `now_ns`, or has advanced to it without any request.
+    fn none_since(&self, now_ns: u64) -> LabError {
+        let (seconds, real_s) = (self.now_ns as f64 / 1e9, self.at.elapsed().as_secs());
+        if now_ns == self.now_ns {
+            return LabError::StandsStill { seconds, real_s };
+        }
+        LabError::Waits { seconds, until_s: now_ns as f64 / 1e9, real_s }
+    }
+}
+
 /// The talk with the guest.
 struct Talk<'a> {
     control: UnixStream,
@@ -187,7 +206,7 @@ impl Talk<'_> {
         self.control.set_read_timeout(Some(LOOK)).map_err(failed())?;
         let mut pending = Vec::new();
         let mut buffer = [0; 4096];
-        let mut progress = (0, Wall::now());
+        let mut progress = Progress { messages: 0, now_ns: 0, at: Wall::now() };
         loop {
             match self.control.read(&mut buffer) {
                 Ok(0) => return Ok(()),
@@ -208,12 +227,12 @@ impl Talk<'_> {
             if limits.limit_ns.is_some_and(|limit| now_ns > limit) {
                 return Err(LabError::TooLong { limit_s: limits.limit_ns.unwrap_or(0) / 1_000_000_000 });
             }
-            if progress.0 != now_ns {
-                progress = (now_ns, Wall::now());
+            let messages = self.watch.messages();
+            if progress.messages != messages {
+                progress = Progress { messages, now_ns, at: Wall::now() };
             }
-            if limits.patience.is_some_and(|patience| progress.1.elapsed() > patience) {
-                let real_s = progress.1.elapsed().as_secs();
-                return Err(LabError::StandsStill { seconds: now_ns as f64 / 1e9, real_s });
+            if limits.patience.is_some_and(|patience| progress.at.elapsed() > patience) {
+                return Err(progress.none_since(now_ns));
             }
         }
     }

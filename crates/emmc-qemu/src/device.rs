@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, c_int, c_uint, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use emmc_serve::pci::{BAR_BYTES, Function, Identity};
@@ -10,6 +10,7 @@ use emmc_serve::pci::{BAR_BYTES, Function, Identity};
 use crate::machine::Machine;
 use crate::options::{CardOptions, Options};
 use crate::qemu::{Functions, MemoryRegionOps, Object, Timer, TypeInfo, peek};
+use crate::turns;
 
 /// The device's name on QEMU's command line; `-2` and so on follow for further cards.
 const NAME: &str = "emmclab-sdhci";
@@ -87,7 +88,7 @@ pub(crate) fn install(id: u64, options: Options) -> Result<(), String> {
         });
     }
     qemu.on_exit(id, at_exit);
-    qemu.on_translation(id, translated);
+    turns::install(id, qemu);
     Ok(())
 }
 
@@ -113,21 +114,6 @@ fn installed() -> &'static Installed {
 /// The card of a device, by the name of its type.
 fn index_of(type_name: &str) -> usize {
     type_name.rsplit_once('-').and_then(|(_, number)| number.parse::<usize>().ok()).map_or(0, |number| number - 1)
-}
-
-/// A block was translated: before the processor halts in it, the machine's clock must have all its instructions.
-///
-/// QEMU marks the processor as halted some time before it adds the last instructions to the clock. Its main loop may
-/// look in between: it then jumps to the next event from a clock that is behind, and the instructions are added to the
-/// time of that event, which comes too late. Found with QEMU 11.1.
-extern "C" fn translated(block: *const c_void, _: *mut c_void) {
-    const HLT: [u8; 1] = [0xf4];
-    const MWAIT: [u8; 3] = [0x0f, 0x01, 0xc9];
-    installed().qemu.before_instructions(block, |code| code == HLT || code == MWAIT, halting);
-}
-
-extern "C" fn halting(processor: c_uint, _: *mut c_void) {
-    installed().qemu.count_instructions(processor);
 }
 
 extern "C" fn class_init(class: *mut c_void, index: *const c_void) {
@@ -160,6 +146,7 @@ fn try_realize(object: *mut Object) -> Result<(), String> {
     if !qemu.counts_instructions() {
         return Err("the machine's clock is the host's: add -icount shift=0,sleep=off".into());
     }
+    turns::settle()?;
     let index = index_of(&qemu.type_name(object));
     let card: &CardOptions = &options.cards[index];
     let host = options.host.filter(|_| index == 0);

@@ -2,7 +2,7 @@
 //!
 //! `qemu` finds the functions of QEMU that are used, and checks them; `device` registers the device type and passes
 //! QEMU's calls on; `machine` is a card behind such a device, without any knowledge of QEMU; `options` the plugin's
-//! arguments, `host` the rig behind the guest's mailbox. Everything runs on QEMU's threads under its one lock. Used by
+//! arguments, `host` the rig behind the guest's mailbox; `turns` makes a run with its processors repeatable. Everything runs on QEMU's threads under its one lock. Used by
 //! nothing else: see README.md for the licence of what is loaded into QEMU.
 
 mod device;
@@ -10,6 +10,7 @@ mod host;
 mod machine;
 mod options;
 mod qemu;
+mod turns;
 
 use std::ffi::c_int;
 

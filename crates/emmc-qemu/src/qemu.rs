@@ -3,7 +3,7 @@
 //! They are no stable interface. Each signature is that of QEMU 11.1; a QEMU that lacks one, or that was built without
 //! modules and so exports none, is refused. Source of the signatures: QEMU 11.1.3, include/qom/object.h,
 //! include/system/memory.h, include/hw/pci/pci_device.h, include/hw/pci/msi.h, include/qemu/timer.h,
-//! include/plugins/qemu-plugin.h, include/exec/icount.h.
+//! include/plugins/qemu-plugin.h, include/exec/icount.h, include/accel/accel-cpu-ops.h, include/qemu/rcu.h.
 
 #![allow(unsafe_code)]
 
@@ -57,6 +57,7 @@ macro_rules! functions {
             address_space_memory: *mut c_void,
             /// Whether instructions are the clock: an enumeration, 0 if not.
             use_icount: *const c_int,
+            icount_handle_interrupt: *const c_void,
         }
 
         impl Functions {
@@ -77,6 +78,7 @@ macro_rules! functions {
                 let found = ($(look(concat!(stringify!($name), "\0")),)*);
                 let address_space_memory = look("address_space_memory\0");
                 let use_icount = look("use_icount\0").cast_const().cast();
+                let icount_handle_interrupt = look("icount_handle_interrupt\0").cast_const();
                 if !missing.is_empty() {
                     return Err(format!(
                         "this QEMU does not export {} ({} of its functions that are needed): use Debian's, which is \
@@ -88,7 +90,14 @@ macro_rules! functions {
                 #[allow(clippy::missing_transmute_annotations)]
                 let functions!(@names $($name),*) = found;
                 // SAFETY: each is the address of the function of that name, whose signature the table states.
-                Ok(unsafe { Self { $($name: transmute_copy(&$name),)* address_space_memory, use_icount } })
+                Ok(unsafe {
+                    Self {
+                        $($name: transmute_copy(&$name),)*
+                        address_space_memory,
+                        use_icount,
+                        icount_handle_interrupt,
+                    }
+                })
             }
         }
     };
@@ -120,6 +129,9 @@ functions! {
     qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, extern "C" fn(c_uint, *mut c_void), c_int, *mut c_void);
     qemu_get_cpu: fn(c_int) -> *mut c_void;
     icount_update: fn(*mut c_void);
+    qemu_in_vcpu_thread: fn() -> bool;
+    get_ptr_rcu_reader: fn() -> *const c_void;
+    rcu_remove_force_rcu_notifier: fn(*mut c_void);
 }
 
 // SAFETY: addresses of functions and of one object of QEMU, which live as long as the process.
@@ -272,6 +284,58 @@ impl Functions {
             let processor = (self.qemu_get_cpu)(processor.try_into().unwrap_or(0));
             if !processor.is_null() {
                 (self.icount_update)(processor);
+            }
+        }
+    }
+
+    /// Has `is_idle` asked too, with a processor that has nothing to do, whether the machine's clock may jump to its
+    /// next event.
+    ///
+    /// Errors: this QEMU's class of accelerators has an unknown layout.
+    pub(crate) fn on_idle(&self, is_idle: extern "C" fn(*const c_void) -> bool) -> Result<(), String> {
+        // AccelOpsClass has, as words: kick_vcpu_thread, cpu_thread_is_idle, four functions that this accelerator does
+        // not need, handle_interrupt.
+        const IDLE_BEFORE_INTERRUPT: usize = 5;
+        let unknown = || "this QEMU's class of accelerators has an unknown layout".to_string();
+        let class = self.class(c"tcg-accel-ops") as usize;
+        if class == 0 {
+            return Err(unknown());
+        }
+        let word = |index: usize| peek::<8>(class + index * 8).map(usize::from_ne_bytes);
+        let interrupt = (8..64).find(|&index| word(index) == Some(self.icount_handle_interrupt as usize));
+        let at = interrupt.ok_or_else(unknown)? - IDLE_BEFORE_INTERRUPT;
+        let is_free = (at..at + IDLE_BEFORE_INTERRUPT).all(|index| word(index) == Some(0));
+        if !is_free || word(at - 1).is_none_or(|kick| kick == 0) {
+            return Err(unknown());
+        }
+        // SAFETY: the class lives on, and has a pointer to such a function there, as its neighbours show.
+        unsafe { ((class + at * 8) as *mut extern "C" fn(*const c_void) -> bool).write(is_idle) };
+        Ok(())
+    }
+
+    /// Whether this is the thread of the processors.
+    pub(crate) fn is_processors_thread(&self) -> bool {
+        // SAFETY: reads a variable of this thread.
+        unsafe { (self.qemu_in_vcpu_thread)() }
+    }
+
+    /// Whether it is the last of the machine's processors.
+    pub(crate) fn is_last(&self, processor: *const c_void) -> bool {
+        // SAFETY: QEMU compares numbers.
+        let of = |number: c_int| unsafe { (self.qemu_get_cpu)(number) };
+        (0..).map(of).take_while(|found| !found.is_null()).last().is_some_and(|last| last.cast_const() == processor)
+    }
+
+    /// Takes from the calling thread what QEMU would interrupt it with when memory is to be freed.
+    pub(crate) fn defer_freeing(&self) {
+        // NotifierList force_rcu in struct rcu_reader_data.
+        const NOTIFIERS: usize = 0x20;
+        // SAFETY: this thread's own structure; the list is a pointer to its first element, whose second word is the
+        // next one. QEMU takes its own lock.
+        unsafe {
+            let list = (self.get_ptr_rcu_reader)() as usize + NOTIFIERS;
+            while let Some(first) = peek::<8>(list).map(usize::from_ne_bytes).filter(|&first| first != 0) {
+                (self.rcu_remove_force_rcu_notifier)(first as *mut c_void);
             }
         }
     }

@@ -234,7 +234,7 @@ impl Host for Cutter {
             }
             return Ok(Next::Continue);
         }
-        if line.starts_with("boot ") || line.starts_with("exit ") {
+        if ["boot ", "ran ", "exit "].iter().any(|&word| line.starts_with(word)) {
             return Ok(Next::Continue);
         }
         self.oracle.record(line)?;

@@ -8,9 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use emmc_lab::folder::last_lines;
 use emmc_lab::guest::{INIT, LIBRARY, environment};
 
@@ -78,6 +78,8 @@ pub(crate) struct Machine {
     program: (&'static str, &'static str),
     /// A folder that the guest sees, where each answer is a file too, and the number of answers.
     answers: Option<(PathBuf, u32)>,
+    /// When it was started, if its clock is to be the host's.
+    wall: Option<Instant>,
     status: Option<u8>,
 }
 
@@ -97,6 +99,7 @@ impl Machine {
                 Stdio::from(File::create(setup.folder.join("qemu"))?)
             },
         );
+        let wall = matches!(setup.clock, Clock::Wall).then(Instant::now);
         let mut child = command.spawn().context("cannot start QEMU")?;
         drop(command);
         let stdout = child.stdout.take().context("QEMU's output")?;
@@ -110,7 +113,7 @@ impl Machine {
         };
         let control = BufReader::new(ours);
         let (folder, program) = (setup.folder.to_path_buf(), ("QEMU", "qemu"));
-        Ok(Self { child, control, output: Some(output), folder, program, answers: None, status: None })
+        Ok(Self { child, control, output: Some(output), folder, program, answers: None, wall, status: None })
     }
 
     /// A machine that runs already: its control channel, and the folder that it shares with its host, where its script
@@ -128,7 +131,7 @@ impl Machine {
         let output = std::thread::spawn(move || follow(&path, stdout, show));
         let (control, folder) = (BufReader::new(control), folder.to_path_buf());
         let answers = Some((shared.to_path_buf(), 0));
-        Ok(Self { child, control, output: Some(output), folder, program, answers, status: None })
+        Ok(Self { child, control, output: Some(output), folder, program, answers, wall: None, status: None })
     }
 
     /// The next line from the guest; none when it is off.
@@ -141,6 +144,10 @@ impl Machine {
         let line = line.trim_end().to_string();
         if let Some(status) = line.strip_prefix("exit ") {
             self.status = status.parse().ok();
+        }
+        let uptime = line.strip_prefix("boot ").or_else(|| line.strip_prefix("ran "));
+        if let (Some(start), Some(Ok(guest))) = (self.wall, uptime.map(str::parse)) {
+            compare_clocks(guest, start.elapsed().as_secs_f64())?;
         }
         Ok(Some(line))
     }
@@ -188,6 +195,19 @@ impl Drop for Machine {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Checks that the guest's clock is the host's: times of both since the guest was started, in s.
+///
+/// Errors: the guest's runs away. It cannot be late: the guest's begins after the host's.
+fn compare_clocks(guest: f64, host: f64) -> anyhow::Result<()> {
+    const TOLERATED: f64 = 1.1;
+    ensure!(
+        guest <= host * TOLERATED,
+        "the guest's clock runs away: {guest:.2} s have passed there and {host:.2} s here; every time that it measures \
+         is wrong, so try again, or use --clock virtual"
+    );
+    Ok(())
 }
 
 fn arguments(command: &mut Command, setup: &Setup, initramfs: &Path) {
@@ -305,5 +325,18 @@ fn follow(path: &Path, mut ends: impl Read + Send + 'static, show: bool) -> Vec<
             return all;
         }
         std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_runs_away_is_an_error() {
+        assert!(compare_clocks(1.9, 2.0).is_ok());
+        assert!(compare_clocks(1.9, 600.0).is_ok(), "the host is busy");
+        let error = compare_clocks(40.0, 2.0).unwrap_err().to_string();
+        assert!(error.contains("40.00 s have passed there and 2.00 s here"), "{error}");
     }
 }

@@ -22,6 +22,7 @@ status=$?
 if [ -n "$(ls -A /out)" ]; then
     save_files
 fi
+[ "$CLOCK" = virtual ] || tell "ran $(cut -d ' ' -f 1 /proc/uptime)"
 tell "exit $status"
 sync
 poweroff -f

@@ -70,7 +70,7 @@ pub(crate) struct LabRunArgs {
     /// Write the kernel's trace of the events of the block layer and of mmc to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// End the machine when its clock has stood still for this many real seconds; 0: never
+    /// End the machine when it has not accessed the card for this many real seconds; 0: never
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub(crate) patience: u64,
     /// End the machine when the script has not ended after this many simulated seconds
