@@ -1,13 +1,13 @@
 //! The processors of the machine take turns in a way that does not depend on when the host runs QEMU's threads.
 //!
-//! With instructions as the clock one thread executes all processors, each for a share of the time until the next event.
-//! Other threads of QEMU may end such a turn early. That is harmless with one processor, but moves the next one to
-//! another instruction of its neighbour. Three such places were found with QEMU 11.1:
+//! With instructions as the clock one thread executes all processors, each for a share of the time until the next
+//! event. Other threads of QEMU may end such a turn early. That is harmless with one processor, but moves the next one
+//! to another instruction of its neighbour. Three such places were found with QEMU 11.1:
 //!
 //! - A processor is marked as halted some time before its last instructions are added to the clock. QEMU's main loop
 //!   may look in between, and then jumps to the next event from a clock that is behind.
-//! - It may jump too before the thread of the processors waits, or again after that has been woken. The turns then begin
-//!   with another processor, and end at another time.
+//! - It may jump too before the thread of the processors waits, or again after that has been woken. The turns then
+//!   begin with another processor, and end at another time.
 //! - The thread that frees memory interrupts the processors, after a BAR has moved for example.
 
 use std::ffi::{c_uint, c_void};
