@@ -2,9 +2,9 @@
 //!
 //! `qemu` finds the functions of QEMU that are used, and checks them; `device` registers the device type and passes
 //! QEMU's calls on; `turns` makes runs with several processors repeatable; `machine` is a card behind such a device,
-//! without any knowledge of QEMU; `options` the plugin's arguments, `host` the rig behind the guest's mailbox. Everything
-//! runs on QEMU's threads under its one lock. Used by nothing else: see README.md for the licence of what is loaded into
-//! QEMU.
+//! without any knowledge of QEMU; `options` the plugin's arguments, `host` the rig behind the guest's mailbox.
+//! Everything runs on QEMU's threads under its one lock. Used by nothing else: see README.md for the licence of what is
+//! loaded into QEMU.
 
 mod device;
 mod host;
