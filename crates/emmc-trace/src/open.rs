@@ -75,6 +75,7 @@ impl Form {
 }
 
 /// An input.
+#[derive(Clone)]
 pub struct Input {
     /// For messages; the number in `cpu3.trace_pipe_raw` or `cpu3` is the processor of pages.
     pub name: String,

@@ -23,7 +23,7 @@ pub use drive::watch::{Cost, Progress, Unwatched, Watch};
 pub use job::{Job, JobError};
 pub use judge::causes::causes;
 pub use judge::doubts::doubts;
-pub use judge::{compare, reference};
+pub use judge::{compare, reference, spans};
 pub use result::context::{self, Context};
 pub use result::grid::{Grid, GridColumn, GridLine};
 pub use result::measurement::{Measurement, WarmUp};

@@ -41,7 +41,9 @@ pub(crate) use sim::{
     SimProfileArgs, SimProfilesArgs, SimRunArgs,
 };
 #[cfg(feature = "trace")]
-pub(crate) use trace::{TraceAnalyseArgs, TraceCommand, TraceRecordArgs};
+pub(crate) use trace::{
+    RecordingArgs, TraceAnalyseArgs, TraceCommand, TraceCompareArgs, TraceExportArgs, TraceRecordArgs,
+};
 
 /// Identify an eMMC or SD card, report its configuration, wear and speed, and plan changes.
 #[derive(Debug, Parser)]
@@ -330,6 +332,10 @@ pub(crate) enum DocumentName {
     References,
     #[cfg(feature = "trace")]
     TraceAnalyse,
+    #[cfg(feature = "trace")]
+    TraceCompare,
+    #[cfg(feature = "trace")]
+    TraceExport,
     #[cfg(feature = "trace")]
     TraceRecord,
     #[cfg(feature = "sim")]

@@ -36,6 +36,15 @@ pub(crate) fn deliver(
         output.write(content)?;
         return Ok(false);
     }
+    refuse_inputs(path, inputs)?;
+    write_whole(path, content.as_bytes(), replace)?;
+    Ok(true)
+}
+
+/// A file that was read must not be overwritten.
+///
+/// Errors: the path is one of the `inputs`.
+pub(crate) fn refuse_inputs(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
     let is_same =
         |input: &&Path| fs::canonicalize(input).ok().zip(fs::canonicalize(path).ok()).is_some_and(|(a, b)| a == b);
     let is_plain_file = fs::metadata(path).is_ok_and(|found| found.is_file());
@@ -46,8 +55,7 @@ pub(crate) fn deliver(
         ))
         .into());
     }
-    write_whole(path, content.as_bytes(), replace)?;
-    Ok(true)
+    Ok(())
 }
 
 /// Writes a file so that no reader, full disk or power cut leaves a partial file.
@@ -57,6 +65,17 @@ pub(crate) fn deliver(
 ///
 /// Errors: a block device, which is refused; an existing file without `replace`; errors of the system.
 pub(crate) fn write_whole(path: &Path, content: &[u8], replace: bool) -> anyhow::Result<()> {
+    write_parts(path, replace, |file| file.write_all(content))
+}
+
+/// The same of content that is made while it is written.
+///
+/// Errors: those of [`write_whole`].
+pub(crate) fn write_parts(
+    path: &Path,
+    replace: bool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
     let name = path.display();
     let failed = || format!("{name}: cannot write");
     if let Ok(found) = fs::metadata(path) {
@@ -69,7 +88,7 @@ pub(crate) fn write_whole(path: &Path, content: &[u8], replace: bool) -> anyhow:
         }
         if kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
             let stream = OpenOptions::new().write(true).open(path);
-            return stream.and_then(|mut stream| stream.write_all(content)).with_context(failed);
+            return stream.and_then(|mut stream| write(&mut stream)).with_context(failed);
         }
     }
     if !replace && path.symlink_metadata().is_ok() {
@@ -77,10 +96,10 @@ pub(crate) fn write_whole(path: &Path, content: &[u8], replace: bool) -> anyhow:
     }
     // If it does not exist, or is a dangling link, the path itself is written.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    replace_file(&place, content).with_context(failed)
+    replace_file(&place, write).with_context(failed)
 }
 
-fn replace_file(place: &Path, content: &[u8]) -> io::Result<()> {
+fn replace_file(place: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let Some(file_name) = place.file_name() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file name"));
     };
@@ -90,7 +109,7 @@ fn replace_file(place: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = place.with_file_name(hidden);
     // An existing file or link of this name is never written to.
     let mut file = File::create_new(&temporary)?;
-    let written = file.write_all(content).and_then(|()| file.sync_all());
+    let written = write(&mut file).and_then(|()| file.sync_all());
     let renamed = written.and_then(|()| fs::rename(&temporary, place));
     if renamed.is_err() {
         // A partial file is of no use.

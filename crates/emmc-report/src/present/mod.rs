@@ -19,6 +19,10 @@ mod statements;
 mod study;
 #[cfg(feature = "trace")]
 mod trace;
+#[cfg(feature = "trace")]
+mod trace_charts;
+#[cfg(feature = "trace")]
+mod trace_compare;
 mod vendor;
 
 use emmc_port::Origin;
@@ -40,6 +44,10 @@ pub use sim::{inside, sim_run};
 pub use study::{study, study_in_brief, study_in_full};
 #[cfg(feature = "trace")]
 pub use trace::trace;
+#[cfg(feature = "trace")]
+pub use trace_charts::trace_page;
+#[cfg(feature = "trace")]
+pub use trace_compare::trace_compared;
 pub use vendor::vendor_sections;
 
 use crate::{Align, Cell, Document, Table, Tone};

@@ -225,7 +225,7 @@ fn parts(analysis: &Analysis, document: &mut Document) {
     }
 }
 
-fn kind(row: &SpanRow) -> String {
+pub(super) fn kind(row: &SpanRow) -> String {
     if row.size_bytes == 0 { row.op.clone() } else { format!("{} {}", row.op, size(row.size_bytes)) }
 }
 
@@ -234,11 +234,11 @@ fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     emmc_units::Bytes(bytes).to_string()
 }
 
 /// Microseconds with three or four digits.
-fn us(value: f64) -> String {
+pub(super) fn us(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }

@@ -63,6 +63,11 @@ impl Device {
         self.depth_max = self.depth_max.max(self.depth);
     }
 
+    /// Requests at the driver now.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
     /// Time in which at least one request was at the driver. Unit: nanoseconds.
     pub fn busy_ns(&self) -> u64 {
         self.busy.total

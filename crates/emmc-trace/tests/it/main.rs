@@ -1,6 +1,7 @@
 //! Tests of the crate as its users see it.
 
 mod damage;
+mod export;
 mod formats;
 mod requests;
 mod support;

@@ -4,3 +4,4 @@ pub(crate) mod causes;
 pub mod compare;
 pub(crate) mod doubts;
 pub mod reference;
+pub mod spans;

@@ -6,4 +6,5 @@ pub(crate) mod interval;
 pub(crate) mod latency;
 pub(crate) mod marks;
 pub(crate) mod percentiles;
+pub(crate) mod series;
 pub(crate) mod warm_up;

@@ -10,7 +10,7 @@ use crate::import::ImportError;
 /// The first line of the CSV form.
 const CSV_HEADER: [&str; 4] = ["time_us", "op", "lba", "sectors"];
 /// Most sectors of a request.
-const SECTORS_MAX: u64 = 1 << 20;
+pub(super) const SECTORS_MAX: u64 = 1 << 20;
 
 /// Whether a line looks like the CSV: four columns, and the first is a time or the heading.
 pub(super) fn is_csv(line: &str) -> bool {

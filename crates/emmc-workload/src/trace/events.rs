@@ -2,21 +2,25 @@
 //!
 //! A replay needs a faithful recording: damage is an error here.
 
-use std::sync::Arc;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use emmc_port::BlockOp;
-use emmc_trace::{Action, BlockEvent, Flags, Form, Input, Notes, Op, OpenError, What, open};
+use emmc_trace::{Action, BlockEvent, Flags, Form, Input, Notes, Op, OpenError, Selection, What, open};
 use emmc_units::Nanos;
 
 use super::{Trace, TraceRequest, range};
 use crate::import::ImportError;
 
-/// The requests of a recording.
+/// The requests of a recording, of one device: the chosen one, else the eMMC or SD card with most requests, else the
+/// device with most of them. A replay has one target.
 ///
 /// Errors: damage.
-pub(super) fn read(name: &str, form: Form, bytes: &[u8]) -> Result<Trace, ImportError> {
-    let input = Input { name: name.into(), storage: Arc::new(bytes.to_vec()) };
-    let mut recording = open(vec![input]).map_err(|error| unreadable(name, &error))?.events.unbounded();
+pub(super) fn read(inputs: Vec<Input>, chosen: Option<u32>) -> Result<Trace, ImportError> {
+    let name = inputs.first().map_or_else(String::new, |input| input.name.clone());
+    let name = name.as_str();
+    let opened = open(inputs).map_err(|error| unreadable(name, &error))?;
+    let (mut recording, forms) = (opened.events.unbounded(), opened.forms);
     let mut events = Vec::new();
     recording.run(|event| {
         if let What::Block(block) = event.what {
@@ -40,10 +44,11 @@ pub(super) fn read(name: &str, form: Form, bytes: &[u8]) -> Result<Trace, Import
         });
     }
     let mut notes = losses(&said);
-    let requests = requests(events, &mut notes);
-    let form = match form {
-        Form::Blkparse => "blkparse",
-        form => form.name(),
+    let requests = requests(events, chosen, &mut notes);
+    let form = match forms.first() {
+        Some(Form::Blkparse) => "blkparse",
+        Some(form) => form.name(),
+        None => "recording",
     };
     Ok(Trace { form: form.into(), requests, notes })
 }
@@ -66,6 +71,7 @@ fn losses(said: &Notes) -> Vec<String> {
 /// An event that moves a request.
 struct Step {
     at: Nanos,
+    device: u32,
     action: Action,
     request: TraceRequest,
     /// With a flush before it.
@@ -88,14 +94,24 @@ fn request(at: Nanos, block: &BlockEvent) -> Option<Step> {
     let (through, discard) = (block.flags.has(Flags::FUA) && op == BlockOp::Write, op == BlockOp::Trim);
     let request = TraceRequest { at, op, offset_bytes, bytes, through, discard };
     let flush = block.flags.has(Flags::PREFLUSH) || op == BlockOp::Flush;
-    Some(Step { at, action: block.action, request, flush })
+    Some(Step { at, device: block.device, action: block.action, request, flush })
 }
 
 /// The requests that were issued to the driver; if none is recorded, those that were queued.
-fn requests(events: Vec<Step>, notes: &mut Vec<String>) -> Vec<TraceRequest> {
+fn requests(mut events: Vec<Step>, chosen: Option<u32>, notes: &mut Vec<String>) -> Vec<TraceRequest> {
     let wanted = if events.iter().any(|event| event.action == Action::Issue) { Action::Issue } else { Action::Queue };
     if wanted == Action::Queue && !events.is_empty() {
         notes.push("no issued request is recorded: queued requests are used".into());
+    }
+    if let Some(device) = chosen.or_else(|| busiest(&events, wanted)) {
+        let count = |events: &[Step]| events.iter().filter(|event| event.action == wanted).count();
+        let before = count(&events);
+        events.retain(|event| event.device == device);
+        let others = before - count(&events);
+        if others > 0 {
+            let named = format!("{}:{}", device >> 20, device & 0xf_ffff);
+            notes.push(format!("requests of device {named}; {others} of other devices are left out"));
+        }
     }
     let mut all: Vec<TraceRequest> = Vec::new();
     for event in events {
@@ -118,6 +134,16 @@ fn requests(events: Vec<Step>, notes: &mut Vec<String>) -> Vec<TraceRequest> {
         }
     }
     all
+}
+
+/// The eMMC or SD card with most requests, else the device with most of them.
+fn busiest(events: &[Step], wanted: Action) -> Option<u32> {
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.action == wanted) {
+        *counts.entry(event.device).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|&(device, count)| (Selection::Cards.has(device), count, Reverse(device)));
+    most.map(|(device, _)| device)
 }
 
 /// A request that the driver returned (requeue) is issued again later: all of it, or the rest.

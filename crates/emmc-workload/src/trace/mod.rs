@@ -11,15 +11,17 @@ mod msr;
 mod recorded;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use std::sync::Arc;
 
 use emmc_port::BlockOp;
-use emmc_trace::Form;
+use emmc_trace::{Form, Input};
 use emmc_units::Nanos;
 
 use crate::import::ImportError;
 pub(crate) use recorded::Recorded;
+pub use written::{IologVersion, csv, fio_iolog};
 
 /// A recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,12 +71,30 @@ pub const FORMS: &str = "fio's iolog of version 2 or 3, text of blkparse or ftra
 ///
 /// Errors: nothing recognised; the first wrong line or record; no request in it.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Trace, ImportError> {
+    read_device(name, bytes, None)
+}
+
+/// Reads the files of one recording: as [`read`] if it is one file, else a recording of `emmc-trace`, such as the files
+/// of all processors, of one device (`major << 20 | minor`).
+///
+/// Errors: as those of [`read`]; several files that are no recording.
+pub fn read_files(mut files: Vec<(String, Vec<u8>)>, device: Option<u32>) -> Result<Trace, ImportError> {
+    if files.len() == 1 {
+        let (name, bytes) = files.remove(0);
+        return read_device(&name, &bytes, device);
+    }
+    let name = files.first().map_or_else(String::new, |(name, _)| name.clone());
+    let input = |(name, bytes): (String, Vec<u8>)| Input { name, storage: Arc::new(bytes) };
+    from_zero(&name, events::read(files.into_iter().map(input).collect(), device)?)
+}
+
+fn read_device(name: &str, bytes: &[u8], device: Option<u32>) -> Result<Trace, ImportError> {
     let unknown =
         |reason: &str| ImportError::Unknown { name: name.into(), reason: reason.into(), expected: FORMS.into() };
     // Pages without the kernel's format files hold nothing that can be read.
     let form = Form::of(bytes).filter(|form| !matches!(form, Form::Pages | Form::Formats));
-    let mut trace = if let Some(form) = form {
-        events::read(name, form, bytes)?
+    let trace = if form.is_some() {
+        events::read(vec![Input { name: name.into(), storage: Arc::new(bytes.to_vec()) }], device)?
     } else {
         let text = std::str::from_utf8(bytes).map_err(|_| unknown("it is neither text nor a recording of Linux"))?;
         let is_content = |line: &&str| !line.is_empty() && !line.starts_with('#');
@@ -91,9 +111,15 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Trace, ImportError> {
             return Err(unknown("no trace is recognised in it"));
         }
     };
+    from_zero(name, trace)
+}
+
+/// Sorted by time, counted from the first request.
+fn from_zero(name: &str, mut trace: Trace) -> Result<Trace, ImportError> {
     trace.requests.sort_by_key(|request| request.at);
     let Some(first) = trace.requests.first().map(|request| request.at) else {
-        return Err(unknown("no request is in it"));
+        let reason = "no request is in it".into();
+        return Err(ImportError::Unknown { name: name.into(), reason, expected: FORMS.into() });
     };
     for request in &mut trace.requests {
         request.at = Nanos(request.at.0 - first.0);

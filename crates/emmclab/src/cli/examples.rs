@@ -73,6 +73,12 @@ const EXAMPLES: &[Example] = &[
     example("trace analyse", "emmclab trace analyse trace.dat", "a recording of trace-cmd"),
     #[cfg(feature = "trace")]
     example("trace analyse", "emmclab trace analyse sda.blktrace.*", "files of blktrace, one for each processor"),
+    #[cfg(feature = "trace")]
+    example("trace compare", "emmclab trace compare before.dat after.dat", "which span became longer"),
+    #[cfg(feature = "trace")]
+    example("trace export", "emmclab trace export trace.dat --perfetto -o trace.pftrace", "for ui.perfetto.dev"),
+    #[cfg(feature = "trace")]
+    example("trace export", "emmclab trace export trace.dat --fio-iolog -o trace.iolog", "for fio --read_iolog"),
     #[cfg(feature = "bench")]
     example("import", "emmclab import fio.json", "the output of fio"),
     #[cfg(feature = "bench")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{ArgGroup, Args, Subcommand, ValueHint};
 use emmc_units::Bytes;
 
 #[derive(Debug, Subcommand)]
@@ -14,6 +14,10 @@ pub(crate) enum TraceCommand {
     Record(TraceRecordArgs),
     /// Report where the time of requests goes: file system, block layer, driver, card, completion
     Analyse(TraceAnalyseArgs),
+    /// Convert a recording: a timeline for Perfetto's or Chrome's viewer, or requests for fio and simulators
+    Export(TraceExportArgs),
+    /// Compare the spans of two recordings, and report which differences are beyond noise
+    Compare(TraceCompareArgs),
 }
 
 #[derive(Args, Debug)]
@@ -44,6 +48,35 @@ fn time(text: &str) -> Result<Duration, String> {
 
 #[derive(Args, Debug)]
 pub(crate) struct TraceAnalyseArgs {
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+    /// Write a self-contained page with pictures instead: spans, latencies, single requests, sizes, depths; - for
+    /// standard output
+    #[cfg(feature = "html")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Replace an existing page
+    #[cfg(feature = "html")]
+    #[arg(long, requires = "html")]
+    pub(crate) force: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TraceCompareArgs {
+    /// The first recording, the baseline: one file
+    #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
+    pub(crate) first: PathBuf,
+    /// The second
+    #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
+    pub(crate) second: PathBuf,
+    /// Only this device of both [default: eMMC and SD cards if there are any, else all]
+    #[arg(long, value_name = "MAJOR:MINOR", value_parser = device)]
+    pub(crate) device: Option<u32>,
+}
+
+/// A recording, and which of its requests are meant.
+#[derive(Args, Debug)]
+pub(crate) struct RecordingArgs {
     /// One recording: trace.dat, ftrace text, blkparse text, blktrace files of all processors, or pages of
     /// trace_pipe_raw with the kernel's format files; - for standard input
     #[arg(required = true, num_args = 1.., value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -51,6 +84,36 @@ pub(crate) struct TraceAnalyseArgs {
     /// Only this device [default: eMMC and SD cards (major number 179) if there are any, else all]
     #[arg(long, value_name = "MAJOR:MINOR", value_parser = device)]
     pub(crate) device: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+#[command(group(ArgGroup::new("form").required(true).args(["perfetto", "chrome", "fio_iolog", "csv"])))]
+pub(crate) struct TraceExportArgs {
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+    /// A timeline of all requests and their spans for ui.perfetto.dev, as its protobuf
+    #[arg(long)]
+    pub(crate) perfetto: bool,
+    /// The same as Chrome's JSON, which more viewers open
+    #[arg(long)]
+    pub(crate) chrome: bool,
+    /// The requests as fio's iolog, for --read_iolog; version 2 has waits, 3 has times
+    #[arg(long, value_name = "2|3", num_args = 0..=1, require_equals = true, default_missing_value = "3")]
+    #[arg(value_parser = ["2", "3"])]
+    pub(crate) fio_iolog: Option<String>,
+    /// The requests as CSV: time_us,op,lba,sectors
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// The file that fio's iolog names; fio's --replay_redirect replaces it
+    #[arg(long, value_name = "NAME", default_value = "replayed")]
+    #[arg(conflicts_with_all = ["perfetto", "chrome", "csv"])]
+    pub(crate) file: String,
+    /// The new file; - for standard output
+    #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// `179:0` as the kernel's number.

@@ -43,6 +43,10 @@ fn schema(document: DocumentName) -> Value {
         #[cfg(feature = "trace")]
         DocumentName::TraceAnalyse => enveloped::<emmc_trace::result::Analysis>(super::trace::SCHEMA),
         #[cfg(feature = "trace")]
+        DocumentName::TraceCompare => enveloped::<emmc_workload::spans::SpanComparison>(super::trace::compare::SCHEMA),
+        #[cfg(feature = "trace")]
+        DocumentName::TraceExport => enveloped::<super::trace::export::Exported>(super::trace::export::SCHEMA),
+        #[cfg(feature = "trace")]
         DocumentName::TraceRecord => enveloped::<super::trace::Recorded>(super::trace::RECORD_SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimProfiles => enveloped::<sim::profiles::ProfileList>(sim::profiles::SCHEMA),

@@ -11,17 +11,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use emmc_linux::tracefs::Recorder;
+use emmc_trace::result::Analysis;
 use emmc_trace::{Input, Storage, analyse, open};
 use rustix::process::Signal;
 use serde::Serialize;
 
 use crate::CommandResult;
-use crate::cli::{TraceAnalyseArgs, TraceCommand, TraceRecordArgs};
+use crate::cli::{RecordingArgs, TraceAnalyseArgs, TraceCommand, TraceRecordArgs};
 use crate::exit::Exit;
 use crate::input;
 use crate::output::Output;
+#[cfg(feature = "html")]
+use crate::output::Page;
 use crate::save::Refused;
 use crate::signals;
+
+pub(crate) mod compare;
+pub(crate) mod export;
 
 pub(crate) const SCHEMA: &str = "emmclab.trace-analyse/1";
 pub(crate) const RECORD_SCHEMA: &str = "emmclab.trace-record/1";
@@ -37,6 +43,8 @@ pub(crate) fn run(command: &TraceCommand, output: &mut Output) -> CommandResult 
     match command {
         TraceCommand::Record(args) => record(args, output),
         TraceCommand::Analyse(args) => run_analyse(args, output),
+        TraceCommand::Export(args) => export::run(args, output),
+        TraceCommand::Compare(args) => compare::run(args, output),
     }
 }
 
@@ -150,18 +158,44 @@ fn wait(args: &TraceRecordArgs, stop: &AtomicBool, began: Instant) -> anyhow::Re
 }
 
 fn run_analyse(args: &TraceAnalyseArgs, output: &mut Output) -> CommandResult {
-    ensure!(args.files.len() <= FILES_MAX, "{} files; expected at most {FILES_MAX}", args.files.len());
-    let is_input = |path: &&std::path::PathBuf| path.as_os_str() == "-";
-    ensure!(args.files.iter().filter(is_input).count() < 2, "standard input can be only one of the files");
-    let inputs = args.files.iter().map(|path| storage(path)).collect::<anyhow::Result<Vec<_>>>()?;
-    let analysis = analyse(open(inputs)?, args.device);
+    let inputs = inputs(&args.recording)?;
+    #[cfg(feature = "html")]
+    let again = args.html.as_ref().map(|_| inputs.clone());
+    let analysis = analyse(open(inputs)?, args.recording.device);
+    #[cfg(feature = "html")]
+    if let Some(inputs) = again {
+        page(args, inputs, &analysis, output)?;
+        return Ok(exit(&analysis));
+    }
     output.print(SCHEMA, &analysis, emmc_report::present::trace)?;
+    Ok(exit(&analysis))
+}
+
+/// The page with pictures: the recording is read twice more, to choose the points and to collect them.
+#[cfg(feature = "html")]
+fn page(args: &TraceAnalyseArgs, again: Vec<Input>, analysis: &Analysis, output: &mut Output) -> anyhow::Result<()> {
+    let found = emmc_trace::survey(open(again.clone())?, args.recording.device);
+    let pictures = emmc_trace::pictures(open(again)?, &found);
+    let inputs = args.recording.files.iter().map(|path| path.as_path()).collect();
+    let page = Page { path: args.html.as_deref(), force: args.force, inputs };
+    output.report(SCHEMA, analysis, &page, |analysis| emmc_report::present::trace_page(analysis, &pictures))
+}
+
+fn exit(analysis: &Analysis) -> Exit {
     let has_commands = analysis.commands.is_some();
-    Ok(match (analysis.requests > 0 || has_commands, analysis.causes.is_empty()) {
+    match (analysis.requests > 0 || has_commands, analysis.causes.is_empty()) {
         (false, _) => Exit::Unknown,
         (true, true) => Exit::Good,
         (true, false) => Exit::Findings,
-    })
+    }
+}
+
+/// The files of one recording.
+fn inputs(args: &RecordingArgs) -> anyhow::Result<Vec<Input>> {
+    ensure!(args.files.len() <= FILES_MAX, "{} files; expected at most {FILES_MAX}", args.files.len());
+    let is_input = |path: &&std::path::PathBuf| path.as_os_str() == "-";
+    ensure!(args.files.iter().filter(is_input).count() < 2, "standard input can be only one of the files");
+    args.files.iter().map(|path| storage(path)).collect()
 }
 
 /// A file that is read piece by piece.

@@ -294,6 +294,12 @@ fn trace_documents_keep_their_keys() {
         trace analyse {traces/reliable_write_io_sched.ftrace.txt}",
     );
     documents("trace-analyse", &all);
+    let direct = "{traces/mmc_dwrite_4096.dat}";
+    documents("trace-compare", &[words(&format!("trace compare {direct} {direct}"))]);
+    let folder = scratch("trace_documents");
+    let export =
+        |form: &str, name: &str| words(&format!("trace export {direct} {form} -o {}", folder.join(name).display()));
+    documents("trace-export", &[export("--csv", "t.csv"), export("--chrome", "t.json")]);
 }
 
 /// The arguments on each line, `{PATH}` being a file of testdata.

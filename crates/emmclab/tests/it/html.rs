@@ -39,10 +39,52 @@ fn with_findings(folder: &Path) -> String {
     page
 }
 
+/// The pictures of a recording whose thread has markup in its name.
+#[cfg(feature = "trace")]
+fn with_pictures(folder: &Path) -> String {
+    let mut text = String::new();
+    for number in 0..40 {
+        for (micros, event) in [
+            (0, "block_bio_queue: 179,0 WS 0 + 8 [x]"),
+            (5, "block_rq_issue: 179,0 WS 4096 () 0 + 8 [x]"),
+            (300 + number % 7, "block_rq_complete: 179,0 WS () 0 + 8 [0]"),
+        ] {
+            text += &format!(" </script><b>-5  [000] .....  {number}.{micros:06}: {event}\n");
+        }
+    }
+    let page = folder.join("pictures.html").to_str().unwrap().to_owned();
+    let recording = save(folder, "t.txt", text);
+    let run = emmclab(["trace", "analyse", &recording, "--html", &page]).exits(0);
+    assert_eq!(run.stdout, format!("{page}: written\n"));
+    page
+}
+
+#[cfg(feature = "trace")]
+#[test]
+fn pictures_of_a_recording_are_drawn_and_escape_names() {
+    let folder = scratch("pictures");
+    let page = with_pictures(&folder);
+    let html = std::fs::read_to_string(&page).unwrap();
+    for section in ["drawn-spans", "latency", "timeline", "size", "depth", "spans"] {
+        assert!(html.contains(&format!("<section id=\"{section}\"")), "no {section}");
+    }
+    assert!(html.contains("&lt;/script&gt;&lt;b&gt; 5") && !html.contains("</script><b>"), "a name is markup");
+    let again = emmclab(["trace", "analyse", &folder.join("t.txt").display().to_string(), "--html", &page]);
+    assert!(again.exits(2).stderr.contains("exists already; --force replaces it"));
+    let Some(browser) = browser() else { return skip("no Chromium here; Debian: apt install chromium") };
+    let (dom, complaints) = render(&browser, &folder, &page, &["--dump-dom"]);
+    assert_eq!(complaints, [] as [&str; 0]);
+    assert_eq!(dom.matches("class=\"marks\"").count(), 5, "not every chart was drawn");
+}
+
 #[test]
 fn the_file_is_self_contained() {
     let folder = scratch("self_contained");
-    for page in [with_chart(&folder), with_findings(&folder)] {
+    #[cfg(feature = "trace")]
+    let pictures = [with_pictures(&folder)];
+    #[cfg(not(feature = "trace"))]
+    let pictures: [String; 0] = [];
+    for page in [with_chart(&folder), with_findings(&folder)].into_iter().chain(pictures) {
         let html = std::fs::read_to_string(&page).unwrap();
         assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"), "{page}");
         for address in ["http://", "https://"].iter().flat_map(|scheme| html.match_indices(scheme)) {

@@ -46,6 +46,8 @@ mod study_verdict;
 mod support;
 #[cfg(feature = "trace")]
 mod trace;
+#[cfg(feature = "trace")]
+mod trace_export;
 mod transcripts;
 #[cfg(feature = "sim")]
 mod vendor_report;

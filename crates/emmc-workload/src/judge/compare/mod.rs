@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::import::SavedResult;
 use crate::stats::interval::Interval;
 use entries::{Entry, entries, same};
+pub(crate) use significance::of_intervals;
 pub use significance::{Certainty, ComparedPercentile, RankTest, rank_test};
 
 /// Results side by side.

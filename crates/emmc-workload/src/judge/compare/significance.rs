@@ -70,7 +70,8 @@ pub fn rank_test(first: &[Bucket], second: &[Bucket]) -> Option<RankTest> {
     Some(RankTest { z, chance, second_larger: wins / (n * m) })
 }
 
-fn of_intervals(a: &Interval, b: &Interval) -> (Certainty, &'static str) {
+/// Whether the values of two 95 % confidence intervals differ, and in words.
+pub(crate) fn of_intervals(a: &Interval, b: &Interval) -> (Certainty, &'static str) {
     match a.is_apart_from(b) {
         true => (Certainty::Differs, "apart"),
         false => (Certainty::NoDifferenceShown, "not apart"),
