@@ -14,6 +14,8 @@ use super::page::{MACHINE, Page};
 pub(super) const MESSAGE_BYTES: usize = 16;
 /// The latest time: the kernel takes times as signed.
 const NEVER: u64 = i64::MAX as u64 - 1;
+/// How far an idle machine passes time by itself before it tells; it needs a second of real time for a day. Unit: ns.
+const HORIZON: u64 = 3_600_000_000_000;
 /// The time of day when the card was made: 2024-01-01 00:00:00 UTC. Always the same, so that runs are. Unit: ns.
 const EPOCH_NS: u64 = 1_704_067_200_000_000_000;
 
@@ -153,9 +155,10 @@ impl Calendar {
         asked.filter(|at| *at < NEVER).map(|at| at.max(self.now))
     }
 
-    /// The machine may pass any time before `at` by itself; none: all time.
+    /// The machine may pass any time before `at` by itself, or the horizon.
     pub(super) fn set_free_until(&mut self, at: Option<u64>) {
-        self.limit = at.unwrap_or(NEVER).min(NEVER);
+        let horizon = self.now.saturating_add(HORIZON).min(NEVER);
+        self.limit = at.map_or(horizon, |at| at.min(horizon));
         self.page.set_free_until(self.limit);
     }
 
@@ -213,7 +216,7 @@ pub(super) mod tests {
         assert_eq!(calendar.request(), Some(700), "what is past is due now");
         calendar.run(700, None);
         calendar.shared().ask(1, 1, i64::MAX as u64);
-        assert_eq!((calendar.request(), calendar.shared().state()), (None, (NEVER, 1)));
+        assert_eq!((calendar.request(), calendar.shared().state()), (None, (700 + HORIZON, 1)));
     }
 
     #[test]
@@ -227,6 +230,9 @@ pub(super) mod tests {
         calendar.set_free_until(Some(3_000));
         calendar.shared().set_current(u64::MAX);
         assert_eq!(calendar.now(), 3_000, "not beyond what it was allowed");
+        calendar.set_free_until(None);
+        assert_eq!(calendar.now(), 3_000 + HORIZON);
+        calendar.advance_to(u64::MAX);
         calendar.set_free_until(None);
         assert_eq!(calendar.now(), NEVER);
         assert!(calendar.receive(message(op::GET_TIME_OF_DAY, 1, 0)).is_ok());

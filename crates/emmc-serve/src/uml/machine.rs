@@ -169,6 +169,11 @@ impl Machine {
         self.calendar.now()
     }
 
+    /// The time of the last access to the card. Unit: ns.
+    pub fn last_access(&self) -> u64 {
+        self.last_access.0.saturating_sub(self.start.0)
+    }
+
     /// The calendar's page, to play the machine's part.
     #[cfg(test)]
     pub(super) fn shared(&self) -> &super::page::Page {

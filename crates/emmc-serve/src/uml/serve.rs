@@ -22,8 +22,6 @@ use crate::stream::{Filled, Incoming};
 
 /// A send that the machine does not accept is aborted after this time.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// Whoever watches sees at least this often how far the machine has come by itself.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// Why a machine is disconnected.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +53,7 @@ pub(super) fn run(
     options: &UmlOptions,
     accesses: Option<&File>,
 ) {
-    while let Ok(Ready { stops: false, .. }) = await_input(stop, &[Some(sockets.time.socket.as_fd())], None) {
+    while let Ok(Ready { stops: false, .. }) = await_input(stop, &[Some(sockets.time.socket.as_fd())], false) {
         let Ok((socket, _)) = sockets.time.socket.accept() else { continue };
         let watch = options.watch.as_deref();
         let parted = match connect(socket, served, faults, options, accesses) {
@@ -113,11 +111,11 @@ struct Ready {
     inputs: [bool; 3],
 }
 
-/// Waits for input on one of at most three sources, for at most this long.
-fn await_input(stop: &UnixStream, sources: &[Option<BorrowedFd<'_>>], timeout: Option<Duration>) -> io::Result<Ready> {
+/// Waits for input on one of at most three sources, or does not wait.
+fn await_input(stop: &UnixStream, sources: &[Option<BorrowedFd<'_>>], is_busy: bool) -> io::Result<Ready> {
     let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(stop, PollFlags::IN)];
     fds.extend(sources.iter().flatten().map(|source| PollFd::from_borrowed_fd(*source, PollFlags::IN)));
-    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let timeout = is_busy.then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
     match poll(&mut fds, timeout.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
@@ -175,20 +173,16 @@ impl Client {
             self.carry()?;
             let is_busy = self.machine.advance()?;
             if let Some(watch) = watch {
-                watch.see(self.machine.now());
+                watch.see(self.machine.now(), self.machine.last_access());
             }
             self.send()?;
             let device = self.device.as_ref().map_or(sockets.card.socket.as_fd(), |link| link.socket.as_fd());
             let calls = self.calls.as_ref().map(|link| link.socket.as_fd());
-            let timeout = if is_busy { Some(Duration::ZERO) } else { watch.map(|_| LOOK) };
-            let ready = await_input(stop, &[Some(self.calendar.socket.as_fd()), Some(device), calls], timeout)?;
+            let ready = await_input(stop, &[Some(self.calendar.socket.as_fd()), Some(device), calls], is_busy)?;
             if ready.stops {
                 return Err(Parted::Stopped);
             }
             let [calendar, device, calls] = ready.inputs;
-            if let (true, Some(watch)) = (ready.inputs.contains(&true), watch) {
-                watch.hear();
-            }
             if device {
                 self.device_input(sockets)?;
             }

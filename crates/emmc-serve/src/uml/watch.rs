@@ -7,19 +7,19 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct Watch {
     now_ns: AtomicU64,
-    messages: AtomicU64,
+    access_ns: AtomicU64,
     complaints: Mutex<Vec<String>>,
 }
 
 impl Watch {
-    /// The machine's time since its start, at most half a second of real time old. Unit: ns.
+    /// The machine's time when it last talked with clock or card, since its start. Unit: ns.
     pub fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Relaxed)
     }
 
-    /// How often the machine has talked with clock or card.
-    pub fn messages(&self) -> u64 {
-        self.messages.load(Ordering::Relaxed)
+    /// The machine's time of its last access to the card. Unit: ns.
+    pub fn access_ns(&self) -> u64 {
+        self.access_ns.load(Ordering::Relaxed)
     }
 
     /// Why the server disconnected the machine, and what of its record is not complete, in words.
@@ -27,12 +27,9 @@ impl Watch {
         self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn see(&self, now_ns: u64) {
+    pub(super) fn see(&self, now_ns: u64, access_ns: u64) {
+        self.access_ns.store(access_ns, Ordering::Relaxed);
         self.now_ns.store(now_ns, Ordering::Relaxed);
-    }
-
-    pub(super) fn hear(&self) {
-        self.messages.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn complain(&self, complaint: String) {
