@@ -35,6 +35,8 @@ pub struct Run<'a> {
     pub served: Arc<Served>,
     /// The controller; it must have MSI.
     pub identity: Identity,
+    /// Errors between controller and card.
+    pub host_faults: HostFaults,
     /// The machine's kernel.
     pub kernel: &'a Kernel,
     /// A new folder for this run.
@@ -49,7 +51,7 @@ pub struct Run<'a> {
     pub accesses: Option<&'a Path>,
     /// When it is ended from outside.
     pub limits: Limits<'a>,
-    /// Answers the script's `ask ctl WORDS`: the status and the text.
+    /// Answers the script's other questions, `ask WORDS`: the status and the text.
     pub control: &'a mut dyn FnMut(&str) -> (i32, String),
 }
 
@@ -93,6 +95,18 @@ pub struct Ran {
     pub accesses: Accesses,
     /// The requests.
     pub phases: Vec<Phase>,
+    /// What the script measured itself, in its sequence.
+    pub figures: Vec<Figure>,
+}
+
+/// A figure that the script reported.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Figure {
+    /// Its name.
+    pub name: String,
+    /// Its value, in the script's unit.
+    pub value: f64,
 }
 
 /// Runs it to the end of the script.
@@ -110,16 +124,24 @@ pub fn run(run: Run<'_>) -> Result<Ran, LabError> {
         mailbox: Some(mailbox.path.clone()),
         watch: Some(Arc::clone(&watch)),
     };
-    let server = uml::serve(Arc::clone(&run.served), HostFaults::default(), &run.folder.join(SERVER_FOLDER), options)
+    let server = uml::serve(Arc::clone(&run.served), run.host_faults, &run.folder.join(SERVER_FOLDER), options)
         .map_err(|error| LabError::Serve(error.to_string()))?;
     let setup =
         MachineSetup { kernel: run.kernel, folder: run.folder, memory_mib: run.memory_mib, parameters: run.parameters };
     let mut machine = Guard(start(&setup)?);
     let control = mailbox.accept(&mut machine.0)?;
     let host = run.folder.join(HOST_FOLDER);
-    let mut talk = Talk { control, host: &host, watch: &watch, answers: 0, marks: vec![boot()], status: None };
+    let mut talk = Talk {
+        control,
+        host: &host,
+        watch: &watch,
+        answers: 0,
+        marks: vec![boot()],
+        figures: Vec::new(),
+        status: None,
+    };
     let heard = talk.listen(&run.limits, run.control);
-    let (marks, status) = (talk.marks, talk.status);
+    let (marks, figures, status) = (talk.marks, talk.figures, talk.status);
     match heard {
         // It powers itself off.
         Ok(()) => drop(machine.0.wait()),
@@ -149,7 +171,7 @@ pub fn run(run: Run<'_>) -> Result<Ran, LabError> {
         .map_err(|error| LabError::Serve(format!("the summary of the run: {error}")))?;
     let phases = account::phases(BufReader::new(read(REQUESTS)?), &marks, accesses.last_access_ns)?;
     let output = fs::read(host.join("output")).map_err(LabError::file(&host.join("output")))?;
-    Ok(Ran { status, output: String::from_utf8_lossy(&output).into_owned(), accesses, phases })
+    Ok(Ran { status, output: String::from_utf8_lossy(&output).into_owned(), accesses, phases, figures })
 }
 
 /// A machine; it is killed when this is dropped.
@@ -194,6 +216,7 @@ struct Talk<'a> {
     watch: &'a Watch,
     answers: u32,
     marks: Vec<Mark>,
+    figures: Vec<Figure>,
     status: Option<u8>,
 }
 
@@ -237,6 +260,16 @@ impl Talk<'_> {
         }
     }
 
+    /// A figure of the script: `NAME VALUE`.
+    fn figure(&mut self, words: &str) -> (i32, String) {
+        let figure = words.rsplit_once(' ').and_then(|(name, value)| Some((name, value.parse::<f64>().ok()?)));
+        match figure.filter(|(_, value)| value.is_finite()) {
+            Some((name, value)) => self.figures.push(Figure { name: name.into(), value }),
+            None => return (1, format!("figure {words}: expected NAME NUMBER")),
+        }
+        (0, String::new())
+    }
+
     /// A line of the guest.
     fn hear(&mut self, line: &str, control: &mut dyn FnMut(&str) -> (i32, String)) -> Result<(), LabError> {
         if let Some(status) = line.strip_prefix("exit ") {
@@ -247,10 +280,10 @@ impl Talk<'_> {
             // Its time stands still, so all that it did before was issued earlier.
             self.marks.push(Mark { name: name.into(), start_ns: self.watch.now_ns() });
             (0, String::new())
-        } else if let Some(words) = question.strip_prefix("ctl ") {
-            control(words)
+        } else if let Some(words) = question.strip_prefix("figure ") {
+            self.figure(words)
         } else {
-            (1, format!("the lab cannot answer {question:?}"))
+            control(question)
         };
         let lines: String = text.lines().map(|line| format!("{line}\n")).collect();
         let answer = format!("{status} {}\n{lines}", text.lines().count());

@@ -43,6 +43,14 @@ pub struct Control {
 }
 
 impl Control {
+    /// Executes an order of this process; as on the socket, without orders to stop.
+    ///
+    /// Errors: why it cannot be executed.
+    pub fn execute(self: &Arc<Self>, order: Order) -> Result<serde_json::Value, String> {
+        request::check(&order)?;
+        answer::carry_out(self, order)
+    }
+
     /// Executes a line and returns its reply. Resources that come with the reply are kept until it is written.
     fn answer(self: &Arc<Self>, line: &str) -> (String, Option<stop::Asker>) {
         let (answered, asker) = match request::parse(line) {

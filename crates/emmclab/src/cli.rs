@@ -31,7 +31,7 @@ pub(crate) use examples::examples;
 pub(crate) use examples::{command, parse};
 pub(crate) use history::HistoryArgs;
 #[cfg(feature = "serve")]
-pub(crate) use lab::{FilesystemArg, LabCommand, LabRunArgs};
+pub(crate) use lab::{DmaArg, FilesystemArg, LabCommand, LabOrder, LabRunArgs, LabSweepArgs};
 pub(crate) use save::{SaveArgs, SavedForm};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
@@ -344,6 +344,8 @@ pub(crate) enum DocumentName {
     SimCreate,
     #[cfg(feature = "serve")]
     LabRun,
+    #[cfg(feature = "serve")]
+    LabSweep,
     #[cfg(feature = "sim")]
     SimRun,
     #[cfg(feature = "sim")]

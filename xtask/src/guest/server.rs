@@ -57,8 +57,11 @@ pub(crate) enum Pace {
     NoDelay,
 }
 
-/// Builds the card's device for QEMU; the path of the plugin.
+/// The card's device for QEMU: the one named by `EMMCLAB_QEMU`, or a new release build; the path of the plugin.
 pub(crate) fn build_plugin() -> anyhow::Result<PathBuf> {
+    if let Some(plugin) = std::env::var_os("EMMCLAB_QEMU") {
+        return Ok(plugin.into());
+    }
     let workspace = metadata::workspace()?;
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--release", "--locked", "--package", "emmc-qemu"]).current_dir(workspace.root);

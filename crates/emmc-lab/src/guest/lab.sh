@@ -14,6 +14,7 @@ done
 export DEVICE=/dev/mmcblk0
 [ -z "$LAB_SCHEDULER" ] || setting scheduler "$LAB_SCHEDULER"
 [ -z "$LAB_READ_AHEAD_KIB" ] || setting read_ahead_kb "$LAB_READ_AHEAD_KIB"
+[ -z "$LAB_MAX_REQUEST_KIB" ] || setting max_sectors_kb "$LAB_MAX_REQUEST_KIB"
 if [ -n "$LAB_TRACE" ]; then
     # The kernel's default clock has steps of 10 ms here.
     echo mono >/sys/kernel/tracing/trace_clock
@@ -29,6 +30,10 @@ if [ -n "$LAB_FILESYSTEM" ]; then
         case $LAB_FILESYSTEM in
         ext4) quiet=-q\ -F ;;
         *) quiet=-q\ -f ;;
+        esac
+        case $LAB_MKFS-$LAB_FILESYSTEM in
+        nodiscard-ext4) LAB_MKFS='-E nodiscard' ;;
+        nodiscard-f2fs) LAB_MKFS='-t 0' ;;
         esac
         # shellcheck disable=SC2086
         "mkfs.$LAB_FILESYSTEM" $quiet $LAB_MKFS "$DEVICE" >/tmp/mkfs 2>&1 || { cat /tmp/mkfs; fail "mkfs.$LAB_FILESYSTEM"; }

@@ -55,6 +55,11 @@ mark() {
     ask "mark $*"
 }
 
+# In the lab: a number that the script has measured: figure NAME VALUE.
+figure() {
+    ask "figure $*"
+}
+
 # Runs fio; its results are those of this name in the lab's: fio_record NAME ARGUMENTS.
 fio_record() {
     fio_record_name=$1

@@ -75,7 +75,8 @@ pub(super) fn parse(line: &str) -> Result<Order, String> {
     Ok(order)
 }
 
-fn check(order: &Order) -> Result<(), String> {
+/// Errors: the reason why an order is invalid.
+pub(super) fn check(order: &Order) -> Result<(), String> {
     match order {
         Order::Cut { at_operation: Some(0), .. } => Err("at_operation: operations count from 1".into()),
         Order::Speed { dilation: Some(0), .. } => Err("dilation: expected at least 1".into()),

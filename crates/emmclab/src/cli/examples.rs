@@ -152,6 +152,18 @@ const EXAMPLES: &[Example] = &[
         "emmclab lab run --card card1 --script work.sh --filesystem ext4 --mount noatime --json",
         "a script on ext4",
     ),
+    #[cfg(feature = "serve")]
+    example(
+        "lab sweep",
+        "emmclab lab sweep --card generic-8g --script job.fio --controller cqe --controller no-cqe",
+        "with command queueing and without",
+    ),
+    #[cfg(feature = "serve")]
+    example(
+        "lab sweep",
+        "emmclab lab sweep --card generic-8g --script work.sh --filesystem ext4 --commit 5 --commit 30 --json",
+        "two commit intervals, for a script",
+    ),
     example("help", "emmclab help sizes", "a topic"),
     example("help", "emmclab help plan hwpart", "a command"),
     #[cfg(feature = "schema")]

@@ -54,6 +54,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::SimCreate => enveloped::<sim::create::Created>(sim::create::SCHEMA),
         #[cfg(feature = "serve")]
         DocumentName::LabRun => enveloped::<super::lab::run::LabRun>(super::lab::run::SCHEMA),
+        #[cfg(feature = "serve")]
+        DocumentName::LabSweep => enveloped::<super::lab::sweep::LabSweep>(super::lab::sweep::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimRun => enveloped::<sim::run::SimRun>(sim::run::SCHEMA),
         #[cfg(feature = "sim")]

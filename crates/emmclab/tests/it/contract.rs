@@ -285,6 +285,21 @@ fn import_documents_keep_their_keys() {
     documents("references", &[words("compare --list")]);
 }
 
+#[cfg(feature = "serve")]
+#[test]
+fn lab_documents_keep_their_keys() {
+    let Some(kernel) = crate::lab::kernel() else { return };
+    let folder = scratch("lab_documents");
+    let script = "dd if=/dev/zero of=$DEVICE bs=4k count=4 conv=fsync status=none; figure a 1\n";
+    let script = save(&folder, "a.sh", script);
+    let job = save(&folder, "job.fio", "[a]\nrw=read\nbs=4k\nsize=16k\ndirect=1\n");
+    let lab = |what: &str| words(&format!("lab {what} --kernel {kernel} --card generic-8g"));
+    let run = [lab("run"), words(&format!("--script {script}"))].concat();
+    documents("lab-run", &[run]);
+    let sweep = |script: &str, more: &str| [lab("sweep"), words(&format!("--script {script} {more}"))].concat();
+    documents("lab-sweep", &[sweep(&job, "--env A=1 --scheduler absent --scheduler none"), sweep(&script, "")]);
+}
+
 #[cfg(feature = "trace")]
 #[test]
 fn trace_documents_keep_their_keys() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::support::{Run, emmclab, save, scratch};
 
 /// The folder of the kernel in this checkout.
-fn kernel() -> Option<String> {
+pub(crate) fn kernel() -> Option<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest/lab");
     let is_there = ["linux", "initramfs"].iter().all(|name| folder.join(name).is_file());
     if !is_there {
@@ -64,5 +64,133 @@ fn what_cannot_run_is_one_line() {
     let nothing: PathBuf = folder.join("nothing");
     one_line(lab(&nothing.display().to_string(), &sleeps, &[]), "nothing");
     one_line(lab(&kernel, &sleeps, &["--controller", "hs200"]), "INTx");
-    one_line(lab(&kernel, &sleeps, &["--env", "1=2"]), "expected NAME=VALUE");
+    let wrong_variable = lab(&kernel, &sleeps, &["--env", "1=2"]).exits(2);
+    assert!(wrong_variable.stderr.contains("expected NAME=VALUE"), "{}", wrong_variable.stderr);
+    one_line(lab(&kernel, &sleeps, &["--dma", "sdma"]), "--controller no-cqe");
+    let sd = ["lab", "run", "--kernel", &kernel, "--card", "sandisk-ultra-8g", "--script", &sleeps];
+    one_line(emmclab(sd), "an SD card");
+}
+
+#[test]
+fn a_script_gives_orders_to_the_card_and_reports_figures() {
+    let Some(kernel) = kernel() else { return };
+    let folder = scratch("lab_orders");
+    let text = "ask ctl clear-faults >/dev/null || exit 1\n\
+                ask ctl inject-host data-crc --command 46 --times 2 >/dev/null || exit 1\n\
+                dd if=$DEVICE of=/dev/null bs=4k count=8 iflag=direct status=none || exit 2\n\
+                ask ctl cut --in 1ms >/dev/null || exit 3\n\
+                usleep 2000; dd if=$DEVICE of=/dev/null bs=4k count=1 iflag=direct status=none && exit 4\n\
+                ask ctl on >/dev/null || exit 5\n\
+                ask ctl bogus; ask ctl stop; figure 'odd name' 2.5; figure x y\n\
+                state_number host_units; exit 0\n";
+    let script = save(&folder, "a.sh", text);
+    let document = lab(&kernel, &script, &["--json"]).exits(0).json();
+    assert_eq!(document["figures"], serde_json::json!([{"name": "odd name", "value": 2.5}]));
+    let output = document["output"].as_str().unwrap();
+    for part in ["'bogus'", "an order to stop", "figure x y: expected NAME NUMBER"] {
+        assert!(output.contains(part), "{part}: {output}");
+    }
+    let errors = |phase: &serde_json::Value| {
+        phase["requests"].as_array().unwrap().iter().map(|kind| kind["errors"].as_u64().unwrap()).sum::<u64>()
+    };
+    let errors: u64 = document["phases"].as_array().unwrap().iter().map(errors).sum();
+    assert!(errors >= 2, "{errors} errors");
+}
+
+#[test]
+fn a_sweep_shows_every_run_and_repeats_itself() {
+    let Some(kernel) = kernel() else { return };
+    let folder = scratch("lab_sweep");
+    let job =
+        save(&folder, "job.fio", "[a]\nrw=randwrite\nbs=4k\nsize=256k\ndirect=1\niodepth=${DEPTH}\nioengine=libaio\n");
+    let sweep = |more: &[&str]| {
+        let start = ["lab", "sweep", "--kernel", &kernel, "--card", "generic-8g", "--script", &job];
+        emmclab(start.iter().chain(more))
+    };
+    let grid = ["--env", "DEPTH=1", "--env", "DEPTH=8", "--scheduler", "none", "--scheduler", "absent"];
+    let one = sweep(&[&grid[..], &["--json", "--jobs", "1"]].concat()).exits(1);
+    let two = sweep(&[&grid[..], &["--json", "--jobs", "2"]].concat()).exits(1);
+    assert_eq!(one.stdout, two.stdout);
+    let document = one.json();
+    assert_eq!(document["axes"], serde_json::json!(["scheduler", "DEPTH"]));
+    assert_eq!(document["failed"], 2);
+    let runs = document["runs"].as_array().unwrap();
+    let iops = |run: &serde_json::Value| run["result"]["fio"][0]["iops"].as_f64().unwrap();
+    assert!(iops(&runs[1]) > iops(&runs[0]), "{document}");
+    for run in &runs[2..] {
+        assert!(run["error"].as_str().unwrap().contains("no scheduler absent"), "{run}");
+    }
+    let text = sweep(&grid).exits(1).stdout;
+    assert!(text.contains("failed") && text.contains("Failed: 2 of 4"), "{text}");
+}
+
+#[test]
+fn a_history_below_a_filesystem_collapses_and_a_trim_brings_it_back() {
+    let Some(kernel) = kernel() else { return };
+    let folder = scratch("lab_aged");
+    let profile = include_str!("../../../../xtask/guest/tight.toml");
+    let tight = save(&folder, "tight.toml", profile);
+    let deaf = save(&folder, "deaf.toml", profile.replace("[ftl]", "[ftl]\ntrim_frees = false"));
+    let job = save(&folder, "aged.json", include_str!("../../../../xtask/guest/aged.json"));
+    let script = save(&folder, "story.sh", include_str!("../../../../docs/examples/trim-story.sh"));
+    let sweep = emmclab([
+        "lab",
+        "sweep",
+        "--kernel",
+        &kernel,
+        "--card",
+        &tight,
+        "--card",
+        &deaf,
+        "--age",
+        &job,
+        "--script",
+        &script,
+        "--filesystem",
+        "ext4",
+        "--filesystem",
+        "f2fs",
+        "--mkfs",
+        "nodiscard",
+        "--mount",
+        "nodiscard",
+        "--controller",
+        "no-cqe",
+        "--env",
+        "FILE_MIB=16",
+        "--env",
+        "WRITE_MIB=2",
+        "--json",
+    ]);
+    let document = sweep.exits(0).json();
+    for run in document["runs"].as_array().unwrap() {
+        let figures = run["result"]["figures"].as_array().unwrap();
+        let figure =
+            |name: &str| figures.iter().find(|figure| figure["name"] == name).unwrap()["value"].as_f64().unwrap();
+        let (aged, trimmed) = (figure("aged: write us"), figure("trimmed: write us"));
+        if run["settings"]["card"].as_str().unwrap().contains("deaf") {
+            assert!(trimmed > 0.6 * aged, "{run}");
+        } else {
+            assert!(trimmed < 0.5 * aged, "{run}");
+        }
+    }
+}
+
+#[test]
+fn wrong_sweeps_are_one_line() {
+    let folder = scratch("lab_sweep_bad");
+    let script = save(&folder, "a.sh", "true\n");
+    let bad = |more: &[&str], part: &str| {
+        let start = ["lab", "sweep", "--script", &script];
+        let run = emmclab(start.iter().chain(more)).exits(2);
+        let first = run.stderr.lines().next().unwrap_or_default();
+        assert!(first.contains(part), "{}: {}", run.args, run.stderr);
+    };
+    bad(&["--card", "none-such"], "no profile has this name");
+    bad(&["--card", "sandisk-ultra-8g"], "an SD card");
+    bad(&["--card", "generic-8g", "--age", "/nonexistent"], "not a shipped job");
+    bad(&["--card", "generic-8g", "--cpu-ns", "x"], "expected 0 to 1000 ns");
+    let card = folder.join("card").display().to_string();
+    emmclab(["sim", "create", &card, "--profile", "generic-8g"]).exits(0);
+    bad(&["--card", &card], "a sweep needs a new card for each run");
 }

@@ -4,6 +4,7 @@ use emmc_lab::account::Phase;
 use emmc_report::{Align, Document, KeyValue, Table};
 
 use super::run::LabRun;
+use super::sweep::sides;
 
 /// What the script printed, the requests by phase, and what became of the flash.
 pub(super) fn run(run: &LabRun) -> Document {
@@ -24,6 +25,11 @@ pub(super) fn run(run: &LabRun) -> Document {
     }
     lines.push(KeyValue::new("accesses", run.accesses.digest.as_str()));
     section.push(lines);
+    if !run.figures.is_empty() {
+        let lines: Vec<KeyValue> =
+            run.figures.iter().map(|figure| KeyValue::new(figure.name.as_str(), figure.value.to_string())).collect();
+        document.section("figures", "Figures of the script").push(lines);
+    }
     for result in &run.fio {
         document.section("fio", format!("fio: {}", result.file)).push(fio(&result.result));
     }
@@ -53,21 +59,15 @@ pub(super) fn run(run: &LabRun) -> Document {
 fn fio(result: &serde_json::Value) -> Table {
     let right = ["IOPS", "MB/s", "mean us", "p99 us"].map(|title| (title, Align::Right));
     let mut table = Table::new([("job", Align::Left), ("", Align::Left)].into_iter().chain(right));
-    for job in result["jobs"].as_array().into_iter().flatten() {
-        for kind in ["read", "write", "trim"] {
-            let side = &job[kind];
-            let number = |value: &serde_json::Value| value.as_f64().unwrap_or(0.0);
-            if number(&side["total_ios"]) > 0.0 {
-                table.row([
-                    job["jobname"].as_str().unwrap_or_default().to_owned(),
-                    kind.to_owned(),
-                    format!("{:.0}", number(&side["iops"])),
-                    format!("{:.2}", number(&side["bw_bytes"]) / 1e6),
-                    format!("{:.1}", number(&side["clat_ns"]["mean"]) / 1e3),
-                    format!("{:.1}", number(&side["clat_ns"]["percentile"]["99.000000"]) / 1e3),
-                ]);
-            }
-        }
+    for side in sides(result) {
+        table.row([
+            side.job,
+            side.kind.to_owned(),
+            format!("{:.0}", side.iops),
+            format!("{:.2}", side.mb_s),
+            format!("{:.1}", side.mean_us),
+            format!("{:.1}", side.p99_us),
+        ]);
     }
     table
 }

@@ -12,17 +12,22 @@ use emmc_card::card::Card;
 use emmc_card::nand::{Counters, StoredContent};
 use emmc_card::sim::{Condition, HealthRegisters};
 use emmc_lab::account::Phase;
+use emmc_lab::cost;
 use emmc_lab::folder::{RunFolder, copy_files};
 use emmc_lab::guest::{GuestFiles, HOST_FOLDER, LAB};
 use emmc_lab::kernel::Kernel;
-use emmc_lab::run::{Accesses, Limits, REQUESTS, Ran, Run};
+use emmc_lab::run::{Accesses, Figure, Limits, REQUESTS, Ran, Run};
 use emmc_port::CardData;
+use emmc_regs::CardKind;
 use emmc_serve::pci::Identity;
+use emmc_serve::sdhci::HostFaults;
 use emmc_serve::served::Served;
 use serde::Serialize;
 
+use super::orders::Orders;
 use crate::CommandResult;
-use crate::cli::{ControllerArg, FilesystemArg, LabRunArgs};
+use crate::cli::{ControllerArg, DmaArg, FilesystemArg, LabRunArgs};
+use crate::commands::sim;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::virtual_card::{NamedProfile, folder, is_folder};
@@ -34,6 +39,8 @@ const SCRIPT: &str = "lab-script";
 const JOB: &str = "job.fio";
 /// The kernel's buffer of events. Unit: KiB.
 const TRACE_KIB: u32 = 65536;
+/// The kernel's driver then has no scatter and gather: SDHCI_QUIRK_BROKEN_ADMA. Source: Linux, drivers/mmc/host/sdhci.h.
+const ONLY_SDMA: &str = "sdhci.debug_quirks=0x40";
 
 /// What `lab run --json` prints. Times are simulated.
 #[derive(Serialize)]
@@ -51,6 +58,8 @@ pub(crate) struct LabRun {
     pub(super) simulated_s: f64,
     /// What the script printed.
     pub(super) output: String,
+    /// What the script reported with `figure`.
+    pub(super) figures: Vec<Figure>,
     /// Results of fio: the job's, and those of files /out/*.json.
     pub(super) fio: Vec<FioResult>,
     /// What the card saw of each request, by phase and kind.
@@ -112,49 +121,79 @@ impl WearState {
 }
 
 pub(crate) fn run(args: &LabRunArgs, output: &mut Output) -> CommandResult {
-    let document = measure(args)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    crate::signals::stop_by_signal(&stop)?;
+    let document = measure(args, &stop)?;
     let status = document.status;
     output.print(SCHEMA, &document, super::present::run)?;
     Ok(Exit::Script(status))
 }
 
-fn measure(args: &LabRunArgs) -> anyhow::Result<LabRun> {
-    let identity = match args.controller {
-        ControllerArg::Cqe => Identity::Gl9763e,
-        ControllerArg::NoCqe => Identity::Gl9763eWithoutQueue,
+/// The controller's identity.
+///
+/// Errors: the machine cannot have it, or not with this way of copying.
+fn identity(args: &LabRunArgs) -> anyhow::Result<Identity> {
+    let is_sdma = args.dma == DmaArg::Sdma;
+    match args.controller {
         ControllerArg::Hs200 => bail!("--controller hs200: User-Mode Linux has no INTx; expected cqe or no-cqe"),
-    };
-    let text = fs::read_to_string(&args.script).with_context(|| format!("{}: cannot read", args.script.display()))?;
-    let environment = environment(args)?;
-    let kernel = Kernel::find(args.kernel.as_deref())?;
-    let stop = Arc::new(AtomicBool::new(false));
-    crate::signals::stop_by_signal(&stop)?;
+        ControllerArg::Cqe if is_sdma => {
+            bail!("--dma sdma: command queueing has descriptors of its own; expected --controller no-cqe with it")
+        }
+        ControllerArg::Cqe => Ok(Identity::Gl9763e),
+        ControllerArg::NoCqe => Ok(Identity::Gl9763eWithoutQueue),
+    }
+}
+
+/// Whatever can be seen to be wrong before the machine starts.
+///
+/// Errors: in one line.
+pub(super) fn check(args: &LabRunArgs) -> anyhow::Result<()> {
+    identity(args).map(drop)
+}
+
+/// One run.
+///
+/// Errors: there is no result.
+pub(super) fn measure(args: &LabRunArgs, stop: &Arc<AtomicBool>) -> anyhow::Result<LabRun> {
+    let machine = &args.machine;
+    let identity = identity(args)?;
+    let path = &machine.script;
+    let text = fs::read_to_string(path).with_context(|| format!("{}: cannot read", path.display()))?;
+    let environment = environment(args);
+    let kernel = Kernel::find(machine.kernel.as_deref())?;
     let run_folder = RunFolder::new().context("a folder for the run")?;
-    let is_job = is_fio_job(&args.script, &text);
+    let is_job = is_fio_job(path, &text);
     let job = if is_job { fio_job(&text, args.filesystem.is_some()) } else { String::new() };
     let script = if is_job { FIO_SCRIPT } else { &text };
     let texts = [(SCRIPT, script), (JOB, job.as_str())];
-    let served = Arc::new(Served::open_driven(&card(args, &run_folder.path)?)?);
+    let mut parameters = cost::parameters(args.cpu_ns);
+    parameters.extend((args.dma == DmaArg::Sdma).then(|| ONLY_SDMA.into()));
+    parameters.extend(machine.parameters.iter().cloned());
+    let served = Arc::new(Served::open_driven(&card(args, &run_folder.path, stop)?)?);
     let (before, registers) = look(&served)?;
+    let host_faults = HostFaults::default();
+    let orders = Orders::new(&served, &host_faults, &args.card);
     let ran = emmc_lab::run::run(Run {
         served: Arc::clone(&served),
         identity,
+        host_faults,
         kernel: &kernel,
         folder: &run_folder.path,
         files: GuestFiles { script: LAB, environment: &environment, texts: &texts, programs: &[] },
-        memory_mib: args.memory,
-        parameters: &args.parameters,
+        memory_mib: machine.memory,
+        parameters: &parameters,
         accesses: args.accesses.as_deref(),
         limits: Limits {
-            patience: (args.patience > 0).then(|| Duration::from_secs(args.patience)),
-            limit_ns: args.limit.map(|limit| limit.saturating_mul(1_000_000_000)),
-            stop: &stop,
+            patience: (machine.patience > 0).then(|| Duration::from_secs(machine.patience)),
+            limit_ns: machine.limit.map(|limit| limit.saturating_mul(1_000_000_000)),
+            stop,
         },
-        control: &mut |_| (1, "sim ctl cannot be asked for in the lab".into()),
+        control: &mut |words| orders.answer(words),
     });
+    // An order of the script may have left the card without power.
     let after = look(&served);
     let finished = served.finish();
-    let Ran { status, output, accesses, phases } = ran?;
+    let Ran { status, output, accesses, phases, figures } = ran?;
     finished?;
     let (after, registers_after) = after?;
     let host = run_folder.path.join(HOST_FOLDER);
@@ -166,10 +205,11 @@ fn measure(args: &LabRunArgs) -> anyhow::Result<LabRun> {
     Ok(LabRun {
         card: args.card.clone(),
         kernel: kernel.version(),
-        script: args.script.display().to_string(),
+        script: path.display().to_string(),
         status,
         simulated_s: accesses.last_access_ns as f64 / 1e9,
         output,
+        figures,
         fio: fio_results(&host.join("out"))?,
         phases,
         accesses,
@@ -180,16 +220,30 @@ fn measure(args: &LabRunArgs) -> anyhow::Result<LabRun> {
 }
 
 /// The folder of the card: the named one, or that of a new card of the named profile.
-fn card(args: &LabRunArgs, run_folder: &Path) -> anyhow::Result<PathBuf> {
+fn card(args: &LabRunArgs, run_folder: &Path, stop: &Arc<AtomicBool>) -> anyhow::Result<PathBuf> {
     let named = folder(Path::new(&args.card));
     if named.to_str().is_some_and(is_folder) {
+        ensure!(args.machine.age.is_none(), "--age: only a new card gets a history; use sim run on this one");
         return Ok(named.to_owned());
     }
-    let profile = NamedProfile::of_card(args.card.strip_prefix("sim:").unwrap_or(&args.card))?;
+    let profile = named_profile(&args.card)?;
     let path = run_folder.join("card");
     fs::create_dir(&path).with_context(|| path.display().to_string())?;
-    profile.make(StoredContent::Orders, args.seed)?.create(&path, &profile.text)?;
+    let mut powered = profile.make(StoredContent::Orders, args.machine.seed)?;
+    if let Some(name) = &args.machine.age {
+        powered = sim::run::age(powered, &sim::run::load_job(name)?, stop).context("--age")?;
+    }
+    powered.create(&path, &profile.text)?;
     Ok(path)
+}
+
+/// The profile of a new card.
+///
+/// Errors: there is none; the machine cannot have such a card.
+pub(super) fn named_profile(name: &str) -> anyhow::Result<NamedProfile> {
+    let profile = NamedProfile::of_card(name.strip_prefix("sim:").unwrap_or(name))?;
+    ensure!(profile.profile.kind == CardKind::Emmc, "{name}: an SD card; the lab's controller drives eMMC only");
+    Ok(profile)
 }
 
 /// Flash and registers of the card. The machine does not run.
@@ -197,11 +251,7 @@ fn look(served: &Served) -> anyhow::Result<(WearState, CardData)> {
     Ok(served.with_card(|card, _| (WearState::of(card), card.device().card_data("the card")))?)
 }
 
-fn environment(args: &LabRunArgs) -> anyhow::Result<Vec<(String, String)>> {
-    let filesystem = args.filesystem.map_or("", |filesystem| match filesystem {
-        FilesystemArg::Ext4 => "ext4",
-        FilesystemArg::F2fs => "f2fs",
-    });
+fn environment(args: &LabRunArgs) -> Vec<(String, String)> {
     let controller = if args.controller == ControllerArg::Cqe { "cqe" } else { "no-cqe" };
     let or_empty = |value: &Option<String>| value.clone().unwrap_or_default();
     let trace = if args.trace.is_some() { TRACE_KIB.to_string() } else { String::new() };
@@ -210,23 +260,18 @@ fn environment(args: &LabRunArgs) -> anyhow::Result<Vec<(String, String)>> {
         ("DILATION", "1".into()),
         ("CONTROLLER", controller.into()),
         ("LAB_SCRIPT", SCRIPT.into()),
-        ("LAB_FILESYSTEM", filesystem.into()),
+        ("LAB_FILESYSTEM", args.filesystem.map_or("", FilesystemArg::name).into()),
         ("LAB_MKFS", or_empty(&args.mkfs)),
         ("LAB_MOUNT", or_empty(&args.mount)),
         ("LAB_SCHEDULER", or_empty(&args.scheduler)),
         ("LAB_READ_AHEAD_KIB", args.read_ahead.map(|kib| kib.to_string()).unwrap_or_default()),
+        ("LAB_MAX_REQUEST_KIB", args.max_request.map(|size| (size.0 / 1024).to_string()).unwrap_or_default()),
         ("LAB_TRACE", trace),
     ]
     .map(|(name, value): (&str, String)| (name.to_owned(), value))
     .into();
-    for variable in &args.env {
-        let (name, value) = variable.split_once('=').unwrap_or_default();
-        let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        let is_good = is_name(name) && !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
-        ensure!(is_good && !value.contains('\n'), "--env {variable}: expected NAME=VALUE");
-        variables.push((name.into(), value.into()));
-    }
-    Ok(variables)
+    variables.extend(args.env.iter().cloned());
+    variables
 }
 
 /// The script of a fio job; the clock is the kernel's, because the processor's counter is the host's.

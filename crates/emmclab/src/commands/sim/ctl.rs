@@ -25,10 +25,10 @@ const FIGURES: [&str; 3] = [" p50", " p99", " max"];
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Answer {
     /// The card's folder, as named.
-    card: String,
+    pub(crate) card: String,
     /// The response of the server: `ok`, or the requested values.
     #[serde(flatten)]
-    answer: Value,
+    pub(crate) answer: Value,
 }
 
 pub(crate) fn run(args: &SimCtlArgs, output: &mut Output) -> CommandResult {
@@ -37,12 +37,7 @@ pub(crate) fn run(args: &SimCtlArgs, output: &mut Output) -> CommandResult {
     if !place.join(STATE_FILE).is_file() {
         bail!("{folder}: not a virtual card (expected {STATE_FILE} in it; see sim create)");
     }
-    let order = order(&args.order)?;
-    let order = match (args.at, args.later) {
-        (Some(at_ns), _) => Order::At { at_ns, order: Box::new(order) },
-        (None, Some(in_ns)) => Order::In { in_ns, order: Box::new(order) },
-        (None, None) => order,
-    };
+    let order = timed_order(args)?;
     let asked = ask(&place.join(SOCKET_FILE), &order);
     let answer = asked.with_context(|| format!("{folder}: this card is not being served"))?;
     if let Some(error) = answer.get("error").and_then(Value::as_str) {
@@ -51,6 +46,18 @@ pub(crate) fn run(args: &SimCtlArgs, output: &mut Output) -> CommandResult {
     let answer = Answer { card: folder.to_string(), answer };
     output.print(SCHEMA, &answer, present)?;
     Ok(Exit::Good)
+}
+
+/// The order, with its time.
+///
+/// Errors: it says nothing.
+pub(crate) fn timed_order(args: &SimCtlArgs) -> anyhow::Result<Order> {
+    let order = order(&args.order)?;
+    Ok(match (args.at, args.later) {
+        (Some(at_ns), _) => Order::At { at_ns, order: Box::new(order) },
+        (None, Some(in_ns)) => Order::In { in_ns, order: Box::new(order) },
+        (None, None) => order,
+    })
 }
 
 fn order(order: &CtlOrder) -> anyhow::Result<Order> {
@@ -97,7 +104,8 @@ fn host_error(error: HostErrorArg) -> HostError {
     }
 }
 
-fn present(answer: &Answer) -> Document {
+/// The answer as text.
+pub(crate) fn present(answer: &Answer) -> Document {
     let mut document = Document::new(format!("Virtual card {}", answer.card));
     let mut lines = Vec::new();
     flatten("", &answer.answer, &mut lines);

@@ -40,9 +40,7 @@ pub(crate) struct SimRun {
 }
 
 pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
-    let (text, folder) = read_job(&args.job)?;
-    let mut load = |name: &str| std::fs::read(folder.join(name)).map_err(|error| error.to_string());
-    let job = Job::from_json(&text, &mut load).with_context(|| args.job.display().to_string())?;
+    let job = load_job(&args.job)?;
     let is_kept = args.card.is_kept();
     ensure!(is_kept || !args.dry_run, "--dry-run: a new card is not stored");
     ensure!(!is_kept || args.seed.is_none(), "--seed: a card in a folder already has its seed");
@@ -71,6 +69,28 @@ pub(crate) fn run(args: &SimRunArgs, output: &mut Output) -> CommandResult {
     let page = Page::default();
     output.report(SCHEMA, &run, &page, |run| emmc_report::present::sim_run(&run.result, &run.card, run.wall_s))?;
     Ok(exit)
+}
+
+/// A shipped job, or one in a file.
+pub(crate) fn load_job(name: &Path) -> anyhow::Result<Job> {
+    let (text, folder) = read_job(name)?;
+    let mut load = |name: &str| std::fs::read(folder.join(name)).map_err(|error| error.to_string());
+    Job::from_json(&text, &mut load).with_context(|| name.display().to_string())
+}
+
+/// Gives a new card a history.
+///
+/// Errors: it does not come to the end of the job.
+pub(crate) fn age(powered: Powered, job: &Job, stop: &Arc<AtomicBool>) -> anyhow::Result<Powered> {
+    let Powered { card, now, store } = powered;
+    let (device, rest) = card.into_parts();
+    let mut target = SimTarget::new(device, "the card", now, true);
+    let mut watch = Watched::job(Arc::clone(stop));
+    let result = run_job(&mut target, job, &mut watch)?;
+    watch.finish();
+    ensure!(result.ended == Ended::Done, "the job did not come to its end: {:?}", result.ended);
+    let (device, now) = target.into_device();
+    Ok(Powered { card: Card::from_parts(device, rest), now, store })
 }
 
 /// A job and the folder of its traces.

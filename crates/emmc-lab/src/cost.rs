@@ -1,0 +1,41 @@
+//! The processor's work in User-Mode Linux, as parameters of its kernel.
+//!
+//! The kernel charges time where work passes it: at system calls, at registers, at interrupts, and at the trace points
+//! of the block layer, the page cache and the scheduler (`xtask/guest/uml/simulated.c`). How many instructions each
+//! stands for was measured: docs/lab.md.
+
+use std::ffi::OsString;
+
+/// Instructions of one of each: the kernel's parameter, and how many.
+const INSTRUCTIONS: [(&str, f64); 10] = [
+    ("cost_syscall_ns", 1000.0),
+    ("cost_read_ns", 10.0),
+    ("cost_write_ns", 10.0),
+    ("cost_irq_ns", 1000.0),
+    ("cost_copy_ns", 100.0),
+    ("cost_page_ns", 1000.0),
+    ("cost_bio_ns", 1000.0),
+    ("cost_issue_ns", 1000.0),
+    ("cost_done_ns", 1000.0),
+    ("cost_switch_ns", 1000.0),
+];
+
+/// The kernel's parameters for a processor that needs `ns` for an instruction; of 0 there are none: its work is free.
+pub fn parameters(ns: f64) -> Vec<OsString> {
+    let cost = |(name, instructions): (&str, f64)| format!("{name}={:.0}", instructions * ns).into();
+    if ns > 0.0 { INSTRUCTIONS.into_iter().map(cost).collect() } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_is_proportional() {
+        assert!(parameters(0.0).is_empty());
+        let number = |text: &OsString| text.to_string_lossy().rsplit_once('=').unwrap().1.parse::<f64>().unwrap();
+        for (one, four) in parameters(1.0).iter().zip(parameters(4.0)) {
+            assert!((number(one) * 4.0 - number(&four)).abs() < 0.5, "{one:?} {four:?}");
+        }
+    }
+}
