@@ -15,6 +15,7 @@
 
 static unsigned int cost_syscall_ns, cost_read_ns, cost_write_ns, cost_irq_ns;
 static unsigned int cost_copy_ns, cost_page_ns, cost_bio_ns, cost_issue_ns, cost_done_ns, cost_switch_ns;
+static unsigned int cost_mapped_ns;
 
 core_param(cost_syscall_ns, cost_syscall_ns, uint, 0644);
 core_param(cost_read_ns, cost_read_ns, uint, 0644);
@@ -23,6 +24,7 @@ core_param(cost_irq_ns, cost_irq_ns, uint, 0644);
 core_param(cost_copy_ns, cost_copy_ns, uint, 0644);
 core_param(cost_page_ns, cost_page_ns, uint, 0644);
 core_param(cost_bio_ns, cost_bio_ns, uint, 0644);
+core_param(cost_mapped_ns, cost_mapped_ns, uint, 0644);
 core_param(cost_issue_ns, cost_issue_ns, uint, 0644);
 core_param(cost_done_ns, cost_done_ns, uint, 0644);
 core_param(cost_switch_ns, cost_switch_ns, uint, 0644);
@@ -84,7 +86,8 @@ static void page_cached(void *data, struct folio *folio)
 
 static void bio_queued(void *data, struct bio *bio)
 {
-	pass(cost_bio_ns);
+	/* Its pages are pinned and mapped for the controller. */
+	pass(cost_bio_ns + cost_mapped_ns * (bio->bi_iter.bi_size / 4096));
 }
 
 static void request_issued(void *data, struct request *request)
