@@ -14,6 +14,7 @@ mod record;
 mod rig;
 mod run;
 mod server;
+mod spans;
 mod test;
 mod tree;
 mod trial;

@@ -15,11 +15,13 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Instances of this program: followed by the number of its process.
 const INSTANCE: &str = "emmclab-";
+/// Asked for at once: more than any description of a page or an event.
+const READ_BYTES: usize = 1 << 16;
 /// Calls in the calibration: some milliseconds.
 const CALLS: u32 = 20_000;
 
-/// Events of the block and MMC layers and of direct I/O.
-const EVENTS: [&str; 13] = [
+/// Events of the block and MMC layers, of direct I/O, and of pages that a write makes dirty.
+const EVENTS: [&str; 14] = [
     "block/block_bio_queue",
     "block/block_split",
     "block/block_getrq",
@@ -33,7 +35,11 @@ const EVENTS: [&str; 13] = [
     "mmc/mmc_request_start",
     "mmc/mmc_request_done",
     "iomap/iomap_dio_rw_begin",
+    "writeback/writeback_dirty_folio",
 ];
+/// Interrupts of MMC controllers, whose handlers are called after them.
+const INTERRUPTS: &str = "irq/irq_handler_entry";
+const INTERRUPTS_OF: &str = "name ~ \"mmc*\"";
 
 /// System calls that read, write or sync.
 const CALLS_RECORDED: [&str; 18] = [
@@ -127,6 +133,15 @@ impl Recorder {
             let is_there = recorder.set(&format!("events/{event}/enable"), "1").is_ok();
             if is_there { recorder.events.push(event) } else { recorder.missing.push(event) }
         }
+        // Unfiltered, a system's interrupts cost more than they say.
+        let filtered = recorder.set(&format!("events/{INTERRUPTS}/filter"), INTERRUPTS_OF);
+        let is_there = filtered.and_then(|()| recorder.set(&format!("events/{INTERRUPTS}/enable"), "1")).is_ok();
+        let interrupts = INTERRUPTS.to_owned();
+        if is_there {
+            recorder.events.push(interrupts)
+        } else {
+            recorder.missing.push(interrupts)
+        }
         if !recorder.events.iter().any(|event| event.starts_with("block/")) {
             return Err(TracefsError::NoEvents(recorder.instance.clone()));
         }
@@ -176,8 +191,18 @@ impl Recorder {
         fs::write(&place, value).map_err(|error| TracefsError::System { place, error })
     }
 
+    /// The whole of a file. `header_page` and `header_event` answer the first read only, whatever it asks for.
     fn read(&self, file: &str) -> io::Result<Vec<u8>> {
-        fs::read(self.instance.join(file))
+        let mut file = File::open(self.instance.join(file))?;
+        let (mut all, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(all),
+                Ok(count) => all.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn processors(&self) -> io::Result<Vec<u32>> {

@@ -31,6 +31,11 @@ pub enum What {
     },
     /// The thread's file system entered a known place.
     Mark(Mark),
+    /// The interrupt of an MMC controller was taken.
+    Interrupt {
+        /// The controller: the number in `mmc0`.
+        host: u8,
+    },
     /// Events are missing from this instant to another one.
     Lost {
         /// The first instant after the loss.
@@ -241,6 +246,12 @@ impl Syscall {
     }
 }
 
+/// The controller of an interrupt whose handler is registered as `mmc0`.
+pub(crate) fn controller(name: &[u8]) -> Option<u8> {
+    let digits = name.strip_prefix(b"mmc")?;
+    crate::text::decimal(digits).and_then(|host| u8::try_from(host).ok())
+}
+
 /// A place in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -262,6 +273,7 @@ impl Mark {
             b"iomap_dio_rw_begin" | b"ext4_direct_IO_enter" | b"f2fs_direct_IO_enter" => Self::Direct,
             b"ext4_da_write_begin" | b"ext4_write_begin" | b"f2fs_write_begin" => Self::Buffered,
             b"mm_filemap_add_to_page_cache" => Self::Buffered,
+            b"writeback_dirty_folio" | b"writeback_dirty_page" => Self::Buffered,
             b"jbd2_start_commit" => Self::Commit { began: true },
             b"jbd2_end_commit" => Self::Commit { began: false },
             _ => return None,

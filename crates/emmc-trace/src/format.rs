@@ -51,8 +51,13 @@ pub(crate) struct MmcLayout {
 pub(crate) enum Meaning {
     Block(BlockLayout),
     Mmc(MmcLayout),
-    Syscall { call: Syscall, entered: bool },
+    Syscall {
+        call: Syscall,
+        entered: bool,
+    },
     Mark(Mark),
+    /// The name of the handler.
+    Interrupt(Field),
 }
 
 /// The layouts of a kernel's events.
@@ -166,6 +171,8 @@ impl Formats {
             Some(Meaning::Syscall { call: Syscall::named(call), entered: true })
         } else if let Some(call) = name.strip_prefix(b"sys_exit_") {
             Some(Meaning::Syscall { call: Syscall::named(call), entered: false })
+        } else if name == b"irq_handler_entry" {
+            (of("name").size != 0).then(|| Meaning::Interrupt(of("name")))
         } else {
             Mark::named(name).map(Meaning::Mark)
         };

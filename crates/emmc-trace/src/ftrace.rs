@@ -8,7 +8,7 @@ use std::io::Read;
 
 use emmc_units::Nanos;
 
-use crate::event::{Action, BlockEvent, Event, Mark, MmcEvent, Syscall, What, is_place, letters};
+use crate::event::{Action, BlockEvent, Event, Mark, MmcEvent, Syscall, What, controller, is_place, letters};
 use crate::notes::{Batch, Mixer};
 use crate::source::EventSource;
 use crate::text::{decimal, device, number, seconds, shown, signed, words};
@@ -175,6 +175,10 @@ fn what(event: &[u8], values: &[u8]) -> Result<Option<What>, &'static str> {
                 _ => (name, values.starts_with(b"(")),
             };
             Some(What::Syscall { call: Syscall::named(name), entered })
+        }
+        b"irq_handler_entry" => {
+            let name = words(values).find_map(|word| word.strip_prefix(b"name="));
+            name.and_then(controller).map(|host| What::Interrupt { host })
         }
         _ => Mark::named(event).map(What::Mark),
     })

@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use emmc_units::Nanos;
 
-use crate::event::{Action, BlockEvent, Event, MmcEvent, What, is_place, letters};
+use crate::event::{Action, BlockEvent, Event, MmcEvent, What, controller, is_place, letters};
 use crate::format::{BlockLayout, Field, Formats, Meaning, MmcLayout};
 use crate::notes::Batch;
 use crate::source::EventSource;
-use crate::text::decimal;
 use crate::window::Window;
 
 /// The page size of most kernels.
@@ -196,6 +195,13 @@ impl Page<'_> {
             Meaning::Mmc(layout) => record.mmc(layout).map(What::Mmc),
             Meaning::Syscall { call, entered } => Some(What::Syscall { call: *call, entered: *entered }),
             Meaning::Mark(mark) => Some(What::Mark(*mark)),
+            Meaning::Interrupt(name) => {
+                let Some(host) = controller(record.located(*name)) else {
+                    self.batch.notes.unused += 1;
+                    return;
+                };
+                Some(What::Interrupt { host })
+            }
         };
         match what {
             Some(what) => self.batch.events.push(Event { at, pid, cpu: self.cpu, what }),
@@ -282,12 +288,16 @@ impl Record<'_> {
         })
     }
 
-    /// The N of `mmcN`, which is text behind the fields: its offset and length are in the field.
-    fn host(&self, field: Field) -> u8 {
+    /// Text behind the fields: its offset and length are in the field.
+    fn located(&self, field: Field) -> &[u8] {
         let place = self.number(field).unwrap_or(0) as u32;
         let (from, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
         let text = self.bytes.get(from..(from + length).min(self.bytes.len())).unwrap_or_default();
-        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-        text.strip_prefix(b"mmc").and_then(decimal).and_then(|host| u8::try_from(host).ok()).unwrap_or(u8::MAX)
+        text.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
+    /// The N of `mmcN`.
+    fn host(&self, field: Field) -> u8 {
+        controller(self.located(field)).unwrap_or(u8::MAX)
     }
 }

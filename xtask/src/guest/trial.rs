@@ -7,13 +7,14 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use emmc_lab::folder::{RunFolder, last_lines};
+use emmc_lab::guest::HOST_FOLDER;
 
 use crate::guest::machine::{Clock, Machine, Outcome, Setup, Show};
 use crate::guest::packages;
 use crate::guest::record;
 use crate::guest::rig::{self, Rig};
 use crate::guest::server::{Controller, Emmclab, Pace, Server, build_plugin};
-use crate::guest::uml;
+use crate::guest::{spans, uml};
 
 /// The configuration of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,10 +75,12 @@ impl Default for Options {
     }
 }
 
-/// A register field that must have a value at the end, from the script.
-struct Check {
-    field: String,
-    value: u128,
+/// What is checked when the machine is off, from the script.
+enum Check {
+    /// A register field has a value.
+    Field { field: String, value: u128 },
+    /// The spans of the recording in /out are those of the card's log.
+    Spans,
 }
 
 /// Additional host-side behaviour for a script.
@@ -236,12 +239,26 @@ pub(crate) fn attend(
         server.stop().with_context(|| last_lines(&folder.join("serve")))?;
     }
     for check in checks {
-        let emmclab = emmclab.context("a check of a card without the program that shows it")?;
-        let found = emmclab.field(card, &check.field)?;
-        ensure!(found == check.value, "the card's {} is {found:#x}, expected {:#x}", check.field, check.value);
-        println!("ok: afterwards the card's {} is {found:#x}", check.field);
+        match check {
+            Check::Field { field, value } => {
+                let emmclab = emmclab.context("a check of a card without the program that shows it")?;
+                let found = emmclab.field(card, &field)?;
+                ensure!(found == value, "the card's {field} is {found:#x}, expected {value:#x}");
+                println!("ok: afterwards the card's {field} is {found:#x}");
+            }
+            Check::Spans => spans::compare(&left_by_guest(folder)?, &folder.join("requests"))?,
+        }
     }
     Ok(outcome)
+}
+
+/// The folder with what the script left in /out.
+fn left_by_guest(folder: &Path) -> anyhow::Result<PathBuf> {
+    let shared = folder.join(HOST_FOLDER).join("out");
+    if !shared.is_dir() {
+        unpack(&folder.join("files.tar"), &shared)?;
+    }
+    Ok(shared)
 }
 
 /// The context of the host's answers.
@@ -266,7 +283,9 @@ fn listen(machine: &mut Machine, aside: &Aside, host: &mut dyn Host) -> anyhow::
         } else if let Some(words) = line.strip_prefix("card ") {
             let (field, value) = words.split_once(' ').with_context(|| format!("the guest says {line:?}"))?;
             let value = value.parse().with_context(|| format!("the guest says {line:?}"))?;
-            checks.push(Check { field: field.into(), value });
+            checks.push(Check::Field { field: field.into(), value });
+        } else if line == "spans" {
+            checks.push(Check::Spans);
         } else if host.told(&line, aside.server)? == Next::Kill {
             return Ok(None);
         }

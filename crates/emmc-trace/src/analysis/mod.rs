@@ -136,7 +136,7 @@ impl Sums {
             losses_uncounted: notes.losses_uncounted,
             damaged: notes.damaged,
             damage: notes.damage.iter().map(ToString::to_string).collect(),
-            sources: sources(&spans, correlator.has_calls(), commands.queued_tasks > 0),
+            sources: sources(&spans, correlator.has_calls(), commands.queued_tasks > 0, commands.bounded > 0),
             spans,
             limit,
             bios: counts.bios,
@@ -191,7 +191,7 @@ fn devices(correlator: &Correlator, duration: u64) -> Vec<DeviceRow> {
 }
 
 /// Which spans this recording has, and by which events.
-fn sources(spans: &[SpanRow], has_calls: bool, has_queue: bool) -> Vec<SpanSource> {
+fn sources(spans: &[SpanRow], has_calls: bool, has_queue: bool, bounded: bool) -> Vec<SpanSource> {
     let has = |of: fn(&SpanRow) -> bool| spans.iter().any(of);
     let source = |span, (quality, events)| SpanSource { span, quality, events };
     let vfs = if has(|row| row.vfs_us.is_some()) {
@@ -210,6 +210,10 @@ fn sources(spans: &[SpanRow], has_calls: bool, has_queue: bool) -> Vec<SpanSourc
         (true, true) => (
             ("derived", "block_rq_issue to mmc_request_start, which is recorded after the doorbell"),
             ("derived", "mmc_request_start to mmc_request_done"),
+        ),
+        (true, false) if bounded => (
+            ("derived", "block_rq_issue to the middle between mmc_request_start and the command's interrupt"),
+            ("derived", "from there to the controller's last interrupt, with the CMD13 polls of a busy card"),
         ),
         (true, false) => (
             ("exact", "block_rq_issue to mmc_request_start"),

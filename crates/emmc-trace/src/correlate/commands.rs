@@ -62,6 +62,17 @@ struct Running {
     command: Command,
     /// Of the request.
     of: Option<Handle>,
+    /// The controller's first and last interrupt since it started.
+    interrupts: Option<(Nanos, Nanos)>,
+}
+
+impl Running {
+    /// Its end at the controller: the interrupt that reported it, if interrupts are recorded and it is not the one of
+    /// its answer.
+    fn ended(&self, done: Nanos) -> Nanos {
+        let second = self.interrupts.filter(|(first, last)| first < last);
+        second.map_or(done, |(_, last)| last.min(done))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -70,6 +81,8 @@ struct Host {
     /// The last command that may be followed by polls.
     last: Option<Running>,
     busy: Busy,
+    /// It has a command queue: its interrupts are those of several tasks.
+    queues: bool,
     early: Vec<(Nanos, MmcEvent)>,
 }
 
@@ -93,6 +106,8 @@ pub struct Commands {
     pub polls: u64,
     /// Tasks of a command queue.
     pub queued_tasks: u64,
+    /// Requests whose commands are bounded by interrupts.
+    pub bounded: u64,
     /// Switches of the partition (CMD6).
     pub partition_switches: u64,
     /// Commands with data, by (write, blocks), with their count and sum of times, while no block event is recorded.
@@ -157,7 +172,7 @@ impl Commands {
             op: None,
             pid: event.pid,
         };
-        let mut running = Running { request: mmc.request, command, of: None };
+        let mut running = Running { request: mmc.request, command, of: None, interrupts: None };
         let is_poll = mmc.opcode == 13;
         if !is_poll {
             running.of = self.join(mmc, table);
@@ -168,6 +183,17 @@ impl Commands {
             }
         }
         let host = self.hosts.entry(mmc.host).or_default();
+        if let Some(switched) =
+            host.last.as_mut().filter(|last| is_poll && last.command.polls == 0 && last.keeps_busy())
+        {
+            // A switch or an erase: Linux looks at the data line until the card is free, and then asks.
+            switched.command.took = since(switched.command.at, event.at);
+            let open = switched.of.and_then(|of| table.get(of));
+            if let Some(hardware) = open.and_then(|open| open.hardware.as_mut()) {
+                hardware.ended = hardware.ended.max(event.at);
+            }
+        }
+        host.queues |= mmc.opcode == 0;
         let busy = host.busy.until(event.at);
         if let Some(open) = running.of.and_then(|of| table.get(of)) {
             open.begin(&running.command, busy);
@@ -196,6 +222,27 @@ impl Commands {
         }
     }
 
+    /// A controller's interrupt.
+    ///
+    /// The first one reports the answer to a command, so that the driver wrote the command between
+    /// `mmc_request_start` and it. The middle is taken. If the answer and the end have one interrupt, the handler may
+    /// have waited for the end, and the events of the MMC layer count; with a command queue they do too: both come late
+    /// by about the same.
+    pub(super) fn interrupt(&mut self, at: Nanos, number: u8, table: &mut Table) {
+        let host = self.hosts.get_mut(&number).filter(|host| !host.queues);
+        let Some([running]) = host.map(|host| &mut host.running[..]) else { return };
+        let Some((first, last)) = running.interrupts else {
+            running.interrupts = Some((at, at));
+            return;
+        };
+        running.interrupts = Some((first, at));
+        let open = running.of.and_then(|of| table.get(of)).and_then(|open| open.hardware.as_mut());
+        if let Some(hardware) = open.filter(|hardware| first == last && hardware.started == running.command.at) {
+            hardware.started = Nanos(running.command.at.0.midpoint(first.0));
+            self.bounded += 1;
+        }
+    }
+
     fn done(&mut self, event: &Event, mmc: &MmcEvent, table: &mut Table, unpaired: &mut Unpaired) {
         let host = self.hosts.entry(mmc.host).or_default();
         let Some(place) = host.running.iter().position(|running| running.request == mmc.request) else {
@@ -207,6 +254,7 @@ impl Commands {
             return;
         };
         let mut running = host.running.swap_remove(place);
+        let ended = running.ended(event.at);
         host.busy.end(event.at);
         self.count += 1;
         self.errors += u64::from(mmc.error != 0);
@@ -220,23 +268,23 @@ impl Commands {
             // A card that is ready at the first look was ready when the command ended. One that is asked again was busy
             // until the last answer.
             if last.command.polls > 1 {
-                last.command.took = since(last.command.at, event.at);
+                last.command.took = since(last.command.at, ended);
             }
             if let Some(hardware) = hardware {
                 hardware.polls += 1;
                 if hardware.polls > 1 {
-                    hardware.ended = hardware.ended.max(event.at);
+                    hardware.ended = hardware.ended.max(ended);
                 }
             }
             return;
         }
-        running.command.took = since(running.command.at, event.at);
+        running.command.took = since(running.command.at, ended);
         running.command.error = mmc.error;
         if running.command.opcode == 6 && running.command.argument >> 16 & 0xff == 179 {
             self.partition_switches += 1;
         }
         if let Some(hardware) = running.of.and_then(|of| table.get(of)).and_then(|open| open.hardware.as_mut()) {
-            hardware.ended = hardware.ended.max(event.at);
+            hardware.ended = hardware.ended.max(ended);
         }
         self.storage += u64::from(has_data(running.command.opcode) || running.of.is_some());
         if running.command.opcode == 0 {
@@ -307,6 +355,13 @@ impl Commands {
         if device >> 20 == MMC_MAJOR && !self.devices.contains(&device) && self.devices.len() < 64 {
             self.devices.push(device);
         }
+    }
+}
+
+impl Running {
+    /// Ends with busy time that no command asks for: SWITCH, ERASE.
+    fn keeps_busy(&self) -> bool {
+        matches!(self.command.opcode, 6 | 38)
     }
 }
 

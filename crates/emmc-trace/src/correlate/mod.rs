@@ -18,9 +18,9 @@ pub(crate) use self::commands::MMC_MAJOR;
 pub use self::commands::{Command, Commands};
 pub use self::counts::{Counts, Unpaired};
 pub use self::device::Device;
-use self::open::{Handle, Open, Stage, Table};
+use self::open::{Access, Handle, Open, Stage, Table};
 use self::threads::Threads;
-use crate::event::{Action, BlockEvent, Event, Flags, Mark, Op, What};
+use crate::event::{Action, BlockEvent, Event, Flags, Mark, Op, Syscall, What};
 use crate::notes::Mixer;
 use crate::request::{Mode, Request, since};
 
@@ -44,6 +44,9 @@ pub struct Correlator {
     /// Counts of events.
     pub counts: Counts,
     has_calls: bool,
+    /// Events of the page cache are recorded: a write in a system call without one is direct. It is set by the first
+    /// such event too.
+    pub has_page_cache: bool,
     ready: Vec<Request>,
 }
 
@@ -66,7 +69,11 @@ impl Correlator {
                     self.threads.call(event, *call, *entered, &mut self.unpaired, &mut self.ready);
                 }
                 What::Mark(Mark::Commit { began }) => self.counts.commits += u64::from(*began),
-                What::Mark(mark) => self.threads.mark(event.pid, *mark),
+                What::Mark(mark) => {
+                    self.has_page_cache |= *mark == Mark::Buffered;
+                    self.threads.mark(event.pid, *mark);
+                }
+                What::Interrupt { host } => self.commands.interrupt(event.at, *host, &mut self.table),
                 What::Lost { .. } => {}
             }
         } else {
@@ -158,7 +165,7 @@ impl Correlator {
         let mut open = Open::new(block, event.pid, event.at);
         open.queued = Some(event.at);
         if self.has_calls {
-            (open.call, open.direct) = self.threads.queue(event.pid);
+            (open.call, open.access) = self.threads.queue(event.pid);
         }
         self.open(open);
     }
@@ -249,7 +256,10 @@ impl Correlator {
 
     fn issue(&mut self, event: &Event, block: &BlockEvent) {
         let found = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
-        let found = found.or_else(|| self.open(Open::new(block, event.pid, event.at)));
+        let found = found.or_else(|| {
+            let open = self.flush_or_new(event, block);
+            self.open(open)
+        });
         let host = self.commands.busy(block.device, event.at);
         let device = self.device(block.device);
         let busy = device.busy.until(event.at);
@@ -267,6 +277,20 @@ impl Correlator {
         }
     }
 
+    /// A request that nobody queued: a flush is for the thread whose bio asked for one first.
+    fn flush_or_new(&mut self, event: &Event, block: &BlockEvent) -> Open {
+        let mut open = Open::new(block, event.pid, event.at);
+        if block.op == Op::Flush {
+            let waiting = self.table.find_flushing(block.device, |bio| bio.stage < Stage::Issued);
+            if let Some(bio) = waiting.and_then(|bio| self.table.get(bio)) {
+                bio.stage = Stage::Issued;
+                (open.pid, open.call, open.access) = (bio.pid, bio.call, bio.access);
+                (open.queued, open.queued_last, open.got) = (bio.queued, bio.queued_last, bio.got);
+            }
+        }
+        open
+    }
+
     fn requeue(&mut self, event: &Event, block: &BlockEvent) {
         self.counts.requeues += 1;
         let issued = |open: &Open| open.stage == Stage::Issued && open.op == block.op;
@@ -282,9 +306,11 @@ impl Correlator {
     }
 
     fn complete(&mut self, event: &Event, block: &BlockEvent) {
-        let is_flush = block.op == Op::Flush || block.flags.has(Flags::PREFLUSH);
-        if block.sectors == 0 && !is_flush {
-            // The bio of a write that was issued as a flush and a write.
+        if block.sectors == 0 && block.op != Op::Flush {
+            // A bio that only asked for a flush, or the one of a write that was issued as a flush and a write.
+            if let Some(found) = self.table.find(block, |open| open.op == block.op && open.sector == block.sector) {
+                self.table.remove(found);
+            }
             return;
         }
         let same = |open: &Open| open.op == block.op;
@@ -338,9 +364,9 @@ impl Correlator {
             // A read is never written back: its system call is not recorded, or it is the kernel's own.
             None if open.op == Op::Read => Mode::Async,
             None => Mode::Writeback,
-            Some((crate::Syscall::Submit, ..)) => Mode::Async,
-            Some((crate::Syscall::Sync, ..)) => Mode::Fsync,
-            Some(_) if open.direct => Mode::Direct,
+            Some((Syscall::Submit, ..)) => Mode::Async,
+            Some((Syscall::Sync, ..)) => Mode::Fsync,
+            Some((call, ..)) if self.is_direct(open, call) => Mode::Direct,
             Some(_) => Mode::Sync,
         };
         Request {
@@ -366,6 +392,21 @@ impl Correlator {
             requeues: open.requeues,
             error: open.error,
             cpus: (open.issued_cpu, event.cpu),
+        }
+    }
+
+    /// A block device has no event of its own for direct I/O: a read that is none of the page cache's read-ahead (which
+    /// all of its reads are since Linux 4.19) is direct, and a write before which no page became dirty.
+    fn is_direct(&self, open: &Open, call: Syscall) -> bool {
+        match open.access {
+            Access::Direct => true,
+            Access::Buffered => false,
+            Access::Unknown if open.flags.has(Flags::META) => false,
+            Access::Unknown => match (open.op, call) {
+                (Op::Read, Syscall::Read) => true,
+                (Op::Write, Syscall::Write) => self.has_page_cache,
+                _ => false,
+            },
         }
     }
 }

@@ -28,6 +28,18 @@ pub(crate) enum Stage {
     Issued,
 }
 
+/// The way of a request to the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// No event says it.
+    #[default]
+    Unknown,
+    /// Past the page cache.
+    Direct,
+    /// Through the page cache.
+    Buffered,
+}
+
 /// An open request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
@@ -53,7 +65,7 @@ pub(crate) struct Open {
     pub(crate) error: u64,
     /// Its system call, when that began, and the number of the thread's call.
     pub(crate) call: Option<(Syscall, Nanos, u64)>,
-    pub(crate) direct: bool,
+    pub(crate) access: Access,
     /// The device's and the controller's busy time when the wait began, then the wait. Unit: nanoseconds.
     pub(crate) busy_mark: u64,
     pub(crate) waited: u64,
@@ -84,7 +96,7 @@ impl Open {
             requeues: 0,
             error: 0,
             call: None,
-            direct: false,
+            access: Access::Unknown,
             busy_mark: 0,
             waited: 0,
             serial: 0,
@@ -155,6 +167,11 @@ impl Table {
 
     pub(crate) fn find_flush(&self, device: u32, wanted: impl Fn(&Open) -> bool) -> Option<Handle> {
         self.find_at((device, FLUSH), wanted)
+    }
+
+    /// A bio that only asks for a flush.
+    pub(crate) fn find_flushing(&self, device: u32, wanted: impl Fn(&Open) -> bool) -> Option<Handle> {
+        self.find_at((device, EMPTY), |open| open.flags.has(Flags::PREFLUSH) && wanted(open))
     }
 
     fn find_at(&self, key: (u32, u64), wanted: impl Fn(&Open) -> bool) -> Option<Handle> {

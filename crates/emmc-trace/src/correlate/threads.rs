@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use emmc_units::Nanos;
 
 use super::Unpaired;
+use super::open::Access;
 use crate::event::{Event, Mark, Syscall};
 use crate::notes::Mixer;
 use crate::request::{Mode, Request};
@@ -20,7 +21,7 @@ struct Thread {
     serial: u64,
     /// The call began, or its last request was completed.
     from: Nanos,
-    direct: bool,
+    access: Access,
     /// Completed requests of this call.
     done: Vec<Request>,
 }
@@ -55,22 +56,28 @@ impl Threads {
         }
         if self.all.len() < THREADS_MAX {
             self.serial += 1;
-            let thread = Thread { call, serial: self.serial, from: event.at, direct: false, done: Vec::new() };
+            let thread =
+                Thread { call, serial: self.serial, from: event.at, access: Access::Unknown, done: Vec::new() };
             self.all.insert(event.pid, thread);
         }
     }
 
     pub(super) fn mark(&mut self, pid: u32, mark: Mark) {
-        if let (Some(thread), Mark::Direct) = (self.all.get_mut(&pid), mark) {
-            thread.direct = true;
+        let access = match mark {
+            Mark::Direct => Access::Direct,
+            Mark::Buffered => Access::Buffered,
+            Mark::Commit { .. } => return,
+        };
+        if let Some(thread) = self.all.get_mut(&pid) {
+            thread.access = access;
         }
     }
 
     /// The call within which a thread queues a bio.
-    pub(super) fn queue(&self, pid: u32) -> (Option<(Syscall, Nanos, u64)>, bool) {
+    pub(super) fn queue(&self, pid: u32) -> (Option<(Syscall, Nanos, u64)>, Access) {
         match self.all.get(&pid) {
-            Some(thread) => (Some((thread.call, thread.from, thread.serial)), thread.direct),
-            None => (None, false),
+            Some(thread) => (Some((thread.call, thread.from, thread.serial)), thread.access),
+            None => (None, Access::Unknown),
         }
     }
 
@@ -80,8 +87,12 @@ impl Threads {
         mut request: Request,
         ready: &mut Vec<Request>,
     ) {
-        let waits = !matches!(request.mode, Mode::Async | Mode::Readahead);
         let thread = call.and_then(|(.., serial)| self.all.get_mut(&request.pid).filter(|now| now.serial == serial));
+        if request.mode == Mode::Readahead && thread.as_ref().is_some_and(|thread| thread.call == Syscall::Read) {
+            // The page cache reads what a call asks for as read-ahead too, and the call waits for it.
+            request.mode = Mode::Sync;
+        }
+        let waits = !matches!(request.mode, Mode::Async | Mode::Readahead);
         match thread {
             Some(thread) if waits && thread.done.len() < WAITING_MAX => {
                 thread.from = request.completed;

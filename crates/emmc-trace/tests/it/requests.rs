@@ -195,6 +195,95 @@ fn flushes_are_requests_of_their_own() {
     let (all, correlator) = requests(&ftrace(text));
     assert_eq!(correlator.unpaired, Unpaired::default());
     assert_eq!((all.len(), all[0].op, all[0].device_time().0), (1, Op::Flush, 13_000));
+    // Another thread issues it; it is for the one that asked, whose bio may be completed without its flag.
+    let (all, correlator) = requests(&ftrace(&text.replace("FWS () 0 + 0", "WS () 0 + 0")));
+    assert_eq!(correlator.unpaired, Unpaired::default());
+    assert_eq!((all.len(), all[0].pid, all[0].mode, all[0].total().0), (1, 7, Mode::Fsync, 29_000));
+    assert_eq!(all[0].spans().vfs.unwrap().0, 4000);
+}
+
+/// The driver wrote the command between `mmc_request_start` and the first interrupt, the card was done at the last.
+#[test]
+fn interrupts_bound_the_span_of_the_card() {
+    let text = |first: &str, opcode: u8| {
+        format!(
+            "100 7 block_rq_issue: 179,0 WS 4096 () 8 + 8 [x]
+             110 7 {}
+             {first}
+             115 0 irq_handler_entry: irq=9 name=sdhci-other
+             200 0 irq_handler_entry: irq=8 name=mmc0
+             230 0 {}
+             300 9 block_rq_complete: 179,0 WS () 8 + 8 [0]",
+            start(opcode, 8, 8, "a"),
+            done(opcode, "a")
+        )
+    };
+    let spans = |text: String| {
+        let (all, _) = requests(&ftrace(&text));
+        let spans = all[0].spans();
+        assert_eq!(spans.issue.unwrap() + spans.hardware.unwrap() + spans.post.unwrap(), all[0].total());
+        [spans.issue, spans.hardware].map(|span| span.unwrap().0 / 1000)
+    };
+    assert_eq!(spans(text("114 0 irq_handler_entry: irq=8 name=mmc0", 25)), [12, 88]);
+    // One interrupt: its handler may have waited for the end. Tasks of a queue share interrupts.
+    assert_eq!(spans(text(" ", 25)), [10, 120]);
+    assert_eq!(spans(text("114 0 irq_handler_entry: irq=8 name=mmc0", 0)), [10, 120]);
+}
+
+/// Linux looks at the data line after a switch, and asks the card when it is free.
+#[test]
+fn a_flush_lasts_until_the_card_is_asked() {
+    let flush = start(6, 0, 0, "a").replace("cmd_arg=0x0", "cmd_arg=0x3200101");
+    let text = format!(
+        "100 9 block_rq_issue: 179,0 FF 0 () 0 + 0 [x]
+         110 9 {flush}
+         117 0 {}
+         900 9 {}
+         907 0 {}
+         908 9 block_rq_complete: 179,0 FF () 18446744073709551615 + 0 [0]",
+        done(6, "a"),
+        start(13, 0, 0, "b"),
+        done(13, "b"),
+    );
+    let (all, correlator) = requests(&ftrace(&text));
+    assert_eq!(correlator.unpaired, Unpaired::default());
+    assert_eq!(all[0].spans().hardware.map(|span| span.0 / 1000), Some(790), "{text}");
+}
+
+/// A block device has no event for direct I/O; the page cache has read-ahead, and pages that become dirty.
+#[test]
+fn direct_io_of_a_block_device_is_known_by_what_is_missing() {
+    let text = "
+        100 7 sys_enter_pwrite64: fd: 3
+        101 7 writeback_dirty_folio: bdi 179:0: ino=3 index=1
+        102 7 block_bio_queue: 179,0 WS 8 + 8 [x]
+        103 7 block_rq_issue: 179,0 WS 4096 () 8 + 8 [x]
+        110 0 block_rq_complete: 179,0 WS () 8 + 8 [0]
+        111 7 sys_exit_pwrite64: 0x1000
+        200 7 sys_enter_pwrite64: fd: 3
+        202 7 block_bio_queue: 179,0 WS 16 + 8 [x]
+        203 7 block_rq_issue: 179,0 WS 4096 () 16 + 8 [x]
+        210 0 block_rq_complete: 179,0 WS () 16 + 8 [0]
+        211 7 sys_exit_pwrite64: 0x1000
+        300 7 sys_enter_pread64: fd: 3
+        302 7 block_bio_queue: 179,0 R 24 + 8 [x]
+        303 7 block_rq_issue: 179,0 R 4096 () 24 + 8 [x]
+        310 0 block_rq_complete: 179,0 R () 24 + 8 [0]
+        311 7 sys_exit_pread64: 0x1000
+        400 7 sys_enter_pread64: fd: 3
+        402 7 block_bio_queue: 179,0 RA 32 + 8 [x]
+        403 7 block_rq_issue: 179,0 RA 4096 () 32 + 8 [x]
+        410 0 block_rq_complete: 179,0 RA () 32 + 8 [0]
+        411 7 sys_exit_pread64: 0x1000
+        500 7 sys_enter_pread64: fd: 3
+        502 7 block_bio_queue: 179,0 RA 40 + 8 [x]
+        503 7 block_rq_issue: 179,0 RA 4096 () 40 + 8 [x]
+        505 7 sys_exit_pread64: 0x1000
+        510 0 block_rq_complete: 179,0 RA () 40 + 8 [0]";
+    let (all, _) = requests(&ftrace(text));
+    let modes: Vec<_> = all.iter().map(|request| (request.sector, request.mode)).collect();
+    let (direct, sync) = (Mode::Direct, Mode::Sync);
+    assert_eq!(modes, [(8, sync), (16, direct), (24, direct), (32, sync), (40, Mode::Readahead)]);
 }
 
 /// A request that the driver did half, and returned.
