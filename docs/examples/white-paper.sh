@@ -1,6 +1,6 @@
 # The workloads of a white paper on command queueing, one request at a time on ext4: what a request takes, what of it
-# the card has, and the share of the rest. Variables: KIB (sizes of a request), PATTERN (sequential, random),
-# AMOUNT (KiB a row). In the lab, or by `cargo xtask guest run`.
+# the card has, and the share of the rest. In a sweep each is a figure too. Variables: KIB (sizes of a request), PATTERN
+# (sequential, random), AMOUNT (KiB a row). For the lab with --filesystem ext4, or for `cargo xtask guest run`.
 . /guest/library.sh
 [ -n "$DIR" ] || {
     wait_card
@@ -11,7 +11,7 @@
 KIB=${KIB:-128 4}
 PATTERN=${PATTERN:-sequential}
 AMOUNT=${AMOUNT:-8192}
-type figure >/dev/null 2>&1 || figure() { :; }
+[ -n "$LAB_SCRIPT" ] || figure() { :; }
 
 # Requests of a kind and their time together in us, as the card saw them: account read|write.
 account() {
@@ -53,7 +53,11 @@ row() {
             share = 100 * (1 - card / wall)
             printf "%s KiB %s %s: %.1f us, in the card %.1f us (%d requests), the rest %.0f %%, %.2f MB/s\n", \
                 kib, mode, kind, wall, card, $3 - $1, share, kib * 1024 / wall
+            printf "%.1f %.1f\n", wall, share >"/tmp/figures"
         }'
+    read -r row_us row_share </tmp/figures
+    figure "$3 KiB $2 $1: us" "$row_us"
+    figure "$3 KiB $2 $1: rest %" "$row_share"
 }
 
 fio --name=file --filename="$DIR/file" --size=32m --bs=512k --rw=write --direct=1 --end_fsync=1 --minimal \
