@@ -26,11 +26,14 @@ impl SegmentFtl {
         if let Some(block) = self.spec.blocks.iter().find(lost) {
             return Err(format!("block {block} is good and belongs to nothing"));
         }
-        if self.open.len() > self.open_max || self.shared.len() > self.shared_max.max(self.shared_found) {
+        if self.open.len() > self.open_max || self.shared.len() > self.shared_most().max(self.shared_found) {
             return Err(format!("{} AUs are open, {} shared logs", self.open.len(), self.shared.len()));
         }
         if self.shared.iter().rev().skip(1).any(super::Frontier::is_waiting) {
             return Err("units wait in a shared log that is written no more".into());
+        }
+        if let Some(unit) = self.forgotten(nand) {
+            return Err(format!("unit {unit} is in the log that is reclaimed, and its AU would not be merged"));
         }
         match self.open.iter().find(|open| open.in_order && !self.is_ordered(nand, open)) {
             Some(open) => Err(format!("the log of AU {} is said to be in order", open.au)),

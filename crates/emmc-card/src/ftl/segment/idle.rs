@@ -28,7 +28,7 @@ impl SegmentFtl {
             return Ok(None);
         }
         if self.shared_max > 0 && self.shared.len() >= self.shared_max {
-            return self.reclaim(nand, now).map(Some);
+            return self.reclaim_step(nand, now).map(Some);
         }
         if !self.open.is_empty() {
             return self.close(nand, 0, now).map(Some);

@@ -156,7 +156,9 @@ impl Ftl for SegmentFtl {
 
     fn urgency(&self, nand: &Nand) -> u8 {
         let full = |front: &super::Frontier| front.room(nand) == 0;
-        let logs_used = self.shared_max > 0 && self.shared.len() >= self.shared_max && self.shared.iter().all(full);
+        let logs = self.shared.len();
+        let logs_used =
+            self.shared_max > 0 && (logs > self.shared_max || logs == self.shared_max && self.shared.iter().all(full));
         match () {
             () if self.pool.free() < 2 => 3,
             () if logs_used => 2,

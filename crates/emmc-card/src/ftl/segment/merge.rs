@@ -1,4 +1,4 @@
-//! Closing an AU: switch, partial and full merges; reclaiming a shared log.
+//! Closing an AU: switch, partial and full merges.
 
 use emmc_units::Instant;
 
@@ -7,7 +7,7 @@ use super::place::Place;
 use super::recover::merge_stamp;
 use super::{NO_BLOCK, SegmentFtl};
 use crate::ftl::FtlError;
-use crate::nand::{NO_UNIT, Nand};
+use crate::nand::Nand;
 
 /// A block in which programs fail is erased and used again at most this number of times during one merge.
 const FAILED_BLOCK_TRIES: u32 = 8;
@@ -118,24 +118,5 @@ impl SegmentFtl {
             self.failing.remove(&block);
         }
         Ok(erased.map(|done| (block, done)))
-    }
-
-    /// Frees the oldest shared log by merging every AU with data in it, and every AU whose previous copy in it is
-    /// needed because a newer one may be damaged by later programs.
-    pub(super) fn reclaim(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
-        let Some(block) = self.shared.front().map(|front| front.block) else { return Ok(now) };
-        loop {
-            let geometry = nand.geometry();
-            let waiting = self.shared.front().into_iter().flat_map(|front| front.current(nand, &self.map));
-            let held = (geometry.first_unit(block, 0)..).zip(nand.spare(block)).map(|(slot, &unit)| (unit, slot));
-            let needed = |&(unit, slot): &(u32, u32)| {
-                unit != NO_UNIT && (self.map.lookup(unit) == slot || self.is_exposed(nand, self.map.lookup(unit)))
-            };
-            let Some((unit, _)) = held.chain(waiting).find(needed) else { break };
-            now = self.merge(nand, self.au_of(unit), now)?;
-        }
-        self.stats.collections += 1;
-        self.shared.pop_front();
-        self.release(nand, block, now)
     }
 }

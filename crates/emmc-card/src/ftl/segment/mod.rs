@@ -10,7 +10,7 @@
 //! A `linear` AU accepts ascending addresses only: if it is opened in its middle, its start is copied first; a write at
 //! another address goes to the shared logs or, without any, closes it. A `random` AU accepts every address. The shared
 //! logs (`random_logs`) also accept all small writes (`random_log_bytes`); when all are full the oldest is reclaimed,
-//! which costs a full merge for every AU with units in it.
+//! which costs a full merge for every AU with units in it, in steps beside the next writes or at once (`gc_pace`).
 //!
 //! Safety depends on the sequence of events: a block is erased only after every unit that it held has been programmed
 //! elsewhere or trimmed. Reliable writes start and end on whole word lines, so they do not damage other units, and
@@ -25,6 +25,7 @@ mod idle;
 mod layer;
 mod merge;
 mod place;
+mod reclaim;
 mod recover;
 mod release;
 #[cfg(test)]
@@ -39,7 +40,7 @@ use super::refresh::Refresh;
 use super::trim_log::TrimLog;
 use super::{FtlStats, RegionSpec};
 use crate::nand::{BlockHealth, NO_UNIT, Nand};
-use crate::profile::{FtlConfig, SegmentOrder};
+use crate::profile::{FtlConfig, GcPace, SegmentOrder};
 use frontier::Frontier;
 
 /// Blocks of the log of trims.
@@ -66,6 +67,8 @@ pub struct SegmentFtl {
     order: SegmentOrder,
     open_max: usize,
     shared_max: usize,
+    /// Whether the oldest log is reclaimed beside writes to the next, rather than before them.
+    is_paced: bool,
     /// The largest write that always goes to a shared log.
     small_units: u32,
     /// Steps back that the logs take of an AU before it is merged, 0: any number; and those taken since, by AU.
@@ -92,6 +95,8 @@ pub struct SegmentFtl {
     shared: VecDeque<Frontier>,
     /// How many of them recovery left, where it found no block to reclaim one too many.
     shared_found: usize,
+    /// While the oldest log is reclaimed in steps: its AUs that are still to be merged.
+    reclaiming: Option<Vec<u32>>,
     /// Where the last write ended, if it was a part of a larger one.
     part_end: Option<u32>,
     /// Blocks in which a program failed.
@@ -139,6 +144,7 @@ impl SegmentFtl {
             order: segment.order,
             open_max: segment.open_aus.max(1) as usize,
             shared_max: segment.random_logs as usize,
+            is_paced: config.gc_pace == GcPace::Paced,
             small_units: if segment.random_logs == 0 { 0 } else { segment.random_log_bytes / geometry.unit_bytes },
             steps_back_max: segment.steps_back,
             steps_back: BTreeMap::new(),
@@ -155,6 +161,7 @@ impl SegmentFtl {
             open: Vec::new(),
             shared: VecDeque::new(),
             shared_found: 0,
+            reclaiming: None,
             part_end: None,
             failing: BTreeSet::new(),
             strays: BTreeMap::new(),

@@ -35,7 +35,7 @@ impl SegmentFtl {
     ) -> Result<(Place, Instant), FtlError> {
         let (au, at) = (self.au_of(unit), unit % self.per_block);
         if self.is_small(unit, count, durability) {
-            return Ok((Place::Shared, self.shared_room(nand, now)?));
+            return Ok((Place::Shared, self.shared_room(nand, count, now)?));
         }
         loop {
             let Some(index) = self.open_index(au) else {
@@ -58,7 +58,7 @@ impl SegmentFtl {
                 // more is the next part of it.
                 let is_pass = at == 0 || open.log.room(nand) == 0;
                 if self.shared_max > 0 && (!is_pass || open.last == Some(at)) {
-                    return Ok((Place::Shared, self.shared_room(nand, now)?));
+                    return Ok((Place::Shared, self.shared_room(nand, count, now)?));
                 }
             } else if absorbed || open.log.room(nand) > 0 {
                 match self.fill_gap(nand, index, at, now)? {
@@ -138,11 +138,11 @@ impl SegmentFtl {
         })
     }
 
-    /// Room for a unit in the newest shared log.
-    fn shared_room(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
+    /// Room for at least one of `count` units in the newest shared log.
+    fn shared_room(&mut self, nand: &mut Nand, count: u32, mut now: Instant) -> Result<Instant, FtlError> {
         let careful = self.careful;
         while self.shared.back().is_none_or(|front| front.room(nand) == 0 || careful && front.splits_line(nand)) {
-            if self.shared.len() >= self.shared_max {
+            if !self.may_start_log() {
                 self.stats.foreground_stalls += 1;
                 now = self.reclaim(nand, now)?;
                 continue;
@@ -156,6 +156,6 @@ impl SegmentFtl {
             self.shared.push_back(front);
             now = ready;
         }
-        Ok(now)
+        self.keep_pace(nand, count, now)
     }
 }

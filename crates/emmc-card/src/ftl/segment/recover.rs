@@ -57,6 +57,7 @@ impl SegmentFtl {
         self.careful = false;
         self.open.clear();
         self.shared.clear();
+        self.reclaiming = None;
         self.part_end = None;
         self.failing.clear();
         self.strays.clear();
@@ -80,7 +81,7 @@ impl SegmentFtl {
             settled => done = settled?,
         }
         self.doubted.clear();
-        while self.shared.len() > self.shared_max {
+        while self.shared.len() > self.shared_most() {
             match self.reclaim(nand, done) {
                 Err(FtlError::WornOut) => break,
                 reclaimed => done = reclaimed?,

@@ -9,7 +9,7 @@ use crate::nand::{NO_UNIT, Nand, NandError};
 
 /// One block for a merge, and another for the recovery when that merge is cut: its last page may stop reading, and then
 /// the blocks that it was made from hold the newest copies, so none of those may be erased for its repetition.
-const LEFT_FOR_MERGES: u32 = 2;
+pub(super) const LEFT_FOR_MERGES: u32 = 2;
 
 impl SegmentFtl {
     /// An erased block, stamped as a log.
@@ -44,10 +44,14 @@ impl SegmentFtl {
         }
     }
 
-    /// An erased block for the host's writes, which leave [`LEFT_FOR_MERGES`].
+    /// An erased block for the host's writes, which leave [`LEFT_FOR_MERGES`]; logs beyond the profile's number are
+    /// reclaimed for it.
     ///
     /// Errors: as [`SegmentFtl::take`].
-    pub(super) fn take_for_host(&mut self, nand: &mut Nand, now: Instant) -> Result<(u32, Instant), FtlError> {
+    pub(super) fn take_for_host(&mut self, nand: &mut Nand, mut now: Instant) -> Result<(u32, Instant), FtlError> {
+        while self.pool.free() <= LEFT_FOR_MERGES && self.shared.len() > self.shared_max.max(1) {
+            now = self.reclaim(nand, now)?;
+        }
         if self.pool.free() <= LEFT_FOR_MERGES {
             return Err(FtlError::WornOut);
         }
