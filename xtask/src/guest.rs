@@ -2,6 +2,7 @@
 
 mod cpio;
 mod cuts;
+mod driven;
 mod firmware;
 mod image;
 mod machine;

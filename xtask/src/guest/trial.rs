@@ -9,6 +9,7 @@ use anyhow::{Context, bail, ensure};
 use emmc_lab::folder::{RunFolder, last_lines};
 use emmc_lab::guest::HOST_FOLDER;
 
+use crate::guest::driven;
 use crate::guest::machine::{Clock, Machine, Outcome, Setup, Show};
 use crate::guest::packages;
 use crate::guest::record;
@@ -329,7 +330,9 @@ fn simulate(emmclab: &Emmclab, aside: &Aside, job: &str) -> anyhow::Result<(i32,
     let path = aside.folder.join("job.json");
     fs::write(&path, job)?;
     let path = path.to_string_lossy();
-    let mut args = vec!["sim", "run", "--json", "--profile", aside.profile, "--job", &path];
+    let profile = driven::profile(aside.profile, aside.folder)?;
+    let profile = profile.to_string_lossy();
+    let mut args = vec!["sim", "run", "--json", "--profile", &profile, "--job", &path];
     if !aside.queues {
         args.push("--no-queueing");
     }

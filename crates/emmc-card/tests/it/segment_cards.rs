@@ -7,3 +7,4 @@ mod bulk_copies;
 mod flashbench;
 mod host;
 mod iozone;
+mod write_limit;

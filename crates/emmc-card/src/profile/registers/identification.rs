@@ -4,7 +4,7 @@ use emmc_regs::csd::mmc;
 use emmc_regs::{CardKind, cid};
 
 use super::{BYTE_ADDRESSED_MAX, seal};
-use crate::profile::{Identity, Profile};
+use crate::profile::{GcPace, Identity, Profile};
 
 pub(super) fn cid(profile: &Profile) -> [u8; 16] {
     let identity = &profile.identity;
@@ -68,6 +68,38 @@ pub(in crate::profile) fn byte_addressed_size(user_bytes: u64) -> Option<(u64, u
     scales.filter_map(fits).next()
 }
 
+/// TAAC and R2W_FACTOR of an eMMC: a block is read within ten times TAAC, and a write ends within that, times 2 to the
+/// power of R2W_FACTOR. A later end is a data timeout for the host, so the limit covers the card's slowest write.
+fn write_limit(profile: &Profile) -> (u64, u64) {
+    let slowest_ms = slowest_write_ms(profile);
+    // 1 ms x 1.0, and 32 times: 320 ms.
+    if slowest_ms < 320.0 {
+        return (0x0e, 5);
+    }
+    // 10 ms x 1.0, and at least 16 times, as a published CSD has it (d00f00320f5903ffffffffff924040).
+    (0x0f, (4..7).find(|&factor| slowest_ms < f64::from(100 << factor)).unwrap_or(7))
+}
+
+/// What one write waits for at most: collection within its limit, or the merges that segment mapping makes for it.
+fn slowest_write_ms(profile: &Profile) -> f64 {
+    let (nand, ftl) = (&profile.nand, &profile.ftl);
+    let Some(segment) = &ftl.segment else { return ftl.gc_busy_max_ms.into() };
+    let cell = &nand.native;
+    let pages = f64::from(nand.pages_per_block);
+    let program_us = cell.program_us.iter().sum::<f64>() / cell.program_us.len().max(1) as f64;
+    let transfers_us = 2.0 * f64::from(nand.page_bytes) / nand.channel_mb_s / f64::from(nand.channels);
+    let page_us = (cell.read_us + program_us) / f64::from(nand.dies * nand.planes) + transfers_us;
+    let merge_ms = pages * page_us / 1e3 * (1.0 + cell.time_spread) + 2.0 * cell.erase_ms;
+    // One allocation unit is closed and another is filled up to the write; a shared log that is reclaimed merges one more
+    // in steps, and at once as many as it has pages.
+    let merges = match (segment.random_logs, ftl.gc_pace) {
+        (0, _) => 2.0,
+        (_, GcPace::Paced) => 3.0,
+        (_, GcPace::AtOnce) => 2.0 + pages,
+    };
+    merges * merge_ms
+}
+
 /// CSD of an eMMC.
 ///
 /// Source: JESD84-B51 clause 7.3; the values that no profile implies are those of published CSDs (d00f00320f5903ff...).
@@ -81,12 +113,12 @@ pub(super) fn csd(profile: &Profile) -> [u8; 16] {
     let classes = 0x0f5 | u64::from(profile.controller.queue_depth > 0) << 11;
     // Without ERASE_GROUP_DEF an erase group is 32 x 32 blocks, 512 KiB, and a protection group at most 32 of them.
     let wp_groups = (areas.wp_group_bytes >> 19).clamp(1, 32) - 1;
+    let (taac, factor) = write_limit(profile);
     let mut csd = [0; 16];
     for (field, value) in [
         (mmc::CSD_STRUCTURE, 3),
         (mmc::SPEC_VERS, 4),
-        // TAAC 1 ms x 1.0 and NSAC 100 clocks: the standard has blocks read within ten times that.
-        (mmc::TAAC, 0x0e),
+        (mmc::TAAC, taac),
         (mmc::NSAC, 1),
         (mmc::TRAN_SPEED, 0x32),
         (mmc::CCC, classes),
@@ -101,9 +133,7 @@ pub(super) fn csd(profile: &Profile) -> [u8; 16] {
         (mmc::ERASE_GRP_MULT, 31),
         (mmc::WP_GRP_SIZE, wp_groups.into()),
         (mmc::WP_GRP_ENABLE, 1),
-        // A block is written within 32 times that; later the host reports an error, and garbage collection takes long
-        // on a full card.
-        (mmc::R2W_FACTOR, 5),
+        (mmc::R2W_FACTOR, factor),
         (mmc::WRITE_BL_LEN, 9),
     ] {
         field.set(&mut csd, value);
