@@ -23,6 +23,8 @@ mod ioctl;
 mod list;
 mod live_card;
 mod mounts;
+#[cfg(feature = "trace")]
+pub mod paths;
 #[cfg(feature = "bench")]
 mod signature;
 mod stdio;

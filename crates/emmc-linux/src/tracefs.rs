@@ -4,6 +4,9 @@
 //! earlier recorder left behind that was killed is removed at the start. The file is a `trace.dat` of version 6. Absent
 //! on purpose: probes, functions and BPF.
 
+mod boot;
+mod events;
+
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,6 +15,9 @@ use std::time::{Duration, Instant};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
+pub use self::boot::{BootRecording, boot_parameters};
+use self::events::{CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF};
+
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Instances of this program: followed by the number of its process.
 const INSTANCE: &str = "emmclab-";
@@ -19,49 +25,6 @@ const INSTANCE: &str = "emmclab-";
 const READ_BYTES: usize = 1 << 16;
 /// Calls in the calibration: some milliseconds.
 const CALLS: u32 = 20_000;
-
-/// Events of the block and MMC layers, of direct I/O, and of pages that a write makes dirty.
-const EVENTS: [&str; 14] = [
-    "block/block_bio_queue",
-    "block/block_split",
-    "block/block_getrq",
-    "block/block_bio_backmerge",
-    "block/block_bio_frontmerge",
-    "block/block_rq_merge",
-    "block/block_rq_insert",
-    "block/block_rq_issue",
-    "block/block_rq_requeue",
-    "block/block_rq_complete",
-    "mmc/mmc_request_start",
-    "mmc/mmc_request_done",
-    "iomap/iomap_dio_rw_begin",
-    "writeback/writeback_dirty_folio",
-];
-/// Interrupts of MMC controllers, whose handlers are called after them.
-const INTERRUPTS: &str = "irq/irq_handler_entry";
-const INTERRUPTS_OF: &str = "name ~ \"mmc*\"";
-
-/// System calls that read, write or sync.
-const CALLS_RECORDED: [&str; 18] = [
-    "read",
-    "pread64",
-    "readv",
-    "preadv",
-    "preadv2",
-    "write",
-    "pwrite64",
-    "writev",
-    "pwritev",
-    "pwritev2",
-    "fsync",
-    "fdatasync",
-    "sync",
-    "syncfs",
-    "sync_file_range",
-    "msync",
-    "io_submit",
-    "io_uring_enter",
-];
 
 /// Why nothing is recorded.
 #[derive(Debug, thiserror::Error)]
@@ -74,9 +37,12 @@ pub enum TracefsError {
         /// The system's error.
         error: io::Error,
     },
-    /// No event of the block layer exists.
-    #[error("{0}: no event of the block layer; recording needs a kernel with CONFIG_BLOCK and CONFIG_EVENT_TRACING")]
+    /// No event of the block layer, or of writes into files, exists.
+    #[error("{0}: no event to record; recording needs a kernel with CONFIG_BLOCK and CONFIG_EVENT_TRACING")]
     NoEvents(PathBuf),
+    /// The kernel recorded no boot.
+    #[error("the kernel has no recording of this boot; `emmclab trace record --at-boot` prints the parameters for one")]
+    NoBoot,
     /// An error of the system.
     #[error("{place}: {error}")]
     System {
@@ -87,10 +53,25 @@ pub enum TracefsError {
     },
 }
 
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// Requests from the system call to the card.
+    Requests,
+    /// The same, and writes into files.
+    RequestsAndFiles,
+    /// Writes into files only: few events.
+    Files,
+}
+
 /// A recorder, with its instance.
 #[derive(Debug)]
 pub struct Recorder {
     instance: PathBuf,
+    /// Where tracefs is mounted.
+    root: PathBuf,
+    /// Whether the instance was made by this program.
+    is_own: bool,
     /// Mounted for this recording only.
     mounted: Option<PathBuf>,
     events: Vec<String>,
@@ -115,11 +96,12 @@ impl Recorder {
     /// Makes an instance with a buffer of this size for each processor, and chooses its events.
     ///
     /// Errors: no tracefs, no permission, no event.
-    pub fn new(buffer_bytes: u64) -> Result<Self, TracefsError> {
+    pub fn new(recorded: Recorded, buffer_bytes: u64) -> Result<Self, TracefsError> {
         let (root, mounted) = root()?;
         remove_abandoned(&root);
         let instance = root.join("instances").join(format!("{INSTANCE}{}", std::process::id()));
-        let mut recorder = Self { instance, mounted, events: Vec::new(), missing: Vec::new(), event_ns: None };
+        let (events, missing) = (Vec::new(), Vec::new());
+        let mut recorder = Self { instance, root, is_own: true, mounted, events, missing, event_ns: None };
         let made = fs::create_dir(&recorder.instance);
         made.map_err(|error| TracefsError::NoTracefs { place: recorder.instance.clone(), error })?;
         recorder.set("tracing_on", "0")?;
@@ -129,23 +111,28 @@ impl Recorder {
         recorder.event_ns = recorder.calibrate();
         let calls = |call: &&str| [format!("syscalls/sys_enter_{call}"), format!("syscalls/sys_exit_{call}")];
         let all = EVENTS.iter().map(ToString::to_string).chain(CALLS_RECORDED.iter().flat_map(calls));
-        for event in all {
-            let is_there = recorder.set(&format!("events/{event}/enable"), "1").is_ok();
-            if is_there { recorder.events.push(event) } else { recorder.missing.push(event) }
+        if recorded != Recorded::Files {
+            for event in all {
+                if recorder.enable(&event) { recorder.events.push(event) } else { recorder.missing.push(event) }
+            }
+            // Unfiltered, a system's interrupts cost more than they say.
+            let filtered = recorder.set(&format!("events/{INTERRUPTS}/filter"), INTERRUPTS_OF);
+            let is_there = filtered.is_ok() && recorder.enable(INTERRUPTS);
+            let list = if is_there { &mut recorder.events } else { &mut recorder.missing };
+            list.push(INTERRUPTS.to_owned());
         }
-        // Unfiltered, a system's interrupts cost more than they say.
-        let filtered = recorder.set(&format!("events/{INTERRUPTS}/filter"), INTERRUPTS_OF);
-        let is_there = filtered.and_then(|()| recorder.set(&format!("events/{INTERRUPTS}/enable"), "1")).is_ok();
-        let interrupts = INTERRUPTS.to_owned();
-        if is_there {
-            recorder.events.push(interrupts)
-        } else {
-            recorder.missing.push(interrupts)
+        if recorded != Recorded::Requests {
+            let is_new = |event: &&&str| !recorder.events.iter().any(|other| other == **event);
+            let there = FILE_EVENTS.iter().filter(is_new).filter(|event| recorder.enable(event));
+            let there: Vec<String> = there.map(ToString::to_string).collect();
+            recorder.events.extend(there);
         }
-        if !recorder.events.iter().any(|event| event.starts_with("block/")) {
-            return Err(TracefsError::NoEvents(recorder.instance.clone()));
-        }
-        Ok(recorder)
+        let has_one = recorder.events.iter().any(|event| recorded == Recorded::Files || event.starts_with("block/"));
+        if has_one { Ok(recorder) } else { Err(TracefsError::NoEvents(recorder.instance.clone())) }
+    }
+
+    fn enable(&self, event: &str) -> bool {
+        self.set(&format!("events/{event}/enable"), "1").is_ok()
     }
 
     /// Starts to record.
@@ -160,6 +147,14 @@ impl Recorder {
     /// Errors: those of the system.
     pub fn save(&self, file: &mut File) -> Result<Saved, TracefsError> {
         self.set("tracing_on", "0")?;
+        let place = self.instance.clone();
+        self.write(file).map_err(|error| TracefsError::System { place, error })
+    }
+
+    /// Writes what was recorded since the last time, while recording goes on. `lost` counts from the start.
+    ///
+    /// Errors: those of the system.
+    pub fn drain(&self, file: &mut File) -> Result<Saved, TracefsError> {
         let place = self.instance.clone();
         self.write(file).map_err(|error| TracefsError::System { place, error })
     }
@@ -237,7 +232,7 @@ impl Recorder {
         for cpu in processors {
             let (events, lost) = self.statistics(cpu)?;
             (saved.events, saved.lost) = (saved.events + events, saved.lost + lost);
-            let bytes = self.drain(cpu, page_bytes, file)?;
+            let bytes = self.drain_cpu(cpu, page_bytes, file)?;
             let place = table + 16 * cpu as usize;
             head[place..place + 8].copy_from_slice(&at.to_ne_bytes());
             head[place + 8..place + 16].copy_from_slice(&bytes.to_ne_bytes());
@@ -277,8 +272,7 @@ impl Recorder {
         }
         // No symbols, no formats of printk.
         head.extend([0; 8]);
-        let names = self.instance.parent().and_then(Path::parent).map(|root| root.join("saved_cmdlines"));
-        let names = names.and_then(|names| fs::read(names).ok()).unwrap_or_default();
+        let names = fs::read(self.root.join("saved_cmdlines")).unwrap_or_default();
         text(&mut head, b"", &names);
         Ok(head)
     }
@@ -294,7 +288,7 @@ impl Recorder {
         Ok((of("entries:"), of("overrun:") + of("commit overrun:") + of("dropped events:")))
     }
 
-    fn drain(&self, cpu: u32, page_bytes: usize, file: &mut File) -> io::Result<u64> {
+    fn drain_cpu(&self, cpu: u32, page_bytes: usize, file: &mut File) -> io::Result<u64> {
         let path = self.instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
         let mut pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         let (mut page, mut sum) = (vec![0; page_bytes], 0);
@@ -317,8 +311,10 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        drop(self.set("tracing_on", "0"));
-        drop(fs::remove_dir(&self.instance));
+        if self.is_own {
+            drop(self.set("tracing_on", "0"));
+            drop(fs::remove_dir(&self.instance));
+        }
         if let Some(mounted) = &self.mounted {
             let _ = unmount(mounted, UnmountFlags::DETACH);
             drop(fs::remove_dir(mounted));

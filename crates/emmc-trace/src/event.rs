@@ -29,6 +29,8 @@ pub enum What {
         /// Whether it began.
         entered: bool,
     },
+    /// A thread wrote into a file.
+    FileWrite(FileWrite),
     /// The thread's file system entered a known place.
     Mark(Mark),
     /// The interrupt of an MMC controller was taken.
@@ -252,6 +254,26 @@ pub(crate) fn controller(name: &[u8]) -> Option<u8> {
     crate::text::decimal(digits).and_then(|host| u8::try_from(host).ok())
 }
 
+/// A write into a file, by its file system or into the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileWrite {
+    /// The file system's device, or its disk; 0 if it has no numbers.
+    pub device: u32,
+    /// The file.
+    pub inode: u64,
+    /// Unit: bytes; `None` for a page that became dirty.
+    pub bytes: Option<u32>,
+}
+
+/// Whether an event of this name is a write into a file, and if so, whether it has its bytes.
+pub(crate) fn is_file_write(name: &[u8]) -> Option<bool> {
+    match name {
+        b"ext4_da_write_end" | b"ext4_write_end" | b"ext4_journalled_write_end" | b"f2fs_write_end" => Some(true),
+        b"writeback_dirty_folio" | b"writeback_dirty_page" => Some(false),
+        _ => None,
+    }
+}
+
 /// A place in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -273,7 +295,6 @@ impl Mark {
             b"iomap_dio_rw_begin" | b"ext4_direct_IO_enter" | b"f2fs_direct_IO_enter" => Self::Direct,
             b"ext4_da_write_begin" | b"ext4_write_begin" | b"f2fs_write_begin" => Self::Buffered,
             b"mm_filemap_add_to_page_cache" => Self::Buffered,
-            b"writeback_dirty_folio" | b"writeback_dirty_page" => Self::Buffered,
             b"jbd2_start_commit" => Self::Commit { began: true },
             b"jbd2_end_commit" => Self::Commit { began: false },
             _ => return None,

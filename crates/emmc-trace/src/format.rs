@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Action, Mark, Syscall};
+use crate::event::{Action, Mark, Syscall, is_file_write};
 use crate::ftrace::block_action;
 use crate::notes::Mixer;
 use crate::text::{decimal, words};
@@ -58,6 +58,17 @@ pub(crate) enum Meaning {
     Mark(Mark),
     /// The name of the handler.
     Interrupt(Field),
+    FileWrite(FileLayout),
+}
+
+/// Fields of a write into a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileLayout {
+    /// A number, or the name of a `backing_dev_info`.
+    pub(crate) device: Field,
+    pub(crate) inode: Field,
+    /// Absent if it is a page.
+    pub(crate) bytes: Field,
 }
 
 /// The layouts of a kernel's events.
@@ -173,6 +184,11 @@ impl Formats {
             Some(Meaning::Syscall { call: Syscall::named(call), entered: false })
         } else if name == b"irq_handler_entry" {
             (of("name").size != 0).then(|| Meaning::Interrupt(of("name")))
+        } else if let Some(has_bytes) = is_file_write(name) {
+            let device = if has_bytes { of("dev") } else { of("name") };
+            let bytes = if has_bytes { of("copied") } else { Field::default() };
+            let layout = FileLayout { device, inode: of("ino"), bytes };
+            (layout.inode.size != 0 && (bytes.size != 0) == has_bytes).then_some(Meaning::FileWrite(layout))
         } else {
             Mark::named(name).map(Meaning::Mark)
         };

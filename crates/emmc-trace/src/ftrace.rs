@@ -8,7 +8,9 @@ use std::io::Read;
 
 use emmc_units::Nanos;
 
-use crate::event::{Action, BlockEvent, Event, Mark, MmcEvent, Syscall, What, controller, is_place, letters};
+use crate::event::{
+    Action, BlockEvent, Event, FileWrite, Mark, MmcEvent, Syscall, What, controller, is_file_write, is_place, letters,
+};
 use crate::notes::{Batch, Mixer};
 use crate::source::EventSource;
 use crate::text::{decimal, device, number, seconds, shown, signed, words};
@@ -180,8 +182,39 @@ fn what(event: &[u8], values: &[u8]) -> Result<Option<What>, &'static str> {
             let name = words(values).find_map(|word| word.strip_prefix(b"name="));
             name.and_then(controller).map(|host| What::Interrupt { host })
         }
-        _ => Mark::named(event).map(What::Mark),
+        _ => match is_file_write(event) {
+            Some(has_bytes) => Some(What::FileWrite(file_write(has_bytes, values)?)),
+            None => Mark::named(event).map(What::Mark),
+        },
     })
+}
+
+/// `dev 179,2 ino 12 pos 0 len 300 copied 300`, `dev = (179,2), ino = 12, ...` and `bdi 179:0: ino=12 index=3`.
+fn file_write(has_bytes: bool, values: &[u8]) -> Result<FileWrite, &'static str> {
+    let mut parts = values.split(|byte| b" =(),:".contains(byte)).filter(|part| !part.is_empty());
+    let (mut on, mut inode, mut bytes) = (None, None, None);
+    while let Some(part) = parts.next() {
+        let mut next = || parts.next().and_then(decimal);
+        match part {
+            b"dev" | b"bdi" => {
+                // A file system without a disk has a name here.
+                on = match next() {
+                    Some(major) => next().map(|minor| (major, minor)),
+                    None => None,
+                }
+            }
+            b"ino" => inode = next(),
+            b"copied" => bytes = next().and_then(|bytes| u32::try_from(bytes).ok()),
+            _ => {}
+        }
+    }
+    let number =
+        |(major, minor): (u64, u64)| (major < 1 << 12 && minor < 1 << 20).then_some((major << 20 | minor) as u32);
+    let inode = inode.ok_or("ino N")?;
+    if has_bytes && bytes.is_none() {
+        return Err("copied N");
+    }
+    Ok(FileWrite { device: on.and_then(number).unwrap_or(0), inode, bytes })
 }
 
 /// By the name of the kernel's event without `block_`.

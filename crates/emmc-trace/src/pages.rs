@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use emmc_units::Nanos;
 
-use crate::event::{Action, BlockEvent, Event, MmcEvent, What, controller, is_place, letters};
-use crate::format::{BlockLayout, Field, Formats, Meaning, MmcLayout};
+use crate::event::{Action, BlockEvent, Event, FileWrite, MmcEvent, What, controller, is_place, letters};
+use crate::format::{BlockLayout, Field, FileLayout, Formats, Meaning, MmcLayout};
 use crate::notes::Batch;
 use crate::source::EventSource;
+use crate::text::device;
 use crate::window::Window;
 
 /// The page size of most kernels.
@@ -202,6 +203,7 @@ impl Page<'_> {
                 };
                 Some(What::Interrupt { host })
             }
+            Meaning::FileWrite(layout) => record.file_write(layout).map(What::FileWrite),
         };
         match what {
             Some(what) => self.batch.events.push(Event { at, pid, cpu: self.cpu, what }),
@@ -266,6 +268,16 @@ impl Record<'_> {
         let (device, sector) = (self.number(layout.device)? as u32, self.number(layout.sector)?);
         let sectors = if layout.sectors.size == 0 { 0 } else { self.number(layout.sectors)? as u32 };
         is_place(sector, sectors).then_some(BlockEvent { action, op, flags, device, sector, sectors, other })
+    }
+
+    fn file_write(&self, layout: &FileLayout) -> Option<FileWrite> {
+        let inode = self.number(layout.inode)?;
+        if layout.bytes.size == 0 {
+            // The disk by its numbers, or the name of a file system without a disk.
+            return Some(FileWrite { device: device(self.text(layout.device)).unwrap_or(0), inode, bytes: None });
+        }
+        let bytes = Some(self.number(layout.bytes)? as u32);
+        Some(FileWrite { device: self.number(layout.device)? as u32, inode, bytes })
     }
 
     fn mmc(&self, layout: &MmcLayout) -> Option<MmcEvent> {

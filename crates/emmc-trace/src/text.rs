@@ -45,7 +45,7 @@ pub(crate) fn seconds(text: &[u8]) -> Option<Nanos> {
 
 /// `major,minor` as one number.
 pub(crate) fn device(text: &[u8]) -> Option<u32> {
-    let comma = memchr::memchr(b',', text)?;
+    let comma = memchr::memchr2(b',', b':', text)?;
     let (major, minor) = (decimal(&text[..comma])?, decimal(&text[comma + 1..])?);
     (major < 1 << 12 && minor < 1 << 20).then_some((major << 20 | minor) as u32)
 }

@@ -42,7 +42,7 @@ pub(crate) use sim::{
 };
 #[cfg(feature = "trace")]
 pub(crate) use trace::{
-    RecordingArgs, TraceAnalyseArgs, TraceCommand, TraceCompareArgs, TraceExportArgs, TraceRecordArgs,
+    RecordingArgs, TraceAnalyseArgs, TraceCommand, TraceCompareArgs, TraceExportArgs, TraceRecordArgs, TraceWhoArgs,
 };
 
 /// Identify an eMMC or SD card, report its configuration, wear and speed, and plan changes.
@@ -296,6 +296,10 @@ pub(crate) struct StudyArgs {
     #[cfg(feature = "bench")]
     #[arg(long, value_name = "FILE")]
     pub(crate) bench: Vec<PathBuf>,
+    /// A recording of this card's requests: what limits its speed (`emmclab trace record`)
+    #[cfg(feature = "trace")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) trace: Option<PathBuf>,
     /// Measure the read speed of a live card: takes some seconds, writes nothing
     #[cfg(feature = "bench")]
     #[arg(long)]
@@ -333,11 +337,17 @@ pub(crate) enum DocumentName {
     #[cfg(feature = "trace")]
     TraceAnalyse,
     #[cfg(feature = "trace")]
+    TraceBoot,
+    #[cfg(feature = "trace")]
     TraceCompare,
     #[cfg(feature = "trace")]
     TraceExport,
     #[cfg(feature = "trace")]
+    TraceOverhead,
+    #[cfg(feature = "trace")]
     TraceRecord,
+    #[cfg(feature = "trace")]
+    TraceWho,
     #[cfg(feature = "sim")]
     SimProfiles,
     #[cfg(feature = "sim")]

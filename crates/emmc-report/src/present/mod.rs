@@ -23,6 +23,8 @@ mod trace;
 mod trace_charts;
 #[cfg(feature = "trace")]
 mod trace_compare;
+#[cfg(feature = "trace")]
+mod trace_who;
 mod vendor;
 
 use emmc_port::Origin;
@@ -43,11 +45,13 @@ pub use registers::{field, registers};
 pub use sim::{inside, sim_run};
 pub use study::{study, study_in_brief, study_in_full};
 #[cfg(feature = "trace")]
-pub use trace::trace;
+pub use trace::{trace, with_trace};
 #[cfg(feature = "trace")]
 pub use trace_charts::trace_page;
 #[cfg(feature = "trace")]
 pub use trace_compare::trace_compared;
+#[cfg(feature = "trace")]
+pub use trace_who::{trace_live, trace_who};
 pub use vendor::vendor_sections;
 
 use crate::{Align, Cell, Document, Table, Tone};

@@ -32,6 +32,29 @@ pub fn trace(analysis: &Analysis) -> Document {
     document
 }
 
+/// A study with the limit that a recording shows: its lines below the verdict, and the prediction as a section.
+pub fn with_trace(mut document: Document, analysis: &Analysis) -> Document {
+    let own = analysis.limit.as_ref().map(|limit| {
+        let (speed, most) = (limit.theoretical_mb_per_s, limit.zero_hardware_mb_per_s);
+        let text = format!("{speed:.1} MB/s at depth 1, {most:.1} with no card time; longest: {}", limit.ceiling);
+        LeadLine::words("LIMIT", Tone::Plain, text)
+    });
+    let lines = &mut document.lead.get_or_insert_default().lines;
+    // Behind SPEED, which comes after HEALTH.
+    let place = lines.iter().position(|line| line.label == "SAFETY").unwrap_or(lines.len());
+    lines.splice(place..place, own);
+    let mut found = Document::new("");
+    if let Some(limit) = &analysis.limit {
+        self::limit(limit, &mut found);
+    }
+    spans(analysis, &mut found);
+    for mut section in found.sections {
+        section.id = format!("trace-{}", section.id);
+        document.sections.push(section);
+    }
+    document
+}
+
 fn lead(analysis: &Analysis) -> Lead {
     let mut lines = Vec::new();
     let main = analysis.limit.as_ref().and_then(|limit| {
@@ -99,12 +122,24 @@ fn spans(analysis: &Analysis, document: &mut Document) {
     if analysis.spans.is_empty() {
         return;
     }
+    let several = analysis.spans.iter().any(|row| row.device != analysis.spans[0].device);
     let section = document.section("spans", "Spans");
+    section.push(spans_table(analysis.spans.iter().take(ROWS), several));
+    if analysis.spans.len() > ROWS {
+        section.note(Tone::Muted, format!("{} more kinds: --json has them", analysis.spans.len() - ROWS));
+    }
+    let sources = analysis.sources.iter();
+    let rows: Vec<KeyValue> =
+        sources.map(|source| KeyValue::new(source.span, source.quality).note(source.events)).collect();
+    document.section("sources", "Where the spans come from").push(rows);
+}
+
+/// Means of the spans by kind of request; with their devices if there are several.
+pub(super) fn spans_table<'a>(rows: impl Iterator<Item = &'a SpanRow>, several: bool) -> Table {
     let right = ["requests", "1 vfs", "2 block", "3 issue", "4 card", "5 post", "total", "p99", "waited"];
     let columns = [("request", Align::Left), ("mode", Align::Left)];
-    let several = analysis.spans.iter().any(|row| row.device != analysis.spans[0].device);
     let mut table = Table::new(columns.into_iter().chain(right.map(|name| (name, Align::Right))));
-    for row in analysis.spans.iter().take(ROWS) {
+    for row in rows {
         let span = |times: &Option<Times>| times.map_or("-".into(), |times| us(times.mean));
         table.row([
             Cell::from(if several { format!("{} {}", row.device, kind(row)) } else { kind(row) }),
@@ -121,14 +156,7 @@ fn spans(analysis: &Analysis, document: &mut Document) {
         ]);
     }
     let caption = "means in us, p99 of the total; waited: the part of 2 and 3 behind other requests; most time first";
-    section.push(table.caption(caption));
-    if analysis.spans.len() > ROWS {
-        section.note(Tone::Muted, format!("{} more kinds: --json has them", analysis.spans.len() - ROWS));
-    }
-    let sources = analysis.sources.iter();
-    let rows: Vec<KeyValue> =
-        sources.map(|source| KeyValue::new(source.span, source.quality).note(source.events)).collect();
-    document.section("sources", "Where the spans come from").push(rows);
+    table.caption(caption)
 }
 
 fn stalls(analysis: &Analysis, document: &mut Document) {

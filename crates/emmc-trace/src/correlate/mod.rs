@@ -73,6 +73,10 @@ impl Correlator {
                     self.has_page_cache |= *mark == Mark::Buffered;
                     self.threads.mark(event.pid, *mark);
                 }
+                What::FileWrite(_) => {
+                    self.has_page_cache = true;
+                    self.threads.mark(event.pid, Mark::Buffered);
+                }
                 What::Interrupt { host } => self.commands.interrupt(event.at, *host, &mut self.table),
                 What::Lost { .. } => {}
             }

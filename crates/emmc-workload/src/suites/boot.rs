@@ -4,6 +4,8 @@
 //! anywhere on the root filesystem, each read from its start in windows of at most 128 KiB. Much of a real boot is
 //! processor time, and services wait for each other: this is the card's share, with one reader.
 //!
+//! With a recording (`trace record --at-boot`) its requests are replayed instead, as by the suite `replay`.
+//!
 //! In a folder the files are real, with the kernel's own read-ahead.
 
 mod real_files;
@@ -11,6 +13,7 @@ mod real_files;
 use emmc_port::{BlockOp, TargetShape};
 use emmc_units::Rng;
 
+use super::replay::ReplaySuite;
 use super::{Bench, Cost, Knob, Options, Suite};
 use crate::drive::order::Order;
 use crate::drive::stream::{BenchError, FlushAt, Stream};
@@ -41,19 +44,25 @@ impl Suite for Boot {
     }
 
     fn about(&self) -> &'static str {
-        "the reads of a recorded boot: 121 MB in requests of about 49 KiB, and under 1 MB of writes"
+        "the reads of a boot: 121 MB in requests of about 49 KiB, under 1 MB of writes; or your own one (--trace FILE)"
     }
 
     fn follows(&self) -> &'static [Knob] {
-        &[Knob::From, Knob::Size, Knob::ReadOnly]
+        &[Knob::From, Knob::Size, Knob::ReadOnly, Knob::Trace]
     }
 
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        if options.replay.is_some() {
+            return ReplaySuite.cost(shape, options);
+        }
         let size = options.size_bytes.unwrap_or(DISK_BYTES);
         super::disk::cost(NAME, shape, options, (DISK_BYTES_MIN, DISK_BYTES), size + WRITTEN_BYTES + BLOCK)
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
+        if bench.options.replay.is_some() {
+            return ReplaySuite.run(bench);
+        }
         let (from, seed) = (bench.options.from_bytes, bench.options.seed);
         let size = bench.options.size_bytes.unwrap_or(DISK_BYTES);
         if !bench.options.read_only {

@@ -52,7 +52,8 @@ pub(crate) struct BenchArgs {
     /// Skip everything that writes
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// The recorded requests for the suite replay: fio iolog, blktrace, blkparse, ftrace, trace.dat, CSV or MSR CSV
+    /// The recorded requests for the suites replay and boot: fio iolog, blktrace, blkparse, ftrace, trace.dat,
+    /// CSV or MSR CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Issue recorded requests at their recorded times instead of as fast as possible

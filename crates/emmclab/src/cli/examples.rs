@@ -70,6 +70,10 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "trace")]
     example("trace record", "emmclab trace record --for 30s -o slow.dat", "whatever runs, for half a minute"),
     #[cfg(feature = "trace")]
+    example("trace record", "emmclab trace record --live", "spans and top writers, every two seconds"),
+    #[cfg(feature = "trace")]
+    example("trace record", "emmclab trace record --at-boot", "how to record the next boot"),
+    #[cfg(feature = "trace")]
     example("trace analyse", "emmclab trace analyse trace.dat", "a recording of trace-cmd"),
     #[cfg(feature = "trace")]
     example("trace analyse", "emmclab trace analyse sda.blktrace.*", "files of blktrace, one for each processor"),
@@ -79,6 +83,12 @@ const EXAMPLES: &[Example] = &[
     example("trace export", "emmclab trace export trace.dat --perfetto -o trace.pftrace", "for ui.perfetto.dev"),
     #[cfg(feature = "trace")]
     example("trace export", "emmclab trace export trace.dat --fio-iolog -o trace.iolog", "for fio --read_iolog"),
+    #[cfg(feature = "trace")]
+    example("trace who", "emmclab trace who --for 30s", "who writes now, and into which files"),
+    #[cfg(feature = "trace")]
+    example("trace who", "emmclab trace who --light --log who.ndjson", "for weeks"),
+    #[cfg(feature = "trace")]
+    example("trace who", "emmclab trace who --log who.ndjson --since 7", "the last seven days of it"),
     #[cfg(feature = "bench")]
     example("import", "emmclab import fio.json", "the output of fio"),
     #[cfg(feature = "bench")]

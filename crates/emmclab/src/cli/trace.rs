@@ -18,6 +18,8 @@ pub(crate) enum TraceCommand {
     Export(TraceExportArgs),
     /// Compare the spans of two recordings, and report which differences are beyond noise
     Compare(TraceCompareArgs),
+    /// Report who writes and who waits: threads and files, of a recording, live, or over weeks
+    Who(TraceWhoArgs),
 }
 
 #[derive(Args, Debug)]
@@ -34,9 +36,76 @@ pub(crate) struct TraceRecordArgs {
     /// Buffer in the kernel for each processor; if it is full, the oldest events are lost
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = super::known::exact_size)]
     pub(crate) buffer: Bytes,
+    /// Print spans and top writers in the terminal again and again instead, until --for or Ctrl-C; nothing is saved
+    #[arg(long, conflicts_with_all = ["output", "command"])]
+    pub(crate) live: bool,
+    /// How often --live prints
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
+    pub(crate) every: Duration,
+    /// Run COMMAND with and without recording in turns, and report how much longer it takes
+    #[arg(long, requires = "command", conflicts_with_all = ["live", "time"])]
+    pub(crate) measure_overhead: bool,
+    /// Runs with recording of --measure-overhead; a confidence interval needs 10
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Print what records the next boot: the kernel's parameters, and a systemd unit that saves the recording
+    #[arg(long, conflicts_with_all = ["live", "measure_overhead", "command", "time", "output"])]
+    pub(crate) at_boot: bool,
+    /// Write and enable the unit after showing it, when you confirm
+    #[arg(long, requires = "at_boot")]
+    pub(crate) install: bool,
+    /// Confirm --install without a prompt, for scripts
+    #[arg(long, requires = "install")]
+    pub(crate) yes: bool,
+    /// Remove the unit
+    #[arg(long, requires = "at_boot", conflicts_with = "install")]
+    pub(crate) remove: bool,
+    /// The root of the system that gets the unit, e.g. an image that is mounted
+    #[arg(long, requires = "at_boot", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) root: Option<PathBuf>,
+    /// The kernel that gets the parameters, e.g. 6.1.0 [default: the running one]
+    #[arg(long, requires = "at_boot", value_name = "RELEASE")]
+    pub(crate) kernel: Option<String>,
+    /// Save the recording that these parameters made of this boot, and end it
+    #[arg(long, conflicts_with_all = ["live", "measure_overhead", "command", "time", "at_boot"])]
+    pub(crate) from_boot: bool,
     /// Record while this command runs
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TraceWhoArgs {
+    /// A recording [default: live, which needs root]
+    #[arg(num_args = 0.., value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Requests of this device only [default: eMMC and SD cards if there are any, else all]
+    #[arg(long, value_name = "MAJOR:MINOR", value_parser = device)]
+    pub(crate) device: Option<u32>,
+    /// How long to record, e.g. 10s [default: 10s; with --light until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = time, conflicts_with = "files")]
+    pub(crate) time: Option<Duration>,
+    /// Buffer in the kernel for each processor
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = super::known::exact_size)]
+    pub(crate) buffer: Bytes,
+    /// Record only writes into files, for days and weeks, and count them at every interval
+    #[arg(long, conflicts_with = "files")]
+    pub(crate) light: bool,
+    /// The interval of --light
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
+    pub(crate) every: Duration,
+    /// The log that --light appends a line of JSON to at every interval, and --since reads
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "files")]
+    pub(crate) log: Option<PathBuf>,
+    /// Sum up the last days of the log
+    #[arg(long, value_name = "DAYS", requires = "log", conflicts_with_all = ["light", "time"], value_parser = days)]
+    pub(crate) since: Option<f64>,
+}
+
+/// `7` or `0.5`.
+fn days(text: &str) -> Result<f64, String> {
+    let days = text.parse::<f64>().ok().filter(|days| (0.0..=100_000.0).contains(days) && *days > 0.0);
+    days.ok_or_else(|| "expected a number of days, e.g. 7 or 0.5".into())
 }
 
 /// `10s`, `500ms` or `2min`.

@@ -32,8 +32,12 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
         measured: benches.measured(),
         ..StudyOptions::default()
     };
+    #[cfg(feature = "trace")]
+    let trace = args.trace.as_deref().map(super::trace::analysed).transpose()?;
     let study = StudyDocument {
         study: study(&subject.card, &options),
+        #[cfg(feature = "trace")]
+        trace,
         #[cfg(feature = "bench")]
         speed: benches.speed,
         #[cfg(feature = "bench")]
@@ -59,6 +63,10 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
 pub(crate) struct StudyDocument {
     #[serde(flatten)]
     study: Study,
+    /// What a recording of its requests shows: spans, the limit, stalls.
+    #[cfg(feature = "trace")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<emmc_trace::result::Analysis>,
     /// Speed and its limits, if measured: always for a virtual card, else on request or from a saved result of `bench`.
     #[cfg(feature = "bench")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +81,11 @@ fn present(study: &StudyDocument) -> Document {
     let document = emmc_report::present::study(&study.study);
     #[cfg(feature = "bench")]
     let document = emmc_report::present::with_benches(document, study.speed.as_ref(), &study.benches);
+    #[cfg(feature = "trace")]
+    let document = match &study.trace {
+        Some(trace) => emmc_report::present::with_trace(document, trace),
+        None => document,
+    };
     document
 }
 
@@ -83,6 +96,8 @@ fn inputs(args: &StudyArgs) -> Vec<&std::path::Path> {
     files.extend(args.history.files());
     #[cfg(feature = "bench")]
     files.extend(args.bench.iter().map(|path| path.as_path()));
+    #[cfg(feature = "trace")]
+    files.extend(args.trace.as_deref());
     files
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use emmc_linux::tracefs::Recorder;
+use emmc_linux::tracefs::{Recorded, Recorder};
 use emmc_trace::result::Analysis;
 use emmc_trace::{Input, Storage, analyse, open};
 use rustix::process::Signal;
@@ -26,8 +26,12 @@ use crate::output::Page;
 use crate::save::Refused;
 use crate::signals;
 
+pub(crate) mod boot;
 pub(crate) mod compare;
 pub(crate) mod export;
+mod live;
+pub(crate) mod overhead;
+pub(crate) mod who;
 
 pub(crate) const SCHEMA: &str = "emmclab.trace-analyse/1";
 pub(crate) const RECORD_SCHEMA: &str = "emmclab.trace-record/1";
@@ -45,13 +49,14 @@ pub(crate) fn run(command: &TraceCommand, output: &mut Output) -> CommandResult 
         TraceCommand::Analyse(args) => run_analyse(args, output),
         TraceCommand::Export(args) => export::run(args, output),
         TraceCommand::Compare(args) => compare::run(args, output),
+        TraceCommand::Who(args) => who::run(args, output),
     }
 }
 
 /// What `trace record` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedFile {
     /// The recording.
     file: String,
     /// Its size.
@@ -73,7 +78,14 @@ pub(crate) struct Recorded {
 }
 
 fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
+    if args.at_boot {
+        return boot::at_boot(args, output);
+    }
     let stop = Arc::new(AtomicBool::new(false));
+    if args.live {
+        signals::stop_by_signal(&stop)?;
+        return live::run(args, &stop, output);
+    }
     let name = args.output.display().to_string();
     match std::fs::metadata(&args.output) {
         Ok(found) if !found.is_file() => {
@@ -82,8 +94,14 @@ fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
         Ok(_) if !args.force => anyhow::bail!("{name}: exists already; --force replaces it"),
         _ => {}
     }
+    if args.from_boot {
+        return boot::from_boot(args, output);
+    }
     signals::stop_by_signal(&stop)?;
-    let recorder = Recorder::new(args.buffer.0)?;
+    if args.measure_overhead {
+        return overhead::run(args, &stop, output);
+    }
+    let recorder = Recorder::new(Recorded::Requests, args.buffer.0)?;
     let began = Instant::now();
     recorder.start()?;
     let command_exit = wait(args, &stop, began)?;
@@ -99,7 +117,7 @@ fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
         }
     };
     let cost = |event_ns: f64| (saved.events + saved.lost) as f64 * event_ns / duration_s / 1e7;
-    let recorded = Recorded {
+    let recorded = RecordedFile {
         file: name,
         file_bytes: saved.bytes,
         duration_s,
@@ -111,16 +129,20 @@ fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
         command_exit,
     };
     drop(recorder);
+    print_recorded(&recorded, output)
+}
+
+fn print_recorded(recorded: &RecordedFile, output: &mut Output) -> CommandResult {
     if output.is_json() {
-        output.print(RECORD_SCHEMA, &recorded, |_| unreachable!("JSON was asked for"))?;
+        output.print(RECORD_SCHEMA, recorded, |_| unreachable!("JSON was asked for"))?;
     } else {
-        said(&recorded, output)?;
+        said(recorded, output)?;
     }
     Ok(if recorded.lost_events > 0 { Exit::Findings } else { Exit::Good })
 }
 
-fn said(recorded: &Recorded, output: &mut Output) -> anyhow::Result<()> {
-    let Recorded { file, events, lost_events, duration_s, .. } = recorded;
+fn said(recorded: &RecordedFile, output: &mut Output) -> anyhow::Result<()> {
+    let RecordedFile { file, events, lost_events, duration_s, .. } = recorded;
     output.said(&format!("{file}: {events} events in {duration_s:.3} s, {lost_events} lost"))?;
     if let Some((event_ns, percent)) = recorded.event_ns.zip(recorded.cost_percent) {
         output.said(&format!("cost: {event_ns:.0} ns an event, {percent:.2} % of one processor"))?;
@@ -154,6 +176,17 @@ fn wait(args: &TraceRecordArgs, stop: &AtomicBool, began: Instant) -> anyhow::Re
             return Ok(None);
         }
         std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Until this instant, or a signal; a signal is seen soon, and an idle board is woken twice a second only.
+fn wait_until(until: Instant, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(500)));
     }
 }
 
@@ -192,10 +225,35 @@ fn exit(analysis: &Analysis) -> Exit {
 
 /// The files of one recording.
 fn inputs(args: &RecordingArgs) -> anyhow::Result<Vec<Input>> {
-    ensure!(args.files.len() <= FILES_MAX, "{} files; expected at most {FILES_MAX}", args.files.len());
+    opened(&args.files)
+}
+
+fn opened(files: &[std::path::PathBuf]) -> anyhow::Result<Vec<Input>> {
+    ensure!(files.len() <= FILES_MAX, "{} files; expected at most {FILES_MAX}", files.len());
     let is_input = |path: &&std::path::PathBuf| path.as_os_str() == "-";
-    ensure!(args.files.iter().filter(is_input).count() < 2, "standard input can be only one of the files");
-    args.files.iter().map(|path| storage(path)).collect()
+    ensure!(files.iter().filter(is_input).count() < 2, "standard input can be only one of the files");
+    files.iter().map(|path| storage(path)).collect()
+}
+
+/// A recording of one file, analysed; for `study`.
+pub(crate) fn analysed(path: &Path) -> anyhow::Result<Analysis> {
+    let input = storage(path)?;
+    let name = input.name.clone();
+    let analysis = analyse(open(vec![input])?, None);
+    ensure!(analysis.requests > 0, "{name}: no complete request is in it");
+    Ok(analysis)
+}
+
+/// A file that is only in memory.
+fn memory_file() -> anyhow::Result<File> {
+    let made = rustix::fs::memfd_create("emmclab-trace", rustix::fs::MemfdFlags::CLOEXEC);
+    Ok(File::from(made.context("a file in memory")?))
+}
+
+/// What was just recorded.
+fn recorded_in(file: File) -> anyhow::Result<Input> {
+    let size_bytes = file.metadata()?.len();
+    Ok(Input { name: "recording".into(), storage: Arc::new(Pieces { file, size_bytes }) })
 }
 
 /// A file that is read piece by piece.

@@ -15,7 +15,7 @@ fn options_that_a_suite_lacks_are_refused() {
     refused("bench sim:generic-8g --suite dd --queue-depth 4", &can("dd", "--queue-depth", depth));
     refused("bench sim:generic-8g --queue-depth 4", &can("speed", "--queue-depth", depth));
     refused("bench sim:generic-8g --suite dd --write-budget 1GiB", &can("dd", "--write-budget", "steady, trim"));
-    refused("bench sim:generic-8g --suite speed --trace x", &can("speed", "--trace", "replay"));
+    refused("bench sim:generic-8g --suite speed --trace x", &can("speed", "--trace", "boot, replay"));
     let start = can("steady", "--rows", "");
     let run = emmclab("bench sim:generic-8g --suite steady --rows 4".split(' ')).exits(2);
     assert!(run.stderr.starts_with(&start), "{}", run.stderr);

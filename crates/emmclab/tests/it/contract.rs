@@ -314,6 +314,10 @@ fn trace_documents_keep_their_keys() {
     let folder = scratch("trace_documents");
     let export =
         |form: &str, name: &str| words(&format!("trace export {direct} {form} -o {}", folder.join(name).display()));
+    let text = save(&folder, "who.txt", crate::trace_who::TEXT);
+    documents("trace-who", &[words(&format!("trace who {text}"))]);
+    let root = folder.join("root").display().to_string();
+    documents("trace-boot", &[words(&format!("trace record --at-boot --kernel 6.1 --root {root}"))]);
     documents("trace-export", &[export("--csv", "t.csv"), export("--chrome", "t.json")]);
 }
 

@@ -48,6 +48,8 @@ mod support;
 mod trace;
 #[cfg(feature = "trace")]
 mod trace_export;
+#[cfg(feature = "trace")]
+mod trace_who;
 mod transcripts;
 #[cfg(feature = "sim")]
 mod vendor_report;

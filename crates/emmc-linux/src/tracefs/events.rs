@@ -1,0 +1,54 @@
+//! The kernel's events that are recorded.
+
+/// Events of the block and MMC layers, of direct I/O, and of pages that a write makes dirty.
+pub(super) const EVENTS: [&str; 14] = [
+    "block/block_bio_queue",
+    "block/block_split",
+    "block/block_getrq",
+    "block/block_bio_backmerge",
+    "block/block_bio_frontmerge",
+    "block/block_rq_merge",
+    "block/block_rq_insert",
+    "block/block_rq_issue",
+    "block/block_rq_requeue",
+    "block/block_rq_complete",
+    "mmc/mmc_request_start",
+    "mmc/mmc_request_done",
+    "iomap/iomap_dio_rw_begin",
+    "writeback/writeback_dirty_folio",
+];
+/// Interrupts of MMC controllers, whose handlers are called after them.
+pub(super) const INTERRUPTS: &str = "irq/irq_handler_entry";
+pub(super) const INTERRUPTS_OF: &str = "name ~ \"mmc*\"";
+
+/// Writes into files: exact in ext4 and f2fs, pages elsewhere. A kernel has some of them.
+pub(super) const FILE_EVENTS: [&str; 6] = [
+    "ext4/ext4_da_write_end",
+    "ext4/ext4_write_end",
+    "ext4/ext4_journalled_write_end",
+    "f2fs/f2fs_write_end",
+    "writeback/writeback_dirty_folio",
+    "writeback/writeback_dirty_page",
+];
+
+/// System calls that read, write or sync.
+pub(super) const CALLS_RECORDED: [&str; 18] = [
+    "read",
+    "pread64",
+    "readv",
+    "preadv",
+    "preadv2",
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "pwritev2",
+    "fsync",
+    "fdatasync",
+    "sync",
+    "syncfs",
+    "sync_file_range",
+    "msync",
+    "io_submit",
+    "io_uring_enter",
+];
