@@ -6,8 +6,8 @@
 
 use std::ffi::OsString;
 
-/// Instructions of one of each: the kernel's parameter, and how many. Source: the guest in QEMU, which counts them, with
-/// the same workload at 1 and 4 ns an instruction (docs/lab.md); those of one request are spread over its steps by
+/// Instructions of one of each: the kernel's parameter, and how many. Source: the guest in QEMU, which counts them,
+/// with the same workload at 1 and 4 ns an instruction (docs/lab.md); those of one request are spread over its steps by
 /// judgement, only their sums are measured. Assumed: a copy moves 8 bytes an instruction, because QEMU counts each byte
 /// of a string instruction as one.
 const INSTRUCTIONS: [(&str, f64); 11] = [

@@ -39,7 +39,8 @@ const SCRIPT: &str = "lab-script";
 const JOB: &str = "job.fio";
 /// The kernel's buffer of events. Unit: KiB.
 const TRACE_KIB: u32 = 65536;
-/// The kernel's driver then has no scatter and gather: SDHCI_QUIRK_BROKEN_ADMA. Source: Linux, drivers/mmc/host/sdhci.h.
+/// The kernel's driver then has no scatter and gather. Source: Linux, drivers/mmc/host/sdhci.h,
+/// SDHCI_QUIRK_BROKEN_ADMA.
 const ONLY_SDMA: &str = "sdhci.debug_quirks=0x40";
 
 /// What `lab run --json` prints. Times are simulated.
