@@ -33,7 +33,7 @@ mod text;
 mod who;
 mod window;
 
-pub use analysis::{analyse, result};
+pub use analysis::{Needs, analyse, result};
 pub use blkparse::Blkparse;
 pub use blktrace::Blktrace;
 pub use correlate::{Command, Commands, Correlator, Counts, Device, Unpaired};

@@ -45,6 +45,8 @@ pub struct Hardware {
     pub started: Nanos,
     /// The last one ended; of a write without a command queue that several CMD13 ask for, the last of these.
     pub ended: Nanos,
+    /// The controller was free for another command: after the CMD13 that asks a write's card.
+    pub released: Nanos,
     /// The controller: the number in `mmc0`.
     pub host: u8,
     /// The first command; 0 is a task of the command queue.

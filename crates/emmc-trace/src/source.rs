@@ -7,6 +7,8 @@ use crate::notes::{Batch, Notes};
 
 /// Events that a stream may be out of order by, at least.
 const WINDOW: usize = 1 << 12;
+/// Windows of events that are read at once: a window of them is moved each time.
+const FILLED: usize = 4;
 
 /// A reader of one input.
 pub trait EventSource {
@@ -45,16 +47,21 @@ impl<S: EventSource> Stream<S> {
     fn refill(&mut self, window: usize, late: &mut u64) {
         self.batch.events.drain(..self.next);
         self.next = 0;
-        while self.has_more && self.batch.events.len() < window.saturating_mul(2) {
+        // What is left is in order.
+        let kept = self.batch.events.len();
+        while self.has_more && self.batch.events.len() < window.saturating_mul(FILLED) {
             self.has_more = self.source.fill(&mut self.batch);
         }
         let events = &mut self.batch.events;
+        let mut before = kept.checked_sub(1).map_or(self.given, |last| events[last].at);
+        let follows = |event: &Event| std::mem::replace(&mut before, event.at) <= event.at;
+        if events[kept..].iter().all(follows) {
+            return;
+        }
         // What comes too late to be paired is dropped; a loss is still a loss.
         let given = self.given;
         events.iter_mut().filter(|event| event.at < given && is_loss(event)).for_each(|event| event.at = given);
-        if !events.is_sorted_by_key(|event| event.at) {
-            events.sort_by_key(|event| event.at);
-        }
+        events.sort_by_key(|event| event.at);
         let too_late = events.partition_point(|event| event.at < given);
         events.drain(..too_late);
         *late += too_late as u64;

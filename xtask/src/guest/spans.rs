@@ -10,10 +10,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use emmc_serve::pci::RecordedRequest;
-use emmc_trace::{Correlator, Event, Input, Op, Request, Storage, What, open};
+use emmc_trace::{Correlator, Event, Input, Needs, Op, Request, Storage, What, open};
 
 /// How far the mean of the span of the card may be from the card's own account.
 const PERCENT_MAX: f64 = 1.0;
+/// How far the time of a run at a depth may be from its prediction.
+const PREDICTED_PERCENT_MAX: f64 = 5.0;
+const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// Major number of MMC devices.
 const MMC_MAJOR: u32 = 179;
 const SECTORS_PER_MIB: u64 = 2048;
@@ -101,6 +104,47 @@ pub(crate) fn compare(out: &Path, log: &Path) -> anyhow::Result<()> {
         }
     }
     wrong.extend(sums(&recorded));
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// Predicts the speed at every depth from the requests at the least and at the most, and compares it with the runs.
+///
+/// Errors: what differs.
+pub(crate) fn predict(out: &Path, queueing: bool) -> anyhow::Result<()> {
+    let recorded = read(out)?;
+    let parts = parts(&fs::read_to_string(out.join("parts")).context("parts")?)?;
+    let mut wrong = Vec::new();
+    println!("requests            predicted, us measured, us  differ");
+    for kind in ["randread", "randwrite"] {
+        let part = |depth: u32| {
+            let name = format!("depth-{kind}-{depth}");
+            parts.iter().find(|part| part.name == name).with_context(|| format!("no part {name}"))
+        };
+        let ends = [part(1)?, part(32)?];
+        let within = |request: &&Request| ends.iter().any(|part| (part.first..part.end).contains(&request.sector));
+        // Neighbours that were merged are of another size.
+        let single = |request: &&Request| request.sectors == 8 && matches!(request.op, Op::Read | Op::Write);
+        let needs = Needs::of(recorded.requests.iter().filter(within).filter(single)).context("no request")?;
+        println!("{kind}: the card takes {} alone, {:?} in a queue", needs.alone, needs.queued);
+        for depth in DEPTHS {
+            let predicted = needs.period_ns(depth, 1, queueing).context("the model refuses it")? / 1e3;
+            let part = part(depth)?;
+            let name = part.name.as_str();
+            let here = |request: &&Request| request.sectors > 0 && (part.first..part.end).contains(&request.sector);
+            let run: Vec<&Request> = recorded.requests.iter().filter(here).collect();
+            let begin = run.iter().map(|request| request.began()).min().context("no request")?;
+            let end = run.iter().map(|request| request.completed).max().context("no request")?;
+            // A merged request is as many of fio's.
+            let requests: u64 = run.iter().map(|request| u64::from(request.sectors) / 8).sum();
+            let found = (end.0 - begin.0) as f64 / requests as f64 / 1e3;
+            let percent = (predicted / found - 1.0) * 100.0;
+            println!("{name:18} {predicted:14.2} {found:12.2} {percent:+6.1} %");
+            if percent.abs() > PREDICTED_PERCENT_MAX {
+                wrong.push(format!("{name}: predicted {predicted:.2} us, found {found:.2} us"));
+            }
+        }
+    }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }

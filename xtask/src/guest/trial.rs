@@ -82,6 +82,8 @@ enum Check {
     Field { field: String, value: u128 },
     /// The spans of the recording in /out are those of the card's log.
     Spans,
+    /// What it says of depth 1 and 32 predicts the speed at every depth.
+    Depths,
 }
 
 /// Additional host-side behaviour for a script.
@@ -247,6 +249,7 @@ pub(crate) fn attend(
                 ensure!(found == value, "the card's {field} is {found:#x}, expected {value:#x}");
                 println!("ok: afterwards the card's {field} is {found:#x}");
             }
+            Check::Depths => spans::predict(&left_by_guest(folder)?, options.controller == Some(Controller::Cqe))?,
             Check::Spans => spans::compare(&left_by_guest(folder)?, &folder.join("requests"))?,
         }
     }
@@ -287,6 +290,8 @@ fn listen(machine: &mut Machine, aside: &Aside, host: &mut dyn Host) -> anyhow::
             checks.push(Check::Field { field: field.into(), value });
         } else if line == "spans" {
             checks.push(Check::Spans);
+        } else if line == "depths" {
+            checks.push(Check::Depths);
         } else if host.told(&line, aside.server)? == Next::Kill {
             return Ok(None);
         }

@@ -1,13 +1,17 @@
 //! Requests by kind, with the distribution of each span.
 
+use emmc_units::{Bytes, Nanos};
 use hdrhistogram::Histogram;
 
+use super::limit::Needs;
 use super::result::{SpanRow, Times};
 use crate::event::Op;
 use crate::request::{Mode, Request};
 
 /// Kinds with a distribution of their own; of more, the rarest are summed up without their size.
 const GROUPS_MAX: usize = 96;
+/// Commands that began beside others, from which their number says something: a whole queue.
+const QUEUED_MIN: u64 = 32;
 
 /// A distribution of times. The mean and the longest are exact, percentiles within 0.1 %.
 struct Track {
@@ -71,10 +75,17 @@ pub(super) struct Group {
     /// Time with a request of this kind in progress, up to the last end. Unit: nanoseconds.
     pub(super) active_ns: u64,
     active_until: u64,
+    /// Commands that began while the card had none, and their time. Unit: nanoseconds.
+    alone: (u64, u64),
+    /// The others, and how much later each ended than the one before: what a card that works on several needs for one.
+    queued: (u64, u64),
+    card_until: u64,
+    /// Time from the card's end until the controller was free. Unit: nanoseconds.
+    release_ns: u128,
 }
 
 impl Group {
-    fn new(number: u32, op: Op, sectors: Option<u32>, mode: Mode) -> Self {
+    pub(super) fn new(number: u32, op: Op, sectors: Option<u32>, mode: Mode) -> Self {
         Self {
             number,
             op,
@@ -89,6 +100,10 @@ impl Group {
             waited_ns: 0,
             active_ns: 0,
             active_until: 0,
+            alone: (0, 0),
+            queued: (0, 0),
+            card_until: 0,
+            release_ns: 0,
         }
     }
 
@@ -110,7 +125,7 @@ impl Group {
         self.waited_ns += other.waited_ns;
     }
 
-    fn add(&mut self, request: &Request) {
+    pub(super) fn add(&mut self, request: &Request) {
         self.count += 1;
         self.sequential += u64::from(request.sector == self.next_sector);
         self.next_sector = request.sector.wrapping_add(u64::from(request.sectors));
@@ -121,6 +136,14 @@ impl Group {
                 track.get_or_insert_with(Track::new).add(span.0);
             }
         }
+        if let Some(hardware) = request.hardware {
+            let is_alone = hardware.started.0 >= self.card_until;
+            let (from, sum) =
+                if is_alone { (hardware.started.0, &mut self.alone) } else { (self.card_until, &mut self.queued) };
+            *sum = (sum.0 + 1, sum.1.saturating_add(hardware.ended.0.saturating_sub(from)));
+            self.card_until = self.card_until.max(hardware.ended.0);
+            self.release_ns += u128::from(hardware.released.0.saturating_sub(hardware.ended.0));
+        }
         self.device.add(request.device_time().0);
         self.total.add(request.total().0);
         self.waited_ns += u128::from(request.waited.0);
@@ -128,6 +151,22 @@ impl Group {
         let (from, to) = (request.began().0.max(self.active_until), request.ended().0);
         self.active_ns = self.active_ns.saturating_add(to.saturating_sub(from));
         self.active_until = self.active_until.max(to);
+    }
+
+    /// What a request needs, for predictions; `None` without a size.
+    pub(super) fn needs(&self) -> Option<Needs> {
+        let chunk = Bytes(u64::from(self.sectors.filter(|sectors| *sectors > 0)?) * 512);
+        let mean = |sum: u128, count: u64| Nanos((sum / u128::from(count.max(1))) as u64);
+        let span = |span: usize| self.spans[span].as_ref().map_or(Nanos::ZERO, |track| mean(track.sum_ns, track.count));
+        let waited = mean(self.waited_ns, self.count);
+        let before = Nanos((span(0) + span(1) + span(2)).0.saturating_sub(waited.0));
+        let driver = Nanos(span(2).0.saturating_sub(waited.0));
+        let hardware = self.spans[3].as_ref().map_or(mean(self.device.sum_ns, self.device.count), |_| span(3));
+        let of = |(count, sum): (u64, u64)| mean(u128::from(sum), count);
+        let alone = if self.alone.0 > 0 { of(self.alone) } else { hardware };
+        let queued = (self.queued.0 >= QUEUED_MIN).then(|| of(self.queued));
+        let release = mean(self.release_ns, self.alone.0 + self.queued.0);
+        Some(Needs { before, driver, release, alone, queued, after: span(4), chunk })
     }
 
     /// The sum of all times. Unit: nanoseconds.

@@ -9,6 +9,7 @@ mod stalls;
 use std::collections::HashMap;
 
 use self::groups::Groups;
+pub use self::limit::Needs;
 use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, SpanRow, SpanSource, Waiter};
 use self::stages::Stages;
 use crate::correlate::{Correlator, MMC_MAJOR, Unpaired};
@@ -107,7 +108,7 @@ impl Sums {
         let moves = |row: &SpanRow| row.size_bytes > 0 && matches!(row.op.as_str(), "read" | "write");
         let waited = |row: &SpanRow| row.mode != Mode::Writeback.name() && row.mode != Mode::Readahead.name();
         let main = spans.iter().position(|row| moves(row) && waited(row)).or(spans.iter().position(moves));
-        let limit = main.and_then(|main| limit::limit(&spans[main], groups[main].active_ns));
+        let limit = main.and_then(|main| limit::limit(&spans[main], &groups[main]));
         let mut waiters: Vec<Waiter> = self
             .waiting
             .into_iter()

@@ -272,6 +272,7 @@ impl Commands {
             }
             if let Some(hardware) = hardware {
                 hardware.polls += 1;
+                hardware.released = event.at;
                 if hardware.polls > 1 {
                     hardware.ended = hardware.ended.max(ended);
                 }
@@ -285,6 +286,7 @@ impl Commands {
         }
         if let Some(hardware) = running.of.and_then(|of| table.get(of)).and_then(|open| open.hardware.as_mut()) {
             hardware.ended = hardware.ended.max(ended);
+            hardware.released = event.at;
         }
         self.storage += u64::from(has_data(running.command.opcode) || running.of.is_some());
         if running.command.opcode == 0 {
@@ -390,6 +392,7 @@ impl Open {
                 self.hardware = Some(Hardware {
                     started: command.at,
                     ended: command.at,
+                    released: command.at,
                     host: command.host,
                     opcode: command.opcode,
                     reliable: command.reliable,
