@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use emmc_lab::folder::{RunFolder, last_lines};
 use emmc_lab::guest::HOST_FOLDER;
 
-use crate::guest::driven;
+use crate::guest::answers::{Aside, answer};
 use crate::guest::machine::{Clock, Machine, Outcome, Setup, Show};
 use crate::guest::packages;
 use crate::guest::record;
@@ -265,17 +265,6 @@ fn left_by_guest(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(shared)
 }
 
-/// The context of the host's answers.
-struct Aside<'a> {
-    server: Option<&'a Server<'a>>,
-    emmclab: Option<&'a Emmclab>,
-    profile: &'a str,
-    /// The controller has a queue engine.
-    queues: bool,
-    /// This run's.
-    folder: &'a Path,
-}
-
 /// Serves the guest until it is off; returns none if it is to be killed.
 fn listen(machine: &mut Machine, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<Option<Vec<Check>>> {
     let mut checks = Vec::new();
@@ -297,71 +286,6 @@ fn listen(machine: &mut Machine, aside: &Aside, host: &mut dyn Host) -> anyhow::
         }
     }
     Ok(Some(checks))
-}
-
-/// Status and text of the host's answer.
-fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow::Result<(i32, String)> {
-    let server = aside.server;
-    if let (Some(job), Some(emmclab)) = (words.strip_prefix("simulate "), aside.emmclab) {
-        return simulate(emmclab, aside, job);
-    }
-    if let (Some(words), Some(emmclab)) = (words.strip_prefix("bench "), aside.emmclab) {
-        return bench(emmclab, aside.profile, words);
-    }
-    let (Some(server), Some((kind @ ("ctl" | "number"), words))) = (server, words.split_once(' ')) else {
-        let is_ours = words.starts_with("ctl ") || words.starts_with("number ");
-        return if is_ours { Ok((1, "no card is served".into())) } else { Ok((0, host.asked(words, server)?)) };
-    };
-    if kind == "number" {
-        return number(server, words);
-    }
-    let output = server.control(&words.split(' ').collect::<Vec<_>>())?;
-    let text = [output.stdout, output.stderr].concat();
-    Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
-}
-
-/// The first number of that name in the card's internal state: the whole state is long for a guest's channel.
-fn number(server: &Server, name: &str) -> anyhow::Result<(i32, String)> {
-    let output = server.control(&["state", "--json"])?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let key = format!("\"{name}\": ");
-    let value = text.lines().find_map(|line| line.trim().strip_prefix(&key)?.trim_end_matches(',').parse::<f64>().ok());
-    Ok(value.map_or_else(|| (1, format!("the card's state has no number {name}")), |value| (0, value.to_string())))
-}
-
-/// Runs a job on a new card of the same profile in simulated time: for each phase its kind, its requests and the time
-/// per request, in us; concurrent requests share the time.
-fn simulate(emmclab: &Emmclab, aside: &Aside, job: &str) -> anyhow::Result<(i32, String)> {
-    let path = aside.folder.join("job.json");
-    fs::write(&path, job)?;
-    let path = path.to_string_lossy();
-    let profile = driven::profile(aside.profile, aside.folder)?;
-    let profile = profile.to_string_lossy();
-    let mut args = vec!["sim", "run", "--json", "--profile", &profile, "--job", &path];
-    if !aside.queues {
-        args.push("--no-queueing");
-    }
-    let output = emmclab.run(&args)?;
-    if !output.status.success() {
-        return Ok((1, String::from_utf8_lossy(&output.stderr).into_owned()));
-    }
-    let result: serde_json::Value = serde_json::from_slice(&output.stdout).context("sim run --json")?;
-    let phases = result["phases"].as_array().context("sim run --json: no phases")?;
-    let line = |phase: &serde_json::Value| {
-        let rate = phase["requests_per_s"].as_f64().filter(|rate| *rate > 0.0);
-        let took_us = rate.map_or("-".into(), |rate| format!("{:.1}", 1e6 / rate));
-        format!("{} {} {took_us}\n", phase["kind"].as_str().unwrap_or("?"), phase["host_requests"])
-    };
-    Ok((0, phases.iter().map(line).collect()))
-}
-
-/// Runs `emmclab bench` on a new card of the same profile in simulated time.
-fn bench(emmclab: &Emmclab, profile: &str, words: &str) -> anyhow::Result<(i32, String)> {
-    let target = format!("sim:{profile}");
-    let args: Vec<&str> = ["bench", &target].into_iter().chain(words.split(' ')).collect();
-    let output = emmclab.run(&args)?;
-    let text = [output.stdout, output.stderr].concat();
-    Ok((output.status.code().unwrap_or(255), String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// An environment variable of the script.

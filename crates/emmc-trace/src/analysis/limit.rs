@@ -98,8 +98,8 @@ impl Needs {
     pub fn period_ns(&self, depth: u32, cores: u32, queueing: bool) -> Option<f64> {
         let spans = self.spans();
         let engine = if queueing { CqEngine::Hardware } else { CqEngine::None };
-        // Since Linux 4.16 only the driver's part is serial. It is between two transfers without a queue, and so is what
-        // the controller does after one.
+        // Since Linux 4.16 only the driver's part is serial. It is between two transfers without a queue, and so is
+        // what the controller does after one.
         let serial = self.driver.max(Nanos(1)).min(spans.pre);
         let base =
             Pipeline { serial, gap: (serial + self.release).min(spans.software()), ..Pipeline::new(spans, self.chunk) };

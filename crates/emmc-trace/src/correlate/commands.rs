@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use emmc_units::Nanos;
 
 use super::Unpaired;
+use super::command::Command;
 use super::device::Busy;
 use super::open::{Handle, Open, Stage, Table};
 use crate::event::{Event, MmcEvent, Op};
@@ -26,35 +27,6 @@ const EARLY_MAX: usize = 64;
 const EARLY_NS: u64 = 10_000_000;
 /// The major number of MMC devices.
 pub(crate) const MMC_MAJOR: u32 = 179;
-
-/// A command with its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// When it started.
-    pub at: Nanos,
-    /// Until its end, with the polls of a busy card.
-    pub took: Nanos,
-    /// The controller.
-    pub host: u8,
-    /// The command; 0 is a task of the command queue.
-    pub opcode: u8,
-    /// Its argument, or the first block.
-    pub argument: u32,
-    /// Unit: blocks.
-    pub blocks: u32,
-    /// A reliable write.
-    pub reliable: bool,
-    /// Re-tuning was needed or in progress.
-    pub retuning: bool,
-    /// The first error; 0 is none.
-    pub error: i32,
-    /// CMD13 after it; all but the last found the card busy.
-    pub polls: u32,
-    /// The operation of its request, if that is known.
-    pub op: Option<Op>,
-    /// The thread that queued its request, else that started it.
-    pub pid: u32,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Running {

@@ -4,6 +4,8 @@
 //! Nothing is paired across a loss of events, and whatever has no partner is counted ([`Unpaired`]). Source of the
 //! events' meaning: block/blk-core.c, block/blk-mq.c and block/blk-merge.c; drivers/mmc/core/block.c for the MMC layer.
 
+mod bios;
+mod command;
 mod commands;
 mod counts;
 mod device;
@@ -14,15 +16,16 @@ use std::collections::HashMap;
 
 use emmc_units::Nanos;
 
+pub use self::command::Command;
+pub use self::commands::Commands;
 pub(crate) use self::commands::MMC_MAJOR;
-pub use self::commands::{Command, Commands};
 pub use self::counts::{Counts, Unpaired};
 pub use self::device::Device;
 use self::open::{Access, Handle, Open, Stage, Table};
 use self::threads::Threads;
 use crate::event::{Action, BlockEvent, Event, Flags, Mark, Op, Syscall, What};
 use crate::notes::Mixer;
-use crate::request::{Mode, Request, since};
+use crate::request::{Mode, Request};
 
 /// Devices that are told apart; more share the accounts of the last.
 const DEVICES_MAX: usize = 256;
@@ -162,74 +165,6 @@ impl Correlator {
             self.unpaired.issues_without_completion += self.table.drain().len() as u64;
             self.table.insert(open)
         })
-    }
-
-    fn queue(&mut self, event: &Event, block: &BlockEvent) {
-        self.counts.bios += 1;
-        let mut open = Open::new(block, event.pid, event.at);
-        open.queued = Some(event.at);
-        if self.has_calls {
-            (open.call, open.access) = self.threads.queue(event.pid);
-        }
-        self.open(open);
-    }
-
-    /// The first part keeps its place; the rest is a bio that is not queued again.
-    fn split(&mut self, event: &Event, block: &BlockEvent) {
-        self.counts.splits += 1;
-        let at = |open: &Open| {
-            let first = block.other.wrapping_sub(open.sector);
-            open.stage <= Stage::Got && open.op == block.op && first > 0 && first < u64::from(open.sectors)
-        };
-        let wanted = BlockEvent { sectors: block.sectors.max(1), ..*block };
-        let Some(found) = self.table.find(&wanted, at) else {
-            self.unpaired.merges_without_request += 1;
-            return;
-        };
-        let Some(open) = self.table.get(found) else { return };
-        let first = (block.other - open.sector) as u32;
-        let rest = Open { sector: block.other, sectors: open.sectors - first, stage: Stage::Queued, ..*open };
-        open.sectors = first;
-        self.open(Open { queued_last: event.at, ..rest });
-    }
-
-    fn merge(&mut self, event: &Event, block: &BlockEvent, back: bool) {
-        let own = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
-        let end = block.sector.wrapping_add(u64::from(block.sectors));
-        let target = self.table.search(|open| {
-            let fits = if back {
-                open.sector.wrapping_add(u64::from(open.sectors)) == block.sector
-            } else {
-                open.sector == end
-            };
-            fits && open.device == block.device
-                && open.op == block.op
-                && matches!(open.stage, Stage::Got | Stage::Inserted)
-        });
-        self.counts.merges += 1;
-        let merged = own.and_then(|own| self.table.remove(own));
-        let Some(target) = target else {
-            self.unpaired.merges_without_request += 1;
-            return;
-        };
-        let Some(open) = self.table.get(target) else { return };
-        // Without its own event, the bio was queued before the recording.
-        let (count, delays, last) = match &merged {
-            Some(bio) => {
-                let delay = since(open.queued.unwrap_or(event.at), bio.queued.unwrap_or(event.at)).0;
-                let count = bio.bios.0 + 1;
-                (count, bio.bios.1.saturating_add(delay.saturating_mul(u64::from(count))), bio.queued_last)
-            }
-            None => (1, since(open.queued.unwrap_or(event.at), event.at).0, event.at),
-        };
-        open.bios = (open.bios.0.saturating_add(count), open.bios.1.saturating_add(delays));
-        open.queued_last = open.queued_last.max(last);
-        let (sector, sectors) = (open.sector, open.sectors.saturating_add(block.sectors));
-        if back {
-            open.sectors = sectors;
-        } else {
-            self.table.restart(target, sector - u64::from(block.sectors).min(sector), sectors);
-        }
     }
 
     fn get(&mut self, event: &Event, block: &BlockEvent) {

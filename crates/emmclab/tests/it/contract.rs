@@ -107,7 +107,7 @@ fn a_document_that_breaks_its_schema_is_found() {
 
 #[test]
 fn list_documents_keep_their_keys() {
-    documents("list", &[words("list --sysroot {sysfs/board}"), words("list --sysroot {sysfs/old-kernel}")]);
+    documents("list", &words_of("list --sysroot {sysfs/board}\nlist --sysroot {sysfs/old-kernel}"));
 }
 
 #[test]
@@ -312,12 +312,11 @@ fn trace_documents_keep_their_keys() {
     let direct = "{traces/mmc_dwrite_4096.dat}";
     documents("trace-compare", &[words(&format!("trace compare {direct} {direct}"))]);
     let folder = scratch("trace_documents");
-    let export =
-        |form: &str, name: &str| words(&format!("trace export {direct} {form} -o {}", folder.join(name).display()));
+    let folder_name = folder.display();
+    let export = |form: &str, name: &str| words(&format!("trace export {direct} {form} -o {folder_name}/{name}"));
     let text = save(&folder, "who.txt", crate::trace_who::TEXT);
     documents("trace-who", &[words(&format!("trace who {text}"))]);
-    let root = folder.join("root").display().to_string();
-    documents("trace-boot", &[words(&format!("trace record --at-boot --kernel 6.1 --root {root}"))]);
+    documents("trace-boot", &[words(&format!("trace record --at-boot --kernel 6.1 --root {folder_name}/root"))]);
     documents("trace-export", &[export("--csv", "t.csv"), export("--chrome", "t.json")]);
 }
 

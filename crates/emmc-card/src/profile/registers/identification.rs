@@ -90,8 +90,8 @@ fn slowest_write_ms(profile: &Profile) -> f64 {
     let transfers_us = 2.0 * f64::from(nand.page_bytes) / nand.channel_mb_s / f64::from(nand.channels);
     let page_us = (cell.read_us + program_us) / f64::from(nand.dies * nand.planes) + transfers_us;
     let merge_ms = pages * page_us / 1e3 * (1.0 + cell.time_spread) + 2.0 * cell.erase_ms;
-    // One allocation unit is closed and another is filled up to the write; a shared log that is reclaimed merges one more
-    // in steps, and at once as many as it has pages.
+    // One allocation unit is closed and another is filled up to the write; a shared log that is reclaimed merges one
+    // more in steps, and at once as many as it has pages.
     let merges = match (segment.random_logs, ftl.gc_pace) {
         (0, _) => 2.0,
         (_, GcPace::Paced) => 3.0,

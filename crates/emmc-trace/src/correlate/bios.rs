@@ -1,0 +1,76 @@
+//! Bios before they are requests: queued, split, merged into a request.
+
+use super::Correlator;
+use super::open::{Open, Stage};
+use crate::event::{BlockEvent, Event};
+use crate::request::since;
+
+impl Correlator {
+    pub(super) fn queue(&mut self, event: &Event, block: &BlockEvent) {
+        self.counts.bios += 1;
+        let mut open = Open::new(block, event.pid, event.at);
+        open.queued = Some(event.at);
+        if self.has_calls {
+            (open.call, open.access) = self.threads.queue(event.pid);
+        }
+        self.open(open);
+    }
+
+    /// The first part keeps its place; the rest is a bio that is not queued again.
+    pub(super) fn split(&mut self, event: &Event, block: &BlockEvent) {
+        self.counts.splits += 1;
+        let at = |open: &Open| {
+            let first = block.other.wrapping_sub(open.sector);
+            open.stage <= Stage::Got && open.op == block.op && first > 0 && first < u64::from(open.sectors)
+        };
+        let wanted = BlockEvent { sectors: block.sectors.max(1), ..*block };
+        let Some(found) = self.table.find(&wanted, at) else {
+            self.unpaired.merges_without_request += 1;
+            return;
+        };
+        let Some(open) = self.table.get(found) else { return };
+        let first = (block.other - open.sector) as u32;
+        let rest = Open { sector: block.other, sectors: open.sectors - first, stage: Stage::Queued, ..*open };
+        open.sectors = first;
+        self.open(Open { queued_last: event.at, ..rest });
+    }
+
+    pub(super) fn merge(&mut self, event: &Event, block: &BlockEvent, back: bool) {
+        let own = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
+        let end = block.sector.wrapping_add(u64::from(block.sectors));
+        let target = self.table.search(|open| {
+            let fits = if back {
+                open.sector.wrapping_add(u64::from(open.sectors)) == block.sector
+            } else {
+                open.sector == end
+            };
+            fits && open.device == block.device
+                && open.op == block.op
+                && matches!(open.stage, Stage::Got | Stage::Inserted)
+        });
+        self.counts.merges += 1;
+        let merged = own.and_then(|own| self.table.remove(own));
+        let Some(target) = target else {
+            self.unpaired.merges_without_request += 1;
+            return;
+        };
+        let Some(open) = self.table.get(target) else { return };
+        // Without its own event, the bio was queued before the recording.
+        let (count, delays, last) = match &merged {
+            Some(bio) => {
+                let delay = since(open.queued.unwrap_or(event.at), bio.queued.unwrap_or(event.at)).0;
+                let count = bio.bios.0 + 1;
+                (count, bio.bios.1.saturating_add(delay.saturating_mul(u64::from(count))), bio.queued_last)
+            }
+            None => (1, since(open.queued.unwrap_or(event.at), event.at).0, event.at),
+        };
+        open.bios = (open.bios.0.saturating_add(count), open.bios.1.saturating_add(delays));
+        open.queued_last = open.queued_last.max(last);
+        let (sector, sectors) = (open.sector, open.sectors.saturating_add(block.sectors));
+        if back {
+            open.sectors = sectors;
+        } else {
+            self.table.restart(target, sector - u64::from(block.sectors).min(sector), sectors);
+        }
+    }
+}
