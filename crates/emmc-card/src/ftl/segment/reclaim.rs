@@ -1,8 +1,8 @@
 //! Reclaiming the oldest shared log: at once, or some of its AUs with each write to the newest.
 //!
 //! Every AU with units in the log costs a merge, and small writes over a large area put another AU into each page.
-//! Paced (`gc_pace`), a card therefore goes on in one more log. Each write there merges as many AUs as it uses pages, or
-//! more if the log would be full before the last of them is merged. The AUs are merged whole, in the state that they
+//! Paced (`gc_pace`), a card therefore goes on in one more log. Each write there merges as many AUs as it uses pages,
+//! or more if the log would be full before the last of them is merged. The AUs are merged whole, in the state that they
 //! have then, so the order of events in flash is that of a reclaim at once with writes in between, and a power cut
 //! leaves nothing to be continued: recovery finds a log with fewer AUs in it. Without a free block for that log, the
 //! oldest is reclaimed at once.
