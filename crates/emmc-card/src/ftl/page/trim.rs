@@ -38,7 +38,15 @@ impl PageFtl {
             return Ok(now);
         }
         match kind {
-            TrimKind::Trim => self.append(nand, first, count, now),
+            TrimKind::Trim => {
+                let mut now = now;
+                loop {
+                    if let Some(done) = self.try_append(nand, first, count, now)? {
+                        return Ok(done);
+                    }
+                    now = self.start_log_block(nand, now)?;
+                }
+            }
             TrimKind::Discard => {
                 self.discards.push((first, count));
                 Ok(now)
@@ -59,7 +67,12 @@ impl PageFtl {
                 // Units that are in flash again have been written since.
                 let end = (at..first + count).find(|&unit| self.is_in_flash(unit)).unwrap_or(first + count);
                 if end > at {
-                    now = self.append(nand, at, end - at, now)?;
+                    let Some(done) = self.try_append(nand, at, end - at, now)? else {
+                        // It programs what waits: a unit of this discard may be in flash afterwards.
+                        now = self.start_log_block(nand, now)?;
+                        continue;
+                    };
+                    now = done;
                 }
                 at = (end..first + count).find(|&unit| !self.is_in_flash(unit)).unwrap_or(first + count);
             }
@@ -70,26 +83,33 @@ impl PageFtl {
         Ok(now)
     }
 
-    fn append(&mut self, nand: &mut Nand, first: u32, count: u32, mut now: Instant) -> Result<Instant, FtlError> {
-        loop {
-            let Some(mut log) = self.trim_log.take() else { return Ok(now) };
-            let appended = log.try_append(nand, first, count, now);
-            self.mend_log(nand, &mut log);
-            self.trim_log = Some(log);
-            if let Some(done) = appended? {
-                return Ok(done);
-            }
-            // Data that was written after a trim must not be damaged by later programs on its word lines: its trim is
-            // dropped.
-            for role in 0..self.frontiers.len() {
-                now = self.settle(nand, role, now)?;
-            }
-            let Some(mut log) = self.trim_log.take() else { return Ok(now) };
-            let begun = log.next_block(nand, &|unit| self.is_in_flash(unit), now);
-            self.mend_log(nand, &mut log);
-            self.trim_log = Some(log);
-            now = begun?;
+    /// Records a trim; `None` if the block of the log is full.
+    fn try_append(
+        &mut self,
+        nand: &mut Nand,
+        first: u32,
+        count: u32,
+        now: Instant,
+    ) -> Result<Option<Instant>, FtlError> {
+        let Some(mut log) = self.trim_log.take() else { return Ok(Some(now)) };
+        let appended = log.try_append(nand, first, count, now);
+        self.mend_log(nand, &mut log);
+        self.trim_log = Some(log);
+        appended
+    }
+
+    /// Goes on in the next block of the log, without the trims of units that are in flash again.
+    fn start_log_block(&mut self, nand: &mut Nand, mut now: Instant) -> Result<Instant, FtlError> {
+        // Data that was written after a trim must not be damaged by later programs on its word lines: its trim is
+        // dropped.
+        for role in 0..self.frontiers.len() {
+            now = self.settle(nand, role, now)?;
         }
+        let Some(mut log) = self.trim_log.take() else { return Ok(now) };
+        let begun = log.next_block(nand, &|unit| self.is_in_flash(unit), now);
+        self.mend_log(nand, &mut log);
+        self.trim_log = Some(log);
+        begun
     }
 
     /// A block of the log that became bad is replaced like any other.
