@@ -171,7 +171,7 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "serve")]
     example(
         "lab sweep",
-        "emmclab lab sweep --card generic-8g --script work.sh --filesystem ext4 --commit 5 --commit 30 --json",
+        "emmclab lab sweep --card generic-8g --script a.sh --filesystem ext4 --commit 5 --commit 30",
         "two commit intervals, for a script",
     ),
     example("help", "emmclab help sizes", "a topic"),

@@ -260,7 +260,7 @@ mod tests {
             ("--dma sdma", "--dma: expected --controller no-cqe"),
             ("--controller hs200", "INTx"),
             ("--cpu-ns -1", "expected"),
-            ("--max-request 100", "whole KiB"),
+            ("--max-request 1s", "whole KiB"),
             ("--filesystem xfs", "expected ext4, f2fs or none"),
             ("--commit 0", "0 is not in"),
         ] {
