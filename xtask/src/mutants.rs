@@ -44,7 +44,7 @@ const MUTANTS: [Mutant; 10] = [
     Mutant {
         name: "lost trim",
         file: "crates/emmc-card/src/ftl/page/trim.rs",
-        anchor: "TrimKind::Trim => self.append(nand, first, count, now),",
+        anchor: "TrimKind::Trim => self.log_trim(nand, first, count, now),",
         instead: "TrimKind::Trim => Ok(now),",
     },
     Mutant {

@@ -38,19 +38,21 @@ impl PageFtl {
             return Ok(now);
         }
         match kind {
-            TrimKind::Trim => {
-                let mut now = now;
-                loop {
-                    if let Some(done) = self.try_append(nand, first, count, now)? {
-                        return Ok(done);
-                    }
-                    now = self.start_log_block(nand, now)?;
-                }
-            }
+            TrimKind::Trim => self.log_trim(nand, first, count, now),
             TrimKind::Discard => {
                 self.discards.push((first, count));
                 Ok(now)
             }
+        }
+    }
+
+    /// Writes a trim to the log. None of its units waits to be programmed.
+    fn log_trim(&mut self, nand: &mut Nand, first: u32, count: u32, mut now: Instant) -> Result<Instant, FtlError> {
+        loop {
+            if let Some(done) = self.try_append(nand, first, count, now)? {
+                return Ok(done);
+            }
+            now = self.start_log_block(nand, now)?;
         }
     }
 

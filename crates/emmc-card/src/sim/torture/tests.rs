@@ -32,6 +32,14 @@ fn workloads_survive_random_cuts() {
     assert!(cuts > 800, "{cuts}");
 }
 
+/// A unit that is written after its discard, while the discard is recorded and the log begins another block.
+#[test]
+fn a_discard_is_not_recorded_after_a_later_write() {
+    for seed in [11_111_934, 11_130_272] {
+        torture(Case::Random { seed }).unwrap_or_else(|violation| panic!("{violation}"));
+    }
+}
+
 /// A longer form, for `cargo xtask mutants`.
 #[test]
 #[ignore = "a minute; cargo xtask mutants runs it"]
