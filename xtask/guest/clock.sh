@@ -1,7 +1,7 @@
 # On one clock with the card: fio at several depths, a filesystem of a thousand files, ten power cuts below a writer.
-# trial: --profile small.toml --controller cqe --clock virtual --twice
-# trial: --profile small.toml --controller hs200 --clock virtual --twice
-# trial: --profile small.toml --controller no-cqe --clock virtual --ns-per-instruction 4 --processors 2 --twice
+# trial: --profile small.toml --controller cqe --clock virtual --twice --in-turn
+# trial: --profile small.toml --controller hs200 --clock virtual --twice --in-turn
+# trial: --profile small.toml --controller no-cqe --clock virtual --ns-per-instruction 4 --processors 2 --twice --in-turn
 # trial: --profile small.toml --controller cqe --uml --twice
 . /guest/library.sh
 wait_card

@@ -1,8 +1,8 @@
 # ext4 and f2fs on the card: create, fill, delete, trim, unmount, check; contents by hash; discards arrive as the right
 # command.
-# trial: --profile small.toml --controller cqe --no-delay
-# trial: --profile small.toml --controller no-cqe --no-delay
-# trial: --profile small.toml --controller hs200 --no-delay
+# trial: --profile small.toml --controller cqe --no-delay --in-turn
+# trial: --profile small.toml --controller no-cqe --no-delay --in-turn
+# trial: --profile small.toml --controller hs200 --no-delay --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

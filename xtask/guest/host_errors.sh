@@ -1,7 +1,7 @@
 # Errors on the lines between host controller and card: the kernel reports them, recovers, and no data is lost.
-# trial: --profile small.toml --controller cqe --no-delay
-# trial: --profile small.toml --controller no-cqe --no-delay
-# trial: --profile small.toml --controller hs200 --no-delay
+# trial: --profile small.toml --controller cqe --no-delay --in-turn
+# trial: --profile small.toml --controller no-cqe --no-delay --in-turn
+# trial: --profile small.toml --controller hs200 --no-delay --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

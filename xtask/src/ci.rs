@@ -72,14 +72,15 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     } else {
         println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
     }
-    let today = todays_target()?;
+    let day = output("date", &["-u", "+%-j"])?.trim().parse().context("date")?;
+    let today = target_of(day);
     stage(&format!("other processors: {today} today"), || cross::run(&[today]))?;
     stage("the board's binary", || size::run(&[BOARD]))?;
     stage("packages: built twice, installed", || dist::run(&["--quick", "--install", std::env::consts::ARCH]))?;
     cargo(PACKAGES, &[])?;
     stage("recipes", || recipes::run(&["--check"]))?;
     stage("power cuts", || sim::run(&SIMULATED))?;
-    stage("the guest", guest::ci_trials)?;
+    stage("the guest", || guest::ci_trials(day))?;
     // Nothing there depends on time, so something else may run in parallel.
     let building = fuzz::Building::start()?;
     stage("power cuts in the guest", guest::ci_cuts)?;
@@ -88,10 +89,9 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
 }
 
 /// One foreign processor a day: each build takes minutes.
-fn todays_target() -> anyhow::Result<&'static str> {
-    let day: usize = output("date", &["-u", "+%-j"])?.trim().parse().context("date")?;
+fn target_of(day: usize) -> &'static str {
     let foreign = &TARGETS[1..];
-    Ok(foreign[day % foreign.len()].name)
+    foreign[day % foreign.len()].name
 }
 
 /// Announces a stage, runs it and prints how long it took.

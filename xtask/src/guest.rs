@@ -38,16 +38,16 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
         ["build", options @ ..] => build(options),
         ["run", options @ ..] => run::run(options),
         ["cuts", rest @ ..] => cuts(rest),
-        ["test", rest @ ..] => test::run(rest),
+        ["test", rest @ ..] => test::run(rest, None),
         ["firmware", rest @ ..] => firmware::run(rest),
         _ => bail!("guest: expected build, run, test, firmware or cuts (docs/guest.md)"),
     }
 }
 
 /// Every guest script, for CI; prints why it is skipped without QEMU.
-pub(crate) fn ci_trials() -> anyhow::Result<()> {
+pub(crate) fn ci_trials(day: usize) -> anyhow::Result<()> {
     let Some(rig) = ready() else { return Ok(()) };
-    ensure!(test::run(&[])? == 0, "guest tests failed");
+    ensure!(test::run(&[], Some(day))? == 0, "guest tests failed");
     firmware::start_with_each(&rig, &Emmclab::build()?, firmware::SEABIOS)
 }
 

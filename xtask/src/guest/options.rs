@@ -35,6 +35,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
                 };
             }
             "--twice" => options.twice = true,
+            "--in-turn" => options.in_turn = true,
             "--ns-per-instruction" => shift = Some(shift_of(value()?)?),
             "--no-delay" => options.pace = Pace::NoDelay,
             "--processors" => {

@@ -1,5 +1,6 @@
 //! `cargo xtask guest test`: the guest scripts of the repository, each with the trials in its head.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -33,10 +34,13 @@ enum Verdict {
     Bad(String),
 }
 
-/// Runs the named ones, or all; 0 if none fails.
-pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
+/// Runs the named ones, or all; 0 if none fails. With the number of a day only those whose turn it is.
+pub(crate) fn run(args: &[&str], day: Option<usize>) -> anyhow::Result<u8> {
     let (common, names) = options::parse(args).context("guest test")?;
-    let tests = find(&metadata::workspace()?.root.join("xtask/guest"), &names)?;
+    let mut tests = find(&metadata::workspace()?.root.join("xtask/guest"), &names)?;
+    if let Some(day) = day {
+        tests = of_day(tests, day);
+    }
     let rig = rig::ready()?;
     let emmclab = Emmclab::build()?;
     let (mut good, mut skipped, mut bad) = (0, 0, 0);
@@ -98,6 +102,26 @@ fn again(rig: &Rig, emmclab: &Emmclab, test: &Test, first: &Outcome) -> Verdict 
     }
 }
 
+/// Without the trials that have their turn on another day.
+fn of_day(tests: Vec<Test>, day: usize) -> Vec<Test> {
+    let mut in_turn: HashMap<String, usize> = HashMap::new();
+    for test in tests.iter().filter(|test| test.options.in_turn) {
+        *in_turn.entry(test.name.clone()).or_default() += 1;
+    }
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut is_due = |test: &Test| {
+        let Some(count) = in_turn.get(&test.name).filter(|_| test.options.in_turn) else { return true };
+        let index = seen.entry(test.name.clone()).or_default();
+        *index += 1;
+        let due = (*index - 1) == day % count;
+        if !due {
+            println!("guest test {} ({}) ... on another day", test.name, test.line);
+        }
+        due
+    };
+    tests.into_iter().filter(|test| is_due(test)).collect()
+}
+
 /// The trials of the scripts in `folder`, in order of name.
 fn find(folder: &Path, names: &[String]) -> anyhow::Result<Vec<Test>> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder)
@@ -143,6 +167,18 @@ fn trials(folder: &Path, name: &str, script: &str) -> anyhow::Result<Vec<Test>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_trial_in_turn_has_its_day() {
+        let script =
+            "# trial: --controller cqe --in-turn\n# trial: --controller hs200\n# trial: --controller no-cqe --in-turn";
+        let of = |day| -> Vec<String> {
+            let tests = trials(Path::new("/"), "a", script).unwrap();
+            of_day(tests, day).into_iter().map(|test| test.line.replace("--controller ", "")).collect()
+        };
+        assert_eq!(of(4), ["cqe --in-turn", "hs200"]);
+        assert_eq!(of(5), ["hs200", "no-cqe --in-turn"]);
+    }
 
     #[test]
     fn every_script_requests_existing_trials() {
