@@ -1,6 +1,6 @@
 # emmclab itself on a card of a real kernel: its readings, refusals, measurements, restored content, and their reports.
-# trial: --profile small.toml --controller cqe --no-delay
-# trial: --profile small.toml --controller no-cqe --clock virtual
+# trial: --profile small.toml --controller cqe --no-delay --in-turn
+# trial: --profile small.toml --controller no-cqe --clock virtual --in-turn
 # trial: --profile small.toml --controller no-cqe --uml
 . /guest/library.sh
 wait_card

@@ -1,8 +1,8 @@
 # fio on one clock with the card agrees with `emmclab sim run` for the same requests. One at a time, the card's account
 # of them is within 2 % of the simulation, and the rest of fio's time is what kernel and fio cost; at depth with command
 # queueing fio's own time is within 2 %.
-# trial: --profile small.toml --controller no-cqe --clock virtual
-# trial: --profile small.toml --controller cqe --clock virtual
+# trial: --profile small.toml --controller no-cqe --clock virtual --in-turn
+# trial: --profile small.toml --controller cqe --clock virtual --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

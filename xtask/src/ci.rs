@@ -81,6 +81,8 @@ pub(crate) fn run(extent: Extent) -> anyhow::Result<()> {
     stage("recipes", || recipes::run(&["--check"]))?;
     stage("power cuts", || sim::run(&SIMULATED))?;
     stage("the guest", || guest::ci_trials(day))?;
+    // Its kernel was not there yet when the other tests ran.
+    cargo("test --workspace --locked --test it -- lab::", &[])?;
     // Nothing there depends on time, so something else may run in parallel.
     let building = fuzz::Building::start()?;
     stage("power cuts in the guest", guest::ci_cuts)?;
