@@ -1,6 +1,5 @@
 # An aged card below a filesystem that never told it what was deleted: writes, one fstrim, writes. For the lab, with
-# --filesystem, --age and --mkfs nodiscard (docs/lab.md). Variables: FILE_MIB, WRITE_MIB (how
-# much of the file is written).
+# --filesystem, --age and --mkfs nodiscard (docs/lab.md). Variables: FILE_MIB, WRITE_MIB (how much of it is written).
 
 FILE_MIB=${FILE_MIB:-256}
 WRITE_MIB=${WRITE_MIB:-16}

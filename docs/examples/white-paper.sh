@@ -13,15 +13,6 @@ PATTERN=${PATTERN:-sequential}
 AMOUNT=${AMOUNT:-8192}
 [ -n "$LAB_SCRIPT" ] || figure() { :; }
 
-# Requests of a kind and their time together in us, as the card saw them: account read|write.
-account() {
-    ask ctl stats --json | awk -v kind="\"$1\":" '
-        /"controller":/ { controller = 1 }
-        controller && $1 == kind { found = 1 }
-        found && $1 == "\"requests\":" { requests = $2 + 0 }
-        found && $1 == "\"total_us\":" { printf "%d %.3f\n", requests, $2; exit }'
-}
-
 # One row: row read|write direct|sync KIB.
 row() {
     case $1-$PATTERN in

@@ -19,15 +19,6 @@ simulated() {
     ask simulate "{\"seed\":1,\"phases\":[$1]}" | tail -n 1 | cut -d ' ' -f 3
 }
 
-# Requests and their time together in us, as the card saw them: account read|write.
-account() {
-    ask ctl stats --json | awk -v kind="\"$1\":" '
-        /"controller":/ { controller = 1 }
-        controller && $1 == kind { found = 1 }
-        found && $1 == "\"requests\":" { requests = $2 + 0 }
-        found && $1 == "\"total_us\":" { printf "%d %.3f\n", requests, $2; exit }'
-}
-
 flush() {
     dd if=/dev/null of=$card conv=notrunc,fsync 2>/dev/null || fail 'flushing'
 }

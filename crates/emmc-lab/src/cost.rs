@@ -1,8 +1,8 @@
 //! The processor's work in User-Mode Linux, as parameters of its kernel.
 //!
 //! The kernel charges time where work passes it: at system calls, at registers, at interrupts, and at the trace points
-//! of the block layer, the page cache and the scheduler (`xtask/guest/uml/simulated.c`). How many instructions each
-//! stands for was measured: docs/lab.md.
+//! of the block layer, the page cache and the scheduler (`xtask/guest/uml/simulated.c`). The sums of a request's
+//! instructions were measured, their shares were not: docs/lab.md.
 
 use std::ffi::OsString;
 

@@ -170,3 +170,12 @@ holds() {
     awk "BEGIN { exit !($2) }" || fail "$1: not $2"
     echo "ok: $1: $2"
 }
+
+# Requests of a kind and their time together in us, as the card saw them: account read|write.
+account() {
+    ask ctl stats --json | awk -v kind="\"$1\":" '
+        /"controller":/ { controller = 1 }
+        controller && $1 == kind { found = 1 }
+        found && $1 == "\"requests\":" { requests = $2 + 0 }
+        found && $1 == "\"total_us\":" { printf "%d %.3f\n", requests, $2; exit }'
+}
