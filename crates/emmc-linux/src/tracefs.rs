@@ -75,6 +75,8 @@ pub struct Recorder {
     is_own: bool,
     /// Mounted for this recording only.
     mounted: Option<PathBuf>,
+    /// Of each processor's buffer. Unit: bytes.
+    buffer_bytes: u64,
     events: Vec<String>,
     /// Events of the default set that this kernel does not have.
     pub missing: Vec<String>,
@@ -102,11 +104,13 @@ impl Recorder {
         remove_abandoned(&root);
         let instance = root.join("instances").join(format!("{INSTANCE}{}", std::process::id()));
         let (events, missing) = (Vec::new(), Vec::new());
-        let mut recorder = Self { instance, root, is_own: true, mounted, events, missing, event_ns: None };
+        let buffer_bytes = buffer_bytes.max(64 << 10);
+        let mut recorder =
+            Self { instance, root, is_own: true, mounted, buffer_bytes, events, missing, event_ns: None };
         let made = fs::create_dir(&recorder.instance);
         made.map_err(|error| TracefsError::NoTracefs { place: recorder.instance.clone(), error })?;
         recorder.set("tracing_on", "0")?;
-        recorder.set("buffer_size_kb", &(buffer_bytes.div_ceil(1024)).max(64).to_string())?;
+        recorder.set("buffer_size_kb", &buffer_bytes.div_ceil(1024).to_string())?;
         // The clock of user space; older kernels have only their own.
         drop(recorder.set("trace_clock", "mono"));
         recorder.event_ns = recorder.calibrate();
@@ -116,6 +120,8 @@ impl Recorder {
             for event in all {
                 if recorder.enable(&event) { recorder.events.push(event) } else { recorder.missing.push(event) }
             }
+            // Its own calls, of which each page that it reads makes four, are no workload.
+            drop(recorder.set("events/syscalls/filter", &format!("common_pid != {}", std::process::id())));
             // Unfiltered, a system's interrupts cost more than they say.
             let filtered = recorder.set(&format!("events/{INTERRUPTS}/filter"), INTERRUPTS_OF);
             let is_there = filtered.is_ok() && recorder.enable(INTERRUPTS);
@@ -149,15 +155,17 @@ impl Recorder {
     pub fn save(&self, file: &mut File) -> Result<Saved, TracefsError> {
         self.set("tracing_on", "0")?;
         let place = self.instance.clone();
-        self.write(file).map_err(|error| TracefsError::System { place, error })
+        self.write(file, u64::MAX).map_err(|error| TracefsError::System { place, error })
     }
 
     /// Writes what was recorded since the last time, while recording goes on. `lost` counts from the start.
     ///
+    /// Of each processor it reads one buffer at most: what is recorded faster than it is read waits for the next time.
+    ///
     /// Errors: those of the system.
     pub fn drain(&self, file: &mut File) -> Result<Saved, TracefsError> {
         let place = self.instance.clone();
-        self.write(file).map_err(|error| TracefsError::System { place, error })
+        self.write(file, self.buffer_bytes).map_err(|error| TracefsError::System { place, error })
     }
 
     /// The processor time of an event, by system calls with and without events. Unit: ns; `None` if it cannot be known.
@@ -211,7 +219,7 @@ impl Recorder {
         Ok(all)
     }
 
-    fn write(&self, file: &mut File) -> io::Result<Saved> {
+    fn write(&self, file: &mut File, limit_bytes: u64) -> io::Result<Saved> {
         let processors = self.processors()?;
         let header = self.read("events/header_page")?;
         // The length of a page is in the description of its data.
@@ -233,7 +241,7 @@ impl Recorder {
         for cpu in processors {
             let (events, lost) = self.statistics(cpu)?;
             (saved.events, saved.lost) = (saved.events + events, saved.lost + lost);
-            let bytes = self.drain_cpu(cpu, page_bytes, file)?;
+            let bytes = self.drain_cpu(cpu, page_bytes, limit_bytes, file)?;
             let place = table + 16 * cpu as usize;
             head[place..place + 8].copy_from_slice(&at.to_ne_bytes());
             head[place + 8..place + 16].copy_from_slice(&bytes.to_ne_bytes());
@@ -289,11 +297,12 @@ impl Recorder {
         Ok((of("entries:"), of("overrun:") + of("commit overrun:") + of("dropped events:")))
     }
 
-    fn drain_cpu(&self, cpu: u32, page_bytes: usize, file: &mut File) -> io::Result<u64> {
+    fn drain_cpu(&self, cpu: u32, page_bytes: usize, limit_bytes: u64, file: &mut File) -> io::Result<u64> {
         let path = self.instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
         let mut pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         let (mut page, mut sum) = (vec![0; page_bytes], 0);
-        loop {
+        // While recording goes on, there may always be one more event.
+        while sum < limit_bytes {
             match pipe.read(&mut page) {
                 Ok(0) => return Ok(sum),
                 Ok(count) => {
@@ -307,6 +316,7 @@ impl Recorder {
                 Err(error) => return Err(error),
             }
         }
+        Ok(sum)
     }
 }
 

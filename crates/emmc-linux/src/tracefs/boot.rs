@@ -48,7 +48,8 @@ impl BootRecording {
         let of = |event: &str| enabled.iter().any(|name| name == event);
         let events: Vec<String> = EVENTS.iter().filter(|event| of(event)).map(ToString::to_string).collect();
         let missing = EVENTS.iter().filter(|event| !of(event)).map(ToString::to_string).collect();
-        let recorder = Recorder { instance, root, mounted, events, missing, event_ns: None, is_own: false };
+        let recorder =
+            Recorder { instance, root, mounted, buffer_bytes: 0, events, missing, event_ns: None, is_own: false };
         if recorder.events.iter().any(|event| event.starts_with("block/")) {
             Ok(Self { recorder, is_global })
         } else {

@@ -9,3 +9,5 @@ mod mmc_utils;
 #[cfg(feature = "bench")]
 mod restore;
 mod shim;
+#[cfg(feature = "trace")]
+mod tracefs;

@@ -44,8 +44,8 @@ pub fn trace_who(who: &Who, cost_percent: Option<f64>) -> Document {
 }
 
 /// What happens now: spans of the last seconds, and who writes.
-pub fn trace_live(analysis: &Analysis, who: &Who, cost_percent: Option<f64>) -> Document {
-    let mut document = Document::new(format!("The last {:.1} s: {} requests", analysis.duration_s, analysis.requests));
+pub fn trace_live(analysis: &Analysis, who: &Who, duration_s: f64, cost_percent: Option<f64>) -> Document {
+    let mut document = Document::new(format!("The last {duration_s:.1} s: {} requests", analysis.requests));
     let cost = cost_percent.map_or(String::new(), |cost| format!(", cost {cost:.2} % of one processor"));
     document.subtitle = Some(format!("{} events, {} lost{cost}", who.events, who.lost_events));
     if !analysis.spans.is_empty() {

@@ -38,7 +38,7 @@ pub(super) fn run(args: &TraceRecordArgs, stop: &AtomicBool, output: &mut Output
         if is_terminal {
             output.write(CLEAR)?;
         }
-        output.document(&emmc_report::present::trace_live(&analysis, &writers, cost))?;
+        output.document(&emmc_report::present::trace_live(&analysis, &writers, took.as_secs_f64(), cost))?;
         let is_over = stop.load(std::sync::atomic::Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
         if is_over {
             return Ok(if lost > 0 { Exit::Findings } else { Exit::Good });
