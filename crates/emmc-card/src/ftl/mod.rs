@@ -221,6 +221,18 @@ pub trait Ftl: std::fmt::Debug + Send {
     /// Drops all memory and rebuilds it from flash, as after a power cut.
     fn recover(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError>;
 
+    /// The same below a layer that holds newer copies of some units, which no cut can undo any more.
+    ///
+    /// Blocks whose units were superseded have been free, perhaps all free ones. They are needed again at once.
+    fn recover_below(
+        &mut self,
+        nand: &mut Nand,
+        _is_superseded: &dyn Fn(u32) -> bool,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        self.recover(nand, now)
+    }
+
     /// Spare blocks left and spare blocks in all.
     fn spares(&self) -> (u32, u32);
 

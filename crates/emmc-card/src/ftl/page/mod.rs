@@ -326,7 +326,16 @@ impl Ftl for PageFtl {
     }
 
     fn recover(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
-        self.rebuild(nand, now)
+        self.rebuild(nand, &|_| false, now)
+    }
+
+    fn recover_below(
+        &mut self,
+        nand: &mut Nand,
+        is_superseded: &dyn Fn(u32) -> bool,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
+        self.rebuild(nand, is_superseded, now)
     }
 
     fn spares(&self) -> (u32, u32) {

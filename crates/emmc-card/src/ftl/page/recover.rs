@@ -26,7 +26,12 @@ const COPIES: u32 = 1 << 30;
 type Doubtful = BTreeMap<u32, BTreeSet<u32>>;
 
 impl PageFtl {
-    pub(super) fn rebuild(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
+    pub(super) fn rebuild(
+        &mut self,
+        nand: &mut Nand,
+        is_superseded: &dyn Fn(u32) -> bool,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
         let own: Vec<u32> = self.spec.blocks.iter().filter(|block| !self.log_blocks.contains(block)).copied().collect();
         let mut survey = Survey::take(nand, &own, now)?;
         leave_out_unsealed(nand, &mut survey);
@@ -39,6 +44,9 @@ impl PageFtl {
         }
         if nand.keeps_orders() {
             self.rebuild_map(nand, &survey, &trims);
+            for unit in (0..self.map.units()).filter(|&unit| is_superseded(unit)) {
+                self.map.clear(unit);
+            }
             self.rebuild_blocks(nand, &survey);
             let behind = self.trims_behind(nand, &survey, &trims);
             done = self.settle_log(nand, &behind, done)?;

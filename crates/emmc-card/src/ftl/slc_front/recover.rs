@@ -30,7 +30,9 @@ impl SlcFront {
         }
         let doubtful = self.find_units(nand, &survey, &trims);
         let damaged = self.queue(nand, &survey);
-        done = done.max(self.inner.recover(nand, done)?);
+        let index = &self.log.index;
+        let is_certain = |unit| index.get(unit).is_some_and(|physical| !doubtful.contains(&physical));
+        done = done.max(self.inner.recover_below(nand, &is_certain, done)?);
         done = self.rescue(nand, &doubtful, done)?;
         // After the rescue: a doubtful unit may have an older, void copy, which must not lose its record.
         done = self.make_voids_last(nand, &doubtful, &trims, done)?;

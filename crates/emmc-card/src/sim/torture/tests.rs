@@ -40,6 +40,12 @@ fn a_discard_is_not_recorded_after_a_later_write() {
     }
 }
 
+/// At the cut, every free block of the main layer held units whose newest copies were in the cache.
+#[test]
+fn units_of_the_cache_take_no_block_of_recovery() {
+    torture(Case::Random { seed: 11_130_909 }).unwrap_or_else(|violation| panic!("{violation}"));
+}
+
 /// A longer form, for `cargo xtask mutants`.
 #[test]
 #[ignore = "a minute; cargo xtask mutants runs it"]
