@@ -149,7 +149,7 @@ impl Card {
         let end = end.min(self.device.sectors(area));
         let kind = if erase == Erase::Discard { TrimKind::Discard } else { TrimKind::Trim };
         let done = self.give_up(area, first, end, kind, now)?;
-        if erase == Erase::SecureErase { self.device.purge(done) } else { Ok(done) }
+        if erase == Erase::SecureErase { self.purge_for_erase(done) } else { Ok(done) }
     }
 
     /// Deallocates sectors `first..end`, except protected ones.
@@ -178,6 +178,11 @@ impl Card {
         for (area, first, sectors) in std::mem::take(&mut self.erase.marked) {
             done = self.give_up(area, first, first + sectors, TrimKind::Trim, done)?;
         }
-        self.device.purge(done)
+        self.purge_for_erase(done)
+    }
+
+    /// What secure variants do after they have freed the sectors.
+    fn purge_for_erase(&mut self, now: Instant) -> Result<Instant, StorageError> {
+        if self.device.profile().controller.secure_erase_purges { self.device.purge(now) } else { Ok(now) }
     }
 }

@@ -49,6 +49,11 @@ pub struct Controller {
     /// Whether the firmware takes no command while it copies for an earlier write: collects, folds or merges.
     #[serde(default)]
     pub copies_alone: bool,
+    /// Whether secure erase and secure trim end only when every copy of the data is erased, as JESD84 had it before it
+    /// made them obsolete (4.51). Else they free the sectors, like erase and trim: old copies stay until their blocks
+    /// are erased for other reasons. SANITIZE erases them in any case.
+    #[serde(default = "super::ftl::yes")]
+    pub secure_erase_purges: bool,
     /// Memory for data in transfer; a transfer waits when it is full.
     pub buffer_bytes: u32,
     /// The volatile cache that CACHE_CTRL switches on; 0: none.

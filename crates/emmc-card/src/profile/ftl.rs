@@ -180,6 +180,6 @@ fn busy_max() -> u32 {
     250
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
