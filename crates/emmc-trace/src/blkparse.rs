@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::event::{Action, BlockEvent, Event, Op, What, is_place, letters};
+use crate::event::{Action, BlockEvent, Event, Op, What, first_part, is_place, letters};
 use crate::notes::Batch;
 use crate::source::EventSource;
 use crate::text::{decimal, device, seconds, shown, words};
@@ -111,14 +111,14 @@ fn event(line: &[u8]) -> Line<'_> {
         }
         b"/" => {
             let (sector, rest) = decimal(first).zip(decimal(second)).ok_or((line, "sector / sector"))?;
-            (sector, 0, rest)
+            (sector, 0, first_part(sector, rest))
         }
         // A flush: no place.
         _ => (0, 0, 0),
     };
     let last = line.rsplit(|byte| *byte == b'[').next().and_then(|rest| rest.strip_suffix(b"]"));
     let other = match (action, last.and_then(decimal)) {
-        (Action::Complete, Some(error)) => error,
+        (Action::Complete, Some(error)) => u32::try_from(error).unwrap_or(u32::MAX),
         _ => other,
     };
     let name = last.filter(|_| action == Action::Queue);

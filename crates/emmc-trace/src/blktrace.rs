@@ -8,7 +8,7 @@ use std::io::Read;
 
 use emmc_units::Nanos;
 
-use crate::event::{Action, BlockEvent, Event, Flags, Op, What, is_place};
+use crate::event::{Action, BlockEvent, Event, Flags, Op, What, first_part, is_place};
 use crate::notes::{Batch, Mixer};
 use crate::source::EventSource;
 use crate::window::Window;
@@ -45,16 +45,21 @@ pub struct Blktrace<R> {
     window: Window<R>,
     order: Option<ByteOrder>,
     records: u64,
-    /// Last sequence number and time for a device on a processor.
-    sequences: HashMap<u64, (u32, Nanos), Mixer>,
+    sequences: Sequences,
+}
+
+/// Last sequence number and time for a device on a processor.
+struct Sequences {
+    all: HashMap<u64, (u32, Nanos), Mixer>,
+    /// Of the last record, which is not in the table.
     last: (u64, u32, Nanos),
 }
 
 impl<R: Read> Blktrace<R> {
     /// From the first record.
     pub fn new(from: R) -> Self {
-        let last = (u64::MAX, 0, Nanos::ZERO);
-        Self { window: Window::new(from), order: None, records: 0, sequences: HashMap::default(), last }
+        let sequences = Sequences { all: HashMap::default(), last: (u64::MAX, 0, Nanos::ZERO) };
+        Self { window: Window::new(from), order: None, records: 0, sequences }
     }
 
     /// Goes to the next magic, at most to the end of what is buffered.
@@ -72,18 +77,52 @@ impl<R: Read> Blktrace<R> {
         self.window.consume(to);
     }
 
+    /// Reads the whole and valid records of little-endian order that are buffered, at most this many.
+    fn run(&mut self, batch: &mut Batch, most: usize) -> usize {
+        let bytes = self.window.peek(RECORD_BYTES, &mut batch.notes);
+        let (mut at, mut count) = (0, 0);
+        while count < most {
+            let Some(record) = bytes.get(at..).and_then(|rest| rest.first_chunk::<RECORD_BYTES>()) else { break };
+            let record = Record::new::<false>(record);
+            let whole = RECORD_BYTES + usize::from(record.data);
+            let Some(data) = bytes.get(at + RECORD_BYTES..at + whole) else { break };
+            if !record.is_valid() {
+                break;
+            }
+            record.give(data, &mut self.sequences, batch);
+            at += whole;
+            count += 1;
+        }
+        self.window.consume(at);
+        self.records += count as u64;
+        count
+    }
+}
+
+impl Sequences {
     /// Reports records that were dropped before this one.
-    #[inline]
-    fn follow(&mut self, batch: &mut Batch, (device, cpu): (u32, u32), number: u32, at: Nanos) {
-        let key = u64::from(device) << 32 | u64::from(cpu);
+    #[inline(always)]
+    fn follow(&mut self, batch: &mut Batch, record: &Record) {
+        let (number, at) = (record.sequence, record.time);
+        let key = u64::from(record.device) << 32 | u64::from(record.cpu);
+        let (last_key, last, _) = self.last;
+        if key != last_key || number != last.wrapping_add(1) {
+            self.jump(batch, (key, number, at), record.cpu);
+        }
+        self.last = (key, number, at);
+    }
+
+    /// Another device or processor, or a number that does not follow.
+    #[cold]
+    fn jump(&mut self, batch: &mut Batch, (key, number, at): (u64, u32, Nanos), cpu: u32) {
         let (last_key, last, before) = self.last;
         let known = if key == last_key {
             Some((last, before))
         } else {
-            if last_key != u64::MAX && self.sequences.len() < SEQUENCES_MAX {
-                self.sequences.insert(last_key, (last, before));
+            if last_key != u64::MAX && self.all.len() < SEQUENCES_MAX {
+                self.all.insert(last_key, (last, before));
             }
-            self.sequences.get(&key).copied()
+            self.all.get(&key).copied()
         };
         if let Some((last, before)) = known {
             let dropped = number.wrapping_sub(last).wrapping_sub(1);
@@ -92,13 +131,22 @@ impl<R: Read> Blktrace<R> {
                 batch.lost((before, at), Some(u64::from(dropped)), cpu);
             }
         }
-        self.last = (key, number, at);
     }
 }
 
 impl<R: Read> EventSource for Blktrace<R> {
     fn fill(&mut self, batch: &mut Batch) -> bool {
-        for _ in 0..BATCH {
+        let mut left = BATCH;
+        batch.events.reserve(BATCH);
+        while left > 0 {
+            if self.order == Some(ByteOrder::Little) {
+                left -= self.run(batch, left);
+                if left == 0 {
+                    break;
+                }
+            }
+            // One record, with all that may be wrong.
+            left -= 1;
             let bytes = self.window.peek(RECORD_BYTES, &mut batch.notes);
             if bytes.is_empty() {
                 return false;
@@ -116,7 +164,8 @@ impl<R: Read> EventSource for Blktrace<R> {
                     found.unwrap_or(ByteOrder::Little)
                 }
             };
-            let record = Record::new(record, order);
+            let record =
+                if order == ByteOrder::Little { Record::new::<false>(record) } else { Record::new::<true>(record) };
             if record.magic != MAGIC | VERSION {
                 let found = format!("it begins with {:#010x}", record.magic);
                 self.skip(batch, found);
@@ -128,25 +177,14 @@ impl<R: Read> EventSource for Blktrace<R> {
                 self.skip(batch, format!("{} bytes of data are announced", record.data));
                 continue;
             };
-            if !is_place(record.sector, record.bytes.div_ceil(512)) && !record.is_note() {
+            if !record.is_valid() {
                 let found = format!("sector {} is past 2^64 bytes", record.sector);
                 self.skip(batch, found);
                 continue;
             }
-            let event = record.event(data, batch);
+            record.give(data, &mut self.sequences, batch);
             self.window.consume(whole);
             self.records += 1;
-            match event {
-                Some(event) => {
-                    self.follow(batch, (record.device, event.cpu), record.sequence, event.at);
-                    batch.events.push(event);
-                }
-                None if record.is_note() => {}
-                None => {
-                    batch.notes.unused += 1;
-                    self.follow(batch, (record.device, record.cpu), record.sequence, record.time);
-                }
-            }
         }
         true
     }
@@ -167,31 +205,51 @@ struct Record {
     data: u16,
 }
 
-/// Bits of an action's upper half.
-const WRITE: u32 = 1 << 1;
-const FLUSH: u32 = 1 << 2;
-const SYNC: u32 = 1 << 3;
-const PASSED: u32 = 1 << 9;
-const NOTE: u32 = 1 << 10;
-const AHEAD: u32 = 1 << 11;
-const META: u32 = 1 << 12;
-const DISCARD: u32 = 1 << 13;
-const FUA: u32 = 1 << 15;
+/// Bits of an action's upper half: `BLK_TC_*`.
+const WRITE: u32 = 1;
+const FLUSH: u32 = 2;
+const SYNC: u32 = 3;
+const PASSED: u32 = 9;
+const NOTE: u32 = 10;
+const AHEAD: u32 = 11;
+const META: u32 = 12;
+const DISCARD: u32 = 13;
+const FUA: u32 = 15;
+
+/// By the low byte of an action: `__BLK_TA_*`.
+const ACTIONS: [Option<Action>; 16] = [
+    None,
+    Some(Action::Queue),
+    Some(Action::BackMerge),
+    Some(Action::FrontMerge),
+    Some(Action::GetRequest),
+    Some(Action::Sleep),
+    Some(Action::Requeue),
+    Some(Action::Issue),
+    Some(Action::Complete),
+    Some(Action::Plug),
+    Some(Action::Unplug),
+    Some(Action::Unplug),
+    Some(Action::Insert),
+    Some(Action::Split),
+    None,
+    Some(Action::Remap),
+];
 
 impl Record {
-    #[inline]
-    fn new(record: &[u8; RECORD_BYTES], order: ByteOrder) -> Self {
+    #[inline(always)]
+    fn new<const BIG: bool>(record: &[u8; RECORD_BYTES]) -> Self {
         let u32_at = |at: usize| {
             let four = [record[at], record[at + 1], record[at + 2], record[at + 3]];
-            if order == ByteOrder::Little { u32::from_le_bytes(four) } else { u32::from_be_bytes(four) }
+            if BIG { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) }
         };
         let u64_at = |at: usize| {
             let [first, second] = [u32_at(at), u32_at(at + 4)].map(u64::from);
-            if order == ByteOrder::Little { first | second << 32 } else { first << 32 | second }
+            if BIG { first << 32 | second } else { first | second << 32 }
         };
         let last = u32_at(44);
         let halves = [last as u16, (last >> 16) as u16];
-        let [error, data] = if order == ByteOrder::Little { halves } else { [halves[1], halves[0]] };
+        let [error, data] = if BIG { [halves[1], halves[0]] } else { halves };
         Self {
             magic: u32_at(0),
             sequence: u32_at(4),
@@ -207,57 +265,59 @@ impl Record {
         }
     }
 
-    fn is_note(&self) -> bool {
-        self.action >> 16 & NOTE != 0
+    #[inline(always)]
+    fn has(&self, bit: u32) -> bool {
+        self.action >> 16 >> bit & 1 != 0
     }
 
-    /// `None` if the record is of no use here.
-    #[inline]
-    fn event(&self, data: &[u8], batch: &mut Batch) -> Option<Event> {
-        let has = |bit: u32| self.action >> 16 & bit != 0;
-        if self.is_note() {
+    /// Its version, and its place.
+    #[inline(always)]
+    fn is_valid(&self) -> bool {
+        self.magic == MAGIC | VERSION && (is_place(self.sector, self.bytes.div_ceil(512)) || self.has(NOTE))
+    }
+
+    /// Puts its event, or what else it says, into the batch.
+    #[inline(always)]
+    fn give(&self, data: &[u8], sequences: &mut Sequences, batch: &mut Batch) {
+        if self.has(NOTE) {
             // The name of a thread.
             if self.action & 0xff == 0 {
                 batch.notes.names.set(self.pid, data);
             }
-            return None;
+            return;
         }
-        if has(PASSED) {
-            return None;
+        sequences.follow(batch, self);
+        match self.event(data) {
+            Some(event) => batch.events.push(event),
+            None => batch.notes.unused += 1,
         }
-        // Bit 8 of the low half says that the data begins with a control group of 8 bytes.
-        let data = if self.action & 1 << 8 == 0 { data } else { data.get(8..).unwrap_or_default() };
-        let action = match self.action & 0xff {
-            1 => Action::Queue,
-            2 => Action::BackMerge,
-            3 => Action::FrontMerge,
-            4 => Action::GetRequest,
-            5 => Action::Sleep,
-            6 => Action::Requeue,
-            7 => Action::Issue,
-            8 => Action::Complete,
-            9 => Action::Plug,
-            10 | 11 => Action::Unplug,
-            12 => Action::Insert,
-            13 => Action::Split,
-            15 => Action::Remap,
-            _ => return None,
-        };
-        let op = match (has(DISCARD), has(WRITE)) {
+    }
+
+    /// `None` if the record is of no use here.
+    #[inline(always)]
+    fn event(&self, data: &[u8]) -> Option<Event> {
+        let action = *ACTIONS.get((self.action & 0xff) as usize)?;
+        let action = action.filter(|_| !self.has(PASSED))?;
+        let op = match (self.has(DISCARD), self.has(WRITE)) {
             (true, _) => Op::Discard,
             (_, true) => Op::Write,
-            (false, false) if has(FLUSH) && self.bytes == 0 => Op::Flush,
+            (false, false) if self.has(FLUSH) && self.bytes == 0 => Op::Flush,
             _ => Op::Read,
         };
-        let bits = [(FLUSH, Flags::PREFLUSH), (FUA, Flags::FUA), (SYNC, Flags::SYNC), (META, Flags::META)];
-        let mut flags = bits.into_iter().filter(|(bit, _)| has(*bit)).fold(0, |all, (_, flag)| all | flag.0);
-        if has(AHEAD) {
-            flags |= Flags::AHEAD.0;
-        }
-        // The remainder of a split is big-endian in every file.
-        let other = match (action, data.first_chunk::<8>()) {
-            (Action::Split, Some(sector)) => u64::from_be_bytes(*sector),
-            (Action::Complete, _) => u64::from(self.error),
+        let flag = |bit: u32, flag: Flags| u8::from(self.has(bit)) * flag.0;
+        let flags = flag(FLUSH, Flags::PREFLUSH)
+            | flag(FUA, Flags::FUA)
+            | flag(SYNC, Flags::SYNC)
+            | flag(META, Flags::META)
+            | flag(AHEAD, Flags::AHEAD);
+        let other = match action {
+            Action::Split => {
+                // Bit 8 of the low half says that the data begins with a control group of 8 bytes. The remainder of a
+                // split is big-endian in every file.
+                let data = if self.action & 1 << 8 == 0 { data } else { data.get(8..).unwrap_or_default() };
+                data.first_chunk::<8>().map_or(0, |rest| first_part(self.sector, u64::from_be_bytes(*rest)))
+            }
+            Action::Complete => u32::from(self.error),
             _ => 0,
         };
         Some(Event {

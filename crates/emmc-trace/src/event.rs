@@ -2,7 +2,7 @@
 
 use emmc_units::Nanos;
 
-/// An event of the kernel.
+/// An event of the kernel, in 48 bytes: thousands of each processor are in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When, on the clock of the recording.
@@ -14,6 +14,8 @@ pub struct Event {
     /// What happened.
     pub what: What,
 }
+
+const _: () = assert!(size_of::<Event>() <= 48);
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +64,8 @@ pub struct BlockEvent {
     pub sector: u64,
     /// Unit: sectors of 512 bytes, rounded up.
     pub sectors: u32,
-    /// The first sector of the remainder of a split, or the error of a completion (0 is none).
-    pub other: u64,
+    /// The sectors of a split's first part, or the error of a completion (0 is none).
+    pub other: u32,
 }
 
 /// What happened to a bio or a request. The letters are those of blkparse.
@@ -156,6 +158,11 @@ impl Flags {
     }
 }
 
+/// The sectors of the first part, from the first sector of the remainder; 0 for a place that is none.
+pub(crate) fn first_part(sector: u64, remainder: u64) -> u32 {
+    remainder.checked_sub(sector).and_then(|first| u32::try_from(first).ok()).unwrap_or(0)
+}
+
 /// Whether a range ends before 2^64 bytes. The completion of a flush has no sectors, and the last sector as its place.
 pub(crate) fn is_place(sector: u64, sectors: u32) -> bool {
     sectors == 0 || sector.checked_add(u64::from(sectors)).is_some_and(|end| end <= u64::MAX / 512)
@@ -202,20 +209,16 @@ pub struct MmcEvent {
     pub opcode: u8,
     /// Re-tuning is needed or in progress.
     pub retuning: bool,
-    /// Attempts left.
-    pub retries: u8,
+    /// A reliable write is requested: bit 31 in the argument of CMD23.
+    pub reliable: bool,
     /// The first error of command, data or CMD23; 0 is none.
-    pub error: i32,
-    /// The argument.
-    pub argument: u32,
-    /// The argument of CMD23: bit 31 requests a reliable write.
-    pub set_count: u32,
+    pub error: i16,
     /// Blocks of data.
     pub blocks: u32,
-    /// The block layer's tag; -1 if the kernel does not record it.
-    pub tag: i32,
-    /// The first block; `None` if the kernel does not record it.
-    pub address: Option<u32>,
+    /// The argument; of a command with data the first block, if the kernel records it.
+    pub argument: u32,
+    /// Whether the argument is the first block as the kernel recorded it.
+    pub is_block: bool,
     /// The kernel's address of the request, or a hash of it.
     pub request: u64,
 }
@@ -246,6 +249,21 @@ impl Syscall {
             _ => Self::Other,
         }
     }
+}
+
+impl MmcEvent {
+    /// Takes the address of the first block as the argument, if it has one.
+    pub(crate) fn located(self, address: Option<u32>) -> Self {
+        match address.filter(|_| matches!(self.opcode, 0 | 17 | 18 | 24 | 25 | 44..=47)) {
+            Some(address) => Self { argument: address, is_block: true, ..self },
+            None => self,
+        }
+    }
+}
+
+/// An error of the kernel, as far as it fits.
+pub(crate) fn error_code(code: i32) -> i16 {
+    code.clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16
 }
 
 /// The controller of an interrupt whose handler is registered as `mmc0`.

@@ -9,7 +9,8 @@ use std::io::Read;
 use emmc_units::Nanos;
 
 use crate::event::{
-    Action, BlockEvent, Event, FileWrite, Mark, MmcEvent, Syscall, What, controller, is_file_write, is_place, letters,
+    Action, BlockEvent, Event, FileWrite, Mark, MmcEvent, Syscall, What, controller, error_code, first_part,
+    is_file_write, is_place, letters,
 };
 use crate::notes::{Batch, Mixer};
 use crate::source::EventSource;
@@ -260,7 +261,8 @@ fn block(action: Action, values: &[u8]) -> Result<BlockEvent, &'static str> {
             }
             b"/" => {
                 let rest = all.next().and_then(decimal).ok_or("sector / sector")?;
-                break (decimal(before).ok_or(EXPECTED)?, 0, rest);
+                let sector = decimal(before).ok_or(EXPECTED)?;
+                break (sector, 0, first_part(sector, rest));
             }
             _ => before = word,
         }
@@ -268,7 +270,7 @@ fn block(action: Action, values: &[u8]) -> Result<BlockEvent, &'static str> {
     if matches!(action, Action::Complete | Action::BioComplete) {
         let last = memchr::memrchr(b'[', values).map(|at| values[at + 1..].trim_ascii_end());
         let error = last.and_then(|last| last.strip_suffix(b"]")).and_then(signed);
-        other = error.unwrap_or(0).unsigned_abs();
+        other = u32::try_from(error.unwrap_or(0).unsigned_abs()).unwrap_or(u32::MAX);
     }
     if !is_place(sector, sectors) {
         return Err("a range that ends before 2^64 bytes");
@@ -288,16 +290,14 @@ fn mmc(started: bool, values: &[u8]) -> Result<MmcEvent, &'static str> {
         host,
         opcode: 0,
         retuning: false,
-        retries: 0,
+        reliable: false,
         error: 0,
         argument: 0,
-        set_count: 0,
+        is_block: false,
         blocks: 0,
-        tag: -1,
-        address: None,
         request,
     };
-    let mut has_opcode = false;
+    let (mut has_opcode, mut address) = (false, None);
     for word in words(&values[close..]) {
         let Some(equals) = memchr::memchr(b'=', word) else { continue };
         let (key, value) = (&word[..equals], &word[equals + 1..]);
@@ -306,15 +306,13 @@ fn mmc(started: bool, values: &[u8]) -> Result<MmcEvent, &'static str> {
         match key {
             b"cmd_opcode" => (event.opcode, has_opcode) = (whole()? as u8, true),
             b"cmd_arg" => event.argument = whole()?,
-            b"sbc_arg" => event.set_count = whole()?,
+            b"sbc_arg" => event.reliable = whole()? >> 31 != 0,
             b"blocks" => event.blocks = whole()?,
-            b"blk_addr" => event.address = Some(whole()?),
-            b"tag" => event.tag = negative()?,
-            b"cmd_retries" => event.retries = whole()? as u8,
-            b"cmd_err" | b"data_err" | b"sbc_err" if event.error == 0 => event.error = negative()?,
+            b"blk_addr" => address = Some(whole()?),
+            b"cmd_err" | b"data_err" | b"sbc_err" if event.error == 0 => event.error = error_code(negative()?),
             b"doing_retune" | b"retune_now" | b"need_retune" => event.retuning |= negative()? != 0,
             _ => {}
         }
     }
-    if has_opcode { Ok(event) } else { Err("cmd_opcode=N") }
+    if has_opcode { Ok(event.located(address)) } else { Err("cmd_opcode=N") }
 }

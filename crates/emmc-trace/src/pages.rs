@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use emmc_units::Nanos;
 
-use crate::event::{Action, BlockEvent, Event, FileWrite, MmcEvent, What, controller, is_place, letters};
+use crate::event::{
+    Action, BlockEvent, Event, FileWrite, MmcEvent, What, controller, error_code, first_part, is_place, letters,
+};
 use crate::format::{BlockLayout, Field, FileLayout, Formats, Meaning, MmcLayout};
 use crate::notes::Batch;
 use crate::source::EventSource;
@@ -260,12 +262,12 @@ impl Record<'_> {
             return Some(BlockEvent { action, op, flags, device: 0, sector: 0, sectors: 0, other: 0 });
         }
         let (op, flags) = letters(self.text(layout.rwbs));
+        let (device, sector) = (self.number(layout.device)? as u32, self.number(layout.sector)?);
         let other = match action {
-            Action::Split => self.number(layout.other)?,
-            _ if layout.other.size == 4 => u64::from((self.number(layout.other)? as u32 as i32).unsigned_abs()),
+            Action::Split => first_part(sector, self.number(layout.other)?),
+            _ if layout.other.size == 4 => (self.number(layout.other)? as u32 as i32).unsigned_abs(),
             _ => 0,
         };
-        let (device, sector) = (self.number(layout.device)? as u32, self.number(layout.sector)?);
         let sectors = if layout.sectors.size == 0 { 0 } else { self.number(layout.sectors)? as u32 };
         is_place(sector, sectors).then_some(BlockEvent { action, op, flags, device, sector, sectors, other })
     }
@@ -284,20 +286,19 @@ impl Record<'_> {
         let opcode = self.number(layout.opcode)? as u8;
         let optional = |field: Field| self.number(field).unwrap_or(0) as u32;
         let error = layout.errors.iter().filter_map(|field| self.signed(*field)).find(|error| *error != 0);
-        Some(MmcEvent {
+        let event = MmcEvent {
             started: layout.started,
             host: self.host(layout.host),
             opcode,
             retuning: layout.retuning.iter().any(|field| optional(*field) != 0),
-            retries: optional(layout.retries) as u8,
-            error: error.unwrap_or(0),
+            reliable: optional(layout.set_count) >> 31 != 0,
+            error: error_code(error.unwrap_or(0)),
             argument: optional(layout.argument),
-            set_count: optional(layout.set_count),
+            is_block: false,
             blocks: optional(layout.blocks),
-            tag: self.signed(layout.tag).unwrap_or(-1),
-            address: self.number(layout.address).map(|address| address as u32),
             request: self.number(layout.request)?,
-        })
+        };
+        Some(event.located(self.number(layout.address).map(|address| address as u32)))
     }
 
     /// Text behind the fields: its offset and length are in the field.

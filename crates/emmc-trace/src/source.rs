@@ -34,13 +34,30 @@ struct Stream<S> {
 }
 
 impl<S: EventSource> Stream<S> {
-    /// Whether there is a next event; fills the window if less than half is left.
+    /// The time of the next event; fills the window if less than all of it is left.
     #[inline]
-    fn has_next(&mut self, window: usize, late: &mut u64) -> bool {
+    fn peek(&mut self, window: usize, late: &mut u64) -> Option<Nanos> {
         if self.has_more && self.batch.events.len() - self.next < window {
             self.refill(window, late);
         }
-        self.next < self.batch.events.len()
+        self.batch.events.get(self.next).map(|event| event.at)
+    }
+
+    /// Gives the next event and those behind it up to a time, as long as a window of them is left.
+    #[inline]
+    fn give(&mut self, until: Nanos, window: usize, sink: &mut impl FnMut(&Event)) {
+        let all = self.batch.events.len();
+        let last = if self.has_more { all - window.min(all) + 1 } else { all };
+        let events = &self.batch.events[self.next..last.max(self.next + 1).min(all)];
+        for (number, event) in events.iter().enumerate() {
+            if number > 0 && event.at > until {
+                self.next += number;
+                return;
+            }
+            sink(event);
+            self.given = event.at;
+        }
+        self.next += events.len();
     }
 
     #[cold]
@@ -95,35 +112,37 @@ impl<S: EventSource> Merge<S> {
 
     /// Gives all events in the order of time; of two at the same time, that of the earlier input first.
     pub fn run(&mut self, mut sink: impl FnMut(&Event)) {
-        loop {
-            // The earliest stream, and the time up to which it may go on alone.
-            let (mut first, mut until) = (None, (Nanos(u64::MAX), usize::MAX));
-            for number in 0..self.streams.len() {
-                let stream = &mut self.streams[number];
-                if !stream.has_next(self.window, &mut self.late) {
-                    continue;
-                }
-                let key = (stream.batch.events[stream.next].at, number);
-                match first {
-                    None => first = Some(key),
-                    Some(other) if key < other => (first, until) = (Some(key), until.min(other)),
-                    Some(_) => until = until.min(key),
-                }
-            }
-            let Some((_, number)) = first else { return };
+        // The time of each stream's next event, the earliest first.
+        let mut order: Vec<(Nanos, usize)> = Vec::with_capacity(self.streams.len());
+        for (number, stream) in self.streams.iter_mut().enumerate() {
+            order.extend(stream.peek(self.window, &mut self.late).map(|at| (at, number)));
+        }
+        order.sort_unstable();
+        while let Some(&(_, number)) = order.first() {
             let stream = &mut self.streams[number];
-            let all = stream.batch.events.len();
-            // The window is refilled before its last half is given.
-            let last = if stream.has_more { all - self.window.min(all) + 1 } else { all };
-            let from = stream.next;
-            for event in &stream.batch.events[from..last.max(from + 1).min(all)] {
-                if (event.at, number) > until {
-                    break;
+            // Up to the next stream's event it goes on alone.
+            let until = match order.get(1) {
+                Some(&(at, other)) if number > other => Nanos(at.0.saturating_sub(1)),
+                Some(&(at, _)) => at,
+                None => Nanos(u64::MAX),
+            };
+            let next = loop {
+                stream.give(until, self.window, &mut sink);
+                match stream.peek(self.window, &mut self.late) {
+                    Some(at) if at <= until => {}
+                    next => break next,
                 }
-                sink(event);
-                stream.next += 1;
-                stream.given = event.at;
+            };
+            let Some(at) = next else {
+                order.remove(0);
+                continue;
+            };
+            let mut place = 0;
+            while let Some(&after) = order.get(place + 1).filter(|after| **after < (at, number)) {
+                order[place] = after;
+                place += 1;
             }
+            order[place] = (at, number);
         }
     }
 

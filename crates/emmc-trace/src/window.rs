@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 
 use crate::notes::Notes;
 
-const CHUNK_BYTES: usize = 1 << 18;
+const CHUNK_BYTES: usize = 1 << 16;
 
 /// Buffered input.
 pub(crate) struct Window<R> {

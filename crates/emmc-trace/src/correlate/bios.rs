@@ -13,15 +13,14 @@ impl Correlator {
         if self.has_calls {
             (open.call, open.access) = self.threads.queue(event.pid);
         }
-        self.open(open);
+        self.open(&open);
     }
 
     /// The first part keeps its place; the rest is a bio that is not queued again.
     pub(super) fn split(&mut self, event: &Event, block: &BlockEvent) {
         self.counts.splits += 1;
         let at = |open: &Open| {
-            let first = block.other.wrapping_sub(open.sector);
-            open.stage <= Stage::Got && open.op == block.op && first > 0 && first < u64::from(open.sectors)
+            open.stage <= Stage::Got && open.op == block.op && block.other > 0 && block.other < open.sectors
         };
         let wanted = BlockEvent { sectors: block.sectors.max(1), ..*block };
         let Some(found) = self.table.find(&wanted, at) else {
@@ -29,10 +28,10 @@ impl Correlator {
             return;
         };
         let Some(open) = self.table.get(found) else { return };
-        let first = (block.other - open.sector) as u32;
-        let rest = Open { sector: block.other, sectors: open.sectors - first, stage: Stage::Queued, ..*open };
+        let (first, sector) = (block.other, open.sector + u64::from(block.other));
+        let rest = Open { sector, sectors: open.sectors - first, stage: Stage::Queued, ..*open };
         open.sectors = first;
-        self.open(Open { queued_last: event.at, ..rest });
+        self.open(&Open { queued_last: event.at, ..rest });
     }
 
     pub(super) fn merge(&mut self, event: &Event, block: &BlockEvent, back: bool) {
@@ -49,7 +48,7 @@ impl Correlator {
                 && matches!(open.stage, Stage::Got | Stage::Inserted)
         });
         self.counts.merges += 1;
-        let merged = own.and_then(|own| self.table.remove(own));
+        let merged = own.and_then(|own| self.table.remove(own).copied());
         let Some(target) = target else {
             self.unpaired.merges_without_request += 1;
             return;

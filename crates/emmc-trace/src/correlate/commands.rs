@@ -135,9 +135,9 @@ impl Commands {
             took: Nanos::ZERO,
             host: mmc.host,
             opcode: mmc.opcode,
-            argument: mmc.address.filter(|_| has_data(mmc.opcode)).unwrap_or(mmc.argument),
+            argument: mmc.argument,
             blocks: mmc.blocks,
-            reliable: mmc.set_count >> 31 != 0 && matches!(mmc.opcode, 24 | 25),
+            reliable: mmc.reliable && matches!(mmc.opcode, 24 | 25),
             retuning: mmc.retuning,
             error: 0,
             polls: 0,
@@ -252,7 +252,7 @@ impl Commands {
             return;
         }
         running.command.took = since(running.command.at, ended);
-        running.command.error = mmc.error;
+        running.command.error = i32::from(mmc.error);
         if running.command.opcode == 6 && running.command.argument >> 16 & 0xff == 179 {
             self.partition_switches += 1;
         }
@@ -345,10 +345,8 @@ fn has_data(opcode: u8) -> bool {
 
 /// The first sector: as recorded, or the argument of a card that counts blocks, or of one that counts bytes.
 fn sectors(mmc: &MmcEvent) -> [Option<u64>; 2] {
-    match mmc.address {
-        Some(address) => [Some(u64::from(address)), None],
-        None => [Some(u64::from(mmc.argument)), (mmc.argument % 512 == 0).then_some(u64::from(mmc.argument / 512))],
-    }
+    let counts_bytes = !mmc.is_block && mmc.argument % 512 == 0;
+    [Some(u64::from(mmc.argument)), counts_bytes.then_some(u64::from(mmc.argument / 512))]
 }
 
 impl Open {

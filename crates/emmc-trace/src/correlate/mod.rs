@@ -9,6 +9,7 @@ mod command;
 mod commands;
 mod counts;
 mod device;
+mod heads;
 mod open;
 mod threads;
 
@@ -38,6 +39,8 @@ pub struct Correlator {
     commands: Commands,
     devices: Vec<Device>,
     by_number: HashMap<u32, usize, Mixer>,
+    /// The last device that was looked for, and its place.
+    last_device: Option<(u32, usize)>,
     /// Events up to here are within a loss.
     lost_until: Option<Nanos>,
     /// The time of the first and of the last event.
@@ -64,7 +67,7 @@ impl Correlator {
         } else if self.lost_until.is_none_or(|until| event.at > until) {
             self.lost_until = None;
             match &event.what {
-                What::Block(block) => self.block(event, block),
+                What::Block(block) => self.block(event, block, sink),
                 What::Mmc(mmc) => self.commands.take(event, mmc, &mut self.table, &mut self.unpaired),
                 What::Syscall { call, entered } => {
                     self.has_calls = true;
@@ -95,7 +98,7 @@ impl Correlator {
     pub fn end(&mut self, sink: &mut impl FnMut(&Request)) {
         self.threads.end(&mut self.ready);
         self.ready.drain(..).for_each(|request| sink(&request));
-        self.unpaired.open_at_end += self.table.drain().len() as u64;
+        self.unpaired.open_at_end += self.table.clear();
         self.commands.end(&mut self.unpaired);
     }
 
@@ -116,7 +119,7 @@ impl Correlator {
 
     fn lose(&mut self, until: Nanos) {
         self.threads.end(&mut self.ready);
-        self.unpaired.near_losses += self.table.drain().len() as u64;
+        self.unpaired.near_losses += self.table.clear();
         self.commands.lose();
         for device in &mut self.devices {
             let at = self.times.map_or(Nanos::ZERO, |(_, last)| last);
@@ -127,18 +130,29 @@ impl Correlator {
         self.lost_until = Some(self.lost_until.map_or(until, |other| other.max(until)));
     }
 
+    #[inline]
     fn device(&mut self, number: u32) -> &mut Device {
+        let place = match self.last_device {
+            Some((last, place)) if last == number => place,
+            _ => self.find_device(number),
+        };
+        &mut self.devices[place]
+    }
+
+    #[cold]
+    fn find_device(&mut self, number: u32) -> usize {
         let next = self.devices.len();
         let place = *self.by_number.entry(number).or_insert(next.min(DEVICES_MAX - 1));
         if place == next {
             self.devices.push(Device { device: number, ..Device::default() });
             self.commands.device(number);
         }
-        &mut self.devices[place]
+        self.last_device = Some((number, place));
+        place
     }
 
     #[inline]
-    fn block(&mut self, event: &Event, block: &BlockEvent) {
+    fn block(&mut self, event: &Event, block: &BlockEvent, sink: &mut impl FnMut(&Request)) {
         match block.action {
             Action::Queue => self.queue(event, block),
             Action::Split => self.split(event, block),
@@ -148,7 +162,7 @@ impl Correlator {
             Action::Insert => self.insert(event, block),
             Action::Issue => self.issue(event, block),
             Action::Requeue => self.requeue(event, block),
-            Action::Complete => self.complete(event, block),
+            Action::Complete => self.complete(event, block, sink),
             Action::BioComplete => {
                 if let Some(bio) = self.table.find(block, |open| open.stage == Stage::Queued) {
                     self.table.remove(bio);
@@ -160,9 +174,10 @@ impl Correlator {
     }
 
     /// A new entry; the table is emptied of what never ends if it is full.
-    fn open(&mut self, open: Open) -> Option<Handle> {
+    #[inline]
+    fn open(&mut self, open: &Open) -> Option<Handle> {
         self.table.insert(open).or_else(|| {
-            self.unpaired.issues_without_completion += self.table.drain().len() as u64;
+            self.unpaired.issues_without_completion += self.table.clear();
             self.table.insert(open)
         })
     }
@@ -171,7 +186,7 @@ impl Correlator {
         let found = self.table.find(block, |open| open.stage == Stage::Queued && open.op == block.op);
         let found = match found {
             Some(found) => Some(found),
-            None => self.open(Open::new(block, event.pid, event.at)),
+            None => self.open(&Open::new(block, event.pid, event.at)),
         };
         let Some(open) = found.and_then(|found| self.table.get(found)) else { return };
         (open.stage, open.got) = (Stage::Got, Some(event.at));
@@ -181,14 +196,14 @@ impl Correlator {
             let rest =
                 Open { sector: at, sectors: open.sectors - block.sectors, stage: Stage::Queued, got: None, ..*open };
             open.sectors = block.sectors;
-            self.open(rest);
+            self.open(&rest);
         }
     }
 
     fn insert(&mut self, event: &Event, block: &BlockEvent) {
         let busy = self.device(block.device).busy.until(event.at);
         let found = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
-        let found = found.or_else(|| self.open(Open::new(block, event.pid, event.at)));
+        let found = found.or_else(|| self.open(&Open::new(block, event.pid, event.at)));
         let Some(open) = found.and_then(|found| self.table.get(found)) else { return };
         (open.stage, open.inserted, open.busy_mark) = (Stage::Inserted, Some(event.at), busy);
     }
@@ -197,7 +212,7 @@ impl Correlator {
         let found = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
         let found = found.or_else(|| {
             let open = self.flush_or_new(event, block);
-            self.open(open)
+            self.open(&open)
         });
         let host = self.commands.busy(block.device, event.at);
         let device = self.device(block.device);
@@ -244,7 +259,7 @@ impl Correlator {
         (open.stage, open.busy_mark, open.requeues) = (Stage::Inserted, busy, open.requeues + 1);
     }
 
-    fn complete(&mut self, event: &Event, block: &BlockEvent) {
+    fn complete(&mut self, event: &Event, block: &BlockEvent, sink: &mut impl FnMut(&Request)) {
         if block.sectors == 0 && block.op != Op::Flush {
             // A bio that only asked for a flush, or the one of a write that was issued as a flush and a write.
             if let Some(found) = self.table.find(block, |open| open.op == block.op && open.sector == block.sector) {
@@ -259,7 +274,7 @@ impl Correlator {
         };
         let Some(open) = self.table.get(found) else { return };
         if open.error == 0 {
-            open.error = block.other;
+            open.error = u64::from(block.other);
         }
         if block.sectors < open.sectors && block.sectors > 0 {
             open.done = open.done.saturating_add(block.sectors);
@@ -267,12 +282,15 @@ impl Correlator {
             return self.table.restart(found, sector, sectors);
         }
         let Some(open) = self.table.remove(found) else { return };
+        let (request, call) = (finish(open, event, self.has_calls, self.has_page_cache), open.call);
         let device = self.device(block.device);
         device.step(event.at, false);
         device.requests += 1;
-        let request = self.finish(&open, event);
         self.commands.completed(block.device, &request);
-        self.threads.complete(open.call, request, &mut self.ready);
+        match call {
+            None if self.ready.is_empty() => sink(&request),
+            _ => self.threads.complete(call, request, &mut self.ready),
+        }
     }
 
     /// A completion of something that is not at the driver.
@@ -288,64 +306,65 @@ impl Correlator {
             None => self.unpaired.completions_without_issue += 1,
         }
     }
+}
 
-    fn finish(&self, open: &Open, event: &Event) -> Request {
-        let hardware = open.hardware.map(|mut hardware| {
-            // With a command queue the end may be recorded before the start, by another processor.
-            hardware.ended = hardware.ended.min(event.at);
-            hardware.started = hardware.started.max(open.issued).min(event.at);
-            hardware.ended = hardware.ended.max(hardware.started);
-            hardware
-        });
-        let mode = match open.call {
-            _ if open.flags.has(Flags::AHEAD) => Mode::Readahead,
-            None if !self.has_calls => Mode::Unknown,
-            // A read is never written back: its system call is not recorded, or it is the kernel's own.
-            None if open.op == Op::Read => Mode::Async,
-            None => Mode::Writeback,
-            Some((Syscall::Submit, ..)) => Mode::Async,
-            Some((Syscall::Sync, ..)) => Mode::Fsync,
-            Some((call, ..)) if self.is_direct(open, call) => Mode::Direct,
-            Some(_) => Mode::Sync,
-        };
-        Request {
-            device: open.device,
-            op: open.op,
-            flags: open.flags,
-            sector: open.sector - u64::from(open.done).min(open.sector),
-            sectors: open.sectors.saturating_add(open.done),
-            pid: open.pid,
-            call: open.call.map(|(call, ..)| call),
-            mode,
-            entered: open.call.map(|(_, entered, _)| entered),
-            queued: open.queued,
-            bios: open.bios,
-            queued_last: open.queued_last,
-            got: open.got,
-            inserted: open.inserted,
-            issued: open.issued,
-            hardware,
-            completed: event.at,
-            exited: None,
-            waited: Nanos(open.waited),
-            requeues: open.requeues,
-            error: open.error,
-            cpus: (open.issued_cpu, event.cpu),
-        }
+/// A request that is complete.
+fn finish(open: &Open, event: &Event, has_calls: bool, has_page_cache: bool) -> Request {
+    let hardware = open.hardware.map(|mut hardware| {
+        // With a command queue the end may be recorded before the start, by another processor.
+        hardware.ended = hardware.ended.min(event.at);
+        hardware.started = hardware.started.max(open.issued).min(event.at);
+        hardware.ended = hardware.ended.max(hardware.started);
+        hardware
+    });
+    let mode = match open.call {
+        _ if open.flags.has(Flags::AHEAD) => Mode::Readahead,
+        None if !has_calls => Mode::Unknown,
+        // A read is never written back: its system call is not recorded, or it is the kernel's own.
+        None if open.op == Op::Read => Mode::Async,
+        None => Mode::Writeback,
+        Some((Syscall::Submit, ..)) => Mode::Async,
+        Some((Syscall::Sync, ..)) => Mode::Fsync,
+        Some((call, ..)) if is_direct(open, call, has_page_cache) => Mode::Direct,
+        Some(_) => Mode::Sync,
+    };
+    Request {
+        device: open.device,
+        op: open.op,
+        flags: open.flags,
+        sector: open.sector - u64::from(open.done).min(open.sector),
+        sectors: open.sectors.saturating_add(open.done),
+        pid: open.pid,
+        call: open.call.map(|(call, ..)| call),
+        mode,
+        entered: open.call.map(|(_, entered, _)| entered),
+        queued: open.queued,
+        bios: open.bios,
+        queued_last: open.queued_last,
+        got: open.got,
+        inserted: open.inserted,
+        issued: open.issued,
+        hardware,
+        completed: event.at,
+        exited: None,
+        waited: Nanos(open.waited),
+        requeues: open.requeues,
+        error: open.error,
+        cpus: (open.issued_cpu, event.cpu),
     }
+}
 
-    /// A block device has no event of its own for direct I/O: a read that is none of the page cache's read-ahead (which
-    /// all of its reads are since Linux 4.19) is direct, and a write before which no page became dirty.
-    fn is_direct(&self, open: &Open, call: Syscall) -> bool {
-        match open.access {
-            Access::Direct => true,
-            Access::Buffered => false,
-            Access::Unknown if open.flags.has(Flags::META) => false,
-            Access::Unknown => match (open.op, call) {
-                (Op::Read, Syscall::Read) => true,
-                (Op::Write, Syscall::Write) => self.has_page_cache,
-                _ => false,
-            },
-        }
+/// A block device has no event of its own for direct I/O: a read that is none of the page cache's read-ahead (which
+/// all of its reads are since Linux 4.19) is direct, and a write before which no page became dirty.
+fn is_direct(open: &Open, call: Syscall, has_page_cache: bool) -> bool {
+    match open.access {
+        Access::Direct => true,
+        Access::Buffered => false,
+        Access::Unknown if open.flags.has(Flags::META) => false,
+        Access::Unknown => match (open.op, call) {
+            (Op::Read, Syscall::Read) => true,
+            (Op::Write, Syscall::Write) => has_page_cache,
+            _ => false,
+        },
     }
 }

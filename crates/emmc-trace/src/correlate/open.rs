@@ -1,11 +1,9 @@
 //! Requests that are not complete yet, found by their first sector or by their last.
 
-use std::collections::HashMap;
-
 use emmc_units::Nanos;
 
+use super::heads::Heads;
 use crate::event::{BlockEvent, Flags, Op, Syscall};
-use crate::notes::Mixer;
 use crate::request::Hardware;
 
 /// Most open requests; a device has at most some thousands, so that more are lost ends.
@@ -69,12 +67,15 @@ pub(crate) struct Open {
     /// The device's and the controller's busy time when the wait began, then the wait. Unit: nanoseconds.
     pub(crate) busy_mark: u64,
     pub(crate) waited: u64,
-    /// Distinguishes the users of a place in the table.
+    /// Distinguishes the users of a place in the table; 0 if the place is free.
     pub(crate) serial: u64,
+    /// What it is found by: [`key`] when it came into the table.
+    pub(super) key: (u32, u64),
     pub(super) next: u32,
 }
 
 impl Open {
+    #[inline]
     pub(crate) fn new(block: &BlockEvent, pid: u32, at: Nanos) -> Self {
         Self {
             stage: Stage::Queued,
@@ -100,16 +101,14 @@ impl Open {
             busy_mark: 0,
             waited: 0,
             serial: 0,
+            key: (0, 0),
             next: NONE,
         }
-    }
-
-    fn key(&self) -> (u32, u64) {
-        key(self.device, self.op, self.sector, self.sectors)
     }
 }
 
 /// Flushes have no sectors: their place is 0 when they are issued, and the last sector when they are complete.
+#[inline]
 fn key(device: u32, op: Op, sector: u64, sectors: u32) -> (u32, u64) {
     match (op, sectors) {
         (Op::Flush, _) => (device, FLUSH),
@@ -121,10 +120,10 @@ fn key(device: u32, op: Op, sector: u64, sectors: u32) -> (u32, u64) {
 /// The table.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    places: Vec<Option<Open>>,
+    places: Vec<Open>,
     free: Vec<u32>,
     /// The newest of each key; older ones follow by `next`.
-    heads: HashMap<(u32, u64), u32, Mixer>,
+    heads: Heads,
     serial: u64,
     count: usize,
 }
@@ -135,24 +134,31 @@ pub(crate) struct Handle(u32, u64);
 
 impl Table {
     /// `None` if the table is full.
-    pub(crate) fn insert(&mut self, mut open: Open) -> Option<Handle> {
+    #[inline]
+    pub(crate) fn insert(&mut self, open: &Open) -> Option<Handle> {
         if self.count >= OPEN_MAX {
             return None;
         }
         self.serial += 1;
         self.count += 1;
-        open.serial = self.serial;
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            (self.places.len() - 1) as u32
-        });
-        open.next = self.heads.insert(open.key(), place).unwrap_or(NONE);
-        self.places[place as usize] = Some(open);
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.places[place as usize] = *open;
+                place
+            }
+            None => {
+                self.places.push(*open);
+                (self.places.len() - 1) as u32
+            }
+        };
+        self.places[place as usize].serial = self.serial;
+        self.link(place);
         Some(Handle(place, self.serial))
     }
 
+    #[inline]
     pub(crate) fn get(&mut self, handle: Handle) -> Option<&mut Open> {
-        self.places.get_mut(handle.0 as usize)?.as_mut().filter(|open| open.serial == handle.1)
+        self.places.get_mut(handle.0 as usize).filter(|open| open.serial == handle.1)
     }
 
     /// The oldest with this start that is wanted.
@@ -174,10 +180,11 @@ impl Table {
         self.find_at((device, EMPTY), |open| open.flags.has(Flags::PREFLUSH) && wanted(open))
     }
 
+    #[inline]
     fn find_at(&self, key: (u32, u64), wanted: impl Fn(&Open) -> bool) -> Option<Handle> {
-        let mut place = *self.heads.get(&key)?;
+        let mut place = self.heads.get(key, |place| self.places[place as usize].key == key)?;
         let mut found = None;
-        while let Some(Some(open)) = self.places.get(place as usize) {
+        while let Some(open) = self.places.get(place as usize) {
             if wanted(open) {
                 found = Some(Handle(place, open.serial));
             }
@@ -188,55 +195,74 @@ impl Table {
 
     /// The newest that is wanted, of all: for merges, of which there is one for each bio at most.
     pub(crate) fn search(&self, wanted: impl Fn(&Open) -> bool) -> Option<Handle> {
-        let all = self.places.iter().enumerate().filter_map(|(place, open)| Some((place, open.as_ref()?)));
+        let all = self.places.iter().enumerate().filter(|(_, open)| open.serial != 0);
         let newest = all.filter(|(_, open)| wanted(open)).max_by_key(|(_, open)| open.serial);
         newest.map(|(place, open)| Handle(place as u32, open.serial))
     }
 
-    pub(crate) fn remove(&mut self, handle: Handle) -> Option<Open> {
-        let open = *self.get(handle)?;
-        self.unlink(handle.0, &open);
-        self.places[handle.0 as usize] = None;
+    /// Frees a place; what was there.
+    #[inline]
+    pub(crate) fn remove(&mut self, handle: Handle) -> Option<&Open> {
+        if self.places.get(handle.0 as usize).is_none_or(|open| open.serial != handle.1) {
+            return None;
+        }
+        self.unlink(handle.0);
         self.free.push(handle.0);
         self.count -= 1;
+        let open = &mut self.places[handle.0 as usize];
+        open.serial = 0;
         Some(open)
     }
 
     /// Changes the first sector.
     pub(crate) fn restart(&mut self, handle: Handle, sector: u64, sectors: u32) {
-        let Some(open) = self.get(handle).copied() else { return };
-        self.unlink(handle.0, &open);
-        let mut moved = Open { sector, sectors, ..open };
-        moved.next = self.heads.insert(moved.key(), handle.0).unwrap_or(NONE);
-        self.places[handle.0 as usize] = Some(moved);
+        if self.get(handle).is_none() {
+            return;
+        }
+        self.unlink(handle.0);
+        let open = &mut self.places[handle.0 as usize];
+        (open.sector, open.sectors) = (sector, sectors);
+        self.link(handle.0);
     }
 
-    fn unlink(&mut self, place: u32, open: &Open) {
-        let key = open.key();
-        let Some(head) = self.heads.get_mut(&key) else { return };
-        if *head == place {
-            if open.next == NONE {
-                self.heads.remove(&key);
+    #[inline]
+    fn link(&mut self, place: u32) {
+        let open = &self.places[place as usize];
+        let key = key(open.device, open.op, open.sector, open.sectors);
+        let older = self.heads.put(key, place, |place| self.places[place as usize].key == key);
+        let open = &mut self.places[place as usize];
+        (open.key, open.next) = (key, older.unwrap_or(NONE));
+    }
+
+    #[inline]
+    fn unlink(&mut self, place: u32) {
+        let Open { key, next, .. } = self.places[place as usize];
+        let head = self.heads.get(key, |other| self.places[other as usize].key == key);
+        let Some(head) = head else { return };
+        if head == place {
+            if next == NONE {
+                self.heads.remove(key, place);
             } else {
-                *head = open.next;
+                self.heads.replace(key, place, next);
             }
             return;
         }
-        let mut at = *head;
-        while let Some(Some(before)) = self.places.get_mut(at as usize) {
+        let mut at = head;
+        while let Some(before) = self.places.get_mut(at as usize) {
             if before.next == place {
-                before.next = open.next;
+                before.next = next;
                 return;
             }
             at = before.next;
         }
     }
 
-    /// Empties the table.
-    pub(crate) fn drain(&mut self) -> Vec<Open> {
-        let mut all: Vec<Open> = self.places.drain(..).flatten().collect();
-        all.sort_by_key(|open| open.serial);
-        (self.free, self.heads, self.count) = (Vec::new(), HashMap::default(), 0);
-        all
+    /// Empties the table; how many there were.
+    pub(crate) fn clear(&mut self) -> u64 {
+        let count = self.count as u64;
+        self.places.clear();
+        self.free.clear();
+        (self.heads, self.count) = (Heads::default(), 0);
+        count
     }
 }
