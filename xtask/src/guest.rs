@@ -1,5 +1,6 @@
 //! A Linux guest for testing a virtual card: built of Debian packages, run in QEMU.
 
+mod agree;
 mod answers;
 mod cpio;
 mod cuts;

@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::layer::{Summary, histogram};
 use crate::store::{Purpose, Store, StoreError};
 pub use idle::Idle;
-pub use requests::{ControllerCounts, ControllerRequests};
+pub use requests::{ControllerCounts, ControllerRequests, DrivenClient};
 
 /// Options of serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The host's answers to a guest script: `ask ctl`, `ask number`, `ask simulate`, `ask bench`.
+//! The host's answers to a guest script: `ask ctl`, `ask counts`, `ask number`, `ask simulate`, `ask bench`.
 
 use std::fs;
 use std::path::Path;
@@ -29,6 +29,9 @@ pub(crate) fn answer(words: &str, aside: &Aside, host: &mut dyn Host) -> anyhow:
     if let (Some(words), Some(emmclab)) = (words.strip_prefix("bench "), aside.emmclab) {
         return bench(emmclab, aside.profile, words);
     }
+    if let (Some(server), "counts") = (server, words) {
+        return counts(server);
+    }
     let (Some(server), Some((kind @ ("ctl" | "number"), words))) = (server, words.split_once(' ')) else {
         let is_ours = words.starts_with("ctl ") || words.starts_with("number ");
         return if is_ours { Ok((1, "no card is served".into())) } else { Ok((0, host.asked(words, server)?)) };
@@ -48,6 +51,21 @@ fn number(server: &Server, name: &str) -> anyhow::Result<(i32, String)> {
     let key = format!("\"{name}\": ");
     let value = text.lines().find_map(|line| line.trim().strip_prefix(&key)?.trim_end_matches(',').parse::<f64>().ok());
     Ok(value.map_or_else(|| (1, format!("the card's state has no number {name}")), |value| (0, value.to_string())))
+}
+
+/// Accesses of registers on one clock (reads, writes, interrupts), and the requests that moved data: how many, and the
+/// card's account of all of them in us.
+fn counts(server: &Server) -> anyhow::Result<(i32, String)> {
+    let output = server.control(&["stats", "--json"])?;
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).context("sim ctl stats --json")?;
+    let (client, controller) = (&found["client"], &found["controller"]);
+    let [Some(reads), Some(writes), Some(interrupts)] =
+        ["reads", "writes", "interrupts"].map(|name| client[name].as_u64())
+    else {
+        return Ok((1, "no client drives the card's clock".into()));
+    };
+    let sum = |name: &str| ["read", "write"].iter().filter_map(|kind| controller[kind][name].as_f64()).sum::<f64>();
+    Ok((0, format!("{reads} {writes} {interrupts} {} {}", sum("requests"), sum("total_us"))))
 }
 
 /// Runs a job on a new card of the same profile in simulated time: for each phase its kind, its requests and the time

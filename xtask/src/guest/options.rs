@@ -35,6 +35,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
                 };
             }
             "--twice" => options.twice = true,
+            "--both" => options.both = true,
             "--in-turn" => options.in_turn = true,
             "--ns-per-instruction" => shift = Some(shift_of(value()?)?),
             "--no-delay" => options.pace = Pace::NoDelay,
@@ -80,6 +81,18 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
     ensure!(
         !options.twice || (options.uml || options.clock != ClockKind::Wall) && options.card.is_none(),
         "--twice: only --clock virtual repeats itself, with a new card for each run"
+    );
+    ensure!(
+        !options.both
+            || options
+                == Options {
+                    both: true,
+                    controller: options.controller,
+                    profile: options.profile.clone(),
+                    in_turn: options.in_turn,
+                    ..Options::default()
+                },
+        "--both: it has the clocks of QEMU and of User-Mode Linux, and new cards"
     );
     if has_card || options.card.is_some() {
         options.controller.get_or_insert(Controller::Cqe);
@@ -127,6 +140,8 @@ mod tests {
             &["--uml", "--clock", "virtual", "--ns-per-instruction", "2"],
             &["--accesses", "x"],
             &["--twice"],
+            &["--both", "--uml"],
+            &["--both", "--processors", "2"],
             &["--clock", "virtual", "--no-delay"],
             &["--ns-per-instruction", "2"],
             &["--clock", "virtual", "--ns-per-instruction", "3"],

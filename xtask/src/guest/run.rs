@@ -10,7 +10,10 @@ use crate::guest::{options, programs, rig, trial, uml};
 /// Runs it; the script's exit status.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     let (options, rest) = options::parse(args).context("guest run")?;
-    ensure!(!options.twice, "guest run: --twice is for the trials in a script's head (guest test)");
+    ensure!(
+        !options.twice && !options.both,
+        "guest run: --twice and --both are for the trials in a script's head (guest test)"
+    );
     let [script] = rest.as_slice() else { bail!("guest run: expected one script, not {rest:?}") };
     let script = fs::read_to_string(script).with_context(|| script.clone())?;
     let is_ours = options.controller.is_some_and(|controller| controller != Controller::Qemu);

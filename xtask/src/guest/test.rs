@@ -11,7 +11,7 @@ use crate::guest::machine::{Outcome, Show};
 use crate::guest::rig::Rig;
 use crate::guest::server::Emmclab;
 use crate::guest::trial::Options;
-use crate::guest::{options, programs, rig, trial};
+use crate::guest::{agree, options, programs, rig, trial};
 use crate::metadata;
 
 /// Prefix of a trial's line in a script's head; its options follow.
@@ -21,10 +21,10 @@ const HEAD: &str = "# trial:";
 const SKIPPED: u8 = 77;
 
 /// A script in one of its trials.
-struct Test {
+pub(super) struct Test {
     name: String,
-    script: String,
-    options: Options,
+    pub(super) script: String,
+    pub(super) options: Options,
     line: String,
 }
 
@@ -70,8 +70,12 @@ pub(crate) fn run(args: &[&str], day: Option<usize>) -> anyhow::Result<u8> {
 }
 
 fn judge(rig: &Rig, emmclab: &Emmclab, test: &Test) -> Verdict {
-    if let (true, Err(why)) = (test.options.uml, rig::uml_ready()) {
+    if let (true, Err(why)) = (test.options.uml || test.options.both, rig::uml_ready()) {
         return Verdict::Skipped(format!("{why:#}"));
+    }
+    if test.options.both {
+        return agree::judge(rig, emmclab, test)
+            .map_or_else(|error| Verdict::Bad(format!("{error:#}")), |()| Verdict::Good);
     }
     let result = programs::needed(&test.script).and_then(|programs| {
         trial::run(rig, Some(emmclab), &test.options, &test.script, &programs, &mut trial::Nobody)

@@ -32,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) clock: ClockKind,
     /// It runs twice, and both runs must be the same.
     pub(crate) twice: bool,
+    /// It runs in QEMU and in User-Mode Linux, both on one clock with the card, and both must agree.
+    pub(crate) both: bool,
     /// CI runs one of those of a script that have this, another one each day.
     pub(crate) in_turn: bool,
     pub(crate) memory_mib: u32,
@@ -66,6 +68,7 @@ impl Default for Options {
             pace: Pace::Real,
             clock: ClockKind::Wall,
             twice: false,
+            both: false,
             in_turn: false,
             // Enough for the whole first file system and the tools.
             memory_mib: 512,

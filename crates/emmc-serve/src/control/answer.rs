@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{Control, Order};
 use crate::layer::{Counts, Fault, Kind, Summary};
 use crate::sdhci::HostFault;
-use crate::served::ControllerRequests;
+use crate::served::{ControllerRequests, DrivenClient};
 
 /// The internal state of a served card.
 #[derive(Debug, Serialize)]
@@ -96,6 +96,9 @@ pub struct ServedStats {
     pub requests: std::collections::BTreeMap<&'static str, Counts>,
     /// Requests of a host's driver to the SD host controller, as the card saw them.
     pub controller: ControllerRequests,
+    /// The clock and the accesses of a client that drives the card's clock; absent: it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<DrivenClient>,
     /// How late clients got their replies, compared with the card's time, by the host machine's clock. Unit:
     /// microseconds.
     pub lateness_us: Summary,
@@ -147,7 +150,8 @@ pub(super) fn carry_out(control: &Arc<Control>, order: Order) -> Result<Value, S
             let (lateness, answers) = served.lateness();
             let requests = Kind::ALL.map(|kind| (kind.name(), control.stats.of(kind))).into();
             let controller = served.controller_requests();
-            let stats = ServedStats { requests, controller, lateness_us: lateness, answers };
+            let client = served.driven_client();
+            let stats = ServedStats { requests, controller, client, lateness_us: lateness, answers };
             return serde_json::to_value(stats).map_err(|error| error.to_string());
         }
         Order::Stop => return Err("an order to stop waits for its outcome".into()),

@@ -85,6 +85,7 @@ fn state_and_stats_report_the_work() {
     assert!(state["operations"].as_u64().unwrap() >= 1 && state["open_blocks"].as_array().unwrap().len() == 1);
     let stats = rig.ask(&Order::Stats);
     assert_eq!(stats["requests"]["write"]["bytes"], 4096);
+    assert!(stats["client"].is_null(), "no client drives the clock");
     rig.ask(&Order::Speed { dilation: Some(20), delays: Some(true) });
     let state = rig.ask(&Order::State);
     assert_eq!((&state["dilation"], &state["delays"]), (&20.into(), &true.into()));
@@ -164,6 +165,7 @@ fn orders_for_later_are_executed_at_their_instant_by_who_drives_the_clock() {
         order: Box::new(Order::Inject { fault: Fault { area: Some("gp2".into()), ..Fault::default() } }),
     });
     served.act_until(start + Nanos(3_000_000_000));
+    assert_eq!(rig.ask(&Order::Stats)["client"]["clock_ns"], 3_000_000_000u64);
     rig.write().unwrap();
     let state = rig.ask(&Order::State);
     assert_eq!(state["failed_orders"][0].as_str().unwrap().split(':').next(), Some("at 1500000000 ns"));

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use emmc_units::Instant;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::Function;
@@ -16,7 +17,7 @@ use crate::sdhci::{GuestMemory, RequestAccount};
 use crate::served::Served;
 
 /// What has happened so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AccessCounts {
     /// Reads of BAR 0.
     pub reads: u64,
@@ -129,6 +130,7 @@ impl Board {
         if let Some(mailbox) = &mut self.mailbox {
             // What the host does with the card on a line's behalf happens at this instant.
             self.served.advance_clock(now);
+            self.served.note_accesses(self.counts);
             if mailbox.write(offset, bytes, value) {
                 return;
             }
@@ -230,6 +232,7 @@ impl Board {
             self.served.count_requests(ended.iter());
         }
         let rose = self.look_at_interrupt(now).then_some(now);
+        self.served.note_accesses(self.counts);
         self.accounts.extend(ended.into_iter().map(|account| (account, rose)));
     }
 
@@ -347,6 +350,10 @@ mod tests {
         let mut found = [0; 512];
         driver.memory.read(DATA, &mut found).unwrap();
         assert_eq!(found, [0x5a; 512]);
+        let (seen, counts) = (driver.board.served.driven_client().unwrap().accesses, driver.board.counts());
+        // What it read after the last request had ended is not yet in them.
+        assert_eq!((seen.requests, seen.interrupts), (counts.requests, counts.interrupts));
+        assert!(seen.reads < counts.reads && seen.writes <= counts.writes && seen.reads > 0, "{seen:?}");
         (driver.board.digest(), driver.board.counts(), driver.board.take_requests())
     }
 

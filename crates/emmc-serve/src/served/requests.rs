@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::Served;
 use crate::layer::{Summary, histogram};
+use crate::pci::AccessCounts;
 use crate::sdhci::RequestAccount;
 
 /// Requests of one kind that software gave to the controller.
@@ -41,14 +42,27 @@ struct OfKind {
     latency_ns: Histogram<u64>,
 }
 
+/// What a client did that drives the clock, up to the last request or line of its mailbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DrivenClient {
+    /// What its clock shows, since its start. Unit: nanoseconds.
+    pub clock_ns: u64,
+    /// Its accesses of the controller's registers.
+    #[serde(flatten)]
+    pub accesses: AccessCounts,
+}
+
 /// The counts so far.
 #[derive(Debug)]
-pub(super) struct Counted([OfKind; 3]);
+pub(super) struct Counted {
+    kinds: [OfKind; 3],
+    accesses: AccessCounts,
+}
 
 impl Default for Counted {
     fn default() -> Self {
         let kind = |_| OfKind { counts: ControllerCounts::default(), total_ns: 0, latency_ns: histogram() };
-        Self([0, 1, 2].map(kind))
+        Self { kinds: [0, 1, 2].map(kind), accesses: AccessCounts::default() }
     }
 }
 
@@ -59,7 +73,7 @@ impl Counted {
             24 | 25 | 47 => 1,
             _ => 2,
         };
-        let of_kind = &mut self.0[kind];
+        let of_kind = &mut self.kinds[kind];
         let took = account.done.since(account.issued).0;
         of_kind.counts.requests += 1;
         of_kind.counts.errors += u64::from(account.errors != 0);
@@ -69,7 +83,7 @@ impl Counted {
     }
 
     fn so_far(&self) -> ControllerRequests {
-        let [read, write, other] = self.0.each_ref().map(|of_kind| ControllerCounts {
+        let [read, write, other] = self.kinds.each_ref().map(|of_kind| ControllerCounts {
             total_us: of_kind.total_ns as f64 / 1000.0,
             latency_us: Summary::of(&of_kind.latency_ns),
             ..of_kind.counts.clone()
@@ -83,6 +97,18 @@ impl Served {
     pub(crate) fn count_requests<'a>(&self, accounts: impl Iterator<Item = &'a RequestAccount>) {
         let mut counted = self.counted();
         accounts.for_each(|account| counted.add(account));
+    }
+
+    /// The accesses of the controller's registers so far.
+    pub(crate) fn note_accesses(&self, accesses: AccessCounts) {
+        self.counted().accesses = accesses;
+    }
+
+    /// What the client did so far; absent if it does not drive the clock.
+    pub fn driven_client(&self) -> Option<DrivenClient> {
+        let clock = self.clock_now();
+        let accesses = self.counted().accesses;
+        clock.is_driven().then(|| DrivenClient { clock_ns: clock.now().since(self.started).0, accesses })
     }
 
     /// What software gave to the controller so far, as the card saw it.
