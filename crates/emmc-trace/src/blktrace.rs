@@ -46,6 +46,66 @@ pub struct Blktrace<R> {
     order: Option<ByteOrder>,
     records: u64,
     sequences: Sequences,
+    known: Known,
+}
+
+/// What recent actions meant: a recording has few of them.
+type Known = [Meaning; 128];
+
+/// What an action means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Meaning {
+    /// All bits of it.
+    bits: u32,
+    kind: Kind,
+    action: Action,
+    op: Op,
+    flags: Flags,
+    /// All bits if the record's error is of use.
+    errors: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unused,
+    Plain,
+    /// A flush is a read if it has bytes.
+    Flush,
+    /// Its data is of use.
+    Split,
+}
+
+impl Meaning {
+    const NONE: Self =
+        Self { bits: 0, kind: Kind::Unused, action: Action::Plug, op: Op::Other, flags: Flags(0), errors: 0 };
+
+    #[cold]
+    fn of(bits: u32) -> Self {
+        let has = |bit: u32| bits >> 16 >> bit & 1 != 0;
+        let action = ACTIONS.get((bits & 0xff) as usize).copied().flatten().filter(|_| !has(PASSED));
+        let Some(action) = action else { return Self { bits, ..Self::NONE } };
+        let op = match (has(DISCARD), has(WRITE), has(FLUSH)) {
+            (true, ..) => Op::Discard,
+            (_, true, _) => Op::Write,
+            (.., true) => Op::Flush,
+            _ => Op::Read,
+        };
+        let flags = [
+            (FLUSH, Flags::PREFLUSH),
+            (FUA, Flags::FUA),
+            (SYNC, Flags::SYNC),
+            (META, Flags::META),
+            (AHEAD, Flags::AHEAD),
+        ];
+        let flags = flags.into_iter().filter(|(bit, _)| has(*bit)).fold(0, |all, (_, flag)| all | flag.0);
+        let kind = match (action, op) {
+            (Action::Split, _) => Kind::Split,
+            (_, Op::Flush) => Kind::Flush,
+            _ => Kind::Plain,
+        };
+        let errors = if action == Action::Complete { u16::MAX } else { 0 };
+        Self { bits, kind, action, op, flags: Flags(flags), errors }
+    }
 }
 
 /// Last sequence number and time for a device on a processor.
@@ -59,7 +119,7 @@ impl<R: Read> Blktrace<R> {
     /// From the first record.
     pub fn new(from: R) -> Self {
         let sequences = Sequences { all: HashMap::default(), last: (u64::MAX, 0, Nanos::ZERO) };
-        Self { window: Window::new(from), order: None, records: 0, sequences }
+        Self { window: Window::new(from), order: None, records: 0, sequences, known: [Meaning::NONE; 128] }
     }
 
     /// Goes to the next magic, at most to the end of what is buffered.
@@ -80,20 +140,20 @@ impl<R: Read> Blktrace<R> {
     /// Reads the whole and valid records of little-endian order that are buffered, at most this many.
     fn run(&mut self, batch: &mut Batch, most: usize) -> usize {
         let bytes = self.window.peek(RECORD_BYTES, &mut batch.notes);
-        let (mut at, mut count) = (0, 0);
+        let (mut rest, mut count) = (bytes, 0);
         while count < most {
-            let Some(record) = bytes.get(at..).and_then(|rest| rest.first_chunk::<RECORD_BYTES>()) else { break };
+            let Some((record, data)) = rest.split_first_chunk::<RECORD_BYTES>() else { break };
             let record = Record::new::<false>(record);
-            let whole = RECORD_BYTES + usize::from(record.data);
-            let Some(data) = bytes.get(at + RECORD_BYTES..at + whole) else { break };
+            let Some(after) = data.get(usize::from(record.data)..) else { break };
             if !record.is_valid() {
                 break;
             }
-            record.give(data, &mut self.sequences, batch);
-            at += whole;
+            record.give(data, &mut self.sequences, &mut self.known, batch);
+            rest = after;
             count += 1;
         }
-        self.window.consume(at);
+        let read = bytes.len() - rest.len();
+        self.window.consume(read);
         self.records += count as u64;
         count
     }
@@ -107,14 +167,14 @@ impl Sequences {
         let key = u64::from(record.device) << 32 | u64::from(record.cpu);
         let (last_key, last, _) = self.last;
         if key != last_key || number != last.wrapping_add(1) {
-            self.jump(batch, (key, number, at), record.cpu);
+            self.jump(batch, (key, number, at));
         }
         self.last = (key, number, at);
     }
 
     /// Another device or processor, or a number that does not follow.
     #[cold]
-    fn jump(&mut self, batch: &mut Batch, (key, number, at): (u64, u32, Nanos), cpu: u32) {
+    fn jump(&mut self, batch: &mut Batch, (key, number, at): (u64, u32, Nanos)) {
         let (last_key, last, before) = self.last;
         let known = if key == last_key {
             Some((last, before))
@@ -128,7 +188,7 @@ impl Sequences {
             let dropped = number.wrapping_sub(last).wrapping_sub(1);
             // A number that goes back is another recording in the same file, or a file that is not in order.
             if dropped != 0 && dropped < 1 << 30 && before <= at {
-                batch.lost((before, at), Some(u64::from(dropped)), cpu);
+                batch.lost((before, at), Some(u64::from(dropped)), key as u32);
             }
         }
     }
@@ -182,7 +242,7 @@ impl<R: Read> EventSource for Blktrace<R> {
                 self.skip(batch, found);
                 continue;
             }
-            record.give(data, &mut self.sequences, batch);
+            record.give(data, &mut self.sequences, &mut self.known, batch);
             self.window.consume(whole);
             self.records += 1;
         }
@@ -191,6 +251,7 @@ impl<R: Read> EventSource for Blktrace<R> {
 }
 
 /// The fixed part of a record.
+#[derive(Clone, Copy)]
 struct Record {
     magic: u32,
     sequence: u32,
@@ -266,73 +327,69 @@ impl Record {
     }
 
     #[inline(always)]
-    fn has(&self, bit: u32) -> bool {
+    fn has(self, bit: u32) -> bool {
         self.action >> 16 >> bit & 1 != 0
     }
 
     /// Its version, and its place.
     #[inline(always)]
     fn is_valid(&self) -> bool {
-        self.magic == MAGIC | VERSION && (is_place(self.sector, self.bytes.div_ceil(512)) || self.has(NOTE))
+        self.magic == MAGIC | VERSION && (is_place(self.sector, self.sectors()) || self.has(NOTE))
     }
 
     /// Puts its event, or what else it says, into the batch.
     #[inline(always)]
-    fn give(&self, data: &[u8], sequences: &mut Sequences, batch: &mut Batch) {
-        if self.has(NOTE) {
-            // The name of a thread.
-            if self.action & 0xff == 0 {
-                batch.notes.names.set(self.pid, data);
+    fn give(&self, data: &[u8], sequences: &mut Sequences, known: &mut Known, batch: &mut Batch) {
+        // The low bits, and those of read, write, flush and sync.
+        let meaning = &mut known[((self.action ^ self.action >> 13) & 127) as usize];
+        if meaning.bits != self.action {
+            if self.has(NOTE) {
+                let data = data.get(..usize::from(self.data)).unwrap_or_default();
+                return note(self.action, self.pid, data, batch);
             }
-            return;
+            *meaning = Meaning::of(self.action);
         }
+        let Meaning { kind, action, mut op, flags, errors, .. } = *meaning;
         sequences.follow(batch, self);
-        match self.event(data) {
-            Some(event) => batch.events.push(event),
-            None => batch.notes.unused += 1,
+        let mut other = u32::from(self.error & errors);
+        if kind != Kind::Plain {
+            match kind {
+                Kind::Flush if self.bytes != 0 => op = Op::Read,
+                Kind::Split => {
+                    let data = data.get(..usize::from(self.data)).unwrap_or_default();
+                    other = split(self.action, self.sector, data);
+                }
+                Kind::Unused => {
+                    batch.notes.unused += 1;
+                    return;
+                }
+                _ => {}
+            }
         }
+        let (device, sector, sectors) = (self.device, self.sector, self.sectors());
+        let block = BlockEvent { action, op, flags, device, sector, sectors, other };
+        batch.events.push(Event { at: self.time, pid: self.pid, cpu: self.cpu, what: What::Block(block) });
     }
 
-    /// `None` if the record is of no use here.
     #[inline(always)]
-    fn event(&self, data: &[u8]) -> Option<Event> {
-        let action = *ACTIONS.get((self.action & 0xff) as usize)?;
-        let action = action.filter(|_| !self.has(PASSED))?;
-        let op = match (self.has(DISCARD), self.has(WRITE)) {
-            (true, _) => Op::Discard,
-            (_, true) => Op::Write,
-            (false, false) if self.has(FLUSH) && self.bytes == 0 => Op::Flush,
-            _ => Op::Read,
-        };
-        let flag = |bit: u32, flag: Flags| u8::from(self.has(bit)) * flag.0;
-        let flags = flag(FLUSH, Flags::PREFLUSH)
-            | flag(FUA, Flags::FUA)
-            | flag(SYNC, Flags::SYNC)
-            | flag(META, Flags::META)
-            | flag(AHEAD, Flags::AHEAD);
-        let other = match action {
-            Action::Split => {
-                // Bit 8 of the low half says that the data begins with a control group of 8 bytes. The remainder of a
-                // split is big-endian in every file.
-                let data = if self.action & 1 << 8 == 0 { data } else { data.get(8..).unwrap_or_default() };
-                data.first_chunk::<8>().map_or(0, |rest| first_part(self.sector, u64::from_be_bytes(*rest)))
-            }
-            Action::Complete => u32::from(self.error),
-            _ => 0,
-        };
-        Some(Event {
-            at: self.time,
-            pid: self.pid,
-            cpu: self.cpu,
-            what: What::Block(BlockEvent {
-                action,
-                op,
-                flags: Flags(flags),
-                device: self.device,
-                sector: self.sector,
-                sectors: self.bytes.div_ceil(512),
-                other,
-            }),
-        })
+    fn sectors(self) -> u32 {
+        self.bytes.div_ceil(512)
     }
+}
+
+/// The name of a thread.
+#[cold]
+fn note(action: u32, pid: u32, data: &[u8], batch: &mut Batch) {
+    if action & 0xff == 0 {
+        batch.notes.names.set(pid, data);
+    }
+}
+
+/// The sectors of a split's first part.
+#[cold]
+fn split(action: u32, sector: u64, data: &[u8]) -> u32 {
+    // Bit 8 of the low half says that the data begins with a control group of 8 bytes. The remainder of a split is
+    // big-endian in every file.
+    let data = if action & 1 << 8 == 0 { data } else { data.get(8..).unwrap_or_default() };
+    data.first_chunk::<8>().map_or(0, |rest| first_part(sector, u64::from_be_bytes(*rest)))
 }

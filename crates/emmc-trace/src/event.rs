@@ -164,8 +164,9 @@ pub(crate) fn first_part(sector: u64, remainder: u64) -> u32 {
 }
 
 /// Whether a range ends before 2^64 bytes. The completion of a flush has no sectors, and the last sector as its place.
+#[inline]
 pub(crate) fn is_place(sector: u64, sectors: u32) -> bool {
-    sectors == 0 || sector.checked_add(u64::from(sectors)).is_some_and(|end| end <= u64::MAX / 512)
+    sector < 1 << 54 || sectors == 0 || sector.checked_add(u64::from(sectors)).is_some_and(|end| end <= u64::MAX / 512)
 }
 
 /// Reads the letters of an operation, such as `FWFSM`.

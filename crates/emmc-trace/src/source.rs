@@ -28,8 +28,10 @@ struct Stream<S> {
     batch: Batch,
     /// Events before it are given.
     next: usize,
-    /// Time of the last event that was given.
+    /// Time of the last event that was given, when the window was filled.
     given: Nanos,
+    /// Events before it may be given without a refill.
+    ready: usize,
     has_more: bool,
 }
 
@@ -37,31 +39,38 @@ impl<S: EventSource> Stream<S> {
     /// The time of the next event; fills the window if less than all of it is left.
     #[inline]
     fn peek(&mut self, window: usize, late: &mut u64) -> Option<Nanos> {
-        if self.has_more && self.batch.events.len() - self.next < window {
+        if self.next >= self.ready {
             self.refill(window, late);
         }
         self.batch.events.get(self.next).map(|event| event.at)
     }
 
-    /// Gives the next event and those behind it up to a time, as long as a window of them is left.
+    /// Gives events up to a time, as long as a window of them is left.
     #[inline]
-    fn give(&mut self, until: Nanos, window: usize, sink: &mut impl FnMut(&Event)) {
-        let all = self.batch.events.len();
-        let last = if self.has_more { all - window.min(all) + 1 } else { all };
-        let events = &self.batch.events[self.next..last.max(self.next + 1).min(all)];
-        for (number, event) in events.iter().enumerate() {
-            if number > 0 && event.at > until {
-                self.next += number;
-                return;
-            }
+    fn give(&mut self, until: Nanos, sink: &mut impl FnMut(&Event)) {
+        let events = &self.batch.events[..self.ready.min(self.batch.events.len())];
+        let mut next = self.next;
+        while let Some(event) = events.get(next).filter(|event| event.at <= until) {
             sink(event);
-            self.given = event.at;
+            next += 1;
         }
-        self.next += events.len();
+        self.next = next;
     }
 
     #[cold]
     fn refill(&mut self, window: usize, late: &mut u64) {
+        if self.has_more && self.batch.events.len() - self.next < window {
+            self.read(window, late);
+        }
+        // It is filled again before its last window is given, but for one event.
+        let all = self.batch.events.len();
+        self.ready = if self.has_more { (all - window.min(all) + 1).max(self.next + 1).min(all) } else { all };
+    }
+
+    fn read(&mut self, window: usize, late: &mut u64) {
+        if let Some(last) = self.next.checked_sub(1) {
+            self.given = self.batch.events[last].at;
+        }
         self.batch.events.drain(..self.next);
         self.next = 0;
         // What is left is in order.
@@ -100,7 +109,8 @@ pub struct Merge<S> {
 impl<S: EventSource> Merge<S> {
     /// Of one reader for each input.
     pub fn new(sources: Vec<S>) -> Self {
-        let stream = |source| Stream { source, batch: Batch::default(), next: 0, given: Nanos::ZERO, has_more: true };
+        let stream =
+            |source| Stream { source, batch: Batch::default(), next: 0, ready: 0, given: Nanos::ZERO, has_more: true };
         Self { streams: sources.into_iter().map(stream).collect(), window: WINDOW, late: 0 }
     }
 
@@ -127,7 +137,7 @@ impl<S: EventSource> Merge<S> {
                 None => Nanos(u64::MAX),
             };
             let next = loop {
-                stream.give(until, self.window, &mut sink);
+                stream.give(until, &mut sink);
                 match stream.peek(self.window, &mut self.late) {
                     Some(at) if at <= until => {}
                     next => break next,

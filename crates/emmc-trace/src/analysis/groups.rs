@@ -13,9 +13,13 @@ const GROUPS_MAX: usize = 96;
 /// Commands that began beside others, from which their number says something: a whole queue.
 const QUEUED_MIN: u64 = 32;
 
+/// Bits of a time that a distribution keeps: three decimal digits.
+const BITS: u32 = 10;
+
 /// A distribution of times. The mean and the longest are exact, percentiles within 0.1 %.
 struct Track {
-    histogram: Histogram<u32>,
+    /// How often each time was, by [`place`].
+    times: Vec<u32>,
     count: u64,
     sum_ns: u128,
     max_ns: u64,
@@ -23,32 +27,47 @@ struct Track {
 
 impl Track {
     fn new() -> Self {
-        let histogram = Histogram::new(3).expect("three digits are valid");
-        Self { histogram, count: 0, sum_ns: 0, max_ns: 0 }
+        Self { times: Vec::new(), count: 0, sum_ns: 0, max_ns: 0 }
     }
 
     #[inline]
     fn add(&mut self, ns: u64) {
-        // It grows with the times; one that is too long for it is its longest.
-        if self.histogram.record(ns).is_err() {
-            self.histogram.saturating_record(ns);
+        let place = place(ns);
+        if place >= self.times.len() {
+            self.times.resize((place | ((1 << BITS) - 1)) + 1, 0);
         }
+        self.times[place] = self.times[place].saturating_add(1);
         self.count += 1;
         self.sum_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
     }
 
+    #[inline]
+    fn add_some(&mut self, span: Option<Nanos>) {
+        if let Some(span) = span {
+            self.add(span.0);
+        }
+    }
+
     fn absorb(&mut self, other: &Self) {
-        // Both have three digits, so that every value of one has a place in the other.
-        let added = self.histogram.add(&other.histogram);
-        debug_assert!(added.is_ok(), "{added:?}");
+        if self.times.len() < other.times.len() {
+            self.times.resize(other.times.len(), 0);
+        }
+        for (own, other) in self.times.iter_mut().zip(&other.times) {
+            *own = own.saturating_add(*other);
+        }
         self.count += other.count;
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     fn times(&self) -> Option<Times> {
-        let percentile = |of: f64| self.histogram.value_at_quantile(of).min(self.max_ns) as f64 / 1e3;
+        let mut histogram = Histogram::<u32>::new(3).expect("three digits are valid");
+        for (place, count) in self.times.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let added = histogram.record_n(shortest(place), *count);
+            debug_assert!(added.is_ok(), "{added:?}");
+        }
+        let percentile = |of: f64| histogram.value_at_quantile(of).min(self.max_ns) as f64 / 1e3;
         (self.count > 0).then(|| Times {
             mean: self.sum_ns as f64 / self.count as f64 / 1e3,
             p50: percentile(0.5),
@@ -56,6 +75,19 @@ impl Track {
             max: self.max_ns as f64 / 1e3,
         })
     }
+}
+
+/// The place of a time: one for each below 2048 ns, then 1024 for each power of two, as in a histogram of three digits.
+#[inline]
+fn place(ns: u64) -> usize {
+    let shift = (u64::BITS - BITS - 1).saturating_sub(ns.leading_zeros());
+    ((shift as usize) << BITS) + (ns >> shift) as usize
+}
+
+/// The shortest time of a place.
+fn shortest(place: usize) -> u64 {
+    let shift = (place >> BITS).saturating_sub(1);
+    ((place - (shift << BITS)) as u64) << shift
 }
 
 /// Requests of one kind.
@@ -68,7 +100,8 @@ pub(super) struct Group {
     pub(super) count: u64,
     sequential: u64,
     next_sector: u64,
-    spans: [Option<Track>; 5],
+    /// The five spans; without any time if they are not recorded.
+    spans: [Track; 5],
     device: Track,
     total: Track,
     waited_ns: u128,
@@ -94,7 +127,7 @@ impl Group {
             count: 0,
             sequential: 0,
             next_sector: u64::MAX,
-            spans: [const { None }; 5],
+            spans: std::array::from_fn(|_| Track::new()),
             device: Track::new(),
             total: Track::new(),
             waited_ns: 0,
@@ -116,9 +149,7 @@ impl Group {
         self.count += other.count;
         self.sequential += other.sequential;
         for (own, other) in self.spans.iter_mut().zip(&other.spans) {
-            if let Some(other) = other {
-                own.get_or_insert_with(Track::new).absorb(other);
-            }
+            own.absorb(other);
         }
         self.device.absorb(&other.device);
         self.total.absorb(&other.total);
@@ -130,12 +161,12 @@ impl Group {
         self.sequential += u64::from(request.sector == self.next_sector);
         self.next_sector = request.sector.wrapping_add(u64::from(request.sectors));
         let spans = request.spans();
-        let all = [spans.vfs, spans.block, spans.issue, spans.hardware, spans.post];
-        for (track, span) in self.spans.iter_mut().zip(all) {
-            if let Some(span) = span {
-                track.get_or_insert_with(Track::new).add(span.0);
-            }
-        }
+        let [vfs, block, issue, hardware, post] = &mut self.spans;
+        vfs.add_some(spans.vfs);
+        block.add_some(spans.block);
+        issue.add_some(spans.issue);
+        hardware.add_some(spans.hardware);
+        post.add_some(spans.post);
         if let Some(hardware) = request.hardware {
             let is_alone = hardware.started.0 >= self.card_until;
             let (from, sum) =
@@ -157,11 +188,11 @@ impl Group {
     pub(super) fn needs(&self) -> Option<Needs> {
         let chunk = Bytes(u64::from(self.sectors.filter(|sectors| *sectors > 0)?) * 512);
         let mean = |sum: u128, count: u64| Nanos((sum / u128::from(count.max(1))) as u64);
-        let span = |span: usize| self.spans[span].as_ref().map_or(Nanos::ZERO, |track| mean(track.sum_ns, track.count));
+        let span = |span: usize| mean(self.spans[span].sum_ns, self.spans[span].count);
         let waited = mean(self.waited_ns, self.count);
         let before = Nanos((span(0) + span(1) + span(2)).0.saturating_sub(waited.0));
         let driver = Nanos(span(2).0.saturating_sub(waited.0));
-        let hardware = self.spans[3].as_ref().map_or(mean(self.device.sum_ns, self.device.count), |_| span(3));
+        let hardware = if self.spans[3].count > 0 { span(3) } else { mean(self.device.sum_ns, self.device.count) };
         let of = |(count, sum): (u64, u64)| mean(u128::from(sum), count);
         let alone = if self.alone.0 > 0 { of(self.alone) } else { hardware };
         let queued = (self.queued.0 >= QUEUED_MIN).then(|| of(self.queued));
@@ -176,7 +207,7 @@ impl Group {
 
     pub(super) fn row(&self) -> SpanRow {
         let [vfs_us, block_us, issue_us, hardware_us, post_us] =
-            [0, 1, 2, 3, 4].map(|span: usize| self.spans[span].as_ref().and_then(Track::times));
+            [0, 1, 2, 3, 4].map(|span: usize| self.spans[span].times());
         let none = Times { mean: 0.0, p50: 0.0, p99: 0.0, max: 0.0 };
         let (device_us, total_us) = (self.device.times().unwrap_or(none), self.total.times().unwrap_or(none));
         let share = |sum: &Track| 100.0 * sum.sum_ns as f64 / self.total.sum_ns.max(1) as f64;
@@ -194,7 +225,7 @@ impl Group {
             device_us,
             total_us,
             waited_us: self.waited_ns as f64 / self.count.max(1) as f64 / 1e3,
-            hardware_percent: self.spans[3].as_ref().map(share),
+            hardware_percent: (self.spans[3].count > 0).then(|| share(&self.spans[3])),
             sequential_percent: 100.0 * self.sequential as f64 / self.count.max(1) as f64,
         }
     }
@@ -247,5 +278,27 @@ impl Groups {
     pub(super) fn into_sorted(mut self) -> Vec<Group> {
         self.all.sort_by_key(|group| std::cmp::Reverse(group.total_ns()));
         self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places are those of the histogram that gives the percentiles: none of its values falls between two.
+    #[test]
+    fn places_are_those_of_a_histogram_of_three_digits() {
+        let histogram = Histogram::<u32>::new(3).unwrap();
+        let mut times: Vec<u64> = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]).collect();
+        let mut random = 1u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            times.push(random >> (random & 63));
+        }
+        for ns in times.into_iter().chain([u64::MAX]) {
+            let shortest = shortest(place(ns));
+            assert_eq!(shortest, histogram.lowest_equivalent(ns), "{ns}");
+            assert!(place(shortest) == place(ns) && shortest <= ns, "{ns}");
+        }
     }
 }

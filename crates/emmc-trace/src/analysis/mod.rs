@@ -82,8 +82,13 @@ impl Sums {
         } else if request.queued.is_some_and(|queued| queued.0 < self.discarding_until) {
             self.read_behind_discard += 1;
         }
-        if self.waiting.len() < WAITERS_MAX || self.waiting.contains_key(&request.pid) {
-            let waiting = self.waiting.entry(request.pid).or_default();
+        let has_room = self.waiting.len() < WAITERS_MAX;
+        let waiting = if has_room {
+            Some(self.waiting.entry(request.pid).or_default())
+        } else {
+            self.waiting.get_mut(&request.pid)
+        };
+        if let Some(waiting) = waiting {
             let bytes = u64::from(request.sectors) * 512;
             waiting.requests += 1;
             waiting.ns = waiting.ns.saturating_add(request.total().0);

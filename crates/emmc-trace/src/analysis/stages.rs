@@ -24,6 +24,7 @@ impl Sum {
         self.count += count;
     }
 
+    #[inline]
     fn one(&mut self, time: Nanos) {
         self.add(time.0, time.0, u128::from(time.0), 1);
     }
@@ -55,8 +56,12 @@ impl Stages {
         }
         let bios = u64::from(request.bios.0) + 1;
         let device = request.device_time().0;
-        d2c.add(device, device, u128::from(device) * u128::from(bios), bios);
         let first = since(queued, request.completed).0;
+        if bios == 1 {
+            d2c.one(Nanos(device));
+            return q2c.one(Nanos(first));
+        }
+        d2c.add(device, device, u128::from(device) * u128::from(bios), bios);
         let last = since(request.queued_last, request.completed).0.min(first);
         let sum = (u128::from(first) * u128::from(bios)).saturating_sub(u128::from(request.bios.1));
         q2c.add(last, first, sum, bios);

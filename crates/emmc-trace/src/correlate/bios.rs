@@ -1,19 +1,17 @@
 //! Bios before they are requests: queued, split, merged into a request.
 
 use super::Correlator;
-use super::open::{Open, Stage};
+use super::open::{Access, Open, Stage};
 use crate::event::{BlockEvent, Event};
 use crate::request::since;
 
 impl Correlator {
+    #[inline]
     pub(super) fn queue(&mut self, event: &Event, block: &BlockEvent) {
         self.counts.bios += 1;
-        let mut open = Open::new(block, event.pid, event.at);
-        open.queued = Some(event.at);
-        if self.has_calls {
-            (open.call, open.access) = self.threads.queue(event.pid);
-        }
-        self.open(&open);
+        let (call, access) = if self.has_calls { self.threads.queue(event.pid) } else { (None, Access::default()) };
+        let queued = Some(event.at);
+        self.open(&Open { queued, call, access, ..Open::new(block, event.pid, event.at) });
     }
 
     /// The first part keeps its place; the rest is a bio that is not queued again.

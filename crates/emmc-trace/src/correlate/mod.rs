@@ -61,7 +61,10 @@ impl Correlator {
     #[inline]
     pub fn take(&mut self, event: &Event, sink: &mut impl FnMut(&Request)) {
         self.counts.events += 1;
-        self.times = Some((self.times.map_or(event.at, |(first, _)| first), event.at));
+        match &mut self.times {
+            Some((_, last)) => *last = event.at,
+            None => self.times = Some((event.at, event.at)),
+        }
         if let What::Lost { until, .. } = event.what {
             self.lose(until);
         } else if self.lost_until.is_none_or(|until| event.at > until) {
@@ -175,20 +178,17 @@ impl Correlator {
 
     /// A new entry; the table is emptied of what never ends if it is full.
     #[inline]
-    fn open(&mut self, open: &Open) -> Option<Handle> {
-        self.table.insert(open).or_else(|| {
+    fn open(&mut self, open: &Open) -> Handle {
+        if self.table.is_full() {
             self.unpaired.issues_without_completion += self.table.clear();
-            self.table.insert(open)
-        })
+        }
+        self.table.insert(open)
     }
 
     fn get(&mut self, event: &Event, block: &BlockEvent) {
         let found = self.table.find(block, |open| open.stage == Stage::Queued && open.op == block.op);
-        let found = match found {
-            Some(found) => Some(found),
-            None => self.open(&Open::new(block, event.pid, event.at)),
-        };
-        let Some(open) = found.and_then(|found| self.table.get(found)) else { return };
+        let found = found.unwrap_or_else(|| self.open(&Open::new(block, event.pid, event.at)));
+        let Some(open) = self.table.get(found) else { return };
         (open.stage, open.got) = (Stage::Got, Some(event.at));
         if open.sectors > block.sectors && block.sectors > 0 {
             // A split that is not recorded.
@@ -203,22 +203,19 @@ impl Correlator {
     fn insert(&mut self, event: &Event, block: &BlockEvent) {
         let busy = self.device(block.device).busy.until(event.at);
         let found = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
-        let found = found.or_else(|| self.open(&Open::new(block, event.pid, event.at)));
-        let Some(open) = found.and_then(|found| self.table.get(found)) else { return };
+        let found = found.unwrap_or_else(|| self.open(&Open::new(block, event.pid, event.at)));
+        let Some(open) = self.table.get(found) else { return };
         (open.stage, open.inserted, open.busy_mark) = (Stage::Inserted, Some(event.at), busy);
     }
 
     fn issue(&mut self, event: &Event, block: &BlockEvent) {
         let found = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
-        let found = found.or_else(|| {
-            let open = self.flush_or_new(event, block);
-            self.open(&open)
-        });
+        let found = found.unwrap_or_else(|| self.open_issued(event, block));
         let host = self.commands.busy(block.device, event.at);
         let device = self.device(block.device);
         let busy = device.busy.until(event.at);
         device.step(event.at, true);
-        let Some(open) = found.and_then(|found| self.table.get(found)) else { return };
+        let Some(open) = self.table.get(found) else { return };
         if open.inserted.is_some() {
             open.waited = open.waited.saturating_add(busy.saturating_sub(open.busy_mark));
         }
@@ -232,7 +229,8 @@ impl Correlator {
     }
 
     /// A request that nobody queued: a flush is for the thread whose bio asked for one first.
-    fn flush_or_new(&mut self, event: &Event, block: &BlockEvent) -> Open {
+    #[cold]
+    fn open_issued(&mut self, event: &Event, block: &BlockEvent) -> Handle {
         let mut open = Open::new(block, event.pid, event.at);
         if block.op == Op::Flush {
             let waiting = self.table.find_flushing(block.device, |bio| bio.stage < Stage::Issued);
@@ -242,7 +240,7 @@ impl Correlator {
                 (open.queued, open.queued_last, open.got) = (bio.queued, bio.queued_last, bio.got);
             }
         }
-        open
+        self.open(&open)
     }
 
     fn requeue(&mut self, event: &Event, block: &BlockEvent) {

@@ -133,27 +133,30 @@ pub(crate) struct Table {
 pub(crate) struct Handle(u32, u64);
 
 impl Table {
-    /// `None` if the table is full.
+    pub(crate) fn is_full(&self) -> bool {
+        self.count >= OPEN_MAX
+    }
+
+    /// Into a table that is not full.
     #[inline]
-    pub(crate) fn insert(&mut self, open: &Open) -> Option<Handle> {
-        if self.count >= OPEN_MAX {
-            return None;
-        }
+    pub(crate) fn insert(&mut self, open: &Open) -> Handle {
         self.serial += 1;
         self.count += 1;
         let place = match self.free.pop() {
-            Some(place) => {
-                self.places[place as usize] = *open;
-                place
-            }
-            None => {
-                self.places.push(*open);
-                (self.places.len() - 1) as u32
-            }
+            Some(place) => place,
+            None => self.grow(open),
         };
-        self.places[place as usize].serial = self.serial;
+        let slot = &mut self.places[place as usize];
+        *slot = *open;
+        slot.serial = self.serial;
         self.link(place);
-        Some(Handle(place, self.serial))
+        Handle(place, self.serial)
+    }
+
+    #[cold]
+    fn grow(&mut self, open: &Open) -> u32 {
+        self.places.push(*open);
+        (self.places.len() - 1) as u32
     }
 
     #[inline]
