@@ -4,8 +4,8 @@
 //! card, one transfer at a time) and *post* (interrupt, completion, wake-up and copy, on a core). [`Pipeline`]
 //! describes how the stages are shared; [`Pipeline::limits`] and [`Pipeline::makespan`] are closed forms with their
 //! derivation; [`Pipeline::simulate`] is the discrete-event model that verifies them. [`system`] models a program above
-//! the stages: page cache, journal, flush, read-ahead. [`HostTarget`] puts a whole board above a virtual card.
-//! [`paper`] has the published measurements with all computed values.
+//! the stages: page cache, journal, flush, read-ahead. [`HostTarget`] puts a whole board above a virtual card, or a
+//! host that a file describes ([`HostDescription`]). [`paper`] has the published measurements with all computed values.
 //!
 //! Units: a chunk is counted in bytes; speeds are in MB/s (10^6) and MiB/s (2^20), each by name.
 //!
@@ -13,6 +13,7 @@
 //! closure replaces any card), CPU frequency, scheduling among processes, and errors of the card.
 
 mod board;
+mod description;
 mod limits;
 mod makespan;
 mod page_cache;
@@ -26,6 +27,7 @@ pub mod system;
 mod target;
 
 pub use board::{BOARDS, Board, board};
+pub use description::{DescriptionError, HostDescription, RequestCost, RequestCosts};
 pub use limits::{Bottleneck, Limits};
 pub use makespan::Makespan;
 pub use page_cache::PageCache;

@@ -8,6 +8,7 @@
 //! | a FUA write (`through`) | if sync writes were published: data, then the commit of ext4's journal (system/host.rs) |
 //! | a read through the page cache | if sync reads were published: fetched in windows, not ahead |
 //! | any request through a page cache of known size | [`PageCache`](crate::PageCache) |
+//! | a host from a file | its own costs of direct I/O, without a file system; every request is direct |
 //!
 //! Without a queue engine in hardware a core starts each transfer: the next one starts the board's gap after the end of
 //! the last. Absent on purpose: the card (`SimulatedTarget`); several programs on one journal: their syncs are
@@ -18,6 +19,7 @@ use emmc_units::{Agenda, Instant, Nanos, SECTOR_BYTES};
 
 use crate::Operation;
 use crate::board::Board;
+use crate::description::{HostDescription, RequestCosts};
 use crate::page_cache::Pages;
 use crate::system::{CardOp, CardRequest, Host, HostModel, Spent};
 
@@ -28,6 +30,8 @@ pub struct HostTarget<T> {
     shape: TargetShape,
     /// Read and write with direct I/O.
     models: Option<[HostModel; 2]>,
+    /// The costs of direct I/O of a host from a file, in place of the models.
+    costs: Option<RequestCosts>,
     /// A reader through the page cache and a synchronous writer.
     sync: Option<[(HostModel, Host); 2]>,
     pages: Option<Pages>,
@@ -54,7 +58,20 @@ struct Outstanding {
     submitted: Instant,
     request: BlockRequest,
     post: Nanos,
+    /// The same if other requests are outstanding.
+    post_busy: Nanos,
     error: Option<String>,
+}
+
+/// The host's times around a request.
+struct Around {
+    between: Nanos,
+    pre: Nanos,
+    /// Of the core, while the card works.
+    overlap: Nanos,
+    post: Nanos,
+    post_busy: Nanos,
+    gap: Nanos,
 }
 
 /// A block of the file system. Source: the default of mke2fs; Linux (fs/iomap/direct-io.c, fs/direct-io.c) fills the
@@ -66,35 +83,17 @@ const CORES: usize = 4;
 impl<T: SimulatedTarget> HostTarget<T> {
     /// A card behind the host on which it was measured, of which only its own time of a read and of a write is known,
     /// and what each KiB adds.
-    pub fn measured(mut card: T, read: Nanos, write: Nanos, per_kib: Nanos) -> Self {
-        let now = card.now();
+    pub fn measured(card: T, read: Nanos, write: Nanos, per_kib: Nanos) -> Self {
         let model = |operation, sum| HostModel::of_sum(operation, sum, per_kib);
         let models = [model(Operation::Read, read), model(Operation::Write, write)];
-        Self {
-            models: Some(models),
-            sync: None,
-            pages: None,
-            through_cache: false,
-            now,
-            others: vec![now; CORES - 1],
-            queue_thread: now,
-            gap: Nanos::ZERO,
-            card_free: now,
-            file_end: 0,
-            allocated_end: 0,
-            spent: Spent::default(),
-            outstanding: Agenda::new(),
-            shape: card.shape().clone(),
-            card,
-        }
+        Self { models: Some(models), ..Self::bare(card, CORES) }
     }
 
     /// A card behind a board, with nothing outstanding; `queueing`: an engine in hardware manages its queue.
-    pub fn new(mut card: T, board: &Board, queueing: bool) -> Self {
-        let now = card.now();
-        let shape = card.shape().clone();
+    pub fn new(card: T, board: &Board, queueing: bool) -> Self {
+        let bare = Self::bare(card, board.cores as usize);
         // The journal is in the middle of the filesystem, as mke2fs places it.
-        let journal = shape.size_bytes / 2 / SECTOR_BYTES;
+        let journal = bare.shape.size_bytes / 2 / SECTOR_BYTES;
         let host = |mut model: HostModel| {
             model.journal.first_lba = journal;
             model.journal.sectors = model.journal.sectors.min(journal);
@@ -103,18 +102,36 @@ impl<T: SimulatedTarget> HostTarget<T> {
         Self {
             models: board.models(),
             sync: board.sync_models().map(|models| models.map(host)),
-            pages: board.page_cache.map(|cache| Pages::new(cache, now)),
+            pages: board.page_cache.map(|cache| Pages::new(cache, bare.now)),
+            gap: if queueing { Nanos::ZERO } else { board.gap() },
+            ..bare
+        }
+    }
+
+    /// A card behind a host from a file; `queueing`: an engine in hardware manages its queue, if the host has one.
+    pub fn described(card: T, host: &HostDescription, queueing: bool) -> Self {
+        Self { costs: Some(*host.of(queueing)), ..Self::bare(card, host.cores as usize) }
+    }
+
+    /// A card behind a host whose work takes no time.
+    fn bare(mut card: T, cores: usize) -> Self {
+        let now = card.now();
+        Self {
+            models: None,
+            costs: None,
+            sync: None,
+            pages: None,
             through_cache: false,
             now,
-            others: vec![now; board.cores.saturating_sub(1) as usize],
+            others: vec![now; cores.saturating_sub(1)],
             queue_thread: now,
-            gap: if queueing { Nanos::ZERO } else { board.gap() },
+            gap: Nanos::ZERO,
             card_free: now,
             file_end: 0,
             allocated_end: 0,
             spent: Spent::default(),
             outstanding: Agenda::new(),
-            shape,
+            shape: card.shape().clone(),
             card,
         }
     }
@@ -140,13 +157,30 @@ impl<T: SimulatedTarget> HostTarget<T> {
         self.others.iter_mut().min_by_key(|core| **core).unwrap_or(&mut self.queue_thread)
     }
 
-    fn direct(&mut self, request: &BlockRequest) -> Result<(Instant, Outstanding), TargetError> {
+    /// The host's times around a direct request.
+    fn around(&self, request: &BlockRequest) -> Around {
         let bytes = request.bytes;
-        let (between, pre, mut post) = match (&self.models, request.op) {
-            (Some([read, _]), BlockOp::Read) => (read.between(bytes), read.pre(bytes), read.post(bytes)),
-            (Some([_, write]), _) => (write.between(bytes), write.pre(bytes), write.post(bytes)),
-            (None, _) => (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO),
-        };
+        let is_read = request.op == BlockOp::Read;
+        if let Some(costs) = &self.costs {
+            let cost = if is_read { &costs.read } else { &costs.write };
+            return Around {
+                between: cost.call(),
+                pre: cost.before(bytes),
+                overlap: cost.overlap(),
+                post: cost.after(bytes, false),
+                post_busy: cost.after(bytes, true),
+                gap: cost.gap(),
+            };
+        }
+        let model = self.models.as_ref().map(|[read, write]| if is_read { read } else { write });
+        let of = |time: fn(&HostModel, u64) -> Nanos| model.map_or(Nanos::ZERO, |model| time(model, bytes));
+        let post = of(HostModel::post);
+        let (between, pre) = (of(HostModel::between), of(HostModel::pre));
+        Around { between, pre, overlap: Nanos::ZERO, post, post_busy: post, gap: self.gap }
+    }
+
+    fn direct(&mut self, request: &BlockRequest) -> Result<(Instant, Outstanding), TargetError> {
+        let Around { between, pre, overlap, mut post, mut post_busy, gap } = self.around(request);
         self.spent.program_ns += between.0;
         self.spent.pre_ns += pre.0;
         self.spent.post_ns += post.0;
@@ -154,13 +188,17 @@ impl<T: SimulatedTarget> HostTarget<T> {
         let grown = self.grows(request);
         self.spent.size_update_ns += grown.0;
         post += grown;
-        let submitted = self.now + between;
+        post_busy += grown;
+        // The program of a described host with one core works on that core.
+        let is_alone = self.costs.is_some() && self.others.is_empty();
+        let submitted = if is_alone { self.now.max(self.queue_thread) } else { self.now } + between;
         self.queue_thread = submitted.max(self.queue_thread) + pre;
-        let started = self.queue_thread.max(self.card_free + self.gap);
+        let started = self.queue_thread.max(self.card_free + gap);
         let (ready, error) = self.card.serve(&asked, started)?;
         self.spent.card_ns += ready.since(started).0;
-        self.card_free = if self.gap > Nanos::ZERO { ready } else { self.card_free };
-        Ok((ready, Outstanding { submitted, request: *request, post, error }))
+        self.queue_thread = self.queue_thread + overlap;
+        self.card_free = if gap > Nanos::ZERO { ready } else { self.card_free };
+        Ok((ready, Outstanding { submitted, request: *request, post, post_busy, error }))
     }
 
     /// What the card gets of a request: a write of part of a new block is the whole block.
@@ -233,7 +271,10 @@ impl<T: SimulatedTarget> HostTarget<T> {
         let ready = submitted + Nanos(returned.since(submitted).0.saturating_sub(between.0));
         self.queue_thread = ready;
         self.file_end = self.file_end.max(if which == 1 { request.offset_bytes + request.bytes } else { 0 });
-        Ok(Some((ready, Outstanding { submitted, request: *request, post: Nanos::ZERO, error })))
+        Ok(Some((
+            ready,
+            Outstanding { submitted, request: *request, post: Nanos::ZERO, post_busy: Nanos::ZERO, error },
+        )))
     }
 }
 
@@ -262,7 +303,8 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
         let (ready, outstanding) = match self.pages.as_mut().filter(|_| self.through_cache) {
             Some(pages) => {
                 let ready = pages.call(&request, self.now, &mut self.card)?;
-                (ready, Outstanding { submitted: self.now, request, post: Nanos::ZERO, error: None })
+                let (submitted, post, post_busy) = (self.now, Nanos::ZERO, Nanos::ZERO);
+                (ready, Outstanding { submitted, request, post, post_busy, error: None })
             }
             None => match self.synced(&request)? {
                 Some(outstanding) => outstanding,
@@ -274,9 +316,11 @@ impl<T: SimulatedTarget> BlockTarget for HostTarget<T> {
     }
 
     fn wait(&mut self) -> Result<BlockDone, TargetError> {
-        let Some((ready, Outstanding { submitted, request, post, error })) = self.outstanding.pop() else {
+        let Some((ready, done)) = self.outstanding.pop() else {
             return Err(TargetError::Failed { name: self.shape.name.clone(), reason: "nothing is outstanding".into() });
         };
+        let Outstanding { submitted, request, post, post_busy, error } = done;
+        let post = if self.outstanding.is_empty() { post } else { post_busy };
         let done = if post == Nanos::ZERO {
             ready
         } else {

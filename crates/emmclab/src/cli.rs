@@ -31,7 +31,9 @@ pub(crate) use examples::examples;
 pub(crate) use examples::{command, parse};
 pub(crate) use history::HistoryArgs;
 #[cfg(feature = "serve")]
-pub(crate) use lab::{DmaArg, FilesystemArg, LabCommand, LabOrder, LabRunArgs, LabSweepArgs};
+pub(crate) use lab::{
+    DmaArg, FilesystemArg, LabCalibrateArgs, LabCommand, LabMachineArgs, LabOrder, LabRunArgs, LabSweepArgs,
+};
 pub(crate) use save::{SaveArgs, SavedForm};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
@@ -356,6 +358,8 @@ pub(crate) enum DocumentName {
     LabRun,
     #[cfg(feature = "serve")]
     LabSweep,
+    #[cfg(feature = "serve")]
+    LabCalibrate,
     #[cfg(feature = "sim")]
     SimRun,
     #[cfg(feature = "sim")]

@@ -5,6 +5,7 @@ use emmc_units::Bytes;
 
 use super::*;
 use crate::board::board;
+use crate::description::RequestCost;
 use crate::page_cache::PageCache;
 
 /// Serves one request after the other: 100 us, and 10 ns a byte.
@@ -243,4 +244,46 @@ fn a_measuring_host_adds_its_time_to_each_request() {
     let done = host.wait().unwrap();
     let card = Nanos::from_micros(100) + Nanos((10 << 10) * 10);
     assert_eq!(done.done.since(done.submitted), card + Nanos::from_micros(11 + 5));
+}
+
+/// A host from a file: alone, work beside the card counts only where it is longer than the card; with others
+/// outstanding, either the card with its gap or one core is the limit.
+#[test]
+fn a_described_host_costs_what_its_file_says() {
+    let period = |overlap_us: f64, busy_us: f64, depth: u64| {
+        let cost = RequestCost {
+            call_us: 10.0,
+            before_us: 20.0,
+            before_us_per_kib: 0.5,
+            after_us: 5.0,
+            after_us_per_kib: 0.25,
+            overlap_us,
+            busy_us,
+            gap_us: 12.0,
+        };
+        let no_cqe = RequestCosts { read: cost, write: cost };
+        let (name, description) = ("a".to_owned(), "b".to_owned());
+        let host = HostDescription { name, description, sources: Vec::new(), cores: 1, cqe: None, no_cqe };
+        let mut target = HostTarget::described(Card::new(), &host, true);
+        (0..depth).for_each(|_| target.submit(request(BlockOp::Read, 0, 4096)).unwrap());
+        let mut next = || {
+            target.wait().unwrap();
+            target.submit(request(BlockOp::Read, 0, 4096)).unwrap();
+            target.now()
+        };
+        for _ in 0..50 {
+            next();
+        }
+        let begun = next();
+        for _ in 0..99 {
+            next();
+        }
+        Nanos(next().since(begun).0 / 100)
+    };
+    let card = Nanos(100_000 + 4096 * 10);
+    let us = Nanos::from_micros;
+    assert_eq!(period(30.0, 90.0, 1), us(10 + 22 + 6) + card);
+    assert_eq!(period(200.0, 300.0, 1), us(10 + 22 + 6 + 200));
+    assert_eq!(period(30.0, 90.0, 8), card + us(12));
+    assert_eq!(period(30.0, 300.0, 8), us(303));
 }

@@ -95,8 +95,9 @@ pub(crate) struct BenchArgs {
     #[cfg(feature = "sim")]
     #[arg(long)]
     pub(crate) no_flush_polling: bool,
-    /// Attach a virtual card to this board, with its software time per request or its page cache
+    /// Attach a virtual card to this board, with its software time per request or its page cache: its name, or the
+    /// file of a host, e.g. one that `lab calibrate` wrote
     #[cfg(feature = "sim")]
-    #[arg(long, alias = "host", value_name = "BOARD", value_parser = super::known::board())]
+    #[arg(long, alias = "host", value_name = "BOARD|FILE", value_parser = super::known::board())]
     pub(crate) board: Option<String>,
 }

@@ -174,6 +174,7 @@ const EXAMPLES: &[Example] = &[
         "emmclab lab sweep --card generic-8g --script a.sh --filesystem ext4 --commit 5 --commit 30",
         "two commit intervals, for a script",
     ),
+    example("lab calibrate", "emmclab lab calibrate --cpu-ns 4 -o host.toml", "the lab's host for bench --host"),
     example("help", "emmclab help sizes", "a topic"),
     example("help", "emmclab help plan hwpart", "a command"),
     #[cfg(feature = "schema")]

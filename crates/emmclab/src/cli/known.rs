@@ -84,16 +84,23 @@ pub(crate) fn suite() -> impl TypedValueParser<Value = String> {
     clap::builder::PossibleValuesParser::new(emmc_workload::suites().iter().map(value))
 }
 
-/// A board that a virtual card is attached to.
+/// A board that a virtual card is attached to, or the file of a host.
 #[cfg(all(feature = "bench", feature = "sim"))]
-pub(crate) fn board() -> impl TypedValueParser<Value = String> {
-    clap::builder::PossibleValuesParser::new(emmc_host::BOARDS.iter().map(|board| board.name))
+pub(crate) fn board() -> Known<impl TypedValueParser<Value = String>> {
+    Known { parser: clap::builder::StringValueParser::new(), names: boards }
 }
 
 /// A board with published spans.
 #[cfg(feature = "sim")]
 pub(crate) fn platform() -> impl TypedValueParser<Value = String> {
     clap::builder::PossibleValuesParser::new(emmc_host::PLATFORMS.iter().map(|platform| platform.name))
+}
+
+#[cfg(all(feature = "bench", feature = "sim"))]
+fn boards() -> &'static [(&'static str, &'static str)] {
+    static NAMES: LazyLock<Vec<(&str, &str)>> =
+        LazyLock::new(|| emmc_host::BOARDS.iter().map(|board| (board.name, board.title)).collect());
+    &NAMES
 }
 
 #[cfg(feature = "sim")]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use emmc_units::Bytes;
 
 use super::{ControllerArg, SimCtlArgs};
@@ -40,6 +40,8 @@ pub(crate) enum LabCommand {
     Run(LabRunArgs),
     /// Run it for every combination of several settings, and print a table
     Sweep(LabSweepArgs),
+    /// Measure the lab's kernel and processor as the file of a host for `bench --host`
+    Calibrate(LabCalibrateArgs),
 }
 
 /// The machine and its script.
@@ -166,6 +168,34 @@ pub(crate) struct LabSweepArgs {
     /// How many runs at a time [default: one for each processor of this machine]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LabCalibrateArgs {
+    /// The processor's time for an instruction, in ns; 0: its work is free, only the driver's waits are measured
+    #[arg(long, value_name = "NS", value_parser = cpu_ns)]
+    pub(crate) cpu_ns: f64,
+    /// A User-Mode Linux, or a folder with one (`linux`) and its first file system (`initramfs`)
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) kernel: Option<PathBuf>,
+    /// The scheduler of the block layer: none, mq-deadline, kyber, bfq
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scheduler: Option<String>,
+    /// Memory of the machine, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(128..=65536))]
+    pub(crate) memory: u32,
+    /// End the machine when it has not accessed the card for this many real seconds; 0: never
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub(crate) patience: u64,
+    /// Write the host to this file instead of standard output
+    #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+    /// Parameters of the kernel, e.g. cost_syscall_ns=1000
+    #[arg(last = true, value_name = "PARAMETER")]
+    pub(crate) parameters: Vec<OsString>,
 }
 
 /// A filesystem, or the card without one.

@@ -62,6 +62,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::LabRun => enveloped::<super::lab::run::LabRun>(super::lab::run::SCHEMA),
         #[cfg(feature = "serve")]
         DocumentName::LabSweep => enveloped::<super::lab::sweep::LabSweep>(super::lab::sweep::SCHEMA),
+        #[cfg(feature = "serve")]
+        DocumentName::LabCalibrate => enveloped::<super::lab::calibrate::LabCalibration>(super::lab::calibrate::SCHEMA),
         #[cfg(feature = "sim")]
         DocumentName::SimRun => enveloped::<sim::run::SimRun>(sim::run::SCHEMA),
         #[cfg(feature = "sim")]

@@ -294,9 +294,9 @@ fn lab_documents_keep_their_keys() {
     let script = save(&folder, "a.sh", script);
     let job = save(&folder, "job.fio", "[a]\nrw=read\nbs=4k\nsize=16k\ndirect=1\n");
     let lab = |what: &str| words(&format!("lab {what} --kernel {kernel} --card generic-8g"));
-    let run = [lab("run"), words(&format!("--script {script}"))].concat();
-    documents("lab-run", &[run]);
+    documents("lab-run", &[[lab("run"), words(&format!("--script {script}"))].concat()]);
     let sweep = |script: &str, more: &str| [lab("sweep"), words(&format!("--script {script} {more}"))].concat();
+    documents("lab-calibrate", &[words(&format!("lab calibrate --kernel {kernel} --cpu-ns 2"))]);
     documents("lab-sweep", &[sweep(&job, "--env A=1 --scheduler absent --scheduler none"), sweep(&script, "")]);
 }
 

@@ -1,5 +1,7 @@
 //! `lab run`: scripts on a real Linux, and wrong ones. Skipped with a message where the lab's kernel is not built.
 
+mod calibrate;
+
 use std::path::{Path, PathBuf};
 
 use crate::support::{Run, emmclab, save, scratch};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use emmc_card::device::Device;
 use emmc_card::profile::MeasuringHost;
 use emmc_card::sim::SimTarget;
-use emmc_host::{Board, HostTarget};
+use emmc_host::{Board, HostDescription, HostTarget};
 use emmc_port::BlockTarget;
 use emmc_units::Nanos;
 use emmc_workload::context::{BusFacts, Context, Wear};
@@ -18,15 +18,31 @@ use super::{options, run_suite};
 use crate::cli::BenchArgs;
 use crate::virtual_card::Powered;
 
+/// What a virtual card is attached to.
+pub(super) enum Attached {
+    /// A board that ships.
+    Board(&'static Board),
+    /// A host from a file.
+    Described(Box<HostDescription>),
+}
+
+impl Attached {
+    fn queues(&self) -> bool {
+        match self {
+            Self::Board(board) => board.queues(),
+            Self::Described(host) => host.cqe.is_some(),
+        }
+    }
+}
+
 /// How a virtual card is attached.
-#[derive(Clone, Copy)]
 pub(super) struct How {
     /// The controller submits more than one request at a time.
     pub(super) queueing: bool,
     /// How often the queue engine asks for ready tasks; `None`: the usual value.
     pub(super) polling: Option<Nanos>,
-    /// A board's spans or page cache.
-    pub(super) board: Option<&'static Board>,
+    /// A board's spans or page cache, or a host from a file.
+    pub(super) board: Option<Attached>,
     /// The host asks with growing pauses whether a flush has ended.
     pub(super) flush_polling: bool,
     /// Prints the demand of the suite to standard error before it begins.
@@ -44,7 +60,7 @@ pub(super) fn bench(
 ) -> anyhow::Result<BenchResult> {
     let board = args.board.as_deref().map(board).transpose()?;
     let polling = args.queue_poll_us.map(Nanos::from_micros);
-    let queueing = !args.no_queueing && board.is_none_or(Board::queues);
+    let queueing = !args.no_queueing && board.as_ref().is_none_or(Attached::queues);
     let how = How { queueing, polling, board, flush_polling: !args.no_flush_polling, announces: !is_quiet };
     // Only after the card exists, so that Ctrl-C during ageing ends the process at once.
     let told = |size_bytes| {
@@ -81,8 +97,14 @@ pub(super) fn measure(
         Demand { suite: suite.name(), cost, beside_bytes: 0, context, capacity_bytes, cycles }.announce(name, false);
     }
     let measuring = target.device().profile().host;
-    let (mut result, target) = match (how.board, measuring) {
-        (Some(board), _) => {
+    let (mut result, target) = match (&how.board, measuring) {
+        (Some(Attached::Described(described)), _) => {
+            let host = HostTarget::described(target, described, how.queueing);
+            let HostDescription { name, description, sources, .. } = described.as_ref();
+            context.notes.push(format!("behind {name}, {description}: {}", sources.join("; ")));
+            behind(host, suite, &options, stop, &mut context)?
+        }
+        (Some(Attached::Board(board)), _) => {
             let host = HostTarget::new(target, board, how.queueing);
             context.notes.push(format!("behind {}: {}", board.title, board.source));
             behind(host, suite, &options, stop, &mut context)?
@@ -124,11 +146,17 @@ fn behind(
     Ok((result, host.into_card()))
 }
 
-fn board(name: &str) -> anyhow::Result<&'static Board> {
-    emmc_host::board(name).with_context(|| {
+fn board(name: &str) -> anyhow::Result<Attached> {
+    if let Some(board) = emmc_host::board(name) {
+        return Ok(Attached::Board(board));
+    }
+    if !(name.contains('/') || name.ends_with(".toml")) {
         let known: Vec<_> = emmc_host::BOARDS.iter().map(|board| board.name).collect();
-        format!("--board {name:?}: expected one of {}", known.join(", "))
-    })
+        bail!("--board {name:?}: expected one of {}, or the file of a host (NAME.toml)", known.join(", "));
+    }
+    let text = std::fs::read_to_string(name).with_context(|| format!("{name}: cannot read"))?;
+    let host = HostDescription::from_toml(&text).with_context(|| format!("{name}: not the file of a host"))?;
+    Ok(Attached::Described(Box::new(host)))
 }
 
 fn context(device: &Device, name: &str) -> Context {

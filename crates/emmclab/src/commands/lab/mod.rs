@@ -1,5 +1,6 @@
 //! `lab`: a real Linux against a virtual card, in simulated time.
 
+pub(crate) mod calibrate;
 mod cell;
 mod orders;
 mod present;
@@ -15,5 +16,6 @@ pub(crate) fn run(command: &LabCommand, output: &mut Output) -> CommandResult {
     match command {
         LabCommand::Run(args) => run::run(args, output),
         LabCommand::Sweep(args) => sweep::run(args, output),
+        LabCommand::Calibrate(args) => calibrate::run(args, output),
     }
 }
