@@ -98,6 +98,20 @@ pub enum DescriptionError {
     },
 }
 
+/// The hosts that ship, by name: a generic Linux with a fast, a usual and a slow processor. Source: each file's own
+/// command; the test of `lab calibrate` makes one of them again.
+pub const HOSTS: [(&str, &str); 3] = [
+    ("lab-1ns", include_str!("description/lab-1ns.toml")),
+    ("lab-4ns", include_str!("description/lab-4ns.toml")),
+    ("lab-16ns", include_str!("description/lab-16ns.toml")),
+];
+
+/// The host that ships with this name.
+pub fn host(name: &str) -> Option<HostDescription> {
+    let (_, text) = HOSTS.iter().find(|(known, _)| *known == name)?;
+    HostDescription::from_toml(text).ok()
+}
+
 /// The most cores: more than any board has, so that a slip is seen.
 const CORES_MAX: u32 = 1024;
 /// The longest time. Unit: microseconds.
@@ -245,6 +259,15 @@ mod tests {
             cqe: Some(costs(0.0)),
             no_cqe: costs(32.25),
         }
+    }
+
+    #[test]
+    fn each_shipped_host_is_read() {
+        for (name, text) in HOSTS {
+            let host = host(name).unwrap_or_else(|| panic!("{name}: {:?}", HostDescription::from_toml(text)));
+            assert_eq!((host.name.as_str(), host.to_toml().as_str()), (name, text));
+        }
+        assert_eq!(host("lab"), None);
     }
 
     #[test]

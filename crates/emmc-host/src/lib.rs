@@ -27,7 +27,7 @@ pub mod system;
 mod target;
 
 pub use board::{BOARDS, Board, board};
-pub use description::{DescriptionError, HostDescription, RequestCost, RequestCosts};
+pub use description::{DescriptionError, HOSTS, HostDescription, RequestCost, RequestCosts, host};
 pub use limits::{Bottleneck, Limits};
 pub use makespan::Makespan;
 pub use page_cache::PageCache;

@@ -98,8 +98,10 @@ pub(crate) fn platform() -> impl TypedValueParser<Value = String> {
 
 #[cfg(all(feature = "bench", feature = "sim"))]
 fn boards() -> &'static [(&'static str, &'static str)] {
-    static NAMES: LazyLock<Vec<(&str, &str)>> =
-        LazyLock::new(|| emmc_host::BOARDS.iter().map(|board| (board.name, board.title)).collect());
+    static NAMES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+        let boards = emmc_host::BOARDS.iter().map(|board| (board.name, board.title));
+        boards.chain(emmc_host::HOSTS.map(|(name, _)| (name, "a host measured by lab calibrate"))).collect()
+    });
     &NAMES
 }
 

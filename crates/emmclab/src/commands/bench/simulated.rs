@@ -150,8 +150,12 @@ fn board(name: &str) -> anyhow::Result<Attached> {
     if let Some(board) = emmc_host::board(name) {
         return Ok(Attached::Board(board));
     }
+    if let Some(host) = emmc_host::host(name) {
+        return Ok(Attached::Described(Box::new(host)));
+    }
     if !(name.contains('/') || name.ends_with(".toml")) {
-        let known: Vec<_> = emmc_host::BOARDS.iter().map(|board| board.name).collect();
+        let boards = emmc_host::BOARDS.iter().map(|board| board.name);
+        let known: Vec<_> = boards.chain(emmc_host::HOSTS.map(|(name, _)| name)).collect();
         bail!("--board {name:?}: expected one of {}, or the file of a host (NAME.toml)", known.join(", "));
     }
     let text = std::fs::read_to_string(name).with_context(|| format!("{name}: cannot read"))?;
