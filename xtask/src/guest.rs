@@ -2,6 +2,7 @@
 
 mod agree;
 mod answers;
+mod cost;
 mod cpio;
 mod cuts;
 mod driven;
@@ -18,6 +19,7 @@ mod rig;
 mod run;
 mod server;
 mod spans;
+mod story;
 mod test;
 mod tree;
 mod trial;
@@ -40,8 +42,10 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
         ["run", options @ ..] => run::run(options),
         ["cuts", rest @ ..] => cuts(rest),
         ["test", rest @ ..] => test::run(rest, None),
+        ["cost", rest @ ..] => cost::run(rest),
+        ["story", rest @ ..] => story::run(rest),
         ["firmware", rest @ ..] => firmware::run(rest),
-        _ => bail!("guest: expected build, run, test, firmware or cuts (docs/guest.md)"),
+        _ => bail!("guest: expected build, run, test, cost, story, firmware or cuts (docs/guest.md)"),
     }
 }
 

@@ -26,7 +26,9 @@ pub struct Mark {
 pub struct Phase {
     /// Its name.
     pub name: String,
-    /// When it began, since the machine's start. Unit: seconds.
+    /// The boot it belongs to: 1 until the script restarts the machine.
+    pub boot: u32,
+    /// When it began, since the first machine's start. Unit: seconds.
     pub start_s: f64,
     /// How long it took. Unit: seconds.
     pub duration_s: f64,
@@ -52,8 +54,12 @@ pub struct KindAccount {
     pub answered_us: Spread,
     /// From the answer until the last block had crossed the bus.
     pub bus_us: Spread,
-    /// From there until the card was no longer busy.
+    /// From there until the card was no longer busy, without what is in `stop_us`.
     pub busy_us: Spread,
+    /// Of requests that the controller ended by CMD12: from sending it to the end of the busy time that it caused. A
+    /// CMD12 of the driver itself is a request of kind `other`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_us: Option<Spread>,
 }
 
 /// Times of requests. Unit: microseconds.
@@ -105,6 +111,7 @@ struct Collected {
     answered: Vec<u64>,
     bus: Vec<u64>,
     busy: Vec<u64>,
+    stop: Vec<u64>,
 }
 
 /// Kinds, as sorted in a phase.
@@ -142,7 +149,9 @@ pub fn phases(record: impl BufRead, marks: &[Mark], end_ns: u64) -> Result<Vec<P
         sum.latency.push(request.done_ns.saturating_sub(request.issued_ns));
         sum.answered.push(request.answered_ns.saturating_sub(request.issued_ns));
         sum.bus.push(request.crossed_ns.saturating_sub(request.answered_ns));
-        sum.busy.push(request.done_ns.saturating_sub(request.crossed_ns));
+        let busy_end_ns = request.stopped_ns.unwrap_or(request.done_ns);
+        sum.busy.push(busy_end_ns.saturating_sub(request.crossed_ns));
+        sum.stop.extend(request.stopped_ns.map(|stopped_ns| request.done_ns.saturating_sub(stopped_ns)));
     }
     let ends = marks.iter().skip(1).map(|mark| mark.start_ns).chain([end_ns]);
     let phases = marks.iter().zip(ends).zip(collected);
@@ -159,9 +168,11 @@ fn phase(mark: &Mark, end_ns: u64, kinds: BTreeMap<usize, Collected>) -> Phase {
         answered_us: Spread::of(&mut sum.answered),
         bus_us: Spread::of(&mut sum.bus),
         busy_us: Spread::of(&mut sum.busy),
+        stop_us: (!sum.stop.is_empty()).then(|| Spread::of(&mut sum.stop)),
     };
     Phase {
         name: mark.name.clone(),
+        boot: 1,
         start_s: mark.start_ns as f64 / 1e9,
         duration_s: end_ns.saturating_sub(mark.start_ns) as f64 / 1e9,
         requests: kinds.into_iter().map(account).collect(),
@@ -194,6 +205,14 @@ mod tests {
         let read = &phases[1].requests[0];
         assert_eq!((read.latency_us.mean, read.latency_us.p50, read.latency_us.p90), (1.1, 0.2, 2.0));
         assert!((phases[1].duration_s - 0.999_999_9).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_busy_time_after_a_stop_is_apart() {
+        let record = r#"{"command":25,"argument":0,"blocks":8,"issued_ns":0,"answered_ns":1000,"crossed_ns":3000,"stopped_ns":4000,"done_ns":9000,"interrupt_ns":9000}"#;
+        let phases = phases(record.as_bytes(), &[Mark { name: "setup".into(), start_ns: 0 }], 9000).unwrap();
+        let write = &phases[0].requests[0];
+        assert_eq!((write.latency_us.mean, write.busy_us.mean, write.stop_us.unwrap().mean), (9.0, 1.0, 5.0));
     }
 
     #[test]

@@ -179,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_series_is_of_its_phase() {
-        let phase = Phase { name: "slow-read-4-1".into(), start_s: 1e-3, duration_s: 1.0, requests: Vec::new() };
+        let phase =
+            Phase { name: "slow-read-4-1".into(), boot: 1, start_s: 1e-3, duration_s: 1.0, requests: Vec::new() };
         let line = |command: u8, issued: u64| {
             let done = issued + 7_000;
             format!(

@@ -32,7 +32,7 @@ pub struct GuestFiles<'a> {
     pub programs: &'a [(&'a str, PathBuf)],
 }
 
-/// Lays out the folder of the host that the guest sees, in the run's folder.
+/// Lays out the folder of the host that the guest sees, in the run's folder, for a first boot.
 ///
 /// Errors: the system's.
 pub fn lay_out(folder: &Path, files: &GuestFiles) -> Result<(), LabError> {
@@ -46,14 +46,22 @@ pub fn lay_out(folder: &Path, files: &GuestFiles) -> Result<(), LabError> {
     write(host.join("init"), INIT)?;
     write(guest.join("library.sh"), &(LIBRARY.to_owned() + UML_LIBRARY))?;
     write(guest.join("script"), files.script)?;
-    write(guest.join("environment"), &environment(files.environment))?;
     for (name, text) in files.texts {
         write(guest.join(name), text)?;
     }
     for (name, program) in files.programs {
         fs::copy(program, guest.join(name)).map_err(LabError::file(program))?;
     }
-    Ok(())
+    set_environment(folder, files.environment, 1)
+}
+
+/// Sets the script's variables, and `BOOT`: how often a machine has been started in this run.
+///
+/// Errors: the system's.
+pub fn set_environment(folder: &Path, variables: &[(String, String)], boot: u32) -> Result<(), LabError> {
+    let path = folder.join(HOST_FOLDER).join("guest/environment");
+    let text = environment(variables) + &format!("export BOOT={boot}\n");
+    fs::write(&path, text).map_err(LabError::file(&path))
 }
 
 /// The variables as a script that sets them.

@@ -89,7 +89,11 @@ impl Mailbox {
 pub fn start(setup: &MachineSetup) -> Result<Child, LabError> {
     let console = setup.folder.join(CONSOLE);
     let initramfs = setup.folder.join(INITRAMFS);
-    symlink(&setup.kernel.initramfs, &initramfs).map_err(LabError::file(&initramfs))?;
+    match symlink(&setup.kernel.initramfs, &initramfs) {
+        // It was started here before.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        made => made.map_err(LabError::file(&initramfs))?,
+    }
     // The layout of the kernel's memory would depend on the host's random addresses.
     let mut command = bound_to_us(Path::new("setarch"));
     command.arg("--addr-no-randomize").arg(&setup.kernel.linux);
@@ -102,7 +106,7 @@ pub fn start(setup: &MachineSetup) -> Result<Child, LabError> {
     // The kernel keeps its process number below HOME.
     command.env_clear().env("HOME", ".");
     command.env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()));
-    let messages = File::create(&console).map_err(LabError::file(&console))?;
+    let messages = File::options().create(true).append(true).open(&console).map_err(LabError::file(&console))?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(messages);
     // Ctrl-C is for us: we end it.
     command.process_group(0);

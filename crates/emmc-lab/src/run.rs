@@ -1,15 +1,16 @@
 //! One run: serves the card, starts the machine, listens to it, and ends both.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{BufReader, ErrorKind, Read, Write};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as Wall};
 
+use emmc_serve::block::BlockError;
 use emmc_serve::pci::Identity;
 use emmc_serve::sdhci::HostFaults;
 use emmc_serve::served::Served;
@@ -17,7 +18,8 @@ use emmc_serve::uml::{self, UmlOptions, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
-use crate::account::{self, Mark, Phase};
+use crate::account::{Mark, Phase};
+use crate::boots::{Boots, Restart};
 use crate::folder::last_lines;
 use crate::guest::{self, GuestFiles, HOST_FOLDER};
 use crate::kernel::Kernel;
@@ -27,7 +29,7 @@ use crate::machine::{CONSOLE, MachineSetup, Mailbox, SERVER_FOLDER, start};
 const LOOK: Duration = Duration::from_millis(100);
 /// The files of the record in the run's folder.
 pub const REQUESTS: &str = "requests";
-const SUMMARY: &str = "summary.json";
+pub(crate) const SUMMARY: &str = "summary.json";
 
 /// What a run is made of.
 pub struct Run<'a> {
@@ -109,22 +111,53 @@ pub struct Figure {
     pub value: f64,
 }
 
-/// Runs it to the end of the script.
+/// Runs it to the end of the script, over as many boots as that asks for.
 ///
 /// Errors: there is no result; machine and server have ended.
-pub fn run(run: Run<'_>) -> Result<Ran, LabError> {
+pub fn run(mut run: Run<'_>) -> Result<Ran, LabError> {
     guest::lay_out(run.folder, &run.files)?;
     let mailbox = Mailbox::bind(run.folder)?;
+    let (mut boots, mut figures) = (Boots::default(), Vec::new());
+    let status = loop {
+        let base_ns = run.served.now().since(run.served.started()).0;
+        let heard = boot(&mut run, &mailbox, boots.next(), base_ns)?;
+        boots.take(run.folder, &heard.marks, base_ns)?;
+        figures.extend(heard.figures);
+        if heard.restart.is_none() {
+            break heard.status;
+        }
+        // The card is as after power-up.
+        let failed = |error: BlockError| LabError::Serve(error.to_string());
+        run.served.cut_power().and_then(|()| run.served.restore_power()).map_err(failed)?;
+        guest::set_environment(run.folder, run.files.environment, boots.next())?;
+    };
+    let (accesses, phases) = boots.finish(run.folder)?;
+    let path = run.folder.join(HOST_FOLDER).join("output");
+    let output = fs::read(&path).map_err(LabError::file(&path))?;
+    Ok(Ran { status, output: String::from_utf8_lossy(&output).into_owned(), accesses, phases, figures })
+}
+
+/// What a machine said.
+struct Heard {
+    marks: Vec<Mark>,
+    figures: Vec<Figure>,
+    status: u8,
+    restart: Option<Restart>,
+}
+
+/// One machine, from its start to its end.
+fn boot(run: &mut Run<'_>, mailbox: &Mailbox, number: u32, base_ns: u64) -> Result<Heard, LabError> {
     let watch = Arc::new(Watch::default());
     let options = UmlOptions {
         identity: run.identity,
         power_follows_client: false,
-        accesses: run.accesses.map(Path::to_owned),
+        accesses: run.accesses.map(|path| accesses_of(path, number)),
         record: Some(run.folder.into()),
         mailbox: Some(mailbox.path.clone()),
         watch: Some(Arc::clone(&watch)),
     };
-    let server = uml::serve(Arc::clone(&run.served), run.host_faults, &run.folder.join(SERVER_FOLDER), options)
+    let faults = run.host_faults.clone();
+    let server = uml::serve(Arc::clone(&run.served), faults, &run.folder.join(SERVER_FOLDER), options)
         .map_err(|error| LabError::Serve(error.to_string()))?;
     let setup =
         MachineSetup { kernel: run.kernel, folder: run.folder, memory_mib: run.memory_mib, parameters: run.parameters };
@@ -136,13 +169,22 @@ pub fn run(run: Run<'_>) -> Result<Ran, LabError> {
         host: &host,
         watch: &watch,
         answers: 0,
-        marks: vec![boot()],
+        marks: vec![start_mark()],
         figures: Vec::new(),
         status: None,
+        restart: None,
     };
-    let heard = talk.listen(&run.limits, run.control);
-    let (marks, figures, status) = (talk.marks, talk.figures, talk.status);
+    let heard = talk.listen(&run.limits, base_ns, run.control);
+    let Talk { control, marks, figures, status, restart, .. } = talk;
     match heard {
+        Ok(()) if restart == Some(Restart::PowerLoss) => {
+            // It waits for the answer: nothing of it comes after this instant.
+            let cut = run.served.cut_power();
+            drop(machine);
+            // The server's thread waits for it too.
+            let _ = (&control).write_all(b"0 0\n");
+            cut.map_err(|error| LabError::Serve(error.to_string()))?;
+        }
         // It powers itself off.
         Ok(()) => drop(machine.0.wait()),
         Err(error) => {
@@ -151,9 +193,14 @@ pub fn run(run: Run<'_>) -> Result<Ran, LabError> {
             return Err(error);
         }
     }
+    drop(control);
     // The thread writes the record when the machine has gone.
     server.stop();
-    let seconds = watch.now_ns() as f64 / 1e9;
+    let seconds = (base_ns + watch.now_ns()) as f64 / 1e9;
+    if restart == Some(Restart::PowerLoss) {
+        // It did not end as a machine does that is told to.
+        return Ok(Heard { marks, figures, status: 0, restart });
+    }
     let complaints = watch.complaints();
     let Some(status) = status else {
         let console = last_lines(&run.folder.join(CONSOLE));
@@ -163,15 +210,17 @@ pub fn run(run: Run<'_>) -> Result<Ran, LabError> {
     if let Some(complaint) = complaints.first() {
         return Err(LabError::Serve(complaint.clone()));
     }
-    let read = |name: &str| {
-        let path = run.folder.join(name);
-        File::open(&path).map_err(LabError::file(&path))
-    };
-    let accesses: Accesses = serde_json::from_reader(BufReader::new(read(SUMMARY)?))
-        .map_err(|error| LabError::Serve(format!("the summary of the run: {error}")))?;
-    let phases = account::phases(BufReader::new(read(REQUESTS)?), &marks, accesses.last_access_ns)?;
-    let output = fs::read(host.join("output")).map_err(LabError::file(&host.join("output")))?;
-    Ok(Ran { status, output: String::from_utf8_lossy(&output).into_owned(), accesses, phases, figures })
+    Ok(Heard { marks, figures, status, restart })
+}
+
+/// The file of the accesses of a boot: of the second one with `.2` at its name's end.
+fn accesses_of(path: &Path, boot: u32) -> PathBuf {
+    if boot == 1 {
+        return path.into();
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{boot}"));
+    name.into()
 }
 
 /// A machine; it is killed when this is dropped.
@@ -185,7 +234,7 @@ impl Drop for Guard {
     }
 }
 
-fn boot() -> Mark {
+fn start_mark() -> Mark {
     Mark { name: "setup".into(), start_ns: 0 }
 }
 
@@ -218,13 +267,19 @@ struct Talk<'a> {
     marks: Vec<Mark>,
     figures: Vec<Figure>,
     status: Option<u8>,
+    restart: Option<Restart>,
 }
 
 impl Talk<'_> {
-    /// Listens until the machine is off.
+    /// Listens until the machine, which was started at `base_ns` of the run, is off or loses its power.
     ///
     /// Errors: it must be ended.
-    fn listen(&mut self, limits: &Limits, control: &mut dyn FnMut(&str) -> (i32, String)) -> Result<(), LabError> {
+    fn listen(
+        &mut self,
+        limits: &Limits,
+        base_ns: u64,
+        control: &mut dyn FnMut(&str) -> (i32, String),
+    ) -> Result<(), LabError> {
         let failed = || LabError::system("the guest's mailbox");
         self.control.set_read_timeout(Some(LOOK)).map_err(failed())?;
         let mut pending = Vec::new();
@@ -242,12 +297,15 @@ impl Talk<'_> {
             while let Some(end) = pending.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = pending.drain(..=end).collect();
                 self.hear(String::from_utf8_lossy(&line).trim_end(), control)?;
+                if self.restart == Some(Restart::PowerLoss) {
+                    return Ok(());
+                }
             }
             if limits.stop.load(Ordering::Relaxed) {
                 return Err(LabError::Stopped);
             }
             let now_ns = self.watch.now_ns();
-            if limits.limit_ns.is_some_and(|limit| now_ns > limit) {
+            if limits.limit_ns.is_some_and(|limit| base_ns + now_ns > limit) {
                 return Err(LabError::TooLong { limit_s: limits.limit_ns.unwrap_or(0) / 1_000_000_000 });
             }
             let access_ns = self.watch.access_ns();
@@ -276,7 +334,15 @@ impl Talk<'_> {
             self.status = status.parse().ok();
         }
         let Some(question) = line.strip_prefix("ask ") else { return Ok(()) };
-        let (status, text) = if let Some(name) = question.strip_prefix("mark ") {
+        if question == "power-loss" {
+            // There is no answer.
+            self.restart = Some(Restart::PowerLoss);
+            return Ok(());
+        }
+        let (status, text) = if question == "restart" {
+            self.restart = Some(Restart::Orderly);
+            (0, String::new())
+        } else if let Some(name) = question.strip_prefix("mark ") {
             // Its time stands still, so all that it did before was issued earlier.
             self.marks.push(Mark { name: name.into(), start_ns: self.watch.now_ns() });
             (0, String::new())

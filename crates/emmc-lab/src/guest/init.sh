@@ -17,7 +17,7 @@ tell "boot $(cut -d ' ' -f 1 /proc/uptime)"
 load_modules
 cd /root || exit 1
 # flashbench writes to its standard input.
-sh /guest/script 0<>/dev/null >/dev/guest.output 2>&1
+sh /guest/script 0<>/dev/null >>/dev/guest.output 2>&1
 status=$?
 if [ -n "$(ls -A /out)" ]; then
     save_files

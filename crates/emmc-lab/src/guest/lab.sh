@@ -26,7 +26,7 @@ fi
 if [ -n "$LAB_FILESYSTEM" ]; then
     export DIR=/mnt/card
     mkdir -p "$DIR"
-    if [ "$LAB_MKFS" != none ]; then
+    if [ "$LAB_MKFS" != none ] && [ "$BOOT" = 1 ]; then
         case $LAB_FILESYSTEM in
         ext4) quiet=-q\ -F ;;
         *) quiet=-q\ -f ;;

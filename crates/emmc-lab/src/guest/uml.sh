@@ -66,3 +66,15 @@ fio_record() {
     shift
     fio --name="$fio_record_name" --output-format=json --output="/out/$fio_record_name.json" "$@"
 }
+
+# In the lab: shuts down and starts again: the script runs once more, with BOOT one higher, on the same card.
+restart() {
+    ask restart || exit 1
+    exit 0
+}
+
+# In the lab: machine and card lose their power at this instant; then as after `restart`.
+power_loss() {
+    ask power-loss
+    fail 'the power is still on'
+}

@@ -96,7 +96,8 @@ impl Cqhci {
             Work::Direct { index, argument, .. } => (index, argument, 0),
         };
         let Slot { rung: issued, answered, crossed, .. } = slot;
-        let account = RequestAccount { command, argument, blocks, issued, answered, crossed, done: at, errors };
+        let account =
+            RequestAccount { command, argument, blocks, issued, answered, crossed, done: at, stopped: None, errors };
         around.lines.accounts.add(account);
         if errors != 0 {
             self.data_failed(number, command, errors);

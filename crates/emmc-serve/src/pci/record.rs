@@ -27,6 +27,10 @@ pub struct RecordedRequest {
     pub answered_ns: u64,
     /// Unit: ns.
     pub crossed_ns: u64,
+    /// When the controller sent its own CMD12 after the data, if it did: from there on the card is busy with that.
+    /// Unit: ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_ns: Option<u64>,
     /// Unit: ns.
     pub done_ns: u64,
     /// When the interrupt rose that reported the end, if one did. Unit: ns.
@@ -34,6 +38,14 @@ pub struct RecordedRequest {
     /// The error interrupts it ended with; 0: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u32,
+}
+
+impl RecordedRequest {
+    /// Counts its times from `by_ns` earlier.
+    pub fn delay(&mut self, by_ns: u64) {
+        let times = [&mut self.issued_ns, &mut self.answered_ns, &mut self.crossed_ns, &mut self.done_ns];
+        times.into_iter().chain(&mut self.stopped_ns).chain(&mut self.interrupt_ns).for_each(|ns| *ns += by_ns);
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
@@ -127,6 +139,7 @@ fn request(account: &RequestAccount, interrupt: Option<Instant>, start: Instant)
         issued_ns: ns(account.issued),
         answered_ns: ns(account.answered),
         crossed_ns: ns(account.crossed),
+        stopped_ns: account.stopped.map(ns),
         done_ns: ns(account.done),
         interrupt_ns: interrupt.map(ns),
         errors: account.errors,

@@ -17,6 +17,9 @@ pub struct RequestAccount {
     pub answered: Instant,
     /// The last block had crossed the bus; without data as `answered`.
     pub crossed: Instant,
+    /// The controller sent its own CMD12 after the data; absent: none. The card's busy time from there on is that of
+    /// CMD12, the one before is that of the data. A CMD12 of software is a request of its own.
+    pub stopped: Option<Instant>,
     /// The card was no longer busy, and the controller reported the end.
     pub done: Instant,
     /// The error interrupts it ended with; 0: none.
@@ -36,13 +39,30 @@ impl Accounts {
     /// A command with data or busy time was answered.
     pub(crate) fn begin(&mut self, (command, argument): (u8, u32), blocks: u32, issued: Instant, answered: Instant) {
         let (crossed, done) = (answered, answered);
-        self.current = Some(RequestAccount { command, argument, blocks, issued, answered, crossed, done, errors: 0 });
+        self.current = Some(RequestAccount {
+            command,
+            argument,
+            blocks,
+            issued,
+            answered,
+            crossed,
+            done,
+            stopped: None,
+            errors: 0,
+        });
     }
 
     /// Blocks have crossed the bus by `at`.
     pub(crate) fn cross(&mut self, at: Instant) {
         if let Some(current) = &mut self.current {
             current.crossed = at;
+        }
+    }
+
+    /// The controller sends CMD12 at `at`.
+    pub(crate) fn stop(&mut self, at: Instant) {
+        if let Some(current) = &mut self.current {
+            current.stopped = Some(at);
         }
     }
 

@@ -128,6 +128,27 @@ fn an_open_ended_transfer_is_stopped_by_the_controller() {
 }
 
 #[test]
+fn the_busy_time_of_an_automatic_stop_is_accounted_apart() {
+    let of = |auto: u16| {
+        let mut rig = rig();
+        rig.function = rig.function.with_accounts();
+        rig.prepare(8, LIST);
+        rig.descriptor(LIST, 4, true, 4096, 0x10_0000);
+        if auto == AUTO_CMD23 {
+            rig.write(0x00, 4, 8);
+        }
+        rig.command(25, 0, R1 | DATA, DMA | COUNTED | MULTIPLE | auto).unwrap();
+        let accounts = rig.function.take_accounts();
+        assert_eq!(accounts.iter().map(|account| account.command).collect::<Vec<_>>(), [25]);
+        accounts[0]
+    };
+    let stopped = of(AUTO_CMD12);
+    let at = stopped.stopped.expect("CMD12 was sent");
+    assert!(stopped.crossed <= at && at < stopped.done, "{stopped:?}");
+    assert_eq!(of(AUTO_CMD23).stopped, None);
+}
+
+#[test]
 fn busy_is_a_line_level_and_ends_with_transfer_complete() {
     let mut rig = rig();
     rig.issue(6, 0x0320_0100, R1B, 0);

@@ -244,6 +244,7 @@ impl Sdhci {
     /// Sends an automatic CMD12.
     fn stop(&mut self, card: &mut Card, lines: &mut Lines, at: Instant) {
         let sent = lines.send(card, 12, 0, at);
+        lines.accounts.stop(at);
         self.put_auto_response(&sent.reply.response);
         match sent.reply.response {
             _ if sent.fault == Some(HostError::CommandCrc) => self.raise_auto(AUTO_CRC),

@@ -101,6 +101,32 @@ fn a_script_gives_orders_to_the_card_and_reports_figures() {
 }
 
 #[test]
+fn a_script_loses_power_and_restarts_with_the_same_card() {
+    let Some(kernel) = kernel() else { return };
+    let folder = scratch("lab_boots");
+    let text = "case $BOOT in\n\
+                1) echo kept >kept && sync\n\
+                   dd if=/dev/zero of=written bs=64k count=64 oflag=direct status=none &\n\
+                   sleep 0.01; echo off; power_loss ;;\n\
+                2) dmesg | grep -o 'recovery complete'; cat kept; echo again >again; restart ;;\n\
+                esac\n\
+                dmesg | grep -c 'recovery complete'; cat kept again; figure boots $BOOT\n";
+    let script = save(&folder, "a.sh", text);
+    let run = || lab(&kernel, &script, &["--json", "--filesystem", "ext4"]).exits(0);
+    let first = run();
+    assert_eq!(first.stdout, run().stdout, "two runs");
+    let document = first.json();
+    assert_eq!(document["output"], "off\nrecovery complete\nkept\n0\nkept\nagain\n");
+    assert_eq!(document["figures"][0]["value"], 3.0);
+    let phases = document["phases"].as_array().unwrap();
+    let names: Vec<_> =
+        phases.iter().map(|phase| (phase["boot"].as_u64().unwrap(), phase["name"].as_str().unwrap())).collect();
+    let after = |boot| [(boot, "setup"), (boot, "script"), (boot, "end")];
+    assert_eq!(names, [&[(1, "setup"), (1, "script")][..], &after(2), &after(3)].concat());
+    assert!(phases.windows(2).all(|pair| pair[0]["start_s"].as_f64() <= pair[1]["start_s"].as_f64()), "{phases:?}");
+}
+
+#[test]
 fn a_sweep_shows_every_run_and_repeats_itself() {
     let Some(kernel) = kernel() else { return };
     let folder = scratch("lab_sweep");
