@@ -91,7 +91,6 @@ impl Path {
             }
             at += run.sectors;
         }
-        self.bus_free = arrived;
         // Small writes go to a log whose pages hold their map.
         if cached && self.write_buffer && kind != Kind::Small && self.commit > Nanos::ZERO {
             self.committed = self.committed.max(self.programmed).max(arrived) + self.commit;
@@ -103,6 +102,8 @@ impl Path {
             }
         }
         let done = if cached { done.max(arrived) } else { done };
+        // Busy is signalled on a data line: the transfer of another task waits for its end.
+        self.bus_free = done;
         if self.copies(storage) > copied {
             self.firmware_free = self.firmware_free.max(done).max(self.programmed);
         }
