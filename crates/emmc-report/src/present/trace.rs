@@ -24,6 +24,7 @@ pub fn trace(analysis: &Analysis) -> Document {
         }
     }
     spans(analysis, &mut document);
+    paper(analysis, &mut document);
     stalls(analysis, &mut document);
     if let Some(limit) = &analysis.limit {
         self::limit(limit, &mut document);
@@ -157,6 +158,33 @@ pub(super) fn spans_table<'a>(rows: impl Iterator<Item = &'a SpanRow>, several: 
     }
     let caption = "means in us, p99 of the total; waited: the part of 2 and 3 behind other requests; most time first";
     table.caption(caption)
+}
+
+/// The white paper's overhead lists and tables, from the recording.
+fn paper(analysis: &Analysis, document: &mut Document) {
+    if analysis.paper.is_empty() {
+        return;
+    }
+    let right = ["pre", "card", "post", "Linux", "one at a time", "card 0 us", "many threads", "measured"];
+    let columns = [("request", Align::Left), ("mode", Align::Left)];
+    let mut table = Table::new(columns.into_iter().chain(right.map(|name| (name, Align::Right))));
+    for row in analysis.paper.iter().take(ROWS) {
+        let order = if row.is_sequential { "sequential" } else { "random" };
+        table.row([
+            Cell::from(format!("{} {} {}", order, row.op, size(row.size_bytes))),
+            Cell::from(row.mode.as_str()),
+            Cell::from(us(row.pre_us)),
+            Cell::from(us(row.hardware_us)),
+            Cell::from(us(row.post_us)),
+            Cell::from(format!("{:.1} %", row.overhead_percent)),
+            Cell::from(format!("{:.2}", row.theoretical_mib_per_s)),
+            Cell::from(format!("{:.2}", row.zero_hardware_mib_per_s)),
+            Cell::from(format!("{:.2}", row.many_threads_mib_per_s)),
+            Cell::from(format!("{:.2}", row.measured_mib_per_s)),
+        ]);
+    }
+    let caption = "us, then MiB/s; Linux: share of pre and post; many threads: the longest stage is the limit";
+    document.section("paper", "Stages as in the white paper").push(table.caption(caption));
 }
 
 fn stalls(analysis: &Analysis, document: &mut Document) {

@@ -92,13 +92,13 @@ fn shortest(place: usize) -> u64 {
 
 /// Requests of one kind.
 pub(super) struct Group {
-    number: u32,
+    pub(super) number: u32,
     pub(super) op: Op,
     /// `None` for sizes that are summed up.
     pub(super) sectors: Option<u32>,
     pub(super) mode: Mode,
     pub(super) count: u64,
-    sequential: u64,
+    pub(super) sequential: u64,
     next_sector: u64,
     /// The five spans; without any time if they are not recorded.
     spans: [Track; 5],
@@ -198,6 +198,17 @@ impl Group {
         let queued = (self.queued.0 >= QUEUED_MIN).then(|| of(self.queued));
         let release = mean(self.release_ns, self.alone.0 + self.queued.0);
         Some(Needs { before, driver, release, alone, queued, after: span(4), chunk })
+    }
+
+    /// Means before the card without waiting for others, at the card, and after it; `None` if not every request has all
+    /// of them. Unit: nanoseconds.
+    pub(super) fn stages(&self) -> Option<[u64; 3]> {
+        let count = u128::from(self.count);
+        let all = self.spans.iter().all(|span| span.count == self.count);
+        let sum = |from: usize, to: usize| self.spans[from..to].iter().fold(0, |sum, span| sum + span.sum_ns);
+        let before = sum(0, 3).saturating_sub(self.waited_ns);
+        let mean = |sum: u128| ((sum + count / 2) / count) as u64;
+        (all && count > 0).then(|| [mean(before), mean(sum(3, 4)), mean(sum(4, 5))])
     }
 
     /// The sum of all times. Unit: nanoseconds.

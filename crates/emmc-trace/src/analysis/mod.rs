@@ -2,6 +2,7 @@
 
 mod groups;
 mod limit;
+mod paper;
 pub mod result;
 mod stages;
 mod stalls;
@@ -109,6 +110,7 @@ impl Sums {
         let causes = stalls::causes(&stalls, commands, (self.largest_sectors, self.largest), self.read_behind_discard);
         let groups = self.groups.into_sorted();
         let spans: Vec<SpanRow> = groups.iter().map(groups::Group::row).collect();
+        let paper = groups.iter().filter_map(paper::row).collect();
         // The limit is of requests that somebody waits for, if there are any.
         let moves = |row: &SpanRow| row.size_bytes > 0 && matches!(row.op.as_str(), "read" | "write");
         let waited = |row: &SpanRow| row.mode != Mode::Writeback.name() && row.mode != Mode::Readahead.name();
@@ -144,6 +146,7 @@ impl Sums {
             damage: notes.damage.iter().map(ToString::to_string).collect(),
             sources: sources(&spans, correlator.has_calls(), commands.queued_tasks > 0, commands.bounded > 0),
             spans,
+            paper,
             limit,
             bios: counts.bios,
             merges: counts.merges,

@@ -54,6 +54,41 @@ pub struct SpanRow {
     pub sequential_percent: f64,
 }
 
+/// Requests of one kind as the white paper on command queueing has them: three stages, and speeds that follow from them.
+/// Without waiting for other requests. Speeds are MiB/s, which the paper writes MB/s.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PaperRow {
+    /// `major:minor`.
+    pub device: String,
+    /// read or write.
+    pub op: String,
+    /// The size of a request.
+    pub size_bytes: u64,
+    /// direct, sync or fsync.
+    pub mode: String,
+    /// At least half of the requests begin where the last one of this kind ended.
+    pub is_sequential: bool,
+    /// Requests.
+    pub count: u64,
+    /// From the system call to the card, the mean. Unit: microseconds.
+    pub pre_us: f64,
+    /// In the card.
+    pub hardware_us: f64,
+    /// From the card to the caller.
+    pub post_us: f64,
+    /// The share of pre and post in all three.
+    pub overhead_percent: f64,
+    /// One request at a time.
+    pub theoretical_mib_per_s: f64,
+    /// The same with a card that needs no time.
+    pub zero_hardware_mib_per_s: f64,
+    /// Many threads on several processors: the longest stage is the limit.
+    pub many_threads_mib_per_s: f64,
+    /// What these requests had: their bytes over the time in which any of them was in progress.
+    pub measured_mib_per_s: f64,
+}
+
 /// Commands of the MMC layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -238,6 +273,8 @@ pub struct Analysis {
     pub sources: Vec<SpanSource>,
     /// Requests by kind; most time first.
     pub spans: Vec<SpanRow>,
+    /// The same kinds in the three stages of the white paper, if a call waits for them and all stages are recorded.
+    pub paper: Vec<PaperRow>,
     /// What the host could do; `null` without requests of a size.
     pub limit: Option<Limit>,
     /// Bios.

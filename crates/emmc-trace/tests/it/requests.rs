@@ -355,3 +355,77 @@ fn times_of_centuries_do_not_overflow() {
     let found = analyse(open(vec![input("f", text.into())]).unwrap(), None);
     assert_eq!((found.requests, found.devices[0].depth_max), (4, 4));
 }
+
+/// Recordings with the white paper's spans: its tables and overhead lists come out as its model computes them.
+#[test]
+fn the_tables_of_the_white_paper_come_from_spans() {
+    use emmc_host::{Access, Operation, Order, PLATFORMS, paper};
+    let mut text = String::new();
+    let (mut at, mut sector) = (1000, 0);
+    let mut rows = Vec::new();
+    for workload in PLATFORMS.iter().flat_map(|platform| platform.workloads) {
+        let us = [workload.spans.pre, workload.spans.hw, workload.spans.post].map(|span| span.0 / 1000);
+        let (is_write, sectors) = (workload.operation == Operation::Write, workload.chunk.0 / 512);
+        let (call, opcode) = if is_write { ("pwrite64", 25) } else { ("pread64", 18) };
+        let op = if is_write { "WS" } else { "R" };
+        let mark = match (workload.access, is_write) {
+            (Access::Direct, _) => "iomap_dio_rw_begin: dev 179:0 ino 0xc size 0x0",
+            (_, true) => "ext4_da_write_begin: dev 179,0 ino 12 pos 0 len 4096",
+            (_, false) => "mm_filemap_add_to_page_cache: dev 179:0 ino c pfn=0x1 ofs=0",
+        };
+        for _ in 0..4 {
+            let (begin, end) = (at + us[0], at + us[0] + us[1]);
+            text += &format!(
+                "{at} 7 sys_enter_{call}: fd: 3
+                 {at} 7 {mark}
+                 {} 7 block_bio_queue: 179,0 {op} {sector} + {sectors} [x]
+                 {} 7 block_rq_issue: 179,0 {op} 4096 () {sector} + {sectors} [x]
+                 {begin} 7 {}
+                 {end} 0 {}
+                 {} 0 block_rq_complete: 179,0 {op} () {sector} + {sectors} [0]
+                 {} 7 sys_exit_{call}: 0x1000\n",
+                at + 10,
+                at + 20,
+                start(opcode, sectors as u32, sector, "a"),
+                done(opcode, "a"),
+                end + 5,
+                end + us[2],
+            );
+            at = end + us[2] + 100;
+            sector += if workload.order == Order::Sequential { sectors } else { 8 * sectors };
+        }
+        sector += 10_000;
+        rows.push(workload);
+    }
+    let found = analyse(open(vec![input("f", ftrace(&text).into())]).unwrap(), None);
+    assert_eq!((found.unpaired, found.paper.len(), rows.len()), (0, 6, 6), "{:?}", found.unpaired_by);
+    let of = |name: &str| {
+        let workload = rows.iter().find(|workload| workload.name == name).unwrap();
+        let mode = if workload.access == Access::Direct { "direct" } else { "sync" };
+        let op = if workload.operation == Operation::Write { "write" } else { "read" };
+        let wanted = (mode, op, workload.chunk.0, workload.order == Order::Sequential);
+        let is = |row: &&emmc_trace::result::PaperRow| {
+            (row.mode.as_str(), row.op.as_str(), row.size_bytes, row.is_sequential) == wanted
+        };
+        found.paper.iter().find(is).unwrap_or_else(|| panic!("{wanted:?}: {:?}", found.paper))
+    };
+    let reproduction = paper::reproduce();
+    let mut compared = 0;
+    for cell in &reproduction.cells {
+        let row = of(cell.workload);
+        let speed = match cell.figure {
+            paper::Figure::Theoretical => row.theoretical_mib_per_s,
+            paper::Figure::ZeroHardwareTime => row.zero_hardware_mib_per_s,
+            paper::Figure::MultiThread => row.many_threads_mib_per_s,
+            paper::Figure::OtherHardwareTime | paper::Figure::Loss => continue,
+        };
+        assert!((speed - cell.computed.mib_s).abs() < 1e-9, "{cell:?}: {row:?}");
+        compared += 1;
+    }
+    for share in reproduction.overheads {
+        let Some((name, computed)) = share.workload.zip(share.computed_percent) else { continue };
+        assert!((of(name).overhead_percent - computed).abs() < 1e-9, "{share:?}");
+        compared += 1;
+    }
+    assert_eq!(compared, 12 + 7);
+}
