@@ -17,7 +17,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::time::{ClockId, clock_gettime};
 
 pub use self::boot::{BootRecording, boot_parameters};
-use self::events::{CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF};
+use self::events::{CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF, REASON_EVENTS};
 
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Instances of this program: followed by the number of its process.
@@ -120,6 +120,9 @@ impl Recorder {
             for event in all {
                 if recorder.enable(&event) { recorder.events.push(event) } else { recorder.missing.push(event) }
             }
+            let there = REASON_EVENTS.iter().filter(|event| recorder.enable(event));
+            let there: Vec<String> = there.map(ToString::to_string).collect();
+            recorder.events.extend(there);
             // Its own calls, of which each page that it reads makes four, are no workload.
             drop(recorder.set("events/syscalls/filter", &format!("common_pid != {}", std::process::id())));
             // Unfiltered, a system's interrupts cost more than they say.

@@ -33,8 +33,8 @@ pub enum What {
     },
     /// A thread wrote into a file.
     FileWrite(FileWrite),
-    /// The thread's file system entered a known place.
-    Mark(Mark),
+    /// The thread's file system entered a known place, and for which file.
+    Mark(Mark, File),
     /// The interrupt of an MMC controller was taken.
     Interrupt {
         /// The controller: the number in `mmc0`.
@@ -293,6 +293,15 @@ pub(crate) fn is_file_write(name: &[u8]) -> Option<bool> {
     }
 }
 
+/// A file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct File {
+    /// The file system's device as in [`BlockEvent`], a partition perhaps; 0 if it is not known.
+    pub device: u32,
+    /// Its number; 0 if the event does not say it.
+    pub inode: u64,
+}
+
 /// A place in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -300,6 +309,10 @@ pub enum Mark {
     Direct,
     /// A buffered write or read entered the page cache.
     Buffered,
+    /// Pages of a file are written back, by the kernel or for fsync.
+    WriteBack,
+    /// fsync of a file began.
+    Sync,
     /// A journal's commit began or ended.
     Commit {
         /// Whether it began.
@@ -314,6 +327,8 @@ impl Mark {
             b"iomap_dio_rw_begin" | b"ext4_direct_IO_enter" | b"f2fs_direct_IO_enter" => Self::Direct,
             b"ext4_da_write_begin" | b"ext4_write_begin" | b"f2fs_write_begin" => Self::Buffered,
             b"mm_filemap_add_to_page_cache" => Self::Buffered,
+            b"writeback_single_inode_start" | b"ext4_writepages" | b"f2fs_writepages" => Self::WriteBack,
+            b"ext4_sync_file_enter" | b"f2fs_sync_file_enter" => Self::Sync,
             b"jbd2_start_commit" => Self::Commit { began: true },
             b"jbd2_end_commit" => Self::Commit { began: false },
             _ => return None,

@@ -53,7 +53,7 @@ pub(crate) enum Meaning {
         call: Syscall,
         entered: bool,
     },
-    Mark(Mark),
+    Mark(Mark, FileLayout),
     /// The name of the handler.
     Interrupt(Field),
     FileWrite(FileLayout),
@@ -186,7 +186,12 @@ impl Formats {
             let layout = FileLayout { device, inode: of("ino"), bytes };
             (layout.inode.size != 0 && (bytes.size != 0) == has_bytes).then_some(Meaning::FileWrite(layout))
         } else {
-            Mark::named(name).map(Meaning::Mark)
+            // The page cache has other names, write-back has the name of its device.
+            let either = |first: &str, second: &str| if of(first).size != 0 { of(first) } else { of(second) };
+            let layout =
+                FileLayout { device: either("dev", "s_dev"), inode: either("ino", "i_ino"), bytes: Field::default() };
+            let layout = if of("name").size == 32 { FileLayout { device: of("name"), ..layout } } else { layout };
+            Mark::named(name).map(|mark| Meaning::Mark(mark, layout))
         };
         if let Some(meaning) = meaning {
             self.known += usize::from(matches!(meaning, Meaning::Block(_) | Meaning::Mmc(_)));

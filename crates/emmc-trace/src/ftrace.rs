@@ -9,7 +9,7 @@ use std::io::Read;
 use emmc_units::Nanos;
 
 use crate::event::{
-    Action, BlockEvent, Event, FileWrite, Mark, MmcEvent, Syscall, What, controller, error_code, first_part,
+    Action, BlockEvent, Event, File, FileWrite, Mark, MmcEvent, Syscall, What, controller, error_code, first_part,
     is_file_write, is_place, letters,
 };
 use crate::notes::{Batch, Mixer};
@@ -185,7 +185,7 @@ fn what(event: &[u8], values: &[u8]) -> Result<Option<What>, &'static str> {
         }
         _ => match is_file_write(event) {
             Some(has_bytes) => Some(What::FileWrite(file_write(has_bytes, values)?)),
-            None => Mark::named(event).map(What::Mark),
+            None => Mark::named(event).map(|mark| What::Mark(mark, file(event, values))),
         },
     })
 }
@@ -216,6 +216,31 @@ fn file_write(has_bytes: bool, values: &[u8]) -> Result<FileWrite, &'static str>
         return Err("copied N");
     }
     Ok(FileWrite { device: on.and_then(number).unwrap_or(0), inode, bytes })
+}
+
+/// `dev 179,2 ino 12 ...`, `dev = (179,2), ino = 12`, `bdi 179:0: ino=12`; in hexadecimal for iomap (`ino 0xc`) and the
+/// page cache (`ino c`).
+fn file(event: &[u8], values: &[u8]) -> File {
+    let mut parts = values.split(|byte| b" =(),:".contains(byte)).filter(|part| !part.is_empty());
+    let mut found = File::default();
+    while let Some(part) = parts.next() {
+        match part {
+            b"dev" | b"bdi" => {
+                let major = parts.next().and_then(decimal).filter(|major| *major < 1 << 12);
+                let Some(major) = major else { continue };
+                let minor = parts.next().and_then(decimal).filter(|minor| *minor < 1 << 20);
+                found.device = minor.map_or(0, |minor| (major << 20 | minor) as u32);
+            }
+            b"ino" => {
+                let value = parts.next().unwrap_or_default();
+                let is_bare = event == b"mm_filemap_add_to_page_cache" && !value.starts_with(b"0x");
+                found.inode = if is_bare { crate::text::hex(value) } else { number(value) }.unwrap_or(0);
+                return found;
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// By the name of the kernel's event without `block_`.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use emmc_units::Nanos;
 
 use crate::event::{
-    Action, BlockEvent, Event, FileWrite, MmcEvent, What, controller, error_code, first_part, is_place, letters,
+    Action, BlockEvent, Event, File, FileWrite, MmcEvent, What, controller, error_code, first_part, is_place, letters,
 };
 use crate::format::{BlockLayout, Field, FileLayout, Formats, Meaning, MmcLayout};
 use crate::notes::Batch;
@@ -197,7 +197,7 @@ impl Page<'_> {
             },
             Meaning::Mmc(layout) => record.mmc(layout).map(What::Mmc),
             Meaning::Syscall { call, entered } => Some(What::Syscall { call: *call, entered: *entered }),
-            Meaning::Mark(mark) => Some(What::Mark(*mark)),
+            Meaning::Mark(mark, layout) => Some(What::Mark(*mark, record.file(layout))),
             Meaning::Interrupt(name) => {
                 let Some(host) = controller(record.located(*name)) else {
                     self.batch.notes.unused += 1;
@@ -280,6 +280,16 @@ impl Record<'_> {
         }
         let bytes = Some(self.number(layout.bytes)? as u32);
         Some(FileWrite { device: self.number(layout.device)? as u32, inode, bytes })
+    }
+
+    /// The file of a mark, as far as it is there.
+    fn file(&self, layout: &FileLayout) -> File {
+        let on = match layout.device.size {
+            // The disk by its numbers.
+            32 => device(self.text(layout.device)).unwrap_or(0),
+            _ => self.number(layout.device).unwrap_or(0) as u32,
+        };
+        File { device: on, inode: self.number(layout.inode).unwrap_or(0) }
     }
 
     fn mmc(&self, layout: &MmcLayout) -> Option<MmcEvent> {

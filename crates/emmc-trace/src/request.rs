@@ -2,7 +2,7 @@
 
 use emmc_units::Nanos;
 
-use crate::event::{Flags, Op, Syscall};
+use crate::event::{File, Flags, Op, Syscall};
 
 /// Who waits for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +34,77 @@ impl Mode {
             Self::Readahead => "readahead",
             Self::Writeback => "writeback",
             Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Why a request was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// Direct I/O, waited for or not.
+    Direct,
+    /// A program's read that the page cache did not have.
+    Read,
+    /// Read-ahead.
+    ReadAhead,
+    /// A write that a program waits for: O_SYNC, or the data of fsync.
+    SyncWrite,
+    /// A journal, or a checkpoint.
+    Journal,
+    /// Metadata of a file system.
+    Metadata,
+    /// A write that the kernel does later.
+    WriteBack,
+    /// A flush of the card's cache.
+    Flush,
+    /// A discard or secure erase.
+    Discard,
+    /// Memory that is made free: swap.
+    Swap,
+    /// Anything else.
+    Other,
+}
+
+impl Why {
+    /// All, as they are declared.
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Direct,
+        Self::Read,
+        Self::ReadAhead,
+        Self::SyncWrite,
+        Self::Journal,
+        Self::Metadata,
+        Self::WriteBack,
+        Self::Flush,
+        Self::Discard,
+        Self::Swap,
+        Self::Other,
+    ];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct I/O",
+            Self::Read => "read",
+            Self::ReadAhead => "read-ahead",
+            Self::SyncWrite => "sync write",
+            Self::Journal => "journal",
+            Self::Metadata => "metadata",
+            Self::WriteBack => "write-back",
+            Self::Flush => "flush",
+            Self::Discard => "discard",
+            Self::Swap => "swap",
+            Self::Other => "other",
+        }
+    }
+
+    /// With the name of the thread that queued it: journals and swap have threads of their own.
+    pub(crate) fn by_thread(self, name: &str) -> Self {
+        let is_journal = name.starts_with("jbd2/") || name.starts_with("f2fs_ckpt");
+        match self {
+            Self::SyncWrite | Self::Metadata | Self::WriteBack if is_journal => Self::Journal,
+            Self::SyncWrite | Self::WriteBack if name.starts_with("kswapd") => Self::Swap,
+            why => why,
         }
     }
 }
@@ -95,6 +166,10 @@ pub struct Request {
     pub call: Option<Syscall>,
     /// Who waits.
     pub mode: Mode,
+    /// The file that its thread worked on, if an event said so.
+    pub file: File,
+    /// Its thread committed a journal.
+    pub is_journal: bool,
     /// The system call began, or the thread's previous request in it was completed.
     pub entered: Option<Nanos>,
     /// Its first bio was queued.
@@ -129,6 +204,27 @@ impl Request {
     /// When it began: its system call, its bio or its issue.
     pub fn began(&self) -> Nanos {
         self.entered.or(self.queued).unwrap_or(self.issued)
+    }
+
+    /// Why it was made, by its flags and its system call.
+    pub fn why(&self) -> Why {
+        match (self.op, self.mode) {
+            (Op::Flush, _) => Why::Flush,
+            (Op::Discard | Op::Erase, _) => Why::Discard,
+            (Op::Other, _) => Why::Other,
+            (Op::Write, _) if self.is_journal => Why::Journal,
+            // XFS and jbd2 write the end of a transaction so.
+            (Op::Write, _) if self.flags.has(Flags::META) && self.flags.has(Flags::FUA) => Why::Journal,
+            (_, Mode::Readahead) => Why::ReadAhead,
+            _ if self.flags.has(Flags::META) => Why::Metadata,
+            (_, Mode::Direct) => Why::Direct,
+            (_, Mode::Async) if self.call == Some(Syscall::Submit) => Why::Direct,
+            (Op::Read, _) => Why::Read,
+            (Op::Write, Mode::Sync | Mode::Fsync) => Why::SyncWrite,
+            // Without system calls only the flag says whether somebody waits.
+            (Op::Write, Mode::Unknown) if self.flags.has(Flags::SYNC) => Why::SyncWrite,
+            (Op::Write, _) => Why::WriteBack,
+        }
     }
 
     /// When its caller had it, or its completion.

@@ -24,6 +24,7 @@ pub fn trace(analysis: &Analysis) -> Document {
         }
     }
     spans(analysis, &mut document);
+    reasons(analysis, &mut document);
     paper(analysis, &mut document);
     stalls(analysis, &mut document);
     if let Some(limit) = &analysis.limit {
@@ -160,19 +161,56 @@ pub(super) fn spans_table<'a>(rows: impl Iterator<Item = &'a SpanRow>, several: 
     table.caption(caption)
 }
 
+/// Why requests were made, and for which files.
+fn reasons(analysis: &Analysis, document: &mut Document) {
+    if !analysis.reasons.is_empty() {
+        let right = ["requests", "read", "written", "time"].map(|name| (name, Align::Right));
+        let columns = [("why", Align::Left)].into_iter().chain(right).chain([("threads", Align::Left)]);
+        let mut table = Table::new(columns);
+        for row in &analysis.reasons {
+            table.row([
+                Cell::from(row.why.as_str()),
+                Cell::from(row.requests.to_string()),
+                Cell::from(size(row.read_bytes)),
+                Cell::from(size(row.written_bytes)),
+                Cell::from(format!("{:.3} ms", row.waited_ms)),
+                Cell::from(row.threads.join(", ")),
+            ]);
+        }
+        document.section("reasons", "Why these requests were made").push(table);
+    }
+    if analysis.files.is_empty() {
+        return;
+    }
+    let right = ["inode", "requests", "read", "written", "time"].map(|name| (name, Align::Right));
+    let mut table = Table::new([("device", Align::Left)].into_iter().chain(right));
+    for file in analysis.files.iter().take(ROWS) {
+        table.row([
+            Cell::from(file.device.as_str()),
+            Cell::from(file.inode.to_string()),
+            Cell::from(file.requests.to_string()),
+            Cell::from(size(file.read_bytes)),
+            Cell::from(size(file.written_bytes)),
+            Cell::from(format!("{:.3} ms", file.waited_ms)),
+        ]);
+    }
+    document.section("files", "Files of these requests").push(table);
+}
+
 /// The white paper's overhead lists and tables, from the recording.
 fn paper(analysis: &Analysis, document: &mut Document) {
     if analysis.paper.is_empty() {
         return;
     }
-    let right = ["pre", "card", "post", "Linux", "one at a time", "card 0 us", "many threads", "measured"];
-    let columns = [("request", Align::Left), ("mode", Align::Left)];
+    let right = ["pre", "card", "post", "Linux", "1 thread", "no card", "threads", "measured"];
+    let columns = [("request", Align::Left), ("mode", Align::Left), ("order", Align::Left)];
     let mut table = Table::new(columns.into_iter().chain(right.map(|name| (name, Align::Right))));
     for row in analysis.paper.iter().take(ROWS) {
         let order = if row.is_sequential { "sequential" } else { "random" };
         table.row([
-            Cell::from(format!("{} {} {}", order, row.op, size(row.size_bytes))),
+            Cell::from(format!("{} {}", row.op, size(row.size_bytes))),
             Cell::from(row.mode.as_str()),
+            Cell::from(order),
             Cell::from(us(row.pre_us)),
             Cell::from(us(row.hardware_us)),
             Cell::from(us(row.post_us)),
@@ -183,7 +221,8 @@ fn paper(analysis: &Analysis, document: &mut Document) {
             Cell::from(format!("{:.2}", row.measured_mib_per_s)),
         ]);
     }
-    let caption = "us, then MiB/s; Linux: share of pre and post; many threads: the longest stage is the limit";
+    let caption =
+        "us; Linux: share of pre and post; MiB/s: one thread, a card without any time, many threads, measured";
     document.section("paper", "Stages as in the white paper").push(table.caption(caption));
 }
 

@@ -3,25 +3,21 @@
 mod groups;
 mod limit;
 mod paper;
+mod reasons;
 pub mod result;
 mod stages;
 mod stalls;
 
-use std::collections::HashMap;
-
 use self::groups::Groups;
 pub use self::limit::Needs;
-use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, SpanRow, SpanSource, Waiter};
+use self::reasons::Reasons;
+use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, SpanRow, SpanSource};
 use self::stages::Stages;
 use crate::correlate::{Correlator, MMC_MAJOR, Unpaired};
 use crate::event::Op;
-use crate::notes::{Mixer, Notes};
+use crate::notes::Notes;
 use crate::open::Recording;
 use crate::request::{Mode, Request};
-
-/// Threads that are told apart, and shown.
-const WAITERS_MAX: usize = 1 << 14;
-const WAITERS_SHOWN: usize = 10;
 
 /// Reads a recording to its end and analyses it: the chosen device (`major << 20 | minor`), else all eMMC and SD cards,
 /// else all devices.
@@ -43,14 +39,6 @@ pub fn analyse(recording: Recording, chosen: Option<u32>) -> Analysis {
     Analysis { other_requests: left_out, ..sums.result(&correlator, &events.notes(), late, forms) }
 }
 
-#[derive(Default)]
-struct Waiting {
-    requests: u64,
-    written: u64,
-    read: u64,
-    ns: u64,
-}
-
 /// Sums over requests.
 #[derive(Default)]
 struct Sums {
@@ -58,7 +46,7 @@ struct Sums {
     errors: u64,
     groups: Groups,
     stages: Stages,
-    waiting: HashMap<u32, Waiting, Mixer>,
+    reasons: Reasons,
     largest_sectors: u32,
     /// Requests of the largest size.
     largest: u64,
@@ -83,22 +71,7 @@ impl Sums {
         } else if request.queued.is_some_and(|queued| queued.0 < self.discarding_until) {
             self.read_behind_discard += 1;
         }
-        let has_room = self.waiting.len() < WAITERS_MAX;
-        let waiting = if has_room {
-            Some(self.waiting.entry(request.pid).or_default())
-        } else {
-            self.waiting.get_mut(&request.pid)
-        };
-        if let Some(waiting) = waiting {
-            let bytes = u64::from(request.sectors) * 512;
-            waiting.requests += 1;
-            waiting.ns = waiting.ns.saturating_add(request.total().0);
-            match request.op {
-                Op::Read => waiting.read += bytes,
-                Op::Write => waiting.written += bytes,
-                _ => {}
-            }
-        }
+        self.reasons.add(request);
     }
 
     fn result(self, correlator: &Correlator, notes: &Notes, late: u64, forms: Vec<String>) -> Analysis {
@@ -116,20 +89,6 @@ impl Sums {
         let waited = |row: &SpanRow| row.mode != Mode::Writeback.name() && row.mode != Mode::Readahead.name();
         let main = spans.iter().position(|row| moves(row) && waited(row)).or(spans.iter().position(moves));
         let limit = main.and_then(|main| limit::limit(&spans[main], &groups[main]));
-        let mut waiters: Vec<Waiter> = self
-            .waiting
-            .into_iter()
-            .map(|(pid, waiting)| Waiter {
-                pid,
-                name: notes.names.get(pid),
-                requests: waiting.requests,
-                written_bytes: waiting.written,
-                read_bytes: waiting.read,
-                waited_ms: waiting.ns as f64 / 1e6,
-            })
-            .collect();
-        waiters.sort_by(|a, b| b.waited_ms.total_cmp(&a.waited_ms).then(a.pid.cmp(&b.pid)));
-        waiters.truncate(WAITERS_SHOWN);
         let has_commands = commands.count > 0;
         Analysis {
             forms,
@@ -167,7 +126,9 @@ impl Sums {
             }),
             command_rows: command_rows(correlator),
             stalls,
-            waiters,
+            waiters: self.reasons.waiters(notes),
+            reasons: self.reasons.rows(notes),
+            files: self.reasons.files(),
             causes,
         }
     }

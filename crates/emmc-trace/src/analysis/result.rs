@@ -197,6 +197,42 @@ pub struct Waiter {
     pub waited_ms: f64,
 }
 
+/// Requests that were made for one reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reason {
+    /// direct I/O, read, read-ahead, sync write, journal, metadata, write-back, flush, discard, swap or other.
+    pub why: String,
+    /// How many.
+    pub requests: u64,
+    /// Unit: bytes.
+    pub read_bytes: u64,
+    /// Unit: bytes.
+    pub written_bytes: u64,
+    /// The sum of the requests' times. Unit: milliseconds.
+    pub waited_ms: f64,
+    /// The threads that queued most of them, by time.
+    pub threads: Vec<String>,
+}
+
+/// A file that requests were made for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TouchedFile {
+    /// `major:minor` of its file system or disk.
+    pub device: String,
+    /// Its number, for `find -inum`.
+    pub inode: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Unit: bytes.
+    pub read_bytes: u64,
+    /// Unit: bytes.
+    pub written_bytes: u64,
+    /// The sum of the requests' times. Unit: milliseconds.
+    pub waited_ms: f64,
+}
+
 /// What the host could do with these spans, by the model of `sim pipeline`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -301,6 +337,10 @@ pub struct Analysis {
     pub stalls: Vec<Stall>,
     /// Threads; the longest wait first.
     pub waiters: Vec<Waiter>,
+    /// Why requests were made; most time first.
+    pub reasons: Vec<Reason>,
+    /// Files of requests, as far as events name them; most time first.
+    pub files: Vec<TouchedFile>,
     /// What limits the speed, as far as the recording shows it.
     pub causes: Vec<String>,
 }

@@ -1,17 +1,23 @@
 //! Bios before they are requests: queued, split, merged into a request.
 
 use super::Correlator;
-use super::open::{Access, Open, Stage};
-use crate::event::{BlockEvent, Event};
+use super::open::{Open, Stage};
+use super::threads::Origin;
+use crate::event::{BlockEvent, Event, File, Flags, Op};
 use crate::request::since;
 
 impl Correlator {
     #[inline]
     pub(super) fn queue(&mut self, event: &Event, block: &BlockEvent) {
         self.counts.bios += 1;
-        let (call, access) = if self.has_calls { self.threads.queue(event.pid) } else { (None, Access::default()) };
+        let from = if self.has_marks { self.threads.queue(event.pid) } else { Origin::default() };
+        let Origin { call, access, mut file, is_journal } = from;
+        if call.is_none() && (block.op != Op::Write || block.flags.has(Flags::META)) {
+            // The kernel's thread does something else between two files.
+            file = File::default();
+        }
         let queued = Some(event.at);
-        self.open(&Open { queued, call, access, ..Open::new(block, event.pid, event.at) });
+        self.open(&Open { queued, call, access, file, is_journal, ..Open::new(block, event.pid, event.at) });
     }
 
     /// The first part keeps its place; the rest is a bio that is not queued again.

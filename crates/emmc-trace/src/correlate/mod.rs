@@ -24,7 +24,7 @@ pub use self::counts::{Counts, Unpaired};
 pub use self::device::Device;
 use self::open::{Access, Handle, Open, Stage, Table};
 use self::threads::Threads;
-use crate::event::{Action, BlockEvent, Event, Flags, Mark, Op, Syscall, What};
+use crate::event::{Action, BlockEvent, Event, File, Flags, Mark, Op, Syscall, What};
 use crate::notes::Mixer;
 use crate::request::{Mode, Request};
 
@@ -50,6 +50,8 @@ pub struct Correlator {
     /// Counts of events.
     pub counts: Counts,
     has_calls: bool,
+    /// Calls, or places in file systems, are recorded.
+    has_marks: bool,
     /// Events of the page cache are recorded: a write in a system call without one is direct. It is set by the first
     /// such event too.
     pub has_page_cache: bool,
@@ -74,17 +76,21 @@ impl Correlator {
                 What::Mmc(mmc) => self.commands.take(event, mmc, &mut self.table, &mut self.unpaired),
                 What::Syscall { call, entered } => {
                     self.has_calls = true;
+                    self.has_marks = true;
                     self.counts.calls += u64::from(*entered);
                     self.threads.call(event, *call, *entered, &mut self.unpaired, &mut self.ready);
                 }
-                What::Mark(Mark::Commit { began }) => self.counts.commits += u64::from(*began),
-                What::Mark(mark) => {
+                What::Mark(mark, file) => {
+                    self.counts.commits += u64::from(*mark == Mark::Commit { began: true });
                     self.has_page_cache |= *mark == Mark::Buffered;
-                    self.threads.mark(event.pid, *mark);
+                    self.has_marks = true;
+                    self.threads.mark(event.pid, *mark, *file);
                 }
-                What::FileWrite(_) => {
+                What::FileWrite(write) => {
                     self.has_page_cache = true;
-                    self.threads.mark(event.pid, Mark::Buffered);
+                    self.has_marks = true;
+                    let file = File { device: write.device, inode: write.inode };
+                    self.threads.mark(event.pid, Mark::Buffered, file);
                 }
                 What::Interrupt { host } => self.commands.interrupt(event.at, *host, &mut self.table),
                 What::Lost { .. } => {}
@@ -237,6 +243,7 @@ impl Correlator {
             if let Some(bio) = waiting.and_then(|bio| self.table.get(bio)) {
                 bio.stage = Stage::Issued;
                 (open.pid, open.call, open.access) = (bio.pid, bio.call, bio.access);
+                (open.file, open.is_journal) = (bio.file, bio.is_journal);
                 (open.queued, open.queued_last, open.got) = (bio.queued, bio.queued_last, bio.got);
             }
         }
@@ -334,6 +341,8 @@ fn finish(open: &Open, event: &Event, has_calls: bool, has_page_cache: bool) -> 
         sectors: open.sectors.saturating_add(open.done),
         pid: open.pid,
         call: open.call.map(|(call, ..)| call),
+        file: open.file,
+        is_journal: open.is_journal,
         mode,
         entered: open.call.map(|(_, entered, _)| entered),
         queued: open.queued,

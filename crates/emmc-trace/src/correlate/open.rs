@@ -3,7 +3,7 @@
 use emmc_units::Nanos;
 
 use super::heads::Heads;
-use crate::event::{BlockEvent, Flags, Op, Syscall};
+use crate::event::{BlockEvent, File, Flags, Op, Syscall};
 use crate::request::Hardware;
 
 /// Most open requests; a device has at most some thousands, so that more are lost ends.
@@ -64,6 +64,10 @@ pub(crate) struct Open {
     /// Its system call, when that began, and the number of the thread's call.
     pub(crate) call: Option<(Syscall, Nanos, u64)>,
     pub(crate) access: Access,
+    /// What its thread worked on.
+    pub(crate) file: File,
+    /// Its thread committed a journal.
+    pub(crate) is_journal: bool,
     /// The device's and the controller's busy time when the wait began, then the wait. Unit: nanoseconds.
     pub(crate) busy_mark: u64,
     pub(crate) waited: u64,
@@ -98,6 +102,8 @@ impl Open {
             error: 0,
             call: None,
             access: Access::Unknown,
+            file: File::default(),
+            is_journal: false,
             busy_mark: 0,
             waited: 0,
             serial: 0,

@@ -6,7 +6,7 @@ use emmc_units::Nanos;
 
 use super::Unpaired;
 use super::open::Access;
-use crate::event::{Event, Mark, Syscall};
+use crate::event::{Event, File, Mark, Syscall};
 use crate::notes::Mixer;
 use crate::request::{Mode, Request};
 
@@ -22,14 +22,33 @@ struct Thread {
     /// The call began, or its last request was completed.
     from: Nanos,
     access: Access,
+    file: File,
     /// Completed requests of this call.
     done: Vec<Request>,
 }
 
-/// All threads in system calls.
+/// What a thread outside of system calls works on: write-back, or a journal's commit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    file: File,
+    is_journal: bool,
+}
+
+/// Where a bio comes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Origin {
+    /// The call, when it began, and its number.
+    pub(super) call: Option<(Syscall, Nanos, u64)>,
+    pub(super) access: Access,
+    pub(super) file: File,
+    pub(super) is_journal: bool,
+}
+
+/// All threads in system calls, and those that the kernel works with.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     all: HashMap<u32, Thread, Mixer>,
+    workers: HashMap<u32, Work, Mixer>,
     serial: u64,
 }
 
@@ -56,29 +75,52 @@ impl Threads {
         }
         if self.all.len() < THREADS_MAX {
             self.serial += 1;
-            let thread =
-                Thread { call, serial: self.serial, from: event.at, access: Access::Unknown, done: Vec::new() };
+            let thread = Thread {
+                call,
+                serial: self.serial,
+                from: event.at,
+                access: Access::Unknown,
+                file: File::default(),
+                done: Vec::new(),
+            };
             self.all.insert(event.pid, thread);
         }
     }
 
-    pub(super) fn mark(&mut self, pid: u32, mark: Mark) {
+    pub(super) fn mark(&mut self, pid: u32, mark: Mark, file: File) {
         let access = match mark {
             Mark::Direct => Access::Direct,
             Mark::Buffered => Access::Buffered,
-            Mark::Commit { .. } => return,
+            Mark::WriteBack | Mark::Sync => Access::Unknown,
+            Mark::Commit { began } => return self.work(pid, Work { file: File::default(), is_journal: began }),
         };
         if let Some(thread) = self.all.get_mut(&pid) {
-            thread.access = access;
+            if access != Access::Unknown {
+                thread.access = access;
+            }
+            if file.inode != 0 {
+                thread.file = file;
+            }
+        } else if mark == Mark::WriteBack {
+            let is_journal = self.workers.get(&pid).is_some_and(|work| work.is_journal);
+            self.work(pid, Work { file, is_journal });
         }
     }
 
-    /// The call within which a thread queues a bio.
-    pub(super) fn queue(&self, pid: u32) -> (Option<(Syscall, Nanos, u64)>, Access) {
-        match self.all.get(&pid) {
-            Some(thread) => (Some((thread.call, thread.from, thread.serial)), thread.access),
-            None => (None, Access::Unknown),
+    fn work(&mut self, pid: u32, work: Work) {
+        if self.workers.len() < THREADS_MAX || self.workers.contains_key(&pid) {
+            self.workers.insert(pid, work);
         }
+    }
+
+    /// What a thread that queues a bio is at.
+    pub(super) fn queue(&self, pid: u32) -> Origin {
+        if let Some(thread) = self.all.get(&pid) {
+            let call = Some((thread.call, thread.from, thread.serial));
+            return Origin { call, access: thread.access, file: thread.file, is_journal: false };
+        }
+        let Work { file, is_journal } = self.workers.get(&pid).copied().unwrap_or_default();
+        Origin { call: None, access: Access::Unknown, file, is_journal }
     }
 
     pub(super) fn complete(
@@ -108,6 +150,7 @@ impl Threads {
     }
 
     pub(super) fn end(&mut self, ready: &mut Vec<Request>) {
+        self.workers.clear();
         let mut all: Vec<Thread> = self.all.drain().map(|(_, thread)| thread).collect();
         all.sort_by_key(|thread| thread.serial);
         all.into_iter().for_each(|thread| thread.give(None, ready));
