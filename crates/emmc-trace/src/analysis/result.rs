@@ -54,7 +54,7 @@ pub struct SpanRow {
     pub sequential_percent: f64,
 }
 
-/// Requests of one kind as the white paper on command queueing has them: three stages, and speeds that follow from them.
+/// Requests of one kind as the white paper on command queueing has them: three stages, and what follows from them.
 /// Without waiting for other requests. Speeds are MiB/s, which the paper writes MB/s.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -5,3 +5,4 @@ mod export;
 mod formats;
 mod requests;
 mod support;
+mod whole;

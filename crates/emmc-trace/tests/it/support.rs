@@ -1,7 +1,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use emmc_trace::{Event, Input, Notes, open};
+use emmc_trace::result::Analysis;
+use emmc_trace::{Event, Input, Notes, analyse, open};
 
 pub(crate) fn bytes(name: &str) -> Vec<u8> {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../testdata/traces", name].iter().collect();
@@ -26,4 +27,31 @@ pub(crate) fn events(names: &[&str]) -> Vec<Event> {
     let (events, notes) = read(names.iter().map(|name| input(name, bytes(name))).collect());
     assert_eq!((notes.damaged, notes.lost, notes.losses_uncounted), (0, 0, 0), "{:?}", notes.damage);
     events
+}
+
+pub(crate) fn analysis(names: &[&str]) -> Analysis {
+    let inputs = names.iter().map(|name| input(name, bytes(name))).collect();
+    analyse(open(inputs).unwrap(), None)
+}
+
+/// A line of ftrace for each `time-in-us pid event: values`, on processor 0.
+pub(crate) fn ftrace(lines: &str) -> String {
+    let line = |line: &str| {
+        let (at, rest) = line.trim().split_once(' ').unwrap();
+        let (pid, rest) = rest.split_once(' ').unwrap();
+        let at: u64 = at.parse().unwrap();
+        format!("task-{pid} [000] ..... {}.{:06}: {rest}\n", at / 1_000_000, at % 1_000_000)
+    };
+    lines.lines().filter(|line| !line.trim().is_empty()).map(line).collect()
+}
+
+pub(crate) fn start(opcode: u8, blocks: u32, address: u64, request: &str) -> String {
+    format!(
+        "mmc_request_start: mmc0: start struct mmc_request[{request}]: cmd_opcode={opcode} cmd_arg=0x0 \
+         blocks={blocks} block_size=512 blk_addr={address} tag=1"
+    )
+}
+
+pub(crate) fn done(opcode: u8, request: &str) -> String {
+    format!("mmc_request_done: mmc0: end struct mmc_request[{request}]: cmd_opcode={opcode} cmd_err=0 tag=1")
 }
