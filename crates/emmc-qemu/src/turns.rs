@@ -26,11 +26,12 @@ pub(crate) fn install(id: u64, qemu: Functions) {
     QEMU.get_or_init(|| qemu).on_translation(id, translated);
 }
 
-/// Decides from now on when the clock may jump. Called when the accelerator is set up.
+/// Decides from now on when the clock may jump. Called for each device, when the accelerator is set up.
 ///
 /// Errors: this QEMU's accelerator has an unknown layout.
 pub(crate) fn settle() -> Result<(), String> {
-    qemu().on_idle(is_idle)
+    static SETTLED: OnceLock<Result<(), String>> = OnceLock::new();
+    SETTLED.get_or_init(|| qemu().on_idle(is_idle)).clone()
 }
 
 fn qemu() -> &'static Functions {

@@ -25,6 +25,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
                 options.profile = value()?.into();
                 has_card = true;
             }
+            "--second" => options.second = Some(value()?.into()),
             "--age" => options.age = Some(value()?.into()),
             "--dilate" => options.pace = Pace::Dilated(value()?.parse().context("--dilate: expected a whole number")?),
             "--clock" => {
@@ -68,6 +69,10 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
         "--clock virtual: there --dilate and --no-delay have no meaning"
     );
     ensure!(options.uml || options.accesses.is_none(), "--accesses: only --uml has it");
+    ensure!(
+        options.second.is_none() || options.clock != ClockKind::Wall && !options.uml,
+        "--second: only QEMU with --clock virtual has a second card"
+    );
     if options.uml {
         ensure!(shift.is_none(), "--uml: the processor's work is free, or as the kernel's parameters cost_... say");
         ensure!(options.processors == 1, "--uml: User-Mode Linux in simulated time has one processor");

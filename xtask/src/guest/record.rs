@@ -8,9 +8,24 @@ use anyhow::{Context, ensure};
 use crate::guest::machine::Show;
 use crate::guest::trial::{ClockKind, Options};
 
+/// The names of a card's record, by its number from 1: its counts, and its requests.
+pub(crate) fn names(card: u32) -> [String; 2] {
+    let end = if card == 1 { String::new() } else { format!("-{card}") };
+    [format!("summary{end}.json"), format!("requests{end}")]
+}
+
 /// The record of a run on one clock: prints what identifies it, and keeps it beside the guest's own files.
 pub(crate) fn report(folder: &Path, options: &Options) -> anyhow::Result<String> {
-    let text = fs::read_to_string(folder.join("summary.json")).context("the record of the card in the machine")?;
+    let mut digest = report_of(folder, &names(1), options)?;
+    if options.second.is_some() {
+        digest = format!("{digest} {}", report_of(folder, &names(2), options)?);
+    }
+    Ok(digest)
+}
+
+/// The same of one card.
+fn report_of(folder: &Path, names: &[String; 2], options: &Options) -> anyhow::Result<String> {
+    let text = fs::read_to_string(folder.join(&names[0])).context("the record of the card in the machine")?;
     let summary: serde_json::Value = serde_json::from_str(&text).context("the record of the card in the machine")?;
     let word = |name: &str| summary[name].to_string();
     let digest = summary["digest"].as_str().context("the record of the card has no digest")?;
@@ -26,7 +41,7 @@ pub(crate) fn report(folder: &Path, options: &Options) -> anyhow::Result<String>
             word("late_ns")
         );
     }
-    check_interrupts(&folder.join("requests"))?;
+    check_interrupts(&folder.join(&names[1]))?;
     // The processor's clock has steps of one instruction.
     let step_ns = if let ClockKind::Virtual { shift } = options.clock { 1 << shift } else { 1 };
     let late_ns = summary["late_ns"].as_u64().context("the record of the card has no late_ns")?;
@@ -34,8 +49,8 @@ pub(crate) fn report(folder: &Path, options: &Options) -> anyhow::Result<String>
     ensure!(summary["failed"].is_null(), "the card's folder: {}", word("failed"));
     if let Some(out) = &options.out {
         fs::create_dir_all(out)?;
-        for name in ["summary.json", "requests"] {
-            fs::copy(folder.join(name), out.join(name)).with_context(|| name.to_string())?;
+        for name in names {
+            fs::copy(folder.join(name), out.join(name)).with_context(|| name.clone())?;
         }
     }
     Ok(digest.into())

@@ -26,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) card: Option<PathBuf>,
     /// The profile of a card that is made for this trial.
     pub(crate) profile: String,
+    /// The shipped profile of a second card, in memory, behind a controller of its own.
+    pub(crate) second: Option<String>,
     /// The card's history: a job of `emmclab sim run`.
     pub(crate) age: Option<PathBuf>,
     pub(crate) pace: Pace,
@@ -64,6 +66,7 @@ impl Default for Options {
             controller: None,
             card: None,
             profile: "generic-8g".into(),
+            second: None,
             age: None,
             pace: Pace::Real,
             clock: ClockKind::Wall,
@@ -163,10 +166,15 @@ pub(crate) fn run(
                 server.is_some(),
                 "--clock virtual: needs a card: --profile, --card, or --controller cqe, no-cqe or hs200"
             );
-            let (card, folder) = (card.display(), folder.path.display());
-            let arguments = format!(
-                "controller={controller},card={card},host=0,summary={folder}/summary.json,requests={folder}/requests"
-            );
+            let record = |card: u32| {
+                let [summary, requests] = record::names(card).map(|name| folder.path.join(name).display().to_string());
+                format!("summary={summary},requests={requests}")
+            };
+            let mut arguments = format!("controller={controller},card={},host=0,{}", card.display(), record(1));
+            if let Some(second) = &options.second {
+                arguments += &format!(",profile={second},{}", record(2));
+                qemu.extend(["-device", "emmclab-sdhci-2"].map(OsString::from));
+            }
             Some((shift, build_plugin()?, arguments))
         }
     };

@@ -3,7 +3,8 @@
 # Opens the channels to the host: ports by name, or the card's mailbox and serial ports.
 open_channels() {
     if [ "$CLOCK" = virtual ]; then
-        export mailbox="/sys/bus/pci/devices/$(reader)/config"
+        # Of several cards the first has it.
+        export mailbox="/sys/bus/pci/devices/$(reader | head -n 1)/config"
         for port in ttyS1:guest.output ttyS2:guest.files; do
             stty -F "/dev/${port%%:*}" raw -echo 115200
             ln -s "/dev/${port%%:*}" "/dev/${port##*:}"
