@@ -32,13 +32,14 @@ impl Path {
     ) -> Result<HostDone, StorageError> {
         storage.check(area, lba, u64::from(sectors))?;
         let (mut at, end) = (lba, lba + u64::from(sectors));
-        let (command, overhead) = match std::mem::take(&mut self.goes_on) {
-            true => (Nanos::ZERO, Nanos::ZERO),
-            // The firmware has done its work for a queued read when it fetched that.
-            false if self.prepared.find(area, lba, lba + 1, None).is_some() => (self.bus.command(), Nanos::ZERO),
-            false => (self.bus.command(), self.read_overhead + self.map_spans.load(area, lba, end)),
+        let busy = now.max(self.firmware_free);
+        let (mut start, overhead) = match std::mem::take(&mut self.goes_on) {
+            true => (busy, Nanos::ZERO),
+            // The firmware has done its work for a queued read when it fetched that: its transfer does not wait while
+            // the firmware takes a later task.
+            false if self.prepared.find(area, lba, lba + 1, None).is_some() => (now + self.bus.command(), Nanos::ZERO),
+            false => (busy + self.bus.command(), self.read_overhead + self.map_spans.load(area, lba, end)),
         };
-        let mut start = now.max(self.firmware_free) + command;
         // A read-ahead that every read starts is not aborted for a read elsewhere.
         if let Some(ahead) =
             self.ahead.as_ref().filter(|ahead| self.read_ahead_always && !ahead.has(area, lba, lba + 1))
