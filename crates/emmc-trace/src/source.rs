@@ -120,6 +120,12 @@ impl<S: EventSource> Merge<S> {
         Self { window: usize::MAX, ..self }
     }
 
+    /// One more reader.
+    pub(crate) fn add(&mut self, source: S) {
+        let stream = Stream { source, batch: Batch::default(), next: 0, given: Nanos::ZERO, ready: 0, has_more: true };
+        self.streams.push(stream);
+    }
+
     /// Gives all events in the order of time; of two at the same time, that of the earlier input first.
     pub fn run(&mut self, mut sink: impl FnMut(&Event)) {
         // The time of each stream's next event, the earliest first.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use emmc_units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::correlate::Correlator;
@@ -95,7 +96,7 @@ struct Thread {
 }
 
 #[derive(Default)]
-struct Collector {
+pub(crate) struct Collector {
     pairs: HashMap<(u32, u32, u64), Written>,
     cards: HashMap<u32, Thread>,
     others: HashMap<u32, Thread>,
@@ -115,24 +116,29 @@ pub fn who(recording: Recording, chosen: Option<u32>) -> Who {
         correlator.take(event, &mut |request: &Request| all.request(request, wanted));
     });
     correlator.end(&mut |request: &Request| all.request(request, wanted));
-    let duration_ns = correlator.times.map_or(0, |(first, last)| last.0.saturating_sub(first.0));
-    let notes = events.notes();
-    let requests = if all.cards.is_empty() && chosen.is_none() { &all.others } else { &all.cards };
-    let mut found = Who {
-        duration_s: duration_ns as f64 / 1e9,
-        events: correlator.counts.events,
-        lost_events: notes.lost,
-        has_file_writes: !all.pairs.is_empty(),
-        threads: threads(requests, &all.pairs, &notes),
-        files: files(&all.pairs, &notes),
-        left_out: all.left_out,
-    };
-    found.sort();
-    found
+    let has_cards = !all.cards.is_empty() || chosen.is_some();
+    all.found(has_cards, correlator.times, correlator.counts.events, &events.notes())
 }
 
 impl Collector {
-    fn file(&mut self, pid: u32, write: &FileWrite) {
+    /// What was collected: requests of the chosen devices, or of the others.
+    pub(crate) fn found(&self, has_cards: bool, times: Option<(Nanos, Nanos)>, events: u64, notes: &Notes) -> Who {
+        let duration_ns = times.map_or(0, |(first, last)| last.0.saturating_sub(first.0));
+        let requests = if has_cards { &self.cards } else { &self.others };
+        let mut found = Who {
+            duration_s: duration_ns as f64 / 1e9,
+            events,
+            lost_events: notes.lost,
+            has_file_writes: !self.pairs.is_empty(),
+            threads: threads(requests, &self.pairs, notes),
+            files: files(&self.pairs, notes),
+            left_out: self.left_out,
+        };
+        found.sort();
+        found
+    }
+
+    pub(crate) fn file(&mut self, pid: u32, write: &FileWrite) {
         let key = (pid, write.device, write.inode);
         if self.pairs.len() >= PAIRS_MAX && !self.pairs.contains_key(&key) {
             self.left_out += 1;
@@ -145,7 +151,7 @@ impl Collector {
         }
     }
 
-    fn request(&mut self, request: &Request, wanted: Selection) {
+    pub(crate) fn request(&mut self, request: &Request, wanted: Selection) {
         let threads = if wanted.has(request.device) { &mut self.cards } else { &mut self.others };
         if threads.len() >= THREADS_MAX && !threads.contains_key(&request.pid) {
             self.left_out += 1;

@@ -1,7 +1,6 @@
 //! Who writes, and who waits.
 
-use emmc_trace::result::Analysis;
-use emmc_trace::{FileRow, ThreadRow, Who};
+use emmc_trace::{FileRow, LivePart, ThreadRow, Who};
 
 use super::trace::spans_table;
 use crate::{Align, Cell, Document, Table, Tone};
@@ -44,12 +43,13 @@ pub fn trace_who(who: &Who, cost_percent: Option<f64>) -> Document {
 }
 
 /// What happens now: spans of the last seconds, and who writes.
-pub fn trace_live(analysis: &Analysis, who: &Who, duration_s: f64, cost_percent: Option<f64>) -> Document {
-    let mut document = Document::new(format!("The last {duration_s:.1} s: {} requests", analysis.requests));
+pub fn trace_live(part: &LivePart, duration_s: f64, cost_percent: Option<f64>) -> Document {
+    let who = &part.who;
+    let mut document = Document::new(format!("The last {duration_s:.1} s: {} requests", part.requests));
     let cost = cost_percent.map_or(String::new(), |cost| format!(", cost {cost:.2} % of one processor"));
     document.subtitle = Some(format!("{} events, {} lost{cost}", who.events, who.lost_events));
-    if !analysis.spans.is_empty() {
-        let rows = analysis.spans.iter().take(LIVE_ROWS);
+    if !part.spans.is_empty() {
+        let rows = part.spans.iter().take(LIVE_ROWS);
         document.section("spans", "Spans").push(spans_table(rows, false));
     }
     if !who.threads.is_empty() {

@@ -39,6 +39,25 @@ pub fn analyse(recording: Recording, chosen: Option<u32>) -> Analysis {
     Analysis { other_requests: left_out, ..sums.result(&correlator, &events.notes(), late, forms) }
 }
 
+/// Requests of one part of a recording, by kind.
+#[derive(Default)]
+pub(crate) struct Kinds {
+    groups: Groups,
+    pub(crate) requests: u64,
+}
+
+impl Kinds {
+    pub(crate) fn add(&mut self, request: &Request) {
+        self.requests += 1;
+        self.groups.add(request);
+    }
+
+    /// Most time first.
+    pub(crate) fn rows(self) -> Vec<SpanRow> {
+        self.groups.into_sorted().iter().map(groups::Group::row).collect()
+    }
+}
+
 /// Sums over requests.
 #[derive(Default)]
 struct Sums {

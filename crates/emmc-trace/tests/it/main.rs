@@ -3,6 +3,7 @@
 mod damage;
 mod export;
 mod formats;
+mod live;
 mod requests;
 mod support;
 mod whole;
