@@ -163,7 +163,7 @@ impl<'a> Times<'a> {
     /// A random write of 4 KiB, of `requests` with a flush at the end; `None`: it depends on the places of the others
     /// (allocation units with logs).
     fn random_write(&self, depth: u32, requests: f64) -> Option<f64> {
-        let (controller, nand) = (&self.profile.controller, &self.profile.nand);
+        let controller = &self.profile.controller;
         if self.profile.ftl.mapping == Mapping::Segment {
             return None;
         }
@@ -196,10 +196,8 @@ impl<'a> Times<'a> {
             // too.
             let pages = if controller.write_reliability { cell.program_us.len() as f64 } else { 1.0 };
             let page = pages * (sent + mean);
-            // With cached programs a die gets the next page while it programs.
-            let busy = if nand.cached_program { pages * mean } else { page };
-            let dies = f64::from(nand.dies);
-            if is_queued { host.max(busy / dies).max((alone + page) / tasks) } else { alone + page }
+            // The busy signal of one holds up the transfer of the next.
+            if is_queued { host.max(self.command + bus + merged + page) } else { alone + page }
         })
     }
 
