@@ -43,7 +43,7 @@ for depth in $depths; do
             [ $kib = 4 ] || amount=32768
             before=$(account $direction)
             took=$(fio_us $direction --filename=$card --size=64m --io_size=${amount}k --rw=$kind --bs=${kib}k --ioengine=libaio \
-                --iodepth="$depth" --norandommap --randseed="$depth" --clocksource=clock_gettime) || fail 'fio'
+                --iodepth="$depth" --randseed="$depth" --clocksource=clock_gettime) || fail 'fio'
             after=$(account $direction)
             flush
             past="$past,{\"kind\":\"$phase\",\"block\":\"${kib}KiB\",\"range\":[\"0%\",\"64MiB\"],\"amount\":\"${amount}KiB\",\"queue_depth\":$depth}"
