@@ -1,6 +1,6 @@
 # A card that was full and never trimmed is slow; one fstrim makes it as fast as a new one.
-# trial: --profile tight.toml --age aged.json --controller no-cqe --clock virtual
-# trial: --profile tight.toml --age aged.json --controller no-cqe --uml --twice
+# trial: --profile tight.toml --age aged.json --controller no-cqe --clock virtual --in-turn
+# trial: --profile tight.toml --age aged.json --controller no-cqe --uml --twice --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

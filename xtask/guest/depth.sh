@@ -1,7 +1,7 @@
 # What a recording says of one request at a time and of a full queue predicts the speed at every depth: the times of
 # 4 KiB random reads and writes are within 5 % of it (xtask/src/guest/spans.rs).
-# trial: --profile small.toml --controller cqe --uml
-# trial: --profile small.toml --controller no-cqe --uml
+# trial: --profile small.toml --controller cqe --uml --in-turn
+# trial: --profile small.toml --controller no-cqe --uml --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

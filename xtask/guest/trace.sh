@@ -1,8 +1,8 @@
 # The spans of recorded requests are those that the card itself logged: reads and writes of 4 and 128 KiB, in sequence and
 # at random, direct and through the page cache, then bursts that merge and blocks that are split. The host compares each
 # request when the machine is off (xtask/src/guest/spans.rs).
-# trial: --profile small.toml --controller cqe --uml
-# trial: --profile small.toml --controller no-cqe --uml
+# trial: --profile small.toml --controller cqe --uml --in-turn
+# trial: --profile small.toml --controller no-cqe --uml --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0
