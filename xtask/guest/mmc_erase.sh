@@ -1,6 +1,6 @@
 # Erase in all its kinds, from mmc-utils and from the block layer; and software resets.
-# trial: --profile generic-8g --controller cqe --no-delay
-# trial: --profile generic-8g --controller no-cqe --no-delay
+# trial: --profile generic-8g --controller cqe --no-delay --in-turn
+# trial: --profile generic-8g --controller no-cqe --no-delay --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

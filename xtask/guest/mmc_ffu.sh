@@ -1,6 +1,6 @@
 # Firmware update in the field with mmc-utils: the new version runs after a reset; an image with a fault is refused.
-# trial: --profile generic-8g --controller cqe --no-delay
-# trial: --profile generic-8g --controller hs200 --no-delay
+# trial: --profile generic-8g --controller cqe --no-delay --in-turn
+# trial: --profile generic-8g --controller hs200 --no-delay --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

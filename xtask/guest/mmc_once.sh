@@ -1,6 +1,6 @@
 # One-time settings of a card: partitions, enhanced areas, write reliability, hardware reset, manual BKOPS.
-# trial: --profile generic-8g --controller cqe --no-delay
-# trial: --profile generic-8g --controller no-cqe --no-delay
+# trial: --profile generic-8g --controller cqe --no-delay --in-turn
+# trial: --profile generic-8g --controller no-cqe --no-delay --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

@@ -1,6 +1,6 @@
 # Write protection of the boot partitions and of groups of the user area, until power is lost or until it is cleared.
-# trial: --profile generic-8g --controller cqe --no-delay
-# trial: --profile generic-8g --controller hs200 --no-delay
+# trial: --profile generic-8g --controller cqe --no-delay --in-turn
+# trial: --profile generic-8g --controller hs200 --no-delay --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

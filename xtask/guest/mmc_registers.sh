@@ -1,6 +1,6 @@
 # mmc-utils reads the same EXT_CSD, CSD, CID and status as the kernel, and changes the settings that are not one-time.
-# trial: --profile generic-8g --controller cqe --no-delay
-# trial: --profile generic-8g --controller hs200 --no-delay
+# trial: --profile generic-8g --controller cqe --no-delay --in-turn
+# trial: --profile generic-8g --controller hs200 --no-delay --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

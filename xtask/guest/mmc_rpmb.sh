@@ -1,6 +1,6 @@
 # The replay-protected partition: key, counter, authenticated writes and reads.
-# trial: --profile small.toml --controller cqe --no-delay
-# trial: --profile small.toml --controller hs200 --no-delay
+# trial: --profile small.toml --controller cqe --no-delay --in-turn
+# trial: --profile small.toml --controller hs200 --no-delay --in-turn
 . /guest/library.sh
 wait_card
 rpmb=/dev/mmcblk0rpmb
