@@ -198,7 +198,7 @@ fn boot(run: &mut Run<'_>, mailbox: &Mailbox, number: u32, base_ns: u64) -> Resu
     server.stop();
     let seconds = (base_ns + watch.now_ns()) as f64 / 1e9;
     if restart == Some(Restart::PowerLoss) {
-        // It did not end as a machine does that is told to.
+        // The machine was killed: it has no exit status, and its complaints mean nothing.
         return Ok(Heard { marks, figures, status: 0, restart });
     }
     let complaints = watch.complaints();

@@ -164,6 +164,7 @@ impl Card {
         if let Some(sectors) = interrupted.programmed {
             interrupt::set_correctly_programmed(register, sectors);
         }
+        self.device.end_busy(interrupted.until);
     }
 
     /// RPMB's write counter; absent: no key is programmed.

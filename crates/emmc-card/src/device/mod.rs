@@ -180,6 +180,11 @@ impl Device {
         self.path.stop_read(area, end, now);
     }
 
+    /// The busy signal ends at `now`, before the work that it stood for.
+    pub(crate) fn end_busy(&mut self, now: Instant) {
+        self.path.end_busy(now);
+    }
+
     /// Whether it is read-only because no spare block is left.
     pub fn is_worn_out(&self) -> bool {
         self.worn_out

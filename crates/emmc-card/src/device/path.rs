@@ -156,6 +156,12 @@ impl Path {
         self.prepared.clear();
         self.last_read = None;
         self.goes_on = false;
+        self.bus_free = Instant::START;
+    }
+
+    /// The data lines are free at `now` at the latest: an interruption ended the busy signal.
+    pub(crate) fn end_busy(&mut self, now: Instant) {
+        self.bus_free = self.bus_free.min(now);
     }
 
     /// Makes space for `bytes` in the buffer; returns when there is enough.
