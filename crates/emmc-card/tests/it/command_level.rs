@@ -98,3 +98,48 @@ fn open_ended_reads_cost_little_more() {
         assert!((0.98..=most + 0.02).contains(&ratio), "{blocks} blocks: {open} us open-ended, {counted} us counted");
     }
 }
+
+/// Sectors that were never written: reading them needs no flash, only firmware and bus.
+const UNMAPPED: u32 = 0x10_0000;
+
+#[test]
+fn a_read_after_hpi_does_not_wait_for_the_whole_write() {
+    let (mut card, mut now) = ready_card();
+    // HPI_MGMT.
+    card.handle_command(6, 0x03a1_0100, now);
+    now = now + Nanos::from_secs(1);
+    let idle = read(&mut card, UNMAPPED, 8, true, now);
+    now = now + Nanos::from_secs(1);
+    assert!(matches!(card.handle_command(23, 8192, now).response, Response::R1(_)));
+    assert!(card.handle_command(25, 0, now).data.is_some());
+    let mut arrived = now;
+    let end = (0..8192).find_map(|_| match card.handle_data(&[0; 512], arrived) {
+        DataStatus::Accepted { busy_until } => {
+            arrived = arrived + Nanos::from_micros(1);
+            busy_until
+        }
+        other => panic!("{other:?}"),
+    });
+    let end = end.expect("the last block starts the busy signal");
+    card.handle_command(13, 0x1_0001, arrived);
+    // OUT_OF_INTERRUPT_TIME is 100 ms; the card needs a tenth of it.
+    let ended = arrived + Nanos::from_millis(10);
+    assert!(end > ended + Nanos::from_millis(5), "the write is long: {}", end.since(ended).as_micros_f64());
+    assert_eq!(card.state(ended), Some(State::Tran));
+    assert_eq!(read(&mut card, UNMAPPED, 8, true, ended), idle);
+}
+
+#[test]
+fn a_read_after_power_loss_does_not_wait_for_the_write_before_it() {
+    let mut device = ready_device();
+    let read = |device: &mut Device, now| {
+        device.read(Area::User, UNMAPPED.into(), 8, None, now).expect("read").transferred.since(now)
+    };
+    let idle = read(&mut device, Instant::START);
+    let now = Instant::START + Nanos::from_secs(1);
+    let end = device.write(Area::User, 0, 64 << 11, WriteFlags::default(), None, now).expect("written").done;
+    device.power_off(now + Nanos::from_millis(1));
+    let ready = device.power_on(now + Nanos::from_millis(2)).expect("recovered");
+    assert!(ready < end, "the write would still hold the data lines");
+    assert_eq!(read(&mut device, ready), idle);
+}
