@@ -48,6 +48,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
             "--memory" => options.memory_mib = value()?.parse().context("--memory: expected a number of MiB")?,
             "--out" => options.out = Some(value()?.into()),
             "--uml" => options.uml = true,
+            "--kernel" => options.kernel = Some(value()?.into()),
             "--accesses" => options.accesses = Some(value()?.into()),
             "--console" => options.show = Show::Console,
             "--" => options.qemu = args.by_ref().map(OsString::from).collect(),
@@ -69,6 +70,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
         "--clock virtual: there --dilate and --no-delay have no meaning"
     );
     ensure!(options.uml || options.accesses.is_none(), "--accesses: only --uml has it");
+    ensure!(options.uml || options.kernel.is_none(), "--kernel: only --uml has it");
     ensure!(
         options.second.is_none() || options.clock != ClockKind::Wall && !options.uml,
         "--second: only QEMU with --clock virtual has a second card"
@@ -144,6 +146,7 @@ mod tests {
             &["--processors", "0"],
             &["--uml", "--clock", "virtual", "--ns-per-instruction", "2"],
             &["--accesses", "x"],
+            &["--kernel", "x"],
             &["--twice"],
             &["--both", "--uml"],
             &["--both", "--processors", "2"],

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<u8> {
     let emmclab = if is_ours { Some(Emmclab::build()?) } else { None };
     let programs = programs::needed(&script)?;
     let outcome = if options.uml {
-        uml::run(&rig::uml_ready()?, emmclab.as_ref(), &options, &script, &programs, &mut trial::Nobody)?
+        uml::run(emmclab.as_ref(), &options, &script, &programs, &mut trial::Nobody)?
     } else {
         trial::run(&rig::ready()?, emmclab.as_ref(), &options, &script, &programs, &mut trial::Nobody)?
     };

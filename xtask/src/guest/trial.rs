@@ -13,7 +13,7 @@ use crate::guest::answers::{Aside, answer};
 use crate::guest::machine::{Clock, Machine, Outcome, Setup, Show};
 use crate::guest::packages;
 use crate::guest::record;
-use crate::guest::rig::{self, Rig};
+use crate::guest::rig::Rig;
 use crate::guest::server::{Controller, Emmclab, Pace, Server, build_plugin};
 use crate::guest::{spans, uml};
 
@@ -47,6 +47,8 @@ pub(crate) struct Options {
     pub(crate) qemu: Vec<OsString>,
     /// The guest is a User-Mode Linux in simulated time.
     pub(crate) uml: bool,
+    /// Another kernel than the built one: User-Mode Linux.
+    pub(crate) kernel: Option<PathBuf>,
     /// The file for each access of a register, with its time.
     pub(crate) accesses: Option<PathBuf>,
 }
@@ -80,6 +82,7 @@ impl Default for Options {
             show: Show::Output,
             qemu: Vec::new(),
             uml: false,
+            kernel: None,
             accesses: None,
         }
     }
@@ -136,7 +139,7 @@ pub(crate) fn run(
     host: &mut dyn Host,
 ) -> anyhow::Result<Outcome> {
     if options.uml {
-        return uml::run(&rig::uml_ready()?, emmclab, options, script, programs, host);
+        return uml::run(emmclab, options, script, programs, host);
     }
     let folder = RunFolder::new()?;
     let mut card = PathBuf::new();

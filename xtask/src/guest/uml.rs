@@ -18,13 +18,13 @@ use emmc_lab::kernel::Kernel;
 use emmc_lab::machine::{CONSOLE, MachineSetup, Mailbox, start};
 
 use crate::guest::machine::{Machine, Outcome, Show};
+use crate::guest::rig;
 use crate::guest::server::{Controller, Emmclab, Server};
 use crate::guest::trial::{self, Host, Options, Served, attend, variable};
 pub(crate) use build::{PACKAGES, RECIPE, build, check_host};
 
 /// Runs a script with a card.
 pub(crate) fn run(
-    kernel: &Kernel,
     emmclab: Option<&Emmclab>,
     options: &Options,
     script: &str,
@@ -32,6 +32,10 @@ pub(crate) fn run(
     host: &mut dyn Host,
 ) -> anyhow::Result<Outcome> {
     let emmclab = emmclab.context("a card without the program that serves it")?;
+    let kernel = match &options.kernel {
+        Some(named) => Kernel::find(Some(named))?,
+        None => rig::uml_ready()?,
+    };
     let controller = options.controller.unwrap_or(Controller::Cqe);
     let folder = RunFolder::new()?;
     let card = trial::card(emmclab, options, &folder.path)?;
@@ -45,7 +49,7 @@ pub(crate) fn run(
     let server = Server::start_uml(emmclab, &card, &folder.path, controller, &more)?;
     let started = Instant::now();
     let parameters = &options.qemu;
-    let setup = MachineSetup { kernel, folder: &folder.path, memory_mib: options.memory_mib, parameters };
+    let setup = MachineSetup { kernel: &kernel, folder: &folder.path, memory_mib: options.memory_mib, parameters };
     let mut child = start(&setup)?;
     let control = match mailbox.accept(&mut child) {
         Ok(control) => control,
