@@ -45,10 +45,15 @@ impl<S: EventSource> Stream<S> {
         self.batch.events.get(self.next).map(|event| event.at)
     }
 
+    /// Events that may be given without a refill, and those that were.
+    fn ready(&self) -> &[Event] {
+        &self.batch.events[..self.ready.min(self.batch.events.len())]
+    }
+
     /// Gives events up to a time, as long as a window of them is left.
     #[inline]
     fn give(&mut self, until: Nanos, sink: &mut impl FnMut(&Event)) {
-        let events = &self.batch.events[..self.ready.min(self.batch.events.len())];
+        let events = self.ready();
         let mut next = self.next;
         while let Some(event) = events.get(next).filter(|event| event.at <= until) {
             sink(event);
@@ -79,9 +84,8 @@ impl<S: EventSource> Stream<S> {
             self.has_more = self.source.fill(&mut self.batch);
         }
         let events = &mut self.batch.events;
-        let mut before = kept.checked_sub(1).map_or(self.given, |last| events[last].at);
-        let follows = |event: &Event| std::mem::replace(&mut before, event.at) <= event.at;
-        if events[kept..].iter().all(follows) {
+        let follows = events.get(kept).is_none_or(|event| self.given <= event.at);
+        if follows && events[kept.saturating_sub(1)..].is_sorted_by_key(|event| event.at) {
             return;
         }
         // What comes too late to be paired is dropped; a loss is still a loss.
@@ -96,6 +100,26 @@ impl<S: EventSource> Stream<S> {
 
 fn is_loss(event: &Event) -> bool {
     matches!(event.what, What::Lost { .. })
+}
+
+/// Gives the events of two streams, until one of them ends: those of two processors change after each event or two.
+fn pair<S: EventSource>(
+    a: &mut Stream<S>,
+    b: &mut Stream<S>,
+    (window, late): (usize, &mut u64),
+    sink: &mut impl FnMut(&Event),
+) {
+    while a.peek(window, late).is_some() && b.peek(window, late).is_some() {
+        let [first, second] = [&*a, &*b].map(|stream| stream.ready());
+        let (mut of_a, mut of_b) = (a.next, b.next);
+        while let (Some(one), Some(other)) = (first.get(of_a), second.get(of_b)) {
+            let is_first = one.at <= other.at;
+            of_a += usize::from(is_first);
+            of_b += usize::from(!is_first);
+            sink(if is_first { one } else { other });
+        }
+        (a.next, b.next) = (of_a, of_b);
+    }
 }
 
 /// All streams of a recording, as one.
@@ -128,6 +152,9 @@ impl<S: EventSource> Merge<S> {
 
     /// Gives all events in the order of time; of two at the same time, that of the earlier input first.
     pub fn run(&mut self, mut sink: impl FnMut(&Event)) {
+        if let [first, second] = &mut self.streams[..] {
+            pair(first, second, (self.window, &mut self.late), &mut sink);
+        }
         // The time of each stream's next event, the earliest first.
         let mut order: Vec<(Nanos, usize)> = Vec::with_capacity(self.streams.len());
         for (number, stream) in self.streams.iter_mut().enumerate() {

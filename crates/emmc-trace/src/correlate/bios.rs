@@ -10,14 +10,16 @@ impl Correlator {
     #[inline]
     pub(super) fn queue(&mut self, event: &Event, block: &BlockEvent) {
         self.counts.bios += 1;
-        let from = if self.has_marks { self.threads.queue(event.pid) } else { Origin::default() };
-        let Origin { call, access, mut file, is_journal } = from;
+        let from = if self.has_marks { Some(self.threads.queue(event.pid)) } else { None };
+        self.room();
+        let (_, open) = self.table.add(block, event.pid, event.at);
+        open.queued = Some(event.at);
+        let Some(Origin { call, access, mut file, is_journal }) = from else { return };
         if call.is_none() && (block.op != Op::Write || block.flags.has(Flags::META)) {
             // The kernel's thread does something else between two files.
             file = File::default();
         }
-        let queued = Some(event.at);
-        self.open(&Open { queued, call, access, file, is_journal, ..Open::new(block, event.pid, event.at) });
+        (open.call, open.access, open.file, open.is_journal) = (call, access, file, is_journal);
     }
 
     /// The first part keeps its place; the rest is a bio that is not queued again.

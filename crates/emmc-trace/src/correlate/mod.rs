@@ -9,6 +9,7 @@ mod command;
 mod commands;
 mod counts;
 mod device;
+mod finish;
 mod heads;
 mod open;
 mod threads;
@@ -22,11 +23,12 @@ pub use self::commands::Commands;
 pub(crate) use self::commands::MMC_MAJOR;
 pub use self::counts::{Counts, Unpaired};
 pub use self::device::Device;
-use self::open::{Access, Handle, Open, Stage, Table};
+use self::finish::finish;
+use self::open::{Handle, Open, Stage, Table};
 use self::threads::Threads;
-use crate::event::{Action, BlockEvent, Event, File, Flags, Mark, Op, Syscall, What};
+use crate::event::{Action, BlockEvent, Event, File, Mark, Op, What};
 use crate::notes::Mixer;
-use crate::request::{Mode, Request};
+use crate::request::Request;
 
 /// Devices that are told apart; more share the accounts of the last.
 const DEVICES_MAX: usize = 256;
@@ -67,39 +69,64 @@ impl Correlator {
             Some((_, last)) => *last = event.at,
             None => self.times = Some((event.at, event.at)),
         }
-        if let What::Lost { until, .. } = event.what {
-            self.lose(until);
-        } else if self.lost_until.is_none_or(|until| event.at > until) {
-            self.lost_until = None;
-            match &event.what {
-                What::Block(block) => self.block(event, block, sink),
-                What::Mmc(mmc) => self.commands.take(event, mmc, &mut self.table, &mut self.unpaired),
-                What::Syscall { call, entered } => {
-                    self.has_calls = true;
-                    self.has_marks = true;
-                    self.counts.calls += u64::from(*entered);
-                    self.threads.call(event, *call, *entered, &mut self.unpaired, &mut self.ready);
-                }
-                What::Mark(mark, file) => {
-                    self.counts.commits += u64::from(*mark == Mark::Commit { began: true });
-                    self.has_page_cache |= *mark == Mark::Buffered;
-                    self.has_marks = true;
-                    self.threads.mark(event.pid, *mark, *file);
-                }
-                What::FileWrite(write) => {
-                    self.has_page_cache = true;
-                    self.has_marks = true;
-                    let file = File { device: write.device, inode: write.inode };
-                    self.threads.mark(event.pid, Mark::Buffered, file);
-                }
-                What::Interrupt { host } => self.commands.interrupt(event.at, *host, &mut self.table),
-                What::Lost { .. } => {}
-            }
-        } else {
-            self.unpaired.near_losses += 1;
+        if self.lost_until.is_some() && self.is_near_loss(event) {
+            return;
+        }
+        match &event.what {
+            What::Block(block) => self.block(event, block, sink),
+            _ => self.take_other(event),
         }
         if !self.ready.is_empty() {
-            self.ready.drain(..).for_each(|request| sink(&request));
+            self.give(sink);
+        }
+    }
+
+    #[cold]
+    fn give(&mut self, sink: &mut impl FnMut(&Request)) {
+        self.ready.drain(..).for_each(|request| sink(&request));
+    }
+
+    /// Whether an event is within the last loss, and is counted only.
+    #[cold]
+    fn is_near_loss(&mut self, event: &Event) -> bool {
+        if let What::Lost { .. } = event.what {
+            return false;
+        }
+        let is_near = self.lost_until.is_some_and(|until| event.at <= until);
+        if is_near {
+            self.unpaired.near_losses += 1;
+        } else {
+            self.lost_until = None;
+        }
+        is_near
+    }
+
+    /// An event of another layer.
+    #[inline(never)]
+    fn take_other(&mut self, event: &Event) {
+        match &event.what {
+            What::Mmc(mmc) => self.commands.take(event, mmc, &mut self.table, &mut self.unpaired),
+            What::Syscall { call, entered } => {
+                self.has_calls = true;
+                self.has_marks = true;
+                self.counts.calls += u64::from(*entered);
+                self.threads.call(event, *call, *entered, &mut self.unpaired, &mut self.ready);
+            }
+            What::Mark(mark, file) => {
+                self.counts.commits += u64::from(*mark == Mark::Commit { began: true });
+                self.has_page_cache |= *mark == Mark::Buffered;
+                self.has_marks = true;
+                self.threads.mark(event.pid, *mark, *file);
+            }
+            What::FileWrite(write) => {
+                self.has_page_cache = true;
+                self.has_marks = true;
+                let file = File { device: write.device, inode: write.inode };
+                self.threads.mark(event.pid, Mark::Buffered, file);
+            }
+            What::Interrupt { host } => self.commands.interrupt(event.at, *host, &mut self.table),
+            What::Lost { until, .. } => self.lose(*until),
+            What::Block(_) => {}
         }
     }
 
@@ -160,7 +187,7 @@ impl Correlator {
         place
     }
 
-    #[inline]
+    #[inline(always)]
     fn block(&mut self, event: &Event, block: &BlockEvent, sink: &mut impl FnMut(&Request)) {
         match block.action {
             Action::Queue => self.queue(event, block),
@@ -182,18 +209,29 @@ impl Correlator {
         }
     }
 
-    /// A new entry; the table is emptied of what never ends if it is full.
+    /// Empties the table of what never ends if it is full.
     #[inline]
-    fn open(&mut self, open: &Open) -> Handle {
+    fn room(&mut self) {
         if self.table.is_full() {
             self.unpaired.issues_without_completion += self.table.clear();
         }
+    }
+
+    /// A new entry.
+    fn open(&mut self, open: &Open) -> Handle {
+        self.room();
         self.table.insert(open)
+    }
+
+    /// A new entry for what was queued before the recording.
+    #[cold]
+    fn open_unknown(&mut self, event: &Event, block: &BlockEvent) -> Handle {
+        self.open(&Open::new(block, event.pid, event.at))
     }
 
     fn get(&mut self, event: &Event, block: &BlockEvent) {
         let found = self.table.find(block, |open| open.stage == Stage::Queued && open.op == block.op);
-        let found = found.unwrap_or_else(|| self.open(&Open::new(block, event.pid, event.at)));
+        let found = found.unwrap_or_else(|| self.open_unknown(event, block));
         let Some(open) = self.table.get(found) else { return };
         (open.stage, open.got) = (Stage::Got, Some(event.at));
         if open.sectors > block.sectors && block.sectors > 0 {
@@ -209,7 +247,7 @@ impl Correlator {
     fn insert(&mut self, event: &Event, block: &BlockEvent) {
         let busy = self.device(block.device).busy.until(event.at);
         let found = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
-        let found = found.unwrap_or_else(|| self.open(&Open::new(block, event.pid, event.at)));
+        let found = found.unwrap_or_else(|| self.open_unknown(event, block));
         let Some(open) = self.table.get(found) else { return };
         (open.stage, open.inserted, open.busy_mark) = (Stage::Inserted, Some(event.at), busy);
     }
@@ -310,68 +348,5 @@ impl Correlator {
             None if block.sectors == 0 => {}
             None => self.unpaired.completions_without_issue += 1,
         }
-    }
-}
-
-/// A request that is complete.
-fn finish(open: &Open, event: &Event, has_calls: bool, has_page_cache: bool) -> Request {
-    let hardware = open.hardware.map(|mut hardware| {
-        // With a command queue the end may be recorded before the start, by another processor.
-        hardware.ended = hardware.ended.min(event.at);
-        hardware.started = hardware.started.max(open.issued).min(event.at);
-        hardware.ended = hardware.ended.max(hardware.started);
-        hardware
-    });
-    let mode = match open.call {
-        _ if open.flags.has(Flags::AHEAD) => Mode::Readahead,
-        None if !has_calls => Mode::Unknown,
-        // A read is never written back: its system call is not recorded, or it is the kernel's own.
-        None if open.op == Op::Read => Mode::Async,
-        None => Mode::Writeback,
-        Some((Syscall::Submit, ..)) => Mode::Async,
-        Some((Syscall::Sync, ..)) => Mode::Fsync,
-        Some((call, ..)) if is_direct(open, call, has_page_cache) => Mode::Direct,
-        Some(_) => Mode::Sync,
-    };
-    Request {
-        device: open.device,
-        op: open.op,
-        flags: open.flags,
-        sector: open.sector - u64::from(open.done).min(open.sector),
-        sectors: open.sectors.saturating_add(open.done),
-        pid: open.pid,
-        call: open.call.map(|(call, ..)| call),
-        file: open.file,
-        is_journal: open.is_journal,
-        mode,
-        entered: open.call.map(|(_, entered, _)| entered),
-        queued: open.queued,
-        bios: open.bios,
-        queued_last: open.queued_last,
-        got: open.got,
-        inserted: open.inserted,
-        issued: open.issued,
-        hardware,
-        completed: event.at,
-        exited: None,
-        waited: Nanos(open.waited),
-        requeues: open.requeues,
-        error: open.error,
-        cpus: (open.issued_cpu, event.cpu),
-    }
-}
-
-/// A block device has no event of its own for direct I/O: a read that is none of the page cache's read-ahead (which
-/// all of its reads are since Linux 4.19) is direct, and a write before which no page became dirty.
-fn is_direct(open: &Open, call: Syscall, has_page_cache: bool) -> bool {
-    match open.access {
-        Access::Direct => true,
-        Access::Buffered => false,
-        Access::Unknown if open.flags.has(Flags::META) => false,
-        Access::Unknown => match (open.op, call) {
-            (Op::Read, Syscall::Read) => true,
-            (Op::Write, Syscall::Write) => has_page_cache,
-            _ => false,
-        },
     }
 }

@@ -79,16 +79,16 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    #[inline]
+    /// What an event says.
     pub(crate) fn new(block: &BlockEvent, pid: u32, at: Nanos) -> Self {
-        Self {
+        let mut open = Self {
             stage: Stage::Queued,
             op: block.op,
             flags: block.flags,
-            device: block.device,
-            pid,
-            sector: block.sector,
-            sectors: block.sectors,
+            device: 0,
+            pid: 0,
+            sector: 0,
+            sectors: 0,
             done: 0,
             queued: None,
             queued_last: at,
@@ -109,7 +109,50 @@ impl Open {
             serial: 0,
             key: (0, 0),
             next: NONE,
-        }
+        };
+        open.set(block, pid, at);
+        open
+    }
+
+    /// Becomes what an event says, without a copy: a request is 300 bytes long.
+    #[inline]
+    fn set(&mut self, block: &BlockEvent, pid: u32, at: Nanos) {
+        // All fields, so that none is forgotten.
+        let Self {
+            stage,
+            op,
+            flags,
+            device,
+            pid: thread,
+            sector,
+            sectors,
+            done,
+            queued,
+            queued_last,
+            bios,
+            got,
+            inserted,
+            issued,
+            issued_cpu,
+            hardware,
+            requeues,
+            error,
+            call,
+            access,
+            file,
+            is_journal,
+            busy_mark,
+            waited,
+            serial: _,
+            key: _,
+            next: _,
+        } = self;
+        (*stage, *op, *flags, *device) = (Stage::Queued, block.op, block.flags, block.device);
+        (*thread, *sector, *sectors, *done) = (pid, block.sector, block.sectors, 0);
+        (*queued, *queued_last, *bios, *got, *inserted) = (None, at, (0, 0), None, None);
+        (*issued, *issued_cpu, *hardware, *requeues, *error) = (at, 0, None, 0, 0);
+        (*call, *access, *file, *is_journal) = (None, Access::Unknown, File::default(), false);
+        (*busy_mark, *waited) = (0, 0);
     }
 }
 
@@ -144,17 +187,34 @@ impl Table {
     }
 
     /// Into a table that is not full.
-    #[inline]
     pub(crate) fn insert(&mut self, open: &Open) -> Handle {
-        self.serial += 1;
-        self.count += 1;
+        let place = self.place(open);
+        self.places[place as usize] = *open;
+        self.put(place)
+    }
+
+    /// A new entry with what an event says, into a table that is not full.
+    #[inline]
+    pub(crate) fn add(&mut self, block: &BlockEvent, pid: u32, at: Nanos) -> (Handle, &mut Open) {
         let place = match self.free.pop() {
             Some(place) => place,
-            None => self.grow(open),
+            None => self.grow(&Open::new(block, pid, at)),
         };
-        let slot = &mut self.places[place as usize];
-        *slot = *open;
-        slot.serial = self.serial;
+        self.places[place as usize].set(block, pid, at);
+        let handle = self.put(place);
+        (handle, &mut self.places[place as usize])
+    }
+
+    fn place(&mut self, open: &Open) -> u32 {
+        self.free.pop().unwrap_or_else(|| self.grow(open))
+    }
+
+    /// Links what is in a place.
+    #[inline]
+    fn put(&mut self, place: u32) -> Handle {
+        self.serial += 1;
+        self.count += 1;
+        self.places[place as usize].serial = self.serial;
         self.link(place);
         Handle(place, self.serial)
     }
@@ -191,8 +251,7 @@ impl Table {
 
     #[inline]
     fn find_at(&self, key: (u32, u64), wanted: impl Fn(&Open) -> bool) -> Option<Handle> {
-        let mut place = self.heads.get(key, |place| self.places[place as usize].key == key)?;
-        let mut found = None;
+        let (mut place, mut found) = (self.heads.get(key), None);
         while let Some(open) = self.places.get(place as usize) {
             if wanted(open) {
                 found = Some(Handle(place, open.serial));
@@ -236,23 +295,21 @@ impl Table {
 
     #[inline]
     fn link(&mut self, place: u32) {
-        let open = &self.places[place as usize];
-        let key = key(open.device, open.op, open.sector, open.sectors);
-        let older = self.heads.put(key, place, |place| self.places[place as usize].key == key);
         let open = &mut self.places[place as usize];
-        (open.key, open.next) = (key, older.unwrap_or(NONE));
+        open.key = key(open.device, open.op, open.sector, open.sectors);
+        open.next = self.heads.put(open.key, place);
     }
 
     #[inline]
     fn unlink(&mut self, place: u32) {
         let Open { key, next, .. } = self.places[place as usize];
-        let head = self.heads.get(key, |other| self.places[other as usize].key == key);
-        let Some(head) = head else { return };
+        let slot = self.heads.slot(key);
+        let head = self.heads.at(slot);
         if head == place {
             if next == NONE {
-                self.heads.remove(key, place);
+                self.heads.remove(slot);
             } else {
-                self.heads.replace(key, place, next);
+                self.heads.replace(slot, next);
             }
             return;
         }
