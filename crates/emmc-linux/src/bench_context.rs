@@ -17,7 +17,7 @@ use crate::tree::Tree;
 use crate::{card_name, ioctl, mounts};
 
 /// EXT_CSD fields that a benchmark's reader looks for.
-const REGISTERS: [&Field; 15] = [
+const REGISTERS: [&Field; 16] = [
     reg::EXT_CSD_REV,
     reg::DEVICE_TYPE,
     reg::HS_TIMING,
@@ -33,6 +33,7 @@ const REGISTERS: [&Field; 15] = [
     reg::PARTITIONS_ATTRIBUTE,
     reg::OPTIMAL_WRITE_SIZE,
     reg::ERASE_GROUP_DEF,
+    reg::HC_ERASE_GRP_SIZE,
 ];
 
 /// Filesystems without a device.

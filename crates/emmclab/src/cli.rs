@@ -9,6 +9,8 @@ mod history;
 mod known;
 #[cfg(feature = "serve")]
 mod lab;
+#[cfg(feature = "bench")]
+mod probe;
 mod save;
 #[cfg(feature = "serve")]
 mod serve;
@@ -34,6 +36,8 @@ pub(crate) use history::HistoryArgs;
 pub(crate) use lab::{
     DmaArg, FilesystemArg, LabCalibrateArgs, LabCommand, LabMachineArgs, LabOrder, LabRunArgs, LabSweepArgs,
 };
+#[cfg(feature = "bench")]
+pub(crate) use probe::ProbeArgs;
 pub(crate) use save::{SaveArgs, SavedForm};
 #[cfg(feature = "serve")]
 pub(crate) use serve::{ControllerArg, CtlOrder, HostErrorArg, KindArg, ServeArgs, SimCtlArgs};
@@ -93,6 +97,9 @@ pub(crate) enum Command {
     /// Read the output of fio, iozone, flashbench, bonnie++, hdparm or dd
     #[cfg(feature = "bench")]
     Import(ImportArgs),
+    /// Find out what a card is inside: page, allocation unit, open units, cache, discard; read-only by default
+    #[cfg(feature = "bench")]
+    Probe(ProbeArgs),
     /// Record where the time of requests goes, and report it
     #[cfg(feature = "trace")]
     #[command(subcommand)]
@@ -336,6 +343,8 @@ pub(crate) enum DocumentName {
     Import,
     #[cfg(feature = "bench")]
     References,
+    #[cfg(feature = "bench")]
+    Probe,
     #[cfg(feature = "trace")]
     TraceAnalyse,
     #[cfg(feature = "trace")]

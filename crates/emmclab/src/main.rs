@@ -58,6 +58,8 @@ fn main() -> ExitCode {
         Command::Compare(args) => commands::compare::run(&args, &mut output),
         #[cfg(feature = "bench")]
         Command::Import(args) => commands::compare::import(&args, &mut output),
+        #[cfg(feature = "bench")]
+        Command::Probe(args) => commands::probe::run(&args, &mut output),
         #[cfg(feature = "sim")]
         Command::Sim(command) => commands::sim::run(&command, &mut output),
         #[cfg(feature = "trace")]

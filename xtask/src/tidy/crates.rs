@@ -3,13 +3,14 @@
 use crate::metadata::Package;
 
 /// Dependencies point from a later line to an earlier one: ARCHITECTURE.md.
-const ORDER: [&[&str]; 11] = [
+const ORDER: [&[&str]; 12] = [
     &["emmc-units"],
     &["emmc-regs"],
     &["emmc-port"],
     &["emmc-card", "emmc-host"],
     &["emmc-trace"],
     &["emmc-workload"],
+    &["emmc-probe"],
     &["emmc-analysis"],
     &["emmc-report"],
     &["emmc-linux", "emmc-serve"],

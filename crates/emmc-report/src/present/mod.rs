@@ -12,6 +12,8 @@ mod health;
 #[cfg(feature = "sim")]
 mod pipeline;
 mod plan;
+#[cfg(feature = "bench")]
+mod probe;
 mod registers;
 #[cfg(feature = "sim")]
 mod sim;
@@ -40,6 +42,8 @@ pub use health::{HealthParts, health_sections};
 #[cfg(feature = "sim")]
 pub use pipeline::pipeline;
 pub use plan::hwpart_plan;
+#[cfg(feature = "bench")]
+pub use probe::{ProbeSubject, probe};
 pub use registers::{field, registers};
 #[cfg(feature = "sim")]
 pub use sim::{inside, sim_run};

@@ -289,6 +289,18 @@ impl<'a> Bench<'a> {
         self.outcome.remarks.push(text.into());
     }
 
+    /// The target and the watcher, for a suite that makes its own requests.
+    pub fn parts(&mut self) -> (&mut dyn BlockTarget, &mut dyn Watch) {
+        (&mut *self.target, &mut *self.watch)
+    }
+
+    /// Counts bytes that such a suite has moved.
+    pub fn count_bytes(&mut self, written_bytes: u64, read_bytes: u64, trimmed_bytes: u64) {
+        self.outcome.written_bytes += written_bytes;
+        self.outcome.read_bytes += read_bytes;
+        self.outcome.trimmed_bytes += trimmed_bytes;
+    }
+
     /// The outcome so far.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome

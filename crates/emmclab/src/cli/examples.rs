@@ -55,6 +55,10 @@ const EXAMPLES: &[Example] = &[
     example("bench", "emmclab bench /mnt/data --suite iozone --rows 4,16384", "in a temporary file on a mounted card"),
     #[cfg(feature = "bench")]
     example("bench", "emmclab bench /dev/mmcblk1 --destroy --save-restore", "reads and writes; asks for confirmation"),
+    #[cfg(feature = "bench")]
+    example("probe", "emmclab probe /dev/mmcblk0", "what reads alone can show; writes nothing"),
+    #[cfg(all(feature = "bench", feature = "sim"))]
+    example("probe", "emmclab probe sim:toshiba-7au --write --full", "everything, with the evidence"),
     #[cfg(all(feature = "bench", feature = "sim"))]
     example("bench", "emmclab bench sim:generic-8g@60% --suite trim", "the effect of trim on a virtual card"),
     #[cfg(feature = "bench")]

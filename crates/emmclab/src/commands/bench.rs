@@ -87,9 +87,9 @@ pub(crate) struct BenchDocument {
 }
 
 /// The result, and the error of an incomplete restore.
-struct Measured {
-    result: BenchResult,
-    restore_error: Option<anyhow::Error>,
+pub(super) struct Measured {
+    pub(super) result: BenchResult,
+    pub(super) restore_error: Option<anyhow::Error>,
 }
 
 impl From<BenchResult> for Measured {
@@ -154,7 +154,8 @@ fn fits(name: &str, is_virtual: bool, args: &BenchArgs) -> anyhow::Result<()> {
     }
 }
 
-fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<Measured> {
+/// Opens the target, asks for consent if the suite writes, and runs it.
+pub(super) fn measure(suite: &dyn Suite, args: &BenchArgs, is_quiet: bool) -> anyhow::Result<Measured> {
     let path = args.target.as_deref().map(Path::new).unwrap_or(Path::new(""));
     let name = path.display().to_string();
     fits(&name, name.starts_with("sim:"), args)?;

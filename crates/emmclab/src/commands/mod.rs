@@ -14,6 +14,8 @@ pub(crate) mod list;
 #[cfg(feature = "pages")]
 pub(crate) mod pages;
 pub(crate) mod plan;
+#[cfg(feature = "bench")]
+pub(crate) mod probe;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
 #[cfg(feature = "serve")]

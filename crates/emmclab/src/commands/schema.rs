@@ -40,6 +40,8 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::Import => enveloped::<emmc_workload::import::SavedResult>(super::compare::IMPORT_SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::References => enveloped::<super::compare::ReferenceList>(super::compare::LIST_SCHEMA),
+        #[cfg(feature = "bench")]
+        DocumentName::Probe => enveloped::<super::probe::ProbeDocument>(super::probe::SCHEMA),
         #[cfg(feature = "trace")]
         DocumentName::TraceAnalyse => enveloped::<emmc_trace::result::Analysis>(super::trace::SCHEMA),
         #[cfg(feature = "trace")]

@@ -244,6 +244,12 @@ fn bench_documents_keep_their_keys() {
     documents("suites", &[words("bench --list")]);
 }
 
+#[cfg(all(feature = "bench", feature = "sim"))]
+#[test]
+fn probe_documents_keep_their_keys() {
+    documents("probe", &["toshiba-7au", "generic-8g"].map(|part| words(&format!("probe sim:{part} --write"))));
+}
+
 #[cfg(feature = "bench")]
 #[test]
 fn compare_documents_keep_their_keys() {

@@ -1,0 +1,23 @@
+//! The geometry and the limits of a flash card, inferred from the times of requests.
+//!
+//! Probers ask a [`BlockTarget`](emmc_port::BlockTarget) for requests and get their times; each parameter ends as a
+//! value with its evidence and a confidence, or as "cannot tell" with the reason. The target owns the clock, so the
+//! same probers run on a device in real time and on a virtual card in simulated time. A value has high confidence only
+//! if two independent kinds of observation lead to it. Absent on purpose: opening targets and the consent of their
+//! owner (`emmc-linux`, `emmclab`), presentation (`emmc-report`).
+
+mod advice;
+mod declared;
+mod probe;
+mod reads;
+mod requests;
+mod result;
+mod robust;
+mod steps;
+mod suite;
+mod units;
+mod volatile;
+
+pub use probe::{Settings, probe};
+pub use result::{Advice, Bound, Confidence, Declared, Evidence, Findings, Parameter, Spent, Value};
+pub use suite::ProbeSuite;

@@ -1,0 +1,143 @@
+//! Probes that only read: the cost of a command, the rate of long reads, and borders that a read pays for crossing.
+
+use emmc_workload::BenchError;
+
+use crate::requests::Requests;
+use crate::result::{Evidence, Parameter, Value};
+use crate::robust::{line, median, quantile, spread};
+
+const KIB: u64 = 1024;
+/// Sizes of the ladder. Unit: bytes.
+const LADDER: [u64; 7] = [4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 384 * KIB, 512 * KIB];
+const ROUNDS: usize = 9;
+/// Borders are looked for up to this place in a region. Unit: bytes.
+const BORDERS_TO: u64 = 256 * KIB;
+/// The smallest border. Unit: bytes.
+const BORDER: u64 = 4 * KIB;
+
+/// Command overhead and rate, from reads of growing size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadCost {
+    pub(crate) overhead_us: f64,
+    pub(crate) mb_per_s: f64,
+}
+
+/// Reads of growing size at places that are not read twice, in an order that turns each round.
+fn ladder(requests: &mut Requests<'_>, again: bool) -> Result<Option<ReadCost>, BenchError> {
+    let room = requests.to - requests.from;
+    let mut times = vec![Vec::new(); LADDER.len()];
+    for round in 0..ROUNDS {
+        for step in 0..LADDER.len() {
+            let index = if round % 2 == 0 { step } else { LADDER.len() - 1 - step };
+            let bytes = LADDER[index];
+            let place = requests.from + requests.rng.below((room - bytes) / (512 * KIB)) * (512 * KIB);
+            let mut time = requests.read(place, bytes)?;
+            if again {
+                time = requests.read(place, bytes)?;
+            }
+            times[index].push(time);
+        }
+    }
+    let points: Vec<(f64, f64)> =
+        LADDER.iter().zip(&times).map(|(bytes, times)| (*bytes as f64, median(times))).collect();
+    let Some((slope, start)) = line(&points) else { return Ok(None) };
+    // Unexplained: times that are not on a line.
+    let off: Vec<f64> = points.iter().map(|(bytes, time)| (time - start - slope * bytes).abs() / time).collect();
+    let is_line = slope > 0.0 && median(&off) < 0.1;
+    Ok(is_line.then_some(ReadCost { overhead_us: start, mb_per_s: 1.0 / slope }))
+}
+
+/// The parameters `command_overhead` and `read_rate`.
+pub(crate) fn cost(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
+    requests.step("reads of growing size");
+    let names = ["command_overhead", "read_rate"];
+    let units = ["us", "MB/s"];
+    let (Some(first), again) = (ladder(requests, false)?, ladder(requests, true)?) else {
+        let why = "the times of reads of 4 KiB to 512 KiB are on no line";
+        return Ok(names
+            .iter()
+            .zip(units)
+            .map(|(name, unit)| (*name, Parameter::unknown(why, unit, vec![])))
+            .collect());
+    };
+    let figures = |cost: &ReadCost| [cost.overhead_us, cost.mb_per_s];
+    let mut all = Vec::new();
+    for (index, (name, unit)) in names.into_iter().zip(units).enumerate() {
+        let value = (figures(&first)[index] * 10.0).round() / 10.0;
+        let mut evidence = vec![Evidence::new(
+            "size ladder",
+            format!("reads of 4 to 512 KiB, {value} {unit}"),
+            Some(Value::Measured(value)),
+        )];
+        if let Some(again) = &again {
+            let other = (figures(again)[index] * 10.0).round() / 10.0;
+            // The same within a tenth counts as the same value.
+            let agrees = (other - value).abs() <= value.abs() / 10.0;
+            let seen = format!("the same places read again, {other} {unit}");
+            let value = if agrees { value } else { other };
+            evidence.push(Evidence::new("reread ladder", seen, Some(Value::Measured(value))));
+        }
+        all.push((name, Parameter::of(Value::Measured(value), unit, evidence)));
+    }
+    Ok(all)
+}
+
+/// What crossing borders costs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Borders {
+    /// Distances at which a border costs more than between them, smallest first. Unit: bytes.
+    pub(crate) levels: Vec<u64>,
+    /// What was seen.
+    pub(crate) seen: String,
+}
+
+/// Small reads across every multiple of 4 KiB, in regions of the given range.
+pub(crate) fn borders(requests: &mut Requests<'_>, from: u64, to: u64) -> Result<Borders, BenchError> {
+    requests.step("reads across borders");
+    let half = requests.sector().max(512);
+    let regions = ((to - from) / (1 << 20)).max(1);
+    let mut places: Vec<u64> = (1..=BORDERS_TO / BORDER).map(|index| index * BORDER).collect();
+    let inside = half < BORDER / 2;
+    if inside {
+        // Inside of the smallest unit.
+        places.extend((0..8).map(|index| (index * 7 + 1) * BORDER + BORDER / 2));
+    }
+    let mut times = vec![Vec::new(); places.len()];
+    for round in 0..ROUNDS {
+        let first = requests.rng.below(places.len() as u64) as usize;
+        for step in 0..places.len() {
+            // Never one after the other, so that nothing is read ahead.
+            let index = (first + step * 29) % places.len();
+            let region = from + (requests.rng.below(regions) << 20);
+            // A region's end may lie beyond the range.
+            let at = region.min(to - BORDERS_TO - half) / BORDERS_TO * BORDERS_TO;
+            let at = at.max(from) + places[index];
+            let _ = round;
+            times[index].push(requests.read(at - half, 2 * half)?);
+        }
+    }
+    let middles: Vec<f64> = times.iter().map(|times| median(times)).collect();
+    let noise = median(&times.iter().map(|times| spread(times)).collect::<Vec<_>>()) * 1.25 / (ROUNDS as f64).sqrt();
+    let typical = median(&middles);
+    let least = (5.0 * noise).max(typical * 0.01);
+    let mut levels: Vec<u64> = Vec::new();
+    let mut seen = Vec::new();
+    // Borders of a level are compared with those of the level below only: half of a few are no outliers.
+    let mut left: Vec<(u64, f64)> = places.iter().copied().zip(middles).collect();
+    for distance in (1..=BORDERS_TO / BORDER / 2).map(|multiple| multiple * BORDER) {
+        let (on, off): (Vec<_>, Vec<_>) = left.iter().partition(|(place, _)| place % distance == 0);
+        if levels.last().is_some_and(|level| distance % level != 0) || off.len() < 2 || on.len() < 2 {
+            continue;
+        }
+        let times = |part: &[(u64, f64)]| part.iter().map(|(_, time)| *time).collect::<Vec<f64>>();
+        let [on_us, off_us] = [times(&on), times(&off)];
+        if quantile(&on_us, 0.1) - quantile(&off_us, 0.9) > least {
+            levels.push(distance);
+            seen.push(format!("{} KiB: {:.0} us against {:.0} us", distance / KIB, median(&on_us), median(&off_us)));
+            left = on;
+        }
+    }
+    let flat = || format!("flat: {:.0} us everywhere, noise {:.1} us", typical, noise);
+    let seen = if seen.is_empty() { flat() } else { seen.join("; ") };
+    Ok(Borders { levels, seen })
+}

@@ -1,0 +1,83 @@
+//! The probe as a suite, so that a target is opened, confirmed and saved as for any other.
+
+use std::sync::{Mutex, PoisonError};
+
+use emmc_port::TargetShape;
+use emmc_workload::{Bench, BenchError, Cost, Knob, Options, Progress, Suite};
+
+use crate::probe::{BUDGET, Settings, probe};
+use crate::requests::NAME;
+use crate::result::{Findings, Spent};
+
+/// What the probers read at most, as a round figure. Unit: bytes.
+const READ_BYTES: u64 = 64 << 20;
+
+/// A probe that leaves its findings here.
+#[derive(Debug, Default)]
+pub struct ProbeSuite {
+    findings: Mutex<Option<Findings>>,
+}
+
+impl ProbeSuite {
+    /// What the last run found.
+    pub fn take(&self) -> Option<Findings> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+fn settings(shape: &TargetShape, options: &Options) -> Result<Settings, BenchError> {
+    let end = options.size_bytes.map_or(shape.size_bytes, |size| options.from_bytes.saturating_add(size));
+    if end > shape.size_bytes {
+        let what = format!("the area ends at byte {end}, and the target at {}", shape.size_bytes);
+        return Err(BenchError::Misfit { suite: NAME, what });
+    }
+    Ok(Settings {
+        write: !options.read_only,
+        from_bytes: options.from_bytes,
+        to_bytes: end,
+        budget_bytes: options.write_budget_bytes.unwrap_or(BUDGET),
+        seed: options.seed,
+    })
+}
+
+impl Suite for ProbeSuite {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "the geometry and the limits of a card, from the times of requests"
+    }
+
+    fn follows(&self) -> &'static [Knob] {
+        &[Knob::From, Knob::Size, Knob::ReadOnly, Knob::WriteBudget]
+    }
+
+    fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
+        let settings = settings(shape, options)?;
+        let (written_bytes, to_bytes) = match settings.write {
+            true => (settings.budget_bytes, settings.to_bytes),
+            false => (0, settings.from_bytes),
+        };
+        Ok(Cost { written_bytes, read_bytes: READ_BYTES, from_bytes: settings.from_bytes, to_bytes, steps: 0 })
+    }
+
+    fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
+        let settings = settings(bench.target.shape(), bench.options)?;
+        let mut last = Spent::default();
+        let found = {
+            let (target, watch) = bench.parts();
+            let mut requests = 0u32;
+            let mut watching = |step: &str, spent: &Spent| {
+                last = *spent;
+                requests += 1;
+                let progress = Progress { step, number: 1, steps: 0, done_share: 0.0, whole: None, now: None };
+                requests % 64 != 0 || watch.progress(progress)
+            };
+            probe(target, &settings, &mut watching)
+        };
+        bench.count_bytes(last.written_bytes, last.read_bytes, last.trimmed_bytes);
+        *self.findings.lock().unwrap_or_else(PoisonError::into_inner) = Some(found?);
+        Ok(())
+    }
+}

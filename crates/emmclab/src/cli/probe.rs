@@ -1,0 +1,50 @@
+//! The arguments of `probe`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use emmc_units::Size;
+
+use super::EngineArg;
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct ProbeArgs {
+    /// A block device, a file, or a virtual card: sim:PROFILE, sim:PROFILE@PERCENT, sim:FOLDER
+    #[arg(value_parser = super::known::target(), hide_possible_values = true)]
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub(crate) target: OsString,
+    /// Also run the probes that write; without it nothing is written
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// Print everything: the evidence of each parameter
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Start of the probed area on the target
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) start: Option<Size>,
+    /// Size of the probed area [default: to the end of the target]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<Size>,
+    /// Limit of written data [default: 1 GiB]
+    #[arg(long, value_name = "SIZE", requires = "write")]
+    pub(crate) write_budget: Option<Size>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    pub(crate) seed: u64,
+    /// Allow overwriting the content of the device or file
+    #[arg(long, requires = "write")]
+    pub(crate) destroy: bool,
+    /// Confirm with the device's name instead of at the prompt, for scripts
+    #[arg(long, value_name = "NAME", requires = "destroy")]
+    pub(crate) yes_i_mean: Option<String>,
+    /// Save the content before and restore it after, also after Ctrl-C; not after kill -9 or a power cut
+    #[arg(long, requires = "write")]
+    pub(crate) save_restore: bool,
+    /// Save the content to this new file instead of to memory
+    #[arg(long, value_name = "FILE", requires = "save_restore")]
+    pub(crate) save_to: Option<PathBuf>,
+    /// How requests are submitted to the kernel
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) engine: EngineArg,
+}
