@@ -4,8 +4,8 @@
 //! their units open, a write costs the same as in one stream; with one more each write closes a unit, which the card
 //! has to merge. That gives the number of open units. Their size: with all but one of them held open elsewhere, one
 //! sequential stream opens its next unit at each border, which closes one of the others. Those writes stand out, and
-//! their places are the borders, of any size. Absent on purpose: cards that keep every unit open (mapping by pages) show
-//! neither.
+//! their places are the borders, of any size. Absent on purpose: cards that keep every unit open (mapping by pages)
+//! show neither.
 
 use emmc_workload::BenchError;
 

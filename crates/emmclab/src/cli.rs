@@ -5,6 +5,8 @@ mod bench;
 #[cfg(feature = "bench")]
 mod compare;
 mod examples;
+#[cfg(any(feature = "pages", feature = "schema"))]
+mod generated;
 mod history;
 mod known;
 #[cfg(feature = "serve")]
@@ -31,6 +33,10 @@ use emmc_units::Bytes;
 #[cfg(feature = "pages")]
 pub(crate) use examples::examples;
 pub(crate) use examples::{command, parse};
+#[cfg(feature = "schema")]
+pub(crate) use generated::SchemaArgs;
+#[cfg(feature = "pages")]
+pub(crate) use generated::{CompletionsArgs, ManArgs};
 pub(crate) use history::HistoryArgs;
 #[cfg(feature = "serve")]
 pub(crate) use lab::{
@@ -381,25 +387,4 @@ pub(crate) enum DocumentName {
     SimCtl,
     #[cfg(feature = "serve")]
     Serve,
-}
-
-#[cfg(feature = "schema")]
-#[derive(Args, Debug)]
-pub(crate) struct SchemaArgs {
-    /// Which document
-    pub(crate) document: DocumentName,
-}
-
-#[cfg(feature = "pages")]
-#[derive(Args, Debug)]
-pub(crate) struct CompletionsArgs {
-    /// Which shell
-    pub(crate) shell: clap_complete::Shell,
-}
-
-#[cfg(feature = "pages")]
-#[derive(Args, Debug)]
-pub(crate) struct ManArgs {
-    /// The folder; created if it does not exist
-    pub(crate) folder: PathBuf,
 }

@@ -242,11 +242,6 @@ fn bench_documents_keep_their_keys() {
         ),
     );
     documents("suites", &[words("bench --list")]);
-}
-
-#[cfg(all(feature = "bench", feature = "sim"))]
-#[test]
-fn probe_documents_keep_their_keys() {
     documents("probe", &["toshiba-7au", "generic-8g"].map(|part| words(&format!("probe sim:{part} --write"))));
 }
 
@@ -255,7 +250,6 @@ fn probe_documents_keep_their_keys() {
 fn compare_documents_keep_their_keys() {
     let results = "{bench_results/fio_3.33_mixed.json} {bench_results/fio_3.33_mixed.json} ref:jetson-tx1";
     let mut all = vec![words("compare ref:colibri-t30-mlc ref:colibri-t30-pslc"), words(&format!("compare {results}"))];
-    // Two of our own, whose percentiles are compared too.
     if cfg!(feature = "sim") {
         let folder = scratch("compare_documents");
         let own = ["1", "2"].map(|seed| {
