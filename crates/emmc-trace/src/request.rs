@@ -162,6 +162,8 @@ pub struct Request {
     pub sectors: u32,
     /// The thread that queued its first bio, if that is recorded, else the thread that issued it.
     pub pid: u32,
+    /// The thread whose fsync a journal's commit is for: the one that waits longest, if the events show one.
+    pub asked_by: Option<u32>,
     /// The system call within which it was queued.
     pub call: Option<Syscall>,
     /// Who waits.

@@ -14,7 +14,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
     let mut options = Options::default();
     let mut rest = Vec::new();
     let mut has_card = false;
-    let mut shift = None;
+    let (mut shift, mut cpu_ns) = (None, 0.0);
     let mut args = args.iter();
     while let Some(&arg) = args.next() {
         let mut value = || args.next().copied().with_context(|| format!("{arg}: expected a value after it"));
@@ -47,6 +47,7 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
             }
             "--memory" => options.memory_mib = value()?.parse().context("--memory: expected a number of MiB")?,
             "--out" => options.out = Some(value()?.into()),
+            "--cpu-ns" => cpu_ns = value()?.parse().context("--cpu-ns: expected nanoseconds for an instruction")?,
             "--uml" => options.uml = true,
             "--kernel" => options.kernel = Some(value()?.into()),
             "--accesses" => options.accesses = Some(value()?.into()),
@@ -75,6 +76,8 @@ pub(crate) fn parse(args: &[&str]) -> anyhow::Result<(Options, Vec<String>)> {
         options.second.is_none() || options.clock != ClockKind::Wall && !options.uml,
         "--second: only QEMU with --clock virtual has a second card"
     );
+    ensure!(options.uml || cpu_ns == 0.0, "--cpu-ns: only --uml has it, QEMU has --ns-per-instruction");
+    options.qemu.extend(emmc_lab::cost::parameters(cpu_ns));
     if options.uml {
         ensure!(shift.is_none(), "--uml: the processor's work is free, or as the kernel's parameters cost_... say");
         ensure!(options.processors == 1, "--uml: User-Mode Linux in simulated time has one processor");

@@ -63,6 +63,8 @@ impl Kinds {
 struct Sums {
     requests: u64,
     errors: u64,
+    /// Requests during which the clock did not move.
+    timeless: u64,
     groups: Groups,
     stages: Stages,
     reasons: Reasons,
@@ -77,6 +79,7 @@ impl Sums {
     fn add(&mut self, request: &Request) {
         self.requests += 1;
         self.errors += u64::from(request.error != 0);
+        self.timeless += u64::from(request.total().0 == 0);
         self.groups.add(request);
         self.stages.add(request);
         if matches!(request.op, Op::Read | Op::Write) {
@@ -99,15 +102,29 @@ impl Sums {
         let counts = correlator.counts;
         let commands = correlator.commands();
         let stalls = stalls::stalls(commands, notes);
-        let causes = stalls::causes(&stalls, commands, (self.largest_sectors, self.largest), self.read_behind_discard);
+        let mut causes =
+            stalls::causes(&stalls, commands, (self.largest_sectors, self.largest), self.read_behind_discard);
         let groups = self.groups.into_sorted();
         let spans: Vec<SpanRow> = groups.iter().map(groups::Group::row).collect();
-        let paper = groups.iter().filter_map(paper::row).collect();
+        let paper = groups.iter().filter(|_| self.timeless <= self.requests / 2).filter_map(paper::row).collect();
         // The limit is of requests that somebody waits for, if there are any.
         let moves = |row: &SpanRow| row.size_bytes > 0 && matches!(row.op.as_str(), "read" | "write");
         let waited = |row: &SpanRow| row.mode != Mode::Writeback.name() && row.mode != Mode::Readahead.name();
         let main = spans.iter().position(|row| moves(row) && waited(row)).or(spans.iter().position(moves));
-        let limit = main.and_then(|main| limit::limit(&spans[main], &groups[main]));
+        // A clock that moves by jiffies: the times of most requests are 0, of the others far too long.
+        let has_times = self.timeless <= self.requests / 2;
+        if !has_times {
+            let clock = notes.clock.as_ref().map_or(String::new(), |clock| format!(" ({clock})"));
+            let (timeless, all) = (self.timeless, self.requests);
+            causes.insert(
+                0,
+                format!(
+                    "the clock of the recording{clock} did not move during {timeless} of {all} requests: their times \
+                     are not known, and there is no limit"
+                ),
+            );
+        }
+        let limit = main.filter(|_| has_times).and_then(|main| limit::limit(&spans[main], &groups[main]));
         let has_commands = commands.count > 0;
         Analysis {
             forms,

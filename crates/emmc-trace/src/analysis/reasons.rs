@@ -51,7 +51,8 @@ type Sums = [Sum; Why::ALL.len()];
 
 #[derive(Default)]
 pub(super) struct Reasons {
-    threads: HashMap<u32, Sums, Mixer>,
+    /// By the thread, and the one that a commit is for.
+    threads: HashMap<(u32, Option<u32>), Sums, Mixer>,
     /// Of threads that have no account of their own.
     others: Sums,
     files: HashMap<File, Sum, Mixer>,
@@ -61,11 +62,8 @@ impl Reasons {
     #[inline]
     pub(super) fn add(&mut self, request: &Request) {
         let has_room = self.threads.len() < THREADS_MAX;
-        let own = if has_room {
-            Some(self.threads.entry(request.pid).or_default())
-        } else {
-            self.threads.get_mut(&request.pid)
-        };
+        let key = (request.pid, request.asked_by);
+        let own = if has_room { Some(self.threads.entry(key).or_default()) } else { self.threads.get_mut(&key) };
         own.unwrap_or(&mut self.others)[request.why() as usize].add(request);
         if request.file.inode != 0 {
             self.file(request);
@@ -80,19 +78,20 @@ impl Reasons {
 
     /// Threads by the time of their requests.
     pub(super) fn waiters(&self, notes: &Notes) -> Vec<Waiter> {
-        let of = |(pid, sums): (&u32, &Sums)| {
-            let mut all = Sum::default();
+        let mut by_thread: HashMap<u32, Sum, Mixer> = HashMap::default();
+        for ((pid, _), sums) in &self.threads {
+            let all = by_thread.entry(*pid).or_default();
             sums.iter().for_each(|sum| all.absorb(sum));
-            Waiter {
-                pid: *pid,
-                name: notes.names.get(*pid),
-                requests: all.requests,
-                written_bytes: all.written,
-                read_bytes: all.read,
-                waited_ms: all.ns as f64 / 1e6,
-            }
+        }
+        let of = |(pid, all): (u32, Sum)| Waiter {
+            pid,
+            name: notes.names.get(pid),
+            requests: all.requests,
+            written_bytes: all.written,
+            read_bytes: all.read,
+            waited_ms: all.ns as f64 / 1e6,
         };
-        let mut waiters: Vec<Waiter> = self.threads.iter().map(of).collect();
+        let mut waiters: Vec<Waiter> = by_thread.into_iter().map(of).collect();
         waiters.sort_by(|a, b| b.waited_ms.total_cmp(&a.waited_ms).then(a.pid.cmp(&b.pid)));
         waiters.truncate(WAITERS_SHOWN);
         waiters
@@ -101,21 +100,25 @@ impl Reasons {
     /// Reasons by the time of their requests.
     pub(super) fn rows(&self, notes: &Notes) -> Vec<Reason> {
         let (mut all, mut threads) = (self.others, Why::ALL.map(|_| Vec::new()));
-        for (pid, sums) in &self.threads {
+        for ((pid, asked_by), sums) in &self.threads {
             let name = notes.names.get(*pid);
             for (why, sum) in Why::ALL.into_iter().zip(sums).filter(|(_, sum)| sum.requests > 0) {
                 let place = why.by_thread(name.as_deref().unwrap_or_default()) as usize;
                 all[place].absorb(sum);
-                threads[place].push((sum.ns, *pid, name.clone()));
+                threads[place].push((sum.ns, *pid, *asked_by));
             }
         }
         let rows = Why::ALL.into_iter().zip(all).zip(threads).filter(|((_, sum), _)| sum.requests > 0);
         let mut rows: Vec<Reason> = rows
             .map(|((why, sum), mut threads)| {
-                threads.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-                let named = |(_, pid, name): (u64, u32, Option<String>)| match name {
+                threads.sort_by(|a, b| b.0.cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+                let named = |pid: u32| match notes.names.get(pid) {
                     Some(name) => format!("{name} {pid}"),
                     None => format!("thread {pid}"),
+                };
+                let named = |(_, pid, asked_by): (u64, u32, Option<u32>)| match asked_by {
+                    Some(asked_by) => format!("{} for {}", named(pid), named(asked_by)),
+                    None => named(pid),
                 };
                 Reason {
                     why: why.name().into(),

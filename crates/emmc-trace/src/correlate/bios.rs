@@ -14,12 +14,13 @@ impl Correlator {
         self.room();
         let (_, open) = self.table.add(block, event.pid, event.at);
         open.queued = Some(event.at);
-        let Some(Origin { call, access, mut file, is_journal }) = from else { return };
+        let Some(Origin { call, access, mut file, is_journal, asked_by }) = from else { return };
         if call.is_none() && (block.op != Op::Write || block.flags.has(Flags::META)) {
             // The kernel's thread does something else between two files.
             file = File::default();
         }
-        (open.call, open.access, open.file, open.is_journal) = (call, access, file, is_journal);
+        (open.call, open.access, open.file) = (call, access, file);
+        (open.is_journal, open.asked_by) = (is_journal, asked_by);
     }
 
     /// The first part keeps its place; the rest is a bio that is not queued again.

@@ -33,6 +33,7 @@ pub(super) fn finish(open: &Open, event: &Event, has_calls: bool, has_page_cache
         sector: open.sector - u64::from(open.done).min(open.sector),
         sectors: open.sectors.saturating_add(open.done),
         pid: open.pid,
+        asked_by: open.asked_by,
         call: open.call.map(|(call, ..)| call),
         file: open.file,
         is_journal: open.is_journal,

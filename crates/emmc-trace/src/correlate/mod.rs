@@ -26,7 +26,7 @@ pub use self::device::Device;
 use self::finish::finish;
 use self::open::{Handle, Open, Stage, Table};
 use self::threads::Threads;
-use crate::event::{Action, BlockEvent, Event, File, Mark, Op, What};
+use crate::event::{Action, BlockEvent, Event, File, Flags, Mark, Op, What};
 use crate::notes::Mixer;
 use crate::request::Request;
 
@@ -58,6 +58,8 @@ pub struct Correlator {
     /// such event too.
     pub has_page_cache: bool,
     ready: Vec<Request>,
+    /// The last complete write with FUA.
+    durable: Option<Open>,
 }
 
 impl Correlator {
@@ -157,6 +159,7 @@ impl Correlator {
         self.threads.end(&mut self.ready);
         self.unpaired.near_losses += self.table.clear();
         self.commands.lose();
+        self.durable = None;
         for device in &mut self.devices {
             let at = self.times.map_or(Nanos::ZERO, |(_, last)| last);
             while device.depth > 0 {
@@ -272,7 +275,8 @@ impl Correlator {
         }
     }
 
-    /// A request that nobody queued: a flush is for the thread whose bio asked for one first.
+    /// A request that nobody queued: a flush is for the thread whose bio asked for one first, alone or before its data;
+    /// else for the last write that had to be durable, on a device without FUA.
     #[cold]
     fn open_issued(&mut self, event: &Event, block: &BlockEvent) -> Handle {
         let mut open = Open::new(block, event.pid, event.at);
@@ -280,9 +284,13 @@ impl Correlator {
             let waiting = self.table.find_flushing(block.device, |bio| bio.stage < Stage::Issued);
             if let Some(bio) = waiting.and_then(|bio| self.table.get(bio)) {
                 bio.stage = Stage::Issued;
-                (open.pid, open.call, open.access) = (bio.pid, bio.call, bio.access);
-                (open.file, open.is_journal) = (bio.file, bio.is_journal);
+                open.follow(bio);
                 (open.queued, open.queued_last, open.got) = (bio.queued, bio.queued_last, bio.got);
+            } else if let Some(write) = self.table.find_preflush(block.device) {
+                open.follow(write);
+                (open.queued, open.queued_last, open.got) = (write.queued, write.queued_last, write.got);
+            } else if let Some(write) = self.durable.take_if(|write| write.device == block.device) {
+                open.follow(&write);
             }
         }
         self.open(&open)
@@ -326,6 +334,9 @@ impl Correlator {
         }
         let Some(open) = self.table.remove(found) else { return };
         let (request, call) = (finish(open, event, self.has_calls, self.has_page_cache), open.call);
+        if request.flags.has(Flags::FUA) {
+            self.durable = Some(*open);
+        }
         let device = self.device(block.device);
         device.step(event.at, false);
         device.requests += 1;

@@ -46,6 +46,8 @@ pub(crate) struct Open {
     pub(crate) flags: Flags,
     pub(crate) device: u32,
     pub(crate) pid: u32,
+    /// Whose fsync a journal's commit is for.
+    pub(crate) asked_by: Option<u32>,
     /// What is not complete.
     pub(crate) sector: u64,
     pub(crate) sectors: u32,
@@ -79,6 +81,12 @@ pub(crate) struct Open {
 }
 
 impl Open {
+    /// Belongs to the one that another belongs to.
+    pub(crate) fn follow(&mut self, other: &Self) {
+        (self.pid, self.asked_by, self.call, self.access) = (other.pid, other.asked_by, other.call, other.access);
+        (self.file, self.is_journal) = (other.file, other.is_journal);
+    }
+
     /// What an event says.
     pub(crate) fn new(block: &BlockEvent, pid: u32, at: Nanos) -> Self {
         let mut open = Self {
@@ -87,6 +95,7 @@ impl Open {
             flags: block.flags,
             device: 0,
             pid: 0,
+            asked_by: None,
             sector: 0,
             sectors: 0,
             done: 0,
@@ -124,6 +133,7 @@ impl Open {
             flags,
             device,
             pid: thread,
+            asked_by,
             sector,
             sectors,
             done,
@@ -151,6 +161,7 @@ impl Open {
         (*thread, *sector, *sectors, *done) = (pid, block.sector, block.sectors, 0);
         (*queued, *queued_last, *bios, *got, *inserted) = (None, at, (0, 0), None, None);
         (*issued, *issued_cpu, *hardware, *requeues, *error) = (at, 0, None, 0, 0);
+        *asked_by = None;
         (*call, *access, *file, *is_journal) = (None, Access::Unknown, File::default(), false);
         (*busy_mark, *waited) = (0, 0);
     }
@@ -259,6 +270,18 @@ impl Table {
             place = open.next;
         }
         found
+    }
+
+    /// The oldest bio that asks for a flush before it.
+    pub(crate) fn find_preflush(&self, device: u32) -> Option<&Open> {
+        let waits = |open: &&Open| {
+            open.serial != 0
+                && open.device == device
+                && open.stage < Stage::Issued
+                && open.sectors > 0
+                && open.flags.has(Flags::PREFLUSH)
+        };
+        self.places.iter().filter(waits).min_by_key(|open| open.serial)
     }
 
     /// The newest that is wanted, of all: for merges, of which there is one for each bio at most.

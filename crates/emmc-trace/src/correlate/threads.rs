@@ -23,6 +23,10 @@ struct Thread {
     from: Nanos,
     access: Access,
     file: File,
+    /// The file system that is synced, if an event said so; 0 is any.
+    on: u32,
+    /// It waits until a file is durable.
+    syncs: bool,
     /// Completed requests of this call.
     done: Vec<Request>,
 }
@@ -32,6 +36,8 @@ struct Thread {
 struct Work {
     file: File,
     is_journal: bool,
+    /// The file system of a commit.
+    on: u32,
 }
 
 /// Where a bio comes from.
@@ -42,6 +48,8 @@ pub(super) struct Origin {
     pub(super) access: Access,
     pub(super) file: File,
     pub(super) is_journal: bool,
+    /// The thread whose fsync a commit is for.
+    pub(super) asked_by: Option<u32>,
 }
 
 /// All threads in system calls, and those that the kernel works with.
@@ -81,6 +89,8 @@ impl Threads {
                 from: event.at,
                 access: Access::Unknown,
                 file: File::default(),
+                on: 0,
+                syncs: call == Syscall::Sync,
                 done: Vec::new(),
             };
             self.all.insert(event.pid, thread);
@@ -92,18 +102,23 @@ impl Threads {
             Mark::Direct => Access::Direct,
             Mark::Buffered => Access::Buffered,
             Mark::WriteBack | Mark::Sync => Access::Unknown,
-            Mark::Commit { began } => return self.work(pid, Work { file: File::default(), is_journal: began }),
+            Mark::Commit { began } => {
+                return self.work(pid, Work { file: File::default(), is_journal: began, on: file.device });
+            }
         };
         if let Some(thread) = self.all.get_mut(&pid) {
             if access != Access::Unknown {
                 thread.access = access;
             }
+            if mark == Mark::Sync {
+                (thread.syncs, thread.on) = (true, file.device);
+            }
             if file.inode != 0 {
                 thread.file = file;
             }
         } else if mark == Mark::WriteBack {
-            let is_journal = self.workers.get(&pid).is_some_and(|work| work.is_journal);
-            self.work(pid, Work { file, is_journal });
+            let before = self.workers.get(&pid).copied().unwrap_or_default();
+            self.work(pid, Work { file, ..before });
         }
     }
 
@@ -117,10 +132,17 @@ impl Threads {
     pub(super) fn queue(&self, pid: u32) -> Origin {
         if let Some(thread) = self.all.get(&pid) {
             let call = Some((thread.call, thread.from, thread.serial));
-            return Origin { call, access: thread.access, file: thread.file, is_journal: false };
+            return Origin { call, access: thread.access, file: thread.file, is_journal: false, asked_by: None };
         }
-        let Work { file, is_journal } = self.workers.get(&pid).copied().unwrap_or_default();
-        Origin { call: None, access: Access::Unknown, file, is_journal }
+        let Work { file, is_journal, on } = self.workers.get(&pid).copied().unwrap_or_default();
+        let asked_by = if is_journal { self.syncing(on) } else { None };
+        Origin { call: None, access: Access::Unknown, file, is_journal, asked_by }
+    }
+
+    /// The thread that waits longest until a file of this file system is durable.
+    fn syncing(&self, on: u32) -> Option<u32> {
+        let waits = |(_, thread): &(&u32, &Thread)| thread.syncs && (thread.on == on || thread.on == 0 || on == 0);
+        self.all.iter().filter(waits).min_by_key(|(_, thread)| thread.serial).map(|(pid, _)| *pid)
     }
 
     pub(super) fn complete(

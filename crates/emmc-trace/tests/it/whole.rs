@@ -4,6 +4,68 @@ use emmc_trace::{analyse, open};
 
 use crate::support::{done, ftrace, input, start};
 
+/// A commit without anybody in fsync is for nobody, one of another file system neither; a device without FUA flushes
+/// after the write too.
+#[test]
+fn flushes_belong_to_those_who_asked() {
+    let commit = |at: u64, on: &str| {
+        format!(
+            "{at} 60 jbd2_start_commit: dev {on} transaction 5 sync 0
+             {} 60 block_bio_queue: 7,0 FWFSM 1016 + 8 [x]
+             {} 90 block_rq_issue: 7,0 FF 0 () 18446744073709551615 + 0 [x]
+             {} 0 block_rq_complete: 7,0 FF () 18446744073709551615 + 0 [0]
+             {} 90 block_rq_issue: 7,0 WFSM 4096 () 1016 + 8 [x]
+             {} 0 block_rq_complete: 7,0 WFSM () 1016 + 8 [0]
+             {} 90 block_rq_issue: 7,0 FF 0 () 18446744073709551615 + 0 [x]
+             {} 0 block_rq_complete: 7,0 FF () 18446744073709551615 + 0 [0]
+             {} 60 jbd2_end_commit: dev {on} transaction 5 sync 0 head 4\n",
+            at + 1,
+            at + 2,
+            at + 3,
+            at + 4,
+            at + 5,
+            at + 6,
+            at + 7,
+            at + 8,
+        )
+    };
+    let mut text = commit(1000, "7,0");
+    text += "2000 7 sys_enter_fsync: fd: 4\n2001 7 ext4_sync_file_enter: dev 7,0 ino 13 parent 2 datasync 0\n";
+    text += &commit(2010, "7,0");
+    text += &commit(2030, "7,1");
+    text += "2100 7 sys_exit_fsync: 0x0\n";
+    let found = analyse(open(vec![input("f", ftrace(&text).into())]).unwrap(), None);
+    assert_eq!((found.unpaired, found.requests), (0, 9), "{:?}", found.unpaired_by);
+    let rows: Vec<_> =
+        found.reasons.iter().map(|row| (row.why.as_str(), row.requests, row.threads.join(","))).collect();
+    let threads = "task 60,task 60 for task 7".to_string();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    for (why, count) in [("flush", 6), ("journal", 3)] {
+        assert!(rows.contains(&(why, count, threads.clone())), "{rows:?}");
+    }
+}
+
+/// A clock that moves by jiffies says nothing of requests.
+#[test]
+fn a_clock_that_stands_gives_no_limit() {
+    let request = |at: u64, until: u64, sector: u64| {
+        format!(
+            "{at} 7 block_bio_queue: 179,0 R {sector} + 8 [x]
+             {at} 7 block_rq_issue: 179,0 R 4096 () {sector} + 8 [x]
+             {until} 7 block_rq_complete: 179,0 R () {sector} + 8 [0]\n"
+        )
+    };
+    let of = |until: u64| {
+        let text = request(1000, until, 8) + &request(20_000, 20_000 + until - 1000, 16) + &request(30_000, 40_000, 24);
+        analyse(open(vec![input("f", ftrace(&text).into())]).unwrap(), None)
+    };
+    let (stands, moves) = (of(1000), of(1001));
+    assert!(stands.limit.is_none() && moves.limit.is_some());
+    let said = "the clock of the recording did not move during 2 of 3 requests";
+    assert!(stands.causes[0].starts_with(said), "{:?}", stands.causes);
+    assert!(moves.causes.is_empty(), "{:?}", moves.causes);
+}
+
 /// Recordings with the white paper's spans: its tables and overhead lists come out as its model computes them.
 #[test]
 fn the_tables_of_the_white_paper_come_from_spans() {
@@ -148,8 +210,8 @@ fn requests_have_a_reason_and_a_file() {
     let expected = [
         ("direct I/O", 1, 8, 0, "app 8"),
         ("discard", 1, 0, 0, "kworker/u4:2 33"),
-        ("flush", 1, 0, 0, "kworker/1:1H 90"),
-        ("journal", 3, 0, 32, "jbd2/mmcblk0p2-8 60,jbd2/mmcblk0p3-8 61"),
+        ("flush", 1, 0, 0, "jbd2/mmcblk0p2-8 60 for app 7"),
+        ("journal", 3, 0, 32, "jbd2/mmcblk0p2-8 60 for app 7,jbd2/mmcblk0p3-8 61"),
         ("metadata", 2, 8, 8, "app 8,kworker/u4:2 33"),
         ("read", 1, 8, 0, "app 8"),
         ("read-ahead", 1, 32, 0, "app 8"),
