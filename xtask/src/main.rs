@@ -8,6 +8,7 @@ mod fuzz;
 mod guest;
 mod metadata;
 mod mutants;
+mod probe_truth;
 mod recipes;
 mod sim;
 mod size;
@@ -21,7 +22,7 @@ use crate::ci::Extent;
 const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...]
                            | guest <build | run | test | cuts> [OPTION...]
                            | sim [--workloads N] [--cuts N] [--seed N] | mutants [NAME...]
-                           | size [TARGET...]
+                           | probe-truth [--cards N] [--seed S] [--card N] | size [TARGET...]
                            | cross [TARGET...] | dist [--once] [--quick] [--install] [TARGET...]
                            | recipes [--check]>
   tidy   the rules of style that a program can check
@@ -30,6 +31,7 @@ const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | f
   guest  a Linux in QEMU with a virtual card in it (docs/guest.md)
   sim    cuts power at every step of 50 or N workloads and 100000 or N times at random; --seed alone: one case again
   mutants  puts known faults into a copy of the tree, one at a time: the torture or a test must fail on each
+  probe-truth  random virtual cards: how many of their parameters `probe` finds; --card shows one
   size   builds what goes onto a board, for this machine or for targets, and prints its size
   cross  builds the whole tool for other processors and compares its answers under qemu-user with this machine's
   dist   packages of the commit, made twice and compared; --install tries one in a bare Debian (docs/packages.md)
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         },
         ["sim", options @ ..] => sim::run(options),
         ["mutants", names @ ..] => mutants::run(names),
+        ["probe-truth", options @ ..] => probe_truth::run(options),
         ["size", targets @ ..] => size::run(targets),
         ["cross", targets @ ..] => cross::run(targets),
         ["dist", options @ ..] => dist::run(options),

@@ -27,7 +27,7 @@ impl Findings {
             let (Some(value), Some(parameter)) = (value, self.parameters.get_mut(name)) else { continue };
             let agrees = parameter.value.as_ref().and_then(Value::whole).map(|measured| {
                 // A card has buffers beside its cache.
-                if name == "write_cache" { measured >= value / 4 * 3 } else { measured == value }
+                if name == "write_cache" && value > 0 { measured >= value / 4 * 3 } else { measured == value }
             });
             parameter.declared.push(Declared { source: source.into(), value: Value::Whole(value), agrees });
         }

@@ -8,6 +8,7 @@
 
 mod advice;
 mod declared;
+pub mod noise;
 mod probe;
 mod reads;
 mod requests;
@@ -15,6 +16,8 @@ mod result;
 mod robust;
 mod steps;
 mod suite;
+#[cfg(feature = "truth")]
+pub mod truth;
 mod units;
 mod volatile;
 

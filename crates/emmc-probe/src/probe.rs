@@ -7,7 +7,7 @@ use crate::advice::advice;
 use crate::requests::{Requests, Watching};
 use crate::result::{Evidence, Findings, Parameter, Value};
 use crate::steps::{STEPS_BYTES, Steps, steps};
-use crate::units::{Limit, SWEEP_MAX, Streams, apart};
+use crate::units::{Limit, SWEEP_MAX, Streams};
 use crate::{reads, units, volatile};
 
 const MIB: u64 = 1 << 20;
@@ -113,7 +113,6 @@ fn page(borders: &reads::Borders, steps: Result<&Steps, &str>, filled: bool) -> 
         // A finer level of reads is the mapping unit.
         (Some(read), _) if read > 4096 => Parameter::of(Value::Whole(read), "bytes", evidence),
         (None, Some(write)) => Parameter::of(Value::Whole(write), "bytes", evidence),
-        (Some(_), Some(_)) => Parameter::unknown("reads and writes disagree", "bytes", evidence),
         _ => {
             let why = match filled {
                 true => "neither reads nor writes show steps",
@@ -203,51 +202,53 @@ fn allocation(
         return Ok((Parameter::unknown(why, "", evidence), Parameter::unknown(why, "bytes", vec![])));
     }
     let mut open_evidence = vec![Evidence::new("streams in turn", seen, Some(Value::Whole(open as u64)))];
-    let borders = match tried(units::borders(requests, &mut streams, open, sweep))? {
-        Ok(borders) => borders,
-        Err(why) => {
-            let unknown = Parameter::unknown(why, "bytes", vec![]);
-            return Ok((Parameter::of(Value::Whole(open as u64), "", open_evidence), unknown));
-        }
-    };
-    let Some(unit) = borders.unit else {
-        let (outliers, written) = (borders.outliers, borders.written >> 20);
-        let why = format!("{outliers} slow writes in a sequential stream of {written} MiB, at no equal distances");
-        let unknown = Parameter::unknown(why, "bytes", vec![]);
-        return Ok((Parameter::of(Value::Whole(open as u64), "", open_evidence), unknown));
-    };
-    let seen = format!(
-        "{} of {} slow writes of a sequential stream lie {} KiB apart, the first border at {} KiB of a unit",
-        borders.count,
-        borders.count + borders.outliers,
-        unit >> 10,
-        borders.phase >> 10
-    );
-    let mut evidence = vec![Evidence::new("sequential stream across borders", seen, Some(Value::Whole(unit)))];
-    let base = requests.from.next_multiple_of(unit) + borders.phase;
-    let whole = tried(apart(requests, base, unit, open))?;
-    let half = tried(apart(requests, base, unit / 2, open))?;
-    match (whole, half) {
-        (Ok(whole), Ok(half)) => {
-            let word = |apart| if apart { "in units of their own" } else { "not in units of their own" };
-            let seen = format!(
-                "streams {} KiB apart are {}, {} KiB apart they are {}",
-                unit >> 10,
-                word(whole),
-                unit >> 11,
-                word(half)
-            );
-            let agrees = whole && !half;
-            evidence.push(Evidence::new("streams at a distance", seen, agrees.then_some(Value::Whole(unit))));
-            if whole {
-                let seen = format!("the same with streams {} KiB apart, elsewhere on the card", unit >> 10);
+    let mut evidence = Vec::new();
+    let mut values = Vec::new();
+    match tried(units::distance(requests, open))? {
+        Ok(found) => {
+            let seen = match found.unit {
+                Some(unit) => format!(
+                    "{open} streams are fast and one more is slow from {} KiB apart on, not at {} KiB; {} tests",
+                    unit >> 10,
+                    found.below >> 10,
+                    found.tests
+                ),
+                None => format!("no clear distance in {} tests, up to {} KiB", found.tests, found.below >> 10),
+            };
+            if found.unit.is_some() {
+                let seen = format!("{open} streams and one more at distances of a unit, elsewhere on the card");
                 open_evidence.push(Evidence::new("streams at a distance", seen, Some(Value::Whole(open as u64))));
             }
+            evidence.push(Evidence::new("streams at a distance", seen, found.unit.map(Value::Whole)));
+            values.extend(found.unit);
         }
-        (Err(why), _) | (_, Err(why)) => evidence.push(Evidence::new("streams at a distance", why, None)),
+        Err(why) => evidence.push(Evidence::new("streams at a distance", why, None)),
     }
-    Ok((
-        Parameter::of(Value::Whole(open as u64), "", open_evidence),
-        Parameter::of(Value::Whole(unit), "bytes", evidence),
-    ))
+    match tried(units::borders(requests, &mut streams, open, sweep))? {
+        Ok(borders) => {
+            let seen = match borders.unit {
+                Some(unit) => format!(
+                    "{} of {} slow writes lie {} KiB apart, the first border at {} KiB of a unit",
+                    borders.count,
+                    borders.count + borders.outliers,
+                    unit >> 10,
+                    borders.phase >> 10
+                ),
+                None => {
+                    format!("{} slow writes in {} MiB, at no equal distances", borders.outliers, borders.written >> 20)
+                }
+            };
+            evidence.push(Evidence::new("sequential stream across borders", seen, borders.unit.map(Value::Whole)));
+            values.extend(borders.unit);
+        }
+        Err(why) => evidence.push(Evidence::new("sequential stream across borders", why, None)),
+    }
+    let open = Parameter::of(Value::Whole(open as u64), "", open_evidence);
+    let unit = match values[..] {
+        [] => Parameter::unknown("neither distances nor borders show it", "bytes", evidence),
+        [unit] => Parameter::of(Value::Whole(unit), "bytes", evidence),
+        [a, b, ..] if a == b => Parameter::of(Value::Whole(a), "bytes", evidence),
+        _ => Parameter::unknown("distances and borders disagree", "bytes", evidence),
+    };
+    Ok((open, unit))
 }

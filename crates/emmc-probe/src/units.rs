@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 /// One write. Unit: bytes.
 pub(crate) const CHUNK: u64 = 128 << 10;
 /// Writes' worth of data in front of a stream, which closing its unit has to copy.
-const AHEAD: u64 = 4;
+const AHEAD: u64 = 6;
 /// Writes' worth of data that a stream fills at once.
 const FILL: u64 = 16;
 /// Writes' worth of distance between streams that all tests of a distance need.
@@ -235,18 +235,18 @@ fn rearm(requests: &mut Requests<'_>, streams: &mut Streams, anchors: &[usize]) 
 /// Borders that must be seen.
 const BORDERS_MIN: usize = 4;
 
-/// The smallest distance of which every multiple in the range is an outlier.
+/// The smallest distance at which the latest outliers follow one another, more often than chance allows.
 fn period(spikes: &[u64], from: u64, to: u64) -> Option<(u64, usize)> {
-    let mut distances: Vec<u64> =
-        spikes.iter().enumerate().flat_map(|(index, a)| spikes[..index].iter().map(move |b| a - b)).collect();
-    distances.sort_unstable();
-    distances.dedup();
-    distances.into_iter().filter(|distance| *distance >= 2 * CHUNK).find_map(|distance| {
-        let last = *spikes.last()?;
-        let expected = (0..).map(|index: u64| last.checked_sub(index * distance)).map_while(|place| place);
-        let expected: Vec<u64> = expected.take_while(|place| *place >= from && *place <= to).collect();
-        let all = expected.iter().all(|place| spikes.binary_search(place).is_ok());
-        (all && expected.len() >= BORDERS_MIN).then_some((distance, expected.len()))
+    let last = *spikes.last()?;
+    let chance = (spikes.len() as f64 * CHUNK as f64 / (to - from).max(CHUNK) as f64).min(0.5);
+    let distances = spikes.iter().rev().skip(1).map(|place| last - place).filter(|distance| *distance >= 2 * CHUNK);
+    distances.into_iter().find_map(|distance| {
+        let expected =
+            (0..).map_while(|index: u64| last.checked_sub(index * distance)).take_while(|place| *place >= from);
+        let run = expected.take_while(|place| spikes.binary_search(place).is_ok()).count();
+        // Any of the distances to any earlier outlier could have been the one.
+        let accident = spikes.len() as f64 * spikes.len() as f64 * chance.powi(run as i32 - 2);
+        (run >= BORDERS_MIN && (accident < 1e-3 || spikes.len() == run)).then_some((distance, run))
     })
 }
 
@@ -255,22 +255,67 @@ fn period_phase(spikes: &[u64], unit: u64) -> u64 {
 }
 
 /// Whether streams at this distance are in units of their own: as many as can be open are fast, and one more is not.
-pub(crate) fn apart(requests: &mut Requests<'_>, from: u64, spacing: u64, open: usize) -> Result<bool, BenchError> {
-    requests.step("streams at a distance");
+fn apart(requests: &mut Requests<'_>, spacing: u64, open: usize) -> Result<bool, BenchError> {
+    let from = requests.from.next_multiple_of(LARGEST);
     let mut streams = Streams::at(from, spacing, open + 1);
-    if from + (open as u64 + 1) * spacing > requests.to {
-        return Err(BenchError::Misfit {
-            suite: crate::requests::NAME,
-            what: "no room for streams at a distance".into(),
-        });
-    }
     // All of it before the first test: what is filled later would be behind an open unit's last write.
     for index in 0..=open {
-        streams.prepare(requests, index, DISTANCE - AHEAD)?;
+        let tests = if index == 0 { 6 } else { 2 };
+        streams.prepare(requests, index, tests * (ROUNDS as u64 + 1))?;
     }
     let within = if open > 1 { streams.cost(requests, open)?.ratio } else { 1.0 };
-    let beyond = streams.cost(requests, open + 1)?.ratio;
-    Ok(within <= COLLAPSE && beyond > COLLAPSE)
+    if within > COLLAPSE {
+        return Ok(false);
+    }
+    Ok(streams.cost(requests, open + 1)?.ratio > COLLAPSE)
+}
+
+/// The largest unit that is looked for; the first stream begins at a multiple of it. Unit: bytes.
+const LARGEST: u64 = 96 * MIB;
+/// The smallest distance that is tried. Unit: bytes.
+const CLOSEST: u64 = 512 << 10;
+
+/// Distances of streams that were tried, and the smallest at which they are in units of their own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Distance {
+    /// Unit: bytes.
+    pub(crate) unit: Option<u64>,
+    /// The largest distance at which they are not. Unit: bytes.
+    pub(crate) below: u64,
+    pub(crate) tests: usize,
+}
+
+/// The smallest distance at which streams are in units of their own: doubled, then halved, then both sides once more.
+pub(crate) fn distance(requests: &mut Requests<'_>, open: usize) -> Result<Distance, BenchError> {
+    requests.step("streams at growing distances");
+    let room = requests.to.saturating_sub(requests.from.next_multiple_of(LARGEST)) / (open as u64 + 1);
+    let mut found = Distance::default();
+    let mut test = |spacing: u64, found: &mut Distance| {
+        found.tests += 1;
+        apart(requests, spacing, open)
+    };
+    let (mut below, mut unit) = (0, CLOSEST);
+    while !test(unit, &mut found)? {
+        (below, unit) = (unit, unit * 2);
+        if unit > room.min(LARGEST) {
+            found.below = below;
+            return Ok(found);
+        }
+    }
+    // Streams that are this close and slow together say nothing about units.
+    if below == 0 {
+        return Ok(found);
+    }
+    let step = if unit > 4 * MIB { 512 << 10 } else { 128 << 10 };
+    while unit - below > step {
+        let middle = below + (unit - below) / 2 / step * step;
+        if test(middle, &mut found)? { unit = middle } else { below = middle }
+    }
+    found.below = below;
+    if test(unit, &mut found)? && !test(below, &mut found)? {
+        found.unit = Some(unit);
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

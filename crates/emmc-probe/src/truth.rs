@@ -1,0 +1,194 @@
+//! Random virtual cards whose parameters are known, and how many of them a probe finds.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use emmc_card::card::Card;
+use emmc_card::device::DeviceOptions;
+use emmc_card::nand::StoredContent;
+use emmc_card::profile::Profile;
+use emmc_card::sim::SimTarget;
+use emmc_units::{Instant, Rng};
+
+use crate::noise::{Noise, NoisyTarget};
+use crate::probe::{BUDGET, Settings, probe};
+use crate::result::{Bound, Confidence, Findings, Value};
+
+const KIB: u64 = 1 << 10;
+/// A command and its response on the bus, 2 to 3.2 us at 52 MHz. Unit: microseconds.
+const COMMAND_US: f64 = 2.6;
+const MIB: u64 = 1 << 20;
+
+/// The parameters that are scored.
+pub const SCORED: [&str; 5] = ["page", "allocation_unit", "open_units", "discard", "command_overhead"];
+/// The noise levels, with their names.
+pub const LEVELS: [(&str, Noise); 4] =
+    [("none", Noise::NONE), ("low", Noise::LOW), ("middle", Noise::MIDDLE), ("high", Noise::HIGH)];
+
+/// What a random card was built with.
+#[derive(Clone, Debug)]
+pub struct TrueCard {
+    /// Its number.
+    pub seed: u64,
+    /// The profile as TOML.
+    pub profile: String,
+    /// Unit: bytes.
+    pub page_bytes: u64,
+    /// The size of an allocation unit; none on a card that maps by pages. Unit: bytes.
+    pub unit_bytes: Option<u64>,
+    /// How many units are open; none on a card that maps by pages.
+    pub open_units: Option<u64>,
+    /// Whether a discard frees anything.
+    pub discards: bool,
+    /// Firmware's time of a read. Unit: microseconds.
+    pub read_overhead_us: f64,
+    /// Index in [`LEVELS`].
+    pub level: usize,
+}
+
+/// How a probe did on one parameter of one card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// The true value, or a bound that holds.
+    Right,
+    /// Another value.
+    Wrong,
+    /// "Cannot tell".
+    Silent,
+}
+
+/// Verdicts, by parameter.
+pub type Verdicts = BTreeMap<&'static str, (Verdict, Option<Confidence>)>;
+
+fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+    from[rng.below(from.len() as u64) as usize]
+}
+
+impl TrueCard {
+    /// A card at random.
+    pub fn random(seed: u64) -> Self {
+        let rng = &mut Rng::new(seed ^ 0x7072_6f62_6500);
+        let is_segment = rng.below(10) < 6;
+        let page_bytes = pick(rng, &[8 * KIB, 16 * KIB, 16 * KIB, 32 * KIB]);
+        let planes = pick(rng, &[1, 1, 2]);
+        let dies = if is_segment { 1 } else { pick(rng, &[1, 1, 2]) };
+        let sizes = [1024, 1536, 2048, 3072, 4096, 4096, 5120, 6144, 8192, 10240, 12288, 16384, 24576, 32768];
+        let unit_bytes = pick(rng, &sizes) * KIB;
+        let gigabytes = pick(rng, &[2u64, 4, 8, 16]);
+        // The log of trims of a large card needs large blocks.
+        let gigabytes = if unit_bytes / page_bytes < 128 { gigabytes.min(4) } else { gigabytes };
+        let user_bytes = gigabytes * 1_000_000_000 / (32 * MIB) * (32 * MIB);
+        let open = pick(rng, &[1u64, 2, 3, 5, 6, 7, 9, 11, 14, 20, 30]);
+        let random_order = rng.below(2) == 0;
+        let logs = if random_order { 0 } else { pick(rng, &[0u64, 0, 1, 2]) };
+        let blocks = user_bytes / unit_bytes;
+        let spare = match is_segment {
+            true => (open + logs + 8) as f64 / blocks as f64 + 0.01,
+            false => 0.07 + 12.0 / blocks as f64,
+        };
+        let read_overhead_us = 40.0 + rng.below(400) as f64;
+        let write_overhead_us = 100.0 + rng.below(1400) as f64;
+        let program = 250 + rng.below(450);
+        let program_us = match rng.below(3) {
+            0 => format!("[{program}.0]"),
+            1 => format!("[{program}.0, {}.0]", program * 3),
+            _ => format!("[{program}.0, {program}.0, {}.0]", program * 2),
+        };
+        let cell = match program_us.matches(',').count() {
+            0 => "slc",
+            1 => "mlc",
+            _ => "tlc",
+        };
+        let discards = rng.below(5) > 0;
+        let cache = if is_segment { 0 } else { pick(rng, &[0u64, 256 * KIB, 512 * KIB, 2 * MIB]) };
+        let mapping_unit = if is_segment { pick(rng, &[4 * KIB, 8 * KIB, page_bytes]) } else { 4 * KIB };
+        let stripe = page_bytes * planes * dies;
+        let bus = pick(rng, &["hs52x4", "hs52", "ddr52", "hs200"]);
+        let level = rng.below(LEVELS.len() as u64) as usize;
+        let mut text = format!(
+            "name = \"random\"\ndescription = \"random card {seed}\"\nkind = \"emmc\"\n\
+             [identity]\nmanufacturer_id = 0xfe\noem_id = 0x0100\nproduct = \"RANDOM\"\next_csd_rev = 7\n\
+             [areas]\nuser_bytes = {user_bytes}\nboot_bytes = 1048576\nrpmb_bytes = 131072\n\
+             [nand]\ncell = \"{cell}\"\nchannels = 1\ndies = {dies}\nplanes = {planes}\npage_bytes = {page_bytes}\n\
+             pages_per_block = {}\nover_provisioning = {spare:.5}\nspare_blocks = 24\nfactory_bad_blocks = 4\n\
+             channel_mb_s = {}.0\ncached_program = {}\n\
+             [nand.native]\nread_us = {}.0\nprogram_us = {program_us}\nerase_ms = 3.5\nendurance = 3000\n\
+             time_spread = 0.05\nendurance_spread = 0.1\n\
+             [ftl]\nmapping = \"{}\"\nunit_bytes = {mapping_unit}\ngc_low_blocks = 4\ntrim_frees = {discards}\n\
+             wear = {{ dynamic = true, static_gap = 0 }}\n",
+            unit_bytes / page_bytes,
+            pick(rng, &[50, 133, 200, 400]),
+            rng.below(2) == 0,
+            40 + rng.below(50),
+            if is_segment { "segment" } else { "page" },
+        );
+        if is_segment {
+            let order = if random_order { "random" } else { "linear" };
+            let _ = writeln!(text, "segment = {{ open_aus = {open}, order = \"{order}\", random_logs = {logs} }}");
+        }
+        let _ = write!(
+            text,
+            "[controller]\nread_overhead_us = {read_overhead_us}\nwrite_overhead_us = {write_overhead_us}\n\
+             buffer_bytes = {}\ncache_bytes = {cache}\nbus_max = \"{bus}\"\n",
+            (2 * stripe).max(64 * KIB)
+        );
+        if is_segment && rng.below(3) == 0 {
+            let load = 60 + rng.below(150);
+            let _ = writeln!(text, "map_load_us = {load}.0\nmap_span_bytes = {unit_bytes}\nmap_spans = 4");
+        }
+        if is_segment {
+            // As on the shipped cards of segments: with it, each durable write ends on a whole word line or merges.
+            text.push_str("[registers]\nWR_REL_SET = 0\n");
+        }
+        Self {
+            seed,
+            profile: text,
+            page_bytes,
+            unit_bytes: is_segment.then_some(unit_bytes),
+            open_units: is_segment.then_some(open),
+            discards,
+            read_overhead_us,
+            level,
+        }
+    }
+
+    /// Probes it with everything that writes.
+    ///
+    /// Errors: the profile is wrong, or the card fails: as text.
+    pub fn probe(&self) -> Result<Findings, String> {
+        let profile = Profile::from_toml(&self.profile).map_err(|error| error.to_string())?;
+        let options = DeviceOptions { keep: StoredContent::Nothing, seed: self.seed };
+        let card = Card::new(profile, options).map_err(|error| error.to_string())?;
+        let target = SimTarget::new(card.into_parts().0, "random", Instant::START, false);
+        let mut target = NoisyTarget::new(target, LEVELS[self.level].1, self.seed);
+        let to_bytes = emmc_port::BlockTarget::shape(&target).size_bytes;
+        let settings = Settings { write: true, from_bytes: 0, to_bytes, budget_bytes: BUDGET, seed: self.seed };
+        probe(&mut target, &settings, &mut |_, _| true).map_err(|error| error.to_string())
+    }
+
+    /// Compares findings with the truth.
+    pub fn verdicts(&self, findings: &Findings) -> Verdicts {
+        SCORED.into_iter().filter_map(|name| Some((name, self.verdict(name, findings)?))).collect()
+    }
+
+    /// None: the card has no such parameter, and the probe gives none.
+    fn verdict(&self, name: &str, findings: &Findings) -> Option<(Verdict, Option<Confidence>)> {
+        let found = findings.parameters.get(name)?;
+        let is_right = match (name, &found.value) {
+            ("allocation_unit", None) if self.unit_bytes.is_none() => return None,
+            (_, None) => return Some((Verdict::Silent, None)),
+            ("page", Some(value)) => *value == Value::Whole(self.page_bytes),
+            ("allocation_unit", Some(value)) => value.whole() == self.unit_bytes,
+            ("open_units", Some(value)) => match (found.bound, value.whole()) {
+                (Some(Bound::AtLeast), Some(least)) => self.open_units.is_none_or(|open| open >= least),
+                (_, value) => value == self.open_units,
+            },
+            ("discard", Some(value)) => {
+                *value == Value::Kind(if self.discards { "effective" } else { "ignored" }.into())
+            }
+            (_, Some(Value::Measured(value))) => (value / (self.read_overhead_us + COMMAND_US) - 1.0).abs() < 0.15,
+            _ => false,
+        };
+        Some((if is_right { Verdict::Right } else { Verdict::Wrong }, found.confidence))
+    }
+}
