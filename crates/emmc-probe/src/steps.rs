@@ -74,7 +74,7 @@ fn changes(times_us: &[f64], noise: f64) -> (Vec<u64>, Option<u64>) {
     let changes: Vec<u64> =
         (1u64..).zip(&apart).filter(|(_, apart)| is_change(apart)).map(|(size, _)| size * STEP).collect();
     let unit = changes.iter().copied().reduce(divisor);
-    // All of them are multiples by chance this often.
+    // How often all of them are multiples at random.
     let chance = |unit: u64| (STEP as f64 / unit as f64).powi(changes.len() as i32);
     let unit = unit.filter(|unit| *unit > STEP && chance(*unit) < 0.005);
     (changes, unit)

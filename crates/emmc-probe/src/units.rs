@@ -327,9 +327,12 @@ mod tests {
         let border = |index: u64| index * 12 * MIB;
         let mut spikes: Vec<u64> = (1..=4).map(border).collect();
         assert_eq!(period(&spikes, MIB, border(4)), Some((12 * MIB, 4)));
+        // With outliers between them four are not enough.
         spikes.extend([3 * MIB, 17 * MIB, 40 * MIB]);
         spikes.sort_unstable();
-        assert_eq!(period(&spikes, MIB, border(4)), Some((12 * MIB, 4)));
+        assert_eq!(period(&spikes, MIB, border(4)), None);
+        spikes.extend((5..=7).map(border));
+        assert_eq!(period(&spikes, MIB, border(7)), Some((12 * MIB, 7)));
         // One border was not seen.
         let spikes: Vec<u64> = [1, 2, 4].map(border).to_vec();
         assert_eq!(period(&spikes, MIB, border(4)), None);
