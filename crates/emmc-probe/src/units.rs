@@ -69,8 +69,8 @@ impl Streams {
         let from = requests.from.next_multiple_of(24 * MIB);
         let room = requests.to.saturating_sub(from);
         let fits = |spacing: &u64| (room / spacing) as usize;
-        let best = SPACINGS.iter().find(|spacing| fits(spacing) > STREAMS_MAX + 2);
-        let best = best.or_else(|| SPACINGS.iter().find(|spacing| fits(spacing) > STREAMS_MAX / 2));
+        // Distance before number: streams that share a unit would be counted as units.
+        let best = SPACINGS.iter().find(|spacing| fits(spacing) >= STREAMS_MAX * 3 / 8);
         let spacing = *best.or_else(|| SPACINGS.iter().find(|spacing| fits(spacing) >= 8))?;
         Some(Self::at(from.next_multiple_of(spacing), spacing, fits(&spacing).saturating_sub(2).min(STREAMS_MAX)))
     }
