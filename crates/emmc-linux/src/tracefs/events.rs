@@ -17,9 +17,13 @@ pub(super) const EVENTS: [&str; 14] = [
     "iomap/iomap_dio_rw_begin",
     "writeback/writeback_dirty_folio",
 ];
-/// Which file is written back, and when a journal commits: rare events, of which a kernel has some.
-pub(super) const REASON_EVENTS: [&str; 3] =
-    ["writeback/writeback_single_inode_start", "jbd2/jbd2_start_commit", "jbd2/jbd2_end_commit"];
+/// Which file is written back, when a journal commits, and for which file system somebody waits: rare events, of which a kernel has some.
+pub(super) const REASON_EVENTS: [&str; 4] = [
+    "writeback/writeback_single_inode_start",
+    "jbd2/jbd2_start_commit",
+    "jbd2/jbd2_end_commit",
+    "ext4/ext4_sync_file_enter",
+];
 /// Interrupts of MMC controllers, whose handlers are called after them.
 pub(super) const INTERRUPTS: &str = "irq/irq_handler_entry";
 pub(super) const INTERRUPTS_OF: &str = "name ~ \"mmc*\"";

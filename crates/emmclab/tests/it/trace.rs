@@ -1,10 +1,11 @@
 //! `trace record` with the kernel's tracefs, and `trace analyse` of what it recorded.
 
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::support::loops::{Loop, succeeds};
 use crate::support::{command, emmclab, is_root, scratch, skip};
 
 const INSTANCES: &str = "/sys/kernel/tracing/instances";
@@ -97,4 +98,71 @@ fn a_recording_is_no_device_and_no_folder() {
     let refused = emmclab(["trace", "record", "--for", "5"]).exits(2).stderr;
     assert!(refused.contains("expected a time with its unit"), "{refused}");
     emmclab(["trace", "analyse", "/dev/null"]).exits(2);
+}
+
+/// ext4 on a loop device: the kernel counts as many reads and writes as the recording has, all requests have their bio,
+/// and trace-cmd lists every event of the file.
+#[test]
+fn requests_of_a_filesystem_are_those_that_the_kernel_counts() {
+    if !can_record() {
+        return;
+    }
+    let folder = scratch("trace_filesystem");
+    let Some(disk) = Loop::new("trace_filesystem_disk", 64 << 20) else { return };
+    let point = folder.join("mounted").display().to_string();
+    std::fs::create_dir(&point).unwrap();
+    if !succeeds("mkfs.ext4", &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", &disk.path])
+        || !succeeds("mount", &[&disk.path, &point])
+    {
+        return skip("needs mkfs.ext4 and a mount of ext4 on a loop device");
+    }
+    let name = folder.join("t.dat").display().to_string();
+    let stat = format!("/sys/block/{}/stat", disk.name());
+    let counted = || {
+        let text = std::fs::read_to_string(&stat).unwrap();
+        let number = |at: usize| text.split_whitespace().nth(at).unwrap().parse::<u64>().unwrap();
+        (number(0), number(4))
+    };
+    assert!(succeeds("sync", &["-f", &point]));
+    let before = counted();
+    let script = format!(
+        "dd if=/dev/zero of={point}/a bs=4k count=64 oflag=dsync status=none; \
+         dd if=/dev/zero of={point}/b bs=64k count=32 conv=fsync status=none; \
+         dd if={point}/a of=/dev/null bs=4k iflag=direct status=none; umount {point}"
+    );
+    let recorded = emmclab(["trace", "record", "-o", &name, "--json", "--", "sh", "-c", &script]).exits(0).json();
+    let after = counted();
+    assert_eq!((recorded["lost_events"].as_u64(), recorded["command_exit"].as_i64()), (Some(0), Some(0)));
+    let number = std::fs::read_to_string(format!("/sys/block/{}/dev", disk.name())).unwrap();
+    let found = emmclab(["trace", "analyse", &name, "--device", number.trim(), "--json"]).json();
+    let rows = found["spans"].as_array().unwrap();
+    let of = |op: &str| {
+        let own = rows.iter().filter(|row| row["op"] == op && row["size_bytes"] != 0);
+        own.map(|row| row["count"].as_u64().unwrap()).sum::<u64>()
+    };
+    // The kernel counts a bio that only asks for a flush as a write.
+    let flushes: u64 = rows.iter().filter(|row| row["op"] == "flush").map(|row| row["count"].as_u64().unwrap()).sum();
+    let (reads, writes) = (after.0 - before.0, after.1 - before.1);
+    assert_eq!(of("read"), reads, "{rows:?}");
+    assert!((of("write")..=of("write") + flushes).contains(&writes), "{writes} writes in the kernel, {rows:?}");
+    assert!(of("read") >= 64 && of("write") >= 64 + 2, "{rows:?}");
+    for row in rows {
+        assert!(!row["block_us"].is_null(), "a request without its bio: {row}");
+    }
+    // A kernel may have no events of journals.
+    if found["commits"].as_u64() > Some(0) {
+        let is_journal = |row: &&serde_json::Value| row["why"] == "journal";
+        let journal = found["reasons"].as_array().unwrap().iter().find(is_journal).expect("a journal");
+        let threads = journal["threads"].to_string();
+        assert!(threads.contains("jbd2/") && threads.contains(" for dd "), "{threads}");
+    }
+
+    let Ok(report) = Command::new("trace-cmd").args(["report", "-t", &name]).output() else {
+        return skip("trace-cmd is not installed: its list of events is not compared");
+    };
+    let report = String::from_utf8_lossy(&report.stdout);
+    // `  dd-7   [001]  12.345678901: block_bio_queue: ...`
+    let is_event = |line: &&str| line.starts_with(' ') && line.contains("] ") && line.contains(": ");
+    let listed = report.lines().filter(is_event).count() as u64;
+    assert_eq!(found["events"].as_u64(), Some(listed), "trace-cmd lists another number of events");
 }
