@@ -17,7 +17,8 @@ pub(super) const EVENTS: [&str; 14] = [
     "iomap/iomap_dio_rw_begin",
     "writeback/writeback_dirty_folio",
 ];
-/// Which file is written back, when a journal commits, and for which file system somebody waits: rare events, of which a kernel has some.
+/// Which file is written back, when a journal commits, and who waits for which file system: rare events, of which a
+/// kernel has some.
 pub(super) const REASON_EVENTS: [&str; 4] = [
     "writeback/writeback_single_inode_start",
     "jbd2/jbd2_start_commit",
