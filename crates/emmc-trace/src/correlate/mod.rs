@@ -287,8 +287,8 @@ impl Correlator {
                 open.follow(bio);
                 (open.queued, open.queued_last, open.got) = (bio.queued, bio.queued_last, bio.got);
             } else if let Some(write) = self.table.find_preflush(block.device) {
+                // The bio's stages are those of its data, which is a request of its own.
                 open.follow(write);
-                (open.queued, open.queued_last, open.got) = (write.queued, write.queued_last, write.got);
             } else if let Some(write) = self.durable.take_if(|write| write.device == block.device) {
                 open.follow(&write);
             }
