@@ -40,9 +40,11 @@ fn writes_of_a_command_are_recorded_and_paired() {
     assert_eq!((found["lost_events"].as_u64(), found["damaged"].as_u64()), (Some(0), Some(0)));
     assert!(found["events"].as_u64().unwrap() >= 100, "50 calls have 100 events: {}", found["events"]);
     // The folder may be on a file system without a block device.
-    let writer = found["waiters"].as_array().unwrap().iter().find(|waiter| waiter["name"] == "dd");
-    match writer {
-        Some(writer) => assert!(writer["written_bytes"].as_u64().unwrap() >= 50 * 4096, "{writer}"),
+    let waiters = found["waiters"].as_array().unwrap();
+    // On a busy disk the kernel's write-back may be first for some of dd's pages.
+    let written: u64 = waiters.iter().map(|waiter| waiter["written_bytes"].as_u64().unwrap()).sum();
+    match waiters.iter().find(|waiter| waiter["name"] == "dd") {
+        Some(_) => assert!(written >= 50 * 4096, "{waiters:?}"),
         None => skip("the test's folder is not on a block device: dd made no request"),
     }
     let again = emmclab(["trace", "record", "-o", &name, "--for", "1ms"]);
