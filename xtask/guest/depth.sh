@@ -2,6 +2,8 @@
 # 4 KiB random reads and writes are within 5 % of it (xtask/src/guest/spans.rs).
 # trial: --profile small.toml --controller cqe --uml --in-turn
 # trial: --profile small.toml --controller no-cqe --uml --in-turn
+# trial: --profile small.toml --controller cqe --uml --cpu-ns 16 --in-turn
+# trial: --profile small.toml --controller no-cqe --uml --cpu-ns 4 --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0
@@ -18,6 +20,10 @@ for event in block/block_bio_queue block/block_getrq block/block_rq_insert block
     echo 1 >"$tracing/events/$event/enable"
     cat "$tracing/events/$event/format" >>/out/formats
 done
+# Idle times of the processor.
+echo 'prev_pid == 0 || next_pid == 0' >$tracing/events/sched/sched_switch/filter || fail 'a filter of sched_switch'
+echo 1 >$tracing/events/sched/sched_switch/enable
+cat $tracing/events/sched/sched_switch/format >>/out/formats
 echo 1 >$tracing/tracing_on
 
 # Each depth has a part of the card for itself: nothing is read twice.

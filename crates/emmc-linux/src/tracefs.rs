@@ -17,7 +17,9 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::time::{ClockId, clock_gettime};
 
 pub use self::boot::{BootRecording, boot_parameters};
-use self::events::{CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF, REASON_EVENTS};
+use self::events::{
+    CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF, REASON_EVENTS, SWITCHES, SWITCHES_OF,
+};
 
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Instances of this program: followed by the number of its process.
@@ -125,11 +127,13 @@ impl Recorder {
             recorder.events.extend(there);
             // Its own calls, of which each page that it reads makes four, are no workload.
             drop(recorder.set("events/syscalls/filter", &format!("common_pid != {}", std::process::id())));
-            // Unfiltered, a system's interrupts cost more than they say.
-            let filtered = recorder.set(&format!("events/{INTERRUPTS}/filter"), INTERRUPTS_OF);
-            let is_there = filtered.is_ok() && recorder.enable(INTERRUPTS);
-            let list = if is_there { &mut recorder.events } else { &mut recorder.missing };
-            list.push(INTERRUPTS.to_owned());
+            // Unfiltered, a system's interrupts and switches cost more than they say.
+            for (event, filter) in [(INTERRUPTS, INTERRUPTS_OF), (SWITCHES, SWITCHES_OF)] {
+                let filtered = recorder.set(&format!("events/{event}/filter"), filter);
+                let is_there = filtered.is_ok() && recorder.enable(event);
+                let list = if is_there { &mut recorder.events } else { &mut recorder.missing };
+                list.push(event.to_owned());
+            }
         }
         if recorded != Recorded::Requests {
             let is_new = |event: &&&str| !recorder.events.iter().any(|other| other == **event);

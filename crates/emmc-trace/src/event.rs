@@ -40,6 +40,11 @@ pub enum What {
         /// The controller: the number in `mmc0`.
         host: u8,
     },
+    /// A processor became idle, or got work again.
+    Idle {
+        /// Whether it became idle.
+        entered: bool,
+    },
     /// Events are missing from this instant to another one.
     Lost {
         /// The first instant after the loss.
@@ -271,6 +276,11 @@ pub(crate) fn error_code(code: i32) -> i16 {
 pub(crate) fn controller(name: &[u8]) -> Option<u8> {
     let digits = name.strip_prefix(b"mmc")?;
     crate::text::decimal(digits).and_then(|host| u8::try_from(host).ok())
+}
+
+/// What a switch from one thread to another says of its processor: nothing if neither is the idle one, number 0.
+pub(crate) fn idle(previous: u32, next: u32) -> Option<What> {
+    ((previous == 0) != (next == 0)).then_some(What::Idle { entered: next == 0 })
 }
 
 /// A write into a file, by its file system or into the page cache.

@@ -56,6 +56,8 @@ pub(crate) enum Meaning {
     Mark(Mark, FileLayout),
     /// The name of the handler.
     Interrupt(Field),
+    /// The number of the thread that ends, and of the one that begins.
+    Switch([Field; 2]),
     FileWrite(FileLayout),
 }
 
@@ -180,6 +182,9 @@ impl Formats {
             Some(Meaning::Syscall { call: Syscall::named(call), entered: false })
         } else if name == b"irq_handler_entry" {
             (of("name").size != 0).then(|| Meaning::Interrupt(of("name")))
+        } else if name == b"sched_switch" {
+            let threads = [of("prev_pid"), of("next_pid")];
+            threads.iter().all(|field| field.size == 4).then_some(Meaning::Switch(threads))
         } else if let Some(has_bytes) = is_file_write(name) {
             let device = if has_bytes { of("dev") } else { of("name") };
             let bytes = if has_bytes { of("copied") } else { Field::default() };

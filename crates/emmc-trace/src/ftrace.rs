@@ -10,7 +10,7 @@ use emmc_units::Nanos;
 
 use crate::event::{
     Action, BlockEvent, Event, File, FileWrite, Mark, MmcEvent, Syscall, What, controller, error_code, first_part,
-    is_file_write, is_place, letters,
+    idle, is_file_write, is_place, letters,
 };
 use crate::notes::{Batch, Mixer};
 use crate::source::EventSource;
@@ -183,11 +183,32 @@ fn what(event: &[u8], values: &[u8]) -> Result<Option<What>, &'static str> {
             let name = words(values).find_map(|word| word.strip_prefix(b"name="));
             name.and_then(controller).map(|host| What::Interrupt { host })
         }
+        b"sched_switch" => {
+            let (previous, next) = switch(values).ok_or("thread ==> thread")?;
+            idle(previous, next)
+        }
         _ => match is_file_write(event) {
             Some(has_bytes) => Some(What::FileWrite(file_write(has_bytes, values)?)),
             None => Mark::named(event).map(|mark| What::Mark(mark, file(event, values))),
         },
     })
+}
+
+/// `prev_comm=dd prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120` of the kernel,
+/// and `dd:7 [120] S ==> swapper/0:0 [120]` of trace-cmd. A name may have anything in it, blanks too.
+fn switch(values: &[u8]) -> Option<(u32, u32)> {
+    let middle = memchr::memmem::rfind(values, b" ==> ")?;
+    let thread = |side: &[u8], key: &[u8]| {
+        let number = match memchr::memmem::rfind(side, key) {
+            Some(at) => words(&side[at + key.len()..]).next()?,
+            None => {
+                let name = &side[..memchr::memmem::rfind(side, b" [")?];
+                &name[memchr::memrchr(b':', name)? + 1..]
+            }
+        };
+        decimal(number).and_then(|number| u32::try_from(number).ok())
+    };
+    Some((thread(&values[..middle], b" prev_pid=")?, thread(&values[middle..], b" next_pid=")?))
 }
 
 /// `dev 179,2 ino 12 pos 0 len 300 copied 300`, `dev = (179,2), ino = 12, ...` and `bdi 179:0: ino=12 index=3`.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use emmc_units::Nanos;
 
 use crate::event::{
-    Action, BlockEvent, Event, File, FileWrite, MmcEvent, What, controller, error_code, first_part, is_place, letters,
+    Action, BlockEvent, Event, File, FileWrite, MmcEvent, What, controller, error_code, first_part, idle, is_place,
+    letters,
 };
 use crate::format::{BlockLayout, Field, FileLayout, Formats, Meaning, MmcLayout};
 use crate::notes::Batch;
@@ -204,6 +205,19 @@ impl Page<'_> {
                     return;
                 };
                 Some(What::Interrupt { host })
+            }
+            Meaning::Switch(threads) => {
+                let [previous, next] = threads.map(|thread| record.number(thread));
+                match (previous, next) {
+                    (Some(previous), Some(next)) => {
+                        let Some(idle) = idle(previous as u32, next as u32) else {
+                            self.batch.notes.unused += 1;
+                            return;
+                        };
+                        Some(idle)
+                    }
+                    _ => None,
+                }
             }
             Meaning::FileWrite(layout) => record.file_write(layout).map(What::FileWrite),
         };

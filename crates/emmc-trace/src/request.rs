@@ -147,6 +147,17 @@ pub struct Spans {
     pub post: Option<Nanos>,
 }
 
+/// What the processors did from the completion of a device's request to that of the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// The time between the two.
+    pub since: Nanos,
+    /// Time in it that processors were not idle, summed over all of them.
+    pub work: Nanos,
+    /// The part of `work` before the second was queued, if that was after the first was complete.
+    pub gap: Option<Nanos>,
+}
+
 /// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -198,6 +209,8 @@ pub struct Request {
     pub requeues: u32,
     /// The error; 0 is none.
     pub error: u64,
+    /// Of the processors since the device's last completion; absent if their idle times are not recorded.
+    pub effort: Option<Effort>,
     /// The processors that issued and completed it.
     pub cpus: (u32, u32),
 }

@@ -126,7 +126,13 @@ pub(crate) fn predict(out: &Path, queueing: bool) -> anyhow::Result<()> {
         // Neighbours that were merged are of another size.
         let single = |request: &&Request| request.sectors == 8 && matches!(request.op, Op::Read | Op::Write);
         let needs = Needs::of(recorded.requests.iter().filter(within).filter(single)).context("no request")?;
-        println!("{kind}: the card takes {} alone, {:?} in a queue", needs.alone, needs.queued);
+        println!(
+            "{kind}: the card takes {} alone, {} in a queue; the program {} itself, the processor {} in all",
+            needs.alone,
+            shown(needs.queued),
+            shown(needs.own),
+            shown(needs.processor)
+        );
         for depth in DEPTHS {
             let predicted = needs.period_ns(depth, 1, queueing).context("the model refuses it")? / 1e3;
             let part = part(depth)?;
@@ -147,6 +153,11 @@ pub(crate) fn predict(out: &Path, queueing: bool) -> anyhow::Result<()> {
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
+}
+
+/// A question mark for what is not known.
+fn shown<T: ToString>(time: Option<T>) -> String {
+    time.map_or("?".into(), |time| time.to_string())
 }
 
 fn read(out: &Path) -> anyhow::Result<Recorded> {

@@ -29,6 +29,10 @@ pub(super) const REASON_EVENTS: [&str; 4] = [
 pub(super) const INTERRUPTS: &str = "irq/irq_handler_entry";
 pub(super) const INTERRUPTS_OF: &str = "name ~ \"mmc*\"";
 
+/// Switches to and from the idle thread: what the processors work.
+pub(super) const SWITCHES: &str = "sched/sched_switch";
+pub(super) const SWITCHES_OF: &str = "prev_pid == 0 || next_pid == 0";
+
 /// Writes into files: exact in ext4 and f2fs, pages elsewhere. A kernel has some of them.
 pub(super) const FILE_EVENTS: [&str; 6] = [
     "ext4/ext4_da_write_end",

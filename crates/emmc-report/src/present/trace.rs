@@ -82,8 +82,10 @@ fn lead(analysis: &Analysis) -> Lead {
     }
     if let Some(limit) = &analysis.limit {
         let text = format!(
-            "{:.2} MB/s one at a time; {:.2} MB/s if the card needed no time; the longest span is {}",
-            limit.theoretical_mb_per_s, limit.zero_hardware_mb_per_s, limit.ceiling
+            "{:.2} MB/s one at a time; {:.2} MB/s if the card needed no time; {}",
+            limit.theoretical_mb_per_s,
+            limit.zero_hardware_mb_per_s,
+            ceiling(limit)
         );
         lines.push(LeadLine::words("LIMIT", Tone::Plain, text));
         let at = |queueing: bool| {
@@ -252,6 +254,14 @@ fn stalls(analysis: &Analysis, document: &mut Document) {
     document.section("stalls", "Commands of 50 ms and more").push(table);
 }
 
+/// What takes most of the time, in words.
+fn ceiling(limit: &Limit) -> String {
+    match limit.ceiling.as_str() {
+        "processor" => "the processors are busy all the time".into(),
+        span => format!("the longest span is {span}"),
+    }
+}
+
 fn limit(limit: &Limit, document: &mut Document) {
     let device = if limit.is_hardware { "the card" } else { "driver and card (no MMC events)" };
     let mut rows = vec![
@@ -259,9 +269,21 @@ fn limit(limit: &Limit, document: &mut Document) {
             .note("software, without waiting for others"),
         KeyValue::new(device, format!("{} us", us(limit.hardware_us))),
         KeyValue::new("after it", format!("{} us", us(limit.post_us))),
+    ];
+    if let Some(own) = limit.own_us {
+        rows.push(
+            KeyValue::new("the program", format!("{} us", us(own))).note("its own work between two, one at a time"),
+        );
+    }
+    if let Some(work) = limit.processor_us {
+        rows.push(
+            KeyValue::new("processors", format!("{} us", us(work))).note("not idle, for each request, all in all"),
+        );
+    }
+    rows.push(
         KeyValue::new("measured", format!("{:.2} MB/s", limit.measured_mb_per_s))
             .note("while such requests were in progress"),
-    ];
+    );
     for found in &limit.predicted {
         let queue = if found.queueing { "with a command queue" } else { "without a command queue" };
         let cores = if found.cores == 1 { "1 processor".into() } else { format!("{} processors", found.cores) };
@@ -288,6 +310,10 @@ fn parts(analysis: &Analysis, document: &mut Document) {
         rows.push(KeyValue::new(format!("device {}", device.device), format!("{} requests", device.requests)).note(
             format!("busy {:.1} %, depth {:.1}, at most {}", device.busy_percent, device.depth_mean, device.depth_max),
         ));
+    }
+    for processor in &analysis.processors {
+        let busy = format!("{:.1} % busy", processor.busy_percent);
+        rows.push(KeyValue::new(format!("processor {}", processor.cpu), busy));
     }
     for row in &analysis.command_rows {
         let op = if row.write { "write" } else { "read" };

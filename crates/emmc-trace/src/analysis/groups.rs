@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use super::limit::Needs;
 use super::result::{SpanRow, Times};
 use crate::event::Op;
-use crate::request::{Mode, Request};
+use crate::request::{Mode, Request, since};
 
 /// Kinds with a distribution of their own; of more, the rarest are summed up without their size.
 const GROUPS_MAX: usize = 96;
@@ -115,6 +115,17 @@ pub(super) struct Group {
     card_until: u64,
     /// Time from the card's end until the controller was free. Unit: nanoseconds.
     release_ns: u128,
+    /// Requests that waited while the card had another one, one at a time, and the time between the end of that one
+    /// and their begin at the card. Unit: nanoseconds.
+    turns: (u64, u128),
+    /// Requests queued when the device had none, during which the processors had idle time: their work from the
+    /// completion before until they were queued.
+    gap: Track,
+    /// The time of the same requests from there to their completion, and the processors' work from completion to
+    /// completion. Unit: nanoseconds.
+    single_ns: (u128, u128),
+    /// The other requests, and the processors' work and the time from completion to completion. Unit: nanoseconds.
+    several: (u64, u128, u128),
 }
 
 impl Group {
@@ -137,6 +148,10 @@ impl Group {
             queued: (0, 0),
             card_until: 0,
             release_ns: 0,
+            turns: (0, 0),
+            gap: Track::new(),
+            single_ns: (0, 0),
+            several: (0, 0, 0),
         }
     }
 
@@ -172,8 +187,28 @@ impl Group {
             let (from, sum) =
                 if is_alone { (hardware.started.0, &mut self.alone) } else { (self.card_until, &mut self.queued) };
             *sum = (sum.0 + 1, sum.1.saturating_add(hardware.ended.0.saturating_sub(from)));
+            if is_alone && request.queued.is_some_and(|queued| queued.0 < self.card_until) {
+                let turn = hardware.started.0 - self.card_until;
+                self.turns = (self.turns.0 + 1, self.turns.1 + u128::from(turn));
+            }
             self.card_until = self.card_until.max(hardware.ended.0);
             self.release_ns += u128::from(hardware.released.0.saturating_sub(hardware.ended.0));
+        }
+        if let (Some(effort), Some(queued)) = (request.effort, request.queued) {
+            match effort.gap.filter(|_| effort.work < effort.since) {
+                Some(gap) => {
+                    self.gap.add(gap.0);
+                    let (took, work) = &mut self.single_ns;
+                    *took += u128::from(since(queued, request.completed).0);
+                    *work += u128::from(effort.work.0);
+                }
+                None => {
+                    let (count, work, took) = &mut self.several;
+                    *count += 1;
+                    *work += u128::from(effort.work.0);
+                    *took += u128::from(effort.since.0);
+                }
+            }
         }
         self.device.add(request.device_time().0);
         self.total.add(request.total().0);
@@ -197,7 +232,20 @@ impl Group {
         let alone = if self.alone.0 > 0 { of(self.alone) } else { hardware };
         let queued = (self.queued.0 >= QUEUED_MIN).then(|| of(self.queued));
         let release = mean(self.release_ns, self.alone.0 + self.queued.0);
-        Some(Needs { before, driver, release, alone, queued, after: span(4), chunk })
+        let turn = (self.turns.0 >= QUEUED_MIN).then(|| mean(self.turns.1, self.turns.0));
+        let (took, work) = self.single_ns;
+        // The median: what a program does once, as at its start, is not for each request.
+        let gap = self.gap.times().map(|gap| Nanos((gap.p50 * 1e3).round() as u64));
+        let own = gap.map(|gap| since(before + alone + span(4), gap + mean(took, self.gap.count)));
+        let several = (self.several.0 >= QUEUED_MIN).then(|| mean(self.several.1, self.several.0));
+        let processor = several.or_else(|| (self.gap.count > 0).then(|| mean(work, self.gap.count)));
+        Some(Needs { before, driver, release, turn, alone, queued, after: span(4), own, processor, chunk })
+    }
+
+    /// Whether several requests at a time kept this number of processors busy for 95 % of their time.
+    pub(super) fn keeps_busy(&self, processors: usize) -> bool {
+        let (count, work, took) = self.several;
+        count >= QUEUED_MIN && processors > 0 && work * 100 >= took * 95 * processors as u128
     }
 
     /// Means before the card without waiting for others, at the card, and after it; `None` if not every request has all

@@ -10,8 +10,9 @@ use crate::request::Request;
 /// Depths and processors that are predicted.
 const PREDICTED: [(u32, u32); 4] = [(1, 1), (32, 1), (1, 2), (32, 2)];
 
-/// Of the requests that most of the time goes to.
-pub(super) fn limit(row: &SpanRow, group: &Group) -> Option<Limit> {
+/// Of the requests that most of the time goes to, on a machine with this many processors; 0 if their idle times are not
+/// recorded.
+pub(super) fn limit(row: &SpanRow, group: &Group, processors: usize) -> Option<Limit> {
     if row.size_bytes == 0 {
         return None;
     }
@@ -25,7 +26,11 @@ pub(super) fn limit(row: &SpanRow, group: &Group) -> Option<Limit> {
     ];
     let ceiling = spans.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("hardware", |span| span.0);
     let is_hardware = row.hardware_us.is_some();
-    let ceiling = if ceiling == "hardware" && !is_hardware { "device" } else { ceiling };
+    let ceiling = match ceiling {
+        _ if group.keeps_busy(processors) => "processor",
+        "hardware" if !is_hardware => "device",
+        span => span,
+    };
     let needs = group.needs()?;
     let speed = |ns: f64| Speed::of(needs.chunk, ns.max(1.0)).mb_s;
     let mut predicted = Vec::new();
@@ -44,6 +49,8 @@ pub(super) fn limit(row: &SpanRow, group: &Group) -> Option<Limit> {
         pre_us: needs.before.as_micros_f64(),
         hardware_us: needs.alone.as_micros_f64(),
         post_us: needs.after.as_micros_f64(),
+        own_us: needs.own.map(Nanos::as_micros_f64),
+        processor_us: needs.processor.map(Nanos::as_micros_f64),
         is_hardware,
         theoretical_mb_per_s: speed(spans.total().0 as f64),
         zero_hardware_mb_per_s: speed(spans.software().0 as f64),
@@ -61,6 +68,8 @@ pub struct Needs {
     pub(super) driver: Nanos,
     /// From the card's end until its controller takes another command: the interrupt, and the questions of a write.
     pub(super) release: Nanos,
+    /// From the card's end until it has another request that waits, one at a time; `None` if the recording has too few.
+    pub(super) turn: Option<Nanos>,
     /// The card, when it has no other request.
     pub alone: Nanos,
     /// The card, for one of several in its queue; `None` if the recording has too few. A card works on several at once,
@@ -68,6 +77,11 @@ pub struct Needs {
     pub queued: Option<Nanos>,
     /// After the card.
     pub(super) after: Nanos,
+    /// The processors, from the end of a request to the begin of the next if there is one at a time: the program's own
+    /// work. `None` if their idle times are not recorded.
+    pub own: Option<Nanos>,
+    /// The processors in all, for one of several requests if the recording has enough, else for one alone.
+    pub processor: Option<Nanos>,
     /// Its size.
     pub(super) chunk: Bytes,
 }
@@ -91,6 +105,9 @@ impl Needs {
 
     /// The time between the ends of two requests in the long run. Unit: nanoseconds; `None` for what the model refuses.
     ///
+    /// One at a time: its spans, and the program's own work before the next. Of several, the storage or the processors'
+    /// work for each decides, whichever is longer.
+    ///
     /// With a queue in the card: the pipeline with the card's time for one of several, but no more than `depth` end in
     /// the time of one. That time is the one of a request alone if they never meet at the card's slowest part; if they
     /// meet at random, each waits for those before it, and half a turn for the one that is served (mean value analysis
@@ -101,14 +118,24 @@ impl Needs {
         // Since Linux 4.16 only the driver's part is serial. It is between two transfers without a queue, and so is
         // what the controller does after one.
         let serial = self.driver.max(Nanos(1)).min(spans.pre);
-        let base =
-            Pipeline { serial, gap: (serial + self.release).min(spans.software()), ..Pipeline::new(spans, self.chunk) };
+        let gap = self.turn.unwrap_or(serial + self.release).min(spans.software());
+        let base = Pipeline { serial, gap, ..Pipeline::new(spans, self.chunk) };
         let one = Pipeline { depth, cores, engine, ..base }.checked().ok()?;
-        let Some(queued) = self.queued.filter(|_| queueing && depth > 1) else { return Some(one.period_ns()) };
-        let several = Pipeline { spans: Spans { hw: queued.max(Nanos(1)), ..spans }, ..one }.checked().ok()?;
-        let (alone, turn) = (spans.total().0 as f64, queued.0 as f64);
-        let random = random_meeting(alone, turn.min(alone), depth);
-        Some(several.period_ns().max(alone.midpoint(random) / f64::from(depth)))
+        let own = self.own.unwrap_or_default().0 as f64;
+        if depth == 1 {
+            return Some(one.period_ns() + own);
+        }
+        let work = self.processor.unwrap_or_default().0 as f64 / f64::from(cores);
+        let alone = spans.total().0 as f64 + own;
+        let storage = match self.queued.filter(|_| queueing) {
+            None => one.period_ns().max(alone / f64::from(depth)),
+            Some(queued) => {
+                let several = Pipeline { spans: Spans { hw: queued.max(Nanos(1)), ..spans }, ..one }.checked().ok()?;
+                let random = random_meeting(alone, (queued.0 as f64).min(alone), depth);
+                several.period_ns().max(alone.midpoint(random) / f64::from(depth))
+            }
+        };
+        Some(storage.max(work))
     }
 }
 
@@ -132,7 +159,20 @@ mod tests {
     fn needs(queued: Option<u64>) -> Needs {
         let us = Nanos::from_micros;
         let queued = queued.map(us);
-        Needs { before: us(3), driver: us(1), release: us(1), alone: us(160), queued, after: us(2), chunk: Bytes(4096) }
+        let (own, processor, chunk) = (None, None, Bytes(4096));
+        let alone = us(160);
+        Needs {
+            before: us(3),
+            driver: us(1),
+            release: us(1),
+            turn: None,
+            alone,
+            queued,
+            after: us(2),
+            own,
+            processor,
+            chunk,
+        }
     }
 
     #[test]

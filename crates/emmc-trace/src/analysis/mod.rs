@@ -11,7 +11,7 @@ mod stalls;
 use self::groups::Groups;
 pub use self::limit::Needs;
 use self::reasons::Reasons;
-use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, SpanRow, SpanSource};
+use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, ProcessorRow, SpanRow, SpanSource};
 use self::stages::Stages;
 use crate::correlate::{Correlator, MMC_MAJOR, Unpaired};
 use crate::event::Op;
@@ -124,7 +124,9 @@ impl Sums {
                 ),
             );
         }
-        let limit = main.filter(|_| has_times).and_then(|main| limit::limit(&spans[main], &groups[main]));
+        let processors = processors(correlator);
+        let limit = |main: usize| limit::limit(&spans[main], &groups[main], processors.len());
+        let limit = main.filter(|_| has_times).and_then(limit);
         let has_commands = commands.count > 0;
         Analysis {
             forms,
@@ -151,6 +153,7 @@ impl Sums {
             commits: counts.commits,
             stages: self.stages.rows(),
             devices: devices(correlator, duration),
+            processors,
             commands: has_commands.then(|| CommandCounts {
                 count: commands.count,
                 queued_tasks: commands.queued_tasks,
@@ -194,6 +197,15 @@ fn devices(correlator: &Correlator, duration: u64) -> Vec<DeviceRow> {
     let mut rows: Vec<DeviceRow> = correlator.devices().iter().filter(|device| device.requests > 0).map(row).collect();
     rows.sort_by(|a, b| b.requests.cmp(&a.requests).then(a.device.cmp(&b.device)));
     rows
+}
+
+fn processors(correlator: &Correlator) -> Vec<ProcessorRow> {
+    let Some((_, end)) = correlator.times else { return Vec::new() };
+    let row = |(cpu, busy, known): (usize, u64, u64)| {
+        let busy_percent = 100.0 * busy as f64 / known.max(1) as f64;
+        ProcessorRow { cpu, busy_percent }
+    };
+    correlator.processors.shares(end).map(row).collect()
 }
 
 /// Which spans this recording has, and by which events.

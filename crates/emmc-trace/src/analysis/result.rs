@@ -163,6 +163,16 @@ pub struct DeviceRow {
     pub depth_mean: f64,
 }
 
+/// A processor.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProcessorRow {
+    /// Its number.
+    pub cpu: usize,
+    /// Time that it was not idle, from its first switch to the last event. Unit: percent.
+    pub busy_percent: f64,
+}
+
 /// A figure of btt: every bio counts, merged ones too. Unit: seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -243,7 +253,8 @@ pub struct Limit {
     pub size_bytes: u64,
     /// As in `spans`.
     pub mode: String,
-    /// The longest span of these: vfs, block, issue, hardware (device without MMC events) or post.
+    /// The longest span of these: vfs, block, issue, hardware (device without MMC events) or post; processor if several
+    /// requests at a time kept all processors busy for 95 % of their time.
     pub ceiling: String,
     /// Software before the card, without waiting for other requests. Unit: microseconds.
     pub pre_us: f64,
@@ -251,6 +262,10 @@ pub struct Limit {
     pub hardware_us: f64,
     /// Software after it.
     pub post_us: f64,
+    /// The program's own work between two requests, one at a time; `null` if idle times are not recorded.
+    pub own_us: Option<f64>,
+    /// The work of all processors for one of several requests, or for one alone if there are too few; `null` as before.
+    pub processor_us: Option<f64>,
     /// Whether the card's time is from MMC events; else it is the driver's, with what the driver adds.
     pub is_hardware: bool,
     /// One request after the other. Unit: MB/s (10^6).
@@ -329,6 +344,8 @@ pub struct Analysis {
     pub stages: Vec<Stage>,
     /// Devices.
     pub devices: Vec<DeviceRow>,
+    /// Processors whose idle times are recorded.
+    pub processors: Vec<ProcessorRow>,
     /// The MMC layer; `null` without its events.
     pub commands: Option<CommandCounts>,
     /// Commands with data, if no block events are recorded.

@@ -14,6 +14,9 @@ impl Correlator {
         self.room();
         let (_, open) = self.table.add(block, event.pid, event.at);
         open.queued = Some(event.at);
+        if self.processors.is_known() {
+            open.work = self.processors.until(event.cpu, event.at);
+        }
         let Some(Origin { call, access, mut file, is_journal, asked_by }) = from else { return };
         if call.is_none() && (block.op != Op::Write || block.flags.has(Flags::META)) {
             // The kernel's thread does something else between two files.

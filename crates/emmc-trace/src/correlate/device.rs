@@ -2,7 +2,7 @@
 
 use emmc_units::Nanos;
 
-use crate::request::since;
+use crate::request::{Effort, since};
 
 /// Time in which something was in progress.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,6 +46,8 @@ pub struct Device {
     /// Time that `depth` requests were at the driver, summed over depths. Unit: nanoseconds.
     pub depth_ns: u64,
     pub(super) depth_since: Nanos,
+    /// The last completion, and the work of the processors up to it. Unit: nanoseconds.
+    pub(super) effort: Option<(Nanos, u64)>,
 }
 
 impl Device {
@@ -61,6 +63,18 @@ impl Device {
             self.busy.end(at);
         }
         self.depth_max = self.depth_max.max(self.depth);
+    }
+
+    /// A request was completed: the work of the processors since the one before, from their work up to now and up to
+    /// when this one was queued.
+    pub(super) fn complete(&mut self, at: Nanos, work: u64, queued: Option<(Nanos, u64)>) -> Option<Effort> {
+        let (last, before) = self.effort.replace((at, work))?;
+        let gap = queued.filter(|(queued, _)| *queued >= last);
+        Some(Effort {
+            since: since(last, at),
+            work: Nanos(work.saturating_sub(before)),
+            gap: gap.map(|(_, until)| Nanos(until.saturating_sub(before))),
+        })
     }
 
     /// Requests at the driver now.

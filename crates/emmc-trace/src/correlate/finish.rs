@@ -51,6 +51,7 @@ pub(super) fn finish(open: &Open, event: &Event, has_calls: bool, has_page_cache
         waited: Nanos(open.waited),
         requeues: open.requeues,
         error: open.error,
+        effort: None,
         cpus: (open.issued_cpu, event.cpu),
     }
 }

@@ -12,6 +12,7 @@ mod device;
 mod finish;
 mod heads;
 mod open;
+mod processors;
 mod threads;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ pub use self::counts::{Counts, Unpaired};
 pub use self::device::Device;
 use self::finish::finish;
 use self::open::{Handle, Open, Stage, Table};
+use self::processors::Processors;
 use self::threads::Threads;
 use crate::event::{Action, BlockEvent, Event, File, Flags, Mark, Op, What};
 use crate::notes::Mixer;
@@ -39,6 +41,7 @@ pub struct Correlator {
     table: Table,
     threads: Threads,
     commands: Commands,
+    pub(crate) processors: Processors,
     devices: Vec<Device>,
     by_number: HashMap<u32, usize, Mixer>,
     /// The last device that was looked for, and its place.
@@ -126,7 +129,11 @@ impl Correlator {
                 let file = File { device: write.device, inode: write.inode };
                 self.threads.mark(event.pid, Mark::Buffered, file);
             }
-            What::Interrupt { host } => self.commands.interrupt(event.at, *host, &mut self.table),
+            What::Interrupt { host } => {
+                self.processors.interrupt(event.cpu, event.at);
+                self.commands.interrupt(event.at, *host, &mut self.table);
+            }
+            What::Idle { entered } => self.processors.switch(event.cpu, event.at, *entered),
             What::Lost { until, .. } => self.lose(*until),
             What::Block(_) => {}
         }
@@ -160,7 +167,9 @@ impl Correlator {
         self.unpaired.near_losses += self.table.clear();
         self.commands.lose();
         self.durable = None;
+        self.processors = Processors::default();
         for device in &mut self.devices {
+            device.effort = None;
             let at = self.times.map_or(Nanos::ZERO, |(_, last)| last);
             while device.depth > 0 {
                 device.step(at, false);
@@ -333,13 +342,18 @@ impl Correlator {
             return self.table.restart(found, sector, sectors);
         }
         let Some(open) = self.table.remove(found) else { return };
-        let (request, call) = (finish(open, event, self.has_calls, self.has_page_cache), open.call);
+        let (mut request, call) = (finish(open, event, self.has_calls, self.has_page_cache), open.call);
+        let queued = open.queued.map(|queued| (queued, open.work));
+        let work = self.processors.is_known().then(|| self.processors.until(event.cpu, event.at));
         if request.flags.has(Flags::FUA) {
             self.durable = Some(*open);
         }
         let device = self.device(block.device);
         device.step(event.at, false);
         device.requests += 1;
+        if let Some(work) = work {
+            request.effort = device.complete(event.at, work, queued);
+        }
         self.commands.completed(block.device, &request);
         match call {
             None if self.ready.is_empty() => sink(&request),

@@ -73,6 +73,8 @@ pub(crate) struct Open {
     /// The device's and the controller's busy time when the wait began, then the wait. Unit: nanoseconds.
     pub(crate) busy_mark: u64,
     pub(crate) waited: u64,
+    /// The work of all processors when it was queued. Unit: nanoseconds.
+    pub(crate) work: u64,
     /// Distinguishes the users of a place in the table; 0 if the place is free.
     pub(crate) serial: u64,
     /// What it is found by: [`key`] when it came into the table.
@@ -115,6 +117,7 @@ impl Open {
             is_journal: false,
             busy_mark: 0,
             waited: 0,
+            work: 0,
             serial: 0,
             key: (0, 0),
             next: NONE,
@@ -153,6 +156,7 @@ impl Open {
             is_journal,
             busy_mark,
             waited,
+            work,
             serial: _,
             key: _,
             next: _,
@@ -163,7 +167,7 @@ impl Open {
         (*issued, *issued_cpu, *hardware, *requeues, *error) = (at, 0, None, 0, 0);
         *asked_by = None;
         (*call, *access, *file, *is_journal) = (None, Access::Unknown, File::default(), false);
-        (*busy_mark, *waited) = (0, 0);
+        (*busy_mark, *waited, *work) = (0, 0, 0);
     }
 }
 

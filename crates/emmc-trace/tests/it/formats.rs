@@ -120,7 +120,11 @@ fn old_and_vendor_kernels_are_read() {
     );
     // Marks of an editor are before the names.
     let marked = events(&["reliable_write_io_sched.ftrace.txt"]);
-    assert_eq!((marked.len(), marked[1].at.0 - marked[0].at.0), (2, 268_231_000));
+    let commands: Vec<_> = marked.iter().filter(|event| matches!(event.what, What::Mmc(_))).collect();
+    assert_eq!((commands.len(), commands[1].at.0 - commands[0].at.0), (2, 268_231_000));
+    // Switches from and to the idle thread, of those between.
+    let idle = |to| count(&marked, |what| *what == What::Idle { entered: to });
+    assert_eq!((idle(true), idle(false), marked.len()), (3, 3, 8));
     let (vendor, notes) = read(vec![input("vendor", bytes("android_mmcqd.ftrace.txt"))]);
     assert_eq!((vendor.len(), notes.damaged, notes.unused), (2, 0, 2));
 }

@@ -66,6 +66,84 @@ fn a_clock_that_stands_gives_no_limit() {
     assert!(moves.causes.is_empty(), "{:?}", moves.causes);
 }
 
+/// 40 requests with a processor that is idle while the card works, then 40 for which it works all the time.
+fn with_idle_times(form: impl Fn(u64, bool) -> String) -> String {
+    let (mut text, mut at) = (format!("990 7 {}\n", form(9, false)), 1000);
+    for number in 0..80 {
+        let (sector, works) = (8 + 8 * number, number >= 40);
+        // The program works for 30 us, or for 90 us.
+        let from = at + if works { 90 } else { 30 };
+        text += &format!(
+            "{from} 7 block_bio_queue: 179,0 R {sector} + 8 [x]
+             {} 7 block_rq_issue: 179,0 R 4096 () {sector} + 8 [x]
+             {} 7 {}\n",
+            from + 2,
+            from + 3,
+            start(17, 8, sector, "a"),
+        );
+        if !works {
+            text += &format!("{} 7 {}\n", from + 5, form(7, true));
+        }
+        text += &format!(
+            "{} 0 irq_handler_entry: irq=8 name=mmc0
+             {} 0 {}
+             {} 0 block_rq_complete: 179,0 R () {sector} + 8 [0]\n",
+            from + 103,
+            from + 104,
+            done(17, "a"),
+            from + 106,
+        );
+        at = from + 106;
+        if !works {
+            text += &format!("{} 0 {}\n", at + 1, form(7, false));
+        }
+    }
+    text
+}
+
+/// What the processor does between two requests counts one at a time, and all that it does if it is never idle.
+#[test]
+fn the_processors_work_is_in_the_prediction() {
+    let kernel = |pid: u64, idle: bool| {
+        let (from, to) = if idle { (pid, 0) } else { (0, pid) };
+        format!(
+            "sched_switch: prev_comm=a prev_pid={from} prev_prio=120 prev_state=R ==> next_comm=b c next_pid={to} \
+             next_prio=120"
+        )
+    };
+    let report = |pid: u64, idle: bool| {
+        let (from, to) = if idle { (pid, 0) } else { (0, pid) };
+        format!("sched_switch: a:{from} [120] S ==> b: c:{to} [120]")
+    };
+    let texts = [with_idle_times(kernel), with_idle_times(report)];
+    let without: String =
+        texts[0].lines().filter(|line| !line.contains("sched_")).map(|line| format!("{line}\n")).collect();
+    let of = |text: &str| analyse(open(vec![input("f", ftrace(text).into())]).unwrap(), None);
+    for text in texts {
+        let found = of(&text);
+        assert_eq!((found.unpaired, found.damaged, found.requests), (0, 0, 80), "{:?}", found.damage);
+        let limit = found.limit.unwrap();
+        assert_eq!(limit.ceiling, "processor");
+        assert_eq!((limit.own_us, limit.processor_us), (Some(30.0), Some(196.0)));
+        let predicted: Vec<_> = limit.predicted.iter().map(|at| (at.depth, at.cores, 4096.0 / at.mb_per_s)).collect();
+        // 106 us and the program's 30 us; 196 us of one processor; of two, the card's 100 us and the driver's 1 us.
+        for (depth, cores, us) in [(1, 1, 136.0), (32, 1, 196.0), (1, 2, 136.0), (32, 2, 101.0)] {
+            let wanted = |at: &&(u32, u32, f64)| (at.0, at.1) == (depth, cores);
+            let found = predicted.iter().find(wanted).unwrap().2;
+            assert!((found - us).abs() < 1.5, "depth {depth}, {cores} processors: {found} us, expected {us} us");
+        }
+        let [processor] = found.processors[..] else { panic!("{:?}", found.processors) };
+        // Idle from 5 us after each of the first 40 bios to the interrupt, 98 us later.
+        let all = 10.0 + 40.0 * 136.0 + 40.0 * 196.0;
+        let busy = 100.0 - 100.0 * 40.0 * 98.0 / all;
+        assert!((processor.busy_percent - busy).abs() < 0.1, "{} %, expected {busy} %", processor.busy_percent);
+    }
+    let unknown = of(&without);
+    let limit = unknown.limit.unwrap();
+    assert_eq!((limit.ceiling.as_str(), limit.own_us, limit.processor_us), ("hardware", None, None));
+    assert!(unknown.processors.is_empty());
+}
+
 /// Recordings with the white paper's spans: its tables and overhead lists come out as its model computes them.
 #[test]
 fn the_tables_of_the_white_paper_come_from_spans() {
