@@ -38,8 +38,8 @@ impl SlcFront {
                 return Err(format!("unit {unit} of the log lies beyond the region"));
             }
         }
-        if self.log.buffer.len() > nand.geometry().units_per_page as usize {
-            return Err("more waits for the log than a page holds".into());
+        if self.log.buffer.len() > self.log.waiting_max() {
+            return Err("more waits for the log than a row holds".into());
         }
         Ok(())
     }

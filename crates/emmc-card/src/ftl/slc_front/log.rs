@@ -1,4 +1,4 @@
-//! The queue of blocks with one bit a cell, and the page that waits to fill.
+//! The queue of blocks with one bit a cell, and the pages that wait to fill.
 
 use std::collections::VecDeque;
 
@@ -12,6 +12,8 @@ use crate::nand::{Geometry, Nand};
 pub(super) struct Log {
     low_blocks: u32,
     units_per_page: usize,
+    /// Pages of a row: those that the planes of a die program together.
+    row_pages: u32,
     /// Between the first physical units of neighbouring blocks.
     block_stride: u32,
     unit_bytes: usize,
@@ -34,7 +36,7 @@ pub(super) struct Log {
     pub(super) retired: Vec<(u32, Instant)>,
     /// The place of the newest programmed copy of a unit.
     pub(super) index: Index,
-    /// Units of the page that waits.
+    /// Units of the pages that wait: up to the end of a row.
     pub(super) buffer: Vec<u32>,
     bytes: Vec<u8>,
 }
@@ -45,6 +47,7 @@ impl Log {
         Self {
             low_blocks,
             units_per_page: geometry.units_per_page as usize,
+            row_pages: geometry.planes,
             block_stride: geometry.units_per_block(),
             unit_bytes: geometry.unit_bytes as usize,
             free: blocks.iter().copied().collect(),
@@ -57,7 +60,7 @@ impl Log {
             failed: Vec::new(),
             retired: Vec::new(),
             index: Index::new(blocks.len() as u32 * units_per_block),
-            buffer: Vec::with_capacity(geometry.units_per_page as usize),
+            buffer: Vec::with_capacity((geometry.planes * geometry.units_per_page) as usize),
             bytes: Vec::new(),
         }
     }
@@ -102,31 +105,62 @@ impl Log {
         self.full.extend(self.open.take());
     }
 
-    /// Puts a unit into the waiting page, over its older self; answers whether the page is full.
-    pub(super) fn put(&mut self, unit: u32, data: Option<&[u8]>) -> bool {
+    /// Puts a unit into the waiting pages, over its older self; answers whether their row is full.
+    pub(super) fn put(&mut self, nand: &Nand, unit: u32, data: Option<&[u8]>) -> bool {
         let slot = self.buffer.iter().position(|&waiting| waiting == unit).unwrap_or_else(|| {
             self.buffer.push(unit);
             self.buffer.len() - 1
         });
         if let Some(data) = data {
-            self.bytes.resize(self.units_per_page * self.unit_bytes, 0);
+            self.resize_bytes();
             self.bytes[slot * self.unit_bytes..][..self.unit_bytes].copy_from_slice(data);
         }
-        self.is_page_full()
+        self.is_row_full(nand)
     }
 
-    pub(super) fn is_page_full(&self) -> bool {
-        self.buffer.len() == self.units_per_page
+    /// Whether what waits fills the rest of the row that is programmed next: all its planes program together then.
+    pub(super) fn is_row_full(&self, nand: &Nand) -> bool {
+        let page = self.open.map_or(0, |block| nand.block(block).next_page);
+        let pages = (self.row_pages - page % self.row_pages) as usize;
+        self.buffer.len() >= pages * self.units_per_page
     }
 
-    /// The bytes of the waiting page, where payload is simulated.
+    /// The most units that may wait.
+    pub(super) fn waiting_max(&self) -> usize {
+        self.row_pages as usize * self.units_per_page
+    }
+
+    /// The units of the page that is programmed next.
+    pub(super) fn next_page(&self) -> &[u32] {
+        &self.buffer[..self.buffer.len().min(self.units_per_page)]
+    }
+
+    /// The bytes of the page that is programmed next, where payload is simulated.
     pub(super) fn page_bytes(&self) -> Option<&[u8]> {
-        (!self.bytes.is_empty()).then_some(&self.bytes)
+        self.bytes.get(..self.units_per_page * self.unit_bytes)
+    }
+
+    /// The first `units` no longer wait.
+    pub(super) fn drop_first(&mut self, units: usize) {
+        self.buffer.drain(..units);
+        if !self.bytes.is_empty() {
+            self.bytes.drain(..units * self.unit_bytes);
+            self.resize_bytes();
+        }
+    }
+
+    fn resize_bytes(&mut self) {
+        self.bytes.resize(self.waiting_max() * self.unit_bytes, 0);
     }
 
     /// The bytes of a unit that waits.
     pub(super) fn buffered(&self, unit: u32) -> Option<&[u8]> {
         let slot = self.buffer.iter().position(|&waiting| waiting == unit)?;
+        self.waiting_bytes(slot)
+    }
+
+    /// The bytes of the unit that waits in a slot, where payload is simulated.
+    pub(super) fn waiting_bytes(&self, slot: usize) -> Option<&[u8]> {
         self.bytes.get(slot * self.unit_bytes..(slot + 1) * self.unit_bytes)
     }
 
@@ -135,7 +169,7 @@ impl Log {
         self.bytes.fill(0);
     }
 
-    /// Whether a unit is in the waiting page or in a block.
+    /// Whether a unit is in a waiting page or in a block.
     #[inline]
     pub(super) fn holds(&self, unit: u32) -> bool {
         self.buffer.contains(&unit) || self.index.get(unit).is_some()
@@ -168,7 +202,7 @@ impl Log {
             self.buffer.remove(slot);
             if !self.bytes.is_empty() {
                 self.bytes.drain(slot * self.unit_bytes..(slot + 1) * self.unit_bytes);
-                self.bytes.resize(self.units_per_page * self.unit_bytes, 0);
+                self.resize_bytes();
             }
         }
         let before = self.index.len();

@@ -224,7 +224,7 @@ impl SlcFront {
                 break;
             }
             let bytes = nand.unit_data(physical).map(<[u8]>::to_vec);
-            if self.log.put(unit, bytes.as_deref()) || index + 1 == units.len() {
+            if self.log.put(nand, unit, bytes.as_deref()) || index + 1 == units.len() {
                 done = done.max(self.program(nand, now)?);
             }
         }

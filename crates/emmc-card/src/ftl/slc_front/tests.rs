@@ -92,7 +92,7 @@ impl Rig {
 fn a_read_finds_units_in_the_open_page_the_log_and_the_main_layer() {
     let mut rig = rig(&flash(), 6, 8);
     rig.write(0, &[1; 12], Durability::Flash).unwrap();
-    rig.write(2, &[2, 3, 4, 5], Durability::Buffered).unwrap();
+    rig.write(2, &[2, 3, 4, 5], Durability::Flash).unwrap();
     rig.write(8, &[6, 7], Durability::Buffered).unwrap();
     assert_eq!(held_units(&rig.front), 6);
     assert_eq!(rig.read(0, 14), [1, 1, 2, 3, 4, 5, 1, 1, 6, 7, 1, 1, 0, 0]);

@@ -16,7 +16,7 @@ impl SlcFront {
         !self.log.is_usable() || self.bypass_bytes > 0 && bytes >= u64::from(self.bypass_bytes)
     }
 
-    /// Writes to the log, a page whenever one is full.
+    /// Writes to the log, the pages of a row whenever that is full.
     pub(super) fn write_log(
         &mut self,
         nand: &mut Nand,
@@ -27,13 +27,13 @@ impl SlcFront {
         now: Instant,
     ) -> Result<Instant, FtlError> {
         let mut done = now;
-        if self.log.is_page_full() {
+        if self.log.is_row_full(nand) {
             // It could not be programmed when it was filled.
             done = self.program(nand, now)?;
         }
         for index in 0..count {
             let bytes = data.map(|data| &data[index as usize * self.unit_bytes as usize..][..self.unit_bytes as usize]);
-            if self.log.put(first + index, bytes) {
+            if self.log.put(nand, first + index, bytes) {
                 done = done.max(self.program(nand, now)?);
             }
         }
@@ -84,7 +84,10 @@ impl SlcFront {
         }
     }
 
-    /// Programs the waiting page, padded where it is not full.
+    /// Programs the waiting pages, the last one padded where it is not full.
+    ///
+    /// They are issued together, so that the planes of a die program them together. After a padded page the rest of
+    /// its row is filled alone: then whole rows follow again.
     pub(super) fn program(&mut self, nand: &mut Nand, now: Instant) -> Result<Instant, FtlError> {
         if self.log.buffer.is_empty() {
             return Ok(now);
@@ -94,41 +97,48 @@ impl SlcFront {
             // A record made later would void these copies too.
             now = self.settle(nand, now)?;
         }
-        let mut units = self.log.buffer.clone();
-        units.resize(nand.geometry().units_per_page as usize, NO_UNIT);
-        let (block, page, done) = loop {
+        let (mut done, mut pages) = (now, 0);
+        while !self.log.buffer.is_empty() {
             let Some((block, room)) = self.open_block(nand, now)? else {
-                return self.spill(nand, now);
+                return Ok(done.max(self.spill(nand, now)?));
             };
             let page = nand.block(block).next_page;
             // No other page is programmed before the first is complete, so an unreadable first page shows a scan that
             // the block is void.
             now = if page == 0 { room } else { room.max(self.log.begun_at) };
-            match nand.program(block, page, &units, self.log.page_bytes(), now) {
-                Ok(done) => break (block, page, done),
+            let mut units = self.log.next_page().to_vec();
+            let count = units.len();
+            units.resize(nand.geometry().units_per_page as usize, NO_UNIT);
+            let programmed = match nand.program(block, page, &units, self.log.page_bytes(), now) {
+                Ok(programmed) => programmed,
                 Err(NandError::ProgramFailed { block }) => {
                     self.log.failed.push(block);
                     self.log.close();
+                    continue;
                 }
                 Err(_) => return Err(FtlError::PowerLost),
+            };
+            if page == 0 {
+                self.log.begun_at = programmed;
             }
-        };
-        if page == 0 {
-            self.log.begun_at = done;
-        }
-        self.log.programmed_by = self.log.programmed_by.max(done);
-        self.own.padding_units += (units.len() - self.log.buffer.len()) as u64;
-        let first = nand.geometry().first_unit(block, page);
-        for (&unit, physical) in self.log.buffer.iter().zip(first..) {
-            self.log.index.set(unit, physical);
-            self.inner.supersede(unit);
-        }
-        self.log.clear_buffer();
-        if page + 1 == nand.pages_of(block) {
-            self.log.close();
+            self.log.programmed_by = self.log.programmed_by.max(programmed);
+            self.own.padding_units += (units.len() - count) as u64;
+            let first = nand.geometry().first_unit(block, page);
+            for (&unit, physical) in units[..count].iter().zip(first..) {
+                self.log.index.set(unit, physical);
+                self.inner.supersede(unit);
+            }
+            self.log.drop_first(count);
+            if page + 1 == nand.pages_of(block) {
+                self.log.close();
+            }
+            (done, pages) = (done.max(programmed), pages + 1);
         }
         self.count();
-        Ok(done.max(self.keep_folding(nand, now)?))
+        for _ in 0..pages {
+            done = done.max(self.keep_folding(nand, now)?);
+        }
+        Ok(done)
     }
 
     /// The block to program next, and the time at which folding has freed it; `None` when too few blocks are left.
@@ -155,11 +165,10 @@ impl SlcFront {
         while self.log.has_full() {
             done = self.fold_oldest(nand, done)?;
         }
-        let unit_bytes = self.unit_bytes as usize;
         let buffer = self.log.buffer.clone();
         for (slot, &unit) in buffer.iter().enumerate() {
-            let data = self.log.page_bytes().map(|bytes| &bytes[slot * unit_bytes..][..unit_bytes]);
-            done = done.max(self.inner.write(nand, unit, 1, data, Durability::Buffered, now)?);
+            let data = self.log.waiting_bytes(slot).map(<[u8]>::to_vec);
+            done = done.max(self.inner.write(nand, unit, 1, data.as_deref(), Durability::Buffered, now)?);
         }
         done = done.max(self.inner.flush(nand, done)?);
         self.log.clear_buffer();
