@@ -20,12 +20,14 @@ mod serve;
 mod sim;
 #[cfg(feature = "trace")]
 mod trace;
+#[cfg(feature = "twin")]
+mod twin;
 
 use std::path::PathBuf;
 
 #[cfg(feature = "bench")]
 pub(crate) use bench::{BenchArgs, EngineArg};
-use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueHint};
 #[cfg(feature = "bench")]
 pub(crate) use compare::{CompareArgs, ImportArgs};
 use emmc_analysis::hwpart::{EnhRequest, GpArgument, WrRelArgument};
@@ -33,10 +35,10 @@ use emmc_units::Bytes;
 #[cfg(feature = "pages")]
 pub(crate) use examples::examples;
 pub(crate) use examples::{command, parse};
-#[cfg(feature = "schema")]
-pub(crate) use generated::SchemaArgs;
 #[cfg(feature = "pages")]
 pub(crate) use generated::{CompletionsArgs, ManArgs};
+#[cfg(feature = "schema")]
+pub(crate) use generated::{DocumentName, SchemaArgs};
 pub(crate) use history::HistoryArgs;
 #[cfg(feature = "serve")]
 pub(crate) use lab::{
@@ -56,6 +58,8 @@ pub(crate) use sim::{
 pub(crate) use trace::{
     RecordingArgs, TraceAnalyseArgs, TraceCommand, TraceCompareArgs, TraceExportArgs, TraceRecordArgs, TraceWhoArgs,
 };
+#[cfg(feature = "twin")]
+pub(crate) use twin::{HoldOutArg, TwinBaselineArgs, TwinCheckArgs, TwinCommand, TwinFitArgs, TwinKindArg};
 
 /// Identify an eMMC or SD card, report its configuration, wear and speed, and plan changes.
 #[derive(Debug, Parser)]
@@ -110,6 +114,10 @@ pub(crate) enum Command {
     #[cfg(feature = "trace")]
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Make a virtual card that behaves like a measured one
+    #[cfg(feature = "twin")]
+    #[command(subcommand)]
+    Twin(TwinCommand),
     /// Work with virtual cards, in simulated time
     #[cfg(feature = "sim")]
     #[command(subcommand)]
@@ -326,65 +334,4 @@ pub(crate) struct HelpArgs {
     /// A command (`sim run`), a topic (`sizes`), or `topics` to list the topics
     #[arg(value_name = "COMMAND|TOPIC")]
     pub(crate) words: Vec<String>,
-}
-
-/// The documents that `--json` prints.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum DocumentName {
-    List,
-    Show,
-    Snapshot,
-    Diff,
-    Health,
-    Check,
-    PlanHwpart,
-    Study,
-    #[cfg(feature = "bench")]
-    Bench,
-    #[cfg(feature = "bench")]
-    Suites,
-    #[cfg(feature = "bench")]
-    Compare,
-    #[cfg(feature = "bench")]
-    Import,
-    #[cfg(feature = "bench")]
-    References,
-    #[cfg(feature = "bench")]
-    Probe,
-    #[cfg(feature = "trace")]
-    TraceAnalyse,
-    #[cfg(feature = "trace")]
-    TraceBoot,
-    #[cfg(feature = "trace")]
-    TraceCompare,
-    #[cfg(feature = "trace")]
-    TraceExport,
-    #[cfg(feature = "trace")]
-    TraceOverhead,
-    #[cfg(feature = "trace")]
-    TraceRecord,
-    #[cfg(feature = "trace")]
-    TraceWho,
-    #[cfg(feature = "sim")]
-    SimProfiles,
-    #[cfg(feature = "sim")]
-    SimCreate,
-    #[cfg(feature = "serve")]
-    LabRun,
-    #[cfg(feature = "serve")]
-    LabSweep,
-    #[cfg(feature = "serve")]
-    LabCalibrate,
-    #[cfg(feature = "sim")]
-    SimRun,
-    #[cfg(feature = "sim")]
-    SimInfo,
-    #[cfg(feature = "sim")]
-    SimPipeline,
-    #[cfg(feature = "sim")]
-    SimPowerCut,
-    #[cfg(feature = "serve")]
-    SimCtl,
-    #[cfg(feature = "serve")]
-    Serve,
 }

@@ -64,6 +64,8 @@ fn main() -> ExitCode {
         Command::Sim(command) => commands::sim::run(&command, &mut output),
         #[cfg(feature = "trace")]
         Command::Trace(command) => commands::trace::run(&command, &mut output),
+        #[cfg(feature = "twin")]
+        Command::Twin(command) => commands::twin::run(&command, &mut output),
         #[cfg(feature = "serve")]
         Command::Serve(args) => commands::serve::run(&args, &mut output),
         #[cfg(feature = "serve")]

@@ -10,7 +10,7 @@ const ORDER: [&[&str]; 12] = [
     &["emmc-card", "emmc-host"],
     &["emmc-trace"],
     &["emmc-workload"],
-    &["emmc-probe"],
+    &["emmc-probe", "emmc-twin"],
     &["emmc-analysis"],
     &["emmc-report"],
     &["emmc-linux", "emmc-serve"],

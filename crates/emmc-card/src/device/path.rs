@@ -49,6 +49,8 @@ pub(crate) struct Path {
     /// Copies hold up the next command.
     copies_alone: bool,
     read_overhead: Nanos,
+    /// For each sector by which a read leaves its mapping units uncovered.
+    read_missing: Nanos,
     write_overhead: Nanos,
     small: SmallWrites,
     merging: Merging,
@@ -117,6 +119,7 @@ impl Path {
             programmed: Instant::START,
             copies_alone: controller.copies_alone,
             read_overhead: Nanos::from_micros_f64(controller.read_overhead_us),
+            read_missing: Nanos::from_micros_f64(controller.read_missing_us_per_kib / 2.0),
             write_overhead: Nanos::from_micros_f64(controller.write_overhead_us),
             small: SmallWrites::new(controller),
             merging: Merging::new(controller),

@@ -10,6 +10,11 @@ pub struct Controller {
     /// Unit: microseconds.
     #[serde(default)]
     pub read_overhead_us: f64,
+    /// Additional firmware time of a read for each KiB by which its mapping units are not covered.
+    ///
+    /// Unit: microseconds.
+    #[serde(default)]
+    pub read_missing_us_per_kib: f64,
     /// Firmware time of a write command, likewise.
     ///
     /// Unit: microseconds.

@@ -109,6 +109,23 @@ fn the_border_of_two_map_spans_shows() {
 }
 
 #[test]
+fn a_read_pays_for_what_it_leaves_of_its_units() {
+    let times = |us_per_kib| {
+        let mut part = part("generic-8g", |profile| profile.controller.read_missing_us_per_kib = us_per_kib);
+        // A whole unit of 4 KiB, 1 KiB of one, and 1 KiB on each side of a border; a read elsewhere comes between.
+        [(8192, 4 * KIB), (8192, KIB), (8192 + 6, 2 * KIB)].map(|(lba, bytes)| {
+            part.read(40_000, 4 * KIB);
+            part.read(lba, bytes)
+        })
+    };
+    let (free, paid) = (times(0.0), times(20.0));
+    let added = [0, 1, 2].map(|index| paid[index] - free[index]);
+    for (added, expected) in added.into_iter().zip([0.0, 60.0, 120.0]) {
+        assert!((added - expected).abs() < 1.0, "{added} {expected}");
+    }
+}
+
+#[test]
 fn another_stream_completes_the_merge_unit_of_the_last() {
     let mut part = part("sandisk-extreme-a1-32g", |profile| {
         (profile.controller.merge_bytes, profile.controller.small_write_bytes) = (256 << 10, 4096);

@@ -93,6 +93,22 @@ const EXAMPLES: &[Example] = &[
     example("trace who", "emmclab trace who --light --log who.ndjson", "for weeks"),
     #[cfg(feature = "trace")]
     example("trace who", "emmclab trace who --log who.ndjson --since 7", "the last seven days of it"),
+    #[cfg(feature = "twin")]
+    example(
+        "twin fit",
+        "emmclab twin fit iozone.txt --kind sd -o mine.toml",
+        "a profile with the speeds of a measured card",
+    ),
+    #[cfg(feature = "twin")]
+    example(
+        "twin fit",
+        "emmclab twin fit iozone.txt --kind emmc --hold-out columns",
+        "how well it predicts columns that it has not seen",
+    ),
+    #[cfg(feature = "twin")]
+    example("twin check", "emmclab twin check mine.toml iozone.txt", "the error of every cell"),
+    #[cfg(feature = "twin")]
+    example("twin baseline", "emmclab twin baseline ref:nine-cards-sandisk-ultra-8gb", "what simple rules predict"),
     #[cfg(feature = "bench")]
     example("import", "emmclab import fio.json", "the output of fio"),
     #[cfg(feature = "bench")]

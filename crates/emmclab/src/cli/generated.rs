@@ -1,9 +1,8 @@
 //! The arguments of commands that print what follows from the program itself: schemas, completions, manual pages.
 
 use clap::Args;
-
 #[cfg(feature = "schema")]
-use super::DocumentName;
+use clap::ValueEnum;
 
 #[cfg(feature = "schema")]
 #[derive(Args, Debug)]
@@ -24,4 +23,72 @@ pub(crate) struct CompletionsArgs {
 pub(crate) struct ManArgs {
     /// The folder; created if it does not exist
     pub(crate) folder: std::path::PathBuf,
+}
+
+/// The documents that `--json` prints.
+#[cfg(feature = "schema")]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DocumentName {
+    List,
+    Show,
+    Snapshot,
+    Diff,
+    Health,
+    Check,
+    PlanHwpart,
+    Study,
+    #[cfg(feature = "bench")]
+    Bench,
+    #[cfg(feature = "bench")]
+    Suites,
+    #[cfg(feature = "bench")]
+    Compare,
+    #[cfg(feature = "bench")]
+    Import,
+    #[cfg(feature = "bench")]
+    References,
+    #[cfg(feature = "bench")]
+    Probe,
+    #[cfg(feature = "twin")]
+    TwinFit,
+    #[cfg(feature = "twin")]
+    TwinCheck,
+    #[cfg(feature = "twin")]
+    TwinBaseline,
+    #[cfg(feature = "trace")]
+    TraceAnalyse,
+    #[cfg(feature = "trace")]
+    TraceBoot,
+    #[cfg(feature = "trace")]
+    TraceCompare,
+    #[cfg(feature = "trace")]
+    TraceExport,
+    #[cfg(feature = "trace")]
+    TraceOverhead,
+    #[cfg(feature = "trace")]
+    TraceRecord,
+    #[cfg(feature = "trace")]
+    TraceWho,
+    #[cfg(feature = "sim")]
+    SimProfiles,
+    #[cfg(feature = "sim")]
+    SimCreate,
+    #[cfg(feature = "serve")]
+    LabRun,
+    #[cfg(feature = "serve")]
+    LabSweep,
+    #[cfg(feature = "serve")]
+    LabCalibrate,
+    #[cfg(feature = "sim")]
+    SimRun,
+    #[cfg(feature = "sim")]
+    SimInfo,
+    #[cfg(feature = "sim")]
+    SimPipeline,
+    #[cfg(feature = "sim")]
+    SimPowerCut,
+    #[cfg(feature = "serve")]
+    SimCtl,
+    #[cfg(feature = "serve")]
+    Serve,
 }

@@ -66,7 +66,7 @@ fn list(output: &mut Output) -> CommandResult {
     Ok(Exit::Good)
 }
 
-fn open(name: &str) -> anyhow::Result<SavedResult> {
+pub(crate) fn open(name: &str) -> anyhow::Result<SavedResult> {
     if let Some(published) = name.strip_prefix(PREFIX) {
         let found = reference(published).map(Reference::result);
         return found.with_context(|| format!("{name}: no such published result; compare --list prints them"));

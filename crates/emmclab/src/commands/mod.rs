@@ -27,3 +27,5 @@ pub(crate) mod snapshot;
 pub(crate) mod study;
 #[cfg(feature = "trace")]
 pub(crate) mod trace;
+#[cfg(feature = "twin")]
+pub(crate) mod twin;

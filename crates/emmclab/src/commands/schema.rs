@@ -42,6 +42,12 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::References => enveloped::<super::compare::ReferenceList>(super::compare::LIST_SCHEMA),
         #[cfg(feature = "bench")]
         DocumentName::Probe => enveloped::<super::probe::ProbeDocument>(super::probe::SCHEMA),
+        #[cfg(feature = "twin")]
+        DocumentName::TwinFit => enveloped::<emmc_twin::Twin>(super::twin::FIT_SCHEMA),
+        #[cfg(feature = "twin")]
+        DocumentName::TwinCheck => enveloped::<emmc_twin::Checked>(super::twin::CHECK_SCHEMA),
+        #[cfg(feature = "twin")]
+        DocumentName::TwinBaseline => enveloped::<emmc_twin::Baseline>(super::twin::BASELINE_SCHEMA),
         #[cfg(feature = "trace")]
         DocumentName::TraceAnalyse => enveloped::<emmc_trace::result::Analysis>(super::trace::SCHEMA),
         #[cfg(feature = "trace")]

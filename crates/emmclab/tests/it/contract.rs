@@ -325,7 +325,7 @@ fn words_of(lines: &str) -> Vec<Vec<String>> {
     lines.lines().map(words).collect()
 }
 
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let word = |word: &str| match word.split_once('}') {
         Some((path, rest)) => testdata(&path[1..]) + rest,
         None => word.to_owned(),
@@ -335,7 +335,7 @@ fn words(line: &str) -> Vec<String> {
 
 /// Each of these prints a document that starts as every document does and fits its schema; all together have the keys
 /// of the golden list.
-fn documents(name: &str, commands: &[Vec<String>]) {
+pub(crate) fn documents(name: &str, commands: &[Vec<String>]) {
     let schema = schema(name);
     let mut keys = BTreeSet::new();
     for args in commands {

@@ -51,5 +51,7 @@ mod trace_export;
 #[cfg(feature = "trace")]
 mod trace_who;
 mod transcripts;
+#[cfg(feature = "twin")]
+mod twin;
 #[cfg(feature = "sim")]
 mod vendor_report;

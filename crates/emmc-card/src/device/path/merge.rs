@@ -131,7 +131,7 @@ impl Path {
     }
 
     /// Sectors that the first and the last mapping unit of a range have outside of it.
-    fn missing_sectors(&self, storage: &Storage, area: Area, lba: u64, sectors: u64) -> u64 {
+    pub(super) fn missing_sectors(&self, storage: &Storage, area: Area, lba: u64, sectors: u64) -> u64 {
         let head = storage.run(area, lba, 1).head;
         let tail = storage.run(area, lba + sectors - 1, 1).tail;
         u64::from(head + tail)

@@ -103,7 +103,7 @@ impl Path {
         if self.prepared.held_bytes > 0 && self.prepared.held_bytes + first_bytes > self.buffer_bytes {
             return Ok(None);
         }
-        let asked = now.max(self.firmware_free) + self.read_overhead + self.map_spans.load(area, lba, end);
+        let asked = now.max(self.firmware_free) + self.read_firmware(storage, area, lba, end);
         self.firmware_free = asked;
         let (mut at, mut first_ready) = (lba, asked);
         while at < end {

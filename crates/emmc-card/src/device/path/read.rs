@@ -38,7 +38,7 @@ impl Path {
             // The firmware has done its work for a queued read when it fetched that: its transfer does not wait while
             // the firmware takes a later task.
             false if self.prepared.find(area, lba, lba + 1, None).is_some() => (now + self.bus.command(), Nanos::ZERO),
-            false => (busy + self.bus.command(), self.read_overhead + self.map_spans.load(area, lba, end)),
+            false => (busy + self.bus.command(), self.read_firmware(storage, area, lba, end)),
         };
         // A read-ahead that every read starts is not aborted for a read elsewhere.
         if let Some(ahead) =
@@ -143,6 +143,15 @@ impl Path {
         }
         self.ahead = Some(Ahead { area, first: end, end: end + sectors, ready, bytes });
         Ok(())
+    }
+
+    /// The firmware's time of a read.
+    pub(super) fn read_firmware(&mut self, storage: &Storage, area: Area, lba: u64, end: u64) -> Nanos {
+        let missing = match self.read_missing > Nanos::ZERO {
+            true => self.read_missing * self.missing_sectors(storage, area, lba, end - lba),
+            false => Nanos::ZERO,
+        };
+        self.read_overhead + missing + self.map_spans.load(area, lba, end)
     }
 
     /// Reads a run; cached units come from the cache.

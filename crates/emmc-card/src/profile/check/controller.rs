@@ -43,6 +43,7 @@ impl Rules<'_> {
             ("controller.small_write_overhead_us", controller.small_write_overhead_us),
             ("controller.small_write_missing_us_per_kib", controller.small_write_missing_us_per_kib),
             ("controller.missing_us_per_kib", controller.missing_us_per_kib),
+            ("controller.read_missing_us_per_kib", controller.read_missing_us_per_kib),
             ("controller.commit_us", controller.commit_us),
         ] {
             self.range(field, micros, 0.0..=OVERHEAD_US_MAX)?;

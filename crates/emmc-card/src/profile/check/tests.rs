@@ -280,6 +280,7 @@ const FTL_AND_CONTROLLER: &[(&str, &str, Spoil)] = &[
     ("controller.small_write_overhead_us", "needs controller.small_write_bytes", |p| {
         p.controller.small_write_overhead_us = 1.0;
     }),
+    ("controller.read_missing_us_per_kib", "0 to", |p| p.controller.read_missing_us_per_kib = -1.0),
     ("controller.missing_us_per_kib", "0 to", |p| p.controller.missing_us_per_kib = f64::NAN),
     ("controller.merge_bytes", "multiple", |p| p.controller.merge_bytes = 5000),
     ("controller.write_buffer_bytes", "is for SD", |p| p.controller.write_buffer_bytes = 65536),

@@ -1,0 +1,29 @@
+//! The twin of a card: the profile whose simulated measurements match those of a part.
+//!
+//! `table` has what was measured, in cells; `part` has the parameters, the same for every card, and makes a profile of
+//! them; `simulate` measures that profile with the suites; `fit` searches; `twin` reports errors, intervals and
+//! predictions; `baseline` is what a fit must beat. Nothing is looked up: a part's name plays no role. Absent on
+//! purpose: threads (the caller simulates profiles side by side), files, presentation.
+
+mod baseline;
+mod fit;
+mod least_squares;
+mod part;
+mod result;
+mod simulate;
+mod table;
+mod twin;
+
+pub use fit::Simulator;
+pub use part::Firmware;
+pub use result::{Baseline, CellError, Checked, ErrorSummary, HeldOut, HoldOut, ParameterFound, Twin};
+pub use simulate::{SimulateError, simulate};
+pub use table::{Cell, CellsError, Column, MeasuredTable, cells};
+pub use twin::{TwinError, baseline, check, fit};
+
+/// A profile as its file.
+///
+/// Errors: a value that TOML does not have.
+pub fn to_toml(profile: &emmc_card::profile::Profile) -> Result<String, toml::ser::Error> {
+    toml::to_string(profile)
+}

@@ -1,0 +1,222 @@
+//! A fit with its errors, intervals and predictions; a check of a profile; the baseline.
+
+use std::cell::Cell as Counter;
+
+use emmc_card::profile::Profile;
+use emmc_regs::CardKind;
+
+use crate::baseline::{copied, lines};
+use crate::fit::{Fitted, Simulator, plausible, search};
+use crate::part::PARAMETERS;
+use crate::result::{Baseline, Checked, ErrorSummary, HeldOut, HoldOut, ParameterFound, Twin, side_by_side};
+use crate::table::{Cell, Column, MeasuredTable};
+
+/// What a search reads of small differences is simulated on files of this size: a third of the published tables'.
+/// Unit: bytes.
+const SEARCH_FILE_BYTES: u64 = 32 << 20;
+/// A parameter whose logarithm has a smaller standard deviation is determined to a factor of two (95 %).
+const DETERMINED: f64 = 0.35;
+/// Beyond it two parameters cannot be told apart.
+const CONFOUNDED: f64 = 0.9;
+
+/// Why there is no twin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TwinError {
+    /// No start of the search makes a card.
+    #[error("no profile that the search tried makes a card that can be measured")]
+    Nothing,
+}
+
+/// Fits a profile to cells.
+///
+/// Errors: measurements for which no profile keeps the rules.
+pub fn fit(
+    kind: CardKind,
+    measured: &MeasuredTable,
+    split: Option<HoldOut>,
+    simulator: &Simulator<'_>,
+) -> Result<(Profile, Twin), TwinError> {
+    let simulations = Counter::new(0);
+    let counted = |profiles: &[Profile], records: &[u64], file_bytes: u64| {
+        simulations.set(simulations.get() + profiles.len() as u64);
+        simulator(profiles, records, file_bytes)
+    };
+    let fitted = searched(kind, &measured.cells, measured.file_bytes, &counted)?;
+    let profile = fitted.part.profile().map_err(|_| TwinError::Nothing)?;
+    let cells = side_by_side(&measured.cells, &predicted(&profile, measured, &counted)?);
+    let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
+    let logarithms: Vec<f64> = cells.iter().map(|cell| (cell.error_percent / 100.0).ln_1p()).collect();
+    let parameters = parameters(&fitted, fitted.scale(&logarithms));
+    let held_out = match split {
+        Some(split) => held_out(kind, measured, split, &counted)?,
+        None => None,
+    };
+    let twin = Twin {
+        measurements: String::new(),
+        target: None,
+        firmware: fitted.part.firmware,
+        parameters,
+        cells,
+        error,
+        held_out,
+        simulations: simulations.get(),
+    };
+    Ok((profile, twin))
+}
+
+/// Measures a profile and compares.
+///
+/// Errors: a profile that makes no card, or one too small.
+pub fn check(profile: &Profile, measured: &MeasuredTable, simulator: &Simulator<'_>) -> Result<Checked, TwinError> {
+    let cells = side_by_side(&measured.cells, &predicted(profile, measured, simulator)?);
+    let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
+    Ok(Checked { measurements: String::new(), target: None, profile: profile.name.clone(), cells, error })
+}
+
+/// What fits of these tables must beat.
+///
+/// Errors: tables without cells.
+pub fn baseline(tables: &[(String, MeasuredTable)]) -> Result<Baseline, TwinError> {
+    let errors = |predict: &dyn Fn(&[Cell]) -> Vec<f64>| {
+        ErrorSummary::of(tables.iter().flat_map(|(_, table)| predict(&table.cells))).ok_or(TwinError::Nothing)
+    };
+    let in_sample = |cells: &[Cell]| simple_errors(cells, &lines(cells, &wanted(cells)));
+    let halves = |cells: &[Cell]| -> Vec<f64> {
+        let predict =
+            |(training, left): (Vec<Cell>, Vec<Cell>)| simple_errors(&left, &lines(&training, &wanted(&left)));
+        splits(cells, HoldOut::EverySecond).into_iter().flat_map(predict).collect()
+    };
+    let copies = |cells: &[Cell]| simple_errors(cells, &copied(cells, &wanted(cells)));
+    Ok(Baseline {
+        measurements: tables.iter().map(|(name, _)| name.clone()).collect(),
+        lines: errors(&in_sample)?,
+        lines_every_second: errors(&halves)?,
+        copied: errors(&copies)?,
+    })
+}
+
+fn searched(
+    kind: CardKind,
+    training: &[Cell],
+    file_bytes: u64,
+    simulator: &Simulator<'_>,
+) -> Result<Fitted, TwinError> {
+    let small = training.iter().map(|cell| cell.kib << 10).max().unwrap_or(0).max(file_bytes.min(SEARCH_FILE_BYTES));
+    let on_small_files = |profiles: &[Profile], records: &[u64]| simulator(profiles, records, small);
+    search(kind, training, &plausible(training), &on_small_files).ok_or(TwinError::Nothing)
+}
+
+fn predicted(profile: &Profile, wanted: &MeasuredTable, simulator: &Simulator<'_>) -> Result<Vec<Cell>, TwinError> {
+    let mut records: Vec<u64> = wanted.cells.iter().map(|cell| cell.kib).collect();
+    records.dedup();
+    simulator(std::slice::from_ref(profile), &records, wanted.file_bytes).pop().flatten().ok_or(TwinError::Nothing)
+}
+
+fn parameters(fitted: &Fitted, scale: f64) -> Vec<ParameterFound> {
+    let covariance = fitted.covariance(scale);
+    let correlation =
+        |a: usize, b: usize| covariance.as_ref().map_or(0.0, |all| all[(a, b)] / (all[(a, a)] * all[(b, b)]).sqrt());
+    let found = |(index, parameter): (usize, &crate::part::Parameter)| {
+        let deviation = covariance.as_ref().map_or(f64::INFINITY, |all| all[(index, index)].sqrt());
+        let (value, factor) = (fitted.part.values[index], (1.96 * deviation).exp());
+        let others = PARAMETERS.iter().enumerate().filter(|(other, _)| *other != index);
+        let confounded = others.filter(|(other, _)| correlation(index, *other).abs() > CONFOUNDED);
+        ParameterFound {
+            name: parameter.name,
+            what: parameter.what,
+            unit: parameter.unit,
+            value,
+            low: (value / factor).max(parameter.low.min(value)),
+            high: (value * factor).min(parameter.high.max(value)),
+            is_determined: deviation < DETERMINED,
+            confounded_with: confounded.map(|(_, other)| other.name).collect(),
+        }
+    };
+    let used = PARAMETERS.iter().enumerate().filter(|(_, parameter)| fitted.part.uses(parameter));
+    used.map(found).collect()
+}
+
+/// Training and left-out cells of each part of a split.
+fn splits(cells: &[Cell], split: HoldOut) -> Vec<(Vec<Cell>, Vec<Cell>)> {
+    let divided = |is_left: &dyn Fn(&Cell) -> bool| cells.iter().copied().partition(|cell| !is_left(cell));
+    match split {
+        HoldOut::Columns => {
+            let left = [Column::Rewrite, Column::Reread, Column::RandomWrite];
+            vec![divided(&|cell| left.contains(&cell.column))]
+        }
+        HoldOut::EverySecond => {
+            let mut records: Vec<u64> = cells.iter().map(|cell| cell.kib).collect();
+            records.dedup();
+            let place = |cell: &Cell| records.iter().position(|kib| *kib == cell.kib).unwrap_or(0);
+            [0, 1].map(|half| divided(&|cell| place(cell) % 2 == half)).into()
+        }
+    }
+}
+
+fn held_out(
+    kind: CardKind,
+    measured: &MeasuredTable,
+    split: HoldOut,
+    simulator: &Simulator<'_>,
+) -> Result<Option<HeldOut>, TwinError> {
+    let (mut cells, mut by_lines, mut by_copies) = (Vec::new(), Vec::new(), Vec::new());
+    for (training, left) in splits(&measured.cells, split) {
+        if training.is_empty() || left.is_empty() {
+            return Ok(None);
+        }
+        let profile = searched(kind, &training, measured.file_bytes, simulator)?
+            .part
+            .profile()
+            .map_err(|_| TwinError::Nothing)?;
+        // The passes of the left-out cells run among the others, as they did on the card.
+        cells.extend(side_by_side(&left, &predicted(&profile, measured, simulator)?));
+        by_lines.extend(simple_errors(&left, &lines(&training, &wanted(&left))));
+        by_copies.extend(simple_errors(&left, &copied(&training, &wanted(&left))));
+    }
+    let Some(ErrorSummary { median, p90, .. }) = ErrorSummary::of_cells(&cells) else { return Ok(None) };
+    let [lines, copied] = [by_lines, by_copies].map(ErrorSummary::of);
+    Ok(Some(HeldOut { split, median, p90, cells, lines, copied }))
+}
+
+fn wanted(cells: &[Cell]) -> Vec<(Column, u64)> {
+    cells.iter().map(|cell| (cell.column, cell.kib)).collect()
+}
+
+/// Errors in percent of those that were predicted.
+fn simple_errors(measured: &[Cell], predicted: &[Option<Cell>]) -> Vec<f64> {
+    let pairs = measured.iter().zip(predicted);
+    pairs.filter_map(|(cell, found)| Some((cell.us / found.as_ref()?.us - 1.0) * 100.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each cell is left out once by every second record, and a column either wholly or not at all.
+    #[test]
+    fn splits_leave_out_what_they_say() {
+        let all: Vec<Cell> = [1, 4, 16, 128]
+            .into_iter()
+            .flat_map(|kib| Column::ALL.map(|column| Cell { column, kib, us: 1.0 }))
+            .collect();
+        let halves = splits(&all, HoldOut::EverySecond);
+        let mut left: Vec<Cell> = halves.iter().flat_map(|(_, left)| left.clone()).collect();
+        left.sort_by_key(|cell| (cell.kib, cell.column));
+        assert_eq!(left, all);
+        for (training, left) in &halves {
+            assert!(training.iter().all(|cell| left.iter().all(|other| other.kib != cell.kib)));
+        }
+        let columns = splits(&all, HoldOut::Columns);
+        let [(training, left)] = columns.as_slice() else { panic!("{columns:?}") };
+        assert_eq!((training.len(), left.len()), (12, 12));
+        assert!(training.iter().all(|cell| left.iter().all(|other| other.column != cell.column)));
+    }
+
+    #[test]
+    fn nothing_to_simulate_is_an_error() {
+        let cells = [4, 128].into_iter().flat_map(|kib| Column::ALL.map(|column| Cell { column, kib, us: 500.0 }));
+        let table = MeasuredTable { cells: cells.collect(), file_bytes: 1 << 20 };
+        let none = |profiles: &[Profile], _: &[u64], _: u64| vec![None; profiles.len()];
+        assert_eq!(fit(CardKind::Sd, &table, None, &none).unwrap_err(), TwinError::Nothing);
+    }
+}

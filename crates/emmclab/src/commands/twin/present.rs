@@ -1,0 +1,138 @@
+//! Twins as documents.
+
+use emmc_report::{Align, Cell, Document, KeyValue, Table, Tone};
+use emmc_twin::{Baseline, CellError, Checked, Column, ErrorSummary, HoldOut, Twin};
+
+/// Errors beyond it stand out.
+const FAR_PERCENT: f64 = 20.0;
+
+pub(super) fn fitted(twin: &Twin) -> Document {
+    let mut document = Document::new(title("twin of", twin.target.as_deref(), &twin.measurements));
+    document.subtitle = Some(verdict(&twin.error));
+    errors(&twin.cells, "errors", "Twin against measurements", &mut document);
+    if let Some(held) = &twin.held_out {
+        let what = match held.split {
+            HoldOut::EverySecond => "record sizes that the fit did not see",
+            HoldOut::Columns => "rewrite, reread and random write, which the fit did not see",
+        };
+        let section = document.section("held-out", "Prediction");
+        let summary = ErrorSummary { median: held.median, p90: held.p90, cells: held.cells.len() };
+        let mut rows = vec![KeyValue::new("this fit", short(&summary)).note(what)];
+        let simple = [("a line a column", &held.lines), ("copied columns", &held.copied)];
+        rows.extend(simple.into_iter().filter_map(|(name, found)| Some(KeyValue::new(name, short(found.as_ref()?)))));
+        section.push(rows);
+        errors(&held.cells, "held-out-errors", "Prediction against measurements", &mut document);
+    }
+    parameters(twin, &mut document);
+    document
+}
+
+pub(super) fn checked(checked: &Checked) -> Document {
+    let part = checked.target.as_deref().unwrap_or(&checked.measurements);
+    let mut document = Document::new(format!("{} against {part}", checked.profile));
+    document.subtitle = Some(verdict(&checked.error));
+    errors(&checked.cells, "errors", "Profile against measurements", &mut document);
+    document
+}
+
+pub(super) fn baseline(baseline: &Baseline) -> Document {
+    let mut document = Document::new(format!("baseline of {} tables", baseline.measurements.len()));
+    document.subtitle = Some("what a fit must beat".into());
+    let mut table = Table::new([
+        ("prediction", Align::Left),
+        ("median %", Align::Right),
+        ("90th percentile %", Align::Right),
+        ("cells", Align::Right),
+    ]);
+    for (name, found) in [
+        ("a line for each column, fitted to all cells", &baseline.lines),
+        ("the same, every second record size left out", &baseline.lines_every_second),
+        ("write for rewrite and random write, read for rereads", &baseline.copied),
+    ] {
+        table.row([
+            name.to_owned(),
+            format!("{:.1}", found.median),
+            format!("{:.1}", found.p90),
+            found.cells.to_string(),
+        ]);
+    }
+    document.section("baseline", "Errors").push(table);
+    document
+}
+
+fn title(what: &str, target: Option<&str>, measurements: &str) -> String {
+    match target {
+        Some(target) => format!("{what} {target} ({measurements})"),
+        None => format!("{what} {measurements}"),
+    }
+}
+
+fn short(error: &ErrorSummary) -> String {
+    format!("{:.1} % median, {:.1} % 90th percentile", error.median, error.p90)
+}
+
+fn verdict(error: &ErrorSummary) -> String {
+    format!("speeds of {} cells differ by {}", error.cells, short(error))
+}
+
+/// A row for each record, a column for each operation: errors in percent.
+fn errors(cells: &[CellError], id: &str, title: &str, document: &mut Document) {
+    let columns: Vec<Column> =
+        Column::ALL.into_iter().filter(|column| cells.iter().any(|cell| cell.column == *column)).collect();
+    let mut titles = vec![("record KiB", Align::Right)];
+    titles.extend(columns.iter().map(|column| (column.name(), Align::Right)));
+    let mut records: Vec<u64> = cells.iter().map(|cell| cell.record_kib).collect();
+    records.sort_unstable();
+    records.dedup();
+    let mut table = Table::new(titles);
+    for record in records {
+        let mut row = vec![Cell::from(record.to_string())];
+        row.extend(columns.iter().map(|column| {
+            let found = cells.iter().find(|cell| (cell.column, cell.record_kib) == (*column, record));
+            found.map_or(Cell::from(""), |cell| {
+                let far = cell.error_percent.abs() > FAR_PERCENT;
+                Cell::new(format!("{:+.1}", cell.error_percent), if far { Tone::Warn } else { Tone::Plain })
+            })
+        }));
+        table.row(row);
+    }
+    document.section(id, title).push(table.caption("simulated over measured speed, less one, in %"));
+}
+
+fn parameters(twin: &Twin, document: &mut Document) {
+    let mut table = Table::new([
+        ("parameter", Align::Left),
+        ("value", Align::Right),
+        ("95 % interval", Align::Right),
+        ("unit", Align::Left),
+        ("what", Align::Left),
+    ]);
+    for found in &twin.parameters {
+        let interval = match found.is_determined {
+            true => format!("{} to {}", number(found.low), number(found.high)),
+            false => "not determined".into(),
+        };
+        table.row([found.name.into(), number(found.value), interval, found.unit.into(), found.what.into()]);
+    }
+    let firmware = &twin.firmware;
+    let ahead =
+        if firmware.read_ahead_always { "every read starts a read-ahead" } else { "sequential reads are read ahead" };
+    let section = document.section("parameters", "Parameters");
+    section.push(vec![
+        KeyValue::new("to the log", format!("writes of up to {} KiB", firmware.threshold_kib)),
+        KeyValue::new("read-ahead", ahead),
+    ]);
+    section.push(table);
+    for found in twin.parameters.iter().filter(|found| !found.confounded_with.is_empty()) {
+        let text = format!("{}: cannot be told from {}", found.name, found.confounded_with.join(", "));
+        section.note(Tone::Muted, text);
+    }
+}
+
+fn number(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
