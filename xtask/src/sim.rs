@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
-use emmc_card::sim::torture::{Case, Outcome, torture};
+use emmc_torture::{Case, Outcome, torture};
 
 /// The extent of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

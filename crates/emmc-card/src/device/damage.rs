@@ -28,7 +28,7 @@ impl Device {
     }
 
     /// Sectors of a mapping unit: the granularity of damage.
-    pub(crate) fn unit_sectors(&self) -> u32 {
+    pub fn unit_sectors(&self) -> u32 {
         self.storage.unit_sectors()
     }
 }

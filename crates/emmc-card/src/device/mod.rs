@@ -150,11 +150,7 @@ impl Device {
     /// `None`: power was lost, and it must be repeated.
     ///
     /// Errors: it does not fit; then nothing has changed.
-    pub(crate) fn partition(
-        &mut self,
-        partitioning: Partitioning,
-        now: Instant,
-    ) -> Result<Option<Instant>, LayoutError> {
+    pub fn partition(&mut self, partitioning: Partitioning, now: Instant) -> Result<Option<Instant>, LayoutError> {
         let layout = Layout::new(&self.profile, &partitioning, self.options.seed)?;
         self.path.forget();
         let ready = self.storage.lay_out(&self.profile.ftl, &layout, now);
@@ -314,7 +310,7 @@ impl Device {
     }
 
     /// Whether writes are acknowledged from a buffer that cannot be switched off, as on some SD cards.
-    pub(crate) fn has_write_buffer(&self) -> bool {
+    pub fn has_write_buffer(&self) -> bool {
         self.profile.controller.write_buffer_bytes > 0
     }
 

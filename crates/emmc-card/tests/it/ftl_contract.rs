@@ -1,7 +1,7 @@
 //! The contract of every translation layer and every stack of them, through the trait alone.
 //!
-//! Each test runs over all stacks of [`STACKS`], on small flash with content. The torture ([`emmc_card::sim::torture`])
-//! cuts power during operations; here power is cut while the card is idle.
+//! Each test runs over all stacks of [`STACKS`], on small flash with content. The torture (`emmc-torture`) cuts
+//! power during operations; here power is cut while the card is idle.
 
 use std::collections::BTreeMap;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::ensure;
-use emmc_card::sim::torture::torture_profile;
 #[cfg(feature = "bench")]
 use emmc_linux::hold::{self, Point};
 use emmc_report::{Document, Finding, KeyValue, Severity, Tone};
+use emmc_torture::torture_profile;
 use serde::Serialize;
 
 use crate::CommandResult;

@@ -1,9 +1,9 @@
 //! Writes before an acknowledged flush: the unit holds the write, or newer data; no cut and no pair undoes it.
 
-use super::content::Seen;
-use super::history::{Cut, Deed, History};
+use crate::content::Seen;
+use crate::history::{Cut, Deed, History};
 
-pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
+pub(crate) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
     let written = |deed| matches!(deed, Deed::Write(_));
     let flushed = history.events.iter().rposition(|event| written(event.deed) && event.flushed <= cut.at);
     let Some(from) = flushed else { return Ok(()) };
@@ -20,7 +20,7 @@ pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ftl::Durability;
+    use emmc_card::ftl::Durability;
     use emmc_units::Instant;
 
     #[test]

@@ -2,11 +2,11 @@
 
 use emmc_units::Instant;
 
-use crate::ftl::{Durability, Ftl, FtlError, TrimKind};
-use crate::nand::Nand;
+use emmc_card::ftl::{Durability, Ftl, FtlError, TrimKind};
+use emmc_card::nand::Nand;
 
 /// Anything that stores units across power cuts.
-pub(super) trait Subject {
+pub(crate) trait Subject {
     /// What it is, for people.
     fn name(&self) -> &str;
 
@@ -29,7 +29,7 @@ pub(super) trait Subject {
     fn power_off(&mut self, now: Instant);
 
     /// Power comes back; `cut` arms the next cut, which may come during recovery.
-    fn power_on(&mut self, cut: Option<super::FaultPlan>, now: Instant) -> Result<Instant, FtlError>;
+    fn power_on(&mut self, cut: Option<crate::FaultPlan>, now: Instant) -> Result<Instant, FtlError>;
 
     fn audit(&self) -> Result<(), String>;
 
@@ -52,10 +52,10 @@ pub(super) trait Subject {
 }
 
 /// A layer.
-pub(super) struct Layer {
-    pub(super) name: String,
-    pub(super) nand: Nand,
-    pub(super) ftl: Box<dyn Ftl>,
+pub(crate) struct Layer {
+    pub(crate) name: String,
+    pub(crate) nand: Nand,
+    pub(crate) ftl: Box<dyn Ftl>,
 }
 
 impl Layer {
@@ -112,7 +112,7 @@ impl Subject for Layer {
         self.nand.power_off(now);
     }
 
-    fn power_on(&mut self, cut: Option<super::FaultPlan>, now: Instant) -> Result<Instant, FtlError> {
+    fn power_on(&mut self, cut: Option<crate::FaultPlan>, now: Instant) -> Result<Instant, FtlError> {
         if let Some(plan) = cut {
             self.nand.arm(plan);
         }

@@ -1,10 +1,10 @@
 //! Trimmed units read as erased, or hold newer data. Discarded units may hold their old content, or read as erased.
 
-use super::content::Seen;
-use super::history::{Cut, Deed, History};
-use crate::ftl::TrimKind;
+use crate::content::Seen;
+use crate::history::{Cut, Deed, History};
+use emmc_card::ftl::TrimKind;
 
-pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
+pub(crate) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
     let trimmed = |deed| deed == Deed::Trim(TrimKind::Trim);
     let held = history.events.iter().rposition(|event| trimmed(event.deed) && event.done <= cut.at);
     let Some(from) = held else { return Ok(()) };
@@ -19,7 +19,7 @@ pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ftl::Durability;
+    use emmc_card::ftl::Durability;
     use emmc_units::Instant;
 
     fn history(kind: TrimKind) -> History {
@@ -46,9 +46,9 @@ mod tests {
         let discarded = history(TrimKind::Discard);
         for seen in [Seen::Stamp(0), Seen::Stamp(1), Seen::Stamp(2)] {
             assert!(check(&discarded, &seen, cut(10)).is_ok());
-            assert!(super::super::acknowledged_writes::check(&discarded, &seen, cut(10)).is_ok());
+            assert!(crate::acknowledged_writes::check(&discarded, &seen, cut(10)).is_ok());
         }
-        assert!(super::super::acknowledged_writes::check(&discarded, &Seen::Stamp(3), cut(10)).is_err());
+        assert!(crate::acknowledged_writes::check(&discarded, &Seen::Stamp(3), cut(10)).is_err());
     }
 
     #[test]

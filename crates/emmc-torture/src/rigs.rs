@@ -1,12 +1,12 @@
 //! Small parts to torture: geometries, layers and policies drawn from a seed, so small that collection, folding and
 //! merging never rest.
 
-use super::card::Card;
-use super::subject::{Layer, Subject};
-use crate::ftl::mapping_cache::MappingCache as MappingPages;
-use crate::ftl::{self, RegionSpec};
-use crate::nand::{CellMode, Geometry, Nand, StoredContent};
-use crate::profile::{
+use crate::card::Card;
+use crate::subject::{Layer, Subject};
+use emmc_card::ftl::mapping_cache::MappingCache as MappingPages;
+use emmc_card::ftl::{self, RegionSpec};
+use emmc_card::nand::{CellMode, Geometry, Nand, StoredContent};
+use emmc_card::profile::{
     Ageing, CellConfig, Failures, FtlConfig, GcPace, GcPolicy, Mapping, MappingCache, NandConfig, Refresh, Segment,
     SegmentOrder, SlcCache, TRIM_LOG_BLOCKS, WearLevelling,
 };
@@ -15,7 +15,7 @@ use emmc_units::Rng;
 const UNIT_BYTES: u32 = 32;
 
 /// A part: a layer on its own flash, or a whole device.
-pub(super) fn draw(rng: &mut Rng) -> Result<Box<dyn Subject>, String> {
+pub(crate) fn draw(rng: &mut Rng) -> Result<Box<dyn Subject>, String> {
     if chance(rng, 2) { Ok(Box::new(layer(rng))) } else { Ok(Box::new(Card::draw(rng)?)) }
 }
 
@@ -95,7 +95,7 @@ fn layer(rng: &mut Rng) -> Layer {
 }
 
 /// Flash that ages fast, with everything on, and refresh that rarely rests.
-pub(super) fn age(rng: &mut Rng) -> (Option<Ageing>, Option<Refresh>) {
+pub(crate) fn age(rng: &mut Rng) -> (Option<Ageing>, Option<Refresh>) {
     let ageing = Ageing {
         program_faster: 0.3,
         erase_slower: 2.0,

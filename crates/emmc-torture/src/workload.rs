@@ -1,11 +1,11 @@
 //! The host's requests: drawn from a seed, with a different mixture for every seed.
 
-use crate::ftl::{Durability, TrimKind};
+use emmc_card::ftl::{Durability, TrimKind};
 use emmc_units::Rng;
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Op {
+pub(crate) enum Op {
     Write { first: u32, count: u32, durability: Durability },
     Read { first: u32, count: u32 },
     Trim { first: u32, count: u32, kind: TrimKind },
@@ -16,7 +16,7 @@ pub(super) enum Op {
 
 /// An endless stream of requests.
 #[derive(Clone, Debug)]
-pub(super) struct Workload {
+pub(crate) struct Workload {
     rng: Rng,
     units: u32,
     /// The longest ordinary request, and how requests share out among a hundred.
@@ -32,7 +32,7 @@ pub(super) struct Workload {
 }
 
 impl Workload {
-    pub(super) fn new(units: u32, mut rng: Rng) -> Self {
+    pub(crate) fn new(units: u32, mut rng: Rng) -> Self {
         use Durability::{Buffered, Flash, Reliable};
         const DURABILITIES: [&[Durability]; 6] = [
             &[Reliable],
@@ -58,7 +58,7 @@ impl Workload {
     }
 
     /// The requests that fill the card before anything is cut, or a part of it.
-    pub(super) fn fill(&mut self) -> Vec<Op> {
+    pub(crate) fn fill(&mut self) -> Vec<Op> {
         let end = self.units * [2, 3, 4, 4][self.rng.below(4) as usize] / 4;
         let durability = self.durabilities[0];
         let write = |first: u32| Op::Write { first, count: 16.min(end - first), durability };
@@ -66,7 +66,7 @@ impl Workload {
     }
 
     /// The next request.
-    pub(super) fn next(&mut self) -> Op {
+    pub(crate) fn next(&mut self) -> Op {
         let (first, count) = self.range();
         let draw = self.rng.below(100);
         let trims = self.trims;

@@ -4,11 +4,11 @@ use emmc_regs::CardKind;
 use emmc_regs::ext_csd::reg;
 use emmc_units::{Instant, Rng};
 
-use super::subject::Subject;
-use crate::device::{Area, Device, DeviceOptions, StorageError, WriteFlags};
-use crate::ftl::{Durability, FtlError, TrimKind};
-use crate::nand::{Nand, StoredContent};
-use crate::profile::{Failures, LOW_BLOCKS_MIN, Partitioning, Profile, shipped};
+use crate::subject::Subject;
+use emmc_card::device::{Area, Device, DeviceOptions, StorageError, WriteFlags};
+use emmc_card::ftl::{Durability, FtlError, TrimKind};
+use emmc_card::nand::{Nand, StoredContent};
+use emmc_card::profile::{Failures, LOW_BLOCKS_MIN, Partitioning, Profile, shipped};
 
 const SECTOR_BYTES: usize = 512;
 
@@ -16,7 +16,7 @@ const SECTOR_BYTES: usize = 512;
 const UNIT_BYTES: u32 = 1024;
 
 /// A device's user area.
-pub(super) struct Card {
+pub(crate) struct Card {
     name: String,
     device: Device,
     sectors: u32,
@@ -26,20 +26,20 @@ pub(super) struct Card {
 
 impl Card {
     /// A shipped part, scaled down; with its volatile cache on or off, perhaps partly enhanced, perhaps failing.
-    pub(super) fn draw(rng: &mut Rng) -> Result<Self, String> {
+    pub(crate) fn draw(rng: &mut Rng) -> Result<Self, String> {
         let names: Vec<&str> = shipped::names().collect();
         let name = names[rng.below(names.len() as u64) as usize];
         Self::of(shipped::named(name).map_err(|error| error.to_string())?, rng)
     }
 
     /// A part, scaled down; the rest at random.
-    pub(super) fn of(mut profile: Profile, rng: &mut Rng) -> Result<Self, String> {
+    pub(crate) fn of(mut profile: Profile, rng: &mut Rng) -> Result<Self, String> {
         let mut name = profile.name.clone();
         scale(&mut profile);
         // Drawn apart, so that a case without it is the same as before there was ageing.
         let mut apart = Rng::new(rng.clone().next_u64() ^ 0xa9e);
         if apart.below(4) == 0 {
-            (profile.nand.ageing, profile.ftl.refresh) = super::rigs::age(&mut apart);
+            (profile.nand.ageing, profile.ftl.refresh) = crate::rigs::age(&mut apart);
             profile.nand.native.endurance_spread = 0.3;
             name += " ageing";
         }
@@ -162,7 +162,7 @@ impl Subject for Card {
         self.device.power_off(now);
     }
 
-    fn power_on(&mut self, cut: Option<super::FaultPlan>, now: Instant) -> Result<Instant, FtlError> {
+    fn power_on(&mut self, cut: Option<crate::FaultPlan>, now: Instant) -> Result<Instant, FtlError> {
         if let Some(plan) = cut {
             self.device.nand_mut().arm(plan);
         }

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use emmc_units::{Instant, Nanos, Rng};
 
-use super::content::{self, Seen};
-use super::history::{Cut, Deed, History};
-use super::subject::Subject;
-use super::workload::{Op, Workload};
-use super::{FaultPlan, acknowledged_writes, flushed_writes, trimmed_ranges, unacknowledged_writes};
-use crate::ftl::{Durability, FtlError, TrimKind};
+use crate::content::{self, Seen};
+use crate::history::{Cut, Deed, History};
+use crate::subject::Subject;
+use crate::workload::{Op, Workload};
+use crate::{FaultPlan, acknowledged_writes, flushed_writes, trimmed_ranges, unacknowledged_writes};
+use emmc_card::ftl::{Durability, FtlError, TrimKind};
 
 /// Units that the checks read with one request.
 const READ_AT_ONCE: u32 = 64;
 
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Done,
     /// Power went.
     Cut,
@@ -25,10 +25,10 @@ pub(super) enum Ended {
 }
 
 /// A subject, and the known state of it.
-pub(super) struct Drive {
-    pub(super) subject: Box<dyn Subject>,
-    pub(super) workload: Workload,
-    pub(super) rng: Rng,
+pub(crate) struct Drive {
+    pub(crate) subject: Box<dyn Subject>,
+    pub(crate) workload: Workload,
+    pub(crate) rng: Rng,
     histories: Vec<History>,
     now: Instant,
     stamp: u64,
@@ -37,7 +37,7 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    pub(super) fn new(subject: Box<dyn Subject>, mut rng: Rng) -> Self {
+    pub(crate) fn new(subject: Box<dyn Subject>, mut rng: Rng) -> Self {
         let units = subject.units();
         let workload = Workload::new(units, Rng::new(rng.next_u64()));
         let histories = vec![History::new(); units as usize];
@@ -45,7 +45,7 @@ impl Drive {
     }
 
     /// Performs requests until a power loss or the end of life, at most `most`.
-    pub(super) fn run(&mut self, most: u32) -> Result<Ended, String> {
+    pub(crate) fn run(&mut self, most: u32) -> Result<Ended, String> {
         for _ in 0..most {
             let op = self.workload.next();
             let ended = self.one(op)?;
@@ -57,7 +57,7 @@ impl Drive {
     }
 
     /// Performs one request. The next one comes at its end, or earlier.
-    pub(super) fn one(&mut self, op: Op) -> Result<Ended, String> {
+    pub(crate) fn one(&mut self, op: Op) -> Result<Ended, String> {
         let result = match op {
             Op::Write { first, count, durability } => {
                 self.stamp += 1;
@@ -172,7 +172,7 @@ impl Drive {
     }
 
     /// A read without a power loss returns the last write.
-    pub(super) fn check_now(&mut self, first: u32, count: u32) -> Result<Ended, String> {
+    pub(crate) fn check_now(&mut self, first: u32, count: u32) -> Result<Ended, String> {
         let Some(all) = self.look(first, count)? else { return Ok(Ended::Cut) };
         for (unit, seen) in (first..).zip(all) {
             let history = &self.histories[unit as usize];
@@ -215,7 +215,7 @@ impl Drive {
     }
 
     /// Cuts power at an instant, rather than at a step.
-    pub(super) fn pull_the_plug(&mut self) {
+    pub(crate) fn pull_the_plug(&mut self) {
         let later = self.rng.below(2_000_000);
         self.now = self.now + Nanos(later);
         self.subject.power_off(self.now);
@@ -223,7 +223,7 @@ impl Drive {
 
     /// Restores power, possibly with further cuts during recovery, until it has recovered; then calls the oracles for
     /// every unit.
-    pub(super) fn come_back(&mut self) -> Result<(), String> {
+    pub(crate) fn come_back(&mut self) -> Result<(), String> {
         let at = self.subject.nand().off_since().ok_or("power was lost, and it is on")?;
         let hit: BTreeSet<u32> = self.subject.damaged_pairs().into_iter().collect();
         self.now = self.now.max(at);
@@ -272,7 +272,7 @@ impl Drive {
     }
 
     /// Invariants between two requests.
-    pub(super) fn audit(&self) -> Result<(), String> {
+    pub(crate) fn audit(&self) -> Result<(), String> {
         let violations = self.subject.nand().counters().violations;
         if violations > 0 {
             return Err(format!("the contract of the flash was broken {violations} times"));
@@ -281,7 +281,7 @@ impl Drive {
     }
 
     /// Every unit reads as last written.
-    pub(super) fn check_all(&mut self) -> Result<Ended, String> {
+    pub(crate) fn check_all(&mut self) -> Result<Ended, String> {
         self.check_now(0, self.histories.len() as u32)
     }
 }

@@ -2,10 +2,10 @@
 //! and oracles beside them.
 //!
 //! A *case* is one number, from which everything is drawn: the subject, the workload, the cuts. [`torture`] runs one; a
-//! violation names the case that reproduces it. The fault model is `nand/fault.rs`; the oracles check the guarantees
-//! after a cut, one file each: `acknowledged_writes`, `flushed_writes`, `trimmed_ranges`, `unacknowledged_writes`.
-//! Beside them the subject audits itself, and the flash counts breaches of its contract. Absent on purpose: time limits
-//! and parallel runs (the caller's), and the command level above the device.
+//! violation names the case that reproduces it. The fault model is `emmc-card/src/nand/fault.rs`; the oracles check the
+//! guarantees after a cut, one file each: `acknowledged_writes`, `flushed_writes`, `trimmed_ranges`,
+//! `unacknowledged_writes`. Beside them the subject audits itself, and the flash counts breaches of its contract.
+//! Absent on purpose: time limits and parallel runs (the caller's), and the command level above the device.
 
 mod acknowledged_writes;
 mod card;
@@ -23,8 +23,8 @@ mod workload;
 
 use drive::{Drive, Ended};
 
-use crate::nand::FaultPlan;
-use crate::profile::Profile;
+use emmc_card::nand::FaultPlan;
+use emmc_card::profile::Profile;
 use emmc_units::Rng;
 
 /// Requests after the fill in a workload that is cut at every step.

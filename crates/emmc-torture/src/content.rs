@@ -5,7 +5,7 @@ const CELL_BYTES: usize = 12;
 
 /// What was read from a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     /// The content of one write, whole; 0: erased.
     Stamp(u64),
     /// An honest error.
@@ -15,7 +15,7 @@ pub(super) enum Seen {
 }
 
 /// The content of `count` units from `first` as the write `stamp` makes them.
-pub(super) fn make(first: u32, count: u32, unit_bytes: usize, stamp: u64) -> Vec<u8> {
+pub(crate) fn make(first: u32, count: u32, unit_bytes: usize, stamp: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(count as usize * unit_bytes);
     for unit in first..first + count {
         let mut cell = [0; CELL_BYTES];
@@ -27,7 +27,7 @@ pub(super) fn make(first: u32, count: u32, unit_bytes: usize, stamp: u64) -> Vec
 }
 
 /// What the bytes of a unit are.
-pub(super) fn read(unit: u32, bytes: &[u8]) -> Seen {
+pub(crate) fn read(unit: u32, bytes: &[u8]) -> Seen {
     if bytes.iter().all(|&byte| byte == 0) {
         return Seen::Stamp(0);
     }

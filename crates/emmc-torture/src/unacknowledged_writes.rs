@@ -1,10 +1,10 @@
 //! Unacknowledged writes are atomic per unit: a unit never reads as a mixture, as another unit, or as something that
 //! was never written to it, and is unreadable only if that is allowed.
 
-use super::content::Seen;
-use super::history::{Cut, History};
+use crate::content::Seen;
+use crate::history::{Cut, History};
 
-pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
+pub(crate) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
     match seen {
         Seen::Garbage(what) => Err(format!("no write made this: {what}")),
         Seen::Stamp(stamp) if !history.was(*stamp) => Err("it was never written to this unit".into()),
@@ -18,8 +18,8 @@ pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ftl::Durability;
-    use crate::sim::torture::history::Deed;
+    use crate::history::Deed;
+    use emmc_card::ftl::Durability;
     use emmc_units::Instant;
 
     #[test]

@@ -3,11 +3,11 @@
 //! Reliable: in every case. Flash (write reliability off): unless a pair of its page was interrupted before a flush;
 //! then it may be uncorrectable, or hold any earlier content.
 
-use super::content::Seen;
-use super::history::{Cut, Deed, History};
-use crate::ftl::Durability;
+use crate::content::Seen;
+use crate::history::{Cut, Deed, History};
+use emmc_card::ftl::Durability;
 
-pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
+pub(crate) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), String> {
     let promised = |deed| matches!(deed, Deed::Found | Deed::Write(Durability::Flash | Durability::Reliable));
     let acknowledged = history.events.iter().rposition(|event| promised(event.deed) && event.done <= cut.at);
     let Some(from) = acknowledged else { return Ok(()) };
@@ -23,7 +23,7 @@ pub(super) fn check(history: &History, seen: &Seen, cut: Cut) -> Result<(), Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ftl::TrimKind;
+    use emmc_card::ftl::TrimKind;
     use emmc_units::Instant;
 
     fn cut(at: u64, pair_hit: bool) -> Cut {

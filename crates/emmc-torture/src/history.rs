@@ -2,15 +2,15 @@
 
 use emmc_units::Instant;
 
-use super::content::Seen;
-use crate::ftl::{Durability, TrimKind};
+use crate::content::Seen;
+use emmc_card::ftl::{Durability, TrimKind};
 
 /// Not yet, and perhaps never.
-pub(super) const NEVER: Instant = Instant(u64::MAX);
+pub(crate) const NEVER: Instant = Instant(u64::MAX);
 
 /// An operation of the host on a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(crate) enum Deed {
     /// It was read when power came back, or never written: how it began.
     Found,
     Write(Durability),
@@ -19,55 +19,55 @@ pub(super) enum Deed {
 
 /// An event and its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Event {
-    pub(super) deed: Deed,
+pub(crate) struct Event {
+    pub(crate) deed: Deed,
     /// The unit's content afterwards; 0: erased.
-    pub(super) stamp: u64,
+    pub(crate) stamp: u64,
     /// When it was acknowledged.
-    pub(super) done: Instant,
+    pub(crate) done: Instant,
     /// When a later flush was acknowledged.
-    pub(super) flushed: Instant,
+    pub(crate) flushed: Instant,
     /// For `Found`: a cut may still damage it through a pair.
-    pub(super) at_risk: bool,
+    pub(crate) at_risk: bool,
 }
 
 /// A cut, for one unit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// Everything acknowledged before it must hold.
-    pub(super) at: Instant,
+    pub(crate) at: Instant,
     /// A completed page of the unit shares a word line with an interrupted one.
-    pub(super) pair_hit: bool,
+    pub(crate) pair_hit: bool,
     /// Since power-on there was an unreliable write, which puts existing data at risk.
-    pub(super) unreliable: bool,
+    pub(crate) unreliable: bool,
 }
 
 /// A unit's history.
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(crate) struct History {
     /// In the order of issue; the first is `Found`.
-    pub(super) events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     /// All contents since the card was created.
     ever: Vec<u64>,
     /// Its content was discarded or lost: it may read as any earlier content.
-    pub(super) loose: bool,
+    pub(crate) loose: bool,
     /// It may fail to read.
-    pub(super) lost: bool,
+    pub(crate) lost: bool,
 }
 
 impl History {
     /// A unit that was never written.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { events: vec![Event::found(0, false)], ever: vec![0], loose: false, lost: false }
     }
 
-    pub(super) fn push(&mut self, deed: Deed, stamp: u64) {
+    pub(crate) fn push(&mut self, deed: Deed, stamp: u64) {
         self.ever.push(stamp);
         self.events.push(Event { deed, stamp, done: NEVER, flushed: NEVER, at_risk: false });
     }
 
     /// It was rewritten unchanged, with others in its mapping unit.
-    pub(super) fn push_again(&mut self, durability: Durability) {
+    pub(crate) fn push_again(&mut self, durability: Durability) {
         match self.events.last() {
             // After a discard its content is undefined.
             Some(Event { deed: Deed::Found, .. }) if self.loose => self.push(Deed::Trim(TrimKind::Discard), 0),
@@ -78,27 +78,27 @@ impl History {
     }
 
     /// The last event was acknowledged.
-    pub(super) fn acknowledge(&mut self, done: Instant) {
+    pub(crate) fn acknowledge(&mut self, done: Instant) {
         if let Some(last) = self.events.last_mut() {
             last.done = done;
         }
     }
 
     /// All events so far are flushed.
-    pub(super) fn flush(&mut self, done: Instant) {
+    pub(crate) fn flush(&mut self, done: Instant) {
         for event in &mut self.events {
             event.flushed = event.flushed.min(done);
         }
     }
 
     /// Whether the unit had the content `stamp` at some time.
-    pub(super) fn was(&self, stamp: u64) -> bool {
+    pub(crate) fn was(&self, stamp: u64) -> bool {
         self.ever.contains(&stamp)
     }
 
     /// Whether a unit that reads as `seen` has the content of an event from the `from`th on; after a discard it may
     /// have any earlier content.
-    pub(super) fn reaches(&self, seen: &Seen, from: usize) -> bool {
+    pub(crate) fn reaches(&self, seen: &Seen, from: usize) -> bool {
         let discarded = |event: &Event| event.deed == Deed::Trim(TrimKind::Discard);
         let Seen::Stamp(stamp) = *seen else { return false };
         let loose = from == 0 && self.loose || self.events[from..].iter().any(discarded);
@@ -107,7 +107,7 @@ impl History {
 
     /// Whether the content at the cut may be damaged: the durability contract allows it for unreliable writes and, with
     /// such writes, for buffered data before a flush.
-    pub(super) fn may_be_damaged(&self, cut: Cut) -> bool {
+    pub(crate) fn may_be_damaged(&self, cut: Cut) -> bool {
         let from = self.events.iter().rposition(|event| event.is_firm(cut.at)).unwrap_or(0);
         let risky = |event: &Event| match event.deed {
             Deed::Write(Durability::Flash) => true,
@@ -118,7 +118,7 @@ impl History {
     }
 
     /// What may be read while power stays on: the last event, or anything after a discard.
-    pub(super) fn reads_now(&self, seen: &Seen) -> bool {
+    pub(crate) fn reads_now(&self, seen: &Seen) -> bool {
         if *seen == Seen::Uncorrectable {
             return self.lost && self.events.len() == 1;
         }
@@ -126,7 +126,7 @@ impl History {
     }
 
     /// Power came back and the unit reads as `seen`, which was allowed: this is its new content.
-    pub(super) fn settle(&mut self, seen: &Seen, at: Instant) {
+    pub(crate) fn settle(&mut self, seen: &Seen, at: Instant) {
         let discards = |event: &Event| event.deed == Deed::Trim(TrimKind::Discard);
         let held = self.events.iter().rposition(|event| event.holds(at) && !discards(event)).unwrap_or(0);
         let loose = held == 0 && self.loose || self.events[held..].iter().any(discards);
@@ -154,7 +154,7 @@ impl Event {
     }
 
     /// Whether it must have happened by `at`, seen from any promise.
-    pub(super) fn holds(&self, at: Instant) -> bool {
+    pub(crate) fn holds(&self, at: Instant) -> bool {
         let promised = match self.deed {
             Deed::Write(Durability::Buffered) => false,
             Deed::Trim(TrimKind::Discard) => false,
