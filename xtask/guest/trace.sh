@@ -3,6 +3,7 @@
 # request when the machine is off (xtask/src/guest/spans.rs).
 # trial: --profile small.toml --controller cqe --uml --in-turn
 # trial: --profile small.toml --controller no-cqe --uml --in-turn
+# trial: --profile small.toml --controller cqe --clock virtual --in-turn
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

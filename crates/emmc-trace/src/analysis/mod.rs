@@ -227,7 +227,7 @@ fn sources(spans: &[SpanRow], has_calls: bool, has_queue: bool, bounded: bool) -
     let (issue, hardware) = match (has(|row| row.hardware_us.is_some()), has_queue) {
         (true, true) => (
             ("derived", "block_rq_issue to mmc_request_start, which is recorded after the doorbell"),
-            ("derived", "mmc_request_start to mmc_request_done"),
+            ("derived", "mmc_request_start to mmc_request_done, or to the middle between it and its interrupt"),
         ),
         (true, false) if bounded => (
             ("derived", "block_rq_issue to the middle between mmc_request_start and the command's interrupt"),

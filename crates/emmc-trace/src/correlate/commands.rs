@@ -55,6 +55,8 @@ struct Host {
     busy: Busy,
     /// It has a command queue: its interrupts are those of several tasks.
     queues: bool,
+    /// The last interrupt of a queue, and its processor.
+    interrupt: Option<(Nanos, u32)>,
     early: Vec<(Nanos, MmcEvent)>,
 }
 
@@ -198,11 +200,14 @@ impl Commands {
     ///
     /// The first one reports the answer to a command, so that the driver wrote the command between
     /// `mmc_request_start` and it. The middle is taken. If the answer and the end have one interrupt, the handler may
-    /// have waited for the end, and the events of the MMC layer count; with a command queue they do too: both come late
-    /// by about the same.
-    pub(super) fn interrupt(&mut self, at: Nanos, number: u8, table: &mut Table) {
-        let host = self.hosts.get_mut(&number).filter(|host| !host.queues);
-        let Some([running]) = host.map(|host| &mut host.running[..]) else { return };
+    /// have waited for the end, and the events of the MMC layer count. With a command queue see `done`.
+    pub(super) fn interrupt(&mut self, (at, cpu): (Nanos, u32), number: u8, table: &mut Table) {
+        let Some(host) = self.hosts.get_mut(&number) else { return };
+        if host.queues {
+            host.interrupt = Some((at, cpu));
+            return;
+        }
+        let [running] = &mut host.running[..] else { return };
         let Some((first, last)) = running.interrupts else {
             running.interrupts = Some((at, at));
             return;
@@ -226,7 +231,13 @@ impl Commands {
             return;
         };
         let mut running = host.running.swap_remove(place);
-        let ended = running.ended(event.at);
+        let mut ended = running.ended(event.at);
+        if mmc.opcode == 0 {
+            // The start is recorded after the doorbell, and the end by the interrupt's handler, which ends several
+            // tasks. Either delay may be the longer one: the middle of the handler's time is taken.
+            let own = host.interrupt.filter(|(at, cpu)| *cpu == event.cpu && *at > running.command.at);
+            ended = own.map_or(ended, |(at, _)| Nanos(at.0.midpoint(ended.0)).min(ended));
+        }
         host.busy.end(event.at);
         self.count += 1;
         self.errors += u64::from(mmc.error != 0);

@@ -131,7 +131,7 @@ impl Correlator {
             }
             What::Interrupt { host } => {
                 self.processors.interrupt(event.cpu, event.at);
-                self.commands.interrupt(event.at, *host, &mut self.table);
+                self.commands.interrupt((event.at, event.cpu), *host, &mut self.table);
             }
             What::Idle { entered } => self.processors.switch(event.cpu, event.at, *entered),
             What::Lost { until, .. } => self.lose(*until),
