@@ -14,6 +14,7 @@ mod reads;
 mod requests;
 mod result;
 mod robust;
+mod saved;
 mod steps;
 mod suite;
 #[cfg(feature = "truth")]
@@ -23,4 +24,5 @@ mod volatile;
 
 pub use probe::{Settings, probe};
 pub use result::{Advice, Bound, Confidence, Declared, Evidence, Findings, Parameter, Spent, Value};
+pub use saved::conclude;
 pub use suite::ProbeSuite;

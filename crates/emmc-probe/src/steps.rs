@@ -105,6 +105,13 @@ fn rates(requests: &mut Requests<'_>, from: u64) -> Result<Vec<(u64, f64)>, Benc
 impl Steps {
     /// The smallest power of two that has nearly the rate of the next one.
     pub(crate) fn useful_write(&self) -> Option<u64> {
+        // Smaller writes that are much faster than larger ones: disturbed, not a property of the card.
+        let disturbed = |(index, (_, rate)): (usize, &(u64, f64))| {
+            self.rates[index + 1..].iter().any(|(_, larger)| *rate > larger / DROP)
+        };
+        if self.rates.iter().enumerate().any(disturbed) {
+            return None;
+        }
         let best = self.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
         let drop = |pair: &[(u64, f64)]| (pair[0].1 < pair[1].1 * DROP).then_some(pair[1].0);
         let last = self.rates.windows(2).filter_map(drop).next_back();
@@ -117,6 +124,17 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn disturbed_rates_have_no_drop() {
+        let steps = |rates: &[f64]| {
+            let rates = rates.iter().enumerate().map(|(power, rate)| (STEP << power, *rate)).collect();
+            Steps { rates, ..Steps::default() }
+        };
+        assert_eq!(steps(&[1.52, 2.86, 5.03, 8.49, 10.18, 11.36]).useful_write(), Some(32 * KIB));
+        // A card in real time on a busy machine.
+        assert_eq!(steps(&[0.76, 0.32, 0.59, 1.23, 6.62, 8.07]).useful_write(), None);
+    }
 
     #[test]
     fn changes_are_multiples_of_the_page() {

@@ -10,18 +10,23 @@ use crate::{Align, Block, Cell, Document, KeyValue, Table, Tone};
 pub struct ProbeSubject<'a> {
     /// The target as the user named it.
     pub target: &'a str,
-    /// Unit: bytes.
-    pub size_bytes: u64,
+    /// If known. Unit: bytes.
+    pub size_bytes: Option<u64>,
+    /// The saved results, if nothing was measured now.
+    pub from: &'a [String],
     /// With the evidence.
     pub full: bool,
 }
 
 /// Names in reading order.
-const ORDER: [(&str, &str); 8] = [
+const ORDER: [(&str, &str); 11] = [
     ("page", "page"),
     ("write_unit", "least useful write"),
     ("allocation_unit", "allocation unit"),
     ("open_units", "open units"),
+    ("open_units_random", "open, random order"),
+    ("mapping_class", "order in a unit"),
+    ("fat_region", "region for FATs"),
     ("command_overhead", "command overhead"),
     ("read_rate", "read rate"),
     ("write_cache", "write cache"),
@@ -32,13 +37,16 @@ const ORDER: [(&str, &str); 8] = [
 pub fn probe(subject: &ProbeSubject<'_>, findings: &Findings) -> Document {
     let mut document = Document::new(format!("Probe of {}", subject.target));
     let spent = findings.spent;
-    document.subtitle = Some(format!(
-        "{}; read {}, written {}, {:.1} s",
-        Bytes(subject.size_bytes).rounded(),
-        Bytes(spent.read_bytes).rounded(),
-        Bytes(spent.written_bytes).rounded(),
-        spent.time_s
-    ));
+    let size = subject.size_bytes.map(|bytes| format!("{}; ", Bytes(bytes).rounded())).unwrap_or_default();
+    document.subtitle = Some(match subject.from {
+        [] => format!(
+            "{size}read {}, written {}, {:.1} s",
+            Bytes(spent.read_bytes).rounded(),
+            Bytes(spent.written_bytes).rounded(),
+            spent.time_s
+        ),
+        from => format!("concluded from {}; nothing was measured now", from.join(", ")),
+    });
     let section = document.section("parameters", "Parameters");
     section.push(Block::KeyValues(named(findings).map(|(title, parameter)| row(title, parameter)).collect()));
     for remark in &findings.remarks {

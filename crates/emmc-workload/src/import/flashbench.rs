@@ -33,7 +33,7 @@ pub(super) fn scan(text: &Text<'_>) -> Result<Vec<(usize, Outcome)>, ImportError
 }
 
 fn is_align(line: &str) -> bool {
-    line.starts_with("align ") && line.contains("pre ") && line.contains("diff ")
+    line.starts_with("align ") && line.contains("pre ") && line.contains("post ")
 }
 
 fn label(bytes: u64) -> String {
@@ -54,17 +54,28 @@ fn align(text: &Text<'_>, first: usize, rows: usize) -> Result<Outcome, ImportEr
     for (number, line) in text.lines.iter().enumerate().skip(first).take(rows) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let expected = "align BYTES pre TIME on TIME post TIME diff TIME";
-        let ["align", boundary, "pre", pre, "on", on, "post", post, "diff", diff, ..] = words[..] else {
+        let ["align", boundary, "pre", pre, "on", on, "post", post, ref rest @ ..] = words[..] else {
             return Err(text.wrong(number, line, expected));
+        };
+        let diff = match *rest {
+            ["diff", diff, ..] => Some(diff),
+            // A text that ends in the middle of this line.
+            [] => None,
+            [part] if "diff".starts_with(part) => None,
+            _ => return Err(text.wrong(number, line, expected)),
         };
         let boundary = boundary.parse::<u64>().map_err(|_| text.wrong(number, boundary, "a boundary in bytes"))?;
         let mut values = Vec::with_capacity(4);
-        for (cell, (name, _)) in [pre, on, post, diff].into_iter().zip(columns) {
+        for (cell, (name, _)) in [pre, on, post].into_iter().chain(diff).zip(columns) {
             let time = micros(cell).ok_or_else(|| text.wrong(number, cell, "a time in ns, us, ms or s"))?;
             if let Some(why) = time.lost {
                 found.remarks.push(format!("line {}: {name} {cell}: {why}", number + 1));
             }
             values.push(time.value);
+        }
+        if diff.is_none() {
+            found.remarks.push(format!("line {}: the line is cut before diff", number + 1));
+            values.push(None);
         }
         grid.lines.push(crate::result::grid::GridLine { row: label(boundary), values });
     }

@@ -101,6 +101,19 @@ fn truncated_units_of_flashbench_are_named() {
     assert!(rates.outcomes[0].remarks[0].contains("the number of open units"));
 }
 
+/// A text that was cut in its last line.
+#[test]
+fn a_line_of_flashbench_that_is_cut_keeps_its_times() {
+    let result = read(
+        "f",
+        "align 8192\tpre 2ms\ton 3ms\tpost 2ms\tdiff 1ms\nalign 4096\tpre 1us\ton 4us\tpost 3us\tdi".as_bytes(),
+    );
+    let outcomes = result.unwrap().outcomes;
+    assert_eq!(outcomes[0].grids[0].lines[1].values, [Some(1.0), Some(4.0), Some(3.0), None]);
+    assert_eq!(outcomes[0].remarks, ["line 2: the line is cut before diff"]);
+    assert!(error("align 8192\tpre 2ms\ton 3ms\tpost 2ms\tdaft 1ms\n").contains("expected align BYTES"));
+}
+
 #[test]
 fn bonnie_and_dd_of_the_board_vendor_are_read() {
     let [before, after] = ["before", "after"].map(|when| saved(&format!("seeds_console/t30_bonnie_dd_{when}.txt")));

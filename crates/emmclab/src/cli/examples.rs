@@ -57,6 +57,8 @@ const EXAMPLES: &[Example] = &[
     example("bench", "emmclab bench /dev/mmcblk1 --destroy --save-restore", "reads and writes; asks for confirmation"),
     #[cfg(feature = "bench")]
     example("probe", "emmclab probe /dev/mmcblk0", "what reads alone can show; writes nothing"),
+    #[cfg(feature = "bench")]
+    example("probe", "emmclab probe --from flashbench.txt", "what saved output of flashbench says"),
     #[cfg(all(feature = "bench", feature = "sim"))]
     example("probe", "emmclab probe sim:toshiba-7au --write --full", "everything, with the evidence"),
     #[cfg(all(feature = "bench", feature = "sim"))]

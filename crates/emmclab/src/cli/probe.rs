@@ -12,8 +12,13 @@ use super::EngineArg;
 pub(crate) struct ProbeArgs {
     /// A block device, a file, or a virtual card: sim:PROFILE, sim:PROFILE@PERCENT, sim:FOLDER
     #[arg(value_parser = super::known::target(), hide_possible_values = true)]
-    #[arg(value_hint = ValueHint::AnyPath)]
-    pub(crate) target: OsString,
+    #[arg(value_hint = ValueHint::AnyPath, required_unless_present = "from")]
+    pub(crate) target: Option<OsString>,
+    /// Conclude from saved results of one card: output of flashbench, iozone or fio (JSON), bench --json; - for
+    /// standard input
+    #[arg(long, num_args = 1.., value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["target", "write", "start", "size"])]
+    pub(crate) from: Vec<String>,
     /// Also run the probes that write; without it nothing is written
     #[arg(long)]
     pub(crate) write: bool,

@@ -66,6 +66,7 @@ fn list(output: &mut Output) -> CommandResult {
     Ok(Exit::Good)
 }
 
+/// Reads a saved or published result.
 pub(crate) fn open(name: &str) -> anyhow::Result<SavedResult> {
     if let Some(published) = name.strip_prefix(PREFIX) {
         let found = reference(published).map(Reference::result);

@@ -22,16 +22,18 @@ pub(crate) const SCHEMA: &str = "emmclab.probe/1";
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ProbeDocument {
-    /// The target as the user named it.
-    target: String,
-    /// Its kind.
-    target_kind: TargetKind,
-    /// Unit: bytes.
-    size_bytes: u64,
-    /// How requests were submitted.
-    engine: String,
-    /// Seed of everything random.
-    seed: u64,
+    /// The target as the user named it; with `--from` the one that the files name.
+    target: Option<String>,
+    /// Its kind, if known.
+    target_kind: Option<TargetKind>,
+    /// Unknown with `--from`. Unit: bytes.
+    size_bytes: Option<u64>,
+    /// How requests were submitted, if known.
+    engine: Option<String>,
+    /// Seed of everything random; none with `--from`.
+    seed: Option<u64>,
+    /// The saved results of `--from`.
+    from: Vec<String>,
     #[serde(flatten)]
     findings: Findings,
     /// The conditions of the measurement.
@@ -39,8 +41,10 @@ pub(crate) struct ProbeDocument {
 }
 
 pub(crate) fn run(args: &ProbeArgs, output: &mut Output) -> CommandResult {
-    let path = Path::new(&args.target);
-    if path.is_dir() {
+    if !args.from.is_empty() {
+        return from_saved(args, output);
+    }
+    if let Some(path) = args.target.as_ref().map(Path::new).filter(|path| path.is_dir()) {
         bail!("{}: a folder; probe expects a block device, a file or a virtual card (sim:PROFILE)", path.display());
     }
     let suite = ProbeSuite::default();
@@ -51,19 +55,16 @@ pub(crate) fn run(args: &ProbeArgs, output: &mut Output) -> CommandResult {
     let mut findings = suite.take().context("the probe ended without a result")?;
     findings.declare(&result.context);
     let document = ProbeDocument {
-        target: result.target,
-        target_kind: result.target_kind,
-        size_bytes: result.size_bytes,
-        engine: result.engine,
-        seed: result.seed,
+        target: Some(result.target),
+        target_kind: Some(result.target_kind),
+        size_bytes: Some(result.size_bytes),
+        engine: Some(result.engine),
+        seed: Some(result.seed),
+        from: Vec::new(),
         findings,
         context: result.context,
     };
-    output.print(SCHEMA, &document, |document| {
-        let ProbeDocument { target, size_bytes, .. } = document;
-        let subject = ProbeSubject { target, size_bytes: *size_bytes, full: args.full };
-        emmc_report::present::probe(&subject, &document.findings)
-    })?;
+    print(&document, args.full, output)?;
     match restore_error {
         // The result is printed too; the failed restore sets the exit code.
         Some(error) => Err(error),
@@ -71,10 +72,46 @@ pub(crate) fn run(args: &ProbeArgs, output: &mut Output) -> CommandResult {
     }
 }
 
+fn print(document: &ProbeDocument, full: bool, output: &mut Output) -> anyhow::Result<()> {
+    output.print(SCHEMA, document, |document| {
+        let name = document.target.clone().unwrap_or_else(|| document.from.join(", "));
+        let subject = ProbeSubject { target: &name, size_bytes: document.size_bytes, from: &document.from, full };
+        emmc_report::present::probe(&subject, &document.findings)
+    })
+}
+
+/// Conclusions from results that are there.
+fn from_saved(args: &ProbeArgs, output: &mut Output) -> CommandResult {
+    anyhow::ensure!(
+        args.from.iter().filter(|name| *name == "-").count() < 2,
+        "standard input can be only one of the results"
+    );
+    let results = args.from.iter().map(|name| super::compare::open(name)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut targets: Vec<&String> = results.iter().filter_map(|result| result.target.as_ref()).collect();
+    targets.dedup();
+    anyhow::ensure!(targets.len() < 2, "results of {} and {}; expected those of one card", targets[0], targets[1]);
+    let context = results.iter().map(|result| &result.context).find(|context| context.card.is_some());
+    let context = context.cloned().unwrap_or_default();
+    let mut findings = emmc_probe::conclude(&results);
+    findings.declare(&context);
+    let document = ProbeDocument {
+        target: targets.first().map(|target| (*target).clone()),
+        target_kind: results.iter().find_map(|result| result.target_kind),
+        size_bytes: None,
+        engine: results.iter().find_map(|result| result.engine.clone()),
+        seed: None,
+        from: results.into_iter().map(|result| result.name).collect(),
+        findings,
+        context,
+    };
+    print(&document, args.full, output)?;
+    Ok(Exit::Good)
+}
+
 /// The same target and permissions as a bench.
 fn bench_args(args: &ProbeArgs) -> BenchArgs {
     BenchArgs {
-        target: Some(args.target.clone()),
+        target: args.target.clone(),
         suite: "probe".into(),
         from: args.start,
         size: args.size,
