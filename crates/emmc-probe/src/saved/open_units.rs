@@ -127,7 +127,7 @@ impl Limit {
         Some((self.fast.last()?, self.slow.first()?))
     }
 
-    /// The smallest size from which on a write takes the same time at twice the size, where it did not with fewer units.
+    /// The smallest size at which a write takes as long as one of twice the size, where it did not with fewer units.
     fn merges(&self) -> Option<(&Run, &Run, u64)> {
         let (fast, slow) = self.pair()?;
         let is_merge = |block: &u64| {
