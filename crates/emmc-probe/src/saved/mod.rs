@@ -1,8 +1,8 @@
 //! Conclusions from results that other tools, or earlier runs, have saved.
 //!
 //! The readers of `emmc-workload` give tables and rates; the rules here are those of the probers, as far as such
-//! figures allow. What a run did not measure is "cannot tell" with the run that would show it. Absent on purpose: reading
-//! files, and figures that a tool did not print.
+//! figures allow. What a run did not measure is "cannot tell" with the run that would show it. Absent on
+//! purpose: reading files, and figures that a tool did not print.
 
 mod align;
 mod ladder;
