@@ -1,5 +1,5 @@
-# What `trace record` costs: IOPS of 4 KiB requests with and without it. Run by hand in QEMU, which counts the instructions
-# of an event too (docs/trace.md): guest run --clock virtual --ns-per-instruction 1 --profile xtask/guest/small.toml.
+# What `trace record` costs: IOPS of 4 KiB requests with and without it. Run by hand in QEMU, which counts the
+# instructions of an event too (docs/trace.md).
 . /guest/library.sh
 wait_card
 card=/dev/mmcblk0

@@ -257,7 +257,7 @@ fn stalls(analysis: &Analysis, document: &mut Document) {
 /// What takes most of the time, in words.
 fn ceiling(limit: &Limit) -> String {
     match limit.ceiling.as_str() {
-        "processor" => "the processors are busy all the time".into(),
+        "processor" => "the processor is the limit".into(),
         span => format!("the longest span is {span}"),
     }
 }

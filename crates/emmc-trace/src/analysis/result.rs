@@ -169,7 +169,7 @@ pub struct DeviceRow {
 pub struct ProcessorRow {
     /// Its number.
     pub cpu: usize,
-    /// Time that it was not idle, from its first switch to the last event. Unit: percent.
+    /// Time that it was not idle, from its first switch to the last event, without losses of events. Unit: percent.
     pub busy_percent: f64,
 }
 
@@ -254,7 +254,7 @@ pub struct Limit {
     /// As in `spans`.
     pub mode: String,
     /// The longest span of these: vfs, block, issue, hardware (device without MMC events) or post; processor if several
-    /// requests at a time kept all processors busy for 95 % of their time.
+    /// requests at a time kept all processors of which a switch is recorded busy for 95 % of their time.
     pub ceiling: String,
     /// Software before the card, without waiting for other requests. Unit: microseconds.
     pub pre_us: f64,
@@ -262,7 +262,8 @@ pub struct Limit {
     pub hardware_us: f64,
     /// Software after it.
     pub post_us: f64,
-    /// The program's own work between two requests, one at a time; `null` if idle times are not recorded.
+    /// The program's own work between two requests, one at a time; `null` if idle times are not recorded, or none
+    /// came alone.
     pub own_us: Option<f64>,
     /// The work of all processors for one of several requests, or for one alone if there are too few; `null` as before.
     pub processor_us: Option<f64>,

@@ -14,7 +14,7 @@ impl Correlator {
         self.room();
         let (_, open) = self.table.add(block, event.pid, event.at);
         open.queued = Some(event.at);
-        if self.processors.is_known() {
+        if self.processors.is_known(event.cpu) {
             open.work = self.processors.until(event.cpu, event.at);
         }
         let Some(Origin { call, access, mut file, is_journal, asked_by }) = from else { return };

@@ -167,10 +167,10 @@ impl Correlator {
         self.unpaired.near_losses += self.table.clear();
         self.commands.lose();
         self.durable = None;
-        self.processors = Processors::default();
+        let at = self.times.map_or(Nanos::ZERO, |(_, last)| last);
+        self.processors.lose(at);
         for device in &mut self.devices {
             device.effort = None;
-            let at = self.times.map_or(Nanos::ZERO, |(_, last)| last);
             while device.depth > 0 {
                 device.step(at, false);
             }
@@ -343,8 +343,8 @@ impl Correlator {
         }
         let Some(open) = self.table.remove(found) else { return };
         let (mut request, call) = (finish(open, event, self.has_calls, self.has_page_cache), open.call);
-        let queued = open.queued.map(|queued| (queued, open.work));
-        let work = self.processors.is_known().then(|| self.processors.until(event.cpu, event.at));
+        let queued = open.queued.filter(|_| open.work > 0).map(|queued| (queued, open.work));
+        let work = self.processors.is_known(event.cpu).then(|| self.processors.until(event.cpu, event.at));
         if request.flags.has(Flags::FUA) {
             self.durable = Some(*open);
         }

@@ -73,7 +73,7 @@ pub(crate) struct Open {
     /// The device's and the controller's busy time when the wait began, then the wait. Unit: nanoseconds.
     pub(crate) busy_mark: u64,
     pub(crate) waited: u64,
-    /// The work of all processors when it was queued. Unit: nanoseconds.
+    /// The work of all processors when it was queued; 0 if it is not known. Unit: nanoseconds.
     pub(crate) work: u64,
     /// Distinguishes the users of a place in the table; 0 if the place is free.
     pub(crate) serial: u64,

@@ -20,7 +20,9 @@ enum State {
 #[derive(Clone, Copy, Debug, Default)]
 struct Processor {
     state: State,
+    /// Since when its state is known, and for how long it was before a loss of events.
     known_since: Nanos,
+    known_ns: u64,
     /// Unit: nanoseconds.
     busy_ns: u64,
 }
@@ -38,10 +40,10 @@ pub(crate) struct Processors {
 }
 
 impl Processors {
-    /// Whether any switch is recorded.
+    /// Whether a processor has had a switch since the last loss of events.
     #[inline]
-    pub(crate) fn is_known(&self) -> bool {
-        !self.all.is_empty()
+    pub(crate) fn is_known(&self, cpu: u32) -> bool {
+        self.all.get(cpu as usize).is_some_and(|processor| processor.state != State::Unknown)
     }
 
     /// A processor became idle, or is idle no more.
@@ -78,6 +80,20 @@ impl Processors {
         }
     }
 
+    /// Events are lost: what the processors do is unknown until their next switches.
+    pub(crate) fn lose(&mut self, at: Nanos) {
+        for processor in self.all.iter_mut().filter(|processor| processor.state != State::Unknown) {
+            if let State::Busy(since) = processor.state {
+                let ran = at.0.saturating_sub(since.0);
+                processor.busy_ns += ran;
+                self.busy_ns += ran;
+            }
+            processor.known_ns += at.0.saturating_sub(processor.known_since.0);
+            processor.state = State::Unknown;
+        }
+        self.running = (0, 0);
+    }
+
     /// An interrupt was taken.
     pub(crate) fn interrupt(&mut self, cpu: u32, at: Nanos) {
         if let Some(Processor { state: State::Idle(last), .. }) = self.all.get_mut(cpu as usize) {
@@ -100,11 +116,14 @@ impl Processors {
     /// Of each processor of which a switch is recorded: number, time with work, and time that is known, up to the last
     /// event. Unit: nanoseconds.
     pub(crate) fn shares(&self, end: Nanos) -> impl Iterator<Item = (usize, u64, u64)> {
-        let seen = |(_, processor): &(usize, &Processor)| processor.state != State::Unknown;
-        self.all.iter().enumerate().filter(seen).map(move |(number, processor)| {
-            let now = if let State::Busy(since) = processor.state { end.0.saturating_sub(since.0) } else { 0 };
-            (number, processor.busy_ns + now, end.0.saturating_sub(processor.known_since.0))
-        })
+        let share = move |(number, processor): (usize, &Processor)| {
+            let since = |from: Nanos| end.0.saturating_sub(from.0);
+            let is_known = processor.state != State::Unknown;
+            let now = if let State::Busy(from) = processor.state { since(from) } else { 0 };
+            let known = processor.known_ns + if is_known { since(processor.known_since) } else { 0 };
+            (is_known || known > 0).then_some((number, processor.busy_ns + now, known))
+        };
+        self.all.iter().enumerate().filter_map(share)
     }
 }
 
@@ -115,7 +134,7 @@ mod tests {
     #[test]
     fn work_is_the_time_between_switches_from_and_to_the_idle_thread() {
         let mut processors = Processors::default();
-        assert!(!processors.is_known());
+        assert!(!processors.is_known(0));
         processors.switch(0, Nanos(100), true);
         processors.switch(1, Nanos(110), false);
         assert_eq!((processors.until(1, Nanos(150)), processors.until(0, Nanos(150))), (40, 40));
@@ -129,8 +148,14 @@ mod tests {
         processors.switch(0, Nanos(220), true);
         assert_eq!(processors.until(0, Nanos(300)), 100 + 40);
         assert_eq!(processors.shares(Nanos(300)).collect::<Vec<_>>(), [(0, 40, 200), (1, 100, 190)]);
+        // What is lost is neither work nor idle.
+        processors.switch(1, Nanos(300), false);
+        processors.lose(Nanos(320));
+        assert_eq!((processors.until(0, Nanos(400)), processors.is_known(0)), (160, false));
+        processors.switch(1, Nanos(500), true);
+        assert_eq!(processors.shares(Nanos(510)).collect::<Vec<_>>(), [(0, 40, 220), (1, 120, 220)]);
         // A number that no kernel gives.
-        processors.switch(u32::MAX, Nanos(310), false);
-        assert_eq!(processors.shares(Nanos(310)).count(), 2);
+        processors.switch(u32::MAX, Nanos(510), false);
+        assert_eq!(processors.shares(Nanos(510)).count(), 2);
     }
 }
