@@ -6,14 +6,15 @@ use nalgebra::DMatrix;
 
 use crate::least_squares::{Minimum, SCALE, Unknown, minimise};
 use crate::part::{Firmware, PARAMETERS, Part, firmwares};
+use crate::simulate::SimulateError;
 use crate::table::{Cell, Column, time};
 
-/// Simulates the cells of profiles, side by side if it can; `None` where a profile makes no card.
+/// Simulates the cells of profiles, side by side if it can.
 /// Arguments: profiles, records in KiB, the size of the file in bytes.
-pub type Simulator<'a> = dyn Fn(&[Profile], &[u64], u64) -> Vec<Option<Vec<Cell>>> + 'a;
+pub type Simulator<'a> = dyn Fn(&[Profile], &[u64], u64) -> Vec<Result<Vec<Cell>, SimulateError>> + 'a;
 
 /// The same with files of one size.
-pub(crate) type Tables<'a> = dyn Fn(&[Profile], &[u64]) -> Vec<Option<Vec<Cell>>> + 'a;
+pub(crate) type Tables<'a> = dyn Fn(&[Profile], &[u64]) -> Vec<Result<Vec<Cell>, SimulateError>> + 'a;
 
 /// The standard deviation of a parameter's logarithm that nothing but the physics bounds: a factor of 4.5.
 const PRIOR_DEVIATION: f64 = 1.5;
@@ -52,7 +53,7 @@ pub(crate) fn search(kind: CardKind, training: &[Cell], tried: &[Firmware], simu
             let mut simulated = simulator(&good, &records).into_iter();
             let each = profiles.iter().map(|profile| {
                 profile.as_ref()?;
-                let cells = simulated.next()??;
+                let cells = simulated.next()?.ok()?;
                 wanted.iter().map(|(column, kib)| time(&cells, *column, *kib).map(f64::ln)).collect()
             });
             each.collect()

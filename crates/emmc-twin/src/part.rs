@@ -73,7 +73,7 @@ pub(crate) const PARAMETERS: [Parameter; 18] = [
     parameter("host_mapping", "us/KiB", "what each KiB adds at the host", 0.01, 20.0, 0.2),
 ];
 
-/// The kind of firmware: what is tried, not searched.
+/// The kind of firmware: tried, or chosen by ratios of cells; not searched.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Firmware {

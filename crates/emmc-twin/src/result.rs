@@ -130,10 +130,10 @@ pub struct Baseline {
     pub measurements: Vec<String>,
     /// A line for each column, fitted to all cells.
     pub lines: ErrorSummary,
-    /// The same, fitted to every second record size.
-    pub lines_every_second: ErrorSummary,
-    /// Writes taken for rewrites and random writes, reads for rereads.
-    pub copied: ErrorSummary,
+    /// The same, fitted to every second record size; absent where a half has only one.
+    pub lines_every_second: Option<ErrorSummary>,
+    /// Writes taken for rewrites and random writes, reads for rereads; absent without those columns.
+    pub copied: Option<ErrorSummary>,
 }
 
 impl ErrorSummary {

@@ -1,5 +1,6 @@
 //! What was measured: the time of one record, by column and record size.
 
+use emmc_units::Bytes;
 use emmc_workload::Measurement;
 use emmc_workload::import::SavedResult;
 use serde::Serialize;
@@ -87,7 +88,7 @@ pub enum CellsError {
         name: String,
     },
     /// A column without which the form has no start.
-    #[error("{name}: column {column:?} has {found} records; a fit needs at least {needed}")]
+    #[error("{name}: column {column:?} has records of {found} size{}; a fit needs at least {needed}", if *.found == 1 { "" } else { "s" })]
     Few {
         /// The result.
         name: String,
@@ -98,6 +99,36 @@ pub enum CellsError {
         /// Records that are needed.
         needed: usize,
     },
+    /// Two measurements of one cell.
+    #[error("{name}: column {column:?} has the record of {kib} KiB more than once; expected one table of one card")]
+    Twice {
+        /// The result.
+        name: String,
+        /// The column.
+        column: &'static str,
+        /// The record. Unit: KiB.
+        kib: u64,
+    },
+    /// Cells of different files.
+    #[error("{name}: files of {} and {}; expected one size", Bytes(*.less).stated(), Bytes(*.more).stated())]
+    Files {
+        /// The result.
+        name: String,
+        /// The size of one. Unit: bytes.
+        less: u64,
+        /// The size of another one. Unit: bytes.
+        more: u64,
+    },
+    /// A record that the file cannot hold.
+    #[error("{name}: a record of {kib} KiB in a file of {}; expected one that fits", Bytes(*.file_bytes).stated())]
+    Record {
+        /// The result.
+        name: String,
+        /// The record. Unit: KiB.
+        kib: u64,
+        /// The size of the file. Unit: bytes.
+        file_bytes: u64,
+    },
 }
 
 /// Records of a column that a fit needs: a time of a request and a rate.
@@ -105,7 +136,7 @@ const RECORDS_MIN: usize = 2;
 
 /// The cells of a saved result.
 ///
-/// Errors: no cell; fewer than two records of writes or of reads.
+/// Errors: no cell; fewer than two records of writes or of reads; a cell twice; files of different sizes, or too small.
 pub fn cells(result: &SavedResult) -> Result<MeasuredTable, CellsError> {
     let suites = result.outcomes.iter().filter(|outcome| outcome.suite == "iozone");
     let usable = |cell: &&Measurement| {
@@ -123,8 +154,11 @@ pub fn cells(result: &SavedResult) -> Result<MeasuredTable, CellsError> {
     };
     let mut cells: Vec<Cell> = measured.iter().filter_map(cell).collect();
     cells.sort_by_key(|cell| (cell.kib, cell.column));
-    cells.dedup_by_key(|cell| (cell.kib, cell.column));
     let name = || result.name.clone();
+    let is_twice = |pair: &&[Cell]| (pair[0].kib, pair[0].column) == (pair[1].kib, pair[1].column);
+    if let Some(pair) = cells.windows(2).find(is_twice) {
+        return Err(CellsError::Twice { name: name(), column: pair[0].column.name(), kib: pair[0].kib });
+    }
     if cells.is_empty() {
         return Err(CellsError::Nothing { name: name() });
     }
@@ -136,6 +170,18 @@ pub fn cells(result: &SavedResult) -> Result<MeasuredTable, CellsError> {
     }
     let file_bytes =
         measured.iter().filter_map(|cell| cell.bytes).max().filter(|bytes| *bytes > 0).unwrap_or(FILE_BYTES);
+    // A pass of whole records may leave the end of the file.
+    let is_other = |cell: &&&Measurement| {
+        let bytes = cell.bytes.unwrap_or(file_bytes);
+        bytes != file_bytes && bytes != file_bytes / cell.block_bytes * cell.block_bytes
+    };
+    if let Some(other) = measured.iter().find(is_other) {
+        let less = other.bytes.unwrap_or_default();
+        return Err(CellsError::Files { name: name(), less, more: file_bytes });
+    }
+    if let Some(cell) = cells.last().filter(|cell| cell.kib << 10 > file_bytes) {
+        return Err(CellsError::Record { name: name(), kib: cell.kib, file_bytes });
+    }
     Ok(MeasuredTable { cells, file_bytes })
 }
 
@@ -167,6 +213,9 @@ mod tests {
         }
         let error = cells(&result).unwrap_err();
         assert!(matches!(error, CellsError::Few { column: "read", found: 1, needed: 2, .. }), "{error}");
+        let mut twice = reference("nine-cards-sandisk-ultra-8gb").unwrap().result();
+        twice.outcomes.extend(twice.outcomes.clone());
+        assert!(matches!(cells(&twice), Err(CellsError::Twice { column: "write", kib: 1, .. })));
         result.outcomes.clear();
         assert!(matches!(cells(&result), Err(CellsError::Nothing { .. })));
     }

@@ -2,13 +2,14 @@
 
 use std::cell::Cell as Counter;
 
-use emmc_card::profile::Profile;
+use emmc_card::profile::{Profile, ProfileError};
 use emmc_regs::CardKind;
 
 use crate::baseline::{copied, lines};
 use crate::fit::{Fitted, Simulator, plausible, search};
-use crate::part::PARAMETERS;
+use crate::part::{PARAMETERS, Part};
 use crate::result::{Baseline, Checked, ErrorSummary, HeldOut, HoldOut, ParameterFound, Twin, side_by_side};
+use crate::simulate::SimulateError;
 use crate::table::{Cell, Column, MeasuredTable};
 
 /// What a search reads of small differences is simulated on files of this size: a third of the published tables'.
@@ -20,16 +21,22 @@ const DETERMINED: f64 = 0.35;
 const CONFOUNDED: f64 = 0.9;
 
 /// Why there is no twin.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum TwinError {
-    /// No start of the search makes a card.
-    #[error("no profile that the search tried makes a card that can be measured")]
+    /// There is nothing to compare.
+    #[error("no measured cell can be predicted")]
     Nothing,
+    /// A profile of the search breaks a rule.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A profile cannot be measured as the table was.
+    #[error(transparent)]
+    Simulate(#[from] SimulateError),
 }
 
 /// Fits a profile to cells.
 ///
-/// Errors: measurements for which no profile keeps the rules.
+/// Errors: measurements for which no profile keeps the rules; records or a file that the virtual card cannot have.
 pub fn fit(
     kind: CardKind,
     measured: &MeasuredTable,
@@ -41,8 +48,12 @@ pub fn fit(
         simulations.set(simulations.get() + profiles.len() as u64);
         simulator(profiles, records, file_bytes)
     };
+    // A search takes minutes: what no profile can follow is said before.
+    if let Some(firmware) = plausible(&measured.cells).first() {
+        predicted(&Part::start(kind, *firmware, false, &measured.cells).profile()?, measured, &counted)?;
+    }
     let fitted = searched(kind, &measured.cells, measured.file_bytes, &counted)?;
-    let profile = fitted.part.profile().map_err(|_| TwinError::Nothing)?;
+    let profile = fitted.part.profile()?;
     let cells = side_by_side(&measured.cells, &predicted(&profile, measured, &counted)?);
     let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
     let logarithms: Vec<f64> = cells.iter().map(|cell| (cell.error_percent / 100.0).ln_1p()).collect();
@@ -78,7 +89,7 @@ pub fn check(profile: &Profile, measured: &MeasuredTable, simulator: &Simulator<
 /// Errors: tables without cells.
 pub fn baseline(tables: &[(String, MeasuredTable)]) -> Result<Baseline, TwinError> {
     let errors = |predict: &dyn Fn(&[Cell]) -> Vec<f64>| {
-        ErrorSummary::of(tables.iter().flat_map(|(_, table)| predict(&table.cells))).ok_or(TwinError::Nothing)
+        ErrorSummary::of(tables.iter().flat_map(|(_, table)| predict(&table.cells)))
     };
     let in_sample = |cells: &[Cell]| simple_errors(cells, &lines(cells, &wanted(cells)));
     let halves = |cells: &[Cell]| -> Vec<f64> {
@@ -89,9 +100,9 @@ pub fn baseline(tables: &[(String, MeasuredTable)]) -> Result<Baseline, TwinErro
     let copies = |cells: &[Cell]| simple_errors(cells, &copied(cells, &wanted(cells)));
     Ok(Baseline {
         measurements: tables.iter().map(|(name, _)| name.clone()).collect(),
-        lines: errors(&in_sample)?,
-        lines_every_second: errors(&halves)?,
-        copied: errors(&copies)?,
+        lines: errors(&in_sample).ok_or(TwinError::Nothing)?,
+        lines_every_second: errors(&halves),
+        copied: errors(&copies),
     })
 }
 
@@ -109,7 +120,10 @@ fn searched(
 fn predicted(profile: &Profile, wanted: &MeasuredTable, simulator: &Simulator<'_>) -> Result<Vec<Cell>, TwinError> {
     let mut records: Vec<u64> = wanted.cells.iter().map(|cell| cell.kib).collect();
     records.dedup();
-    simulator(std::slice::from_ref(profile), &records, wanted.file_bytes).pop().flatten().ok_or(TwinError::Nothing)
+    simulator(std::slice::from_ref(profile), &records, wanted.file_bytes)
+        .pop()
+        .ok_or(TwinError::Nothing)?
+        .map_err(TwinError::from)
 }
 
 fn parameters(fitted: &Fitted, scale: f64) -> Vec<ParameterFound> {
@@ -164,10 +178,7 @@ fn held_out(
         if training.is_empty() || left.is_empty() {
             return Ok(None);
         }
-        let profile = searched(kind, &training, measured.file_bytes, simulator)?
-            .part
-            .profile()
-            .map_err(|_| TwinError::Nothing)?;
+        let profile = searched(kind, &training, measured.file_bytes, simulator)?.part.profile()?;
         // The passes of the left-out cells run among the others, as they did on the card.
         cells.extend(side_by_side(&left, &predicted(&profile, measured, simulator)?));
         by_lines.extend(simple_errors(&left, &lines(&training, &wanted(&left))));
@@ -213,10 +224,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_simulate_is_an_error() {
+    fn what_cannot_be_simulated_is_said_before_the_search() {
         let cells = [4, 128].into_iter().flat_map(|kib| Column::ALL.map(|column| Cell { column, kib, us: 500.0 }));
         let table = MeasuredTable { cells: cells.collect(), file_bytes: 1 << 20 };
-        let none = |profiles: &[Profile], _: &[u64], _: u64| vec![None; profiles.len()];
-        assert_eq!(fit(CardKind::Sd, &table, None, &none).unwrap_err(), TwinError::Nothing);
+        let asked = Counter::new(0);
+        let none = |profiles: &[Profile], records: &[u64], _: u64| {
+            asked.set(asked.get() + profiles.len());
+            assert_eq!(records, [4, 128]);
+            profiles.iter().map(|_| Err(SimulateError::Card("no room".into()))).collect()
+        };
+        assert_eq!(fit(CardKind::Sd, &table, None, &none).unwrap_err().to_string(), "no room");
+        assert_eq!(asked.get(), 1, "the search began");
     }
 }

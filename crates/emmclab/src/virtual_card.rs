@@ -15,6 +15,9 @@ use crate::progress::Bar;
 /// The prefix of a virtual card's name where files and folders are accepted too.
 const PREFIX: &str = "sim:";
 
+/// A profile has some kilobytes. Unit: bytes.
+const PROFILE_BYTES_MAX: u64 = 1 << 20;
+
 /// A profile that the user named.
 pub(crate) struct NamedProfile {
     pub(crate) profile: Profile,
@@ -45,7 +48,8 @@ impl NamedProfile {
             let profile = shipped::named(base)?;
             return Ok(Self { profile, text: shipped::text(base).unwrap_or_default().into(), age });
         }
-        let text = std::fs::read_to_string(base).with_context(|| format!("{base}: cannot read"))?;
+        let bytes = crate::input::read(Path::new(base), PROFILE_BYTES_MAX)?;
+        let text = String::from_utf8(bytes).with_context(|| format!("{base}: cannot read"))?;
         let profile = Profile::from_toml(&text).with_context(|| base.to_owned())?;
         Ok(Self { profile, text, age })
     }

@@ -4,10 +4,10 @@ mod present;
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use emmc_card::profile::Profile;
 use emmc_regs::CardKind;
-use emmc_twin::{Baseline, Cell, Checked, HoldOut, MeasuredTable, Twin, cells, simulate};
+use emmc_twin::{Baseline, Cell, Checked, HoldOut, MeasuredTable, SimulateError, Twin, cells, simulate};
 use emmc_workload::import::SavedResult;
 
 use super::compare::open;
@@ -16,7 +16,7 @@ use crate::cli::{HoldOutArg, TwinBaselineArgs, TwinCheckArgs, TwinCommand, TwinF
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::Bar;
-use crate::save::deliver;
+use crate::save::{deliver, refuse_inputs};
 use crate::virtual_card::NamedProfile;
 
 pub(crate) const FIT_SCHEMA: &str = "emmclab.twin-fit/1";
@@ -38,14 +38,21 @@ struct Measured {
     table: MeasuredTable,
 }
 
+/// Errors: standard input for more than one of them.
+fn one_input(names: &[String]) -> anyhow::Result<()> {
+    let is_input = |name: &&String| *name == "-";
+    ensure!(names.iter().filter(is_input).count() < 2, "standard input can be only one of the results");
+    Ok(())
+}
+
 fn measured(names: &[String]) -> anyhow::Result<Measured> {
-    anyhow::ensure!(
-        names.iter().filter(|name| *name == "-").count() < 2,
-        "standard input can be only one of the results"
-    );
+    one_input(names)?;
     let mut all = SavedResult { name: names.join(", "), ..SavedResult::default() };
     for name in names {
         let result = open(name)?;
+        if let (Some(first), Some(other)) = (&all.target, &result.target) {
+            ensure!(first == other, "results of {first} and {other}; expected those of one card");
+        }
         all.target = all.target.or(result.target);
         all.outcomes.extend(result.outcomes);
     }
@@ -53,12 +60,14 @@ fn measured(names: &[String]) -> anyhow::Result<Measured> {
     Ok(Measured { name: all.name, target: all.target, table })
 }
 
+type Simulated = Result<Vec<Cell>, SimulateError>;
+
 /// Simulates profiles side by side, one thread a processor.
-fn simulated(profiles: &[Profile], records: &[u64], file_bytes: u64) -> Vec<Option<Vec<Cell>>> {
+fn simulated(profiles: &[Profile], records: &[u64], file_bytes: u64) -> Vec<Simulated> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let each = profiles.len().div_ceil(threads).max(1);
-    let work = |part: &[Profile]| -> Vec<Option<Vec<Cell>>> {
-        part.iter().map(|profile| simulate(profile, records, file_bytes).ok()).collect()
+    let work = |part: &[Profile]| -> Vec<Simulated> {
+        part.iter().map(|profile| simulate(profile, records, file_bytes)).collect()
     };
     std::thread::scope(|scope| {
         let running: Vec<_> = profiles.chunks(each).map(|part| scope.spawn(move || work(part))).collect();
@@ -69,8 +78,9 @@ fn simulated(profiles: &[Profile], records: &[u64], file_bytes: u64) -> Vec<Opti
 }
 
 fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
-    if let Some(path) = args.output.as_deref().filter(|path| path.is_file() && !args.force) {
-        bail!("{}: exists already; --force replaces it", path.display());
+    let inputs: Vec<&Path> = args.measurements.iter().map(Path::new).collect();
+    if let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) {
+        writable(path, args.force, &inputs)?;
     }
     let Measured { name, target, table } = measured(&args.measurements)?;
     let kind = match args.kind {
@@ -89,20 +99,30 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
         bar.borrow_mut().show(None, &format!("fitting {name}: simulation {}", done.get()));
         simulated(profiles, records, file_bytes)
     };
-    let (mut profile, twin) = emmc_twin::fit(kind, &table, split, &watched)?;
+    let (mut profile, twin) = emmc_twin::fit(kind, &table, split, &watched).with_context(|| name.clone())?;
     bar.into_inner().finish();
     let twin = Twin { measurements: name.clone(), target: target.clone(), ..twin };
     if let Some(path) = &args.output {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         name_profile(&mut profile, stem, args, &twin);
         let text = text(&profile).with_context(|| path.display().to_string())?;
-        let inputs: Vec<&Path> = args.measurements.iter().map(Path::new).collect();
         if !deliver(output, path, &text, args.force, &inputs)? {
             return Ok(Exit::Good);
         }
     }
     output.print(FIT_SCHEMA, &twin, present::fitted)?;
     Ok(Exit::Good)
+}
+
+/// Refuses before the fit what `deliver` would refuse after it.
+fn writable(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Result<()> {
+    let name = path.display();
+    refuse_inputs(path, inputs)?;
+    ensure!(!path.is_dir(), "{name}: is a folder; expected a file");
+    ensure!(!path.is_file() || replace, "{name}: exists already; --force replaces it");
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    ensure!(folder.is_dir(), "{name}: there is no folder {}", folder.display());
+    Ok(())
 }
 
 /// Its name from the file's, and what made it.
@@ -139,25 +159,23 @@ fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, twin: &Tw
 /// Errors: a profile that would not be read again as it is.
 fn text(profile: &Profile) -> anyhow::Result<String> {
     let text = emmc_twin::to_toml(profile)?;
-    anyhow::ensure!(Profile::from_toml(&text)? == *profile, "the profile's file would differ from it");
+    ensure!(Profile::from_toml(&text)? == *profile, "the profile's file would differ from it");
     Ok(text)
 }
 
 fn check(args: &TwinCheckArgs, output: &mut Output) -> CommandResult {
     let Measured { name, target, table } = measured(&args.measurements)?;
     let profile = NamedProfile::open(args.profile.strip_prefix("sim:").unwrap_or(&args.profile))?;
-    anyhow::ensure!(profile.age == 0.0, "{}: a new card is measured; leave out @PERCENT", args.profile);
+    ensure!(profile.age == 0.0, "{}: a new card is measured; leave out @PERCENT", args.profile);
     let profile = profile.profile;
-    // One that cannot be measured says why.
-    let mut records: Vec<u64> = table.cells.iter().map(|cell| cell.kib).collect();
-    records.truncate(1);
-    simulate(&profile, &records, 1 << 20).with_context(|| profile.name.clone())?;
-    let checked = emmc_twin::check(&profile, &table, &simulated)?;
+    let checked = emmc_twin::check(&profile, &table, &simulated);
+    let checked = checked.with_context(|| format!("{name} on {}", profile.name))?;
     output.print(CHECK_SCHEMA, &Checked { measurements: name, target, ..checked }, present::checked)?;
     Ok(Exit::Good)
 }
 
 fn baseline(args: &TwinBaselineArgs, output: &mut Output) -> CommandResult {
+    one_input(&args.measurements)?;
     let tables = args.measurements.iter().map(|name| {
         let measured = measured(std::slice::from_ref(name))?;
         anyhow::Ok((measured.name, measured.table))

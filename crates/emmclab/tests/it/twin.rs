@@ -52,23 +52,33 @@ fn another_part_does_not_have_the_measured_speeds() {
     emmclab(["twin", "check", "sim:generic-8g", &table]).exits(0).says(&["speeds of 12 cells differ by"]);
 }
 
-/// The rules are simple enough to be known for a table that keeps them.
-#[test]
-fn the_baseline_of_lines_is_exact_for_lines() {
+/// iozone's output for a card of lines.
+fn iozone(file_kib: u64, records: &[u64]) -> String {
     let rate = |kib: u64, fixed: u64| kib * 1_000_000 / (fixed + 40 * kib);
     let row = |kib: u64| {
         let speeds = [3000, 1000, 500, 500, 700, 5000].map(|fixed| format!("{:9}", rate(kib, fixed)));
-        format!("{:16}{kib:8}{}\n", 102_400, speeds.concat())
+        format!("{file_kib:16}{kib:8}{}\n", speeds.concat())
     };
     let head = "                                                              random    random\n              kB  reclen    write  rewrite    read    reread    read     write\n";
-    let text = format!("{head}{}", [4, 16, 128, 512, 1024, 16384].map(row).concat());
-    let table = save(&scratch("twin_baseline"), "iozone.txt", text);
+    format!("{head}{}", records.iter().copied().map(row).collect::<String>())
+}
+
+/// The rules are simple enough to be known for a table that keeps them.
+#[test]
+fn the_baseline_of_lines_is_exact_for_lines() {
+    let folder = scratch("twin_baseline");
+    let table = save(&folder, "iozone.txt", iozone(102_400, &[4, 16, 128, 512, 1024, 16384]));
     let found = emmclab(["twin", "baseline", &table, "--json"]).exits(0).json();
     for rule in ["lines", "lines_every_second"] {
         assert!(found[rule]["p90"].as_f64().unwrap() < 0.1, "{found}");
     }
     // A random write of 16 KiB takes 5640 us, the first write 3640.
     assert!((found["copied"]["p90"].as_f64().unwrap() - 55.0).abs() < 0.1, "{found}");
+    // A half of one record has no line.
+    let two = save(&folder, "two.txt", iozone(102_400, &[4, 128]));
+    let found = emmclab(["twin", "baseline", &two, "--json"]).exits(0).json();
+    assert!(found["lines"].is_object() && found["lines_every_second"].is_null(), "{found}");
+    emmclab(["twin", "baseline", &two]).exits(0).says(&["baseline of 1 table"]);
 }
 
 #[test]
@@ -82,13 +92,43 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
         assert!(run.stderr.contains(says) && run.stdout.is_empty(), "{args:?}: {}", run.stderr);
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     };
-    refused(&["fit", &one, "--kind", "emmc"], "column \"write\" has 1 records; a fit needs at least 2");
+    refused(&["fit", &one, "--kind", "emmc"], "column \"write\" has records of 1 size; a fit needs at least 2");
     refused(&["fit", "ref:colibri-t30-mlc", "--kind", "emmc"], "no column of iozone");
     refused(&["baseline", "ref:jetson-tx1"], "no column of iozone");
     refused(&["fit", "ref:nothing", "--kind", "sd"], "no such published result");
     refused(&["fit", "-", "-", "--kind", "sd"], "standard input can be only one of the results");
     refused(&["check", "generic-8g@60%", &table], "a new card is measured");
     refused(&["check", "nothing", &table], "no profile \"nothing\"");
+    refused(&["baseline", "-", "-"], "standard input can be only one of the results");
+    refused(&["check", "/dev/zero", &table], "/dev/zero: expected a file or a pipe; a device may be endless");
+    let long = save(&folder, "long.toml", "#".repeat((1 << 20) + 1));
+    refused(&["check", &long, &table], "long.toml: expected at most 1048576 bytes, found more");
+    // Each says which file, and why, before a search.
+    let big = save(&folder, "big.txt", iozone(20 << 20, &[4, 128]));
+    let longer = save(&folder, "longer.txt", iozone(102_400, &[4, 128, 32_768]));
+    let odd = save(&folder, "odd.txt", iozone(102_400, &[500, 1000]));
+    let short = save(&folder, "short.txt", iozone(64, &[4, 128]));
+    refused(&["check", "generic-8g", &big], "big.txt on generic-8g: iozone: a file of 20 GiB");
+    refused(&["check", "generic-8g", &longer], "longer.txt on generic-8g: iozone: row \"32768\"");
+    refused(&["check", "generic-8g", &short], "short.txt: a record of 128 KiB in a file of 64 KiB");
+    refused(&["fit", &big, "--kind", "emmc"], "big.txt: iozone: a file of 20 GiB");
+    refused(&["fit", &odd, "--kind", "emmc"], "odd.txt: iozone: row \"500\"");
+    // One table of one card.
+    let published = "ref:nine-cards-sandisk-ultra-8gb";
+    let cards = "results of sim:generic-8g and SanDisk 'Ultra' 8GB; expected those of one card";
+    refused(&["check", "generic-8g", &table, published], cards);
+    refused(&["fit", &table, published, "--kind", "emmc"], cards);
+    refused(&["check", "generic-8g", &odd, &odd], "column \"write\" has the record of 500 KiB more than once");
+    let other = save(&folder, "other.txt", iozone(51_200, &[4, 128]));
+    refused(&["check", "generic-8g", &odd, &other], "files of 50 MiB and 100 MiB; expected one size");
+    // What cannot be written is said first.
+    let to = |to: &str, says: &str| {
+        let run = emmclab(["twin", "fit", &odd, "--kind", "emmc", "--force", "-o", to]);
+        assert!(run.code != 0 && run.stderr.contains(says), "{to}: {}", run.stderr);
+    };
+    to(&folder.join("missing/p.toml").display().to_string(), "there is no folder");
+    to(&folder.display().to_string(), "is a folder; expected a file");
+    to(&odd, "is the source itself");
 }
 
 #[test]

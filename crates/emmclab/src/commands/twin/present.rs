@@ -36,7 +36,11 @@ pub(super) fn checked(checked: &Checked) -> Document {
 }
 
 pub(super) fn baseline(baseline: &Baseline) -> Document {
-    let mut document = Document::new(format!("baseline of {} tables", baseline.measurements.len()));
+    let title = match baseline.measurements.len() {
+        1 => "baseline of 1 table".into(),
+        tables => format!("baseline of {tables} tables"),
+    };
+    let mut document = Document::new(title);
     document.subtitle = Some("what a fit must beat".into());
     let mut table = Table::new([
         ("prediction", Align::Left),
@@ -45,15 +49,15 @@ pub(super) fn baseline(baseline: &Baseline) -> Document {
         ("cells", Align::Right),
     ]);
     for (name, found) in [
-        ("a line for each column, fitted to all cells", &baseline.lines),
-        ("the same, every second record size left out", &baseline.lines_every_second),
-        ("write for rewrite and random write, read for rereads", &baseline.copied),
+        ("a line for each column, fitted to all cells", Some(baseline.lines)),
+        ("the same, every second record size left out", baseline.lines_every_second),
+        ("write for rewrite and random write, read for rereads", baseline.copied),
     ] {
         table.row([
             name.to_owned(),
-            format!("{:.1}", found.median),
-            format!("{:.1}", found.p90),
-            found.cells.to_string(),
+            found.map_or("-".into(), |found| format!("{:.1}", found.median)),
+            found.map_or("-".into(), |found| format!("{:.1}", found.p90)),
+            found.map_or(0, |found| found.cells).to_string(),
         ]);
     }
     document.section("baseline", "Errors").push(table);
