@@ -1,8 +1,8 @@
 //! flashbench's `--align`: what a read pays for crossing boundaries of powers of two.
 //!
 //! The costs of growing boundaries are levels that rise: nothing inside of a page, then the second page, then the
-//! next unit. A step counts if it is four times the typical difference of neighbouring rows; a row that stands out
-//! alone between its neighbours is no step. Boundaries beyond any unit only repeat the last level, and their rows are
+//! next unit. A step counts if it is four times the typical difference of neighbouring rows, which is never taken as less
+//! than what flashbench prints; a row that stands out alone between its neighbours is no step. Boundaries beyond any unit only repeat the last level, and their rows are
 //! the ones that flashbench wraps at the end of the device, so they are left out.
 
 use emmc_workload::Grid;
@@ -18,6 +18,8 @@ const PAGE_MAX: u64 = 256 << 10;
 const UNIT_MIN: u64 = 512 << 10;
 /// A step is this many times the noise.
 const CLEAR: f64 = 4.0;
+/// No noise is smaller: flashbench prints times of 100 us and more no finer. Unit: microseconds.
+const RESOLUTION_US: f64 = 1.0;
 const ROWS_MIN: usize = 5;
 /// The witness.
 const READS: &str = "reads across boundaries";
@@ -49,7 +51,7 @@ pub(super) fn levels<'a>(grids: impl Iterator<Item = &'a Grid>) -> Option<Levels
     let noise_us = median(&apart);
     let mut places = Vec::new();
     if rows.len() >= ROWS_MIN {
-        split(&times, CLEAR * noise_us, 0, &mut places);
+        split(&times, clear_us(noise_us), 0, &mut places);
         // One row alone at the end is no level: on a device of that size flashbench reads across its end.
         places.retain(|place| place + 2 <= times.len());
     }
@@ -65,6 +67,11 @@ pub(super) fn levels<'a>(grids: impl Iterator<Item = &'a Grid>) -> Option<Levels
     };
     let steps = places.iter().enumerate().map(step).collect();
     Some(Levels { steps, noise_us, rows })
+}
+
+/// The least difference that is a step.
+fn clear_us(noise_us: f64) -> f64 {
+    CLEAR * noise_us.max(RESOLUTION_US)
 }
 
 /// Boundaries and their costs; what flashbench printed without a unit follows from the three times beside it.
@@ -121,7 +128,7 @@ impl Levels {
     /// The boundary of the first step, if what is below it is inside of a page.
     fn page(&self) -> Option<u64> {
         let first = self.steps.first().filter(|step| step.boundary <= PAGE_MAX)?;
-        let is_inside = first.below_us < (first.above_us / 4.0).max(self.noise_us * CLEAR / 2.0);
+        let is_inside = first.below_us < (first.above_us / 4.0).max(clear_us(self.noise_us) / 2.0);
         is_inside.then_some(first.boundary)
     }
 }

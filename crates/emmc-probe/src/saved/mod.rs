@@ -11,14 +11,20 @@ mod rates;
 #[cfg(test)]
 mod tests;
 
-use emmc_workload::import::SavedResult;
+use emmc_workload::import::{ImportError, SavedResult};
 use emmc_workload::{Measurement, Outcome};
 
 use crate::advice::advice;
 use crate::result::{Evidence, Findings, Parameter, Value};
 
+/// The largest size of a write that flashbench is believed. Unit: bytes.
+const WRITE_MAX: u64 = 1 << 40;
+
 /// What saved results say about the card that they were measured on; all of them must be of one card.
-pub fn conclude(results: &[SavedResult]) -> Findings {
+///
+/// Errors: a write to a unit of more than 1 TiB.
+pub fn conclude(results: &[SavedResult]) -> Result<Findings, ImportError> {
+    results.iter().try_for_each(no_huge_writes)?;
     let outcomes: Vec<&Outcome> = results.iter().flat_map(|result| &result.outcomes).collect();
     let measurements: Vec<&Measurement> = outcomes.iter().flat_map(|outcome| &outcome.measurements).collect();
     let levels = align::levels(outcomes.iter().flat_map(|outcome| &outcome.grids));
@@ -42,7 +48,21 @@ pub fn conclude(results: &[SavedResult]) -> Findings {
     }
     findings.remarks = outcomes.iter().flat_map(|outcome| outcome.remarks.clone()).collect();
     findings.advice = advice(&findings);
-    findings
+    Ok(findings)
+}
+
+/// The rules double and multiply the sizes of writes; boundaries of reads are only compared.
+fn no_huge_writes(result: &SavedResult) -> Result<(), ImportError> {
+    let cells = result.outcomes.iter().flat_map(|outcome| &outcome.measurements);
+    let mut writes = cells.filter(|cell| cell.table.starts_with("open-au") || cell.table.starts_with("find-fat"));
+    match writes.find(|cell| labelled(&cell.row).is_some_and(|bytes| bytes > WRITE_MAX)) {
+        None => Ok(()),
+        Some(cell) => Err(ImportError::Unknown {
+            name: result.name.clone(),
+            reason: format!("{}: a write of {} is larger than any unit of a card", cell.table, cell.row),
+            expected: "at most 1024GiB".into(),
+        }),
+    }
 }
 
 /// Reads across boundaries, and what streams of writes beyond the open units cost.
@@ -65,7 +85,7 @@ fn allocation_unit(levels: Option<&align::Levels>, limit: &open_units::Limit) ->
     }
 }
 
-/// The value of a label such as `4MiB`, as flashbench prints it. Unit: bytes.
+/// The value of a label such as `4MiB`, as flashbench prints it; the largest number if it is larger. Unit: bytes.
 fn labelled(label: &str) -> Option<u64> {
     let end = label.find(|c: char| !c.is_ascii_digit())?;
     let shift = match &label[end..] {
@@ -75,7 +95,7 @@ fn labelled(label: &str) -> Option<u64> {
         "GiB" => 30,
         _ => return None,
     };
-    label[..end].parse::<u64>().ok()?.checked_mul(1 << shift)
+    (end > 0).then(|| label[..end].parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1 << shift))
 }
 
 /// A size in the largest unit that fits it.

@@ -6,7 +6,7 @@ use crate::result::Confidence;
 fn concluded(path: &str) -> Findings {
     let file = format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"));
     let result = read(path, &std::fs::read(file).expect("testdata")).expect("a result");
-    conclude(&[result])
+    conclude(&[result]).expect("a conclusion")
 }
 
 fn whole(findings: &Findings, name: &str) -> Option<u64> {
@@ -19,7 +19,6 @@ const MIB: u64 = 1 << 20;
 /// Page, least useful write, allocation unit, open units linear and random.
 fn geometry(path: &str) -> [Option<u64>; 5] {
     let found = concluded(path);
-    println!("{path}: {found:#?}");
     ["page", "write_unit", "allocation_unit", "open_units", "open_units_random"].map(|name| whole(&found, name))
 }
 
@@ -52,4 +51,56 @@ fn noisy_and_truncated_runs_tell_nothing() {
     }
     let loop_device = geometry("bench_results/flashbench_62.txt");
     assert_eq!(loop_device, [None; 5]);
+}
+
+/// What a text of flashbench says.
+fn said(text: &str) -> Result<Findings, ImportError> {
+    conclude(&[read("f", text.as_bytes()).expect("a result")])
+}
+
+/// Rows of `--align` with these differences, the first at 1 KiB.
+fn aligned(differences: &[f64]) -> Findings {
+    let row = |(power, diff): (usize, &f64)| {
+        format!("align {}\tpre 500us\ton {}us\tpost 500us\tdiff {diff}us\n", KIB << power, 500.0 + diff)
+    };
+    said(&differences.iter().enumerate().map(row).collect::<String>()).expect("a conclusion")
+}
+
+#[test]
+fn equal_rows_have_no_step() {
+    for differences in [[0.0; 15], [12.5; 15]] {
+        let found = aligned(&differences);
+        assert_eq!(["page", "allocation_unit"].map(|name| whole(&found, name)), [None; 2]);
+        let why = found.parameters["allocation_unit"].cannot_tell.as_deref().expect("a reason");
+        assert!(why.contains("no clear step over boundaries of 1 KiB to 16 MiB; rows differ by 0 us"), "{why}");
+    }
+    // Below what flashbench prints.
+    let mut differences = [10.0; 15];
+    differences[12..].fill(12.0);
+    assert_eq!(whole(&aligned(&differences), "allocation_unit"), None);
+    // One true step, with the rows around it as equal as before.
+    differences[12..].fill(110.0);
+    assert_eq!(whole(&aligned(&differences), "allocation_unit"), Some(4 * MIB));
+}
+
+#[test]
+fn sizes_of_writes_have_a_limit() {
+    let run = |size: &str| {
+        let smaller = "4MiB 9M/s\n2MiB 9M/s\n1MiB 9M/s\n512KiB 9M/s\n";
+        let command = |units: u32| format!("$ flashbench -O --open-au-nr={units} /dev/sdb\n");
+        said(&format!("{}{size} 9M/s\n{smaller}{}{size} 9M/s\n{smaller}", command(1), command(2)))
+    };
+    assert_eq!(run("1024GiB").map(|found| whole(&found, "open_units")), Ok(Some(2)));
+    // As `bench --json` could have it too.
+    for size in ["9223372036854775808B", "4611686018427387904B", "1025GiB"] {
+        let error = run(size).expect_err(size).to_string();
+        assert!(error.starts_with("f: open-au, linear: a write of "), "{error}");
+        assert!(error.ends_with(" is larger than any unit of a card; expected at most 1024GiB"), "{error}");
+    }
+    // Boundaries of a large disk are none.
+    assert!(said("align 4398046511104\tpre 1us\ton 1us\tpost 1us\tdiff 1us\n").is_ok());
+    assert_eq!(
+        [labelled("99999999999GiB"), labelled("99999999999999999999B"), labelled("B")],
+        [Some(u64::MAX), Some(u64::MAX), None]
+    );
 }

@@ -92,7 +92,7 @@ fn from_saved(args: &ProbeArgs, output: &mut Output) -> CommandResult {
     anyhow::ensure!(targets.len() < 2, "results of {} and {}; expected those of one card", targets[0], targets[1]);
     let context = results.iter().map(|result| &result.context).find(|context| context.card.is_some());
     let context = context.cloned().unwrap_or_default();
-    let mut findings = emmc_probe::conclude(&results);
+    let mut findings = emmc_probe::conclude(&results)?;
     findings.declare(&context);
     let document = ProbeDocument {
         target: targets.first().map(|target| (*target).clone()),
