@@ -1,9 +1,10 @@
 //! flashbench's `--align`: what a read pays for crossing boundaries of powers of two.
 //!
 //! The costs of growing boundaries are levels that rise: nothing inside of a page, then the second page, then the
-//! next unit. A step counts if it is four times the typical difference of neighbouring rows, which is never taken as less
-//! than what flashbench prints; a row that stands out alone between its neighbours is no step. Boundaries beyond any unit only repeat the last level, and their rows are
-//! the ones that flashbench wraps at the end of the device, so they are left out.
+//! next unit. A step counts if it is four times the typical difference of neighbouring rows, which is never taken as
+//! less than what flashbench prints; a row that stands out alone between its neighbours is no step. Boundaries beyond
+//! any unit only repeat the last level, and their rows are the ones that flashbench wraps at the end of the device, so
+//! they are left out.
 
 use emmc_workload::Grid;
 
