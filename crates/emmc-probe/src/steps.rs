@@ -103,13 +103,17 @@ fn rates(requests: &mut Requests<'_>, from: u64) -> Result<Vec<(u64, f64)>, Benc
 }
 
 impl Steps {
-    /// The smallest power of two that has nearly the rate of the next one.
-    pub(crate) fn useful_write(&self) -> Option<u64> {
-        // Smaller writes that are much faster than larger ones: disturbed, not a property of the card.
+    /// Whether smaller writes are much faster than larger ones: disturbed, not a property of the card.
+    pub(crate) fn is_disturbed(&self) -> bool {
         let disturbed = |(index, (_, rate)): (usize, &(u64, f64))| {
             self.rates[index + 1..].iter().any(|(_, larger)| *rate > larger / DROP)
         };
-        if self.rates.iter().enumerate().any(disturbed) {
+        self.rates.iter().enumerate().any(disturbed)
+    }
+
+    /// The smallest power of two that has nearly the rate of the next one.
+    pub(crate) fn useful_write(&self) -> Option<u64> {
+        if self.is_disturbed() {
             return None;
         }
         let best = self.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);

@@ -10,7 +10,7 @@ use emmc_workload::Grid;
 
 use crate::result::{Evidence, Parameter, Value};
 use crate::robust::median;
-use crate::saved::{labelled, size};
+use crate::saved::{labelled, number, size};
 
 /// No unit is larger. Unit: bytes.
 const LARGEST: u64 = 128 << 20;
@@ -105,7 +105,7 @@ impl Levels {
         let range = format!("boundaries of {} to {}", size(*least as f64), size(*most as f64));
         let noise = format!("rows differ by {:.0} us", self.noise_us);
         if self.rows.len() < ROWS_MIN {
-            return format!("only {} rows, {range}", self.rows.len());
+            return format!("only {}, {range}", number(self.rows.len() as u64, "row"));
         }
         let step = |step: &Step| {
             format!("from {} on {:.0} us instead of {:.0}", size(step.boundary as f64), step.above_us, step.below_us)

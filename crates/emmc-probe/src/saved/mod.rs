@@ -98,6 +98,11 @@ fn labelled(label: &str) -> Option<u64> {
     (end > 0).then(|| label[..end].parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1 << shift))
 }
 
+/// `1 unit`, `2 units`.
+fn number(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A size in the largest unit that fits it.
 fn size(bytes: f64) -> String {
     const UNITS: [&str; 4] = ["bytes", "KiB", "MiB", "GiB"];

@@ -11,7 +11,7 @@ use emmc_workload::Measurement;
 
 use crate::result::{Evidence, Parameter, Value};
 use crate::robust::median;
-use crate::saved::{labelled, size};
+use crate::saved::{labelled, number, size};
 use crate::units::COLLAPSE;
 
 /// What the host writes in the time of a merge, in units. Copying needs no bus, but reads first.
@@ -90,6 +90,7 @@ pub(super) fn limit(runs: &[Run], random: bool) -> Limit {
     let order = if random { "--random" } else { "no --random" };
     let mut found = Limit { fast: Vec::new(), slow: Vec::new(), seen: Vec::new(), why: None };
     let mut is_mixed = false;
+    let mut left_out = Vec::new();
     for run in runs.iter().filter(|run| run.random == random) {
         let against = found.fast.iter().filter_map(|fast: &Run| {
             let block = run.common(fast)?;
@@ -99,9 +100,9 @@ pub(super) fn limit(runs: &[Run], random: bool) -> Limit {
         match worst {
             // The first is the measure of the others.
             None if found.fast.is_empty() && run.rates.len() > 2 => found.fast.push(run.clone()),
-            None => {}
+            None => left_out.push(run.units.to_string()),
             Some((block, ratio)) => {
-                found.seen.push(format!("{} units, {}: {ratio:.1}", run.units, size(block as f64)));
+                found.seen.push(format!("{}, {}: {ratio:.1}", number(run.units, "unit"), size(block as f64)));
                 if ratio > COLLAPSE {
                     found.slow.push(run.clone());
                 } else {
@@ -111,10 +112,23 @@ pub(super) fn limit(runs: &[Run], random: bool) -> Limit {
             }
         }
     }
+    let left_out = (!left_out.is_empty()).then(|| left_out.join(", "));
     found.why = match (&found.fast[..], &found.slow[..]) {
         _ if is_mixed => Some("a larger number of units was faster than a smaller one".into()),
+        ([], _) if left_out.is_some() => {
+            Some(format!("the runs with {order} have too few sizes; smaller ones show it"))
+        }
         ([], _) => Some(format!("flashbench -O with different numbers of units and {order} shows it")),
-        ([one], []) => Some(format!("only {} units were tried with {order}; more and fewer show it", one.units)),
+        ([one], []) => Some(match left_out {
+            Some(others) => format!(
+                "with {order}, the runs of {} and {others} units share too few small sizes; smaller ones show it",
+                one.units
+            ),
+            None => {
+                let were = if one.units == 1 { "was" } else { "were" };
+                format!("only {} {were} tried with {order}; more and fewer show it", number(one.units, "unit"))
+            }
+        }),
         _ => None,
     };
     found
@@ -151,8 +165,8 @@ impl Limit {
             let times = slow.rates.keys().take(3).filter_map(|block| slow.time_us(*block));
             let times: Vec<String> = times.map(|time| format!("{:.0}", time / 1e3)).collect();
             let seen = format!(
-                "{} units, {order}: a write takes {} ms at sizes that double from {} on: a merge each",
-                slow.units,
+                "{}, {order}: a write takes {} ms at sizes that double from {} on: a merge each",
+                number(slow.units, "unit"),
                 times.join(", "),
                 size(block as f64)
             );
@@ -226,6 +240,12 @@ pub(super) fn mapping(runs: &[Run]) -> Parameter {
             let value = Value::Kind(class.into());
             Parameter::of(value.clone(), "", vec![Evidence::new("one unit in random order", seen, Some(value))])
         }
-        _ => Parameter::unknown("the times of linear writes do not shrink with their size", "", vec![]),
+        Some((_, _, true)) => {
+            Parameter::unknown("the times of linear writes do not shrink with their size", "", vec![])
+        }
+        None => {
+            let why = "the runs with and without --random share too few small sizes; smaller ones show it";
+            Parameter::unknown(why, "", vec![])
+        }
     }
 }

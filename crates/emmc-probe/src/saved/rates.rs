@@ -41,11 +41,19 @@ fn ladders(runs: &[Run], measurements: &[&Measurement]) -> Vec<(String, Vec<(u64
 pub(super) fn write_unit(runs: &[Run], measurements: &[&Measurement]) -> Parameter {
     let ladders = ladders(runs, measurements);
     let mut evidence = Vec::new();
+    // Why a ladder has no value.
+    let mut reasons = Vec::new();
     for (witness, rates) in &ladders {
         let steps = Steps { rates: rates.clone(), ..Steps::default() };
         let least = rates.first().map_or(0, |(block, _)| *block);
         // Without a drop the unit may be smaller than what was tried.
-        let value = steps.useful_write().filter(|bytes| *bytes > least);
+        let useful = steps.useful_write();
+        let value = useful.filter(|bytes| *bytes > least);
+        reasons.push(match useful {
+            _ if steps.is_disturbed() => "smaller writes are faster than larger ones: disturbed".to_owned(),
+            None => "the rates rise over many sizes".to_owned(),
+            Some(_) => format!("no clear drop down to {}, the smallest size", size(least as f64)),
+        });
         let shown: Vec<String> =
             rates.iter().map(|(block, rate)| format!("{}: {rate:.2}", size(*block as f64))).collect();
         let seen = format!("sequential writes in MB/s: {}", shown.join(", "));
@@ -53,17 +61,14 @@ pub(super) fn write_unit(runs: &[Run], measurements: &[&Measurement]) -> Paramet
     }
     let mut values: Vec<Value> = evidence.iter().filter_map(|witness| witness.value.clone()).collect();
     values.dedup();
-    let least = ladders.iter().filter_map(|(_, rates)| rates.first()).map(|(block, _)| *block).min();
-    match (&values[..], least) {
+    reasons.dedup();
+    match (&values[..], &reasons[..]) {
         ([value], _) => Parameter::of(value.clone(), "bytes", evidence),
-        ([], None) => {
+        ([], []) => {
             let why = "sequential writes of growing size show it: flashbench -O --open-au-nr=1, iozone or fio";
             Parameter::unknown(why, "bytes", evidence)
         }
-        ([], Some(least)) => {
-            let why = format!("no clear drop down to {}, the smallest size", size(least as f64));
-            Parameter::unknown(why, "bytes", evidence)
-        }
+        ([], _) => Parameter::unknown(reasons.join("; "), "bytes", evidence),
         _ => Parameter::unknown("the columns disagree", "bytes", evidence),
     }
 }

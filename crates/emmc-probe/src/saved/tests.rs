@@ -104,3 +104,53 @@ fn sizes_of_writes_have_a_limit() {
         [Some(u64::MAX), Some(u64::MAX), None]
     );
 }
+
+/// Why a parameter has no value, from runs of `--open-au`: options, and rows of sizes with MB/s.
+fn reason(name: &str, runs: &[(&str, &[(&str, f64)])]) -> String {
+    let run = |(options, rows): &(&str, &[(&str, f64)])| {
+        let rows = rows.iter().map(|(size, rate)| format!("{size} {rate}M/s\n")).collect::<String>();
+        format!("$ flashbench -O --open-au-nr={options} /dev/sdb\n{rows}")
+    };
+    let found = said(&runs.iter().map(run).collect::<String>()).expect("a conclusion");
+    found.parameters[name].cannot_tell.clone().expect("a reason")
+}
+
+const LARGE: [(&str, f64); 2] = [("4MiB", 9.0), ("2MiB", 9.0)];
+const MANY: [(&str, f64); 4] = [("4MiB", 9.0), ("2MiB", 9.0), ("1MiB", 9.0), ("512KiB", 9.0)];
+
+#[test]
+fn reasons_are_those_of_the_rates() {
+    let write_unit = |rates: [f64; 6]| {
+        let sizes = ["4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB"];
+        let rows: Vec<(&str, f64)> = sizes.into_iter().zip(rates).collect();
+        reason("write_unit", &[("1", &rows)])
+    };
+    assert_eq!(
+        write_unit([0.76, 0.32, 0.59, 1.23, 6.62, 8.07]),
+        "smaller writes are faster than larger ones: disturbed"
+    );
+    assert_eq!(write_unit([0.5, 1.0, 1.4, 2.0, 2.9, 4.2]), "the rates rise over many sizes");
+    assert_eq!(write_unit([9.0; 6]), "no clear drop down to 4 KiB, the smallest size");
+}
+
+#[test]
+fn reasons_are_those_of_the_runs() {
+    let shared = "the runs with and without --random share too few small sizes; smaller ones show it";
+    let small = [("256KiB", 9.0), ("128KiB", 9.0), ("64KiB", 9.0)];
+    assert_eq!(reason("mapping_class", &[("1", &MANY), ("1 --random", &small)]), shared);
+    assert_eq!(reason("mapping_class", &[("1", &MANY), ("1 --random", &LARGE)]), shared);
+    let same_time = [("4MiB", 8.0), ("2MiB", 4.0), ("1MiB", 2.0), ("512KiB", 1.0)];
+    let why = reason("mapping_class", &[("1", &same_time), ("1 --random", &same_time)]);
+    assert_eq!(why, "the times of linear writes do not shrink with their size");
+
+    let open_units = |runs: &[(&str, &[(&str, f64)])]| reason("open_units", runs);
+    assert_eq!(
+        open_units(&[("5", &MANY), ("6", &LARGE)]),
+        "with no --random, the runs of 5 and 6 units share too few small sizes; smaller ones show it"
+    );
+    assert_eq!(open_units(&[("5", &LARGE)]), "the runs with no --random have too few sizes; smaller ones show it");
+    assert_eq!(open_units(&[("5", &MANY)]), "only 5 units were tried with no --random; more and fewer show it");
+    assert_eq!(open_units(&[("1", &MANY)]), "only 1 unit was tried with no --random; more and fewer show it");
+    let one = aligned(&[1.0]).parameters["page"].cannot_tell.clone();
+    assert_eq!(one.as_deref(), Some("no step among small boundaries: only 1 row, boundaries of 1 KiB to 1 KiB"));
+}

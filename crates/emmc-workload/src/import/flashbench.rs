@@ -57,11 +57,12 @@ fn align(text: &Text<'_>, first: usize, rows: usize) -> Result<Outcome, ImportEr
         let ["align", boundary, "pre", pre, "on", on, "post", post, ref rest @ ..] = words[..] else {
             return Err(text.wrong(number, line, expected));
         };
+        // A text may end in the middle of its last line.
+        let is_last = text.lines[number + 1..].iter().all(|line| line.trim().is_empty());
         let diff = match *rest {
             ["diff", diff, ..] => Some(diff),
-            // A text that ends in the middle of this line.
-            [] => None,
-            [part] if "diff".starts_with(part) => None,
+            [] if is_last => None,
+            [part] if is_last && "diff".starts_with(part) => None,
             _ => return Err(text.wrong(number, line, expected)),
         };
         let boundary = boundary.parse::<u64>().map_err(|_| text.wrong(number, boundary, "a boundary in bytes"))?;

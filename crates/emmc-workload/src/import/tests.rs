@@ -111,6 +111,13 @@ fn a_line_of_flashbench_that_is_cut_keeps_its_times() {
     let outcomes = result.unwrap().outcomes;
     assert_eq!(outcomes[0].grids[0].lines[1].values, [Some(1.0), Some(4.0), Some(3.0), None]);
     assert_eq!(outcomes[0].remarks, ["line 2: the line is cut before diff"]);
+    // Only the last line of the text may be cut.
+    let row = "align 4096\tpre 1us\ton 4us\tpost 3us\tdiff 3us\n";
+    for cut in ["align 8192\tpre 2ms\ton 3ms\tpost 2ms", "align 8192\tpre 2ms\ton 3ms\tpost 2ms\tdi"] {
+        assert!(read("f", format!("{row}{cut}\n\n").as_bytes()).is_ok());
+        assert!(error(&format!("{cut}\n{row}")).starts_with("f, line 1: found \"align 8192"));
+        assert!(error(&format!("{row}{cut}\n$ exit\n")).starts_with("f, line 2: found \"align 8192"));
+    }
     assert!(error("align 8192\tpre 2ms\ton 3ms\tpost 2ms\tdaft 1ms\n").contains("expected align BYTES"));
 }
 

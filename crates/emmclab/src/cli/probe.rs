@@ -17,7 +17,8 @@ pub(crate) struct ProbeArgs {
     /// Conclude from saved results of one card: output of flashbench, iozone or fio (JSON), bench --json; - for
     /// standard input
     #[arg(long, num_args = 1.., value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["target", "write", "start", "size"])]
+    #[arg(conflicts_with_all = ["target", "write", "start", "size", "write_budget", "seed", "destroy", "yes_i_mean"])]
+    #[arg(conflicts_with_all = ["save_restore", "save_to", "engine"])]
     pub(crate) from: Vec<String>,
     /// Also run the probes that write; without it nothing is written
     #[arg(long)]

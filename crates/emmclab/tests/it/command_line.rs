@@ -170,3 +170,15 @@ fn a_card_that_is_not_there_is_missed_by_its_folder_too() {
         assert!(run.stderr.starts_with(&format!("emmclab: {says}")), "{run:?}");
     }
 }
+
+#[test]
+fn a_probe_of_saved_results_takes_no_option_of_a_measurement() {
+    let saved = testdata("flashbench/toshiba-2011.txt");
+    let options = "--destroy|--yes-i-mean sdb|--save-restore|--save-to file|--seed 1|--engine auto|--write-budget 1GiB";
+    for option in options.split('|') {
+        let args = ["probe", "--from", &saved].into_iter().chain(option.split(' '));
+        let run = emmclab(args).exits(2);
+        assert!(run.stdout.is_empty() && run.stderr.contains("cannot be used with"), "{option}: {run:?}");
+    }
+    emmclab(["probe", "--from", &saved]).exits(0);
+}
