@@ -12,8 +12,7 @@ use crate::result::{Baseline, Checked, ErrorSummary, HeldOut, HoldOut, Parameter
 use crate::simulate::SimulateError;
 use crate::table::{Cell, Column, MeasuredTable};
 
-/// What a search reads of small differences is simulated on files of this size: a third of the published tables'.
-/// Unit: bytes.
+/// Files of a search are at most this large, so that a simulation is short. Unit: bytes.
 const SEARCH_FILE_BYTES: u64 = 32 << 20;
 /// A parameter whose logarithm has a smaller standard deviation is determined to a factor of two (95 %).
 const DETERMINED: f64 = 0.35;
@@ -193,7 +192,7 @@ fn wanted(cells: &[Cell]) -> Vec<(Column, u64)> {
     cells.iter().map(|cell| (cell.column, cell.kib)).collect()
 }
 
-/// Errors in percent of those that were predicted.
+/// Errors of the cells that have a prediction. Unit: %.
 fn simple_errors(measured: &[Cell], predicted: &[Option<Cell>]) -> Vec<f64> {
     let pairs = measured.iter().zip(predicted);
     pairs.filter_map(|(cell, found)| Some((cell.us / found.as_ref()?.us - 1.0) * 100.0)).collect()

@@ -99,8 +99,9 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
         bar.borrow_mut().show(None, &format!("fitting {name}: simulation {}", done.get()));
         simulated(profiles, records, file_bytes)
     };
-    let (mut profile, twin) = emmc_twin::fit(kind, &table, split, &watched).with_context(|| name.clone())?;
+    let fitted = emmc_twin::fit(kind, &table, split, &watched);
     bar.into_inner().finish();
+    let (mut profile, twin) = fitted.with_context(|| name.clone())?;
     let twin = Twin { measurements: name.clone(), target: target.clone(), ..twin };
     if let Some(path) = &args.output {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
