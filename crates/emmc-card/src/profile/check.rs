@@ -31,6 +31,13 @@ struct Rules<'a> {
 }
 
 impl Profile {
+    /// Whether a profile may have this name: 1 to 40 of a-z, 0-9 and inner hyphens.
+    pub fn is_name(name: &str) -> bool {
+        let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        let framed = name.starts_with('-') || name.ends_with('-') || name.is_empty() || name.len() > NAME_MAX;
+        letters && !framed
+    }
+
     /// Checks every rule.
     ///
     /// Errors: the first broken one, naming field and rule.
@@ -74,10 +81,8 @@ impl Rules<'_> {
 
     fn name(&self) -> Checked {
         let name = &self.profile.name;
-        let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-        let framed = name.starts_with('-') || name.ends_with('-') || name.is_empty() || name.len() > NAME_MAX;
         let rule = format!("must be 1 to {NAME_MAX} of a-z, 0-9 and inner hyphens");
-        self.require(letters && !framed, "name", format_args!("{name:?}"), rule)?;
+        self.require(Profile::is_name(name), "name", format_args!("{name:?}"), rule)?;
         let description = &self.profile.description;
         let one_line = !description.trim().is_empty() && !description.chars().any(char::is_control);
         self.require(one_line, "description", format_args!("{description:?}"), "must be one line of text")?;

@@ -128,15 +128,7 @@ fn writable(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Result<()> 
 
 /// Its name from the file's, and what made it.
 fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, twin: &Twin) {
-    let is_name = |name: &str| {
-        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !name.is_empty()
-            && name.len() <= 40
-            && name.chars().all(inner)
-            && !name.starts_with('-')
-            && !name.ends_with('-')
-    };
-    if is_name(stem) {
+    if Profile::is_name(stem) {
         profile.name = stem.to_owned();
     }
     let of = twin.target.as_deref().unwrap_or(&twin.measurements);
