@@ -17,6 +17,8 @@ const NAP: Duration = Duration::from_millis(5);
 /// A state that something outside can depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
+    /// The user has confirmed, and the target is not yet open for writing.
+    Confirmed,
     /// The content of the target is saved, and none of it is overwritten yet.
     Saved,
     /// The new file in a folder is filled, before the first measurement.
@@ -32,6 +34,7 @@ pub enum Point {
 impl Point {
     const fn name(self) -> &'static str {
         match self {
+            Self::Confirmed => "confirmed",
             Self::Saved => "saved",
             Self::Filled => "filled",
             Self::Mounted => "mounted",

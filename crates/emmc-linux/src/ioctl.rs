@@ -205,6 +205,40 @@ pub(crate) fn own_mounts() -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// What is behind a loop device, whatever its name is now.
+#[cfg(feature = "bench")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoopBacking {
+    /// The file's filesystem: major and minor number.
+    pub(crate) device: (u32, u32),
+    /// The file's inode.
+    pub(crate) inode: u64,
+    /// A block device behind it: major and minor number; zeros for a file.
+    pub(crate) block_device: (u32, u32),
+}
+
+/// The state of a loop device (`LOOP_GET_STATUS64`).
+///
+/// Source: Linux `include/uapi/linux/loop.h`, `struct loop_info64`: `lo_device`, `lo_inode`, `lo_rdevice` are the first
+/// three of its 29 words.
+///
+/// Errors: the kernel's; ENXIO if nothing is attached.
+#[cfg(feature = "bench")]
+pub(crate) fn loop_backing(device: &File) -> io::Result<LoopBacking> {
+    const LOOP_GET_STATUS64: u32 = 0x4c05;
+    const WORDS: usize = 232 / 8;
+    let mut info = [0u64; WORDS];
+    // SAFETY: the kernel writes a `struct loop_info64`, which has the size and the alignment of this array; it lives
+    // until the call returns.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64 as Ioctl, info.as_mut_ptr()) };
+    if result == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // Source: Linux `include/linux/kdev_t.h`, `new_encode_dev`.
+    let number = |word: u64| ((word >> 8 & 0xfff) as u32, (word & 0xff | word >> 12 & 0xfff00) as u32);
+    Ok(LoopBacking { device: number(info[0]), inode: info[1], block_device: number(info[2]) })
+}
+
 /// Columns of the terminal at standard output, if it is one.
 pub fn terminal_columns() -> Option<usize> {
     terminal_size().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)

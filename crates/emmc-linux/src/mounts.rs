@@ -13,6 +13,8 @@ pub(crate) struct Mount {
     pub(crate) number: Option<String>,
     /// The device as the mount named it: `/dev/mmcblk0p1`, `/dev/root`.
     pub(crate) source: String,
+    /// The folder of the filesystem that is mounted; absent where only names are known.
+    pub(crate) root: Option<PathBuf>,
     /// The mount point, as printed.
     pub(crate) point: String,
     /// The mount point as a path, which need not be UTF-8.
@@ -69,7 +71,7 @@ fn mountinfo(line: &[u8]) -> Option<Mount> {
     let text = String::from_utf8_lossy(line);
     let mut words = text.split(' ');
     let number = words.nth(2)?.to_string();
-    let path = path_of_word(line, 4)?;
+    let (root, path) = (path_of_word(line, 3), path_of_word(line, 4)?);
     let point = unescape(words.nth(1)?);
     let own = words.next()?;
     let mut behind = words.skip_while(|&word| word != "-").skip(1);
@@ -78,7 +80,7 @@ fn mountinfo(line: &[u8]) -> Option<Mount> {
     let more =
         behind.next().unwrap_or_default().split(',').filter(|option| !own.split(',').any(|known| known == *option));
     let options = std::iter::once(own).chain(more).filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",");
-    Some(Mount { number: Some(number), source, point, path, fstype, options })
+    Some(Mount { number: Some(number), source, root, point, path, fstype, options })
 }
 
 /// `/dev/mmcblk0p1 /boot vfat rw 0 0`.
@@ -89,7 +91,7 @@ fn mounts(line: &[u8]) -> Option<Mount> {
     let point = unescape(words.next()?);
     let fstype = words.next()?.to_string();
     let (path, options) = (path_of_word(line, 1)?, words.next().unwrap_or_default().to_string());
-    Some(Mount { number: None, source, point, path, fstype, options })
+    Some(Mount { number: None, source, root: None, point, path, fstype, options })
 }
 
 /// The path that a word of a line is.
@@ -103,7 +105,7 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&unescaped(text.as_bytes())).into_owned()
 }
 
-fn unescaped(text: &[u8]) -> Vec<u8> {
+pub(crate) fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, behind @ ..] = rest {

@@ -46,7 +46,7 @@ pub(crate) struct Machine {
 }
 
 fn create(path: &Path) -> Result<File, NoCard> {
-    File::create(path).map_err(|source| NoCard::File { path: path.into(), source })
+    emmc_serve::output::create(path).map_err(|source| NoCard::File { path: path.into(), source })
 }
 
 impl Machine {

@@ -15,6 +15,7 @@ pub mod layer;
 mod listener;
 pub mod loop_device;
 pub mod nbd;
+pub mod output;
 pub mod pci;
 pub mod sdhci;
 pub mod served;

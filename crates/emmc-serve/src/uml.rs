@@ -20,7 +20,6 @@ mod tests;
 mod vhost_user;
 mod watch;
 
-use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -134,7 +133,7 @@ pub fn serve(
     let accesses = options
         .accesses
         .as_deref()
-        .map(|path| File::create(path).map_err(|source| UmlError::Accesses { path: path.to_owned(), source }));
+        .map(|path| crate::output::create(path).map_err(|source| UmlError::Accesses { path: path.to_owned(), source }));
     let accesses = accesses.transpose()?;
     let sockets = Sockets { time: bind("time.sock")?, card: bind("card.sock")? };
     let (wake, woken) = UnixStream::pair().map_err(UmlError::Start)?;

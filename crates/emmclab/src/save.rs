@@ -58,6 +58,15 @@ pub(crate) fn refuse_inputs(path: &Path, inputs: &[&Path]) -> anyhow::Result<()>
     Ok(())
 }
 
+/// A block device is no place for an output.
+///
+/// Errors: the path leads to one.
+pub(crate) fn refuse_device(path: &Path) -> Result<(), Refused> {
+    let is_device = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+    let what = "is a block device and its content would be overwritten: name a file";
+    if is_device { Err(Refused(format!("{}: {what}", path.display()))) } else { Ok(()) }
+}
+
 /// Writes a file so that no reader, full disk or power cut leaves a partial file.
 ///
 /// A link is followed. A pipe or a character device is written directly, because a rename would replace /dev/null by a
@@ -80,12 +89,7 @@ pub(crate) fn write_parts(
     let failed = || format!("{name}: cannot write");
     if let Ok(found) = fs::metadata(path) {
         let kind = found.file_type();
-        if kind.is_block_device() {
-            return Err(Refused(format!(
-                "{name}: is a block device and its content would be overwritten: name a file"
-            ))
-            .into());
-        }
+        refuse_device(path)?;
         if kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
             let stream = OpenOptions::new().write(true).open(path);
             return stream.and_then(|mut stream| write(&mut stream)).with_context(failed);

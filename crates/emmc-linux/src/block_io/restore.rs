@@ -85,10 +85,7 @@ impl Saved {
         let is_allocated = found.blocks().saturating_mul(512) >= found.len();
         let mut saved = Self { from_bytes, to_bytes, parts, is_allocated, kept };
         if let Err(error) = saved.read(target, watch) {
-            if let Kept::File(_, path) = &saved.kept {
-                // The file was created here, and all its content is still on the target.
-                let _ = std::fs::remove_file(path);
-            }
+            saved.forget();
             return Err(error);
         }
         Ok(saved)
@@ -159,6 +156,14 @@ impl Saved {
             Kept::File(_, path) => std::fs::remove_file(path)
                 .map_err(|error| failed(format!("everything is restored, but {}: {error}", path.display()))),
             Kept::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Forgets the content: nothing of the target was overwritten.
+    pub fn forget(self) {
+        if let Kept::File(_, path) = &self.kept {
+            // The file was created here, and all its content is still on the target.
+            let _ = std::fs::remove_file(path);
         }
     }
 

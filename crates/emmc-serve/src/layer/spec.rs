@@ -90,7 +90,7 @@ fn log(pairs: &[(&str, &str)]) -> Result<Box<dyn Write + Send>, String> {
     match pairs {
         [] => Ok(Box::new(std::io::stderr())),
         [("file", path)] => {
-            let file = std::fs::File::options().create(true).append(true).open(path);
+            let file = crate::output::append(path.as_ref());
             Ok(Box::new(file.map_err(|error| format!("{path}: {error}"))?))
         }
         _ => Err("expected file=PATH, or nothing for standard error".into()),

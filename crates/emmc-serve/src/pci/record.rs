@@ -82,7 +82,7 @@ impl Record {
     ///
     /// Errors: the file of requests cannot be made.
     pub fn new(start: Instant, requests: Option<&Path>, summary: Option<&Path>) -> io::Result<Self> {
-        let requests = requests.map(File::create).transpose()?.map(BufWriter::new);
+        let requests = requests.map(crate::output::create).transpose()?.map(BufWriter::new);
         Ok(Self { start, requests, summary: summary.map(Path::to_owned), error: None })
     }
 
@@ -123,7 +123,10 @@ impl Record {
                 failed: board.failure().map(ToString::to_string),
             };
             let text = serde_json::to_string_pretty(&summary).map_err(|error| error.to_string());
-            let written = text.and_then(|text| std::fs::write(path, text + "\n").map_err(|error| error.to_string()));
+            let written = text.and_then(|text| {
+                let file = crate::output::create(path).and_then(|mut file| file.write_all((text + "\n").as_bytes()));
+                file.map_err(|error| error.to_string())
+            });
             note(&path.display().to_string(), written);
         }
         errors

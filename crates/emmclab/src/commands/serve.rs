@@ -24,6 +24,7 @@ use crate::CommandResult;
 use crate::cli::{ControllerArg, ServeArgs};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::save;
 use crate::virtual_card::folder;
 
 pub(crate) const SCHEMA: &str = "emmclab.serve/1";
@@ -171,6 +172,10 @@ pub(crate) fn run(args: &ServeArgs, output: &mut Output) -> CommandResult {
         ("--mailbox", args.mailbox.is_some()),
     ] {
         ensure!(!is_given || args.uml.is_some(), "{option}: only --uml has it");
+    }
+    let logs = args.layer.iter().filter_map(|layer| layer.strip_prefix("log:file=")).map(Path::new);
+    for path in logs.chain(args.accesses.as_deref()).chain(args.record.as_deref()) {
+        save::refuse_device(path)?;
     }
     let card = folder(&args.card);
     let served = Arc::new(if args.uml.is_some() {

@@ -13,6 +13,8 @@ mod bench_options;
 mod bench_real;
 #[cfg(feature = "bench")]
 mod bench_same;
+#[cfg(feature = "bench")]
+mod bench_usage;
 mod board_vendor;
 mod command_line;
 mod contract;

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
 
-use emmc_linux::usage::Occupied;
+use anyhow::Context as _;
+use emmc_linux::usage::{Holder, Occupied, occupied};
 use emmc_report::visible;
 use emmc_units::Bytes;
 use emmc_workload::context::Context;
@@ -12,6 +14,21 @@ use emmc_workload::{Cost, Suite};
 use super::demand::Demand;
 use crate::cli::BenchArgs;
 use crate::save::Refused;
+
+/// Looks at a target again: the user, or whoever else, may have mounted it since.
+///
+/// Errors: [`Refused`] if it is in use; it does not exist any more.
+pub(super) fn still_free(path: &Path, called: &str, holder: Holder) -> anyhow::Result<()> {
+    let occupied = occupied(path, holder).with_context(|| called.to_owned())?;
+    free(&occupied, called).map_err(anyhow::Error::from)
+}
+
+fn free(occupied: &Occupied, called: &str) -> Result<(), Refused> {
+    match occupied.uses.is_empty() {
+        true => Ok(()),
+        false => Err(Refused(format!("{called}: in use: {}", occupied.uses.join("; ")))),
+    }
+}
 
 /// What a writing suite will do.
 pub(super) struct Intent<'a> {
@@ -65,9 +82,7 @@ impl Intent<'_> {
     /// Errors: [`Refused`] if the target is in use, or the user did not confirm.
     pub(super) fn ask(&self, args: &BenchArgs) -> Result<(), Refused> {
         let path = self.called;
-        if !self.occupied.uses.is_empty() {
-            return Err(Refused(format!("{path}: in use: {}", self.occupied.uses.join("; "))));
-        }
+        free(self.occupied, path)?;
         let told = self.told(args);
         if !self.is_quiet {
             say(&told);

@@ -10,13 +10,14 @@ use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
 use emmc_linux::block_io::{EngineChoice, Opening, TargetHandle};
 use emmc_linux::file_tree::{Folder, Scratch, may_mount};
-use emmc_linux::usage::occupied;
+use emmc_linux::hold::{self, Point};
+use emmc_linux::usage::{Holder, occupied};
 use emmc_port::{BlockTarget, FilePlace, TargetKind};
 use emmc_workload::{
     BenchResult, Context, Cost, Figure, FileBench, FileShape, FileSuite, Options, Outcome, Suite, on_files,
 };
 
-use super::consent::Intent;
+use super::consent::{Intent, still_free};
 use super::demand::Demand;
 use super::{Measured, options, place, real};
 use crate::cli::{BenchArgs, EngineArg};
@@ -175,16 +176,18 @@ fn on_device(
         bail!("{name}: creating and mounting filesystems requires root; nothing was written");
     }
     let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
-    let occupied = occupied(path).with_context(|| name.to_owned())?;
+    let occupied = occupied(path, Holder::Nobody).with_context(|| name.to_owned())?;
     Intent { suite, cost, occupied: &occupied, context: &context, called: name, is_device: true, is_quiet }
         .ask(args)?;
+    hold::reached(Point::Confirmed, stop);
+    still_free(path, name, Holder::Nobody)?;
     stop_by_signal(stop)?;
     // Opened exclusively: the consent covers only the present content.
     let target = opened(&opening(true))?;
     if target.shape().size_bytes != room_bytes {
         return Err(Refused(format!("{name}: changed before the confirmation: nothing was written")).into());
     }
-    let saved = real::save(&target, &cost, args, is_quiet, stop)?;
+    let saved = real::unused(real::save(&target, &cost, args, is_quiet, stop)?, path, name)?;
     drop(target);
     let mut scratch = Scratch::new(&held, name, cost.to_bytes, args.seed, stop);
     let meter = Meter::default();

@@ -9,12 +9,12 @@ use anyhow::{Context as _, bail};
 use emmc_linux::bench_context::{self, Meter};
 use emmc_linux::block_io::{BlockIo, EngineChoice, Opening, Saved, reserve, writable_bytes};
 use emmc_linux::hold::{self, Point};
-use emmc_linux::usage::occupied;
+use emmc_linux::usage::{Holder, occupied};
 use emmc_port::{BlockOp, BlockTarget, TargetKind};
 use emmc_units::Bytes;
 use emmc_workload::{BenchResult, Context, Cost, FlushAt, Order, Progress, Stream, Suite, drive};
 
-use super::consent::{Intent, say};
+use super::consent::{Intent, say, still_free};
 use super::demand::Demand;
 use super::place::{Place, told};
 use super::{Measured, options, run_suite};
@@ -54,9 +54,11 @@ pub(super) fn bench(
     if writes || place.is_made() {
         if !place.is_made() {
             let is_device = target.shape().kind == TargetKind::Device;
-            let occupied = occupied(&place.path).with_context(|| name.to_owned())?;
+            let occupied = occupied(&place.path, Holder::Nobody).with_context(|| name.to_owned())?;
             let (occupied, context) = (&occupied, &context);
             Intent { suite, cost, occupied, context, called: name, is_device, is_quiet }.ask(args)?;
+            hold::reached(Point::Confirmed, stop);
+            still_free(&place.path, name, Holder::Nobody)?;
         } else {
             let capacity_bytes = context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(size_bytes);
             let (suite, context) = (suite.name(), &context);
@@ -80,7 +82,10 @@ pub(super) fn bench(
         }
     }
     stop_by_signal(stop)?;
-    let saved = if place.is_made() { None } else { save(&target, &cost, args, is_quiet, stop)? };
+    let mut saved = if place.is_made() { None } else { save(&target, &cost, args, is_quiet, stop)? };
+    if writes && !place.is_made() {
+        saved = unused(saved, &place.path, name)?;
+    }
     let filled_bytes = if place.is_made() { fill(&mut target, &mut context, stop)? } else { 0 };
     let saved_bytes = saved.as_ref().map_or(0, Saved::size_bytes);
     let meter = Meter::default();
@@ -199,6 +204,19 @@ pub(super) fn save(
     }
     hold::reached(Point::Saved, stop);
     Ok(Some(saved))
+}
+
+/// The last look before the first write; saving may have taken minutes.
+///
+/// Errors: the target is in use; nothing was written, and saved content is removed.
+pub(super) fn unused(saved: Option<Saved>, path: &Path, name: &str) -> anyhow::Result<Option<Saved>> {
+    match still_free(path, name, Holder::Us) {
+        Ok(()) => Ok(saved),
+        Err(error) => {
+            saved.into_iter().for_each(Saved::forget);
+            Err(error)
+        }
+    }
 }
 
 /// Restores saved content; a note reports success, an error what was not restored. The target is opened again, because
