@@ -13,6 +13,7 @@ mod result;
 mod simulate;
 mod table;
 mod twin;
+pub mod what_if;
 
 pub use fit::Simulator;
 pub use part::Firmware;

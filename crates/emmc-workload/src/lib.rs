@@ -3,10 +3,11 @@
 //! Everything works on a [`BlockTarget`](emmc_port::BlockTarget), which owns the clock: the same suite runs on a device
 //! in real time and on a virtual card in simulated time; a job works on a [`CardTarget`](emmc_port::CardTarget). One
 //! loop (`drive`) makes all requests. Modules, each using only those before it: `stats`, `result`, `drive`, `import`,
-//! `trace`, `fs`, `job`, `suites`, `judge`. Absent on purpose: system calls (`emmc-linux`), files, the virtual card
-//! itself (`emmc-card`), presentation (`emmc-report`).
+//! `trace`, `fs`, `job`, `duty`, `suites`, `judge`. Absent on purpose: system calls (`emmc-linux`), files, the virtual
+//! card itself (`emmc-card`), presentation (`emmc-report`).
 
 mod drive;
+pub mod duty;
 pub mod fs;
 pub mod import;
 pub mod job;

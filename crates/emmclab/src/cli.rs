@@ -22,6 +22,8 @@ mod sim;
 mod trace;
 #[cfg(feature = "twin")]
 mod twin;
+#[cfg(feature = "twin")]
+pub(crate) mod what_if;
 
 use std::path::PathBuf;
 
@@ -60,6 +62,8 @@ pub(crate) use trace::{
 };
 #[cfg(feature = "twin")]
 pub(crate) use twin::{HoldOutArg, TwinBaselineArgs, TwinCheckArgs, TwinCommand, TwinFitArgs, TwinKindArg};
+#[cfg(feature = "twin")]
+pub(crate) use what_if::{AdviseCommand, AdvisePartArgs, DiscardArg, FsArg, SimLifeArgs, SimWhatIfArgs, WorkloadArgs};
 
 /// Identify an eMMC or SD card, report its configuration, wear and speed, and plan changes.
 #[derive(Debug, Parser)]
@@ -118,6 +122,10 @@ pub(crate) enum Command {
     #[cfg(feature = "twin")]
     #[command(subcommand)]
     Twin(TwinCommand),
+    /// Give advice from simulations: which part for which load
+    #[cfg(feature = "twin")]
+    #[command(subcommand)]
+    Advise(AdviseCommand),
     /// Work with virtual cards, in simulated time
     #[cfg(feature = "sim")]
     #[command(subcommand)]

@@ -65,6 +65,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "trace")]
         Command::Trace(command) => commands::trace::run(&command, &mut output),
         #[cfg(feature = "twin")]
+        Command::Advise(command) => commands::advise::run(&command, &mut output),
+        #[cfg(feature = "twin")]
         Command::Twin(command) => commands::twin::run(&command, &mut output),
         #[cfg(feature = "serve")]
         Command::Serve(args) => commands::serve::run(&args, &mut output),

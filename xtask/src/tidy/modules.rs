@@ -1,7 +1,7 @@
 //! The order of modules inside a crate.
 
 /// A module of `emmc-workload` uses only those before it: its lib.rs.
-const ORDER: [&str; 9] = ["stats", "result", "drive", "import", "trace", "fs", "job", "suites", "judge"];
+const ORDER: [&str; 10] = ["stats", "result", "drive", "import", "trace", "fs", "job", "duty", "suites", "judge"];
 const FOLDER: &str = "crates/emmc-workload/src/";
 
 /// Every use of a later module; tests may use all of them.

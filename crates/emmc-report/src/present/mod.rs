@@ -9,6 +9,8 @@ mod capacity;
 mod compare;
 mod comparison;
 mod health;
+#[cfg(feature = "twin")]
+mod life;
 #[cfg(feature = "sim")]
 mod pipeline;
 mod plan;
@@ -28,6 +30,8 @@ mod trace_compare;
 #[cfg(feature = "trace")]
 mod trace_who;
 mod vendor;
+#[cfg(feature = "twin")]
+mod what_if;
 
 use emmc_port::Origin;
 use emmc_regs::ext_csd::Anomaly;
@@ -39,6 +43,8 @@ pub use capacity::capacity;
 pub use compare::{compared, imported};
 pub use comparison::comparison;
 pub use health::{HealthParts, health_sections};
+#[cfg(feature = "twin")]
+pub use life::{life, ranking};
 #[cfg(feature = "sim")]
 pub use pipeline::pipeline;
 pub use plan::hwpart_plan;
@@ -57,6 +63,8 @@ pub use trace_compare::trace_compared;
 #[cfg(feature = "trace")]
 pub use trace_who::{trace_live, trace_who};
 pub use vendor::vendor_sections;
+#[cfg(feature = "twin")]
+pub use what_if::what_if;
 
 use crate::{Align, Cell, Document, Table, Tone};
 

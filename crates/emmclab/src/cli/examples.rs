@@ -135,6 +135,34 @@ const EXAMPLES: &[Example] = &[
     example("sim power-cut", "emmclab sim power-cut sim:generic-8g", "100 cuts: does it keep its guarantees?"),
     #[cfg(feature = "sim")]
     example("sim power-cut", "emmclab sim power-cut sim:generic-8g --cuts 1 --seed 17", "repeat one run by its seed"),
+    #[cfg(feature = "twin")]
+    example(
+        "sim what-if",
+        "emmclab sim what-if sim:generic-8g --rate 2GB/day --random 70% --change pslc=all --change cache=off",
+        "two changes beside today",
+    ),
+    #[cfg(feature = "twin")]
+    example(
+        "sim what-if",
+        "emmclab sim what-if sim:my-part.toml --workload app.blkparse --change discard=off,depth=8",
+        "your recording on the twin of your part; two settings together",
+    ),
+    #[cfg(feature = "twin")]
+    example("sim life", "emmclab sim life sim:generic-8g --workload 2GB/day,random=70%", "until the card is read-only"),
+    #[cfg(feature = "twin")]
+    example(
+        "sim life",
+        "emmclab sim life sim:generic-8g --rate 1GB/day --fs ext4 --json",
+        "through ext4, for a script",
+    ),
+    #[cfg(feature = "twin")]
+    example("advise part", "emmclab advise part --workload 2GB/day,random=50%,data=1GiB", "every shipped part"),
+    #[cfg(feature = "twin")]
+    example(
+        "advise part",
+        "emmclab advise part --rate 500MB/day --among generic-8g pine64-64g --years 10",
+        "two parts that must live ten years",
+    ),
     #[cfg(feature = "sim")]
     example("sim pipeline", "emmclab sim pipeline --board jetson-tx1", "where a request's time goes on this board"),
     #[cfg(feature = "sim")]

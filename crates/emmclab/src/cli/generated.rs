@@ -55,6 +55,12 @@ pub(crate) enum DocumentName {
     TwinCheck,
     #[cfg(feature = "twin")]
     TwinBaseline,
+    #[cfg(feature = "twin")]
+    AdvisePart,
+    #[cfg(feature = "twin")]
+    SimWhatIf,
+    #[cfg(feature = "twin")]
+    SimLife,
     #[cfg(feature = "trace")]
     TraceAnalyse,
     #[cfg(feature = "trace")]

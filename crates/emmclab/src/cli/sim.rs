@@ -20,6 +20,12 @@ pub(crate) enum SimCommand {
     /// Compute the throughput of host and card together: the three stages of a request, their limits, the
     /// gain of a faster card or a queue
     Pipeline(SimPipelineArgs),
+    /// Ask what changes if a card is configured, used or chosen otherwise: life, speed, stalls beside today's
+    #[cfg(feature = "twin")]
+    WhatIf(super::SimWhatIfArgs),
+    /// Run the whole life of a virtual card under a load: volumes at which registers step, the end
+    #[cfg(feature = "twin")]
+    Life(super::SimLifeArgs),
     /// Control a virtual card that is being served
     #[cfg(feature = "serve")]
     Ctl(super::SimCtlArgs),

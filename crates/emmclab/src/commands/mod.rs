@@ -1,5 +1,7 @@
 //! One file per verb: takes options, makes one library call, prints a document.
 
+#[cfg(feature = "twin")]
+pub(crate) mod advise;
 #[cfg(feature = "bench")]
 pub(crate) mod bench;
 pub(crate) mod check;
@@ -29,3 +31,5 @@ pub(crate) mod study;
 pub(crate) mod trace;
 #[cfg(feature = "twin")]
 pub(crate) mod twin;
+#[cfg(feature = "twin")]
+mod workload;

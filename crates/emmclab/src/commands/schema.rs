@@ -48,6 +48,12 @@ fn schema(document: DocumentName) -> Value {
         DocumentName::TwinCheck => enveloped::<emmc_twin::Checked>(super::twin::CHECK_SCHEMA),
         #[cfg(feature = "twin")]
         DocumentName::TwinBaseline => enveloped::<emmc_twin::Baseline>(super::twin::BASELINE_SCHEMA),
+        #[cfg(feature = "twin")]
+        DocumentName::AdvisePart => enveloped::<super::advise::AdvisedPart>(super::advise::SCHEMA),
+        #[cfg(feature = "twin")]
+        DocumentName::SimWhatIf => enveloped::<sim::what_if::SimWhatIf>(sim::what_if::SCHEMA),
+        #[cfg(feature = "twin")]
+        DocumentName::SimLife => enveloped::<sim::life::SimLife>(sim::life::SCHEMA),
         #[cfg(feature = "trace")]
         DocumentName::TraceAnalyse => enveloped::<emmc_trace::result::Analysis>(super::trace::SCHEMA),
         #[cfg(feature = "trace")]

@@ -57,3 +57,5 @@ mod transcripts;
 mod twin;
 #[cfg(feature = "sim")]
 mod vendor_report;
+#[cfg(feature = "twin")]
+mod what_if;

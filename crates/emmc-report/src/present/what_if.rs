@@ -1,0 +1,139 @@
+//! What changes if something is changed, as a document.
+
+use emmc_twin::what_if::{Answer, Latencies, WhatIf};
+use emmc_units::Bytes;
+
+use super::sim::{count, micros};
+use crate::{Align, Cell, Document, Table, Tone};
+
+/// Years, or that nobody lives to see it.
+pub(super) fn years(years: Option<f64>) -> String {
+    match years {
+        None => "> 1000".into(),
+        Some(years) if years >= 100.0 => format!("{years:.0}"),
+        Some(years) if years >= 10.0 => format!("{years:.1}"),
+        Some(years) => format!("{years:.2}"),
+    }
+}
+
+/// The report of answers side by side.
+pub fn what_if(result: &WhatIf) -> Document {
+    let mut document = Document::new(format!("What if: virtual card {}", result.profile));
+    document.subtitle = Some(result.duty.sentence.clone());
+    life(result, &mut document);
+    speed(result, &mut document);
+    notes(&result.answers, &mut document);
+    document
+}
+
+fn life(result: &WhatIf, document: &mut Document) {
+    let right = Align::Right;
+    let mut table = Table::new([
+        ("", Align::Left),
+        ("usable", right),
+        ("card gets/day", right),
+        ("WA", right),
+        ("wear %/day", right),
+        ("warning y", right),
+        ("end y", right),
+        ("x today", right),
+    ]);
+    for answer in &result.answers {
+        let ratio = answer.life_times_today;
+        let tone = match ratio {
+            Some(ratio) if ratio >= 1.05 => Tone::Good,
+            Some(ratio) if ratio <= 0.95 => Tone::Warn,
+            _ => Tone::Plain,
+        };
+        table.row([
+            Cell::from(answer.change.as_str()),
+            Cell::from(Bytes(answer.usable_bytes).rounded()),
+            Cell::from(format!("{:.2} GB", answer.host_bytes_per_day / 1e9)),
+            Cell::from(format!("{:.2}", answer.write_amplification)),
+            Cell::from(format!("{:.4}", answer.wear_percent_per_day)),
+            Cell::from(years(answer.years_to_pre_eol_warning)),
+            Cell::from(years(answer.years_to_end_of_life)),
+            Cell::new(ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")), tone),
+        ]);
+    }
+    let caption = "WA: programmed over received. warning: PRE_EOL_INFO 2; end: rated erases used or read-only. Years by \
+the steady wear of the simulation";
+    document.section("life", "Life").push(table.caption(caption));
+}
+
+fn speed(result: &WhatIf, document: &mut Document) {
+    let right = Align::Right;
+    let mut table = Table::new([
+        ("", Align::Left),
+        ("MB/s", right),
+        ("busy %", right),
+        ("p50", right),
+        ("p99", right),
+        ("p99.9", right),
+        ("longest", right),
+        ("flush p99", right),
+        ("longest", right),
+    ]);
+    for answer in &result.answers {
+        let of = |found: &Option<Latencies>, of: fn(&Latencies) -> f64| {
+            found.as_ref().map_or(String::new(), |found| micros(of(found)))
+        };
+        let (us, flush) = (|which| of(&answer.write_us, which), |which| of(&answer.flush_us, which));
+        let busy = answer.busy_share * 100.0;
+        let tone = if busy >= 100.0 { Tone::Bad } else { Tone::Plain };
+        table.row([
+            Cell::from(answer.change.as_str()),
+            Cell::from(format!("{:.2}", answer.write_mb_per_s)),
+            Cell::new(format!("{busy:.3}"), tone),
+            Cell::from(us(|found| found.p50)),
+            Cell::from(us(|found| found.p99)),
+            Cell::from(us(|found| found.p999)),
+            Cell::from(us(|found| found.max)),
+            Cell::from(flush(|found| found.p99)),
+            Cell::from(flush(|found| found.max)),
+        ]);
+    }
+    let caption = "MB/s: the same requests as fast as the card takes them, without flushes. Latencies of writes at the \
+load's own times";
+    document.section("speed", "Speed and stalls").push(table.caption(caption));
+}
+
+fn notes(answers: &[Answer], document: &mut Document) {
+    let section = document.section("notes", "Notes");
+    for answer in answers {
+        if !answer.is_steady {
+            let what = format!("{}: write amplification had not settled when it was measured", answer.change);
+            section.note(Tone::Warn, what);
+        }
+        if answer.stalls_over_100_ms > 0 {
+            let (stalls, writes) = (count(answer.stalls_over_100_ms), count(answer.writes));
+            section.note(Tone::Warn, format!("{}: {stalls} of {writes} writes took more than 100 ms", answer.change));
+        }
+        if answer.busy_share >= 1.0 {
+            section.note(Tone::Bad, format!("{}: the card cannot keep up with the load", answer.change));
+        }
+        for note in &answer.notes {
+            section.note(Tone::Muted, format!("{}: {note}", answer.change));
+        }
+    }
+    if let Some(text) = unpartitioned(answers) {
+        section.paragraph(text);
+    }
+    section.note(
+        Tone::Muted,
+        "Simulated to the steady state and through one more overwriting of the data; wear is extended linearly from there.",
+    );
+}
+
+/// Space without partition beside one bit a cell, if both were computed.
+fn unpartitioned(answers: &[Answer]) -> Option<String> {
+    let free = answers.iter().find(|answer| answer.change.contains("unpartitioned="))?;
+    let pslc = answers.iter().find(|answer| answer.change.contains("pslc="))?;
+    let today = answers.first()?;
+    let (by_free, by_pslc) = (free.life_times_today?, pslc.life_times_today?);
+    Some(format!(
+        "Space without a partition lowers write amplification from {:.2} to {:.2}: {by_free:.2} times the life of today. \
+One bit a cell ({}) gives {by_pslc:.2} times, because its blocks bear more erases: the one is no substitute for the other.",
+        today.write_amplification, free.write_amplification, pslc.change
+    ))
+}

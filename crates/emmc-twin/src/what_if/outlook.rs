@@ -1,0 +1,133 @@
+//! The end of life from the wear of a steady state: erases continue at their rate, spread over the blocks that rotate.
+
+use emmc_card::device::{Device, EraseCounts, Health};
+use emmc_card::nand::BlockHealth;
+
+/// Nobody asks further. Unit: days.
+const DAYS_MAX: f64 = 365_250.0;
+/// The share of its spare blocks from which PRE_EOL_INFO warns, factory bad blocks among them.
+const WARNING_SHARE: f64 = 0.8;
+
+/// The end of a life. Unit: days from now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Outlook {
+    /// Of the rated erases of the kind that wears most. Unit: share of them.
+    pub(super) wear_per_day: f64,
+    /// Whether that kind is the one with one bit a cell.
+    pub(super) is_single_bit: bool,
+    pub(super) to_rated: Option<f64>,
+    pub(super) to_warning: Option<f64>,
+    pub(super) to_read_only: Option<f64>,
+}
+
+/// Erases of each kind of block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Erases {
+    single_bit: u64,
+    multi_bit: u64,
+}
+
+impl Erases {
+    pub(super) fn of(device: &Device) -> Self {
+        let health = device.health();
+        Self { single_bit: health.single_bit.total, multi_bit: health.multi_bit.total }
+    }
+}
+
+/// Days until a share of the rating, at a rate; nothing if that is beyond any question.
+fn days(left: f64, per_day: f64) -> Option<f64> {
+    let days = left.max(0.0) / per_day;
+    (days < DAYS_MAX).then_some(days)
+}
+
+/// The outlook of a card that was measured from `before` on for a number of days of load. `start` is its wear before
+/// the trial, from which life is counted.
+pub(super) fn outlook(device: &Device, start: &Health, before: Erases, load_days: f64) -> Outlook {
+    let after = Erases::of(device);
+    let health = device.health();
+    let per_day = |after: u64, before: u64| after.saturating_sub(before) as f64 / load_days;
+    let nand = &device.profile().nand;
+    let single_rating = nand.slc.as_ref().unwrap_or(&nand.native).endurance;
+    let kinds = [
+        (false, health.multi_bit, start.multi_bit, nand.native.endurance, per_day(after.multi_bit, before.multi_bit)),
+        (true, health.single_bit, start.single_bit, single_rating, per_day(after.single_bit, before.single_bit)),
+    ];
+    let (mut found, mut warning, mut read_only) = (Outlook::default(), None, None);
+    for (is_single_bit, counts, started, rating, erases) in kinds {
+        if counts.blocks == 0 {
+            continue;
+        }
+        let wear = erases / f64::from(counts.blocks) / f64::from(rating);
+        let used = used_at_start(&counts, &started, start, rating);
+        let to_rated = days(1.0 - used, wear);
+        // The kind whose rated erases are used first, else the one that wears more.
+        let is_sooner = match (to_rated, found.to_rated) {
+            (Some(days), Some(known)) => days < known,
+            (None, None) => wear > found.wear_per_day,
+            (days, _) => days.is_some(),
+        };
+        if is_sooner {
+            found = Outlook { wear_per_day: wear, is_single_bit, to_rated, ..found };
+        }
+        let blocks = Blocks { is_single_bit, counts, erases, used_erases: used * f64::from(rating) };
+        let [to_warning, to_read_only] = spares(device, &health, &blocks);
+        warning = earlier(warning, to_warning);
+        read_only = earlier(read_only, to_read_only);
+    }
+    Outlook { to_warning: warning, to_read_only: read_only, ..found }
+}
+
+fn earlier(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The used share of the rating before the trial. Blocks that the trial's setup has switched to one bit a cell keep
+/// their erases.
+fn used_at_start(now: &EraseCounts, started: &EraseCounts, start: &Health, rating: u32) -> f64 {
+    let is_same = started.blocks.abs_diff(now.blocks) <= now.blocks / 20;
+    let counts = if is_same { started } else { &start.all };
+    counts.mean() / f64::from(rating)
+}
+
+/// Blocks of a kind.
+struct Blocks {
+    is_single_bit: bool,
+    counts: EraseCounts,
+    /// A day.
+    erases: f64,
+    /// Mean erases of a block before the trial.
+    used_erases: f64,
+}
+
+/// Days until the spare blocks are used up to the warning, and wholly: the weakest blocks fail first.
+fn spares(device: &Device, health: &Health, blocks: &Blocks) -> [Option<f64>; 2] {
+    if health.spares == 0 {
+        return [None; 2];
+    }
+    let nand = device.nand();
+    let kind = |block: &emmc_card::nand::Block| {
+        block.health == BlockHealth::Good && (block.mode.bits() == 1) == blocks.is_single_bit
+    };
+    let numbers = (0u32..).zip(nand.blocks()).filter(|(_, block)| kind(block)).map(|(number, _)| number);
+    let mut endurances: Vec<f64> = numbers.map(|number| f64::from(nand.endurance_of(number))).collect();
+    endurances.sort_unstable_by(f64::total_cmp);
+    // Spares lie idle until they replace a block, so the others turn faster than the mean.
+    let rotating = f64::from(blocks.counts.blocks.saturating_sub(health.spares_left).max(1));
+    let per_day = blocks.erases / rotating;
+    let reserve = f64::from(health.spares + health.factory_bad);
+    let used = f64::from(health.spares - health.spares_left + health.factory_bad);
+    let failures = ((reserve * WARNING_SHARE).ceil() - used).max(0.0) as usize;
+    let at = |failures: usize| {
+        if failures == 0 {
+            return Some(0.0);
+        }
+        // The weakest of the rotating blocks: all blocks, less the share that lies idle.
+        let place = failures as f64 * f64::from(blocks.counts.blocks) / rotating;
+        let endurance = endurances.get((place.ceil() as usize).saturating_sub(1))?;
+        days(endurance - blocks.used_erases, per_day)
+    };
+    [at(failures), at(health.spares_left as usize + 1)]
+}

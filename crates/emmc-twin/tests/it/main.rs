@@ -1,0 +1,7 @@
+//! Tests of what-if questions and whole lives against their arithmetic.
+
+mod card;
+mod life;
+mod load;
+mod ranking;
+mod what_if;
