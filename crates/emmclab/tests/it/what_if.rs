@@ -80,11 +80,11 @@ fn what_cannot_be_asked_is_one_clear_line() {
         (&small, &["--change", "pslc=200MiB"], "the card can have 64.0 MiB"),
         (&small, &["--change", "pslc=all", "--data", "100%"], "do not fit into a partition of 64.0 MiB (--data)"),
         (&small, &["--change", "part=generic-9g"], "no profile"),
-        (&small, &["--change", "depth=2", "--block", "5000s"], "--block"),
+        (&small, &["--change", "depth=2", "--block", "10000s"], "--block"),
         (&small, &["--change", "depth=2", "--wrap"], "--wrap belongs to a recording"),
         (&small, &["--change", "depth=2", "--data", "1GiB"], "do not fit"),
         (&small, &["--change", "depth=2", "--commit", "soon"], "--commit soon"),
-        ("sim:toshiba-7au", &["--change", "pslc=all"], "an SD card has no enhanced area"),
+        ("sim:sandisk-ultra-8g", &["--change", "pslc=all"], "an SD card has no enhanced area"),
         ("sim:generic-9g", &["--change", "depth=2"], "generic-9g"),
     ] {
         let run = emmclab(["sim", "what-if", card].iter().chain(&rate).chain(more).copied()).exits(2);
