@@ -331,6 +331,10 @@ pub(crate) struct StudyArgs {
     #[cfg(feature = "trace")]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
+    /// Output of `sim what-if --json` for this card or its twin: what a change would give
+    #[cfg(feature = "twin")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) what_if: Option<PathBuf>,
     /// Measure the read speed of a live card: takes some seconds, writes nothing
     #[cfg(feature = "bench")]
     #[arg(long)]

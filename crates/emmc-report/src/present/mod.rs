@@ -64,7 +64,7 @@ pub use trace_compare::trace_compared;
 pub use trace_who::{trace_live, trace_who};
 pub use vendor::vendor_sections;
 #[cfg(feature = "twin")]
-pub use what_if::what_if;
+pub use what_if::{what_if, with_what_if};
 
 use crate::{Align, Cell, Document, Table, Tone};
 

@@ -16,6 +16,20 @@ pub(super) fn years(years: Option<f64>) -> String {
     }
 }
 
+/// A study with the answers of what-if questions as sections.
+pub fn with_what_if(mut document: Document, result: &WhatIf) -> Document {
+    for mut section in what_if(result).sections {
+        section.id = format!("what-if-{}", section.id);
+        section.title = format!("What if: {}", section.title.to_lowercase());
+        if section.id == "what-if-life" {
+            let text = format!("Virtual card {}: {}.", result.profile, result.duty.sentence);
+            section.blocks.insert(0, crate::Block::Paragraph(text));
+        }
+        document.sections.push(section);
+    }
+    document
+}
+
 /// The report of answers side by side.
 pub fn what_if(result: &WhatIf) -> Document {
     let mut document = Document::new(format!("What if: virtual card {}", result.profile));
@@ -121,7 +135,8 @@ fn notes(answers: &[Answer], document: &mut Document) {
     }
     section.note(
         Tone::Muted,
-        "Simulated to the steady state and through one more overwriting of the data; wear is extended linearly from there.",
+        "Each card programmed its whole flash three times or more before it was measured; wear is extended linearly from \
+there.",
     );
 }
 
@@ -132,8 +147,8 @@ fn unpartitioned(answers: &[Answer]) -> Option<String> {
     let today = answers.first()?;
     let (by_free, by_pslc) = (free.life_times_today?, pslc.life_times_today?);
     Some(format!(
-        "Space without a partition lowers write amplification from {:.2} to {:.2}: {by_free:.2} times the life of today. \
-One bit a cell ({}) gives {by_pslc:.2} times, because its blocks bear more erases: the one is no substitute for the other.",
+        "Space without a partition takes write amplification from {:.2} to {:.2}: {by_free:.2} times the life of today. One \
+bit a cell ({}) gives {by_pslc:.2} times, because its blocks bear more erases: the one is no substitute for the other.",
         today.write_amplification, free.write_amplification, pslc.change
     ))
 }

@@ -20,17 +20,42 @@ pub(super) struct Outlook {
     pub(super) to_read_only: Option<f64>,
 }
 
-/// Erases of each kind of block.
-#[derive(Clone, Copy, Debug)]
+impl Outlook {
+    /// The register that shows the wear.
+    pub(super) fn register(&self) -> &'static str {
+        if self.is_single_bit { "DEVICE_LIFE_TIME_EST_TYP_A" } else { "DEVICE_LIFE_TIME_EST_TYP_B" }
+    }
+}
+
+/// Erases of each kind of block, or their rate.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Erases {
-    single_bit: u64,
-    multi_bit: u64,
+    single_bit: f64,
+    multi_bit: f64,
 }
 
 impl Erases {
     pub(super) fn of(device: &Device) -> Self {
         let health = device.health();
-        Self { single_bit: health.single_bit.total, multi_bit: health.multi_bit.total }
+        Self { single_bit: health.single_bit.total as f64, multi_bit: health.multi_bit.total as f64 }
+    }
+
+    pub(super) fn each(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
+        let single_bit = of(self.single_bit, other.single_bit);
+        Self { single_bit, multi_bit: of(self.multi_bit, other.multi_bit) }
+    }
+
+    pub(super) fn plus(&self, other: &Self) -> Self {
+        self.each(other, |one, other| one + other)
+    }
+
+    pub(super) fn since(&self, before: &Self) -> Self {
+        // A block that goes bad takes its erases out of the sum.
+        self.each(before, |one, before| (one - before).max(0.0))
+    }
+
+    pub(super) fn times(&self, factor: f64) -> Self {
+        self.each(self, |one, _| one * factor)
     }
 }
 
@@ -40,17 +65,14 @@ fn days(left: f64, per_day: f64) -> Option<f64> {
     (days < DAYS_MAX).then_some(days)
 }
 
-/// The outlook of a card that was measured from `before` on for a number of days of load. `start` is its wear before
-/// the trial, from which life is counted.
-pub(super) fn outlook(device: &Device, start: &Health, before: Erases, load_days: f64) -> Outlook {
-    let after = Erases::of(device);
+/// The outlook of a card with these erases a day. `start` is its wear before the trial, from which life is counted.
+pub(super) fn outlook(device: &Device, start: &Health, per_day: &Erases) -> Outlook {
     let health = device.health();
-    let per_day = |after: u64, before: u64| after.saturating_sub(before) as f64 / load_days;
     let nand = &device.profile().nand;
     let single_rating = nand.slc.as_ref().unwrap_or(&nand.native).endurance;
     let kinds = [
-        (false, health.multi_bit, start.multi_bit, nand.native.endurance, per_day(after.multi_bit, before.multi_bit)),
-        (true, health.single_bit, start.single_bit, single_rating, per_day(after.single_bit, before.single_bit)),
+        (false, health.multi_bit, start.multi_bit, nand.native.endurance, per_day.multi_bit),
+        (true, health.single_bit, start.single_bit, single_rating, per_day.single_bit),
     ];
     let (mut found, mut warning, mut read_only) = (Outlook::default(), None, None);
     for (is_single_bit, counts, started, rating, erases) in kinds {

@@ -150,13 +150,12 @@ fn without_trims(trace: &Trace) -> Trace {
     Trace { requests: requests.copied().collect(), ..trace.clone() }
 }
 
-/// How long the load must run so that what happens seldom happens. Unit: seconds.
+/// How long the load must run so that what happens seldom happens, but for updates. Unit: seconds.
 pub(super) fn cycle_s(load: &DutyLoad) -> f64 {
     let Requests::Rate(rate) = &load.requests else { return 0.0 };
-    let update = rate.update.map_or(0.0, |update| update.weeks * 7.0 * DAY_S);
     let trim = rate.filesystem.filter(|files| files.discard == Discard::Weekly).map_or(0.0, |_| 7.0 * DAY_S);
     let log = rate.log_in_memory.map_or(0.0, |_| DAY_S);
-    update.max(trim).max(log)
+    trim.max(log)
 }
 
 pub(super) fn facts(load: &DutyLoad, bytes_per_day: f64) -> Common {

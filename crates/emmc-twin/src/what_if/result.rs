@@ -1,9 +1,9 @@
 //! Answers, as serialised.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What changes if something is changed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhatIf {
     /// The profile's name.
@@ -15,7 +15,7 @@ pub struct WhatIf {
 }
 
 /// What is written.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DutyFacts {
     /// In words.
@@ -34,7 +34,7 @@ pub struct DutyFacts {
 }
 
 /// A card under the duty.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// `today`, or the changes as written.
@@ -56,7 +56,7 @@ pub struct Answer {
     /// The rated erases that a day uses, of the kind of block that wears most.
     pub wear_percent_per_day: f64,
     /// The register that shows it: `DEVICE_LIFE_TIME_EST_TYP_A` or `_B`.
-    pub wear_register: &'static str,
+    pub wear_register: String,
     /// Until PRE_EOL_INFO warns: 80 % of the spare blocks are used. Absent: not within a thousand years, or no spares.
     pub years_to_pre_eol_warning: Option<f64>,
     /// Until the rated erases are used: the register is 0x0B.
@@ -86,7 +86,7 @@ pub struct Answer {
     pub stalls_over_250_ms: u64,
     /// Writes measured.
     pub writes: u64,
-    /// Whether write amplification had settled (three parts in a row within 1 %) before it was measured.
+    /// Whether write amplification had settled (two parts within 1 % of the two before) before it was measured.
     pub is_steady: bool,
     /// What the card received before the measurement.
     pub warm_up_bytes: u64,
@@ -99,7 +99,7 @@ pub struct Answer {
 /// Latencies.
 ///
 /// Unit: microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latencies {
     /// Half of them are at most this.

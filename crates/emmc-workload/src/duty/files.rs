@@ -43,6 +43,7 @@ pub(super) struct InFiles {
     logs_max: usize,
     images: [Option<FileId>; 2],
     updates: u64,
+    started: u64,
     weeks: u64,
     days: u64,
     held: f64,
@@ -154,6 +155,7 @@ impl InFiles {
             logs_max,
             images: [None; 2],
             updates: 0,
+            started: 0,
             weeks: 0,
             days: 0,
             held: 0.0,
@@ -194,7 +196,7 @@ impl InFiles {
             bytes -= part;
         }
         if let Some(update) = self.rate.update {
-            let due = (self.time_s / (update.weeks * 7.0 * DAY_S)) as u64;
+            let due = self.started + (self.time_s / (update.weeks * 7.0 * DAY_S)) as u64;
             while self.updates < due {
                 let slot = (self.updates % 2) as usize;
                 if let Some(old) = self.images[slot].take() {
@@ -246,6 +248,16 @@ impl Periods for InFiles {
             queue.push(at.since(Instant::START), request.op, offset, request.bytes, request.through);
         }
         Ok(())
+    }
+
+    fn hold_updates(&mut self) {
+        if let Some(update) = &mut self.rate.update {
+            update.weeks = f64::INFINITY;
+        }
+    }
+
+    fn start_update(&mut self) {
+        self.started += u64::from(self.rate.update.is_some());
     }
 
     fn time(&self) -> Nanos {

@@ -40,29 +40,27 @@ struct Logs {
 
 /// Updates to two places in turn.
 #[derive(Debug)]
-pub(super) struct Updates {
+struct Updates {
     update: Update,
     slots: [u64; 2],
+    started: u64,
     done: u64,
 }
 
 impl Updates {
     /// Two images at the end of a partition.
-    pub(super) fn at_end(update: Update, to_bytes: u64) -> Self {
-        Self { update, slots: [to_bytes - 2 * update.bytes, to_bytes - update.bytes], done: 0 }
+    fn at_end(update: Update, to_bytes: u64) -> Self {
+        Self { update, slots: [to_bytes - 2 * update.bytes, to_bytes - update.bytes], started: 0, done: 0 }
     }
 
     /// Writes the images that are due.
-    pub(super) fn write(&mut self, time_s: f64, queue: &mut Queue) -> u64 {
-        let due = (time_s / (self.update.weeks * 7.0 * DAY_S)) as u64;
-        let mut written = 0;
+    fn write(&mut self, time_s: f64, queue: &mut Queue) {
+        let due = self.started + (time_s / (self.update.weeks * 7.0 * DAY_S)) as u64;
         while self.done < due {
             let slot = self.slots[(self.done % 2) as usize];
             queue.write(nanos(time_s), slot, self.update.bytes, REQUEST_BYTES);
             self.done += 1;
-            written += self.update.bytes;
         }
-        written
     }
 }
 
@@ -151,6 +149,18 @@ impl Periods for InPlace {
             queue.flush(at);
         }
         Ok(())
+    }
+
+    fn hold_updates(&mut self) {
+        if let Some(updates) = &mut self.updates {
+            updates.update.weeks = f64::INFINITY;
+        }
+    }
+
+    fn start_update(&mut self) {
+        if let Some(updates) = &mut self.updates {
+            updates.started += 1;
+        }
     }
 
     fn time(&self) -> Nanos {

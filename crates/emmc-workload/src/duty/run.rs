@@ -87,6 +87,16 @@ impl Duty {
         self.bytes_per_day
     }
 
+    /// From now on updates begin only by [`Duty::start_update`], not at their times.
+    pub fn hold_updates(&mut self) {
+        self.periods.hold_updates();
+    }
+
+    /// The next requests begin an update, if the load has any.
+    pub fn start_update(&mut self) {
+        self.periods.start_update();
+    }
+
     /// Writes this many bytes: at their times, or as fast as the card takes them, and then without flushes.
     pub fn run<T: CardTarget>(
         &mut self,

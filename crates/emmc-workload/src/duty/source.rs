@@ -51,6 +51,12 @@ pub(super) trait Periods {
     /// What the programs have written until then, before any filesystem. Unit: bytes.
     fn program_bytes(&self) -> f64;
 
+    /// From now on updates begin only by [`Periods::start_update`].
+    fn hold_updates(&mut self) {}
+
+    /// The next period begins an update, if the load has any.
+    fn start_update(&mut self) {}
+
     /// What is written each day, where the requests are what the programs write and periods are long. Unit: bytes.
     fn written_per_day(&self) -> Option<f64> {
         None

@@ -34,8 +34,12 @@ pub(crate) fn run(args: &StudyArgs, output: &mut Output) -> CommandResult {
     };
     #[cfg(feature = "trace")]
     let trace = args.trace.as_deref().map(super::trace::analysed).transpose()?;
+    #[cfg(feature = "twin")]
+    let what_if = args.what_if.as_deref().map(super::sim::what_if::saved).transpose()?;
     let study = StudyDocument {
         study: study(&subject.card, &options),
+        #[cfg(feature = "twin")]
+        what_if,
         #[cfg(feature = "trace")]
         trace,
         #[cfg(feature = "bench")]
@@ -67,6 +71,10 @@ pub(crate) struct StudyDocument {
     #[cfg(feature = "trace")]
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<emmc_trace::result::Analysis>,
+    /// What changes to the card or its use would give, from a saved result of `sim what-if`.
+    #[cfg(feature = "twin")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what_if: Option<emmc_twin::what_if::WhatIf>,
     /// Speed and its limits, if measured: always for a virtual card, else on request or from a saved result of `bench`.
     #[cfg(feature = "bench")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,6 +94,11 @@ fn present(study: &StudyDocument) -> Document {
         Some(trace) => emmc_report::present::with_trace(document, trace),
         None => document,
     };
+    #[cfg(feature = "twin")]
+    let document = match &study.what_if {
+        Some(what_if) => emmc_report::present::with_what_if(document, what_if),
+        None => document,
+    };
     document
 }
 
@@ -98,6 +111,8 @@ fn inputs(args: &StudyArgs) -> Vec<&std::path::Path> {
     files.extend(args.bench.iter().map(|path| path.as_path()));
     #[cfg(feature = "trace")]
     files.extend(args.trace.as_deref());
+    #[cfg(feature = "twin")]
+    files.extend(args.what_if.as_deref());
     files
 }
 

@@ -206,7 +206,7 @@ fn study_documents_keep_their_keys() {
     all.push(["study".into(), save(&scratch("study_documents"), "s0j56.bin", s0j56())].to_vec());
     // A card on which requests stall.
     #[cfg(feature = "sim")]
-    all.extend(words_of("study sim:intenso-class4-4g"));
+    all.extend(words_of("study sim:intenso-class4-4g\nstudy sim:generic-8g --what-if {what_if/generic-8g.json}"));
     documents("study", &all);
 }
 

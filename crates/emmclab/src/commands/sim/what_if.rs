@@ -1,11 +1,14 @@
 //! `sim what-if`: what changes if something is changed.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::{Context, ensure};
 use emmc_card::nand::StoredContent;
 use emmc_twin::what_if::{WhatIf, what_if};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::CommandResult;
 use crate::cli::SimWhatIfArgs;
@@ -17,6 +20,9 @@ use crate::virtual_card::Powered;
 
 pub(crate) const SCHEMA: &str = "emmclab.sim-what-if/1";
 
+/// The largest result that is read. Unit: bytes.
+const RESULT_BYTES_MAX: u64 = 64 << 20;
+
 /// What `sim what-if --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -26,6 +32,18 @@ pub(crate) struct SimWhatIf {
     /// The answers.
     #[serde(flatten)]
     result: WhatIf,
+}
+
+/// A saved result.
+///
+/// Errors: a file that is not one.
+pub(crate) fn saved(path: &Path) -> anyhow::Result<WhatIf> {
+    let name = path.display();
+    let bytes = crate::input::read(path, RESULT_BYTES_MAX)?;
+    let value: Value = serde_json::from_slice(&bytes).with_context(|| format!("{name}: is not JSON"))?;
+    let schema = value.get("schema").and_then(Value::as_str).unwrap_or("none");
+    ensure!(schema == SCHEMA, "{name}: its schema is {schema}; expected {SCHEMA}, the output of sim what-if --json");
+    serde_json::from_value(value).with_context(|| format!("{name}: is not a result of sim what-if"))
 }
 
 pub(crate) fn run(args: &SimWhatIfArgs, output: &mut Output) -> CommandResult {
