@@ -1,9 +1,9 @@
 //! What changes if something is changed: a virtual card under a duty, as it is and with changes, side by side.
 //!
 //! `change` reads changes, `setup` has what they set, `board` makes the card of a setup by the commands of a host,
-//! `trial` is that card under the duty, `steady` reaches the steady state and measures, `outlook` extends the wear to the
-//! end of life, `life` runs a whole life, `ranking` compares parts. Absent on purpose: files, and factors in place of mechanisms: every figure but
-//! the years is counted on the simulated card.
+//! `question` has what is asked, `trial` is that card under the duty, `steady` reaches the steady state and measures,
+//! `outlook` extends the wear to the end of life, `life` runs a whole life, `ranking` compares parts. Absent on purpose:
+//! files, and factors in place of mechanisms: every figure but the years is counted on the simulated card.
 
 mod board;
 mod change;

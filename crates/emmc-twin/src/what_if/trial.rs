@@ -101,8 +101,8 @@ impl Trial {
         })
     }
 
-    /// Writes what the card holds when the duty begins. What a host would have trimmed, making the filesystem or leaving
-    /// space without a partition, is trimmed.
+    /// Writes what the card holds when the duty begins. What a host would have trimmed (making the filesystem, leaving
+    /// space without a partition) is trimmed.
     pub(super) fn fill(&mut self, step: Step<'_>, watch: &mut dyn Watch) -> Result<(), WhatIfError> {
         let Partition { from_bytes, to_bytes } = self.partition;
         let user = self.target.shape().size_bytes;
