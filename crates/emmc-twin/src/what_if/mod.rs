@@ -2,8 +2,8 @@
 //!
 //! `change` reads changes, `setup` has what they set, `board` makes the card of a setup by the commands of a host,
 //! `question` has what is asked, `trial` is that card under the duty, `steady` reaches the steady state and measures,
-//! `outlook` extends the wear to the end of life, `life` runs a whole life, `ranking` compares parts. Absent on purpose:
-//! files, and factors in place of mechanisms: every figure but the years is counted on the simulated card.
+//! `outlook` extends the wear to the end of life, `life` runs a whole life, `ranking` compares parts. Absent on
+//! purpose: files, and factors in place of mechanisms: every figure but the years is counted on the simulated card.
 
 mod board;
 mod change;
