@@ -108,6 +108,12 @@ impl Board {
         }
     }
 
+    fn power_cycle(&mut self) -> Result<(), String> {
+        self.card.power_off(self.now);
+        self.now = self.card.power_on(self.now + COMMAND_TIME).map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
     /// CMD6, write byte.
     fn switch(&mut self, index: usize, value: u8) {
         self.command(6, 0x0300_0000 | (index as u32) << 16 | u32::from(value) << 8);
@@ -119,6 +125,8 @@ impl Board {
         if before[reg::PARTITION_SETTING_COMPLETED] & 1 == 1 {
             return Err("PARTITION_SETTING_COMPLETED is set: the card can be partitioned only once".into());
         }
+        // A card from a folder has power below its commands only.
+        self.power_cycle()?;
         self.identify();
         self.switch(reg::ERASE_GROUP_DEF.index(), 1);
         if let Some(groups) = groups {
@@ -133,9 +141,7 @@ impl Board {
             self.switch(reg::WR_REL_SET.index(), before[reg::WR_REL_SET] & !1 | u8::from(on));
         }
         self.switch(reg::PARTITION_SETTING_COMPLETED.index(), 1);
-        self.card.power_off(self.now);
-        self.now = self.now + COMMAND_TIME;
-        self.now = self.card.power_on(self.now).map_err(|error| error.to_string())?;
+        self.power_cycle()?;
         if groups.is_some_and(|groups| self.card.device().partitioning().enhanced_groups != groups) {
             return Err("the card refused the enhanced area".into());
         }

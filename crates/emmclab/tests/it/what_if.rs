@@ -31,14 +31,27 @@ fn several_changes_stand_beside_today_and_a_folder_is_not_changed() {
     let folder = scratch("what_if_folder").join("card").display().to_string();
     emmclab(["sim", "create", &folder, &small()]).exits(0);
     let before = emmclab(["sim", "info", &folder, "--json"]).exits(0).stdout;
-    let asked = ["sim", "what-if", &folder, "--rate", "2GB/day", "--change", "cache=off,cq=off", "--change", "part=2x"];
+    let asked = [
+        "sim",
+        "what-if",
+        &folder,
+        "--rate",
+        "2GB/day",
+        "--change",
+        "cache=off,cq=off",
+        "--change",
+        "part=2x",
+        "--change",
+        "pslc=all",
+    ];
     let document = emmclab(asked.into_iter().chain(["--json"])).exits(0).json();
     let names: Vec<&str> =
         document["answers"].as_array().unwrap().iter().map(|answer| answer["change"].as_str().unwrap()).collect();
-    assert_eq!(names, ["today", "cache=off,cq=off", "part=2x"]);
+    assert_eq!(names, ["today", "cache=off,cq=off", "part=2x", "pslc=all"]);
     let of = |index: usize, key: &str| document["answers"][index][key].as_f64().unwrap();
     assert!(of(1, "years_to_end_of_life") < of(0, "years_to_end_of_life"));
     assert_eq!(of(2, "user_bytes"), 2.0 * of(0, "user_bytes"));
+    assert_eq!(of(3, "enhanced_bytes"), of(0, "user_bytes") / 2.0);
     assert_eq!(emmclab(["sim", "info", &folder, "--json"]).exits(0).stdout, before);
     emmclab(asked).exits(0).says(&["What if: virtual card small-card", "x today", "part=2x"]);
 }
