@@ -4,13 +4,20 @@
 //! proportion, not by their square. A prior keeps what the data does not determine where it was. The derivatives are
 //! forward differences; their points are independent, so the caller may work on them side by side.
 
-use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
-use nalgebra::{DMatrix, DVector, Dyn, Owned};
+use nalgebra::{DMatrix, DVector};
 
 /// The error at which soft L1 goes from square to linear: 5 %, about the scatter of a careful measurement.
 pub(crate) const SCALE: f64 = 0.05;
 /// An error of a point that has no value, e.g. a profile that breaks a rule.
 const BAD: f64 = 3.0;
+/// What one round tries, times the damping of the last.
+const DAMPINGS: [f64; 4] = [0.1, 0.5, 3.0, 20.0];
+/// A logarithm changes at most this much in one step.
+const LONGEST: f64 = 1.0;
+/// A share of the cost: after a larger gain the same slopes are used again.
+const LARGE_GAIN: f64 = 0.05;
+/// A share of the cost: a smaller one counts as none.
+const SMALL_GAIN: f64 = 0.002;
 
 /// The logarithms that a model gives for each point; `None` where there is none.
 pub(crate) type Model<'a> = dyn FnMut(&[Vec<f64>]) -> Vec<Option<Vec<f64>>> + 'a;
@@ -20,12 +27,41 @@ pub(crate) type Model<'a> = dyn FnMut(&[Vec<f64>]) -> Vec<Option<Vec<f64>>> + 'a
 pub(crate) struct Unknown {
     /// Its logarithm where the search begins.
     pub(crate) start: f64,
-    /// The centre of its prior.
-    pub(crate) centre: f64,
-    /// The standard deviation of its prior.
-    pub(crate) deviation: f64,
     /// The step of its difference.
     pub(crate) step: f64,
+}
+
+/// What is known of an unknown before any data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Prior {
+    pub(crate) index: usize,
+    /// The unknown to which it is in proportion.
+    pub(crate) anchor: Option<usize>,
+    /// The logarithm of its value, or of its ratio to the anchor's.
+    pub(crate) centre: f64,
+    /// The standard deviation of that.
+    pub(crate) deviation: f64,
+}
+
+impl Prior {
+    fn residual(&self, at: &[f64]) -> f64 {
+        (at[self.index] - self.anchor.map_or(0.0, |anchor| at[anchor]) - self.centre) / self.deviation
+    }
+
+    /// Derivatives of the residual.
+    fn slopes(&self) -> impl Iterator<Item = (usize, f64)> + Clone + use<> {
+        let slope = 1.0 / self.deviation;
+        [(self.index, slope)].into_iter().chain(self.anchor.map(|anchor| (anchor, -slope)))
+    }
+
+    /// Adds it to the matrix of normal equations.
+    pub(crate) fn add_to(&self, normal: &mut DMatrix<f64>) {
+        for (row, first) in self.slopes() {
+            for (column, second) in self.slopes() {
+                normal[(row, column)] += first * second;
+            }
+        }
+    }
 }
 
 /// Where a search ended.
@@ -42,10 +78,17 @@ struct Problem<'a, 'm> {
     model: &'a mut Model<'m>,
     observed: &'a [f64],
     unknowns: &'a [Unknown],
-    at: DVector<f64>,
+    priors: &'a [Prior],
+    /// Points so far.
+    evaluated: usize,
+}
+
+/// A point of a search, with what the model gives there.
+#[derive(Clone, Debug)]
+struct Point {
+    at: Vec<f64>,
     value: Vec<f64>,
-    /// Derivatives at `at`, once computed.
-    slopes: Option<DMatrix<f64>>,
+    cost: f64,
 }
 
 fn soft(residual: f64) -> f64 {
@@ -58,87 +101,123 @@ fn soft_slope(residual: f64) -> f64 {
 }
 
 impl Problem<'_, '_> {
-    fn values(&mut self, points: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let bad = || self.observed.iter().map(|observed| observed + BAD).collect();
-        (self.model)(points).into_iter().map(|value| value.unwrap_or_else(bad)).collect()
-    }
-
-    fn move_to(&mut self, at: &DVector<f64>) {
-        self.at.copy_from(at);
-        self.slopes = None;
-        self.value = self.values(&[at.as_slice().to_vec()]).swap_remove(0);
-    }
-
-    fn differences(&mut self) -> DMatrix<f64> {
-        if let Some(slopes) = &self.slopes {
-            return slopes.clone();
-        }
-        let points: Vec<Vec<f64>> = (0..self.unknowns.len())
-            .map(|index| {
-                let mut point = self.at.as_slice().to_vec();
-                point[index] += self.unknowns[index].step;
-                point
-            })
-            .collect();
-        let moved = self.values(&points);
-        let slopes = DMatrix::from_fn(self.observed.len(), points.len(), |row, column| {
-            (moved[column][row] - self.value[row]) / self.unknowns[column].step
+    fn points(&mut self, points: Vec<Vec<f64>>) -> Vec<Point> {
+        self.evaluated += points.len();
+        let values = (self.model)(&points);
+        let each = points.into_iter().zip(values).map(|(at, value)| {
+            let value = value.unwrap_or_else(|| self.observed.iter().map(|observed| observed + BAD).collect());
+            let data: f64 = (0..value.len()).map(|row| soft(self.residual(&value, row)).powi(2)).sum();
+            let prior: f64 = self.priors.iter().map(|prior| prior.residual(&at).powi(2)).sum();
+            Point { at, value, cost: (data + prior) / 2.0 }
         });
-        self.slopes = Some(slopes.clone());
+        each.collect()
+    }
+
+    fn residual(&self, value: &[f64], row: usize) -> f64 {
+        (value[row] - self.observed[row]) / SCALE
+    }
+
+    /// Slopes by differences to one side; a better point among theirs becomes the best one.
+    fn slopes(&mut self, best: &mut Point, side: f64) -> DMatrix<f64> {
+        let points = (0..self.unknowns.len()).map(|index| {
+            let mut at = best.at.clone();
+            at[index] += side * self.unknowns[index].step;
+            at
+        });
+        let moved = self.points(points.collect());
+        let slopes = DMatrix::from_fn(self.observed.len(), moved.len(), |row, column| {
+            (moved[column].value[row] - best.value[row]) / (side * self.unknowns[column].step)
+        });
+        if let Some(better) = moved.into_iter().filter(|point| point.cost < best.cost).min_by(by_cost) {
+            *best = better;
+        }
         slopes
     }
 
-    fn residual(&self, row: usize) -> f64 {
-        (self.value[row] - self.observed[row]) / SCALE
+    /// The point that a damped step reaches; `None` where the equations have no solution.
+    fn step(&self, best: &Point, slopes: &DMatrix<f64>, damping: f64) -> Option<Vec<f64>> {
+        let weighted = DMatrix::from_fn(slopes.nrows(), slopes.ncols(), |row, column| {
+            slopes[(row, column)] * soft_slope(self.residual(&best.value, row)) / SCALE
+        });
+        let rows = (0..slopes.nrows()).map(|row| soft(self.residual(&best.value, row)));
+        let mut gradient = weighted.transpose() * DVector::from_iterator(slopes.nrows(), rows);
+        let mut normal = weighted.transpose() * &weighted;
+        for prior in self.priors {
+            prior.add_to(&mut normal);
+            for (index, slope) in prior.slopes() {
+                gradient[index] += slope * prior.residual(&best.at);
+            }
+        }
+        for index in 0..normal.nrows() {
+            normal[(index, index)] *= 1.0 + damping;
+        }
+        let step = normal.cholesky()?.solve(&gradient);
+        let moved = |(at, step): (&f64, &f64)| at - step.clamp(-LONGEST, LONGEST);
+        Some(best.at.iter().zip(step.iter()).map(moved).collect())
     }
 }
 
-/// The crate's problem asks by `&self`; differences need the model.
-struct Shared<'a, 'm>(std::cell::RefCell<Problem<'a, 'm>>);
+fn by_cost(a: &Point, b: &Point) -> std::cmp::Ordering {
+    a.cost.total_cmp(&b.cost)
+}
 
-impl LeastSquaresProblem<f64, Dyn, Dyn> for Shared<'_, '_> {
-    type ParameterStorage = Owned<f64, Dyn>;
-    type ResidualStorage = Owned<f64, Dyn>;
-    type JacobianStorage = Owned<f64, Dyn, Dyn>;
-
-    fn set_params(&mut self, at: &DVector<f64>) {
-        self.0.get_mut().move_to(at);
-    }
-
-    fn params(&self) -> DVector<f64> {
-        self.0.borrow().at.clone()
-    }
-
-    fn residuals(&self) -> Option<DVector<f64>> {
-        let problem = self.0.borrow();
-        let data = (0..problem.observed.len()).map(|row| soft(problem.residual(row)));
-        let prior =
-            problem.unknowns.iter().zip(&problem.at).map(|(unknown, at)| (at - unknown.centre) / unknown.deviation);
-        Some(DVector::from_vec(data.chain(prior).collect()))
-    }
-
-    fn jacobian(&self) -> Option<DMatrix<f64>> {
-        let mut problem = self.0.borrow_mut();
-        let slopes = problem.differences();
-        let (rows, columns) = slopes.shape();
-        Some(DMatrix::from_fn(rows + columns, columns, |row, column| match row.checked_sub(rows) {
-            None => slopes[(row, column)] * soft_slope(problem.residual(row)) / SCALE,
-            Some(prior) if prior == column => 1.0 / problem.unknowns[column].deviation,
-            Some(_) => 0.0,
-        }))
+/// Broyden's correction: the slopes then lead from one point to the other.
+fn correct(slopes: &mut DMatrix<f64>, from: &Point, to: &Point) {
+    let difference = |a: &[f64], b: &[f64]| DVector::from_iterator(a.len(), a.iter().zip(b).map(|(a, b)| a - b));
+    let step = difference(&to.at, &from.at);
+    let length = step.norm_squared();
+    if length > 0.0 {
+        let missed = difference(&to.value, &from.value) - &*slopes * &step;
+        *slopes += missed * step.transpose() / length;
     }
 }
 
-/// Searches from the start of the unknowns; at most `patience` evaluations for each unknown.
-pub(crate) fn minimise(unknowns: &[Unknown], observed: &[f64], patience: usize, model: &mut Model<'_>) -> Minimum {
-    let start = DVector::from_iterator(unknowns.len(), unknowns.iter().map(|unknown| unknown.start));
-    let mut problem = Problem { model, observed, unknowns, at: start.clone(), value: Vec::new(), slopes: None };
-    problem.move_to(&start);
-    let search = LevenbergMarquardt::new().with_ftol(1e-4).with_xtol(1e-4).with_gtol(1e-6).with_stepbound(10.0);
-    let (found, report) = search.with_patience(patience).minimize(Shared(std::cell::RefCell::new(problem)));
-    let mut problem = found.0.into_inner();
-    let jacobian = problem.differences();
-    Minimum { at: problem.at.as_slice().to_vec(), jacobian, cost: report.objective_function }
+/// Searches from the start of the unknowns, with about `evaluations` of the model.
+///
+/// A simulation has steps and noise where a closed form is smooth, and its points can be evaluated side by side.
+/// Therefore each round tries several dampings of the Gauss-Newton step (Levenberg, Marquardt), and corrects the slopes
+/// by where they led. When that gains little, the slopes are measured again, each time to the other side; when that
+/// gains nothing either, the search ends.
+pub(crate) fn minimise(
+    (unknowns, priors): (&[Unknown], &[Prior]),
+    observed: &[f64],
+    evaluations: usize,
+    model: &mut Model<'_>,
+) -> Minimum {
+    let mut problem = Problem { model, observed, unknowns, priors, evaluated: 0 };
+    let start = unknowns.iter().map(|unknown| unknown.start).collect();
+    let mut best = problem.points(vec![start]).swap_remove(0);
+    let (mut side, mut damping, mut idle) = (1.0, 0.1, 0);
+    let mut slopes = problem.slopes(&mut best, side);
+    while problem.evaluated < evaluations {
+        let before = best.clone();
+        let steps = DAMPINGS.map(|factor| (damping * factor).clamp(1e-4, 1e4));
+        let points: Vec<(f64, Vec<f64>)> =
+            steps.iter().filter_map(|damping| Some((*damping, problem.step(&before, &slopes, *damping)?))).collect();
+        let (dampings, points): (Vec<f64>, Vec<Vec<f64>>) = points.into_iter().unzip();
+        let tried = problem.points(points);
+        let nearest = dampings.iter().zip(&tried).min_by(|a, b| by_cost(a.1, b.1));
+        let Some((found, nearest)) = nearest else { break };
+        damping = 10.0 * damping;
+        if nearest.cost < before.cost {
+            damping = *found;
+            best = nearest.clone();
+        }
+        let gain = 1.0 - best.cost / before.cost.max(f64::MIN_POSITIVE);
+        if gain > LARGE_GAIN {
+            correct(&mut slopes, &before, nearest);
+            idle = 0;
+            continue;
+        }
+        idle = if gain < SMALL_GAIN { idle + 1 } else { 0 };
+        // Both sides were tried.
+        if idle > 2 || problem.evaluated + unknowns.len() > evaluations {
+            break;
+        }
+        side = -side;
+        slopes = problem.slopes(&mut best, side);
+    }
+    Minimum { at: best.at, jacobian: slopes, cost: best.cost }
 }
 
 #[cfg(test)]
@@ -152,11 +231,17 @@ mod tests {
         let times = |a: f64, b: f64| records.iter().map(|kib| (a + b * kib).ln()).collect::<Vec<f64>>();
         let mut observed = times(300.0, 12.0);
         observed[4] += 3.0f64.ln();
-        let unknown = |start: f64| Unknown { start: start.ln(), centre: start.ln(), deviation: 3.0, step: 0.01 };
+        let unknown = |start: f64| Unknown { start: start.ln(), step: 0.01 };
+        let prior = |index, start: f64| Prior { index, anchor: None, centre: start.ln(), deviation: 3.0 };
         let mut model = |points: &[Vec<f64>]| {
             points.iter().map(|point| Some(times(point[0].exp(), point[1].exp()))).collect::<Vec<_>>()
         };
-        let found = minimise(&[unknown(100.0), unknown(40.0)], &observed, 20, &mut model);
+        let found = minimise(
+            (&[unknown(100.0), unknown(40.0)], &[prior(0, 100.0), prior(1, 40.0)]),
+            &observed,
+            200,
+            &mut model,
+        );
         let (a, b) = (found.at[0].exp(), found.at[1].exp());
         assert!((a / 300.0 - 1.0).abs() < 0.03 && (b / 12.0 - 1.0).abs() < 0.03, "{a} {b}");
         assert_eq!(found.jacobian.shape(), (10, 2));
@@ -168,8 +253,8 @@ mod tests {
         let mut model = |points: &[Vec<f64>]| {
             points.iter().map(|point| (point[0] < 1.0).then(|| vec![point[0]])).collect::<Vec<_>>()
         };
-        let unknown = Unknown { start: 0.0, centre: 0.0, deviation: 10.0, step: 0.01 };
-        let found = minimise(&[unknown], &[2.0], 20, &mut model);
+        let unknown = Unknown { start: 0.0, step: 0.01 };
+        let found = minimise((&[unknown], &[]), &[2.0], 100, &mut model);
         assert!((0.5..1.0).contains(&found.at[0]), "{}", found.at[0]);
     }
 }

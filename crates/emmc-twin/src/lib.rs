@@ -9,6 +9,7 @@ mod baseline;
 mod fit;
 mod least_squares;
 mod part;
+mod prior;
 mod result;
 mod simulate;
 mod table;
@@ -21,6 +22,11 @@ pub use result::{Baseline, CellError, Checked, ErrorSummary, HeldOut, HoldOut, P
 pub use simulate::{SimulateError, simulate};
 pub use table::{Cell, CellsError, Column, MeasuredTable, cells};
 pub use twin::{TwinError, baseline, check, fit};
+
+/// Whether a profile has all parameters of a fit, so that it can be one of the parts that another fit is like.
+pub fn is_fitted(profile: &emmc_card::profile::Profile) -> bool {
+    part::Part::of(profile).is_some()
+}
 
 /// A profile as its file.
 ///

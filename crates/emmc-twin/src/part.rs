@@ -19,25 +19,26 @@ pub(crate) struct Parameter {
 }
 
 /// Indices of [`PARAMETERS`].
-mod index {
-    pub(super) const BUS: usize = 0;
-    pub(super) const READ: usize = 1;
-    pub(super) const WRITE: usize = 2;
-    pub(super) const PROGRAM: usize = 3;
-    pub(super) const SMALL: usize = 4;
-    pub(super) const LOG: usize = 5;
-    pub(super) const SMALL_MISSING: usize = 6;
-    pub(super) const MISSING: usize = 7;
-    pub(super) const COMMIT: usize = 8;
-    pub(super) const MERGE: usize = 9;
-    pub(super) const DEBT: usize = 10;
-    pub(super) const SENSE: usize = 11;
-    pub(super) const AHEAD: usize = 12;
-    pub(super) const CHANNEL: usize = 13;
-    pub(super) const READ_MISSING: usize = 14;
-    pub(super) const HOST_READ: usize = 15;
-    pub(super) const HOST_WRITE: usize = 16;
-    pub(super) const HOST_KIB: usize = 17;
+pub(crate) mod index {
+    pub(crate) const BUS: usize = 0;
+    pub(crate) const READ: usize = 1;
+    pub(crate) const WRITE: usize = 2;
+    pub(crate) const PROGRAM: usize = 3;
+    pub(crate) const SMALL: usize = 4;
+    pub(crate) const LOG: usize = 5;
+    pub(crate) const SMALL_MISSING: usize = 6;
+    pub(crate) const MISSING: usize = 7;
+    pub(crate) const COMMIT: usize = 8;
+    pub(crate) const MERGE: usize = 9;
+    pub(crate) const DEBT: usize = 10;
+    pub(crate) const SENSE: usize = 11;
+    pub(crate) const AHEAD: usize = 12;
+    pub(crate) const CHANNEL: usize = 13;
+    pub(crate) const READ_MISSING: usize = 14;
+    pub(crate) const HOST_READ: usize = 15;
+    pub(crate) const HOST_WRITE: usize = 16;
+    pub(crate) const HOST_KIB: usize = 17;
+    pub(crate) const LOG_SIZE: usize = 18;
 }
 
 const fn parameter(
@@ -52,7 +53,7 @@ const fn parameter(
 }
 
 /// The same for every card.
-pub(crate) const PARAMETERS: [Parameter; 18] = [
+pub(crate) const PARAMETERS: [Parameter; 19] = [
     parameter("bus", "us/KiB", "data on the bus", 4.0, 200.0, 0.01),
     parameter("read_overhead", "us", "firmware time of a read", 1.0, 20_000.0, 0.03),
     parameter("write_overhead", "us", "firmware time of a write", 1.0, 50_000.0, 0.03),
@@ -71,6 +72,7 @@ pub(crate) const PARAMETERS: [Parameter; 18] = [
     parameter("host_read", "us", "the host's time of a read", 1.0, 5000.0, 0.1),
     parameter("host_write", "us", "the host's time of a write", 1.0, 20_000.0, 0.1),
     parameter("host_mapping", "us/KiB", "what each KiB adds at the host", 0.01, 20.0, 0.2),
+    parameter("log", "MiB", "the log", 32.0, 1600.0, 0.15),
 ];
 
 /// The kind of firmware: tried, or chosen by ratios of cells; not searched.
@@ -81,6 +83,10 @@ pub struct Firmware {
     pub threshold_kib: u32,
     /// Every read starts a read-ahead.
     pub read_ahead_always: bool,
+    /// A page of the flash. Unit: KiB.
+    pub page_kib: u32,
+    /// Each write completes its merge unit.
+    pub merges_each_write: bool,
 }
 
 /// A part: its firmware, and the value of each parameter.
@@ -93,12 +99,28 @@ pub(crate) struct Part {
 
 /// The host's own time of a request where a search begins: a board of four cores. Unit: microseconds.
 const HOST_US: f64 = 30.0;
-/// A stripe of the templates: two planes of 16 KiB. Unit: KiB.
-const STRIPE_KIB: f64 = 32.0;
+/// Folding that hardly shows. Unit: %.
+const LITTLE_DEBT: f64 = 3.0;
+/// Planes of the templates.
+const PLANES: u32 = 2;
+/// Pages of the flash from which a search chooses; it begins with the first. Unit: KiB.
+pub(crate) const PAGES_KIB: [u32; 3] = [16, 8, 4];
+
+/// A block of the templates' log: one bit of two a cell, in 256 pages of two planes. Unit: MiB.
+const LOG_BLOCK_MIB: f64 = 4.0;
+/// Sizes of the log from which a search begins: folded in every pass of the published tables, in every row, and never.
+pub(crate) const LOGS_MIB: [f64; 3] = [40.0, 200.0, 1300.0];
 
 /// The firmwares that are tried.
 pub(crate) fn firmwares() -> Vec<Firmware> {
-    let each = |threshold_kib| [false, true].map(|read_ahead_always| Firmware { threshold_kib, read_ahead_always });
+    let each = |threshold_kib| {
+        [false, true].map(|read_ahead_always| Firmware {
+            threshold_kib,
+            read_ahead_always,
+            page_kib: PAGES_KIB[0],
+            merges_each_write: false,
+        })
+    };
     [8, 64].into_iter().flat_map(each).collect()
 }
 
@@ -164,10 +186,50 @@ impl Part {
         values[index::HOST_READ] = HOST_US;
         values[index::HOST_WRITE] = 2.0 * HOST_US;
         values[index::HOST_KIB] = 0.2;
+        values[index::LOG_SIZE] = LOGS_MIB[1];
         for (value, parameter) in values.iter_mut().zip(&PARAMETERS) {
             *value = value.clamp(parameter.low, parameter.high);
         }
         Self { kind, firmware, values }
+    }
+
+    /// The part that a profile was made of; `None` if it was made otherwise, without a log or a measuring host.
+    pub(crate) fn of(profile: &Profile) -> Option<Self> {
+        let (nand, controller, host) = (&profile.nand, &profile.controller, profile.host?);
+        let (slc, cache) = (nand.slc.as_ref()?, profile.ftl.slc_cache?);
+        let firmware = Firmware {
+            threshold_kib: controller.small_write_bytes >> 10,
+            read_ahead_always: controller.read_ahead_always,
+            page_kib: nand.page_bytes >> 10,
+            merges_each_write: controller.merge_each_write,
+        };
+        let stripe_kib = f64::from(PLANES * firmware.page_kib);
+        let lines = if profile.kind == CardKind::Sd { 4.0 } else { 8.0 };
+        let clock_mhz = controller.bus_clock_hz() as f64 / 1e6;
+        let mut values = [0.0; PARAMETERS.len()];
+        values[index::BUS] = 1024.0 * 8.0 / lines / clock_mhz;
+        values[index::READ] = controller.read_overhead_us;
+        values[index::WRITE] = controller.write_overhead_us;
+        values[index::PROGRAM] = nand.native.program_us.first()? / stripe_kib;
+        values[index::SMALL] = controller.small_write_overhead_us;
+        values[index::LOG] = slc.program_us.first()? / stripe_kib;
+        values[index::SMALL_MISSING] = controller.small_write_missing_us_per_kib;
+        values[index::MISSING] = controller.missing_us_per_kib;
+        values[index::COMMIT] = controller.commit_us;
+        values[index::MERGE] = f64::from(controller.merge_bytes) / 1024.0;
+        values[index::DEBT] = f64::from(cache.stream_fold_percent);
+        values[index::SENSE] = nand.native.read_us;
+        values[index::AHEAD] = f64::from(controller.read_ahead_bytes) / 1024.0;
+        values[index::CHANNEL] = 1024.0 / nand.channel_mb_s;
+        values[index::READ_MISSING] = controller.read_missing_us_per_kib;
+        values[index::HOST_READ] = host.read_us;
+        values[index::HOST_WRITE] = host.write_us;
+        values[index::HOST_KIB] = host.us_per_kib;
+        values[index::LOG_SIZE] = f64::from(cache.blocks) * LOG_BLOCK_MIB;
+        for (value, parameter) in values.iter_mut().zip(&PARAMETERS) {
+            *value = value.clamp(parameter.low, parameter.high);
+        }
+        Some(Self { kind: profile.kind, firmware, values })
     }
 
     /// The same with other logarithms, kept within the bounds.
@@ -179,6 +241,30 @@ impl Part {
         part
     }
 
+    /// The same with another log.
+    pub(crate) fn with_log(mut self, mib: f64) -> Self {
+        self.values[index::LOG_SIZE] = mib;
+        self
+    }
+
+    /// The same with other pages.
+    pub(crate) fn with_pages(mut self, kib: u32) -> Self {
+        self.firmware.page_kib = kib;
+        self
+    }
+
+    /// The same with a unit that each write completes, and little debt: either explains slow writes above the small ones.
+    pub(crate) fn merging_each_write(mut self) -> Self {
+        self.firmware.merges_each_write = true;
+        self.values[index::DEBT] = self.values[index::DEBT].min(LITTLE_DEBT);
+        self
+    }
+
+    /// Whether a lone write copies a megabyte or more.
+    pub(crate) fn merges_megabytes(&self) -> bool {
+        self.values[index::MERGE] >= 1024.0
+    }
+
     /// Whether a parameter plays a role: only an SD card's template has a buffer to commit from.
     pub(crate) fn uses(&self, parameter: &Parameter) -> bool {
         self.kind == CardKind::Sd || parameter.name != PARAMETERS[index::COMMIT].name
@@ -188,6 +274,13 @@ impl Part {
     ///
     /// Errors: values that break a rule of profiles.
     pub(crate) fn profile(&self) -> Result<Profile, ProfileError> {
+        self.with_share_of_log(1.0)
+    }
+
+    /// The profile with a share of its log: a pass over the same share of the file leaves it as full.
+    ///
+    /// Errors: values that break a rule of profiles.
+    pub(crate) fn with_share_of_log(&self, share: f64) -> Result<Profile, ProfileError> {
         let template = match self.kind {
             CardKind::Sd => include_str!("../template/sd.toml"),
             _ => include_str!("../template/emmc.toml"),
@@ -196,15 +289,21 @@ impl Part {
         let value = |index: usize| self.values[index];
         let bytes = |kib: f64| ((kib / 4.0).round().max(1.0) as u32) * 4096;
         let (nand, controller) = (&mut profile.nand, &mut profile.controller);
+        // The size of a block stays.
+        nand.pages_per_block *= nand.page_bytes / (self.firmware.page_kib << 10);
+        nand.page_bytes = self.firmware.page_kib << 10;
+        let stripe_kib = f64::from(PLANES * self.firmware.page_kib);
         nand.native.read_us = value(index::SENSE).max(1.0);
-        nand.native.program_us = vec![(value(index::PROGRAM) * STRIPE_KIB).clamp(10.0, 100_000.0)];
+        nand.native.program_us = vec![(value(index::PROGRAM) * stripe_kib).clamp(10.0, 100_000.0)];
         nand.channel_mb_s = 1024.0 / value(index::CHANNEL);
         if let Some(slc) = &mut nand.slc {
             slc.read_us = nand.native.read_us;
-            slc.program_us = vec![(value(index::LOG) * STRIPE_KIB).clamp(10.0, 100_000.0)];
+            slc.program_us = vec![(value(index::LOG) * stripe_kib).clamp(10.0, 100_000.0)];
         }
         if let Some(cache) = &mut profile.ftl.slc_cache {
             cache.stream_fold_percent = value(index::DEBT).round() as u32;
+            let blocks = (value(index::LOG_SIZE) * share / LOG_BLOCK_MIB).round() as u32;
+            cache.blocks = blocks.max(2 * cache.low_blocks);
         }
         controller.read_overhead_us = value(index::READ);
         controller.read_missing_us_per_kib = value(index::READ_MISSING);
@@ -216,6 +315,7 @@ impl Part {
         if controller.write_buffer_bytes > 0 {
             controller.commit_us = value(index::COMMIT);
         }
+        controller.merge_each_write = self.firmware.merges_each_write;
         controller.merge_bytes = bytes(value(index::MERGE));
         controller.read_ahead_bytes = bytes(value(index::AHEAD)).min(controller.buffer_bytes);
         controller.read_ahead_always = self.firmware.read_ahead_always;

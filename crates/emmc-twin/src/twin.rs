@@ -12,8 +12,6 @@ use crate::result::{Baseline, Checked, ErrorSummary, HeldOut, HoldOut, Parameter
 use crate::simulate::SimulateError;
 use crate::table::{Cell, Column, MeasuredTable};
 
-/// Files of a search are at most this large, so that a simulation is short. Unit: bytes.
-const SEARCH_FILE_BYTES: u64 = 32 << 20;
 /// A parameter whose logarithm has a smaller standard deviation is determined to a factor of two (95 %).
 const DETERMINED: f64 = 0.35;
 /// Beyond it two parameters cannot be told apart.
@@ -39,9 +37,10 @@ pub enum TwinError {
 pub fn fit(
     kind: CardKind,
     measured: &MeasuredTable,
-    split: Option<HoldOut>,
+    (split, like): (Option<HoldOut>, &[Profile]),
     simulator: &Simulator<'_>,
 ) -> Result<(Profile, Twin), TwinError> {
+    let others: Vec<Part> = like.iter().filter_map(Part::of).collect();
     let simulations = Counter::new(0);
     let counted = |profiles: &[Profile], records: &[u64], file_bytes: u64| {
         simulations.set(simulations.get() + profiles.len() as u64);
@@ -51,14 +50,14 @@ pub fn fit(
     if let Some(firmware) = plausible(&measured.cells).first() {
         predicted(&Part::start(kind, *firmware, false, &measured.cells).profile()?, measured, &counted)?;
     }
-    let fitted = searched(kind, &measured.cells, measured.file_bytes, &counted)?;
+    let fitted = searched(kind, &measured.cells, measured.file_bytes, (&others, &counted))?;
     let profile = fitted.part.profile()?;
     let cells = side_by_side(&measured.cells, &predicted(&profile, measured, &counted)?);
     let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
     let logarithms: Vec<f64> = cells.iter().map(|cell| (cell.error_percent / 100.0).ln_1p()).collect();
     let parameters = parameters(&fitted, fitted.scale(&logarithms));
     let held_out = match split {
-        Some(split) => held_out(kind, measured, split, &counted)?,
+        Some(split) => held_out(kind, measured, split, (&others, &counted))?,
         None => None,
     };
     let twin = Twin {
@@ -109,11 +108,9 @@ fn searched(
     kind: CardKind,
     training: &[Cell],
     file_bytes: u64,
-    simulator: &Simulator<'_>,
+    (others, simulator): (&[Part], &Simulator<'_>),
 ) -> Result<Fitted, TwinError> {
-    let small = training.iter().map(|cell| cell.kib << 10).max().unwrap_or(0).max(file_bytes.min(SEARCH_FILE_BYTES));
-    let on_small_files = |profiles: &[Profile], records: &[u64]| simulator(profiles, records, small);
-    search(kind, training, &plausible(training), &on_small_files).ok_or(TwinError::Nothing)
+    search(kind, training, file_bytes, (others, simulator)).ok_or(TwinError::Nothing)
 }
 
 fn predicted(profile: &Profile, wanted: &MeasuredTable, simulator: &Simulator<'_>) -> Result<Vec<Cell>, TwinError> {
@@ -170,14 +167,14 @@ fn held_out(
     kind: CardKind,
     measured: &MeasuredTable,
     split: HoldOut,
-    simulator: &Simulator<'_>,
+    (others, simulator): (&[Part], &Simulator<'_>),
 ) -> Result<Option<HeldOut>, TwinError> {
     let (mut cells, mut by_lines, mut by_copies) = (Vec::new(), Vec::new(), Vec::new());
     for (training, left) in splits(&measured.cells, split) {
         if training.is_empty() || left.is_empty() {
             return Ok(None);
         }
-        let profile = searched(kind, &training, measured.file_bytes, simulator)?.part.profile()?;
+        let profile = searched(kind, &training, measured.file_bytes, (others, simulator))?.part.profile()?;
         // The passes of the left-out cells run among the others, as they did on the card.
         cells.extend(side_by_side(&left, &predicted(&profile, measured, simulator)?));
         by_lines.extend(simple_errors(&left, &lines(&training, &wanted(&left))));
@@ -232,7 +229,7 @@ mod tests {
             assert_eq!(records, [4, 128]);
             profiles.iter().map(|_| Err(SimulateError::Card("no room".into()))).collect()
         };
-        assert_eq!(fit(CardKind::Sd, &table, None, &none).unwrap_err().to_string(), "no room");
+        assert_eq!(fit(CardKind::Sd, &table, (None, &[]), &none).unwrap_err().to_string(), "no room");
         assert_eq!(asked.get(), 1, "the search began");
     }
 }

@@ -127,20 +127,28 @@ fn a_read_pays_for_what_it_leaves_of_its_units() {
 
 #[test]
 fn another_stream_completes_the_merge_unit_of_the_last() {
-    let mut part = part("sandisk-extreme-a1-32g", |profile| {
-        (profile.controller.merge_bytes, profile.controller.small_write_bytes) = (256 << 10, 4096);
-    });
-    let written = |step: u64, part: &mut Part| {
-        let before = part.programmed();
-        let took: f64 = (0..16).map(|index| part.write(index * step % 60_000, 64 * KIB)).sum();
-        part.rest();
-        (took / 16.0, (part.programmed() - before) * 4 / 1024)
+    let written = |each_write: bool| {
+        let mut part = part("sandisk-extreme-a1-32g", |profile| {
+            let controller = &mut profile.controller;
+            (controller.merge_bytes, controller.small_write_bytes) = (256 << 10, 4096);
+            controller.merge_each_write = each_write;
+        });
+        [128, 7 * 1024].map(|step| {
+            let before = part.programmed();
+            let took: f64 = (0..16).map(|index| part.write(index * step % 60_000, 64 * KIB)).sum();
+            part.rest();
+            (took / 16.0, (part.programmed() - before) * 4 / 1024)
+        })
     };
-    let (in_order, random) = (written(128, &mut part), written(7 * 1024, &mut part));
+    let [in_order, random] = written(false);
     // 16 writes of 64 KiB are 1 MiB; each at random is a unit of 256 KiB but the last, which stays open.
     assert!(in_order.1 <= 1, "{in_order:?}");
     assert!((3..=4).contains(&random.1), "{random:?}");
     assert!(random.0 > 2.0 * in_order.0, "{in_order:?} {random:?}");
+    // With a unit for each write, those in order cost as much.
+    let [in_order, random] = written(true);
+    assert_eq!(in_order.1, random.1, "{in_order:?} {random:?}");
+    assert!((0.9..1.1).contains(&(in_order.0 / random.0)), "{in_order:?} {random:?}");
 }
 
 #[test]

@@ -92,6 +92,7 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
         HoldOutArg::Columns => Some(HoldOut::Columns),
         HoldOutArg::None => None,
     };
+    let like = args.like.iter().map(|name| other_part(name)).collect::<anyhow::Result<Vec<Profile>>>()?;
     let bar = std::cell::RefCell::new(Bar::new());
     let done = std::cell::Cell::new(0);
     let watched = |profiles: &[Profile], records: &[u64], file_bytes: u64| {
@@ -99,7 +100,7 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
         bar.borrow_mut().show(None, &format!("fitting {name}: simulation {}", done.get()));
         simulated(profiles, records, file_bytes)
     };
-    let fitted = emmc_twin::fit(kind, &table, split, &watched);
+    let fitted = emmc_twin::fit(kind, &table, (split, &like), &watched);
     bar.into_inner().finish();
     let (mut profile, twin) = fitted.with_context(|| name.clone())?;
     let twin = Twin { measurements: name.clone(), target: target.clone(), ..twin };
@@ -113,6 +114,15 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     }
     output.print(FIT_SCHEMA, &twin, present::fitted)?;
     Ok(Exit::Good)
+}
+
+/// A profile for `--like`.
+///
+/// Errors: one that cannot be read, or that no fit has made.
+fn other_part(name: &str) -> anyhow::Result<Profile> {
+    let named = NamedProfile::open(name)?;
+    ensure!(emmc_twin::is_fitted(&named.profile), "{name}: expected a profile that `emmclab twin fit` made");
+    Ok(named.profile)
 }
 
 /// Refuses before the fit what `deliver` would refuse after it.

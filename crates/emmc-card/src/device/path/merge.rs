@@ -74,6 +74,8 @@ impl Merging {
 pub(super) struct Merging {
     /// Sectors of a unit; 0: none is merged.
     unit_sectors: u64,
+    /// Every write completes its unit.
+    each_write: bool,
     open: Option<Stream>,
     /// The last write that went on, or elsewhere; not one inside of it.
     last: Option<Written>,
@@ -81,7 +83,12 @@ pub(super) struct Merging {
 
 impl Merging {
     pub(super) fn new(controller: &Controller) -> Self {
-        Self { unit_sectors: u64::from(controller.merge_bytes) / SECTOR_BYTES, open: None, last: None }
+        Self {
+            unit_sectors: u64::from(controller.merge_bytes) / SECTOR_BYTES,
+            each_write: controller.merge_each_write,
+            open: None,
+            last: None,
+        }
     }
 
     /// Power is lost, and what was open stays in parts.
@@ -110,7 +117,8 @@ impl Path {
         (area, lba, sectors): (Area, u64, u64),
     ) -> (Nanos, Kind) {
         let follows = last.is_some_and(|last| (last.area, last.end) == (area, lba));
-        let continues = self.merging.open.is_some_and(|open| (open.area, open.next) == (area, lba));
+        let is_closed = self.merging.each_write && sectors > self.small.sectors;
+        let continues = !is_closed && self.merging.open.is_some_and(|open| (open.area, open.next) == (area, lba));
         let is_small = sectors <= self.small.sectors && !follows && !continues;
         let overhead = if is_small { self.small.overhead } else { self.write_overhead };
         let missing = self.small.missing[usize::from(!is_small)];

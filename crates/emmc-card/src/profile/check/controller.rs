@@ -57,6 +57,13 @@ impl Rules<'_> {
         }
         self.range("controller.merge_bytes", controller.merge_bytes, 0..=MERGE_MAX)?;
         self.multiple("controller.merge_bytes", controller.merge_bytes.into(), unit_bytes.into())?;
+        let merges = controller.merge_bytes > 0;
+        self.require(
+            merges || !controller.merge_each_write,
+            "controller.merge_each_write",
+            "set",
+            "needs controller.merge_bytes",
+        )?;
         self.range("controller.write_buffer_bytes", controller.write_buffer_bytes, 0..=BUFFER_MAX)?;
         self.multiple("controller.write_buffer_bytes", controller.write_buffer_bytes.into(), unit_bytes.into())?;
         let commits = controller.commit_us > 0.0;

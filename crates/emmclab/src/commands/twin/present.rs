@@ -121,10 +121,16 @@ fn parameters(twin: &Twin, document: &mut Document) {
     let firmware = &twin.firmware;
     let ahead =
         if firmware.read_ahead_always { "every read starts a read-ahead" } else { "sequential reads are read ahead" };
+    let merged = match firmware.merges_each_write {
+        true => "completed by each write beyond the small ones",
+        false => "open while writes are sequential",
+    };
     let section = document.section("parameters", "Parameters");
     section.push(vec![
         KeyValue::new("to the log", format!("writes of up to {} KiB", firmware.threshold_kib)),
         KeyValue::new("read-ahead", ahead),
+        KeyValue::new("pages", format!("of {} KiB", firmware.page_kib)),
+        KeyValue::new("merge unit", merged),
     ]);
     section.push(table);
     for found in twin.parameters.iter().filter(|found| !found.confounded_with.is_empty()) {

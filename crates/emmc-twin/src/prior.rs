@@ -1,0 +1,81 @@
+//! What other parts say of a parameter that the measurements do not show.
+//!
+//! A card's times scale with its bus and its firmware, so the ratios of parameters carry over from card to card, not
+//! their values. A part's own cells decide wherever they say anything.
+
+use crate::least_squares::Prior;
+use crate::part::{PARAMETERS, Part, index};
+
+/// The standard deviation of a logarithm that nothing but the physics bounds: a factor of 4.5.
+const WIDE: f64 = 1.5;
+/// The least standard deviation of a logarithm that other parts bound.
+const NARROW: f64 = 0.3;
+/// Fewer parts do not show how they scatter.
+const PARTS_MIN: usize = 3;
+
+/// The parameter to which another one is in proportion, from part to part.
+fn anchor(parameter: usize) -> Option<usize> {
+    match parameter {
+        index::PROGRAM | index::CHANNEL => Some(index::BUS),
+        index::LOG => Some(index::PROGRAM),
+        index::SMALL | index::MISSING | index::COMMIT => Some(index::WRITE),
+        index::SMALL_MISSING => Some(index::SMALL),
+        index::SENSE | index::READ_MISSING => Some(index::READ),
+        _ => None,
+    }
+}
+
+/// Whether parts of another firmware say nothing of it: how random writes are stored.
+fn is_of_firmware(parameter: usize) -> bool {
+    [index::SMALL, index::LOG, index::SMALL_MISSING, index::MERGE, index::DEBT, index::LOG_SIZE].contains(&parameter)
+}
+
+/// The priors of a part around a start, of other parts and of the start itself.
+pub(crate) fn priors(start: &Part, others: &[Part]) -> Vec<Prior> {
+    let from_parts = |index: usize| {
+        let anchor = anchor(index);
+        let alike =
+            |other: &&Part| !is_of_firmware(index) || other.firmware.threshold_kib == start.firmware.threshold_kib;
+        let ratio = |part: &Part| (part.values[index] / anchor.map_or(1.0, |anchor| part.values[anchor])).ln();
+        let ratios: Vec<f64> = others.iter().filter(alike).map(ratio).collect();
+        if ratios.len() < PARTS_MIN || [index::BUS, index::READ, index::WRITE].contains(&index) {
+            return None;
+        }
+        let count = ratios.len() as f64;
+        let centre = ratios.iter().sum::<f64>() / count;
+        let square: f64 = ratios.iter().map(|ratio| (ratio - centre).powi(2)).sum::<f64>() / (count - 1.0);
+        let deviation = (square * (1.0 + 1.0 / count)).sqrt().clamp(NARROW, WIDE);
+        Some(Prior { index, anchor, centre, deviation })
+    };
+    let own = |index: usize| Prior { index, anchor: None, centre: start.values[index].ln(), deviation: WIDE };
+    (0..PARAMETERS.len()).map(|index| from_parts(index).unwrap_or_else(|| own(index))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use emmc_regs::CardKind;
+
+    use super::*;
+    use crate::part::firmwares;
+    use crate::table::{Cell, Column};
+
+    /// Three cards whose program time is 1, 2 and 4 times that of their bus: the fourth's is about twice its own.
+    #[test]
+    fn a_ratio_carries_over() {
+        let cells = Column::ALL.map(|column| Cell { column, kib: 4, us: 100.0 });
+        let start = Part::start(CardKind::Sd, firmwares()[0], false, &cells);
+        let other = |bus: f64, ratio: f64| {
+            let mut part = start.clone();
+            (part.values[index::BUS], part.values[index::PROGRAM]) = (bus, bus * ratio);
+            part
+        };
+        let others = [other(7.0, 1.0), other(15.0, 2.0), other(22.0, 4.0)];
+        let found = priors(&start, &others);
+        let program = found[index::PROGRAM];
+        assert_eq!((program.index, program.anchor), (index::PROGRAM, Some(index::BUS)));
+        assert!((program.centre - 2f64.ln()).abs() < 1e-9 && (program.deviation - 0.8).abs() < 0.01, "{program:?}");
+        assert_eq!(found[index::BUS].centre, start.values[index::BUS].ln());
+        let unlike = priors(&start.clone().at(&start.values.map(f64::ln)), &others[..2]);
+        assert_eq!(unlike[index::PROGRAM].anchor, None, "two parts show no scatter");
+    }
+}
