@@ -253,7 +253,8 @@ impl Part {
         self
     }
 
-    /// The same with a unit that each write completes, and little debt: either explains slow writes above the small ones.
+    /// The same with a unit that each write completes, and little debt: either explains slow writes beyond the small
+    /// ones.
     pub(crate) fn merging_each_write(mut self) -> Self {
         self.firmware.merges_each_write = true;
         self.values[index::DEBT] = self.values[index::DEBT].min(LITTLE_DEBT);

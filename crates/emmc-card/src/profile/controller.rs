@@ -41,8 +41,8 @@ pub struct Controller {
     /// The merge unit: when another stream of writes begins, the rest of the last one's unit is copied; 0: nothing is.
     #[serde(default)]
     pub merge_bytes: u32,
-    /// Whether each write beyond the small ones completes its merge unit, sequential ones too: no unit stays open between
-    /// two commands.
+    /// Whether each write beyond the small ones completes its merge unit, sequential ones too: no unit stays open
+    /// between two commands.
     #[serde(default)]
     pub merge_each_write: bool,
     /// Memory from which an SD card acknowledges writes before they are in flash; 0: it acknowledges when they are. The
