@@ -94,6 +94,12 @@ pub fn ranking(ranking: &Ranking) -> Document {
         }
         document.section("unfit", "Parts that do not fit").push(table);
     }
+    for answer in &ranking.fitting {
+        for note in &answer.notes {
+            let section = document.sections.last_mut();
+            section.map(|section| section.note(Tone::Warn, format!("{}: {note}", answer.profile)));
+        }
+    }
     let note = "Parts are as their profiles describe them; endurance and over-provisioning of shipped profiles are assumed \
 (see each profile's sources).";
     document.section("notes", "Notes").note(Tone::Muted, note);

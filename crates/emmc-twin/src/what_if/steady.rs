@@ -26,6 +26,9 @@ const SPEED_BYTES: u64 = 256 << 20;
 /// What happens seldom is waited for if no more than this is written meanwhile. Unit: bytes.
 const CYCLE_BYTES_MAX: f64 = 64e9;
 
+/// The share of static wear levelling in what is programmed that is worth a note.
+const MOVED_SHARE: f64 = 0.05;
+
 /// What was counted. Unit: a second of load.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rates {
@@ -147,7 +150,9 @@ impl Trial {
         let block_bytes = f64::from(self.target.device().nand().geometry().units_per_block()) * unit;
         // Enough blocks are erased that one more or less does not matter.
         let least = (self.range_bytes() as f64).max(block_bytes * 64.0);
+        let moves_before = self.target.device().stats().wear_moves;
         let base = self.count((least, self.awaited_s()), step, watch)?;
+        let moved = (self.target.device().stats().wear_moves - moves_before) as f64 * block_bytes / unit;
         let mut rates = base.rates(unit);
         if let Some(update) = self.setup.update {
             self.duty.start_update();
@@ -187,12 +192,19 @@ impl Trial {
             is_steady,
             warm_up_bytes,
             measured_bytes: base.written as u64,
-            notes: self.notes(),
+            notes: self.notes(moved / base.programs.max(1.0)),
         })
     }
 
-    fn notes(&self) -> Vec<String> {
+    /// What to know, where this share of what was programmed may be moves of static wear levelling.
+    fn notes(&self, moved_share: f64) -> Vec<String> {
         let mut notes: Vec<String> = self.note.iter().cloned().collect();
+        if moved_share > MOVED_SHARE {
+            notes.push(format!(
+                "static wear levelling made up to {:.0} % of the programs; it comes in phases: sim life shows a whole life",
+                moved_share.min(1.0) * 100.0
+            ));
+        }
         if self.cycle_s > self.awaited_s() {
             notes.push("a weekly trim or a day's log is not in the measurement: too much is written meanwhile".into());
         }
