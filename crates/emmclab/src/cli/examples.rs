@@ -138,14 +138,14 @@ const EXAMPLES: &[Example] = &[
     #[cfg(feature = "twin")]
     example(
         "sim what-if",
-        "emmclab sim what-if sim:generic-8g --rate 2GB/day --random 70% --change pslc=all --change cache=off",
+        "emmclab sim what-if sim:generic-8g --rate 2GB/day --change pslc=all --change cache=off",
         "two changes beside today",
     ),
     #[cfg(feature = "twin")]
     example(
         "sim what-if",
         "emmclab sim what-if sim:my-part.toml --workload app.blkparse --change discard=off,depth=8",
-        "your recording on the twin of your part; two settings together",
+        "your recording on your twin, two settings together",
     ),
     #[cfg(feature = "twin")]
     example("sim life", "emmclab sim life sim:generic-8g --workload 2GB/day,random=70%", "until the card is read-only"),
