@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::time::Instant as Wall;
 
 use emmc_card::device::Area;
+use emmc_card::nand::Landing;
 use emmc_units::Instant;
 
 /// An area as clients see it.
@@ -98,6 +99,15 @@ pub trait Block: Send + Sync {
     ///
     /// Errors: out of range, misaligned.
     fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError>;
+
+    /// Memory for the data of a long write that a client still sends, so that it need not be copied later. `None`: it
+    /// is received elsewhere. Followed by [`Block::end_landing`], after [`Block::submit`] or instead of it.
+    fn landing(&self, _area: Area, _offset: u64, _bytes: usize) -> Option<Landing> {
+        None
+    }
+
+    /// The data that was received there is written, or will not be.
+    fn end_landing(&self, _landing: Landing) {}
 
     /// When a client may get the reply to work that ends at `at`; `None`: now.
     fn due(&self, at: Instant) -> Option<Wall>;

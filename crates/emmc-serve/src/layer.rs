@@ -24,6 +24,7 @@ use std::ops::Range;
 use std::time::Instant as Wall;
 
 use emmc_card::device::Area;
+use emmc_card::nand::Landing;
 use emmc_units::Instant;
 
 use crate::block::{Block, BlockError, Export, Mapped, Request};
@@ -89,6 +90,16 @@ pub trait Layer: Send + Sync {
         self.inner().mapped(area, range)
     }
 
+    /// See [`Block::landing`].
+    fn landing(&self, area: Area, offset: u64, bytes: usize) -> Option<Landing> {
+        self.inner().landing(area, offset, bytes)
+    }
+
+    /// See [`Block::end_landing`].
+    fn end_landing(&self, landing: Landing) {
+        self.inner().end_landing(landing);
+    }
+
     /// See [`Block::due`].
     fn due(&self, at: Instant) -> Option<Wall> {
         self.inner().due(at)
@@ -111,6 +122,14 @@ impl<T: Layer> Block for T {
 
     fn mapped(&self, area: Area, range: Range<u64>) -> Result<Vec<Mapped>, BlockError> {
         Layer::mapped(self, area, range)
+    }
+
+    fn landing(&self, area: Area, offset: u64, bytes: usize) -> Option<Landing> {
+        Layer::landing(self, area, offset, bytes)
+    }
+
+    fn end_landing(&self, landing: Landing) {
+        Layer::end_landing(self, landing);
     }
 
     fn due(&self, at: Instant) -> Option<Wall> {

@@ -13,6 +13,7 @@ mod data;
 mod error;
 mod journal;
 mod load;
+mod slots;
 mod state;
 #[cfg(test)]
 mod tests;

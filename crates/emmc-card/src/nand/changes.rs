@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use emmc_units::Instant;
 
 use super::image::WholeBlock;
+use super::landing::Landing;
 use super::page_store::{PageState, PageStore, page_index};
 use super::payload::Content;
 use super::{CellMode, Geometry, NO_UNIT, Nand};
@@ -179,6 +180,18 @@ impl Nand {
     pub(crate) fn settle_payload(&mut self) -> Result<(), String> {
         let slots = self.store.as_deref_mut().and_then(|store| store.slots.as_mut());
         slots.map_or(Ok(()), |slots| slots.settle())
+    }
+
+    /// Slots for `units` units that a client will send; `None`: it sends them elsewhere. [`Nand::end_landing`] follows.
+    pub fn land(&mut self, units: u32) -> Option<Landing> {
+        self.store.as_deref_mut()?.slots.as_mut()?.land(units)
+    }
+
+    /// What was received is written, or will not be.
+    pub fn end_landing(&mut self, landing: Landing) {
+        if let Some(slots) = self.store.as_deref_mut().and_then(|store| store.slots.as_mut()) {
+            slots.end_landing(landing);
+        }
     }
 
     /// End of the used payload slots.

@@ -232,18 +232,18 @@ fn slots_max(geometry: &super::Geometry) -> u64 {
 
 impl PageStore {
     fn to_image(&self) -> PageStoreImage {
-        let slots = self.slots.as_ref().filter(|slots| !slots.is_outside());
-        let used = self.contents.iter().flatten().flat_map(|contents| contents.iter());
-        let bytes = |content: &Content| {
-            content.slot()?;
-            Some((content.0, slots?.get(*content)?.to_vec()))
-        };
+        // Slots of the edge are not looked at: a request may wait for this, and there are millions.
+        let payload = self.slots.as_ref().filter(|slots| !slots.is_outside()).map_or_else(Vec::new, |slots| {
+            let used = self.contents.iter().flatten().flat_map(|contents| contents.iter());
+            let with_slot = used.filter(|content| content.slot().is_some());
+            with_slot.filter_map(|content| Some((content.0, slots.get(*content)?.to_vec()))).collect()
+        });
         let bytes_are = match &self.slots {
             None => BytesAre::NotKept,
             Some(slots) if slots.is_outside() => BytesAre::Outside,
             Some(_) => BytesAre::Here,
         };
-        PageStoreImage { bytes: bytes_are, next_order: self.next_order, payload: used.filter_map(bytes).collect() }
+        PageStoreImage { bytes: bytes_are, next_order: self.next_order, payload }
     }
 
     fn set_block(&mut self, geometry: &super::Geometry, number: u32, whole: &WholeBlock) {

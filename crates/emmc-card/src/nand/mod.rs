@@ -12,9 +12,11 @@ mod changes;
 mod copy;
 mod failures;
 mod fault;
+mod free_slots;
 mod geometry;
 mod image;
 mod journal;
+mod landing;
 mod ops;
 mod page_store;
 mod payload;
@@ -33,6 +35,8 @@ pub(crate) use copy::PageCopy;
 pub use fault::FaultPlan;
 pub use geometry::Geometry;
 pub(crate) use image::{BytesAre, NandImage};
+pub use landing::{Landing, LandingMemory};
+pub(crate) use payload::Content;
 pub use payload::Payload;
 pub use scan::{FoundBlock, FoundPage, PageScan, Soundness, Survey, session_of};
 pub use state::{Block, BlockHealth, Counters, NO_UNIT, NandError, StoredContent};
@@ -179,7 +183,27 @@ impl Nand {
     /// The bytes of a physical unit. A caller that reads for the host must [`Nand::read`] the page too, which takes the
     /// time and may fail. `None` if no data is stored, the page cannot be read, or it is not programmed.
     pub fn unit_data(&self, unit: u32) -> Option<&[u8]> {
-        self.store.as_ref()?.unit_data(&self.geometry, unit)
+        self.bytes_of(self.content_of(unit))
+    }
+
+    /// Where the bytes of a physical unit are, for [`Nand::bytes_of`] before anything changes.
+    #[inline]
+    pub(crate) fn content_of(&self, unit: u32) -> Content {
+        self.store.as_ref().map_or(Content::NONE, |store| store.readable_content(&self.geometry, unit))
+    }
+
+    /// As [`Nand::unit_data`].
+    #[inline]
+    pub(crate) fn bytes_of(&self, content: Content) -> Option<&[u8]> {
+        self.store.as_ref()?.slots.as_ref()?.get(content)
+    }
+
+    /// These bytes are read soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, content: Content) {
+        if let Some(slots) = self.store.as_ref().and_then(|store| store.slots.as_ref()) {
+            slots.prefetch(content);
+        }
     }
 
     /// The record of a page that [`Nand::program_record`] made. `None` where it cannot be read, or none is kept.

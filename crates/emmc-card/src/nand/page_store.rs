@@ -88,13 +88,15 @@ impl PageStore {
         matches!(self.state(geometry, block, page), PageState::Good | PageState::Unstable)
     }
 
-    pub(super) fn unit_data(&self, geometry: &Geometry, unit: u32) -> Option<&[u8]> {
+    /// Where the bytes of a physical unit are, if its page can be read.
+    #[inline]
+    pub(super) fn readable_content(&self, geometry: &Geometry, unit: u32) -> Content {
         let block = geometry.block_of(unit);
         if !self.reads(geometry, block, geometry.page_of(unit)) {
-            return None;
+            return Content::NONE;
         }
         let within = (unit % geometry.units_per_block()) as usize;
-        self.slots.as_ref()?.get(self.contents[block as usize].as_ref()?[within])
+        self.contents[block as usize].as_ref().map_or(Content::NONE, |contents| contents[within])
     }
 
     pub(super) fn record(&self, geometry: &Geometry, block: u32, page: u32) -> Option<&[u8]> {

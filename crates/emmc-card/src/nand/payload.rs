@@ -7,6 +7,9 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
+use super::free_slots::{FreeSlots, GROUP};
+use super::landing::{InUse, LandingMemory};
+
 /// Slots of bytes, one unit each.
 pub trait Payload: Debug + Send {
     /// Stores a unit's bytes in a free slot.
@@ -14,6 +17,9 @@ pub trait Payload: Debug + Send {
 
     /// A unit's bytes; the slot must be in use.
     fn get(&self, slot: u32) -> &[u8];
+
+    /// The bytes of a slot in use are read soon: they can be fetched into the processor's cache.
+    fn prefetch(&self, _slot: u32) {}
 
     /// The slot is not read any more.
     fn release(&mut self, slot: u32);
@@ -27,13 +33,25 @@ pub trait Payload: Debug + Send {
 
     /// These slots are unused; their space can be released.
     fn give_back(&mut self, _slots: Range<u32>) {}
+
+    /// Gets space for slots that were never taken; `false`: none is to be had, or runs of slots are of no use.
+    fn allocate(&mut self, _slots: Range<u32>) -> bool {
+        false
+    }
+
+    /// The memory of free slots, for a client's bytes to be received into; `None`: they have none now.
+    fn landing(&mut self, _slots: Range<u32>) -> Option<Box<dyn LandingMemory>> {
+        None
+    }
+
+    /// The slot whose memory these bytes are, if they are in that of a slot.
+    fn slot_of(&self, _bytes: &[u8]) -> Option<u32> {
+        None
+    }
 }
 
 /// Space is released step by step in runs of at least this size. Unit: bytes.
 const GIVEN_BACK_BYTES_MIN: usize = 64 << 10;
-/// Most runs of free slots that one step looks at, and that are sorted at once: some hundred microseconds.
-const TIDIED_RUNS: usize = 4096;
-const SORTED_RUNS_MAX: usize = 8192;
 
 /// Bytes in memory.
 #[derive(Debug, Default)]
@@ -61,11 +79,11 @@ impl Payload for InMemory {
 
 /// What a unit's bytes are, as one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Content(pub(super) u32);
+pub(crate) struct Content(pub(super) u32);
 
 impl Content {
     /// It was programmed without bytes, or not at all.
-    pub(super) const NONE: Self = Self(0);
+    pub(crate) const NONE: Self = Self(0);
     /// All of it is zero.
     pub(super) const ZEROS: Self = Self(1);
     const FIRST: u32 = 2;
@@ -75,60 +93,26 @@ impl Content {
     }
 }
 
-/// Free slots, as runs: neighbours are used in sequence, and recently released ones first, because they are probably
-/// still cached.
-#[derive(Clone, Debug, Default)]
-struct Free {
-    runs: Vec<Range<u32>>,
-}
-
-impl Free {
-    fn give(&mut self, slot: u32) {
-        match self.runs.last_mut() {
-            Some(run) if run.end == slot => run.end += 1,
-            _ => self.runs.push(slot..slot + 1),
-        }
-    }
-
-    fn take(&mut self) -> Option<u32> {
-        let run = self.runs.last_mut()?;
-        let slot = run.start;
-        run.start += 1;
-        if run.start == run.end {
-            self.runs.pop();
-        }
-        Some(slot)
-    }
-
-    /// The lowest are taken next.
-    fn sort(&mut self) {
-        self.runs.sort_unstable_by_key(|run| std::cmp::Reverse(run.start));
-        self.runs.dedup_by(|lower, higher| {
-            let is_next = lower.end == higher.start;
-            if is_next {
-                higher.start = lower.start;
-            }
-            is_next
-        });
-    }
-}
-
 /// The slots and their owners.
 #[derive(Debug)]
 pub(super) struct Slots {
-    payload: Box<dyn Payload>,
+    pub(super) payload: Box<dyn Payload>,
     is_outside: bool,
-    free: Free,
+    pub(super) free: FreeSlots,
     /// Released since the last record; of use where changes are logged.
     waiting: Vec<u32>,
     /// All slots from here on were never taken.
-    next: u32,
-    zeros: Box<[u8]>,
+    pub(super) next: u32,
+    pub(super) zeros: Box<[u8]>,
     /// Where slots outlive the process: by slot, how often something had been recorded when it was put.
     put_at: Option<Vec<u32>>,
     records: u32,
-    /// How many runs of free slots were looked at, while their space is released step by step.
-    tidied: Option<usize>,
+    /// The next slot that is looked at while the space of free ones is released step by step.
+    tidied: Option<u32>,
+    /// Slots that a client receives into.
+    pub(super) landings: Vec<InUse>,
+    /// Slots of a run that are taken next, in sequence.
+    pub(super) run: Range<u32>,
 }
 
 impl Slots {
@@ -136,13 +120,15 @@ impl Slots {
         Self {
             payload: Box::<InMemory>::default(),
             is_outside: false,
-            free: Free::default(),
+            free: FreeSlots::default(),
             waiting: Vec::new(),
             next: 0,
             zeros: vec![0; unit_bytes as usize].into(),
             put_at: None,
             records: 1,
             tidied: None,
+            landings: Vec::new(),
+            run: 0..0,
         }
     }
 
@@ -164,16 +150,10 @@ impl Slots {
             return false;
         }
         self.next = used.last().map_or(0, |last| last + 1);
-        let mut expected = 0;
-        let mut runs = Vec::new();
-        for slot in used {
-            if slot > expected {
-                runs.push(expected..slot);
-            }
-            expected = slot + 1;
-        }
-        runs.reverse();
-        self.free = Free { runs };
+        self.free = FreeSlots::default();
+        let mut used = used.into_iter().peekable();
+        (0..self.next).filter(|slot| used.next_if_eq(slot).is_none()).for_each(|slot| self.free.give(slot));
+        self.free.sort();
         true
     }
 
@@ -182,11 +162,11 @@ impl Slots {
         if *bytes == *self.zeros {
             return Content::ZEROS;
         }
-        let slot = self.free.take().unwrap_or_else(|| {
-            self.next += 1;
-            self.next - 1
+        let slot = self.landed(bytes).unwrap_or_else(|| {
+            let slot = self.take();
+            self.payload.put(slot, bytes);
+            slot
         });
-        self.payload.put(slot, bytes);
         if let Some(put_at) = &mut self.put_at {
             if put_at.len() <= slot as usize {
                 put_at.resize(slot as usize + 1, 0);
@@ -194,6 +174,14 @@ impl Slots {
             put_at[slot as usize] = self.records;
         }
         Content(slot + Content::FIRST)
+    }
+
+    /// A slot for one unit.
+    fn take(&mut self) -> u32 {
+        self.run.next().or_else(|| self.free.take()).unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
     }
 
     /// Puts a unit's bytes where they were. `false`: they are of another size, or the slot cannot be.
@@ -215,14 +203,21 @@ impl Slots {
         }
     }
 
+    /// The bytes are read soon.
+    #[inline]
+    pub(super) fn prefetch(&self, content: Content) {
+        if let Some(slot) = content.slot() {
+            self.payload.prefetch(slot);
+        }
+    }
+
     pub(super) fn release(&mut self, contents: &[Content]) {
         for slot in contents.iter().filter_map(|content| content.slot()) {
             let put_at = self.put_at.as_ref().map(|put_at| put_at.get(slot as usize).copied().unwrap_or_default());
             if put_at.is_some_and(|put_at| put_at != self.records) {
                 self.waiting.push(slot);
             } else {
-                self.payload.release(slot);
-                self.free.give(slot);
+                self.freed(slot);
             }
         }
     }
@@ -241,48 +236,40 @@ impl Slots {
 
     /// The space of free slots is released, and the lowest are taken next.
     pub(super) fn tidy(&mut self) {
+        self.run.by_ref().for_each(|slot| self.free.give(slot));
         self.free.sort();
-        if let Some(last) = self.free.runs.first().filter(|run| run.end == self.next).cloned() {
-            self.free.runs.remove(0);
-            self.next = last.start;
-            self.payload.give_back(last);
-        }
-        self.free.runs.iter().for_each(|run| self.payload.give_back(run.clone()));
+        let runs: Vec<Range<u32>> = self.free.runs(0, self.next).collect();
+        self.next = runs.iter().rev().fold(self.next, |next, run| if run.end == next { run.start } else { next });
+        self.free.cut(self.next);
+        runs.into_iter().for_each(|run| self.payload.give_back(run));
     }
 
-    /// Releases the space of some long runs of free slots; `true`: there are no more. Shorter ones are soon used again,
-    /// which would cost more than their space is worth.
+    /// Releases the space of the next long run of free slots in a group; `true`: there are no more. Shorter ones
+    /// are soon used again, which would cost more than their space is worth.
     pub(super) fn tidy_some(&mut self) -> bool {
-        let Some(next) = self.tidied else {
-            if self.free.runs.len() <= SORTED_RUNS_MAX {
-                self.free.sort();
-            }
-            self.tidied = Some(0);
-            return false;
-        };
+        let from = self.tidied.unwrap_or_default();
+        let end = self.next.min((from / GROUP + 1) * GROUP);
         let units_min = (GIVEN_BACK_BYTES_MIN / self.zeros.len()).max(1);
-        let end = self.free.runs.len().min(next + TIDIED_RUNS);
-        let runs = self.free.runs.get(next..end).unwrap_or_default();
-        // Runs before the last one change no more.
-        match runs.iter().position(|run| run.len() >= units_min) {
-            Some(long) => {
-                self.payload.give_back(runs[long].clone());
-                self.tidied = Some(next + long + 1);
-            }
-            None => self.tidied = Some(end),
+        let long = self.free.runs(from, end).find(|run| run.len() >= units_min);
+        let looked_at = long.as_ref().map_or(end, |run| run.end);
+        if let Some(run) = long {
+            self.payload.give_back(run);
         }
-        let is_done = self.tidied.is_some_and(|next| next >= self.free.runs.len());
-        if is_done {
-            self.tidied = None;
-        }
-        is_done
+        self.tidied = (looked_at < self.next).then_some(looked_at);
+        self.tidied.is_none()
     }
 
     /// All released slots are recorded.
     pub(super) fn recorded(&mut self) {
         self.records = self.records.wrapping_add(1);
-        for slot in self.waiting.drain(..) {
-            self.payload.release(slot);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.drain(..).for_each(|slot| self.freed(slot));
+        self.waiting = waiting;
+    }
+
+    fn freed(&mut self, slot: u32) {
+        self.payload.release(slot);
+        if !self.goes_back_to_landing(slot) {
             self.free.give(slot);
         }
     }
@@ -293,7 +280,7 @@ impl Clone for Slots {
     fn clone(&self) -> Self {
         let mut payload = InMemory::default();
         let mut is_free = vec![false; self.next as usize];
-        self.free.runs.iter().for_each(|run| is_free[run.start as usize..run.end as usize].fill(true));
+        self.free.runs(0, self.next).for_each(|run| is_free[run.start as usize..run.end as usize].fill(true));
         for slot in (0..self.next).filter(|&slot| !is_free[slot as usize]) {
             payload.put(slot, self.payload.get(slot));
         }
@@ -307,6 +294,8 @@ impl Clone for Slots {
             put_at: None,
             records: 1,
             tidied: None,
+            landings: Vec::new(),
+            run: 0..0,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Executes a request on the card and builds its reply.
 
+use emmc_card::nand::Landing;
 use emmc_units::Instant;
 
 use super::buffer::Buffer;
@@ -64,6 +65,16 @@ impl<'a> Executor<'a> {
                 None
             }
         }
+    }
+
+    /// Memory to receive the data of a write into, if the card has some.
+    pub(crate) fn landing(&self, request: &Request) -> Option<Landing> {
+        let is_write = request.command == Command::Write && self.check(request).is_ok();
+        is_write.then(|| self.block.landing(self.agreed.export.area, request.offset, request.length as usize)).flatten()
+    }
+
+    pub(crate) fn end_landing(&self, landing: Landing) {
+        self.block.end_landing(landing);
     }
 
     /// A client got the reply to work that ended at `at`.

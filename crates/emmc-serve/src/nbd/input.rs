@@ -12,11 +12,13 @@ pub(crate) struct Input<R> {
     memory: Vec<u8>,
     start: usize,
     end: usize,
+    /// How many bytes more than needed are read. Unit: bytes.
+    ahead: usize,
 }
 
 impl<R: Read> Input<R> {
     pub(crate) fn new(stream: R) -> Self {
-        Self { stream, memory: vec![0; 2 * AHEAD_BYTES], start: 0, end: 0 }
+        Self { stream, memory: vec![0; 2 * AHEAD_BYTES], start: 0, end: 0, ahead: AHEAD_BYTES }
     }
 
     /// Whether `bytes` bytes are available without waiting.
@@ -40,7 +42,7 @@ impl<R: Read> Input<R> {
             }
         }
         // Not to the end of the buffer: data that is read far ahead would have to be moved to the front.
-        let until = self.start + bytes + AHEAD_BYTES;
+        let until = self.start + bytes + std::mem::replace(&mut self.ahead, AHEAD_BYTES);
         while !self.has(bytes) {
             match self.stream.read(&mut self.memory[self.end..until]) {
                 Ok(0) if self.start == self.end => return Ok(false),
@@ -51,6 +53,20 @@ impl<R: Read> Input<R> {
             }
         }
         Ok(true)
+    }
+
+    /// Fills memory with the next bytes: those that have arrived are copied, the others are received there.
+    ///
+    /// Errors: as [`Self::fill`].
+    pub(crate) fn take(&mut self, into: &mut [u8]) -> io::Result<()> {
+        let arrived = into.len().min(self.end - self.start);
+        let (known, rest) = into.split_at_mut(arrived);
+        known.copy_from_slice(self.next(arrived));
+        self.consume(arrived);
+        self.stream.read_exact(rest)?;
+        // What follows is probably like it: only its header is received here.
+        self.ahead = 0;
+        Ok(())
     }
 
     /// The next `bytes` bytes, which must be there.
@@ -111,6 +127,22 @@ mod tests {
         }
         input.discard(data.len() - at).unwrap();
         assert!(!input.fill(1).unwrap());
+    }
+
+    #[test]
+    fn messages_are_received_elsewhere() {
+        let data: Vec<u8> = (0..700_000_u32).map(|i| (i % 251) as u8).collect();
+        let mut input = Input::new(Drip(&data, 5));
+        let mut at = 0;
+        for bytes in [28, 300_000, 28, 100, 28, 200_000, 60_000] {
+            assert!(input.fill(28).unwrap());
+            let mut elsewhere = vec![0; bytes];
+            input.take(&mut elsewhere).unwrap();
+            assert!(elsewhere == data[at..at + bytes], "at {at}");
+            at += bytes;
+        }
+        let mut rest = vec![0; data.len() - at + 1];
+        assert_eq!(input.take(&mut rest).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

@@ -121,12 +121,29 @@ impl<R: Read, W: Write> Session<'_, R, W> {
             self.executor.refuse_as_too_long(request, &mut self.replies);
             return Ok(());
         }
+        if let Some(mut landing) = self.executor.landing(request) {
+            let received = self.receive(landing.bytes_mut());
+            let start = self.replies.length();
+            let due = received.map(|()| self.executor.execute(request, landing.bytes(), &mut self.replies));
+            self.executor.end_landing(landing);
+            return self.reply(start, due?, later);
+        }
         if !self.arrived(payload)? {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         let start = self.replies.length();
         let due = self.executor.execute(request, self.input.next(payload), &mut self.replies);
         self.input.consume(payload);
+        self.reply(start, due, later)
+    }
+
+    /// The reply from `start` on is sent when it is due.
+    fn reply(
+        &mut self,
+        start: usize,
+        due: Option<Due>,
+        later: &mut dyn FnMut(Due, &[u8]) -> io::Result<()>,
+    ) -> Result<(), SessionError> {
         match due {
             Some(due) if due.wall > Wall::now() => {
                 later(due, self.replies.tail(start))?;
@@ -135,6 +152,14 @@ impl<R: Read, W: Write> Session<'_, R, W> {
             late => self.done.extend(late.map(|due| due.at)),
         }
         Ok(())
+    }
+
+    /// Receives into memory of the card; before it waits, it writes the replies that are due.
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<()> {
+        if !self.input.has(into.len()) {
+            self.write_replies()?;
+        }
+        self.input.take(into)
     }
 
     /// Makes sure that `bytes` bytes are there; before it waits for them, it writes the replies that are due.

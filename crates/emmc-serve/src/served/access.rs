@@ -6,6 +6,7 @@ use std::time::Instant as Wall;
 use emmc_card::card::Card;
 use emmc_card::device::{Area, StorageError, WriteFlags};
 use emmc_card::ftl::{FtlError, TrimKind};
+use emmc_card::nand::Landing;
 use emmc_units::Instant;
 
 use super::Served;
@@ -13,6 +14,8 @@ use crate::block::{Block, BlockError, Export, Mapped, Request};
 
 /// Unit: bytes.
 const SECTOR: u64 = 512;
+/// Shorter writes arrive together with others, and are copied. Unit: bytes.
+const LANDING_BYTES_MIN: usize = 64 << 10;
 /// Written repeatedly where zeros must be written out.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -171,6 +174,20 @@ impl Block for Served {
         let inner = self.inner();
         let bytes = range.end.saturating_sub(range.start);
         Ok(mapped(&inner.card, run(&inner.card, area, range.start, bytes)?))
+    }
+
+    fn landing(&self, area: Area, offset: u64, bytes: usize) -> Option<Landing> {
+        let mut inner = self.inner();
+        let unit_bytes = inner.card.device().nand().geometry().unit_bytes as usize;
+        let is_whole = offset % unit_bytes as u64 == 0 && bytes % unit_bytes == 0;
+        if bytes < LANDING_BYTES_MIN || !is_whole || writable(&inner.card, area, offset, bytes as u64).is_err() {
+            return None;
+        }
+        inner.card.device_mut().nand_mut().land((bytes / unit_bytes) as u32)
+    }
+
+    fn end_landing(&self, landing: Landing) {
+        self.inner().card.device_mut().nand_mut().end_landing(landing);
     }
 
     fn due(&self, at: Instant) -> Option<Wall> {

@@ -13,10 +13,13 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
-use emmc_card::nand::Payload;
-use memmap2::{Mmap, MmapMut, MmapOptions};
+use emmc_card::nand::{LandingMemory, Payload};
+use memmap2::{Mmap, MmapOptions};
 use rustix::fs::FallocateFlags;
+
+use super::slots::{Slots, SlotsMut, prefetch};
 
 /// Most bytes that wait to be written together with their neighbours: what is written with one call becomes one folio
 /// of the page cache, and ext4 visits every block of a folio for each later write into it.
@@ -24,12 +27,17 @@ const WAITING_BYTES_MAX: usize = 64 << 10;
 /// Space is allocated in pieces of this size. Unit: bytes.
 const ROOM_BYTES: usize = 4 << 20;
 
+/// Space on the disk that runs of new slots leave to others. Unit: bytes.
+const LEFT_BYTES: u64 = 1 << 30;
+/// How much of a unit is fetched before it is read: the processor itself fetches what follows. Unit: bytes.
+const PREFETCHED_BYTES: usize = 512;
+
 /// The file in memory.
 #[derive(Debug)]
 enum Mapping {
     Read(Mmap),
     /// By piece: what it is.
-    Write(MmapMut, Vec<Piece>),
+    Write(Arc<Slots>, Vec<Piece>),
 }
 
 /// A piece of the file.
@@ -83,11 +91,15 @@ impl DataFile {
         slot as usize * self.unit_bytes
     }
 
+    fn range(&self, slots: &Range<u32>) -> Range<usize> {
+        self.offset(slots.start)..self.offset(slots.end)
+    }
+
     /// The place of a slot in the mapping, if it is to be written there.
-    fn place(&mut self, slot: u32) -> Option<&mut [u8]> {
-        let offset = self.offset(slot);
+    fn place(&mut self, slot: u32) -> Option<SlotsMut> {
+        let range = self.range(&(slot..slot + 1));
         let (Mapping::Write(map, pieces), Some(file)) = (&mut self.mapping, &self.file) else { return None };
-        let number = offset / ROOM_BYTES;
+        let number = range.start / ROOM_BYTES;
         let piece = pieces.get_mut(number)?;
         if !piece.has_room {
             let start = number * ROOM_BYTES;
@@ -99,7 +111,15 @@ impl DataFile {
             piece.written_bytes += self.unit_bytes as u32;
             return None;
         }
-        map.get_mut(offset..offset + self.unit_bytes)
+        SlotsMut::new(map, range)
+    }
+
+    /// The mapping.
+    fn mapped(&self, range: Range<usize>) -> &[u8] {
+        match &self.mapping {
+            Mapping::Read(map) => &map[range],
+            Mapping::Write(map, _) => map.bytes(range),
+        }
     }
 
     /// Whether a slot waits to be written.
@@ -138,19 +158,14 @@ impl DataFile {
 /// Maps a file, including the range beyond its end.
 #[expect(unsafe_code, reason = "mapping a file")]
 fn map(file: &File, length: usize, writes: bool) -> std::io::Result<Mapping> {
-    let mut options = MmapOptions::new();
-    options.len(length);
+    if writes {
+        let map = MmapOptions::new().len(length).map_raw(file)?;
+        return Ok(Mapping::Write(Arc::new(Slots(map)), vec![Piece::default(); length.div_ceil(ROOM_BYTES)]));
+    }
     // SAFETY: only slots that were written are read through the mapping: they lie inside the file, whose length is
-    // checked when it is opened, and are not written again before their slot is released. Only slots with allocated
-    // space are written. The lock of the card's folder keeps other writers of this program away; another program that
-    // truncates the file crashes the process, but cannot corrupt its memory.
-    let mapping = unsafe {
-        match writes {
-            true => Mapping::Write(options.map_mut(file)?, vec![Piece::default(); length.div_ceil(ROOM_BYTES)]),
-            false => Mapping::Read(options.map(file)?),
-        }
-    };
-    Ok(mapping)
+    // checked when it is opened. Another program that truncates the file crashes the process, but cannot corrupt its
+    // memory.
+    Ok(Mapping::Read(unsafe { MmapOptions::new().len(length).map(file)? }))
 }
 
 /// Whether allocated space in a file can be overwritten in place: ext2 to ext4, and tmpfs.
@@ -166,8 +181,8 @@ impl Payload for DataFile {
         if self.waits(slot) {
             self.write_waiting();
         }
-        if let Some(place) = self.place(slot) {
-            place.copy_from_slice(bytes);
+        if let Some(mut place) = self.place(slot) {
+            place.bytes_mut().copy_from_slice(bytes);
             return;
         }
         let units = (self.waiting.len() / self.unit_bytes) as u32;
@@ -191,12 +206,12 @@ impl Payload for DataFile {
                 return bytes;
             }
         }
-        let offset = self.offset(slot);
-        let map = match &self.mapping {
-            Mapping::Read(map) => &map[..],
-            Mapping::Write(map, _) => &map[..],
-        };
-        &map[offset..offset + self.unit_bytes]
+        self.mapped(self.range(&(slot..slot + 1)))
+    }
+
+    fn prefetch(&self, slot: u32) {
+        let start = self.offset(slot);
+        prefetch(self.mapped(start..start + self.unit_bytes.min(PREFETCHED_BYTES)));
     }
 
     fn release(&mut self, slot: u32) {
@@ -215,7 +230,7 @@ impl Payload for DataFile {
 
     fn give_back(&mut self, slots: Range<u32>) {
         self.write_waiting();
-        let (start, end) = (self.offset(slots.start), self.offset(slots.end));
+        let Range { start, end } = self.range(&slots);
         let Some(file) = &self.file else { return };
         if let Mapping::Write(_, pieces) = &mut self.mapping {
             let range = start / ROOM_BYTES..end.div_ceil(ROOM_BYTES).min(pieces.len());
@@ -224,6 +239,39 @@ impl Payload for DataFile {
         // A filesystem without holes keeps the space, which does no harm.
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = rustix::fs::fallocate(file, flags, start as u64, (end - start) as u64);
+    }
+
+    fn allocate(&mut self, slots: Range<u32>) -> bool {
+        let range = self.range(&slots);
+        let (Mapping::Write(map, _), Some(file)) = (&self.mapping, &self.file) else { return false };
+        let free = rustix::fs::fstatvfs(file).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize));
+        let (start, length) = (range.start as u64, range.len() as u64);
+        range.end <= map.len()
+            && free >= LEFT_BYTES
+            && rustix::fs::fallocate(file, FallocateFlags::empty(), start, length).is_ok()
+    }
+
+    fn landing(&mut self, slots: Range<u32>) -> Option<Box<dyn LandingMemory>> {
+        // Slots that were released before their bytes were written.
+        let waiting = (self.waiting.len() / self.unit_bytes) as u32;
+        if slots.start < self.first_waiting + waiting && self.first_waiting < slots.end {
+            self.write_waiting();
+        }
+        let range = self.range(&slots);
+        let Mapping::Write(map, pieces) = &self.mapping else { return None };
+        let pieces = pieces.get(range.start / ROOM_BYTES..range.end.div_ceil(ROOM_BYTES))?;
+        let is_written = |piece: &Piece| piece.has_room && piece.written_bytes >= ROOM_BYTES as u32;
+        if !pieces.iter().all(is_written) {
+            return None;
+        }
+        Some(Box::new(SlotsMut::new(map, range)?))
+    }
+
+    fn slot_of(&self, bytes: &[u8]) -> Option<u32> {
+        let Mapping::Write(map, _) = &self.mapping else { return None };
+        let offset = map.offset_of(bytes)?;
+        let is_slot = offset % self.unit_bytes == 0 && bytes.len() == self.unit_bytes;
+        is_slot.then_some((offset / self.unit_bytes) as u32)
     }
 }
 

@@ -40,7 +40,7 @@ use super::refresh::Refresh;
 use super::trim_log::TrimLog;
 use super::wear::Levelling;
 use super::{Durability, Ftl, FtlError, FtlStats, RegionSpec, TrimKind};
-use crate::nand::{BlockHealth, CellMode, Geometry, NO_UNIT, Nand};
+use crate::nand::{BlockHealth, CellMode, Content, Geometry, NO_UNIT, Nand};
 use crate::profile::{FtlConfig, GcPolicy, TRIM_LOG_BLOCKS};
 use frontier::Frontier;
 use refresh::Refreshing;
@@ -97,6 +97,8 @@ pub struct PageFtl {
     keeps_data: bool,
     stats: FtlStats,
     scratch: collect::Scratch,
+    /// Memory of [`Ftl::read`] that is used again: where units are.
+    read_places: Vec<(Option<(usize, usize)>, Content)>,
 }
 
 /// The frontiers and their use.
@@ -187,6 +189,7 @@ impl PageFtl {
             keeps_data: nand.keeps_data(),
             stats: FtlStats::default(),
             scratch: collect::Scratch::default(),
+            read_places: Vec::new(),
             owned: spec.blocks.clone(),
             spec: spec.clone(),
         }

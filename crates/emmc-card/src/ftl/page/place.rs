@@ -7,9 +7,32 @@ use super::frontier::NO_BLOCK;
 use crate::ftl::FtlError;
 use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
 
+/// Where the bytes of the units to program are.
+#[derive(Clone, Copy)]
+pub(super) enum Bytes<'a> {
+    /// They are padding, or no bytes are stored.
+    None,
+    /// In the frontier.
+    Waiting,
+    /// Those of a whole stripe, in the call that fills it.
+    Given(&'a [u8]),
+}
+
 impl PageFtl {
     /// Programs the buffered units of a frontier, padded to whole pages. Returns the time at which they are in flash.
     pub(super) fn program(&mut self, nand: &mut Nand, role: usize, now: Instant) -> Result<Instant, FtlError> {
+        let bytes = if self.keeps_data { Bytes::Waiting } else { Bytes::None };
+        self.program_bytes(nand, role, bytes, now)
+    }
+
+    /// The same with bytes that need not be in the frontier.
+    pub(super) fn program_bytes(
+        &mut self,
+        nand: &mut Nand,
+        role: usize,
+        bytes: Bytes<'_>,
+        now: Instant,
+    ) -> Result<Instant, FtlError> {
         let frontier = &mut self.frontiers[role];
         self.stats.padding_units += u64::from(frontier.pad_page(self.geometry.units_per_page));
         let (from, until) = (frontier.programmed, frontier.fill);
@@ -21,8 +44,11 @@ impl PageFtl {
                 }
             }
         }
-        let (done, failed) = self.program_slots(nand, role, self.keeps_data, now)?;
+        let (done, failed) = self.program_slots(nand, role, bytes, now)?;
         if failed {
+            if let Bytes::Given(given) = bytes {
+                self.frontiers[role].bytes[..given.len()].copy_from_slice(given);
+            }
             return self.replace_failed(nand, role, done);
         }
         self.note_exposed(role);
@@ -37,7 +63,7 @@ impl PageFtl {
         &mut self,
         nand: &mut Nand,
         role: usize,
-        with_bytes: bool,
+        bytes: Bytes<'_>,
         now: Instant,
     ) -> Result<(Instant, bool), FtlError> {
         let (per_page, unit_bytes) = (self.geometry.units_per_page, self.geometry.unit_bytes as usize);
@@ -45,7 +71,12 @@ impl PageFtl {
         let mut done = now;
         while frontier.programmed < frontier.fill {
             let slots = frontier.page_slots(per_page);
-            let bytes = with_bytes.then(|| &frontier.bytes[slots.start * unit_bytes..slots.end * unit_bytes]);
+            let of_page = slots.start * unit_bytes..slots.end * unit_bytes;
+            let bytes = match bytes {
+                Bytes::None => None,
+                Bytes::Waiting => Some(&frontier.bytes[of_page]),
+                Bytes::Given(given) => Some(&given[of_page]),
+            };
             match nand.program(frontier.block, frontier.page, &frontier.slots[slots], bytes, now) {
                 Ok(programmed) => done = done.max(programmed),
                 Err(NandError::ProgramFailed { .. }) => return Ok((done, true)),
@@ -102,7 +133,7 @@ impl PageFtl {
             // Padding holds no data, so no data is at risk.
             let stripe_end = frontier.limit.min(frontier.exposed_until * self.geometry.units_per_page);
             self.stats.padding_units += u64::from(frontier.pad_until(stripe_end));
-            let (padded, failed) = self.program_slots(nand, role, false, now)?;
+            let (padded, failed) = self.program_slots(nand, role, Bytes::None, now)?;
             done = done.max(padded);
             if failed {
                 // The block's content is intact, but must be moved.

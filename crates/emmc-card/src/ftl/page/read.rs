@@ -4,21 +4,11 @@ use emmc_units::Instant;
 
 use super::PageFtl;
 use crate::ftl::FtlError;
-use crate::nand::{Geometry, NO_UNIT, Nand, NandError};
+use crate::nand::{Content, Geometry, NO_UNIT, Nand, NandError};
 
-/// How far ahead of the copy bytes are fetched into the processor's cache. Unit: units.
-const FETCHED_AHEAD: u32 = 2;
-/// Bytes between the places that are fetched: the processor itself fetches what follows each of them.
-const FETCHED_EVERY: usize = 512;
-
-/// Fetches the bytes of a physical unit into the processor's cache while others are copied: units lie scattered in
-/// memory, and waiting for each takes longer than its copy.
-fn fetch(nand: &Nand, physical: u32) {
-    let bytes = if physical == NO_UNIT { None } else { nand.unit_data(physical) };
-    for byte in bytes.unwrap_or_default().iter().step_by(FETCHED_EVERY) {
-        std::hint::black_box(*byte);
-    }
-}
+/// How far ahead of the copy bytes are fetched into the processor's cache: units lie scattered in memory, and waiting
+/// for each takes longer than its copy. Unit: units.
+const FETCHED_AHEAD: usize = 8;
 
 impl PageFtl {
     pub(super) fn read_units(
@@ -26,7 +16,7 @@ impl PageFtl {
         nand: &mut Nand,
         first: u32,
         count: u32,
-        mut out: Option<&mut [u8]>,
+        out: Option<&mut [u8]>,
         now: Instant,
     ) -> Result<Instant, FtlError> {
         let now = self.touch_map(nand, first, count, false, now)?;
@@ -37,35 +27,49 @@ impl PageFtl {
             }
             return self.read_pages(nand, first, &[(physical / self.geometry.units_per_page, 0)], now);
         }
-        let unit_bytes = self.geometry.unit_bytes as usize;
-        let mut in_flash = Vec::new();
+        let mut in_flash = Vec::with_capacity(count as usize);
         for index in 0..count {
             let physical = self.map.lookup(first + index);
-            if out.is_some() && index + FETCHED_AHEAD < count {
-                fetch(nand, self.map.lookup(first + index + FETCHED_AHEAD));
+            if physical != NO_UNIT && self.waiting(physical).is_none() {
+                in_flash.push((physical / self.geometry.units_per_page, index));
             }
-            let target = out.as_mut().map(|out| &mut out[index as usize * unit_bytes..][..unit_bytes]);
-            let waiting = if physical == NO_UNIT { None } else { self.waiting(physical) };
-            match (waiting, target) {
-                (None, target) if physical != NO_UNIT => {
-                    in_flash.push((physical / self.geometry.units_per_page, index));
-                    match (target, nand.unit_data(physical)) {
-                        (Some(target), Some(bytes)) => target.copy_from_slice(bytes),
-                        (Some(target), None) => target.fill(0),
-                        (None, _) => {}
-                    }
-                }
-                (Some((role, slot)), Some(target)) if self.keeps_data => {
-                    target.copy_from_slice(self.frontiers[role].slot_bytes(slot, unit_bytes));
-                }
-                (_, Some(target)) => target.fill(0),
-                (_, None) => {}
-            }
+        }
+        if let Some(out) = out {
+            self.copy_units(nand, first, out);
         }
         if count > 1 {
             self.order_reads(&mut in_flash);
         }
         self.read_pages(nand, first, &in_flash, now)
+    }
+
+    /// Copies the bytes of units. First it looks where all of them are, so that these loads overlap.
+    fn copy_units(&mut self, nand: &Nand, first: u32, out: &mut [u8]) {
+        let unit_bytes = self.geometry.unit_bytes as usize;
+        let mut places = std::mem::take(&mut self.read_places);
+        let count = (out.len() / unit_bytes) as u32;
+        places.extend((first..first + count).map(|unit| match self.map.lookup(unit) {
+            NO_UNIT => (None, Content::NONE),
+            physical => match self.waiting(physical) {
+                None => (None, nand.content_of(physical)),
+                waiting => (waiting, Content::NONE),
+            },
+        }));
+        places.iter().take(FETCHED_AHEAD).for_each(|(_, content)| nand.prefetch(*content));
+        for (index, (target, (waiting, content))) in out.chunks_exact_mut(unit_bytes).zip(&places).enumerate() {
+            if let Some((_, later)) = places.get(index + FETCHED_AHEAD) {
+                nand.prefetch(*later);
+            }
+            match (*waiting, nand.bytes_of(*content)) {
+                (Some((role, slot)), _) if self.keeps_data => {
+                    target.copy_from_slice(self.frontiers[role].slot_bytes(slot, unit_bytes));
+                }
+                (None, Some(bytes)) => target.copy_from_slice(bytes),
+                _ => target.fill(0),
+            }
+        }
+        places.clear();
+        self.read_places = places;
     }
 
     /// In the order of the pages; where dies share a channel and have several planes, one page of each die after the

@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use emmc_units::Instant;
 
+use super::place::Bytes;
 use super::{BlockState, PageFtl};
 use crate::ftl::FtlError;
 use crate::ftl::gc::Victims;
@@ -222,7 +223,7 @@ impl PageFtl {
         let role = self.roles.gc;
         let limit = self.frontiers[role].limit;
         self.stats.padding_units += u64::from(self.frontiers[role].pad_until(limit));
-        let (done, failed) = self.program_slots(nand, role, false, now)?;
+        let (done, failed) = self.program_slots(nand, role, Bytes::None, now)?;
         if failed {
             return self.replace_failed(nand, role, done);
         }

@@ -1,7 +1,10 @@
 //! Host writes, and when they complete.
 
+use std::ops::Range;
+
 use emmc_units::Instant;
 
+use super::place::Bytes;
 use super::{PageFtl, Superseded};
 use crate::ftl::{Durability, FtlError};
 use crate::nand::{NO_UNIT, Nand};
@@ -29,6 +32,7 @@ impl PageFtl {
         }
         let mut ready = self.touch_map(nand, first, count, true, now)?;
         let mut done = ready;
+        let mut given = None;
         for index in 0..count {
             let unit = first + index;
             let role = self.host_role(unit);
@@ -36,12 +40,18 @@ impl PageFtl {
                 ready = self.make_room(nand, role, ready)?;
                 done = done.max(ready);
             }
+            if self.keeps_data && given.is_none() {
+                given = self.whole_stripe(role, first..first + count, index, data);
+            }
             let slot = self.put(nand, role, unit);
-            if self.keeps_data {
+            if self.keeps_data && given.is_none() {
                 self.keep_bytes(role, slot, index, data);
             }
             if self.frontiers[role].is_due() {
-                done = done.max(self.program(nand, role, ready)?);
+                done = done.max(match given.take() {
+                    Some(bytes) => self.program_bytes(nand, role, Bytes::Given(bytes), ready)?,
+                    None => self.program(nand, role, ready)?,
+                });
                 done = done.max(self.keep_pace(nand, ready)?);
             }
         }
@@ -132,6 +142,19 @@ impl PageFtl {
             }
         }
         nand.forget(units.into_iter(), self.programmed_by);
+    }
+
+    /// The bytes of the stripe that begins with unit `index` of a write, if all of them are part of it: they need not
+    /// be copied to the frontier.
+    fn whole_stripe<'a>(&self, role: usize, units: Range<u32>, index: u32, data: Option<&'a [u8]>) -> Option<&'a [u8]> {
+        let frontier = &self.frontiers[role];
+        let (first, stripe) = (units.start + index, frontier.limit - frontier.start);
+        let fits = frontier.fill == frontier.start && stripe <= units.end - first;
+        if !fits || (first + 1..first + stripe).any(|unit| self.host_role(unit) != role) {
+            return None;
+        }
+        let unit_bytes = self.geometry.unit_bytes as usize;
+        Some(&data?[index as usize * unit_bytes..][..stripe as usize * unit_bytes])
     }
 
     #[cold]
