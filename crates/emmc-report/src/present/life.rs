@@ -5,7 +5,7 @@ use emmc_units::Bytes;
 
 use super::sim::micros;
 use super::what_if::years;
-use crate::{Align, Cell, Document, KeyValue, Table, Tone};
+use crate::{Align, Cell, Document, KeyValue, Lead, LeadLine, Table, Tone};
 
 /// Decimal, as data sheets state it.
 fn volume(bytes: f64) -> String {
@@ -16,6 +16,7 @@ fn volume(bytes: f64) -> String {
 pub fn life(life: &Life) -> Document {
     let mut document = Document::new(format!("Life of virtual card {}", life.profile));
     document.subtitle = Some(life.duty.sentence.clone());
+    document.lead = Some(Lead { lines: vec![lived(life)], ..Lead::default() });
     let section = document.section("summary", "Summary");
     let end = match life.ended {
         LifeEnd::ReadOnly => "no spare block is left: the card is read-only",
@@ -59,10 +60,27 @@ pub fn life(life: &Life) -> Document {
     document
 }
 
+/// Days, from half a year on years.
+fn age(days: f64) -> String {
+    let in_years = days / 365.25;
+    if in_years < 0.5 { format!("{days:.1} days") } else { format!("{} years", years(Some(in_years))) }
+}
+
+fn lived(life: &Life) -> LeadLine {
+    let (received, age) = (volume(life.written_bytes as f64), age(life.days));
+    let text = match life.ended {
+        LifeEnd::ReadOnly => format!("{age}, {received}; then the card is read-only"),
+        LifeEnd::TwiceRated => format!("more than {age}, {received}: twice its rated erases, and it still works"),
+        LifeEnd::Stopped => format!("interrupted after {age}, {received}"),
+    };
+    LeadLine::words("LIFE", Tone::Plain, format!("{text}; WA {:.2}", life.write_amplification))
+}
+
 /// The report of ranked parts.
 pub fn ranking(ranking: &Ranking) -> Document {
     let mut document = Document::new("Parts for this load");
     document.subtitle = Some(ranking.duty.sentence.clone());
+    document.lead = Some(Lead { lines: vec![best(ranking)], ..Lead::default() });
     let right = Align::Right;
     let mut table = Table::new([
         ("", right),
@@ -81,11 +99,11 @@ pub fn ranking(ranking: &Ranking) -> Document {
     }
     let needed = ranking.years_needed;
     let section = document.section("fitting", "Parts that fit");
+    let caption = format!("{needed} years or more at this load, by the steady wear of the simulation");
     if ranking.fitting.is_empty() {
         section.note(Tone::Bad, "No part fits.");
     } else {
-        section
-            .push(table.caption(format!("{needed} years or more at this load, by the steady wear of the simulation")));
+        section.push(table.caption(caption));
     }
     if !ranking.unfit.is_empty() {
         let mut table = Table::new([("part", Align::Left), ("why", Align::Left)]);
@@ -104,6 +122,16 @@ pub fn ranking(ranking: &Ranking) -> Document {
 (see each profile's sources).";
     document.section("notes", "Notes").note(Tone::Muted, note);
     document
+}
+
+fn best(ranking: &Ranking) -> LeadLine {
+    let of = ranking.fitting.len() + ranking.unfit.len();
+    let Some(best) = ranking.fitting.first() else {
+        return LeadLine::words("BEST", Tone::Bad, format!("no part of {of} fits"));
+    };
+    let end = years(best.years_to_end_of_life);
+    let fit = ranking.fitting.len();
+    LeadLine::words("BEST", Tone::Good, format!("{}: {end} years; {fit} of {of} parts fit", best.profile))
 }
 
 fn row(number: u32, answer: &Answer) -> Vec<Cell> {

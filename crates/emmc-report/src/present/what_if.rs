@@ -1,5 +1,7 @@
 //! What changes if something is changed, as a document.
 
+mod verdict;
+
 use emmc_twin::what_if::{Answer, Latencies, WhatIf};
 use emmc_units::Bytes;
 
@@ -34,6 +36,7 @@ pub fn with_what_if(mut document: Document, result: &WhatIf) -> Document {
 pub fn what_if(result: &WhatIf) -> Document {
     let mut document = Document::new(format!("What if: virtual card {}", result.profile));
     document.subtitle = Some(result.duty.sentence.clone());
+    document.lead = Some(verdict::lead(result));
     life(result, &mut document);
     speed(result, &mut document);
     notes(&result.answers, &mut document);

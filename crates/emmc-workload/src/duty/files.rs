@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use emmc_port::{BlockDone, BlockRequest, BlockTarget, TargetError, TargetKind, TargetShape};
 use emmc_units::{Instant, Nanos, Rng};
 
-use super::rate::nanos;
+use super::rate::{MemoryLogs, nanos};
 use super::source::{Periods, Queue};
 use super::{DAY_S, Discard, Files, FilesystemKind, Partition, Rate};
 use crate::drive::stream::BenchError;
@@ -26,15 +26,24 @@ const IMAGE_PART_BYTES: u64 = 8 << 20;
 
 /// Files on a modelled filesystem.
 pub(super) struct InFiles {
-    rate: Rate,
     discard: Discard,
     partition: Partition,
     filesystem: Box<dyn Filesystem>,
     sink: Sink,
+    work: Work,
+    /// Weeks that have been trimmed.
+    weeks: u64,
+}
+
+/// What the programs do with their files.
+struct Work {
+    rate: Rate,
     rng: Rng,
     time_s: f64,
+    /// Bytes that are due and not written yet.
     random_due: f64,
     stream_due: f64,
+    memory: Option<MemoryLogs>,
     database: FileId,
     database_blocks: u64,
     logs: VecDeque<FileId>,
@@ -44,9 +53,6 @@ pub(super) struct InFiles {
     images: [Option<FileId>; 2],
     updates: u64,
     started: u64,
-    weeks: u64,
-    days: u64,
-    held: f64,
 }
 
 /// Collects requests; its clock is the load's.
@@ -130,20 +136,12 @@ impl InFiles {
         };
         let block = (u64::from(rate.block_bytes) / BLOCK_BYTES).max(1);
         let database_blocks = (database_blocks / block * block).max(block);
-        let mut written = 0;
-        while written < database_blocks * BLOCK_BYTES {
-            let part = IMAGE_PART_BYTES.min(database_blocks * BLOCK_BYTES - written);
-            filesystem.write(&mut disk, database, written, part)?;
-            filesystem.write_back(&mut disk, database)?;
-            written += part;
-        }
+        write_through(&mut *filesystem, &mut disk, database, database_blocks * BLOCK_BYTES)?;
         filesystem.sync(&mut disk)?;
         let logs_max = ((data.saturating_sub(database_blocks)) * BLOCK_BYTES / LOG_BYTES).max(2) as usize;
-        Ok(Self {
-            discard: files.discard,
-            partition,
-            filesystem,
-            sink,
+        let work = Work {
+            memory: MemoryLogs::of(&rate),
+            rate,
             rng: Rng::new(seed),
             time_s: 0.0,
             random_due: 0.0,
@@ -156,19 +154,43 @@ impl InFiles {
             images: [None; 2],
             updates: 0,
             started: 0,
-            weeks: 0,
-            days: 0,
-            held: 0.0,
-            rate,
-        })
+        };
+        Ok(Self { discard: files.discard, partition, filesystem, sink, work, weeks: 0 })
     }
 
+    /// Writes what is due in this period.
     fn period(&mut self) -> Result<(), BenchError> {
-        let Self { filesystem, sink, .. } = self;
         let mut unwatched = Unwatched;
-        let mut disk = Disk::new(sink, &mut unwatched, 0, u64::MAX);
-        let disk = &mut disk;
-        filesystem.idle(disk, nanos(PERIOD_S))?;
+        let mut disk = Disk::new(&mut self.sink, &mut unwatched, 0, u64::MAX);
+        let filesystem = &mut *self.filesystem;
+        filesystem.idle(&mut disk, nanos(PERIOD_S))?;
+        self.work.database(filesystem, &mut disk)?;
+        self.work.logs(filesystem, &mut disk)?;
+        self.work.images(filesystem, &mut disk)?;
+        let weeks = (self.work.time_s / (7.0 * DAY_S)) as u64;
+        if self.discard == Discard::Weekly && weeks > self.weeks {
+            self.weeks = weeks;
+            filesystem.trim(&mut disk)?;
+        }
+        disk.write_waiting()
+    }
+}
+
+impl Work {
+    /// What the programs write in the next period becomes due.
+    fn advance(&mut self) {
+        self.time_s += PERIOD_S;
+        let bytes = self.rate.bytes_per_day * PERIOD_S / DAY_S;
+        self.random_due += bytes * self.rate.random_share;
+        let stream = bytes * (1.0 - self.rate.random_share);
+        self.stream_due += match &mut self.memory {
+            Some(memory) => memory.take(stream, self.time_s),
+            None => stream,
+        };
+    }
+
+    /// Random overwrites.
+    fn database(&mut self, filesystem: &mut dyn Filesystem, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         let block = u64::from(self.rate.block_bytes).next_multiple_of(BLOCK_BYTES);
         let places = self.database_blocks * BLOCK_BYTES / block;
         while self.random_due >= f64::from(self.rate.block_bytes) {
@@ -176,6 +198,11 @@ impl InFiles {
             filesystem.write(disk, self.database, offset, block)?;
             self.random_due -= f64::from(self.rate.block_bytes);
         }
+        Ok(())
+    }
+
+    /// Appends to the newest log; the oldest one is deleted for a new one.
+    fn logs(&mut self, filesystem: &mut dyn Filesystem, disk: &mut Disk<'_>) -> Result<(), BenchError> {
         let mut bytes = self.stream_due as u64;
         self.stream_due -= bytes as f64;
         while bytes > 0 {
@@ -195,53 +222,49 @@ impl InFiles {
             self.log_bytes += part;
             bytes -= part;
         }
-        if let Some(update) = self.rate.update {
-            let due = self.started + (self.time_s / (update.weeks * 7.0 * DAY_S)) as u64;
-            while self.updates < due {
-                let slot = (self.updates % 2) as usize;
-                if let Some(old) = self.images[slot].take() {
-                    filesystem.unlink(disk, old)?;
-                    filesystem.sync(disk)?;
-                }
-                let image = filesystem.create(disk, 2)?;
-                let mut written = 0;
-                while written < update.bytes {
-                    let part = IMAGE_PART_BYTES.min(update.bytes - written);
-                    filesystem.write(disk, image, written, part)?;
-                    filesystem.write_back(disk, image)?;
-                    written += part;
-                }
-                filesystem.fsync(disk, image)?;
-                self.images[slot] = Some(image);
-                self.updates += 1;
-            }
-        }
-        let weeks = (self.time_s / (7.0 * DAY_S)) as u64;
-        if self.discard == Discard::Weekly && weeks > self.weeks {
-            self.weeks = weeks;
-            filesystem.trim(disk)?;
-        }
-        disk.write_waiting()
+        Ok(())
     }
+
+    /// Replaces the older of two images for each update that is due.
+    fn images(&mut self, filesystem: &mut dyn Filesystem, disk: &mut Disk<'_>) -> Result<(), BenchError> {
+        let Some(update) = self.rate.update else { return Ok(()) };
+        let due = self.started + (self.time_s / (update.weeks * 7.0 * DAY_S)) as u64;
+        while self.updates < due {
+            let slot = (self.updates % 2) as usize;
+            if let Some(old) = self.images[slot].take() {
+                filesystem.unlink(disk, old)?;
+                filesystem.sync(disk)?;
+            }
+            let image = filesystem.create(disk, 2)?;
+            write_through(filesystem, disk, image, update.bytes)?;
+            filesystem.fsync(disk, image)?;
+            self.images[slot] = Some(image);
+            self.updates += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file in parts, each of which the kernel writes back.
+fn write_through(
+    filesystem: &mut dyn Filesystem,
+    disk: &mut Disk<'_>,
+    file: FileId,
+    bytes: u64,
+) -> Result<(), BenchError> {
+    let mut written = 0;
+    while written < bytes {
+        let part = IMAGE_PART_BYTES.min(bytes - written);
+        filesystem.write(disk, file, written, part)?;
+        filesystem.write_back(disk, file)?;
+        written += part;
+    }
+    Ok(())
 }
 
 impl Periods for InFiles {
     fn next_period(&mut self, queue: &mut Queue) -> Result<(), BenchError> {
-        self.time_s += PERIOD_S;
-        let bytes = self.rate.bytes_per_day * PERIOD_S / DAY_S;
-        self.random_due += bytes * self.rate.random_share;
-        let stream = bytes * (1.0 - self.rate.random_share);
-        match self.rate.log_in_memory {
-            None => self.stream_due += stream,
-            Some(capacity) => {
-                self.held = (self.held + stream).min(capacity as f64);
-                let days = (self.time_s / DAY_S) as u64;
-                if days > self.days {
-                    self.days = days;
-                    self.stream_due += std::mem::take(&mut self.held);
-                }
-            }
-        }
+        self.work.advance();
         self.period()?;
         for (at, request) in self.sink.requests.drain(..) {
             let offset = self.partition.from_bytes + request.offset_bytes;
@@ -251,13 +274,13 @@ impl Periods for InFiles {
     }
 
     fn hold_updates(&mut self) {
-        if let Some(update) = &mut self.rate.update {
+        if let Some(update) = &mut self.work.rate.update {
             update.weeks = f64::INFINITY;
         }
     }
 
     fn start_update(&mut self) {
-        self.started += u64::from(self.rate.update.is_some());
+        self.work.started += u64::from(self.work.rate.update.is_some());
     }
 
     fn time(&self) -> Nanos {
@@ -265,7 +288,8 @@ impl Periods for InFiles {
     }
 
     fn program_bytes(&self) -> f64 {
-        let updates = self.rate.update.map_or(0, |update| self.updates * update.bytes);
-        self.time_s / DAY_S * self.rate.bytes_per_day + updates as f64
+        let Work { rate, updates, time_s, .. } = &self.work;
+        let images = rate.update.map_or(0, |update| updates * update.bytes);
+        time_s / DAY_S * rate.bytes_per_day + images as f64
     }
 }

@@ -27,12 +27,13 @@ pub(super) struct InPlace {
     random_due: f64,
     stream_due: f64,
     stream_at: u64,
-    logs: Option<Logs>,
+    logs: Option<MemoryLogs>,
 }
 
-/// Logs in memory.
+/// Logs in memory; what of them is younger than the capacity is written once a day.
 #[derive(Debug)]
-struct Logs {
+pub(super) struct MemoryLogs {
+    /// Unit: bytes.
     capacity: f64,
     held: f64,
     days: u64,
@@ -76,7 +77,7 @@ impl InPlace {
         let kept = rate.update.map_or(0, |update| 2 * update.bytes);
         let end = (partition.from_bytes + rate.data_bytes).min(partition.to_bytes - kept);
         let data = Partition { to_bytes: end, ..partition };
-        let logs = rate.log_in_memory.map(|bytes| Logs { capacity: bytes as f64, held: 0.0, days: 0 });
+        let logs = MemoryLogs::of(&rate);
         Self {
             data,
             updates,
@@ -116,9 +117,14 @@ impl InPlace {
     }
 }
 
-impl Logs {
+impl MemoryLogs {
+    /// Those of a rate, if its logs stay in memory.
+    pub(super) fn of(rate: &Rate) -> Option<Self> {
+        rate.log_in_memory.map(|bytes| Self { capacity: bytes as f64, held: 0.0, days: 0 })
+    }
+
     /// Takes what is due; returns what has to be written now: once a day what memory holds.
-    fn take(&mut self, due: f64, time_s: f64) -> f64 {
+    pub(super) fn take(&mut self, due: f64, time_s: f64) -> f64 {
         self.held = (self.held + due).min(self.capacity);
         let days = (time_s / DAY_S) as u64;
         if days > self.days {

@@ -120,5 +120,21 @@ fn what_cannot_be_asked_is_one_clear_line() {
     let none = emmclab(["advise", "part", "--workload", "2GB/day,data=1TiB", "--among", "generic-8g"]).exits(2);
     assert!(none.stderr.contains("no part can be simulated"), "{}", none.stderr);
     let short = ["advise", "part", "--workload", "2GB/day", "--among", "colibri-t30-4g", "--years", "500"];
-    emmclab(short).exits(1).says(&["No part fits", "500 are needed"]);
+    emmclab(short).exits(1).says(&["no part of 1 fits", "No part fits", "500 are needed"]);
+}
+
+#[test]
+fn the_answer_stands_before_the_tables() {
+    let small = small();
+    let changes = ["--change", "cache=off", "--change", "pslc=all"];
+    let asked = ["sim", "what-if", &small, "--rate", "200MB/day", "--data", "20%"];
+    let run = emmclab(asked.iter().chain(&changes).copied()).exits(0);
+    let lines: Vec<&str> = run.stdout.lines().take(6).collect();
+    assert!(lines[3].starts_with("TODAY  lives ") && lines[3].contains("WA "), "{lines:?}");
+    // The best change first.
+    let life = lines[4].split_once("times with pslc=all; ").unwrap_or_else(|| panic!("{lines:?}"));
+    assert!(life.0.starts_with("LIFE ") && life.1.ends_with("times with cache=off"), "{lines:?}");
+    assert!(lines[5].starts_with("SPEED "), "{lines:?}");
+    let life = emmclab(["sim", "life", &small, "--rate", "200MB/day"]).exits(0);
+    life.says(&["LIFE ", " days, ", "then the card is read-only"]);
 }
