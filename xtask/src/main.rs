@@ -1,6 +1,7 @@
 //! What the repository does to itself: `cargo xtask tidy`, `ci`, `fuzz`, `guest`, `sim`, `mutants`,
-//! `size`, `cross`, `dist`, `recipes`.
+//! `size`, `cross`, `dist`, `recipes`, `bench`.
 
+mod bench;
 mod ci;
 mod cross;
 mod dist;
@@ -24,7 +25,7 @@ const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | f
                            | sim [--workloads N] [--cuts N] [--seed N] | mutants [NAME...]
                            | probe-truth [--cards N] [--seed S] [--card N] | size [TARGET...]
                            | cross [TARGET...] | dist [--once] [--quick] [--install] [TARGET...]
-                           | recipes [--check]>
+                           | recipes [--check] | bench [--quick] [NAME...]>
   tidy   the rules of style that a program can check
   ci     everything that must hold before a change lands; --quick leaves out what takes minutes
   fuzz   every fuzz target, or those named, for 60 s or N s each
@@ -36,6 +37,7 @@ const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | f
   cross  builds the whole tool for other processors and compares its answers under qemu-user with this machine's
   dist   packages of the commit, made twice and compared; --install tries one in a bare Debian (docs/packages.md)
   recipes  writes what follows from Cargo.lock into contrib; --check tries the recipes
+  bench  the card's speed, NBD beside nbdkit, bench beside fio: one table with what is asked of each row
 targets: x86_64, aarch64, armv7, riscv64";
 
 fn main() -> ExitCode {
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         ["size", targets @ ..] => size::run(targets),
         ["cross", targets @ ..] => cross::run(targets),
         ["dist", options @ ..] => dist::run(options),
+        ["bench", options @ ..] => bench::run(options),
         ["recipes", options @ ..] => recipes::run(options),
         _ => return usage(),
     };

@@ -1,7 +1,8 @@
 //! Random writes of 4 KiB, then sequential writes of 1 MiB, to a card in a folder, without a client: `cargo bench -p
 //! emmc-serve --bench store`.
 //!
-//! Then random writes until the journal was merged into the state (checkpoint): how long single ones took.
+//! Then random writes until the journal was merged into the state (checkpoint): how long single ones took, beside that
+//! and elsewhere.
 //!
 //! Rates per second of wall time and per second of processor time; the second is not affected by a busy machine. The
 //! folder is a new one below TMPDIR. Its filesystem matters: on a disk the system writes data back, in memory it does
@@ -105,31 +106,41 @@ fn start(folder: &Path) {
     }
 }
 
-/// How long single requests wait, beside checkpoints and far from them: random writes until the state file was
-/// replaced, and half as many more.
+/// How long single requests wait beside a checkpoint, and elsewhere: random writes until one has ended, and twice as
+/// many more.
 fn stalls(served: &Served, folder: &Path, mut write: impl FnMut(&Served)) {
     let state = || std::fs::metadata(folder.join("card.state")).expect("a state").ino();
-    let (mut slowest_us, before, mut total, mut end) = (Vec::new(), state(), 0u64, u64::MAX);
-    while total < end {
+    let earlier_journal = folder.join("card.journal.before");
+    let before = state();
+    // Of each thousand writes: the slowest by the clock and of processor time, and whether a checkpoint was going on.
+    let (mut slowest_us, mut after): (Vec<([f64; 2], bool)>, usize) = (Vec::new(), 0);
+    while after == 0 || slowest_us.len() < 3 * after {
         let mut slowest = [0.0_f64; 2];
-        for _ in 0..10_000 {
+        for _ in 0..1000 {
             let (wall, cpu) = (Wall::now(), thread_seconds());
             write(served);
             let took = [wall.elapsed().as_secs_f64(), thread_seconds() - cpu];
             slowest.iter_mut().zip(took).for_each(|(slowest, took)| *slowest = slowest.max(took * 1e6));
         }
-        slowest_us.push(slowest);
-        total += 10_000;
-        if end == u64::MAX && state() != before {
-            end = total + total / 2;
+        if after == 0 && state() != before {
+            after = slowest_us.len();
         }
+        // Space is given back for some time after it.
+        let is_beside = earlier_journal.exists() || after > 0 && slowest_us.len() < after + 2;
+        slowest_us.push((slowest, is_beside));
     }
+    let (beside, elsewhere): (Vec<_>, Vec<_>) = slowest_us.into_iter().partition(|(_, is_beside)| *is_beside);
     for (index, what) in ["by the clock", "of processor time"].into_iter().enumerate() {
-        let mut slowest_us: Vec<f64> = slowest_us.iter().map(|slowest| slowest[index]).collect();
-        slowest_us.sort_by(f64::total_cmp);
-        let (usual, longest) = (slowest_us[slowest_us.len() / 2], slowest_us[slowest_us.len() - 1]);
+        let slowest = |thousands: &[([f64; 2], bool)]| thousands.iter().map(|it| it.0[index]).fold(0.0, f64::max);
+        let mut others: Vec<f64> = elsewhere.chunks_exact(beside.len()).map(slowest).collect();
+        others.sort_by(f64::total_cmp);
+        let [low, middle, high] = [0, others.len() / 2, others.len() - 1].map(|at| others[at]);
         println!(
-            "slowest of {total} writes around a checkpoint: {longest:.0} us {what}; of 10000, mostly {usual:.0} us"
+            "slowest of {} writes beside a checkpoint: {:.0} us {what}; of {} times as many elsewhere: {low:.0} to \
+             {high:.0} us, median {middle:.0}",
+            beside.len() * 1000,
+            slowest(&beside),
+            others.len(),
         );
     }
 }

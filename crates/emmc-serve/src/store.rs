@@ -40,6 +40,8 @@ pub const SOCKET_FILE: &str = "card.socket";
 const JOURNAL_FILE: &str = "card.journal";
 /// The journal before that, during a checkpoint.
 const EARLIER_JOURNAL_FILE: &str = "card.journal.before";
+/// The journal after that, before it has its name.
+const NEW_JOURNAL_FILE: &str = "card.journal.new";
 const DATA_FILE: &str = "card.data";
 const LOCK_FILE: &str = "card.lock";
 const NEW_STATE_FILE: &str = ".card.state.new";
@@ -76,6 +78,9 @@ pub struct Store {
     journal: Option<Journal>,
     journal_bytes_max: u64,
     checkpoint: Option<Checkpoint>,
+    /// The first steps of a checkpoint: an empty journal, and that it goes on there.
+    next_journal: Option<Journal>,
+    begins: bool,
     /// Space of the contents is still to be given back.
     tidies: bool,
     /// The disk was full when the store was opened: the earlier state and journal are unchanged until there is space.
@@ -136,6 +141,8 @@ impl Store {
             journal: None,
             journal_bytes_max: JOURNAL_BYTES_MAX,
             checkpoint: None,
+            next_journal: None,
+            begins: false,
             tidies: false,
             waits_for_room: false,
             _lock: lock,
@@ -190,10 +197,16 @@ impl Store {
         card.settle_contents().map_err(|what| StoreError::Contents { path: data, what })?;
         journal.settle().map_err(|source| StoreError::Io { path: self.folder.join(JOURNAL_FILE), source })?;
         card.changes_are_kept();
-        if self.checkpoint.is_some() || self.tidies || journal.size_bytes() > self.journal_bytes_max {
+        let is_long = journal.size_bytes() > self.journal_bytes_max;
+        if is_long || self.has_steps() {
             self.shorten(card, now);
         }
         Ok(())
+    }
+
+    /// Whether a checkpoint goes on with every commit.
+    fn has_steps(&self) -> bool {
+        self.checkpoint.is_some() || self.tidies || self.begins || self.next_journal.is_some()
     }
 
     /// Whether something could not be written yet.
@@ -208,7 +221,7 @@ impl Store {
         }
         let is_long = |store: &Self| store.journal.as_ref().is_some_and(|it| it.size_bytes() > JOURNAL_BYTES_IDLE);
         for _ in 0..STEPS_IDLE {
-            if self.checkpoint.is_some() || self.tidies || is_long(self) {
+            if self.has_steps() || is_long(self) {
                 self.shorten(card, now);
             }
         }
@@ -220,6 +233,7 @@ impl Store {
         if let Err(_error) = self.try_to_shorten(card, now) {
             // A partial state takes space that the journal may need.
             let _ = std::fs::remove_file(self.folder.join(NEW_STATE_FILE));
+            (self.next_journal, self.begins) = (None, false);
             self.journal_bytes_max = self.journal_bytes_max.saturating_mul(2);
         }
     }
@@ -235,12 +249,17 @@ impl Store {
             }
         } else if self.tidies {
             self.tidies = !card.tidy_some_contents();
+        } else if let Some(next) = self.next_journal.take() {
+            let [new, name, earlier] =
+                [NEW_JOURNAL_FILE, JOURNAL_FILE, EARLIER_JOURNAL_FILE].map(|file| self.folder.join(file));
+            journal.go_on_in(next, &new, &name, &earlier)?;
+            self.generation = self.generation.max(journal.generation());
+            self.begins = true;
+        } else if journal.generation() == self.state_generation && !self.begins {
+            self.next_journal = Some(Journal::start(&self.folder.join(NEW_JOURNAL_FILE), journal.generation() + 1)?);
         } else {
-            // Else a checkpoint has failed since, and the journal goes on as it is.
-            if journal.generation() == self.state_generation {
-                journal.rotate(&self.folder.join(JOURNAL_FILE), &self.folder.join(EARLIER_JOURNAL_FILE))?;
-                self.generation = self.generation.max(journal.generation());
-            }
+            // Without `begins` a checkpoint has failed since, and the journal goes on as it is.
+            self.begins = false;
             self.checkpoint = Some(Checkpoint::begin(&self.folder, journal, card, now)?);
         }
         Ok(())
@@ -254,6 +273,7 @@ impl Store {
         let path = self.folder.join(JOURNAL_FILE);
         let started = Journal::start(&path, self.generation);
         self.journal = Some(started.map_err(|source| StoreError::Io { path, source })?);
+        self.remove(NEW_JOURNAL_FILE)?;
         self.remove(EARLIER_JOURNAL_FILE)
     }
 
@@ -267,6 +287,7 @@ impl Store {
             kept => kept?,
         }
         self.remove(JOURNAL_FILE)?;
+        self.remove(NEW_JOURNAL_FILE)?;
         self.remove(EARLIER_JOURNAL_FILE)
     }
 
@@ -281,7 +302,7 @@ impl Store {
 
     fn keep(&mut self, card: &mut Card, now: Instant, forces: bool) -> Result<(), StoreError> {
         // What a checkpoint has begun is not needed; what it is about to end, it ends.
-        self.checkpoint = None;
+        (self.checkpoint, self.next_journal, self.begins) = (None, None, false);
         let path = self.folder.join(DATA_FILE);
         card.settle_contents().map_err(|what| StoreError::Contents { path: path.clone(), what })?;
         // Changes that were not recorded yet are in the state.

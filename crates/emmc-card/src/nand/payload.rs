@@ -333,4 +333,45 @@ mod tests {
         slots.tidy();
         assert_eq!((slots.end(), slots.put(&[9]).0 - 2), (3, 1));
     }
+    /// Counts what is given back.
+    #[derive(Debug)]
+    struct Counting(std::sync::mpsc::Sender<Range<u32>>);
+
+    impl Payload for Counting {
+        fn put(&mut self, _: u32, _: &[u8]) {}
+
+        fn get(&self, _: u32) -> &[u8] {
+            &[]
+        }
+
+        fn release(&mut self, _: u32) {}
+
+        fn give_back(&mut self, slots: Range<u32>) {
+            self.0.send(slots).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_step_of_tidying_gives_back_one_run_at_most() {
+        let (sender, given) = std::sync::mpsc::channel();
+        let mut slots = Slots::outside(4096, Box::new(Counting(sender)));
+        let all: Vec<Content> = (0..10 * GROUP).map(|_| slots.put(&[9; 4096])).collect();
+        // Every second unit of the first groups, then all but a few.
+        let is_free = |at: u32| if at < 4 * GROUP { at % 2 == 0 } else { at % 1500 != 0 };
+        let free: Vec<Content> = (0..).zip(&all).filter(|(at, _)| is_free(*at)).map(|(_, content)| *content).collect();
+        slots.release(&free);
+        let (mut steps, mut given_back) = (0, 0);
+        loop {
+            let is_done = slots.tidy_some();
+            let runs: Vec<Range<u32>> = given.try_iter().collect();
+            assert!(runs.len() <= 1 && runs.iter().all(|run| run.len() <= GROUP as usize), "{runs:?}");
+            given_back += runs.iter().map(ExactSizeIterator::len).sum::<usize>();
+            steps += 1;
+            if is_done {
+                break;
+            }
+        }
+        let scattered = 2 * GROUP as usize;
+        assert_eq!((given_back + scattered, steps > 10), (free.len(), true));
+    }
 }

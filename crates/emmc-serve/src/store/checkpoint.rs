@@ -1,8 +1,8 @@
 //! A checkpoint beside requests: the state is written in pieces, one with each commit, while the card works.
 //!
 //! Three steps, after each of which the process may die:
-//! 1. The journal gets the name of an earlier one, and an empty one continues it. The state file and both journals are
-//!    the card.
+//! 1. An empty journal is made; the present one gets the name of an earlier one, and the new one continues it. The
+//!    state file and both journals are the card.
 //! 2. Pieces go to a new state, under a name of its own, which nobody reads.
 //! 3. When it is complete, another thread gives it its name and removes the earlier journal: the system takes its time
 //!    for removing large files. From then on the new state and the second journal are the card.

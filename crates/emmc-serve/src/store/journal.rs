@@ -106,18 +106,16 @@ impl Journal {
         Ok(Self { file, generation, end: HEADER_BYTES as u64, waiting: Vec::new() })
     }
 
-    /// Goes on in an empty journal of the next generation; this one gets the name `earlier`.
+    /// Goes on in the next journal, which is at `new` and gets the name `path`; this one gets the name `earlier`.
     ///
     /// Errors: the system's; then this journal goes on, under one of both names.
-    pub(super) fn rotate(&mut self, path: &Path, earlier: &Path) -> std::io::Result<()> {
-        let new = path.with_extension("journal.new");
-        let next = Self::start(&new, self.generation + 1)?;
+    pub(super) fn go_on_in(&mut self, next: Self, new: &Path, path: &Path, earlier: &Path) -> std::io::Result<()> {
         match std::fs::rename(path, earlier) {
             // It has that name since an earlier try.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
-        std::fs::rename(&new, path)?;
+        std::fs::rename(new, path)?;
         *self = next;
         Ok(())
     }

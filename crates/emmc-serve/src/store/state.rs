@@ -19,8 +19,8 @@ const HEADER_BYTES: usize = MAGIC.len() + 8 + 8;
 const MAGIC_OF_IMAGE: &[u8; 14] = b"emmclab state\n";
 /// The place of the end's frame, whose content is the number of pieces.
 const END: u64 = u64::MAX;
-/// Written with one call.
-const BUFFER_BYTES: usize = 256 << 10;
+/// Written with one call, for which a request may wait.
+const BUFFER_BYTES: usize = 16 << 10;
 
 /// A state that is being written, under a name of its own.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ pub(super) struct NewState {
     file: BufWriter<File>,
     generation: u64,
     pieces: u64,
+    size_bytes: u64,
 }
 
 impl NewState {
@@ -37,7 +38,7 @@ impl NewState {
     /// Errors: the system's.
     pub(super) fn create(path: &Path, generation: u64, start: u64, outline: &[u8]) -> std::io::Result<Self> {
         let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
-        let mut state = Self { path: path.into(), file, generation, pieces: 0 };
+        let mut state = Self { path: path.into(), file, generation, pieces: 0, size_bytes: 0 };
         state.file.write_all(MAGIC)?;
         state.file.write_all(&generation.to_le_bytes())?;
         state.file.write_all(&start.to_le_bytes())?;
@@ -50,6 +51,12 @@ impl NewState {
         self.generation
     }
 
+    /// The size of the pieces so far. Unit: bytes.
+    #[cfg(test)]
+    pub(super) fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
     /// Adds a piece that was taken when the journal ended at `position`.
     ///
     /// Errors: the system's.
@@ -58,6 +65,7 @@ impl NewState {
         bytes.extend_from_slice(&position.to_le_bytes());
         bytes.extend_from_slice(piece);
         self.pieces += 1;
+        self.size_bytes += bytes.len() as u64;
         self.file.write_all(&frame(&bytes))?;
         self.file.write_all(&bytes)
     }

@@ -134,6 +134,7 @@ fn a_process_killed_after_any_commit_of_a_checkpoint_loses_nothing() {
         let what = match &rig.store.checkpoint {
             Some(Checkpoint::Writing { .. }) => "writing",
             Some(Checkpoint::Placing(_)) => "placing",
+            None if rig.store.next_journal.is_some() || rig.store.begins => "beginning",
             None if rig.store.tidies => "tidying",
             None => "none",
         };
@@ -142,7 +143,7 @@ fn a_process_killed_after_any_commit_of_a_checkpoint_loses_nothing() {
             rig.check_folder(&format!("step {step}, {what}"));
         }
     }
-    assert_eq!(seen, BTreeSet::from(["none", "placing", "tidying", "writing"]));
+    assert_eq!(seen, BTreeSet::from(["beginning", "none", "placing", "tidying", "writing"]));
     let Rig { folder, store, mut card, now, expected, .. } = rig;
     store.finish(&mut card, now).unwrap();
     let files =
@@ -156,10 +157,12 @@ fn a_process_killed_after_any_commit_of_a_checkpoint_loses_nothing() {
 #[test]
 fn a_process_killed_between_two_names_loses_nothing() {
     let mut rig = Rig::new(4);
-    rig.step_until(|rig| rig.store.checkpoint.is_some());
+    rig.step_until(|rig| rig.store.next_journal.is_some());
+    rig.check_folder("the second journal is there, the first one goes on");
+    rig.step_until(|rig| rig.store.begins);
     // Nothing was recorded since: the second journal is empty.
     let renamed = copy(rig.folder.path());
-    let (journal, new) = (renamed.path().join(JOURNAL_FILE), renamed.path().join("card.journal.new"));
+    let (journal, new) = (renamed.path().join(JOURNAL_FILE), renamed.path().join(NEW_JOURNAL_FILE));
     std::fs::rename(&journal, &new).unwrap();
     rig.check_copy(&copy(renamed.path()), "the second journal has no name yet");
     std::fs::rename(renamed.path().join(EARLIER_JOURNAL_FILE), &journal).unwrap();
@@ -234,4 +237,29 @@ fn an_idle_card_shortens_its_journal() {
     }
     rig.step_until(|rig| rig.store.state_generation > first);
     rig.check_folder("after a rest");
+}
+
+#[test]
+fn what_a_request_does_for_a_checkpoint_does_not_grow_with_the_card() {
+    let mut rig = Rig::new(8);
+    let empty = rig.card.to_outline(rig.now).len();
+    (0..600).for_each(|_| rig.step());
+    let full = rig.card.to_outline(rig.now).len();
+    assert!(full < empty + 200, "the part that is written at once: {empty} bytes when empty, {full} when full");
+    rig.step_until(|rig| rig.store.checkpoint.is_none());
+    rig.store.journal_bytes_max = 0;
+    rig.step_until(|rig| matches!(rig.store.checkpoint, Some(Checkpoint::Writing { .. })));
+    rig.store.journal_bytes_max = u64::MAX;
+    let per_block = rig.card.device().nand().geometry().units_per_block();
+    let mut steps = 0;
+    while let Some(Checkpoint::Writing { state, next }) = &rig.store.checkpoint {
+        let (before, bytes) = (*next, state.size_bytes());
+        rig.step();
+        if let Some(Checkpoint::Writing { state, next }) = &rig.store.checkpoint {
+            let (units, bytes) = ((next - before) * per_block, state.size_bytes() - bytes);
+            assert!(units <= 1024 && bytes <= 16 << 10, "a step wrote {units} units as {bytes} bytes");
+            steps += 1;
+        }
+    }
+    assert!(steps >= rig.card.blocks_to_store() * per_block / 1024 - 1, "{steps} steps");
 }
