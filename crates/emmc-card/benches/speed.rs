@@ -54,10 +54,12 @@ impl Part {
 
     fn random(&mut self, writes: u64) {
         let all = u64::from(self.ftl.units());
-        let mut units = [0; BATCH];
+        let (mut units, mut soon) = ([0; BATCH], [0; BATCH]);
+        soon.fill_with(|| self.rng.below(all) as u32);
         for _ in 0..writes / BATCH as u64 {
-            units.fill_with(|| self.rng.below(all) as u32);
-            self.ftl.foresee(&units);
+            units = std::mem::replace(&mut soon, units);
+            soon.fill_with(|| self.rng.below(all) as u32);
+            self.ftl.foresee(&soon, &units);
             for unit in units {
                 self.write(unit, 1);
             }

@@ -1,7 +1,8 @@
 //! Host requests per second of real time through the whole device: bus, cache, translation layer, flash, latencies.
 //!
 //! `cargo bench -p emmc-workload --bench device [-- NAME...]`; no statistics, each figure is one long run. Processor
-//! time is used if the kernel reports it, so that other load matters less.
+//! time is used if the kernel reports it, so that other load matters less. `life-generic-8g` runs only by its name: a
+//! whole life of random writes takes minutes.
 
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
@@ -42,7 +43,7 @@ fn time(name: &str, profile: Profile, before: &str, timed: &str) {
     let seconds = seconds(clock) - begun;
     let rate = |count: u64| count as f64 / seconds / 1e6;
     println!(
-        "{name:32} {:7.2} M requests/s  {:7.2} M units/s  {:7.2} M programs/s  WA {:.3}",
+        "{name:32} {:7.2} M requests/s  {:7.2} M units/s  {:7.2} M programs/s  WA {:.3}  {seconds:.1} s",
         rate(result.host_requests),
         rate((result.host_written_bytes + result.host_read_bytes) / 4096),
         rate(result.nand_programs),
@@ -90,6 +91,11 @@ fn main() {
         if is_wanted(name) {
             time(name, card(gib), before, timed);
         }
+    }
+    let life = "life-generic-8g";
+    if wanted.iter().any(|wanted| wanted == life) {
+        let profile = shipped::named("generic-8g").unwrap();
+        time(life, profile, r#"{"kind": "fill"}"#, r#"{"kind": "random", "amount": "until worn out"}"#);
     }
     for (name, profile) in [("age-generic-128g", "generic-128g"), ("age-odroid-128g", "odroid-128g")] {
         if is_wanted(name) {

@@ -86,6 +86,31 @@ impl VolatileCache {
         self.waiting.iter().take(units).map(|dirty| (dirty.region, dirty.unit))
     }
 
+    /// The numbers of cached units from a place on, counted from the oldest, up to the first of another region. Returns
+    /// how many of `numbers` are set.
+    #[inline]
+    pub(crate) fn numbers(&self, place: usize, region: u8, numbers: &mut [u32]) -> usize {
+        let first = place.min(self.waiting.len());
+        let end = self.waiting.len().min(first + numbers.len());
+        let mut count = 0;
+        for (number, dirty) in numbers.iter_mut().zip(self.waiting.range(first..end)) {
+            if dirty.region != region {
+                break;
+            }
+            *number = dirty.unit;
+            count += 1;
+        }
+        count
+    }
+
+    /// Removes the oldest units.
+    #[inline]
+    pub(crate) fn drop_oldest(&mut self, units: usize) {
+        for _ in 0..units {
+            self.take_oldest();
+        }
+    }
+
     /// Removes the oldest unit.
     #[inline]
     pub(crate) fn take_oldest(&mut self) -> Option<Dirty> {

@@ -204,6 +204,7 @@ impl Device {
     ///
     /// Shape: `data` is `sectors` x 512 bytes if the card stores data, else absent.
     /// Errors: out of range, worn out, power lost.
+    #[inline]
     pub fn write(
         &mut self,
         area: Area,
@@ -215,6 +216,25 @@ impl Device {
     ) -> Result<HostDone, StorageError> {
         self.writable()?;
         self.storage.nand.passed(now);
+        if data.is_none() {
+            if let Some(result) = self.path.write_one(&mut self.storage, (area, lba, sectors), flags, now) {
+                return self.note(result);
+            }
+        }
+        self.write_any(area, lba, sectors, flags, data, now)
+    }
+
+    /// Any other write than [`Path::write_one`].
+    #[inline(never)]
+    fn write_any(
+        &mut self,
+        area: Area,
+        lba: u64,
+        sectors: u32,
+        flags: WriteFlags,
+        data: Option<&[u8]>,
+        now: Instant,
+    ) -> Result<HostDone, StorageError> {
         let durability = self.durability(area, flags);
         let inverted = data.filter(|_| self.erases_to_ones()).map(op::inverted);
         let data = inverted.as_deref().or(data);
@@ -355,10 +375,12 @@ impl Device {
         image
     }
 
+    #[inline]
     fn powered(&self) -> Result<(), StorageError> {
         if self.powered { Ok(()) } else { Err(FtlError::PowerLost.into()) }
     }
 
+    #[inline]
     fn writable(&self) -> Result<(), StorageError> {
         self.powered()?;
         if self.worn_out { Err(FtlError::WornOut.into()) } else { Ok(()) }

@@ -54,6 +54,8 @@ pub(crate) struct Path {
     write_overhead: Nanos,
     small: SmallWrites,
     merging: Merging,
+    /// All writes cost the same and belong to no stream, except for what is missing of mapping units.
+    has_one_cost: bool,
     buffer_bytes: u64,
     read_ahead_sectors: u64,
     /// Every read starts a read-ahead.
@@ -67,8 +69,6 @@ pub(crate) struct Path {
     /// Programs in progress from the buffer: end and bytes, in order of issue.
     under_way: VecDeque<(Instant, u64)>,
     under_way_bytes: u64,
-    /// Units at the head of the cache that were announced to their layer.
-    foreseen: usize,
     ahead: Option<Ahead>,
     /// Reads of queued tasks, fetched before their transfer.
     prepared: Prepared,
@@ -121,6 +121,7 @@ impl Path {
             read_overhead: Nanos::from_micros_f64(controller.read_overhead_us),
             read_missing: Nanos::from_micros_f64(controller.read_missing_us_per_kib / 2.0),
             write_overhead: Nanos::from_micros_f64(controller.write_overhead_us),
+            has_one_cost: controller.small_write_bytes == 0 && controller.merge_bytes == 0,
             small: SmallWrites::new(controller),
             merging: Merging::new(controller),
             buffer_bytes: u64::from(match write_buffer {
@@ -136,7 +137,6 @@ impl Path {
             firmware_free: Instant::START,
             under_way: VecDeque::new(),
             under_way_bytes: 0,
-            foreseen: 0,
             ahead: None,
             prepared: Prepared::default(),
             last_read: None,
@@ -148,7 +148,6 @@ impl Path {
     /// Drops all volatile state: power was lost.
     pub(crate) fn forget(&mut self) {
         self.cache.clear();
-        self.foreseen = 0;
         self.cache_on = self.write_buffer;
         self.merging.forget();
         self.map_spans.forget();

@@ -148,11 +148,22 @@ impl Storage {
     /// Errors: [`StorageError::OutOfRange`].
     #[inline]
     pub(crate) fn check(&self, area: Area, lba: u64, sectors: u64) -> Result<(), StorageError> {
-        let inside = |extent: &Extent| {
-            let within = lba.wrapping_sub(extent.first);
-            extent.area == area && within < extent.sectors && sectors <= extent.sectors - within
-        };
-        if self.extents.iter().any(inside) { Ok(()) } else { self.check_all(area, lba, sectors) }
+        let extent = self.extent(area, lba);
+        let is_inside = extent.is_some_and(|extent| sectors <= extent.sectors - (lba - extent.first));
+        if is_inside { Ok(()) } else { self.check_all(area, lba, sectors) }
+    }
+
+    /// The run of an area in which a sector lies.
+    #[inline]
+    fn extent(&self, area: Area, lba: u64) -> Option<&Extent> {
+        let has = |extent: &&Extent| lba.wrapping_sub(extent.first) < extent.sectors && extent.area == area;
+        // The first is all of the user area of most cards.
+        self.extents.first().filter(has).or_else(|| self.other_extent(area, lba))
+    }
+
+    #[inline(never)]
+    fn other_extent(&self, area: Area, lba: u64) -> Option<&Extent> {
+        self.extents.iter().find(|extent| extent.area == area && lba.wrapping_sub(extent.first) < extent.sectors)
     }
 
     /// The same for ranges that span several runs of the area.
@@ -171,14 +182,20 @@ impl Storage {
         at >> self.unit_shift == (end - 1) >> self.unit_shift
     }
 
+    /// The region and the unit there, if the sectors are one whole unit of the area's first run.
+    #[inline]
+    pub(crate) fn whole_unit(&self, area: Area, lba: u64, sectors: u32) -> Option<(u8, u32)> {
+        let extent = self.extents.first().filter(|extent| extent.area == area)?;
+        let within = lba.wrapping_sub(extent.first);
+        let is_inside = within < extent.sectors && u64::from(sectors) <= extent.sectors - within;
+        let is_whole = sectors == self.unit_sectors() && within & (u64::from(sectors) - 1) == 0;
+        (is_inside && is_whole).then(|| (extent.region, extent.first_unit + (within >> self.unit_shift) as u32))
+    }
+
     /// The run that starts at `lba`, of at most `sectors` sectors; the caller has checked the range.
     #[inline]
     pub(crate) fn run(&self, area: Area, lba: u64, sectors: u64) -> Run {
-        let extent = self
-            .extents
-            .iter()
-            .find(|extent| extent.area == area && lba.wrapping_sub(extent.first) < extent.sectors)
-            .expect("the range was checked");
+        let extent = self.extent(area, lba).expect("the range was checked");
         let within = lba - extent.first;
         let sectors = sectors.min(extent.sectors - within);
         let mask = u64::from(self.unit_sectors()) - 1;

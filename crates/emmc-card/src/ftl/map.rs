@@ -60,58 +60,49 @@ impl Map {
     }
 
     /// Block of a physical unit.
-    #[inline]
+    #[inline(always)]
     pub fn block_of(&self, physical: u32) -> u32 {
         ((u128::from(self.reciprocal) * u128::from(physical)) >> 64) as u32
     }
 
     /// Block of a physical unit and its place therein.
-    #[inline]
+    #[inline(always)]
     fn place_of(&self, physical: u32) -> (u32, u32) {
         let block = self.block_of(physical);
         (block, physical - block * self.units_per_block)
     }
 
-    /// Prefetches the map entries of units, and the valid bits of their places, together instead of in sequence.
+    /// Prefetches the map entries of some units, and the valid bits of the places of others, announced before.
     #[inline]
-    pub fn foresee(&self, units: impl Iterator<Item = u32> + Clone) {
-        let place = |unit: u32| self.l2p.get(unit as usize).copied().unwrap_or(NO_UNIT);
-        std::hint::black_box(units.clone().fold(0, |sum, unit| sum ^ place(unit)));
-        let word = |physical: u32| if physical == NO_UNIT { 0 } else { self.valid[self.bit(physical).0] };
-        std::hint::black_box(units.fold(0, |sum, unit| sum ^ word(place(unit))));
-    }
-
-    /// Prefetches the map entries of units.
-    #[inline]
-    pub fn foresee_places(&self, units: &[u32]) {
-        // As few instructions for each as possible: the more of them the processor holds, the more load in parallel.
-        let mut sum = 0;
-        for &unit in units {
-            if let Some(place) = self.l2p.get(unit as usize) {
-                sum ^= place;
+    pub fn foresee(&self, soon: &[u32], next: &[u32]) {
+        for &unit in soon {
+            prefetch(&self.l2p, unit as usize);
+        }
+        for &unit in next {
+            if let Some(&place) = self.l2p.get(unit as usize).filter(|place| **place != NO_UNIT) {
+                prefetch(&self.valid, self.bit(place).0);
             }
         }
-        std::hint::black_box(sum);
     }
 
-    /// Prefetches the map entries of the valid units among some of a block's, whose numbers are in `spare`.
+    /// Prefetches the map entries of the valid units among some of a block's, numbered in `spare`; without branches.
     #[inline]
     pub fn foresee_valid(&self, block: u32, spare: &[u32], units: Range<usize>) {
-        let (words, mut sum, mut from) = (self.valid_words(block), 0, units.start);
+        let (words, mut last, mut from) = (self.valid_words(block), 0, units.start);
         while from < units.end {
             let until = units.end.min((from | 63) + 1);
-            let mut bits = words[from / 64] & (u64::MAX >> (64 - (until - from))) << (from & 63);
-            while bits != 0 {
-                sum ^= self.lookup(spare[(from & !63) + bits.trailing_zeros() as usize]);
-                bits &= bits - 1;
+            let mut bits = words[from / 64] >> (from & 63);
+            for &unit in &spare[from..until] {
+                last = if bits & 1 == 1 { unit } else { last };
+                prefetch(&self.l2p, last as usize);
+                bits >>= 1;
             }
             from = until;
         }
-        std::hint::black_box(sum);
     }
 
     /// Maps a logical unit to `physical`. Returns its old place, or [`NO_UNIT`].
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, unit: u32, physical: u32) -> u32 {
         let old = std::mem::replace(&mut self.l2p[unit as usize], physical);
         if old == NO_UNIT {
@@ -291,7 +282,7 @@ impl Map {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn invalidate(&mut self, physical: u32) {
         let (word, bit, slot) = self.bit(physical);
         debug_assert!(self.valid[word] & bit != 0, "physical unit {physical} was not in use");
@@ -300,11 +291,20 @@ impl Map {
     }
 
     /// Word, bit in it, and slot of the block of a physical unit.
-    #[inline]
+    #[inline(always)]
     fn bit(&self, physical: u32) -> (usize, u64, usize) {
         let (block, index) = self.place_of(physical);
         let slot = (block - self.first_block) as usize;
         (slot * self.words_per_block as usize + (index >> 6) as usize, 1 << (index & 63), slot)
+    }
+}
+
+/// Has the processor fetch an element's line, without waiting for it. Where it cannot, the element is loaded.
+#[inline(always)]
+pub(super) fn prefetch<T: Copy>(data: &[T], index: usize) {
+    match cfg!(target_arch = "x86_64") {
+        true => prefetch_index::prefetch_index(data, index),
+        false => drop(std::hint::black_box(data.get(index).copied())),
     }
 }
 

@@ -174,8 +174,22 @@ pub trait Ftl: std::fmt::Debug + Send {
         Ok(now)
     }
 
-    /// Announces units that will be written soon, so that a layer can prefetch their map entries.
-    fn foresee(&self, _units: &[u32]) {}
+    /// Writes single units, each as a buffered write of its own at `now`, up to the first that fails. Returns how many
+    /// that were, and when all are done. Payload is not simulated.
+    fn write_each(&mut self, nand: &mut Nand, units: &[u32], now: Instant) -> (usize, Result<Instant, FtlError>) {
+        let mut done = now;
+        for (index, &unit) in units.iter().enumerate() {
+            match self.write(nand, unit, 1, None, Durability::Buffered, now) {
+                Ok(written) => done = done.max(written),
+                Err(error) => return (index + 1, Err(error)),
+            }
+        }
+        (units.len(), Ok(done))
+    }
+
+    /// Announces units that will be read or written soon, and some announced before that come next, so that a layer can
+    /// prefetch what it knows of them.
+    fn foresee(&self, _soon: &[u32], _next: &[u32]) {}
 
     /// Reads `count` units from `first` into `out`, which gets 0x00 for units never written or trimmed.
     ///

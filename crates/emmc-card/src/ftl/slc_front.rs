@@ -168,8 +168,8 @@ impl Ftl for SlcFront {
         ready
     }
 
-    fn foresee(&self, units: &[u32]) {
-        self.inner.foresee(units);
+    fn foresee(&self, soon: &[u32], next: &[u32]) {
+        self.inner.foresee(soon, next);
     }
 
     fn read(

@@ -9,7 +9,7 @@ use std::ops::Range;
 use emmc_units::Instant;
 
 use super::timing::Clockwork;
-use super::{Block, BlockHealth, CellMode, Geometry, NO_UNIT, Nand};
+use super::{Block, BlockHealth, CellMode, Geometry, NO_UNIT, Nand, NandError};
 
 /// A copy to the next pages of a block.
 pub(crate) struct PageCopy<'a> {
@@ -23,8 +23,65 @@ pub(crate) struct PageCopy<'a> {
 }
 
 impl Nand {
+    /// Reads parts of pages of a block at one instant, as [`Nand::read`] does for each: pages and bytes. Returns when
+    /// all are in memory.
+    ///
+    /// Errors: as [`Nand::read`], of the first page that has one.
+    #[inline]
+    pub(crate) fn read_pages(
+        &mut self,
+        block: u32,
+        parts: impl Iterator<Item = (u32, u32)>,
+        now: Instant,
+    ) -> Result<Instant, NandError> {
+        let mut done = now;
+        if self.wary || self.ages() {
+            for (page, bytes) in parts {
+                done = done.max(self.read(block, page, bytes, now)?);
+            }
+            return Ok(done);
+        }
+        let mode = self.blocks[block as usize].mode;
+        for (page, bytes) in parts {
+            self.counters.page_reads += 1;
+            done = done.max(self.timing.read(&self.geometry, mode, block, page, bytes, now));
+        }
+        Ok(done)
+    }
+
+    /// Programs the next pages of a block at one instant, as [`Nand::program`] does for each. Returns when all are
+    /// programmed; `None`: an event may occur between them, or more than numbers is kept, and nothing was done.
+    ///
+    /// Shape: `units` has units_per_page entries for each of `pages` pages.
+    #[inline]
+    pub(crate) fn program_pages(
+        &mut self,
+        block: u32,
+        page: u32,
+        pages: u32,
+        units: &[u32],
+        now: Instant,
+    ) -> Option<Instant> {
+        let state = self.blocks[block as usize];
+        if page != state.next_page || !self.takes_copies(block, pages) {
+            return None;
+        }
+        let mut done = now;
+        for page in page..page + pages {
+            done = done.max(self.timing.program(&self.geometry, state.mode, block, page, now).1);
+        }
+        let first = self.geometry.first_unit(block, page) as usize;
+        copy_few(&mut self.spare[first..first + units.len()], units);
+        self.blocks[block as usize].next_page = page + pages;
+        self.counters.page_programs += u64::from(pages);
+        self.counters.unit_programs += units.len() as u64;
+        self.steps += u64::from(pages);
+        Some(done)
+    }
+
     /// Whether [`Nand::copy_pages`] applies to `pages` pages of a block: no special event at any of their steps, and
     /// only logical units are stored.
+    #[inline]
     pub(crate) fn takes_copies(&self, block: u32, pages: u32) -> bool {
         let state = &self.blocks[block as usize];
         let is_plain = self.store.is_none() && !self.wary && !self.ages() && self.steps + u64::from(pages) < self.alarm;
@@ -62,6 +119,14 @@ impl Nand {
         self.steps += u64::from(pages);
         (pages, done)
     }
+}
+
+/// Copies a few numbers, without a call.
+#[inline]
+pub(crate) fn copy_few(to: &mut [u32], from: &[u32]) {
+    let (mut wide, mut parts) = (to.chunks_exact_mut(4), from.chunks_exact(4));
+    wide.by_ref().zip(parts.by_ref()).for_each(|(to, from)| to.copy_from_slice(from));
+    wide.into_remainder().iter_mut().zip(parts.remainder()).for_each(|(to, from)| *to = *from);
 }
 
 /// A copy in progress.

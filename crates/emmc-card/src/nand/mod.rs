@@ -31,7 +31,7 @@ mod timing;
 use emmc_units::{Instant, Rng};
 
 pub use cell::CellMode;
-pub(crate) use copy::PageCopy;
+pub(crate) use copy::{PageCopy, copy_few};
 pub use fault::FaultPlan;
 pub use geometry::Geometry;
 pub(crate) use image::{BytesAre, NandImage};

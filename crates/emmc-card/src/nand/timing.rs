@@ -32,12 +32,24 @@ impl ModeTimes {
     }
 }
 
+/// The block of what is absent.
+const NO_BLOCK: u32 = u32::MAX;
+
 /// A die: busy until, the multi-plane program that another plane may still join, and the page in its register.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Die {
     busy_until: Instant,
-    joinable: Option<Joinable>,
-    sensed: Option<Sensed>,
+    joinable: Joinable,
+    sensed: Sensed,
+}
+
+impl Die {
+    /// Nothing can join a program, and no page is in the register.
+    fn busy_until(busy_until: Instant) -> Self {
+        let sensed = Sensed { block: NO_BLOCK, place: 0, at: Instant::START };
+        let (issued, earliest, time) = (Instant::START, Instant::START, Nanos::ZERO);
+        Self { busy_until, joinable: Joinable { block: NO_BLOCK, row: 0, issued, earliest, time }, sensed }
+    }
 }
 
 /// A page in the page register: a further read of it needs no sense. With multi-plane reads it is the page of every
@@ -143,7 +155,7 @@ impl Timing {
             cached_program: config.cached_program,
             multi_plane: config.multi_plane,
             multi_plane_read: config.multi_plane_read,
-            dies: vec![Die::default(); geometry.dies as usize],
+            dies: vec![Die::busy_until(Instant::START); geometry.dies as usize],
             channels: vec![Channel::default(); geometry.channels as usize],
             is_shared: geometry.dies > geometry.channels,
             rng,
@@ -168,7 +180,7 @@ impl Timing {
     }
 
     /// A page that a block does not have counts as its last: the contract is checked elsewhere.
-    #[inline]
+    #[inline(always)]
     fn place(&self, page: u32) -> PagePlace {
         self.places[(page as usize).min(self.places.len() - 1)]
     }
@@ -189,9 +201,7 @@ impl Timing {
             time = aged.erase(time);
         }
         let start = self.dies.iter().map(|die| die.busy_until).fold(now, Instant::max);
-        for die in &mut self.dies {
-            *die = Die { busy_until: start + time, ..Die::default() };
-        }
+        self.dies.fill(Die::busy_until(start + time));
         (start, start + time)
     }
 
@@ -202,13 +212,13 @@ impl Timing {
 
     /// All operations in progress are lost: power was lost at `now`.
     pub(super) fn stop(&mut self, now: Instant) {
-        self.dies.fill(Die { busy_until: now, ..Die::default() });
+        self.dies.fill(Die::busy_until(now));
         self.channels.fill(Channel::free_from(now));
     }
 }
 
 impl Clockwork for Timing {
-    #[inline]
+    #[inline(always)]
     fn read(
         &mut self,
         geometry: &Geometry,
@@ -219,34 +229,30 @@ impl Clockwork for Timing {
         now: Instant,
     ) -> Instant {
         let PagePlace { die, channel, row, .. } = self.place(page);
-        let (die, channel) = (die as usize, channel as usize);
+        let (die, channel) = (&mut self.dies[die as usize], &mut self.channels[channel as usize]);
         let place = if self.multi_plane_read { row } else { page };
-        let sensed = match self.dies[die].sensed {
-            Some(sensed) if (sensed.block, sensed.place) == (block, place) => sensed,
-            _ => {
-                let (time, spread) = {
-                    let times = self.times(mode, geometry.native);
-                    (times.read, times.spread)
-                };
-                let mut time = stray(&mut self.rng, time, spread);
-                if let Some(aged) = self.aged.as_deref_mut() {
-                    time = aged.sense(time);
-                }
-                let at = now.max(self.dies[die].busy_until) + time;
-                Sensed { block, place, at }
+        let mut sensed = die.sensed;
+        if (sensed.block, sensed.place) != (block, place) {
+            let times = if mode == geometry.native { &self.native } else { &self.slc };
+            let mut time = stray(&mut self.rng, times.read, times.spread);
+            if let Some(aged) = self.aged.as_deref_mut() {
+                time = aged.sense(time);
             }
-        };
+            sensed = Sensed { block, place, at: now.max(die.busy_until) + time };
+        }
         let transfer = Nanos((u64::from(bytes) * self.byte_transfer) >> 16);
         let ready = now.max(sensed.at);
         let done = match self.is_shared {
-            false => self.channels[channel].reserve(ready, transfer),
-            true => self.channels[channel].reserve_shared(now, ready, transfer),
+            false => channel.reserve(ready, transfer),
+            true => channel.reserve_shared(now, ready, transfer),
         };
-        self.dies[die] = Die { busy_until: done, joinable: None, sensed: Some(sensed) };
+        die.busy_until = done;
+        die.joinable.block = NO_BLOCK;
+        die.sensed = sensed;
         done
     }
 
-    #[inline]
+    #[inline(always)]
     fn program(
         &mut self,
         geometry: &Geometry,
@@ -256,32 +262,30 @@ impl Clockwork for Timing {
         now: Instant,
     ) -> (Instant, Instant) {
         let PagePlace { die, channel, row, turn } = self.place(page);
-        let (index, channel) = (die as usize, channel as usize);
-        let die = self.dies[index];
+        let (die, channel) = (&mut self.dies[die as usize], &mut self.channels[channel as usize]);
         let free = if self.cached_program { now } else { now.max(die.busy_until) };
         let sent = match self.is_shared {
-            false => self.channels[channel].reserve(free, self.page_transfer),
-            true => self.channels[channel].reserve_shared(now, free, self.page_transfer),
+            false => channel.reserve(free, self.page_transfer),
+            true => channel.reserve_shared(now, free, self.page_transfer),
         };
-        if let Some(join) = die.joinable {
-            if join.block == block && join.row == row && join.issued == now {
-                let start = sent.max(join.earliest);
-                self.dies[index].busy_until = start + join.time;
-                return (start, start + join.time);
-            }
+        let join = die.joinable;
+        if join.block == block && join.row == row && join.issued == now {
+            let start = sent.max(join.earliest);
+            die.busy_until = start + join.time;
+            return (start, die.busy_until);
         }
-        let (time, spread) = {
-            let times = self.times(mode, geometry.native);
-            (times.program[turn[usize::from(mode != geometry.native)] as usize], times.spread)
-        };
-        let mut time = stray(&mut self.rng, time, spread);
+        let times = if mode == geometry.native { &self.native } else { &self.slc };
+        let time = times.program[turn[usize::from(mode != geometry.native)] as usize];
+        let mut time = stray(&mut self.rng, time, times.spread);
         if let Some(aged) = &self.aged {
             time = aged.program(time);
         }
-        let start = sent.max(die.busy_until);
-        let done = start + time;
-        let joinable = self.multi_plane.then_some(Joinable { block, row, issued: now, earliest: die.busy_until, time });
-        self.dies[index] = Die { busy_until: done, joinable, sensed: None };
-        (start, done)
+        let earliest = die.busy_until;
+        let start = sent.max(earliest);
+        let block = if self.multi_plane { block } else { NO_BLOCK };
+        die.joinable = Joinable { block, row, issued: now, earliest, time };
+        die.sensed.block = NO_BLOCK;
+        die.busy_until = start + time;
+        (start, die.busy_until)
     }
 }

@@ -135,8 +135,13 @@ impl SimTarget {
     }
 
     /// When the card can start a request that is submitted now.
-    #[inline]
+    #[inline(always)]
     fn start(&mut self) -> Instant {
+        if self.taken.is_empty() { self.now } else { self.start_behind() }
+    }
+
+    /// The same while slots are taken.
+    fn start_behind(&mut self) -> Instant {
         let mut start = self.now;
         while self.taken.peek().is_some_and(|Reverse(end)| *end <= start) {
             self.taken.pop();

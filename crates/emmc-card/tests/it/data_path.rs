@@ -249,3 +249,48 @@ fn steps_back_cost_a_share_of_a_merge() {
     assert!(some.0 > any.0 + 4000.0 && some.1 >= any.1 + 4, "{any:?} {some:?}");
     assert!(none.0 < any.0, "writes one after another are no steps back: {none:?} {any:?}");
 }
+
+/// A request at a time on a card that keeps nothing, and on one that keeps sequence numbers or bytes: they take
+/// different ways through the code, single units in one call and pages of a stripe together, or not.
+#[test]
+fn times_do_not_depend_on_what_the_flash_keeps() {
+    let plain = ["generic-8g", "sandisk-extreme-a1-32g", "friendlyelec-emmc-8g"].map(|name| {
+        let plain = run_of(name, StoredContent::Nothing);
+        assert_eq!(plain, run_of(name, StoredContent::Orders), "{name}");
+        plain
+    });
+    assert_eq!(plain[0], run_of("generic-8g", StoredContent::Data));
+}
+
+/// The sum of all latencies, the end, and the programs and reads of the flash.
+fn run_of(name: &str, keep: StoredContent) -> (u64, Instant, u64, u64) {
+    let mut profile = shipped::named(name).unwrap();
+    profile.areas.user_bytes = 128 << 20;
+    (profile.nand.pages_per_block, profile.nand.over_provisioning) = (64, 0.2);
+    profile.areas.enhanced_groups_max = 0;
+    let keeps_data = keep == StoredContent::Data;
+    let mut device = Device::new(profile, DeviceOptions { keep, seed: 1 }).unwrap();
+    device.set_cache(true, Instant::START).unwrap();
+    let (mut rng, mut now, mut sum) = (emmc_units::Rng::new(7), Instant::START, 0);
+    let all = device.sectors(Area::User);
+    for step in 0..60_000u64 {
+        let sectors = match rng.below(16) {
+            0 => 1 + rng.below(40) as u32,
+            1 => 128,
+            _ => 8,
+        };
+        let lba = rng.below((all - 128) / 8) * 8 + u64::from(sectors < 8);
+        let flags = WriteFlags { reliable: rng.below(200) == 0, force: rng.below(100) == 0 };
+        let mut bytes = keeps_data.then(|| vec![step as u8; sectors as usize * 512]);
+        let done = match rng.below(40) {
+            0 => device.read(Area::User, lba, sectors, bytes.as_deref_mut(), now),
+            1 => device.flush(now),
+            _ => device.write(Area::User, lba, sectors, flags, bytes.as_deref(), now),
+        };
+        let done = done.unwrap();
+        sum += done.latency(now).0;
+        now = done.done;
+    }
+    let counters = device.nand().counters();
+    (sum, now, counters.unit_programs, counters.page_reads)
+}

@@ -63,6 +63,12 @@ pub(super) struct Written {
 }
 
 impl Merging {
+    /// A write goes on, or elsewhere.
+    #[inline]
+    pub(super) fn note(&mut self, area: Area, first: u64, end: u64) {
+        self.last = Some(Written { area, first, end });
+    }
+
     /// The last write that went on, or elsewhere.
     pub(super) fn last(&self) -> Option<Written> {
         self.last
@@ -116,20 +122,34 @@ impl Path {
         last: Option<Written>,
         (area, lba, sectors): (Area, u64, u64),
     ) -> (Nanos, Kind) {
+        if self.has_one_cost {
+            return (self.one_cost(storage, (area, lba, sectors)), Kind::Begins);
+        }
         let follows = last.is_some_and(|last| (last.area, last.end) == (area, lba));
         let is_closed = self.merging.each_write && sectors > self.small.sectors;
         let continues = !is_closed && self.merging.open.is_some_and(|open| (open.area, open.next) == (area, lba));
         let is_small = sectors <= self.small.sectors && !follows && !continues;
         let overhead = if is_small { self.small.overhead } else { self.write_overhead };
-        let missing = self.small.missing[usize::from(!is_small)];
-        let missing =
-            if missing > Nanos::ZERO { missing * self.missing_sectors(storage, area, lba, sectors) } else { missing };
+        let missing = self.missing_cost(storage, usize::from(!is_small), (area, lba, sectors));
         let kind = match (is_small, continues) {
             (true, _) => Kind::Small,
             (false, true) => Kind::Continues,
             (false, false) => Kind::Begins,
         };
         (overhead + missing, kind)
+    }
+
+    /// The firmware time of a write where all cost the same.
+    #[inline]
+    pub(super) fn one_cost(&self, storage: &Storage, range: (Area, u64, u64)) -> Nanos {
+        self.write_overhead + self.missing_cost(storage, 1, range)
+    }
+
+    /// What the sectors cost that a write leaves uncovered of its mapping units, by its path.
+    #[inline]
+    fn missing_cost(&self, storage: &Storage, path: usize, (area, lba, sectors): (Area, u64, u64)) -> Nanos {
+        let missing = self.small.missing[path];
+        if missing > Nanos::ZERO { missing * self.missing_sectors(storage, area, lba, sectors) } else { missing }
     }
 
     /// Whether a write begins inside the last one. A host that has filled the rest of a block with zeros does that.

@@ -40,6 +40,12 @@ impl Prepared {
         self.held_bytes = 0;
     }
 
+    /// Whether no read is in the buffer.
+    #[inline]
+    pub(super) fn has_no_reads(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
     /// When sectors are in the buffer; copies their content into `out`. `None`: they must be read from flash.
     pub(super) fn find(&self, area: Area, first: u64, end: u64, out: Option<&mut [u8]>) -> Option<Instant> {
         let holds = |chunk: &&Chunk| chunk.area == area && chunk.first <= first && end <= chunk.end;
@@ -61,11 +67,17 @@ impl Prepared {
             return false;
         }
         let is_it = |write: &Written| (write.area, write.first) == (area, lba) && lba + sectors <= write.end;
+        // The usual case, which moves nothing.
+        if self.writes.last().is_some_and(is_it) && self.writes.len() == 1 {
+            self.writes.clear();
+            return true;
+        }
         let place = self.writes.iter().position(is_it);
         place.map(|place| self.writes.remove(place)).is_some()
     }
 
     /// Drops chunks that overlap sectors: these are written, or their task has ended.
+    #[inline]
     pub(super) fn drop_range(&mut self, area: Area, first: u64, end: u64) {
         self.keep(|chunk| chunk.area != area || chunk.end <= first || end <= chunk.first);
     }
@@ -75,10 +87,15 @@ impl Prepared {
         self.keep(|chunk| chunk.area != area || chunk.end <= first || end < chunk.end);
     }
 
+    #[inline]
     fn keep(&mut self, stays: impl Fn(&Chunk) -> bool) {
-        if self.chunks.is_empty() {
-            return;
+        if !self.chunks.is_empty() {
+            self.keep_those(stays);
         }
+    }
+
+    #[inline(never)]
+    fn keep_those(&mut self, stays: impl Fn(&Chunk) -> bool) {
         self.chunks.retain(stays);
         self.held_bytes = self.chunks.iter().map(|chunk| (chunk.end - chunk.first) * 512).sum();
     }
@@ -141,8 +158,13 @@ impl Path {
     ) -> Result<Instant, StorageError> {
         let sectors = u64::from(sectors);
         storage.check(area, lba, sectors)?;
-        let last = self.prepared.writes.last().copied().or(self.merging.last());
-        let (cost, _) = self.cost_after(storage, last, (area, lba, sectors));
+        let cost = match self.has_one_cost {
+            true => self.one_cost(storage, (area, lba, sectors)),
+            false => {
+                let last = self.prepared.writes.last().copied().or(self.merging.last());
+                self.cost_after(storage, last, (area, lba, sectors)).0
+            }
+        };
         self.firmware_free = now.max(self.firmware_free) + cost;
         self.prepared.writes.push(Written { area, first: lba, end: lba + sectors });
         Ok(self.firmware_free)

@@ -88,7 +88,7 @@ impl Path {
         let of_region = runs.filter(|run| *region.get_or_insert(run.region) == run.region);
         let count = soon.iter_mut().zip(of_region).map(|(slot, run)| *slot = run.unit).count();
         if let Some(region) = region {
-            storage.regions[usize::from(region)].ftl.foresee(&soon[..count]);
+            storage.regions[usize::from(region)].ftl.foresee(&soon[..count], &[]);
         }
     }
 

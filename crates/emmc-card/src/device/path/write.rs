@@ -9,6 +9,13 @@ use crate::device::op::{Area, HostDone, StorageError, WriteFlags};
 use crate::device::storage::{Run, Storage};
 use crate::ftl::{Durability, FtlError};
 
+/// Units of the cache that are written in one call.
+const BATCH_UNITS: usize = 16;
+/// Places in the cache at which units are announced to their layer: early enough that their map entries have come when
+/// they are used, and what these point at.
+const SOON_UNITS: usize = 48;
+const NEXT_UNITS: usize = 16;
+
 /// A write request of the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteRequest {
@@ -21,6 +28,43 @@ pub(crate) struct WriteRequest {
 }
 
 impl Path {
+    /// The most frequent request: one whole unit, without content, into the cache of a card whose writes all cost the
+    /// same. These are the steps of [`Path::write`] without those that such a request does not take. `None`: it is
+    /// another one.
+    #[inline]
+    pub(crate) fn write_one(
+        &mut self,
+        storage: &mut Storage,
+        (area, lba, sectors): (Area, u64, u32),
+        flags: WriteFlags,
+        now: Instant,
+    ) -> Option<Result<HostDone, StorageError>> {
+        let is_cached = self.cache_on && !self.write_buffer && !flags.reliable && !flags.force;
+        let is_plain = self.has_one_cost && !self.copies_alone && !self.goes_on && self.ahead.is_none();
+        if !is_cached || !is_plain || !self.prepared.has_no_reads() || self.steps_back(area, lba) {
+            return None;
+        }
+        let (region, unit) = storage.whole_unit(area, lba, sectors)?;
+        self.merging.note(area, lba, lba + u64::from(sectors));
+        let taken = self.prepared.take_write(area, lba, sectors.into());
+        let mut arrived = now + self.bus.command();
+        if !taken {
+            self.firmware_free = now.max(self.firmware_free) + (self.bus.command() + self.write_overhead);
+            arrived = self.firmware_free;
+        }
+        arrived = self.reserve(u64::from(sectors) * 512, arrived.max(self.bus_free)) + self.bus.write(sectors);
+        let mut done = arrived;
+        if self.cache.is_full() {
+            match self.drain(storage, self.batch_units, arrived) {
+                Ok(drained) => done = drained,
+                Err(error) => return Some(Err(error.into())),
+            }
+        }
+        self.cache.put(Dirty { region, unit, data: None });
+        self.bus_free = done;
+        Some(Ok(HostDone { transferred: arrived, done }))
+    }
+
     /// Writes sectors; `data` if payload is simulated.
     pub(crate) fn write(
         &mut self,
@@ -205,19 +249,19 @@ impl Path {
             false => self.reserve(unit_bytes * units as u64, now),
         };
         let mut done = now;
-        if self.foreseen < units {
-            self.foresee(storage);
-        }
-        self.foreseen = self.foreseen.saturating_sub(units);
         if self.write_buffer {
             self.programmed = self.programmed.max(self.program_runs(storage, units, now)?);
             return Ok(now);
         }
-        for _ in 0..units {
-            let Some(dirty) = self.cache.take_oldest() else { break };
-            let ftl = storage.regions[usize::from(dirty.region)].ftl.as_mut();
-            let data = dirty.data.as_deref();
-            done = done.max(ftl.write(&mut storage.nand, dirty.unit, 1, data, Durability::Buffered, now)?);
+        if storage.nand.keeps_data() {
+            for _ in 0..units {
+                let Some(dirty) = self.cache.take_oldest() else { break };
+                let ftl = storage.regions[usize::from(dirty.region)].ftl.as_mut();
+                let data = dirty.data.as_deref();
+                done = done.max(ftl.write(&mut storage.nand, dirty.unit, 1, data, Durability::Buffered, now)?);
+            }
+        } else {
+            done = self.drain_numbers(storage, units, now)?;
         }
         self.under_way.push_back((done, unit_bytes * units as u64));
         self.under_way_bytes += unit_bytes * units as u64;
@@ -238,14 +282,26 @@ impl Path {
         Ok(done)
     }
 
-    /// Announces the next units to the layer of the oldest one: a few batches in one call.
-    #[inline(never)]
-    fn foresee(&mut self, storage: &Storage) {
-        let mut soon = [0; 64];
-        let Some((region, _)) = self.cache.oldest(1).next() else { return };
-        let of_region = self.cache.oldest(soon.len()).filter(|(known, _)| *known == region);
-        self.foreseen = soon.iter_mut().zip(of_region).map(|(slot, (_, unit))| *slot = unit).count();
-        storage.regions[usize::from(region)].ftl.foresee(&soon[..self.foreseen]);
+    /// Writes the oldest `units` of a cache without content to flash, those of a region in one call.
+    fn drain_numbers(&mut self, storage: &mut Storage, units: usize, now: Instant) -> Result<Instant, FtlError> {
+        let [mut batch, mut soon, mut next] = [[0; BATCH_UNITS]; 3];
+        let (mut done, mut left) = (now, units);
+        while left > 0 {
+            let Some((region, _)) = self.cache.oldest(1).next() else { break };
+            let ftl = storage.regions[usize::from(region)].ftl.as_mut();
+            // What enters the window of units that leave soon, and that of those that leave next.
+            let count = left.min(BATCH_UNITS);
+            let (soon, next) = (&mut soon[..count], &mut next[..count]);
+            let (far, near) =
+                (self.cache.numbers(SOON_UNITS, region, soon), self.cache.numbers(NEXT_UNITS, region, next));
+            ftl.foresee(&soon[..far], &next[..near]);
+            let count = self.cache.numbers(0, region, &mut batch[..count]).max(1);
+            let (tried, written) = ftl.write_each(&mut storage.nand, &batch[..count], now);
+            self.cache.drop_oldest(tried);
+            done = done.max(written?);
+            left -= count;
+        }
+        Ok(done)
     }
 
     /// Before a run bypasses the cache: cached data of its edge units must not be lost or written later.

@@ -7,11 +7,13 @@ use emmc_units::Instant;
 
 use super::PageFtl;
 use crate::ftl::FtlError;
-use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError};
+use crate::ftl::map::prefetch;
+use crate::nand::{BlockHealth, NO_UNIT, Nand, NandError, copy_few};
 
-/// Units of a victim whose map entries are fetched at once: their lines fit into the processor's first cache. Measured
-/// with `cargo bench -p emmc-workload --bench device -- random-8g`.
-const FORESEEN_UNITS: usize = 512;
+/// Units of a victim whose map entries are prefetched before they are needed: those of some steps, so that the lines
+/// have come when they are used, and few enough that they stay in the processor's first cache. Measured with
+/// `cargo bench -p emmc-workload --bench device -- random-8g`.
+const FORESEEN_UNITS: usize = 192;
 /// Numbers of units in a line of the processor's cache.
 const LINE_UNITS: usize = 16;
 
@@ -138,18 +140,22 @@ impl PageFtl {
         self.gather_where(nand, block, first..most, scratch, |_| true)
     }
 
-    /// Prefetches the numbers and the map entries of a victim's next valid units. Returns the page after them.
-    ///
-    /// Many at once: their loads overlap, and a step of a few stripes need not wait for its own.
-    #[inline(never)]
-    pub(super) fn foresee_victim(&self, nand: &Nand, block: u32, page: u32) -> u32 {
+    /// Prefetches the map entries of a victim's valid units from `page` on, beyond those that are foreseen already.
+    /// Returns the page after them.
+    #[inline]
+    pub(super) fn foresee_victim(&self, nand: &Nand, block: u32, page: u32, foreseen: u32) -> u32 {
         let per_page = self.geometry.units_per_page;
         let spare = nand.spare(block);
-        let first = ((page * per_page) as usize).min(spare.len());
-        let end = spare.len().min(first + FORESEEN_UNITS);
-        std::hint::black_box(spare[first..end].iter().step_by(LINE_UNITS).fold(0, |sum, &unit| sum ^ unit));
-        self.map.foresee_valid(block, spare, first..end);
-        end.div_ceil(per_page as usize) as u32
+        let from = ((foreseen.max(page) * per_page) as usize).min(spare.len());
+        let until = spare.len().min((page * per_page) as usize + FORESEEN_UNITS);
+        if from < until {
+            // Their numbers were prefetched by the call before; here those of the next.
+            for at in (until..spare.len().min(until + FORESEEN_UNITS / 2)).step_by(LINE_UNITS) {
+                prefetch(spare, at);
+            }
+            self.map.foresee_valid(block, spare, from..until);
+        }
+        (until.div_ceil(per_page as usize) as u32).max(foreseen)
     }
 
     /// The same for some pages, from page `span.start` until there are `span.end` units. With one branch per page, and
@@ -169,8 +175,9 @@ impl PageFtl {
         let most = (span.end as usize).min(rest.len());
         if !scratch.is_foreseen {
             // One word of each cache line, so that they load in parallel. Some units more: not all are valid.
-            let near = &rest[..rest.len().min(most + most / 2)];
-            std::hint::black_box(near.iter().step_by(LINE_UNITS).fold(0, |sum, &unit| sum ^ unit));
+            for at in (0..rest.len().min(most + most / 2)).step_by(LINE_UNITS) {
+                prefetch(rest, at);
+            }
         }
         let Scratch { units, places, pages, keeps_places, is_foreseen } = scratch;
         pages.clear();
@@ -200,7 +207,7 @@ impl PageFtl {
         }
         units.truncate(count);
         if !*is_foreseen {
-            self.map.foresee_places(units);
+            self.map.foresee(units, &[]);
         }
         debug_assert!(self.is_current(block, scratch), "a stale copy would be moved");
         page
@@ -233,17 +240,14 @@ impl PageFtl {
             self.note_placed(role);
             let frontier = &self.frontiers[role];
             let run = at..scratch.units.len().min(at + (frontier.limit - frontier.fill) as usize);
-            while let Some((&page, rest)) = pages.split_first() {
-                if page.first as usize >= run.end {
-                    break;
-                }
-                pages = rest;
-                match self.fetch(nand, victim, page, scratch, now) {
-                    Ok(read) => ready = ready.max(read),
-                    Err(error) => {
-                        self.map.put_back(&scratch.units[at..]);
-                        return Err(error);
-                    }
+            let count = pages.iter().take_while(|page| (page.first as usize) < run.end).count();
+            let (needed, later) = pages.split_at(count);
+            pages = later;
+            match self.fetch(nand, victim, needed, scratch, now) {
+                Ok(read) => ready = ready.max(read),
+                Err(error) => {
+                    self.map.put_back(&scratch.units[at..]);
+                    return Err(error);
                 }
             }
             self.place_copies(nand, victim, scratch, run.clone());
@@ -262,19 +266,23 @@ impl PageFtl {
         Ok(done.max(ready))
     }
 
-    /// Reads the units of a page that move.
+    /// Reads the units of pages that move.
     #[inline]
     fn fetch(
         &self,
         nand: &mut Nand,
         victim: u32,
-        page: PageRun,
+        pages: &[PageRun],
         scratch: &Scratch,
         now: Instant,
     ) -> Result<Instant, FtlError> {
-        let read = nand.read(victim, page.page, page.count * self.geometry.unit_bytes, now);
-        read.map_err(|error| match error {
-            NandError::Uncorrectable { .. } => FtlError::Uncorrectable { unit: scratch.units[page.first as usize] },
+        let parts = pages.iter().map(|page| (page.page, page.count * self.geometry.unit_bytes));
+        nand.read_pages(victim, parts, now).map_err(|error| match error {
+            NandError::Uncorrectable { page, .. } => {
+                let of_page = pages.iter().find(|run| run.page == page);
+                let unit = of_page.and_then(|run| scratch.units.get(run.first as usize));
+                FtlError::Uncorrectable { unit: unit.copied().unwrap_or(NO_UNIT) }
+            }
             error => error.into(),
         })
     }
@@ -284,7 +292,7 @@ impl PageFtl {
         let frontier = &mut self.frontiers[self.roles.gc];
         let units = &scratch.units[run.clone()];
         let (first, slot) = (frontier.fill, (frontier.fill - frontier.start) as usize);
-        frontier.slots[slot..slot + units.len()].copy_from_slice(units);
+        copy_few(&mut frontier.slots[slot..slot + units.len()], units);
         frontier.fill += units.len() as u32;
         self.map.place_run(units, frontier.base + first);
         if self.keeps_data {

@@ -91,6 +91,18 @@ impl Frontier {
         self.fill > self.programmed
     }
 
+    /// Whether all slots of a whole stripe are filled, and none is programmed.
+    #[inline]
+    pub(super) fn is_whole(&self) -> bool {
+        self.programmed == self.start && (self.fill - self.start) as usize == self.slots.len()
+    }
+
+    /// Pages of a whole stripe.
+    #[inline]
+    pub(super) fn pages_in_stripe(&self, per_page: u32) -> u32 {
+        (self.slots.len() as u32) / per_page
+    }
+
     /// The slot of a unit that waits; `None`: it is elsewhere.
     pub(super) fn waiting(&self, physical: u32) -> Option<usize> {
         let at = physical.wrapping_sub(self.base);
@@ -111,6 +123,9 @@ impl Frontier {
 
     /// Pads the incomplete page; returns the number of padding units.
     pub(super) fn pad_page(&mut self, per_page: u32) -> u32 {
+        if self.is_due() {
+            return 0;
+        }
         let mut page_end = self.programmed;
         while page_end < self.fill {
             page_end += per_page;

@@ -251,7 +251,7 @@ impl Ftl for PageFtl {
         self.map.units()
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(
         &mut self,
         nand: &mut Nand,
@@ -264,8 +264,8 @@ impl Ftl for PageFtl {
         self.write_units(nand, first, count, data, durability, now)
     }
 
-    fn foresee(&self, units: &[u32]) {
-        self.map.foresee(units.iter().copied());
+    fn foresee(&self, soon: &[u32], next: &[u32]) {
+        self.map.foresee(soon, next);
     }
 
     fn read(

@@ -69,6 +69,13 @@ impl PageFtl {
         let (per_page, unit_bytes) = (self.geometry.units_per_page, self.geometry.unit_bytes as usize);
         let frontier = &mut self.frontiers[role];
         let mut done = now;
+        if frontier.is_whole() {
+            let pages = frontier.pages_in_stripe(per_page);
+            if let Some(programmed) = nand.program_pages(frontier.block, frontier.page, pages, &frontier.slots, now) {
+                (frontier.programmed, frontier.page) = (frontier.fill, frontier.page + pages);
+                done = programmed;
+            }
+        }
         while frontier.programmed < frontier.fill {
             let slots = frontier.page_slots(per_page);
             let of_page = slots.start * unit_bytes..slots.end * unit_bytes;

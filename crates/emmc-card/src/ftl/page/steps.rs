@@ -154,8 +154,8 @@ impl PageFtl {
         let mut scratch = std::mem::take(&mut self.scratch);
         // A step of the whole victim fetches for itself.
         scratch.is_foreseen = units < self.block_units;
-        if scratch.is_foreseen && victim.page >= victim.foreseen {
-            victim.foreseen = self.foresee_victim(nand, victim.block, victim.page);
+        if scratch.is_foreseen {
+            victim.foreseen = self.foresee_victim(nand, victim.block, victim.page, victim.foreseen);
         }
         let end = self.gather(nand, victim.block, victim.page, units, &mut scratch);
         let moved = self.move_gathered(nand, victim.block, victim.page..end, &scratch, now);

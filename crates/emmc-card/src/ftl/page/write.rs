@@ -17,7 +17,7 @@ impl PageFtl {
     ///
     /// A buffered write returns when it is in memory, and when the programs and copies that it caused
     /// are done.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write_units(
         &mut self,
         nand: &mut Nand,
@@ -70,7 +70,9 @@ impl PageFtl {
         if durability != Durability::Buffered {
             done = done.max(self.keep_pace(nand, ready)?);
         }
-        self.forget_superseded(nand);
+        if !self.superseded.is_empty() {
+            self.forget_superseded(nand);
+        }
         Ok(done)
     }
 
@@ -84,7 +86,7 @@ impl PageFtl {
     }
 
     /// Places a unit; answers its slot in the stripe.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, nand: &Nand, role: usize, unit: u32) -> usize {
         self.note_placed(role);
         let frontier = &mut self.frontiers[role];
@@ -120,11 +122,7 @@ impl PageFtl {
     }
 
     /// The flash may drop the bytes of copies that no power cut can bring back: newer ones are settled.
-    #[inline]
     fn forget_superseded(&mut self, nand: &mut Nand) {
-        if self.superseded.is_empty() {
-            return;
-        }
         self.epoch += 1;
         let of_host = [self.roles.host, self.roles.cold].map(|role| self.frontiers[role].unsettled_since);
         let settled = of_host[0].min(of_host[1]);

@@ -30,7 +30,7 @@ impl Timing {
     /// Continues from the lane's time.
     pub(in crate::nand) fn take_over(&mut self, lane: LaneNow) {
         // Nothing joins a program to the only page of a row.
-        self.dies[0] = Die { busy_until: lane.busy_until, ..Die::default() };
+        self.dies[0] = Die::busy_until(lane.busy_until);
         self.channels[0] = Channel::free_from(lane.sent);
         self.rng = lane.rng;
     }
