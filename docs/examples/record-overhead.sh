@@ -17,15 +17,18 @@ load() {
     iops=$(cut -d ';' -f $field /tmp/result)
 }
 
-for kind in randread randwrite; do
-    for depth in 1 32; do
-        load $kind $depth
-        before=$iops
-        load $kind $depth /guest/emmclab trace record -o /tmp/recording.dat --
-        with=$iops
-        load $kind $depth
-        awk -v kind="$kind" -v depth="$depth" -v before="$before" -v after="$iops" -v with="$with" 'BEGIN {
-            without = (before + after) / 2
-            printf "%s at depth %d: %d IOPS, %d with recording: %.2f %% less\n", kind, depth, without, with, 100 * (1 - with / without) }'
+for options in '' --full; do
+    for kind in randread randwrite; do
+        for depth in 1 32; do
+            load $kind $depth
+            before=$iops
+            # shellcheck disable=SC2086 # Without options there is no word.
+            load $kind $depth /guest/emmclab trace record $options -o /tmp/recording.dat --
+            with=$iops
+            load $kind $depth
+            awk -v kind="$kind$options" -v depth="$depth" -v before="$before" -v after="$iops" -v with="$with" 'BEGIN {
+                without = (before + after) / 2
+                printf "%s at depth %d: %d IOPS, %d with recording: %.2f %% less\n", kind, depth, without, with, 100 * (1 - with / without) }'
+        done
     done
 done

@@ -1,6 +1,6 @@
 # The recording of a boot, as `emmclab trace record --at-boot` has the kernel make it: every request since the card was
 # found is in it. Times are not compared: the clock of such a recording moves by jiffies in User-Mode Linux.
-# trial: --profile small.toml --controller cqe --uml -- trace_instance=emmclab-boot,block:block_bio_queue,block:block_split,block:block_getrq,block:block_bio_backmerge,block:block_bio_frontmerge,block:block_rq_merge,block:block_rq_insert,block:block_rq_issue,block:block_rq_requeue,block:block_rq_complete,mmc:mmc_request_start,mmc:mmc_request_done,iomap:iomap_dio_rw_begin,writeback:writeback_dirty_folio trace_buf_size=4096K
+# trial: --profile small.toml --controller cqe --uml -- trace_instance=emmclab-boot,block:block_bio_queue,block:block_split,block:block_bio_backmerge,block:block_bio_frontmerge,block:block_rq_merge,block:block_rq_issue,block:block_rq_requeue,block:block_rq_complete,mmc:mmc_request_start,mmc:mmc_request_done,iomap:iomap_dio_rw_begin,writeback:writeback_dirty_folio,block:block_getrq,block:block_rq_insert trace_buf_size=4096K
 . /guest/library.sh
 wait_card
 

@@ -5,29 +5,29 @@
 //! on purpose: probes, functions and BPF.
 
 mod boot;
+mod calibration;
 mod events;
+mod sums;
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use rustix::time::{ClockId, clock_gettime};
 
 pub use self::boot::{BootRecording, boot_parameters};
 use self::events::{
-    CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF, REASON_EVENTS, SWITCHES, SWITCHES_OF,
+    CALLS_RECORDED, EVENTS, FILE_EVENTS, INTERRUPTS, INTERRUPTS_OF, REASON_EVENTS, STEPS, SWITCHES, SWITCHES_OF,
+    WAKE_UPS,
 };
+pub use self::sums::FileSums;
 
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Instances of this program: followed by the number of its process.
 const INSTANCE: &str = "emmclab-";
 /// Asked for at once: more than any description of a page or an event.
 const READ_BYTES: usize = 1 << 16;
-/// Calls in the calibration: some milliseconds.
-const CALLS: u32 = 20_000;
 
 /// Why nothing is recorded.
 #[derive(Debug, thiserror::Error)]
@@ -59,8 +59,10 @@ pub enum TracefsError {
 /// What is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// Requests from the system call to the card.
+    /// Requests from the system call to the card, with as few events as their spans need.
     Requests,
+    /// The same with more events: steps within the block layer, interrupts, every wake-up and switch.
+    Details,
     /// The same, and writes into files.
     RequestsAndFiles,
     /// Writes into files only: few events.
@@ -102,40 +104,36 @@ impl Recorder {
     ///
     /// Errors: no tracefs, no permission, no event.
     pub fn new(recorded: Recorded, buffer_bytes: u64) -> Result<Self, TracefsError> {
-        let (root, mounted) = root()?;
-        remove_abandoned(&root);
-        let instance = root.join("instances").join(format!("{INSTANCE}{}", std::process::id()));
-        let (events, missing) = (Vec::new(), Vec::new());
-        let buffer_bytes = buffer_bytes.max(64 << 10);
-        let mut recorder =
-            Self { instance, root, is_own: true, mounted, buffer_bytes, events, missing, event_ns: None };
-        let made = fs::create_dir(&recorder.instance);
-        made.map_err(|error| TracefsError::NoTracefs { place: recorder.instance.clone(), error })?;
-        recorder.set("tracing_on", "0")?;
-        recorder.set("buffer_size_kb", &buffer_bytes.div_ceil(1024).to_string())?;
-        // The clock of user space; older kernels have only their own.
-        drop(recorder.set("trace_clock", "mono"));
+        let mut recorder = Self::empty(buffer_bytes)?;
         recorder.event_ns = recorder.calibrate();
         let calls = |call: &&str| [format!("syscalls/sys_enter_{call}"), format!("syscalls/sys_exit_{call}")];
         let all = EVENTS.iter().map(ToString::to_string).chain(CALLS_RECORDED.iter().flat_map(calls));
         if recorded != Recorded::Files {
-            for event in all {
+            let details = if recorded == Recorded::Details { &[STEPS[0], STEPS[1], WAKE_UPS][..] } else { &[] };
+            for event in all.chain(details.iter().map(ToString::to_string)) {
                 if recorder.enable(&event) { recorder.events.push(event) } else { recorder.missing.push(event) }
             }
             let there = REASON_EVENTS.iter().filter(|event| recorder.enable(event));
             let there: Vec<String> = there.map(ToString::to_string).collect();
             recorder.events.extend(there);
-            // Its own calls, of which each page that it reads makes four, are no workload.
-            drop(recorder.set("events/syscalls/filter", &format!("common_pid != {}", std::process::id())));
+            if recorded == Recorded::RequestsAndFiles {
+                // What is read while recording goes on: its own calls, of which each page that it reads makes four, are
+                // no workload. A filter costs every event, so that there is none otherwise.
+                drop(recorder.set("events/syscalls/filter", &format!("common_pid != {}", std::process::id())));
+            }
             // Unfiltered, a system's interrupts and switches cost more than they say.
-            for (event, filter) in [(INTERRUPTS, INTERRUPTS_OF), (SWITCHES, SWITCHES_OF)] {
-                let filtered = recorder.set(&format!("events/{event}/filter"), filter);
+            let filtered = match recorded {
+                Recorded::Details => &[(INTERRUPTS, Some(INTERRUPTS_OF)), (SWITCHES, None)][..],
+                _ => &[(SWITCHES, Some(SWITCHES_OF))],
+            };
+            for (event, filter) in filtered {
+                let filtered = filter.map_or(Ok(()), |filter| recorder.set(&format!("events/{event}/filter"), filter));
                 let is_there = filtered.is_ok() && recorder.enable(event);
                 let list = if is_there { &mut recorder.events } else { &mut recorder.missing };
-                list.push(event.to_owned());
+                list.push((*event).to_owned());
             }
         }
-        if recorded != Recorded::Requests {
+        if matches!(recorded, Recorded::Files | Recorded::RequestsAndFiles) {
             let is_new = |event: &&&str| !recorder.events.iter().any(|other| other == **event);
             let there = FILE_EVENTS.iter().filter(is_new).filter(|event| recorder.enable(event));
             let there: Vec<String> = there.map(ToString::to_string).collect();
@@ -143,6 +141,23 @@ impl Recorder {
         }
         let has_one = recorder.events.iter().any(|event| recorded == Recorded::Files || event.starts_with("block/"));
         if has_one { Ok(recorder) } else { Err(TracefsError::NoEvents(recorder.instance.clone())) }
+    }
+
+    /// An instance without events.
+    fn empty(buffer_bytes: u64) -> Result<Self, TracefsError> {
+        let (root, mounted) = root()?;
+        remove_abandoned(&root);
+        let instance = root.join("instances").join(format!("{INSTANCE}{}", std::process::id()));
+        let (events, missing) = (Vec::new(), Vec::new());
+        let buffer_bytes = buffer_bytes.max(64 << 10);
+        let recorder = Self { instance, root, is_own: true, mounted, buffer_bytes, events, missing, event_ns: None };
+        let made = fs::create_dir(&recorder.instance);
+        made.map_err(|error| TracefsError::NoTracefs { place: recorder.instance.clone(), error })?;
+        recorder.set("tracing_on", "0")?;
+        recorder.set("buffer_size_kb", &buffer_bytes.div_ceil(1024).to_string())?;
+        // The clock of user space; older kernels have only their own.
+        drop(recorder.set("trace_clock", "mono"));
+        Ok(recorder)
     }
 
     fn enable(&self, event: &str) -> bool {
@@ -175,31 +190,16 @@ impl Recorder {
         self.write(file, self.buffer_bytes).map_err(|error| TracefsError::System { place, error })
     }
 
-    /// The processor time of an event, by system calls with and without events. Unit: ns; `None` if it cannot be known.
-    fn calibrate(&self) -> Option<f64> {
-        let events = ["events/syscalls/sys_enter_getppid/enable", "events/syscalls/sys_exit_getppid/enable"];
-        let time = || {
-            let began = processor_time();
-            for _ in 0..CALLS {
-                std::hint::black_box(rustix::process::getppid());
-            }
-            processor_time().saturating_sub(began)
-        };
-        let without = time();
-        events.iter().try_for_each(|event| self.set(event, "1")).ok()?;
-        self.set("tracing_on", "1").ok()?;
-        let with = time();
-        let ended = ["tracing_on", events[0], events[1]].iter().try_for_each(|file| self.set(file, "0"));
-        // An empty write to `trace` clears the buffer.
-        let cleared = File::create(self.instance.join("trace"));
-        ended.ok().and(cleared.ok())?;
-        let cost: Duration = with.saturating_sub(without);
-        Some(cost.as_nanos() as f64 / f64::from(2 * CALLS))
-    }
-
     fn set(&self, file: &str, value: &str) -> Result<(), TracefsError> {
         let place = self.instance.join(file);
         fs::write(&place, value).map_err(|error| TracefsError::System { place, error })
+    }
+
+    /// Appends to a file: a trigger beside those that are there.
+    fn add(&self, file: &str, value: &str) -> Result<(), TracefsError> {
+        let place = self.instance.join(file);
+        let written = File::options().append(true).open(&place).and_then(|mut file| file.write_all(value.as_bytes()));
+        written.map_err(|error| TracefsError::System { place, error })
     }
 
     /// The whole of a file. `header_page` and `header_event` answer the first read only, whatever it asks for.
@@ -346,12 +346,6 @@ fn page_bytes(header: &[u8]) -> Option<usize> {
     let line = text.lines().find(|line| line.contains("char data"))?;
     let of = |name: &str| line.split(name).nth(1)?.split(';').next()?.trim().parse::<usize>().ok();
     (of("offset:")? + of("size:")?).checked_next_power_of_two()
-}
-
-/// What this thread has had of its processor: other load does not count.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Where tracefs is; it is mounted if it is not.

@@ -40,10 +40,19 @@ pub enum What {
         /// The controller: the number in `mmc0`.
         host: u8,
     },
-    /// A processor became idle, or got work again.
-    Idle {
-        /// Whether it became idle.
-        entered: bool,
+    /// A processor went from one thread to another. Number 0 is its idle thread.
+    Switch {
+        /// The thread that ran.
+        previous: u32,
+        /// The thread that runs now.
+        next: u32,
+    },
+    /// A thread was woken up (`sched_waking`), or was put among those that wait for a processor (`sched_wakeup`).
+    Wake {
+        /// The thread.
+        pid: u32,
+        /// `sched_waking`, the begin of a wake-up.
+        began: bool,
     },
     /// Events are missing from this instant to another one.
     Lost {
@@ -276,11 +285,6 @@ pub(crate) fn error_code(code: i32) -> i16 {
 pub(crate) fn controller(name: &[u8]) -> Option<u8> {
     let digits = name.strip_prefix(b"mmc")?;
     crate::text::decimal(digits).and_then(|host| u8::try_from(host).ok())
-}
-
-/// What a switch from one thread to another says of its processor: nothing if neither is the idle one, number 0.
-pub(crate) fn idle(previous: u32, next: u32) -> Option<What> {
-    ((previous == 0) != (next == 0)).then_some(What::Idle { entered: next == 0 })
 }
 
 /// A write into a file, by its file system or into the page cache.

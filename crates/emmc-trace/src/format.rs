@@ -58,6 +58,11 @@ pub(crate) enum Meaning {
     Interrupt(Field),
     /// The number of the thread that ends, and of the one that begins.
     Switch([Field; 2]),
+    Wake {
+        /// The number of the thread that is woken up.
+        thread: Field,
+        began: bool,
+    },
     FileWrite(FileLayout),
 }
 
@@ -185,6 +190,8 @@ impl Formats {
         } else if name == b"sched_switch" {
             let threads = [of("prev_pid"), of("next_pid")];
             threads.iter().all(|field| field.size == 4).then_some(Meaning::Switch(threads))
+        } else if matches!(name, b"sched_waking" | b"sched_wakeup") {
+            (of("pid").size == 4).then(|| Meaning::Wake { thread: of("pid"), began: name == b"sched_waking" })
         } else if let Some(has_bytes) = is_file_write(name) {
             let device = if has_bytes { of("dev") } else { of("name") };
             let bytes = if has_bytes { of("copied") } else { Field::default() };

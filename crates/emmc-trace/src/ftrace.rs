@@ -10,7 +10,7 @@ use emmc_units::Nanos;
 
 use crate::event::{
     Action, BlockEvent, Event, File, FileWrite, Mark, MmcEvent, Syscall, What, controller, error_code, first_part,
-    idle, is_file_write, is_place, letters,
+    is_file_write, is_place, letters,
 };
 use crate::notes::{Batch, Mixer};
 use crate::source::EventSource;
@@ -185,7 +185,11 @@ fn what(event: &[u8], values: &[u8]) -> Result<Option<What>, &'static str> {
         }
         b"sched_switch" => {
             let (previous, next) = switch(values).ok_or("thread ==> thread")?;
-            idle(previous, next)
+            Some(What::Switch { previous, next })
+        }
+        b"sched_waking" | b"sched_wakeup" => {
+            let pid = thread(values, b" pid=").ok_or("thread")?;
+            Some(What::Wake { pid, began: event == b"sched_waking" })
         }
         _ => match is_file_write(event) {
             Some(has_bytes) => Some(What::FileWrite(file_write(has_bytes, values)?)),
@@ -198,17 +202,19 @@ fn what(event: &[u8], values: &[u8]) -> Result<Option<What>, &'static str> {
 /// and `dd:7 [120] S ==> swapper/0:0 [120]` of trace-cmd. A name may have anything in it, blanks too.
 fn switch(values: &[u8]) -> Option<(u32, u32)> {
     let middle = memchr::memmem::rfind(values, b" ==> ")?;
-    let thread = |side: &[u8], key: &[u8]| {
-        let number = match memchr::memmem::rfind(side, key) {
-            Some(at) => words(&side[at + key.len()..]).next()?,
-            None => {
-                let name = &side[..memchr::memmem::rfind(side, b" [")?];
-                &name[memchr::memrchr(b':', name)? + 1..]
-            }
-        };
-        decimal(number).and_then(|number| u32::try_from(number).ok())
-    };
     Some((thread(&values[..middle], b" prev_pid=")?, thread(&values[middle..], b" next_pid=")?))
+}
+
+/// The number behind a key, or in `dd:7 [120]`.
+fn thread(values: &[u8], key: &[u8]) -> Option<u32> {
+    let number = match memchr::memmem::rfind(values, key) {
+        Some(at) => words(&values[at + key.len()..]).next()?,
+        None => {
+            let name = &values[..memchr::memmem::rfind(values, b" [")?];
+            &name[memchr::memrchr(b':', name)? + 1..]
+        }
+    };
+    decimal(number).and_then(|number| u32::try_from(number).ok())
 }
 
 /// `dev 179,2 ino 12 pos 0 len 300 copied 300`, `dev = (179,2), ino = 12, ...` and `bdi 179:0: ino=12 index=3`.

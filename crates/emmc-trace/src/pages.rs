@@ -10,8 +10,7 @@ use std::sync::Arc;
 use emmc_units::Nanos;
 
 use crate::event::{
-    Action, BlockEvent, Event, File, FileWrite, MmcEvent, What, controller, error_code, first_part, idle, is_place,
-    letters,
+    Action, BlockEvent, Event, File, FileWrite, MmcEvent, What, controller, error_code, first_part, is_place, letters,
 };
 use crate::format::{BlockLayout, Field, FileLayout, Formats, Meaning, MmcLayout};
 use crate::notes::Batch;
@@ -208,16 +207,11 @@ impl Page<'_> {
             }
             Meaning::Switch(threads) => {
                 let [previous, next] = threads.map(|thread| record.number(thread));
-                match (previous, next) {
-                    (Some(previous), Some(next)) => {
-                        let Some(idle) = idle(previous as u32, next as u32) else {
-                            self.batch.notes.unused += 1;
-                            return;
-                        };
-                        Some(idle)
-                    }
-                    _ => None,
-                }
+                let both = previous.zip(next);
+                both.map(|(previous, next)| What::Switch { previous: previous as u32, next: next as u32 })
+            }
+            Meaning::Wake { thread, began } => {
+                record.number(*thread).map(|pid| What::Wake { pid: pid as u32, began: *began })
             }
             Meaning::FileWrite(layout) => record.file_write(layout).map(What::FileWrite),
         };

@@ -203,6 +203,10 @@ pub struct Request {
     pub completed: Nanos,
     /// The system call returned; absent if nobody waited, or another request of the call was completed later.
     pub exited: Option<Nanos>,
+    /// The last wake-up of the thread between `completed` and `exited`, if it is recorded.
+    pub woken: Option<Nanos>,
+    /// When the thread had a processor after it; without recorded wake-ups, the last time that it got one.
+    pub ran: Option<Nanos>,
     /// The part of `block` and `issue` in which other requests of the device were in progress. Unit: nanoseconds.
     pub waited: Nanos,
     /// The driver returned it this many times.
@@ -257,6 +261,18 @@ impl Request {
         since(self.issued, self.completed)
     }
 
+    /// The parts of span 5; `None` if no call waits for the request, or its return is not recorded.
+    pub fn returning(&self) -> Option<Return> {
+        let exited = self.exited?;
+        let last = self.ran.or(self.woken);
+        Some(Return {
+            completion: self.hardware.map(|hardware| since(hardware.ended, self.completed)),
+            wake: self.woken.map(|woken| since(self.completed, woken)),
+            run: self.ran.map(|ran| since(self.completed, ran)),
+            exit: last.map(|last| since(last, exited)),
+        })
+    }
+
     /// The five spans.
     pub fn spans(&self) -> Spans {
         let first = self.queued.unwrap_or(self.issued);
@@ -270,6 +286,19 @@ impl Request {
             post: (self.hardware.is_some() || self.exited.is_some()).then_some(after),
         }
     }
+}
+
+/// What a caller waits for after its last request's time at the card. Unit: nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Return {
+    /// End of the card's work to the completion.
+    pub completion: Option<Nanos>,
+    /// Completion to the wake-up of the thread.
+    pub wake: Option<Nanos>,
+    /// Completion to the thread on a processor.
+    pub run: Option<Nanos>,
+    /// From there, else from the wake-up, to the return of the call.
+    pub exit: Option<Nanos>,
 }
 
 /// 0 if it goes backwards.

@@ -139,15 +139,19 @@ impl Collector {
     }
 
     pub(crate) fn file(&mut self, pid: u32, write: &FileWrite) {
-        let key = (pid, write.device, write.inode);
+        self.add((pid, write.device, write.inode), write.bytes.map(u64::from), 1);
+    }
+
+    /// Writes of a thread into a file of a device: their bytes if they are known, else as many pages.
+    pub(crate) fn add(&mut self, key: (u32, u32, u64), bytes: Option<u64>, writes: u64) {
         if self.pairs.len() >= PAIRS_MAX && !self.pairs.contains_key(&key) {
             self.left_out += 1;
             return;
         }
         let written = self.pairs.entry(key).or_default();
-        match write.bytes {
-            Some(bytes) => written.bytes += u64::from(bytes),
-            None => written.pages += 1,
+        match bytes {
+            Some(bytes) => written.bytes += bytes,
+            None => written.pages += writes,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::events::EVENTS;
+use super::events::{EVENTS, STEPS};
 use super::{Recorder, Saved, TracefsError, root};
 
 /// The instance that the kernel makes for a recorded boot.
@@ -11,9 +11,14 @@ const INSTANCE: &str = "emmclab-boot";
 /// From this version on the kernel makes instances at boot.
 const WITH_INSTANCES: (u32, u32) = (6, 4);
 
+/// Events of the block and MMC layers: a boot has no other load whose time counts.
+fn all() -> impl Iterator<Item = &'static str> {
+    EVENTS.into_iter().chain(STEPS)
+}
+
 /// The parameters that record a boot with a kernel of this release; with a buffer of this size for each processor.
 pub fn boot_parameters(release: &str, buffer_bytes: u64) -> String {
-    let events: Vec<String> = EVENTS.iter().map(|event| event.replace('/', ":")).collect();
+    let events: Vec<String> = all().map(|event| event.replace('/', ":")).collect();
     let events = events.join(",");
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -46,8 +51,8 @@ impl BootRecording {
         let enabled = enabled.map_err(|error| TracefsError::NoTracefs { place: instance.clone(), error })?;
         let enabled: Vec<String> = enabled.lines().map(|line| line.trim().replace(':', "/")).collect();
         let of = |event: &str| enabled.iter().any(|name| name == event);
-        let events: Vec<String> = EVENTS.iter().filter(|event| of(event)).map(ToString::to_string).collect();
-        let missing = EVENTS.iter().filter(|event| !of(event)).map(ToString::to_string).collect();
+        let events: Vec<String> = all().filter(|event| of(event)).map(Into::into).collect();
+        let missing = all().filter(|event| !of(event)).map(Into::into).collect();
         let recorder =
             Recorder { instance, root, mounted, buffer_bytes: 0, events, missing, event_ns: None, is_own: false };
         if recorder.events.iter().any(|event| event.starts_with("block/")) {

@@ -1,14 +1,13 @@
 //! The kernel's events that are recorded.
 
-/// Events of the block and MMC layers, of direct I/O, and of pages that a write makes dirty.
-pub(super) const EVENTS: [&str; 14] = [
+/// Events of the block and MMC layers that bound the spans, of direct I/O, and of pages that a write makes dirty. A
+/// request of one bio has five of them.
+pub(super) const EVENTS: [&str; 12] = [
     "block/block_bio_queue",
     "block/block_split",
-    "block/block_getrq",
     "block/block_bio_backmerge",
     "block/block_bio_frontmerge",
     "block/block_rq_merge",
-    "block/block_rq_insert",
     "block/block_rq_issue",
     "block/block_rq_requeue",
     "block/block_rq_complete",
@@ -17,6 +16,10 @@ pub(super) const EVENTS: [&str; 14] = [
     "iomap/iomap_dio_rw_begin",
     "writeback/writeback_dirty_folio",
 ];
+/// The steps of a request within the block layer, which no span needs.
+pub(super) const STEPS: [&str; 2] = ["block/block_getrq", "block/block_rq_insert"];
+/// The begin of each wake-up: with it the wait for a processor is known.
+pub(super) const WAKE_UPS: &str = "sched/sched_waking";
 /// Which file is written back, when a journal commits, and who waits for which file system: rare events, of which a
 /// kernel has some.
 pub(super) const REASON_EVENTS: [&str; 4] = [
@@ -25,11 +28,11 @@ pub(super) const REASON_EVENTS: [&str; 4] = [
     "jbd2/jbd2_end_commit",
     "ext4/ext4_sync_file_enter",
 ];
-/// Interrupts of MMC controllers, whose handlers are called after them.
+/// Interrupts of MMC controllers, whose handlers are called after them: they bound the time at the card more closely.
 pub(super) const INTERRUPTS: &str = "irq/irq_handler_entry";
 pub(super) const INTERRUPTS_OF: &str = "name ~ \"mmc*\"";
 
-/// Switches to and from the idle thread: what the processors work.
+/// Switches, those to and from the idle thread: what the processors work, and when a thread that waited has one.
 pub(super) const SWITCHES: &str = "sched/sched_switch";
 pub(super) const SWITCHES_OF: &str = "prev_pid == 0 || next_pid == 0";
 

@@ -24,6 +24,7 @@ pub fn trace(analysis: &Analysis) -> Document {
         }
     }
     spans(analysis, &mut document);
+    returns(analysis, &mut document);
     reasons(analysis, &mut document);
     paper(analysis, &mut document);
     stalls(analysis, &mut document);
@@ -161,6 +162,37 @@ pub(super) fn spans_table<'a>(rows: impl Iterator<Item = &'a SpanRow>, several: 
     }
     let caption = "means in us, p99 of the total; waited: the part of 2 and 3 behind other requests; most time first";
     table.caption(caption)
+}
+
+/// Span 5 of what a call waits for, in its parts.
+fn returns(analysis: &Analysis, document: &mut Document) {
+    let right = ["requests", "completed", "woken up", "running", "returned", "with a wake-up", "with a switch"];
+    let columns = [("request", Align::Left), ("mode", Align::Left)];
+    let mut table = Table::new(columns.into_iter().chain(right.map(|name| (name, Align::Right))));
+    let mut is_empty = true;
+    for row in analysis.spans.iter().take(ROWS) {
+        // Without any event of the scheduler span 5 says as much.
+        let Some(parts) = row.post_parts.filter(|parts| parts.with_wake + parts.with_run > 0) else { continue };
+        is_empty = false;
+        let mean = |times: &Option<Times>| times.map_or("-".into(), |times| us(times.mean));
+        table.row([
+            Cell::from(kind(row)),
+            Cell::from(row.mode.as_str()),
+            Cell::from(parts.count.to_string()),
+            Cell::from(mean(&parts.completion_us)),
+            Cell::from(mean(&parts.wake_us)),
+            Cell::from(mean(&parts.run_us)),
+            Cell::from(mean(&parts.return_us)),
+            Cell::from(parts.with_wake.to_string()),
+            Cell::from(parts.with_run.to_string()),
+        ]);
+    }
+    if is_empty {
+        return;
+    }
+    let caption = "means in us of requests that a call waits for: the card's end to completion, from there to the \
+                   wake-up of the thread and to the thread on a processor, from there to the call's return";
+    document.section("returns", "From the card back to the caller").push(table.caption(caption));
 }
 
 /// Why requests were made, and for which files.

@@ -5,13 +5,16 @@ mod limit;
 mod paper;
 mod reasons;
 pub mod result;
+mod returns;
+mod sources;
 mod stages;
 mod stalls;
+mod track;
 
 use self::groups::Groups;
 pub use self::limit::Needs;
 use self::reasons::Reasons;
-use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, ProcessorRow, SpanRow, SpanSource};
+use self::result::{Analysis, CommandCounts, CommandRow, DeviceRow, ProcessorRow, SpanRow};
 use self::stages::Stages;
 use crate::correlate::{Correlator, MMC_MAJOR, Unpaired};
 use crate::event::Op;
@@ -141,7 +144,7 @@ impl Sums {
             losses_uncounted: notes.losses_uncounted,
             damaged: notes.damaged,
             damage: notes.damage.iter().map(ToString::to_string).collect(),
-            sources: sources(&spans, correlator.has_calls(), commands.queued_tasks > 0, commands.bounded > 0),
+            sources: sources::sources(&spans, correlator),
             spans,
             paper,
             limit,
@@ -206,52 +209,4 @@ fn processors(correlator: &Correlator) -> Vec<ProcessorRow> {
         ProcessorRow { cpu, busy_percent }
     };
     correlator.processors.shares(end).map(row).collect()
-}
-
-/// Which spans this recording has, and by which events.
-fn sources(spans: &[SpanRow], has_calls: bool, has_queue: bool, bounded: bool) -> Vec<SpanSource> {
-    let has = |of: fn(&SpanRow) -> bool| spans.iter().any(of);
-    let source = |span, (quality, events)| SpanSource { span, quality, events };
-    let vfs = if has(|row| row.vfs_us.is_some()) {
-        ("exact", "sys_enter_* to block_bio_queue")
-    } else if has_calls {
-        ("absent", "no request was queued within a recorded system call")
-    } else {
-        ("absent", "needs syscalls:sys_enter_* and sys_exit_*")
-    };
-    let block = if has(|row| row.block_us.is_some()) {
-        ("exact", "block_bio_queue to block_rq_issue")
-    } else {
-        ("absent", "needs block_bio_queue")
-    };
-    let (issue, hardware) = match (has(|row| row.hardware_us.is_some()), has_queue) {
-        (true, true) => (
-            ("derived", "block_rq_issue to mmc_request_start, which is recorded after the doorbell"),
-            ("derived", "mmc_request_start to mmc_request_done, or to the middle between it and its interrupt"),
-        ),
-        (true, false) if bounded => (
-            ("derived", "block_rq_issue to the middle between mmc_request_start and the command's interrupt"),
-            ("derived", "from there to the controller's last interrupt, with the CMD13 polls of a busy card"),
-        ),
-        (true, false) => (
-            ("exact", "block_rq_issue to mmc_request_start"),
-            ("exact", "mmc_request_start to mmc_request_done, with the CMD13 polls of a busy card"),
-        ),
-        _ => (
-            ("absent", "needs mmc_request_start"),
-            ("absent", "needs mmc_request_start and mmc_request_done; device_us has the driver's time too"),
-        ),
-    };
-    let post = match (has(|row| row.post_us.is_some()), has_calls) {
-        (true, true) => ("exact", "end of the hardware to sys_exit_*, or to block_rq_complete if nobody waits"),
-        (true, false) => ("derived", "end of the hardware to block_rq_complete: the wake-up is missing"),
-        _ => ("absent", "needs mmc_request_done or sys_exit_*"),
-    };
-    vec![
-        source("vfs", vfs),
-        source("block", block),
-        source("issue", issue),
-        source("hardware", hardware),
-        source("post", post),
-    ]
 }

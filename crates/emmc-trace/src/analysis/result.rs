@@ -42,6 +42,8 @@ pub struct SpanRow {
     pub hardware_us: Option<Times>,
     /// 5: end of the card's work to the caller.
     pub post_us: Option<Times>,
+    /// 5 in its parts; `null` if no call waits for such a request.
+    pub post_parts: Option<PostParts>,
     /// Driver to completion: the D2C of blktrace's tools.
     pub device_us: Times,
     /// Begin to end.
@@ -52,6 +54,28 @@ pub struct SpanRow {
     pub hardware_percent: Option<f64>,
     /// Requests that begin where the last one of this kind ended. Unit: percent.
     pub sequential_percent: f64,
+}
+
+/// Span 5 in its parts, of the requests whose call returned after them: of several in a call, the last. A part is
+/// `null` if the recording does not have its events.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PostParts {
+    /// Requests.
+    pub count: u64,
+    /// Of those, with the wake-up of the thread: `sched_waking` or `sched_wakeup`.
+    pub with_wake: u64,
+    /// Of those, with the thread's begin on a processor: `sched_switch`.
+    pub with_run: u64,
+    /// End of the card's work to `block_rq_complete`.
+    pub completion_us: Option<Times>,
+    /// `block_rq_complete` to the last wake-up of the thread before its call returns. An fsync that waits for the
+    /// journal has that in it too.
+    pub wake_us: Option<Times>,
+    /// `block_rq_complete` to the thread on a processor: `wake_us`, and the wait for the processor.
+    pub run_us: Option<Times>,
+    /// From there, else from the wake-up, to the return of the call.
+    pub return_us: Option<Times>,
 }
 
 /// Requests of one kind as the white paper on command queueing has them: three stages, and what follows from them.
@@ -367,7 +391,7 @@ pub struct Analysis {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpanSource {
-    /// vfs, block, issue, hardware or post.
+    /// vfs, block, issue, hardware, post, or wake-up, which is a part of post.
     pub span: &'static str,
     /// exact, derived or absent.
     pub quality: &'static str,

@@ -12,8 +12,9 @@ impl Correlator {
         self.counts.bios += 1;
         let from = if self.has_marks { Some(self.threads.queue(event.pid)) } else { None };
         self.room();
+        let busy_mark = if self.has_inserts { 0 } else { self.device(block.device).busy.until(event.at) };
         let (_, open) = self.table.add(block, event.pid, event.at);
-        open.queued = Some(event.at);
+        (open.queued, open.busy_mark) = (Some(event.at), busy_mark);
         if self.processors.is_known(event.cpu) {
             open.work = self.processors.until(event.cpu, event.at);
         }
@@ -47,16 +48,17 @@ impl Correlator {
     pub(super) fn merge(&mut self, event: &Event, block: &BlockEvent, back: bool) {
         let own = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
         let end = block.sector.wrapping_add(u64::from(block.sectors));
-        let target = self.table.search(|open| {
-            let fits = if back {
-                open.sector.wrapping_add(u64::from(open.sectors)) == block.sector
-            } else {
-                open.sector == end
-            };
-            fits && open.device == block.device
-                && open.op == block.op
-                && matches!(open.stage, Stage::Got | Stage::Inserted)
-        });
+        // Without `block_getrq` a bio with a request is like one without.
+        let first = if self.has_gets { Stage::Got } else { Stage::Queued };
+        let takes = |open: &Open| {
+            let is_own = own.is_some_and(|own| own.is_serial(open.serial));
+            open.op == block.op && (first..=Stage::Inserted).contains(&open.stage) && !is_own
+        };
+        let target = if back {
+            self.table.find_end((block.device, block.sector), takes)
+        } else {
+            self.table.find_newest((block.device, end), takes)
+        };
         self.counts.merges += 1;
         let merged = own.and_then(|own| self.table.remove(own).copied());
         let Some(target) = target else {
@@ -77,7 +79,7 @@ impl Correlator {
         open.queued_last = open.queued_last.max(last);
         let (sector, sectors) = (open.sector, open.sectors.saturating_add(block.sectors));
         if back {
-            open.sectors = sectors;
+            self.table.extend(target, sectors);
         } else {
             self.table.restart(target, sector - u64::from(block.sectors).min(sector), sectors);
         }

@@ -11,7 +11,8 @@ use emmc_units::Nanos;
 use super::Unpaired;
 use super::command::Command;
 use super::device::Busy;
-use super::open::{Handle, Open, Stage, Table};
+use super::open::{Open, Stage};
+use super::table::{Handle, Table};
 use crate::event::{Event, MmcEvent, Op};
 use crate::notes::Mixer;
 use crate::request::{Hardware, Request, since};
@@ -324,7 +325,7 @@ impl Commands {
                 48 | 49 => table.find_flush(*device, issued),
                 35 | 36 | 38 => {
                     let erases = |open: &Open| matches!(open.op, Op::Discard | Op::Erase) && issued(open);
-                    table.search(|open| open.device == *device && erases(open))
+                    table.find_erasing(|open| open.device == *device && erases(open))
                 }
                 _ => None,
             };

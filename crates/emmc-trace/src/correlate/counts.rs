@@ -63,4 +63,8 @@ pub struct Counts {
     pub calls: u64,
     /// Commits of a journal.
     pub commits: u64,
+    /// Threads that were woken up.
+    pub wakes: u64,
+    /// Switches from one thread to another.
+    pub switches: u64,
 }

@@ -48,6 +48,8 @@ pub(super) fn finish(open: &Open, event: &Event, has_calls: bool, has_page_cache
         hardware,
         completed: event.at,
         exited: None,
+        woken: None,
+        ran: None,
         waited: Nanos(open.waited),
         requeues: open.requeues,
         error: open.error,

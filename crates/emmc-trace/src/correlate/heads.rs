@@ -34,7 +34,7 @@ impl Default for Heads {
 }
 
 #[inline]
-fn hash((device, sector): (u32, u64)) -> usize {
+pub(super) fn hash((device, sector): (u32, u64)) -> usize {
     let mut mix = Mix::default();
     mix.write_u64(sector ^ u64::from(device) << 40);
     mix.finish() as usize

@@ -13,6 +13,7 @@ mod finish;
 mod heads;
 mod open;
 mod processors;
+mod table;
 mod threads;
 
 use std::collections::HashMap;
@@ -25,8 +26,9 @@ pub(crate) use self::commands::MMC_MAJOR;
 pub use self::counts::{Counts, Unpaired};
 pub use self::device::Device;
 use self::finish::finish;
-use self::open::{Handle, Open, Stage, Table};
+use self::open::{Open, Stage};
 use self::processors::Processors;
+use self::table::{Handle, Table};
 use self::threads::Threads;
 use crate::event::{Action, BlockEvent, Event, File, Flags, Mark, Op, What};
 use crate::notes::Mixer;
@@ -55,6 +57,9 @@ pub struct Correlator {
     /// Counts of events.
     pub counts: Counts,
     has_calls: bool,
+    /// `block_getrq` is recorded, and `block_rq_insert`.
+    has_gets: bool,
+    has_inserts: bool,
     /// Calls, or places in file systems, are recorded.
     has_marks: bool,
     /// Events of the page cache are recorded: a write in a system call without one is direct. It is set by the first
@@ -133,7 +138,17 @@ impl Correlator {
                 self.processors.interrupt(event.cpu, event.at);
                 self.commands.interrupt((event.at, event.cpu), *host, &mut self.table);
             }
-            What::Idle { entered } => self.processors.switch(event.cpu, event.at, *entered),
+            What::Switch { previous, next } => {
+                if (*previous == 0) != (*next == 0) {
+                    self.processors.switch(event.cpu, event.at, *next == 0);
+                }
+                self.counts.switches += 1;
+                self.threads.run(*next, event.at);
+            }
+            What::Wake { pid, began } => {
+                self.counts.wakes += 1;
+                self.threads.wake(*pid, event.at, *began);
+            }
             What::Lost { until, .. } => self.lose(*until),
             What::Block(_) => {}
         }
@@ -242,6 +257,7 @@ impl Correlator {
     }
 
     fn get(&mut self, event: &Event, block: &BlockEvent) {
+        self.has_gets = true;
         let found = self.table.find(block, |open| open.stage == Stage::Queued && open.op == block.op);
         let found = found.unwrap_or_else(|| self.open_unknown(event, block));
         let Some(open) = self.table.get(found) else { return };
@@ -257,6 +273,7 @@ impl Correlator {
     }
 
     fn insert(&mut self, event: &Event, block: &BlockEvent) {
+        self.has_inserts = true;
         let busy = self.device(block.device).busy.until(event.at);
         let found = self.table.find(block, |open| open.stage < Stage::Issued && open.op == block.op);
         let found = found.unwrap_or_else(|| self.open_unknown(event, block));
@@ -272,7 +289,8 @@ impl Correlator {
         let busy = device.busy.until(event.at);
         device.step(event.at, true);
         let Some(open) = self.table.get(found) else { return };
-        if open.inserted.is_some() {
+        // If the scheduler's event is not recorded, it waits since it was queued.
+        if open.inserted.is_some() || (!self.has_inserts && open.queued.is_some()) {
             open.waited = open.waited.saturating_add(busy.saturating_sub(open.busy_mark));
         }
         if open.done == 0 {

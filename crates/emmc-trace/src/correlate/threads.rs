@@ -29,6 +29,9 @@ struct Thread {
     syncs: bool,
     /// Completed requests of this call.
     done: Vec<Request>,
+    /// After the last of them: the last wake-up, and when it had a processor then.
+    woken: Option<Nanos>,
+    ran: Option<Nanos>,
 }
 
 /// What a thread outside of system calls works on: write-back, or a journal's commit.
@@ -92,9 +95,36 @@ impl Threads {
                 on: 0,
                 syncs: call == Syscall::Sync,
                 done: Vec::new(),
+                woken: None,
+                ran: None,
             };
             self.all.insert(event.pid, thread);
         }
+    }
+
+    /// A thread was woken up.
+    pub(super) fn wake(&mut self, pid: u32, at: Nanos, began: bool) {
+        if let Some(thread) = self.waiting(pid) {
+            // `sched_wakeup` may be the second event of a wake-up.
+            if began || thread.woken.is_none() || thread.ran.is_some() {
+                (thread.woken, thread.ran) = (Some(at), None);
+            }
+        }
+    }
+
+    /// A thread has a processor.
+    pub(super) fn run(&mut self, pid: u32, at: Nanos) {
+        if let Some(thread) = self.waiting(pid) {
+            // After a wake-up the first time counts: later ones are of a thread that was interrupted by another.
+            if thread.woken.is_none() || thread.ran.is_none() {
+                thread.ran = Some(at);
+            }
+        }
+    }
+
+    /// A thread whose call has a completed request.
+    fn waiting(&mut self, pid: u32) -> Option<&mut Thread> {
+        self.all.get_mut(&pid).filter(|thread| !thread.done.is_empty())
     }
 
     pub(super) fn mark(&mut self, pid: u32, mark: Mark, file: File) {
@@ -160,6 +190,7 @@ impl Threads {
         match thread {
             Some(thread) if waits && thread.done.len() < WAITING_MAX => {
                 thread.from = request.completed;
+                (thread.woken, thread.ran) = (None, None);
                 thread.done.push(request);
             }
             // The call returned before.
@@ -184,6 +215,7 @@ impl Thread {
     fn give(mut self, returned: Option<Nanos>, ready: &mut Vec<Request>) {
         if let Some(last) = self.done.last_mut() {
             last.exited = returned;
+            (last.woken, last.ran) = (self.woken, self.ran);
         }
         ready.append(&mut self.done);
     }

@@ -123,8 +123,9 @@ fn old_and_vendor_kernels_are_read() {
     let commands: Vec<_> = marked.iter().filter(|event| matches!(event.what, What::Mmc(_))).collect();
     assert_eq!((commands.len(), commands[1].at.0 - commands[0].at.0), (2, 268_231_000));
     // Switches from and to the idle thread, of those between.
-    let idle = |to| count(&marked, |what| *what == What::Idle { entered: to });
-    assert_eq!((idle(true), idle(false), marked.len()), (3, 3, 8));
+    let from = count(&marked, |what| matches!(what, What::Switch { previous: 0, next } if *next != 0));
+    let to = count(&marked, |what| matches!(what, What::Switch { previous, next: 0 } if *previous != 0));
+    assert_eq!((from, to, marked.len()), (3, 3, 11));
     let (vendor, notes) = read(vec![input("vendor", bytes("android_mmcqd.ftrace.txt"))]);
     assert_eq!((vendor.len(), notes.damaged, notes.unused), (2, 0, 2));
 }

@@ -4,6 +4,7 @@ mod damage;
 mod export;
 mod formats;
 mod live;
+mod recorded;
 mod requests;
 mod support;
 mod whole;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueHint};
+use emmc_linux::tracefs::Recorded;
 use emmc_units::Bytes;
 
 #[derive(Debug, Subcommand)]
@@ -33,6 +34,10 @@ pub(crate) struct TraceRecordArgs {
     /// How long, e.g. 10s or 500ms [default: until COMMAND ends, or 10s]
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub(crate) time: Option<Duration>,
+    /// Record more of each request, at a higher cost: interrupts of the card's controller, steps within the block layer,
+    /// every wake-up and every switch of a processor
+    #[arg(long, conflicts_with = "live")]
+    pub(crate) full: bool,
     /// Buffer in the kernel for each processor; if it is full, the oldest events are lost
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = super::known::exact_size)]
     pub(crate) buffer: Bytes,
@@ -49,7 +54,7 @@ pub(crate) struct TraceRecordArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
     /// Print what records the next boot: the kernel's parameters, and a systemd unit that saves the recording
-    #[arg(long, conflicts_with_all = ["live", "measure_overhead", "command", "time", "output"])]
+    #[arg(long, conflicts_with_all = ["live", "measure_overhead", "command", "time", "output", "full"])]
     pub(crate) at_boot: bool,
     /// Write and enable the unit after showing it, when you confirm
     #[arg(long, requires = "at_boot")]
@@ -67,7 +72,7 @@ pub(crate) struct TraceRecordArgs {
     #[arg(long, requires = "at_boot", value_name = "RELEASE")]
     pub(crate) kernel: Option<String>,
     /// Save the recording that these parameters made of this boot, and end it
-    #[arg(long, conflicts_with_all = ["live", "measure_overhead", "command", "time", "at_boot"])]
+    #[arg(long, conflicts_with_all = ["live", "measure_overhead", "command", "time", "at_boot", "full"])]
     pub(crate) from_boot: bool,
     /// Record while this command runs
     #[arg(last = true, value_name = "COMMAND")]
@@ -100,6 +105,13 @@ pub(crate) struct TraceWhoArgs {
     /// Sum up the last days of the log
     #[arg(long, value_name = "DAYS", requires = "log", conflicts_with_all = ["light", "time"], value_parser = days)]
     pub(crate) since: Option<f64>,
+}
+
+impl TraceRecordArgs {
+    /// Which events.
+    pub(crate) fn recorded(&self) -> Recorded {
+        if self.full { Recorded::Details } else { Recorded::Requests }
+    }
 }
 
 /// `7` or `0.5`.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use emmc_linux::tracefs::{Recorded, Recorder};
+use emmc_linux::tracefs::Recorder;
 use emmc_trace::result::Analysis;
 use emmc_trace::{Input, Storage, analyse, open};
 use rustix::process::Signal;
@@ -101,7 +101,7 @@ fn record(args: &TraceRecordArgs, output: &mut Output) -> CommandResult {
     if args.measure_overhead {
         return overhead::run(args, &stop, output);
     }
-    let recorder = Recorder::new(Recorded::Requests, args.buffer.0)?;
+    let recorder = Recorder::new(args.recorded(), args.buffer.0)?;
     let began = Instant::now();
     recorder.start()?;
     let command_exit = wait(args, &stop, began)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
-use emmc_linux::tracefs::{Recorded, Recorder};
+use emmc_linux::tracefs::Recorder;
 use emmc_workload::Interval;
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &TraceRecordArgs, stop: &AtomicBool, output: &mut Output
     let (mut without, mut with) = (vec![time()?], Vec::new());
     let (mut events, mut lost_events, mut event_ns) = (0, 0, None);
     for round in 1..=args.rounds {
-        let recorder = Recorder::new(Recorded::Requests, args.buffer.0)?;
+        let recorder = Recorder::new(args.recorded(), args.buffer.0)?;
         recorder.start()?;
         with.push(time()?);
         let mut file = if round == args.rounds {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
 use emmc_linux::paths::{Inode, Search, paths};
-use emmc_linux::tracefs::{Recorded, Recorder};
-use emmc_trace::{Who, open, who};
+use emmc_linux::tracefs::{FileSums, Recorded, Recorder};
+use emmc_trace::{Sums, Who, open, who};
 use serde::{Deserialize, Serialize};
 
 use super::{memory_file, recorded_in, wait_until};
@@ -45,6 +45,9 @@ pub(crate) struct WhoDocument {
     cost_percent: Option<f64>,
     /// Lines of the log that are summed up.
     parts: u64,
+    /// What counted writes into files for a light recording: sums of the kernel (hist triggers), or events.
+    #[serde(default)]
+    counted_by: Option<String>,
 }
 
 pub(crate) fn run(args: &TraceWhoArgs, output: &mut Output) -> CommandResult {
@@ -89,29 +92,25 @@ fn live(args: &TraceWhoArgs) -> anyhow::Result<WhoDocument> {
 fn light(args: &TraceWhoArgs, output: &mut Output) -> anyhow::Result<WhoDocument> {
     let mut log = args.log.as_deref().map(appended).transpose()?;
     let stop = stop()?;
-    let recorder = Recorder::new(Recorded::Files, LIGHT_BUFFER_BYTES)?;
+    let mut counter = Counter::new(args.device)?;
     let began = Instant::now();
     let end = args.time.map(|time| began + time);
-    recorder.start()?;
-    let (mut all, mut lost, mut last, mut used) = (Vec::<WhoDocument>::new(), 0, began, own_ns());
+    let (mut all, mut last, mut used) = (Vec::<WhoDocument>::new(), began, own_ns());
     loop {
         let due = (last + args.every).min(end.unwrap_or(last + args.every));
         wait_until(due, &stop);
         let is_over = stop.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
-        let mut file = memory_file()?;
-        let saved = recorder.drain(&mut file)?;
-        let mut found = who(open(vec![recorded_in(file)?])?, args.device);
-        found.lost_events = saved.lost.saturating_sub(lost);
-        lost = saved.lost;
+        let mut found = counter.look()?;
         // A walk at every interval would cost more than all events; `--since` makes it once.
         resolve(&mut found, Search::OpenFiles);
         let (took, now) = (last.elapsed(), own_ns());
         (last, found.duration_s) = (Instant::now(), took.as_secs_f64());
-        let recording_ns = recorder.event_ns.map(|ns| (found.events + found.lost_events) as f64 * ns);
+        let recording_ns = counter.event_ns().map(|ns| (found.events + found.lost_events) as f64 * ns);
         let own = now.zip(used).map(|(now, before)| now.saturating_sub(before) as f64);
         used = now;
         let cost = recording_ns.zip(own).map(|(recording, own)| 100.0 * (recording + own) / took.as_nanos() as f64);
-        let part = document(found, "light", recorder.event_ns, cost);
+        let mut part = document(found, "light", counter.event_ns(), cost);
+        part.counted_by = Some(counter.name().into());
         if let Some((file, name)) = &mut log {
             let line = serde_json::to_string(&part)? + "\n";
             file.write_all(line.as_bytes()).with_context(|| format!("{name}: cannot write"))?;
@@ -129,6 +128,70 @@ fn light(args: &TraceWhoArgs, output: &mut Output) -> anyhow::Result<WhoDocument
         }
     }
     Ok(summed("light", all))
+}
+
+/// What counts writes into files: the kernel's own sums, or events that are read at each interval.
+enum Counter {
+    /// With the sums of the last look.
+    Sums(FileSums, Vec<Sums>),
+    Events {
+        recorder: Recorder,
+        device: Option<u32>,
+        lost: u64,
+    },
+}
+
+impl Counter {
+    fn new(device: Option<u32>) -> anyhow::Result<Self> {
+        if let Some(sums) = FileSums::new()? {
+            return Ok(Self::Sums(sums, Vec::new()));
+        }
+        let recorder = Recorder::new(Recorded::Files, LIGHT_BUFFER_BYTES)?;
+        recorder.start()?;
+        Ok(Self::Events { recorder, device, lost: 0 })
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Sums(..) => "sums of the kernel",
+            Self::Events { .. } => "events",
+        }
+    }
+
+    fn event_ns(&self) -> Option<f64> {
+        match self {
+            Self::Sums(sums, _) => sums.event_ns,
+            Self::Events { recorder, .. } => recorder.event_ns,
+        }
+    }
+
+    /// What was written since the last look.
+    fn look(&mut self) -> anyhow::Result<Who> {
+        match self {
+            Self::Sums(sums, last) => {
+                let mut now: Vec<Sums> = sums.read()?.iter().map(|text| Sums::new(text)).collect();
+                last.resize(now.len(), Sums::default());
+                let added: Vec<Sums> = now.iter().zip(&*last).map(|(now, last)| now.since(last)).collect();
+                for (number, now) in now.iter_mut().enumerate() {
+                    // Room for the pairs of the next interval.
+                    if now.entries > sums.room() / 2 || now.dropped > 0 {
+                        sums.clear(number)?;
+                        *now = Sums::default();
+                    }
+                }
+                *last = now;
+                Ok(Sums::who(&added))
+            }
+            Self::Events { recorder, device, lost } => {
+                let mut file = memory_file()?;
+                let saved = recorder.drain(&mut file)?;
+                let mut found = who(open(vec![recorded_in(file)?])?, *device);
+                found.lost_events = saved.lost.saturating_sub(*lost);
+                *lost = saved.lost;
+                Ok(found)
+            }
+        }
+    }
 }
 
 /// One line for an interval.
@@ -170,7 +233,8 @@ fn from_log(path: &Path, days: f64) -> anyhow::Result<WhoDocument> {
 }
 
 fn document(who: Who, source: &str, event_ns: Option<f64>, cost_percent: Option<f64>) -> WhoDocument {
-    WhoDocument { who, source: source.into(), ended_unix_s: Some(now_unix_s()), event_ns, cost_percent, parts: 1 }
+    let (source, ended_unix_s) = (source.into(), Some(now_unix_s()));
+    WhoDocument { who, source, ended_unix_s, event_ns, cost_percent, parts: 1, counted_by: None }
 }
 
 /// The sum, its cost weighted by time.
@@ -181,6 +245,7 @@ fn summed(source: &str, parts: impl IntoIterator<Item = WhoDocument>) -> WhoDocu
         sum.parts += part.parts;
         sum.ended_unix_s = sum.ended_unix_s.max(part.ended_unix_s);
         sum.event_ns = part.event_ns.or(sum.event_ns);
+        sum.counted_by = part.counted_by.or(sum.counted_by);
         time += part.who.duration_s;
         cost = cost.zip(part.cost_percent).map(|(cost, percent)| cost + percent * part.who.duration_s);
         all.push(part.who);
