@@ -1,6 +1,7 @@
 //! Writes into files that the kernel itself sums up by thread and file: the text of a `hist` file of tracefs.
 //!
-//! `{ common_pid: name [ 7], dev: 8388608, ino: 12 } hitcount: 3 copied: 12288`. Source: Documentation/trace/histogram.rst.
+//! `{ common_pid: name [ 7], dev: 8388608, ino: 12 } hitcount: 3 copied: 12288`. Source:
+//! Documentation/trace/histogram.rst.
 
 use std::collections::HashMap;
 

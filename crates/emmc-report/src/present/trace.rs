@@ -166,7 +166,7 @@ pub(super) fn spans_table<'a>(rows: impl Iterator<Item = &'a SpanRow>, several: 
 
 /// Span 5 of what a call waits for, in its parts.
 fn returns(analysis: &Analysis, document: &mut Document) {
-    let right = ["requests", "completed", "woken up", "running", "returned", "with a wake-up", "with a switch"];
+    let right = ["requests", "completed", "woken up", "running", "returned", "wake-ups", "switches"];
     let columns = [("request", Align::Left), ("mode", Align::Left)];
     let mut table = Table::new(columns.into_iter().chain(right.map(|name| (name, Align::Right))));
     let mut is_empty = true;

@@ -1,6 +1,8 @@
 //! Timelines: every request is a slice with its parts inside, and slices of one lane do not overlap.
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use emmc_trace::{Selection, Timeline, TimelineWriter, follow, open, survey};
 use serde_json::Value;
@@ -115,4 +117,30 @@ fn perfetto_has_the_same_slices() {
     }
     assert_eq!(begun, requests);
     assert!(depth.values().all(|open| *open == 0));
+}
+
+/// Perfetto's own descriptors, of its Python package: every packet decodes, no field is unknown, all requests are
+/// there.
+/// `EMMCLAB_PYTHON` is a Python that has the package.
+#[test]
+fn perfettos_descriptors_know_every_packet() {
+    let python = std::env::var_os("EMMCLAB_PYTHON").unwrap_or_else(|| "python3".into());
+    let there = Command::new(&python).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]).output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: no Python with the package perfetto (EMMCLAB_PYTHON names one)");
+        return;
+    }
+    let (out, requests) = timeline(Timeline::Perfetto);
+    let packets = fields(&out).len();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/perfetto.py");
+    let mut child =
+        Command::new(&python).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Python");
+    child.stdin.take().unwrap().write_all(&out).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((found["packets"].as_u64(), found["requests"].as_u64()), (Some(packets as u64), Some(requests)));
+    for span in ["vfs", "block", "issue", "card", "post"] {
+        assert_eq!(found["spans"][span].as_u64(), Some(requests), "{span}");
+    }
 }

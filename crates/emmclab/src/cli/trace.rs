@@ -34,8 +34,8 @@ pub(crate) struct TraceRecordArgs {
     /// How long, e.g. 10s or 500ms [default: until COMMAND ends, or 10s]
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub(crate) time: Option<Duration>,
-    /// Record more of each request, at a higher cost: interrupts of the card's controller, steps within the block layer,
-    /// every wake-up and every switch of a processor
+    /// Record more of each request, at a higher cost: interrupts of the card's controller, steps within the block
+    /// layer, every wake-up and every switch of a processor
     #[arg(long, conflicts_with = "live")]
     pub(crate) full: bool,
     /// Buffer in the kernel for each processor; if it is full, the oldest events are lost
