@@ -132,7 +132,7 @@ fn perfettos_descriptors_know_every_packet() {
     }
     let (out, requests) = timeline(Timeline::Perfetto);
     let packets = fields(&out).len();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/perfetto.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/decode_timeline.py");
     let mut child =
         Command::new(&python).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Python");
     child.stdin.take().unwrap().write_all(&out).unwrap();
