@@ -15,6 +15,8 @@ mod sim;
 mod size;
 mod targets;
 mod tidy;
+mod twin_table;
+mod twin_truth;
 
 use std::process::ExitCode;
 
@@ -23,7 +25,9 @@ use crate::ci::Extent;
 const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | fuzz [--seconds N] [TARGET...]
                            | guest <build | run | test | cuts> [OPTION...]
                            | sim [--workloads N] [--cuts N] [--seed N] | mutants [NAME...]
-                           | probe-truth [--cards N] [--seed S] [--card N] | size [TARGET...]
+                           | probe-truth [--cards N] [--seed S] [--card N]
+                           | twin-table [--folder DIR] [--hold-out every-second|columns]
+                           | twin-truth [--cards N] [--seed S] | size [TARGET...]
                            | cross [TARGET...] | dist [--once] [--quick] [--install] [TARGET...]
                            | recipes [--check] | bench [--quick] [NAME...]>
   tidy   the rules of style that a program can check
@@ -33,6 +37,8 @@ const USAGE: &str = "usage: cargo xtask <tidy | ci [--quick | --after-tests] | f
   sim    cuts power at every step of 50 or N workloads and 100000 or N times at random; --seed alone: one case again
   mutants  puts known faults into a copy of the tree, one at a time: the torture or a test must fail on each
   probe-truth  random virtual cards: how many of their parameters `probe` finds; --card shows one
+  twin-table  fits of the nine published cards (kept in target/twin), and what they predict of cells left out
+  twin-truth  fits of random virtual cards with noise, beside their true parameters and behaviour
   size   builds what goes onto a board, for this machine or for targets, and prints its size
   cross  builds the whole tool for other processors and compares its answers under qemu-user with this machine's
   dist   packages of the commit, made twice and compared; --install tries one in a bare Debian (docs/packages.md)
@@ -60,6 +66,8 @@ fn main() -> ExitCode {
         ["sim", options @ ..] => sim::run(options),
         ["mutants", names @ ..] => mutants::run(names),
         ["probe-truth", options @ ..] => probe_truth::run(options),
+        ["twin-truth", options @ ..] => twin_truth::run(options),
+        ["twin-table", options @ ..] => twin_table::run(options),
         ["size", targets @ ..] => size::run(targets),
         ["cross", targets @ ..] => cross::run(targets),
         ["dist", options @ ..] => dist::run(options),

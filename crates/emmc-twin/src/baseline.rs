@@ -1,6 +1,6 @@
 //! What a fit must beat: a line for each column, and one column taken for another.
 
-use crate::table::{Cell, Column, time};
+use crate::cell::{Cell, Column, time};
 
 /// Time = a + b x record for each column, both not negative, the least sum of squared relative errors of the
 /// `training` cells; the prediction of `wanted`. A column with fewer than two records has none.
@@ -9,9 +9,10 @@ pub(crate) fn lines(training: &[Cell], wanted: &[(Column, u64)]) -> Vec<Option<C
         let cells: Vec<&Cell> = training.iter().filter(|cell| cell.column == column).collect();
         (cells.len() >= 2).then(|| fitted(&cells))
     };
-    let known = Column::ALL.map(line);
+    let known = Column::IOZONE.map(line);
     let predict = |&(column, kib): &(Column, u64)| {
-        let (fixed, slope) = known[column as usize]?;
+        let place = Column::IOZONE.iter().position(|one| *one == column)?;
+        let (fixed, slope) = known[place]?;
         Some(Cell { column, kib, us: fixed + slope * kib as f64 })
     };
     wanted.iter().map(predict).collect()
@@ -42,7 +43,7 @@ pub(crate) fn copied(training: &[Cell], wanted: &[(Column, u64)]) -> Vec<Option<
         let from = match column {
             Column::Rewrite | Column::RandomWrite => Column::Write,
             Column::Reread | Column::RandomRead => Column::Read,
-            Column::Write | Column::Read => return None,
+            _ => return None,
         };
         time(training, from, kib).map(|us| Cell { column, kib, us })
     };

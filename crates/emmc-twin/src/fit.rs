@@ -4,15 +4,17 @@ use emmc_card::profile::Profile;
 use emmc_regs::CardKind;
 use nalgebra::DMatrix;
 
-use crate::least_squares::{Minimum, Prior, SCALE, Unknown, minimise};
-use crate::part::{Firmware, LOGS_MIB, PAGES_KIB, PARAMETERS, Parameter, Part, firmwares};
+use crate::cell::{Cell, Column, records, time};
+use crate::known::Known;
+use crate::least_squares::{Minimum, Observed, Prior, SCALE, Unknown, minimise};
+use crate::measured::Measured;
+use crate::part::{Firmware, LOGS_MIB, PAGES_KIB, Parameter, Part, firmwares};
 use crate::prior::priors;
-use crate::simulate::SimulateError;
-use crate::table::{Cell, Column, time};
+use crate::segment;
+use crate::simulate::{Plan, SimulateError};
 
-/// Simulates the cells of profiles, side by side if it can.
-/// Arguments: profiles, records in KiB, the size of the file in bytes.
-pub type Simulator<'a> = dyn Fn(&[Profile], &[u64], u64) -> Vec<Result<Vec<Cell>, SimulateError>> + 'a;
+/// Simulates plans on profiles, side by side if it can.
+pub type Simulator<'a> = dyn Fn(&[Profile], &Plan) -> Vec<Result<Vec<Cell>, SimulateError>> + 'a;
 
 /// Files of the first part of a search are at most this large, so that a simulation is short. Unit: bytes.
 const SMALL_FILE_BYTES: u64 = 32 << 20;
@@ -22,6 +24,10 @@ const FIRST: usize = 60;
 const OTHERS: usize = 45;
 /// Simulations from the best of them.
 const LAST: usize = 200;
+/// Simulations from each start of a card that maps allocation units.
+const FIRST_OF_UNITS: usize = 14;
+/// Starts of such a card that are searched to the end.
+const BEST_OF_UNITS: usize = 4;
 
 /// A fitted part.
 #[derive(Clone, Debug)]
@@ -33,72 +39,113 @@ pub(crate) struct Fitted {
 
 /// Cells to which a part is fitted.
 struct Training<'a> {
-    cells: &'a [Cell],
-    records: Vec<u64>,
+    measured: Measured,
     /// Logarithms of their times.
     observed: Vec<f64>,
-    file_bytes: u64,
-    /// Other parts.
-    others: &'a [Part],
-    simulator: &'a Simulator<'a>,
+    /// Whether they are reads.
+    is_read: Vec<bool>,
+    given: &'a Given<'a>,
 }
 
-impl Training<'_> {
-    /// The best part near a start, with about `evaluations` simulations on files of at most `file_bytes`.
-    fn improve(&self, start: &Part, file_bytes: u64, evaluations: usize) -> Fitted {
-        let largest = self.cells.iter().map(|cell| cell.kib << 10).max().unwrap_or(0);
-        let file_bytes = self.file_bytes.min(file_bytes.max(largest));
-        let share = file_bytes as f64 / self.file_bytes as f64;
-        let unknown = |(parameter, value): (&Parameter, &f64)| Unknown { start: value.ln(), step: parameter.step };
-        let unknowns: Vec<Unknown> = PARAMETERS.iter().zip(&start.values).map(unknown).collect();
+/// What a search has beside the cells.
+pub(crate) struct Given<'a> {
+    /// Other parts.
+    pub(crate) others: Vec<Part>,
+    pub(crate) known: &'a Known,
+    pub(crate) simulator: &'a Simulator<'a>,
+}
+
+impl<'a> Training<'a> {
+    fn new(measured: Measured, given: &'a Given<'a>) -> Self {
+        let observed = measured.cells.iter().map(|cell| cell.us.ln()).collect();
+        let is_read = measured.cells.iter().map(|cell| cell.column.is_read()).collect();
+        Self { measured, observed, is_read, given }
+    }
+
+    /// The best part near a start, with about `evaluations` simulations on files of at most `file_bytes`; `slopes` of a
+    /// part like it.
+    fn improve(&self, start: &Part, file_bytes: u64, (evaluations, slopes): (usize, Option<&DMatrix<f64>>)) -> Fitted {
+        let cells = &self.measured.cells;
+        let largest = records(cells).last().map_or(0, |kib| kib << 10);
+        let file_bytes = self.measured.file_bytes.min(file_bytes.max(largest));
+        let share = file_bytes as f64 / self.measured.file_bytes.max(1) as f64;
+        let plan = Plan { measured: Measured { file_bytes, ..self.measured.clone() }, is_search: true };
+        let unknown = |(parameter, value): (&Parameter, &f64)| {
+            let step = if start.uses(parameter, cells) { parameter.step } else { 0.0 };
+            Unknown { start: value.ln(), step, reach: parameter.reach }
+        };
+        let unknowns: Vec<Unknown> = start.parameters().iter().zip(&start.values).map(unknown).collect();
         let mut model = |points: &[Vec<f64>]| {
             let profiles: Vec<Option<Profile>> =
                 points.iter().map(|point| start.at(point).with_share_of_log(share).ok()).collect();
             let good: Vec<Profile> = profiles.iter().flatten().cloned().collect();
-            let mut simulated = (self.simulator)(&good, &self.records, file_bytes).into_iter();
+            let mut simulated = (self.given.simulator)(&good, &plan).into_iter();
             let each = profiles.iter().map(|profile| {
                 profile.as_ref()?;
                 let simulated = simulated.next()?.ok()?;
-                self.cells.iter().map(|cell| time(&simulated, cell.column, cell.kib).map(f64::ln)).collect()
+                cells.iter().map(|cell| time(&simulated, cell.column, cell.kib).map(f64::ln)).collect()
             });
             each.collect()
         };
-        let priors = priors(start, self.others);
-        let minimum = minimise((&unknowns, &priors), &self.observed, evaluations, &mut model);
+        let priors = priors(start, &self.given.others);
+        let observed = Observed { values: &self.observed, is_marked: &self.is_read };
+        let minimum = minimise((&unknowns, &priors), observed, (evaluations, slopes), &mut model);
         Fitted { part: start.at(&minimum.at), minimum, priors }
     }
 }
 
-/// Fits a part to cells. Of the firmwares, the starts and the sizes of the log, those with the least cost.
-pub(crate) fn search(
-    kind: CardKind,
-    cells: &[Cell],
-    file_bytes: u64,
-    (others, simulator): (&[Part], &Simulator<'_>),
-) -> Option<Fitted> {
-    let mut records: Vec<u64> = cells.iter().map(|cell| cell.kib).collect();
-    records.dedup();
-    let observed = cells.iter().map(|cell| cell.us.ln()).collect();
-    let training = Training { cells, records, observed, file_bytes, others, simulator };
-    let best = |found: &mut dyn Iterator<Item = Fitted>| found.min_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost));
+fn best(found: impl IntoIterator<Item = Fitted>) -> Option<Fitted> {
+    found.into_iter().min_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost))
+}
+
+/// Fits a part to cells: the form, the firmware, the start and the log with the least cost.
+pub(crate) fn search(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option<Fitted> {
+    let pages = (!records(&measured.cells).is_empty()).then(|| search_pages(kind, measured, with)).flatten();
+    best(pages.into_iter().chain(search_units(kind, measured, with)))
+}
+
+/// The best card that maps pages and has a log.
+fn search_pages(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option<Fitted> {
+    let training = Training::new(measured.iozone(), with);
+    let (cells, file_bytes) = (&training.measured.cells, measured.file_bytes);
     // An eMMC of the template has no buffer to commit from.
     let commits: &[bool] = if kind == CardKind::Sd { &[false, true] } else { &[false] };
     let firmwares = plausible(cells);
     let starts = firmwares.iter().flat_map(|firmware| commits.iter().map(move |commits| (firmware, *commits)));
-    let mut first = starts.map(|(firmware, commits)| {
-        training.improve(&Part::start(kind, *firmware, commits, cells), SMALL_FILE_BYTES, FIRST)
+    let first = starts.map(|(firmware, commits)| {
+        let start = Part::start(kind, *firmware, commits, cells).knowing(with.known);
+        training.improve(&start, SMALL_FILE_BYTES, (FIRST, None))
     });
-    let part = best(&mut first)?.part;
+    let Fitted { part, minimum, .. } = best(first)?;
+    let slopes = Some(&minimum.jacobian);
     // Random writes that copy megabytes take seconds to simulate on the whole file.
     let file_bytes = if part.merges_megabytes() { file_bytes.min(SMALL_FILE_BYTES) } else { file_bytes };
-    let mut logs = LOGS_MIB.into_iter().map(|mib| training.improve(&part.clone().with_log(mib), file_bytes, OTHERS));
-    let with_log = best(&mut logs)?;
+    let logs =
+        LOGS_MIB.into_iter().map(|mib| training.improve(&part.clone().with_log(mib), file_bytes, (OTHERS, slopes)));
+    let with_log = best(logs)?;
     let part = &with_log.part;
     let others = PAGES_KIB[1..].iter().map(|kib| part.clone().with_pages(*kib));
     let others = others.chain([part.clone().merging_each_write()]);
-    let mut others = others.map(|part| training.improve(&part, file_bytes, OTHERS)).chain([with_log.clone()]);
-    let part = best(&mut others)?.part;
-    Some(training.improve(&part, file_bytes, LAST))
+    let slopes = Some(&with_log.minimum.jacobian);
+    let others = others.map(|part| training.improve(&part, file_bytes, (OTHERS, slopes))).chain([with_log.clone()]);
+    let Fitted { part, minimum, .. } = best(others)?;
+    // Cells of other suites decide only now: an aged card takes long to simulate.
+    let training = Training::new(measured.clone(), with);
+    Some(training.improve(&part, file_bytes, (LAST, Some(&minimum.jacobian))))
+}
+
+/// The best card that maps allocation units; nothing if the cells do not show how many are open.
+fn search_units(kind: CardKind, measured: &Measured, with: &Given<'_>) -> Option<Fitted> {
+    let training = Training::new(measured.clone(), with);
+    let starts = segment::starts(kind, &measured.cells, measured.unit_bytes).into_iter();
+    let starts: Vec<Part> = starts.map(|start| start.knowing(with.known)).collect();
+    let mut first: Vec<Fitted> =
+        starts.iter().map(|start| training.improve(start, measured.file_bytes, (FIRST_OF_UNITS, None))).collect();
+    first.sort_by(|a, b| a.minimum.cost.total_cmp(&b.minimum.cost));
+    first.truncate(BEST_OF_UNITS);
+    let last =
+        |start: &Fitted| training.improve(&start.part, measured.file_bytes, (LAST, Some(&start.minimum.jacobian)));
+    best(first.iter().map(last))
 }
 
 /// The firmwares that the cells leave open.
@@ -126,10 +173,11 @@ impl Fitted {
     /// The scale of the errors, from their median, at least a hundredth; [`SCALE`] if there are fewer cells than
     /// parameters.
     pub(crate) fn scale(&self, errors: &[f64]) -> f64 {
-        if errors.len() <= PARAMETERS.len() {
+        let parameters = self.part.values.len();
+        if errors.len() <= parameters {
             return SCALE;
         }
-        let spare = errors.len() as f64 / (errors.len() - PARAMETERS.len()) as f64;
+        let spare = errors.len() as f64 / (errors.len() - parameters) as f64;
         let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         (1.4826 * sizes[sizes.len() / 2] * spare.sqrt()).max(0.01)

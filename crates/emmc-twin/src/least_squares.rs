@@ -27,8 +27,30 @@ pub(crate) type Model<'a> = dyn FnMut(&[Vec<f64>]) -> Vec<Option<Vec<f64>>> + 'a
 pub(crate) struct Unknown {
     /// Its logarithm where the search begins.
     pub(crate) start: f64,
-    /// The step of its difference.
+    /// The step of its difference; 0: it stays where it is.
     pub(crate) step: f64,
+    /// Which observations it changes.
+    pub(crate) reach: Reach,
+}
+
+/// The observations that an unknown changes: two with nothing in common share a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Any.
+    All,
+    /// Those marked.
+    Marked,
+    /// The others.
+    Unmarked,
+}
+
+/// What is observed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Observed<'a> {
+    /// Logarithms.
+    pub(crate) values: &'a [f64],
+    /// For [`Reach`].
+    pub(crate) is_marked: &'a [bool],
 }
 
 /// What is known of an unknown before any data.
@@ -76,7 +98,7 @@ pub(crate) struct Minimum {
 
 struct Problem<'a, 'm> {
     model: &'a mut Model<'m>,
-    observed: &'a [f64],
+    observed: Observed<'a>,
     unknowns: &'a [Unknown],
     priors: &'a [Prior],
     /// Points so far.
@@ -105,7 +127,7 @@ impl Problem<'_, '_> {
         self.evaluated += points.len();
         let values = (self.model)(&points);
         let each = points.into_iter().zip(values).map(|(at, value)| {
-            let value = value.unwrap_or_else(|| self.observed.iter().map(|observed| observed + BAD).collect());
+            let value = value.unwrap_or_else(|| self.observed.values.iter().map(|observed| observed + BAD).collect());
             let data: f64 = (0..value.len()).map(|row| soft(self.residual(&value, row)).powi(2)).sum();
             let prior: f64 = self.priors.iter().map(|prior| prior.residual(&at).powi(2)).sum();
             Point { at, value, cost: (data + prior) / 2.0 }
@@ -114,24 +136,51 @@ impl Problem<'_, '_> {
     }
 
     fn residual(&self, value: &[f64], row: usize) -> f64 {
-        (value[row] - self.observed[row]) / SCALE
+        (value[row] - self.observed.values[row]) / SCALE
     }
 
     /// Slopes by differences to one side; a better point among theirs becomes the best one.
     fn slopes(&mut self, best: &mut Point, side: f64) -> DMatrix<f64> {
-        let points = (0..self.unknowns.len()).map(|index| {
+        let groups = self.groups();
+        let points = groups.iter().map(|group| {
             let mut at = best.at.clone();
-            at[index] += side * self.unknowns[index].step;
+            group.iter().for_each(|index| at[*index] += side * self.unknowns[*index].step);
             at
         });
         let moved = self.points(points.collect());
-        let slopes = DMatrix::from_fn(self.observed.len(), moved.len(), |row, column| {
-            (moved[column].value[row] - best.value[row]) / (side * self.unknowns[column].step)
-        });
+        let mut slopes = DMatrix::zeros(self.observed.values.len(), self.unknowns.len());
+        for (group, moved) in groups.iter().zip(&moved) {
+            for index in group {
+                let Unknown { step, reach, .. } = self.unknowns[*index];
+                for row in 0..slopes.nrows() {
+                    let is_marked = self.observed.is_marked[row];
+                    if reach == Reach::All || is_marked == (reach == Reach::Marked) {
+                        slopes[(row, *index)] = (moved.value[row] - best.value[row]) / (side * step);
+                    }
+                }
+            }
+        }
         if let Some(better) = moved.into_iter().filter(|point| point.cost < best.cost).min_by(by_cost) {
             *best = better;
         }
         slopes
+    }
+
+    /// The searched unknowns: alone, or two that change nothing in common.
+    fn groups(&self) -> Vec<Vec<usize>> {
+        let of = |wanted: Reach| {
+            let is_wanted = move |(_, unknown): &(usize, &Unknown)| unknown.reach == wanted && unknown.step > 0.0;
+            self.unknowns.iter().enumerate().filter(is_wanted).map(|(index, _)| index)
+        };
+        let (mut marked, mut unmarked) = (of(Reach::Marked), of(Reach::Unmarked));
+        let mut groups: Vec<Vec<usize>> = of(Reach::All).map(|index| vec![index]).collect();
+        loop {
+            let group: Vec<usize> = marked.next().into_iter().chain(unmarked.next()).collect();
+            if group.is_empty() {
+                return groups;
+            }
+            groups.push(group);
+        }
     }
 
     /// The point that a damped step reaches; `None` where the equations have no solution.
@@ -172,7 +221,7 @@ fn correct(slopes: &mut DMatrix<f64>, from: &Point, to: &Point) {
     }
 }
 
-/// Searches from the start of the unknowns, with about `evaluations` of the model.
+/// Searches from the start of the unknowns, with about `evaluations` of the model; `known` are slopes near the start.
 ///
 /// A simulation has steps and noise where a closed form is smooth, and its points can be evaluated side by side.
 /// Therefore each round tries several dampings of the Gauss-Newton step (Levenberg, Marquardt), and corrects the slopes
@@ -180,15 +229,16 @@ fn correct(slopes: &mut DMatrix<f64>, from: &Point, to: &Point) {
 /// gains nothing either, the search ends.
 pub(crate) fn minimise(
     (unknowns, priors): (&[Unknown], &[Prior]),
-    observed: &[f64],
-    evaluations: usize,
+    observed: Observed<'_>,
+    (evaluations, known): (usize, Option<&DMatrix<f64>>),
     model: &mut Model<'_>,
 ) -> Minimum {
     let mut problem = Problem { model, observed, unknowns, priors, evaluated: 0 };
     let start = unknowns.iter().map(|unknown| unknown.start).collect();
     let mut best = problem.points(vec![start]).swap_remove(0);
     let (mut side, mut damping, mut idle) = (1.0, 0.1, 0);
-    let mut slopes = problem.slopes(&mut best, side);
+    let known = known.filter(|known| known.shape() == (observed.values.len(), unknowns.len()));
+    let mut slopes = known.cloned().unwrap_or_else(|| problem.slopes(&mut best, side));
     while problem.evaluated < evaluations {
         let before = best.clone();
         let steps = DAMPINGS.map(|factor| (damping * factor).clamp(1e-4, 1e4));
@@ -198,7 +248,7 @@ pub(crate) fn minimise(
         let tried = problem.points(points);
         let nearest = dampings.iter().zip(&tried).min_by(|a, b| by_cost(a.1, b.1));
         let Some((found, nearest)) = nearest else { break };
-        damping = 10.0 * damping;
+        damping *= 10.0;
         if nearest.cost < before.cost {
             damping = *found;
             best = nearest.clone();
@@ -231,20 +281,37 @@ mod tests {
         let times = |a: f64, b: f64| records.iter().map(|kib| (a + b * kib).ln()).collect::<Vec<f64>>();
         let mut observed = times(300.0, 12.0);
         observed[4] += 3.0f64.ln();
-        let unknown = |start: f64| Unknown { start: start.ln(), step: 0.01 };
+        let unknown = |start: f64| Unknown { start: start.ln(), step: 0.01, reach: Reach::All };
         let prior = |index, start: f64| Prior { index, anchor: None, centre: start.ln(), deviation: 3.0 };
         let mut model = |points: &[Vec<f64>]| {
             points.iter().map(|point| Some(times(point[0].exp(), point[1].exp()))).collect::<Vec<_>>()
         };
         let found = minimise(
             (&[unknown(100.0), unknown(40.0)], &[prior(0, 100.0), prior(1, 40.0)]),
-            &observed,
-            200,
+            Observed { values: &observed, is_marked: &[false; 10] },
+            (200, None),
             &mut model,
         );
         let (a, b) = (found.at[0].exp(), found.at[1].exp());
         assert!((a / 300.0 - 1.0).abs() < 0.03 && (b / 12.0 - 1.0).abs() < 0.03, "{a} {b}");
         assert_eq!(found.jacobian.shape(), (10, 2));
+    }
+
+    /// Two that change nothing in common share the point of their differences.
+    #[test]
+    fn unknowns_of_different_observations_share_points() {
+        let mut points_seen = 0;
+        let mut model = |points: &[Vec<f64>]| {
+            points_seen += points.len();
+            points.iter().map(|point| Some(vec![point[0] + point[2], point[1] - point[2]])).collect::<Vec<_>>()
+        };
+        let unknown = |reach| Unknown { start: 0.0, step: 0.01, reach };
+        let unknowns = [unknown(Reach::Marked), unknown(Reach::Unmarked), unknown(Reach::All)];
+        let observed = Observed { values: &[1.0, 2.0], is_marked: &[true, false] };
+        let found = minimise((&unknowns, &[]), observed, (0, None), &mut model);
+        let expected = DMatrix::from_row_slice(2, 3, &[1.0, 0.0, 1.0, 0.0, 1.0, -1.0]);
+        assert!((found.jacobian - expected).abs().max() < 1e-9);
+        assert_eq!(points_seen, 3, "the start and two points for three unknowns");
     }
 
     /// A model that has no value everywhere: the search stays where it has one.
@@ -253,8 +320,9 @@ mod tests {
         let mut model = |points: &[Vec<f64>]| {
             points.iter().map(|point| (point[0] < 1.0).then(|| vec![point[0]])).collect::<Vec<_>>()
         };
-        let unknown = Unknown { start: 0.0, step: 0.01 };
-        let found = minimise((&[unknown], &[]), &[2.0], 100, &mut model);
+        let unknown = Unknown { start: 0.0, step: 0.01, reach: Reach::All };
+        let observed = Observed { values: &[2.0], is_marked: &[false] };
+        let found = minimise((&[unknown], &[]), observed, (100, None), &mut model);
         assert!((0.5..1.0).contains(&found.at[0]), "{}", found.at[0]);
     }
 }

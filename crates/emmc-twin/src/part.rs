@@ -1,79 +1,13 @@
 //! The parameters of a part, their start from the physics, and the profile that they make.
 
-use emmc_card::profile::{MeasuringHost, Profile, ProfileError};
+use emmc_card::profile::{Controller, MeasuringHost, Profile, ProfileError};
 use emmc_regs::CardKind;
 use serde::Serialize;
 
-use crate::table::{Cell, Column, time};
-
-/// A continuous parameter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    pub(crate) unit: &'static str,
-    pub(crate) what: &'static str,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-    /// Of its difference, as a share.
-    pub(crate) step: f64,
-}
-
-/// Indices of [`PARAMETERS`].
-pub(crate) mod index {
-    pub(crate) const BUS: usize = 0;
-    pub(crate) const READ: usize = 1;
-    pub(crate) const WRITE: usize = 2;
-    pub(crate) const PROGRAM: usize = 3;
-    pub(crate) const SMALL: usize = 4;
-    pub(crate) const LOG: usize = 5;
-    pub(crate) const SMALL_MISSING: usize = 6;
-    pub(crate) const MISSING: usize = 7;
-    pub(crate) const COMMIT: usize = 8;
-    pub(crate) const MERGE: usize = 9;
-    pub(crate) const DEBT: usize = 10;
-    pub(crate) const SENSE: usize = 11;
-    pub(crate) const AHEAD: usize = 12;
-    pub(crate) const CHANNEL: usize = 13;
-    pub(crate) const READ_MISSING: usize = 14;
-    pub(crate) const HOST_READ: usize = 15;
-    pub(crate) const HOST_WRITE: usize = 16;
-    pub(crate) const HOST_KIB: usize = 17;
-    pub(crate) const LOG_SIZE: usize = 18;
-}
-
-const fn parameter(
-    name: &'static str,
-    unit: &'static str,
-    what: &'static str,
-    low: f64,
-    high: f64,
-    step: f64,
-) -> Parameter {
-    Parameter { name, unit, what, low, high, step }
-}
-
-/// The same for every card.
-pub(crate) const PARAMETERS: [Parameter; 19] = [
-    parameter("bus", "us/KiB", "data on the bus", 4.0, 200.0, 0.01),
-    parameter("read_overhead", "us", "firmware time of a read", 1.0, 20_000.0, 0.03),
-    parameter("write_overhead", "us", "firmware time of a write", 1.0, 50_000.0, 0.03),
-    parameter("program", "us/KiB", "program of the mapped area", 1.0, 1000.0, 0.02),
-    parameter("small_write_overhead", "us", "firmware time of a write to the log", 1.0, 200_000.0, 0.03),
-    parameter("log_program", "us/KiB", "program of the log, folding included", 1.0, 5000.0, 0.05),
-    parameter("small_write_missing", "us/KiB", "what each missing KiB adds to a write to the log", 1.0, 20_000.0, 0.1),
-    parameter("missing", "us/KiB", "what each missing KiB adds to another write", 1.0, 20_000.0, 0.1),
-    parameter("commit", "us", "flash time for the map after a write", 1.0, 20_000.0, 0.05),
-    parameter("merge_unit", "KiB", "the merge unit", 4.0, 32_768.0, 0.1),
-    parameter("debt", "%", "pages folded beside each hundred that bypass the log", 1.0, 900.0, 0.3),
-    parameter("sense", "us", "tR", 2.0, 900.0, 0.1),
-    parameter("read_ahead", "KiB", "read ahead", 4.0, 1024.0, 0.2),
-    parameter("channel", "us/KiB", "a page over the channel", 0.5, 150.0, 0.05),
-    parameter("read_missing", "us/KiB", "what each missing KiB adds to a read", 0.1, 2000.0, 0.2),
-    parameter("host_read", "us", "the host's time of a read", 1.0, 5000.0, 0.1),
-    parameter("host_write", "us", "the host's time of a write", 1.0, 20_000.0, 0.1),
-    parameter("host_mapping", "us/KiB", "what each KiB adds at the host", 0.01, 20.0, 0.2),
-    parameter("log", "MiB", "the log", 32.0, 1600.0, 0.15),
-];
+use crate::cell::{Cell, Column, Requests, records, time};
+use crate::known::Known;
+pub(crate) use crate::parameters::{PARAMETERS, Parameter, index, parameter};
+use crate::segment::{self, Segment};
 
 /// The kind of firmware: tried, or chosen by ratios of cells; not searched.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -87,6 +21,8 @@ pub struct Firmware {
     pub page_kib: u32,
     /// Each write completes its merge unit.
     pub merges_each_write: bool,
+    /// It maps whole allocation units, of which a few are open; absent: it maps pages.
+    pub segment: Option<Segment>,
 }
 
 /// A part: its firmware, and the value of each parameter.
@@ -94,13 +30,18 @@ pub struct Firmware {
 pub(crate) struct Part {
     pub(crate) kind: CardKind,
     pub(crate) firmware: Firmware,
-    pub(crate) values: [f64; PARAMETERS.len()],
+    /// In the order of [`Part::parameters`].
+    pub(crate) values: Vec<f64>,
+    /// What is known of it.
+    pub(crate) known: Known,
 }
 
 /// The host's own time of a request where a search begins: a board of four cores. Unit: microseconds.
 const HOST_US: f64 = 30.0;
 /// Folding that hardly shows. Unit: %.
 const LITTLE_DEBT: f64 = 3.0;
+/// Over-provisioning of the templates. Unit: %.
+const OVER_PROVISIONING_PERCENT: f64 = 7.0;
 /// Planes of the templates.
 const PLANES: u32 = 2;
 /// Pages of the flash from which a search chooses; it begins with the first. Unit: KiB.
@@ -119,6 +60,7 @@ pub(crate) fn firmwares() -> Vec<Firmware> {
             read_ahead_always,
             page_kib: PAGES_KIB[0],
             merges_each_write: false,
+            segment: None,
         })
     };
     [8, 64].into_iter().flat_map(each).collect()
@@ -130,11 +72,7 @@ impl Part {
     /// The time of a small sequential write is the firmware's, or that of the commit to flash: `commits` chooses which
     /// of the two the search begins with, as neither has a slope where the other one is longer.
     pub(crate) fn start(kind: CardKind, firmware: Firmware, commits: bool, cells: &[Cell]) -> Self {
-        let records: Vec<u64> = {
-            let mut records: Vec<u64> = cells.iter().map(|cell| cell.kib).collect();
-            records.dedup();
-            records
-        };
+        let records = records(cells);
         let slope = |columns: &[Column]| {
             let rate = |cell: &&Cell| columns.contains(&cell.column);
             let largest = cells.iter().filter(rate).map(|cell| cell.kib).max().unwrap_or(1);
@@ -166,7 +104,7 @@ impl Part {
         let sense =
             time(cells, Column::RandomRead, 16).zip(time(cells, Column::Reread, 16)).map_or(40.0, |(a, b)| a - b);
         let debt = time(cells, Column::Write, 128).zip(time(cells, Column::Rewrite, 128));
-        let mut values = [0.0; PARAMETERS.len()];
+        let mut values = vec![0.0; PARAMETERS.len()];
         values[index::BUS] = bus;
         values[index::READ] = 0.7 * read;
         let [firmware_share, commit_share] = if commits { [0.4, 0.9] } else { [1.0, 0.5] };
@@ -187,10 +125,11 @@ impl Part {
         values[index::HOST_WRITE] = 2.0 * HOST_US;
         values[index::HOST_KIB] = 0.2;
         values[index::LOG_SIZE] = LOGS_MIB[1];
+        values[index::OVER_PROVISIONING] = OVER_PROVISIONING_PERCENT;
         for (value, parameter) in values.iter_mut().zip(&PARAMETERS) {
             *value = value.clamp(parameter.low, parameter.high);
         }
-        Self { kind, firmware, values }
+        Self { kind, firmware, values, known: Known::default() }
     }
 
     /// The part that a profile was made of; `None` if it was made otherwise, without a log or a measuring host.
@@ -202,12 +141,14 @@ impl Part {
             read_ahead_always: controller.read_ahead_always,
             page_kib: nand.page_bytes >> 10,
             merges_each_write: controller.merge_each_write,
+            segment: None,
         };
         let stripe_kib = f64::from(PLANES * firmware.page_kib);
-        let lines = if profile.kind == CardKind::Sd { 4.0 } else { 8.0 };
+        let bus = controller.bus();
+        let bits = f64::from(bus.width()) * if bus.ddr() { 2.0 } else { 1.0 };
         let clock_mhz = controller.bus_clock_hz() as f64 / 1e6;
-        let mut values = [0.0; PARAMETERS.len()];
-        values[index::BUS] = 1024.0 * 8.0 / lines / clock_mhz;
+        let mut values = vec![0.0; PARAMETERS.len()];
+        values[index::BUS] = 1024.0 * 8.0 / bits / clock_mhz;
         values[index::READ] = controller.read_overhead_us;
         values[index::WRITE] = controller.write_overhead_us;
         values[index::PROGRAM] = nand.native.program_us.first()? / stripe_kib;
@@ -226,16 +167,17 @@ impl Part {
         values[index::HOST_WRITE] = host.write_us;
         values[index::HOST_KIB] = host.us_per_kib;
         values[index::LOG_SIZE] = f64::from(cache.blocks) * LOG_BLOCK_MIB;
+        values[index::OVER_PROVISIONING] = nand.over_provisioning * 100.0;
         for (value, parameter) in values.iter_mut().zip(&PARAMETERS) {
             *value = value.clamp(parameter.low, parameter.high);
         }
-        Some(Self { kind: profile.kind, firmware, values })
+        Some(Self { kind: profile.kind, firmware, values, known: Known::default() })
     }
 
     /// The same with other logarithms, kept within the bounds.
     pub(crate) fn at(&self, logarithms: &[f64]) -> Self {
         let mut part = self.clone();
-        for ((value, logarithm), parameter) in part.values.iter_mut().zip(logarithms).zip(&PARAMETERS) {
+        for ((value, logarithm), parameter) in part.values.iter_mut().zip(logarithms).zip(self.parameters()) {
             *value = logarithm.exp().clamp(parameter.low, parameter.high);
         }
         part
@@ -263,25 +205,58 @@ impl Part {
 
     /// Whether a lone write copies a megabyte or more.
     pub(crate) fn merges_megabytes(&self) -> bool {
-        self.values[index::MERGE] >= 1024.0
+        self.firmware.segment.is_none() && self.values[index::MERGE] >= 1024.0
     }
 
-    /// Whether a parameter plays a role: only an SD card's template has a buffer to commit from.
-    pub(crate) fn uses(&self, parameter: &Parameter) -> bool {
-        self.kind == CardKind::Sd || parameter.name != PARAMETERS[index::COMMIT].name
+    /// Its parameters.
+    pub(crate) fn parameters(&self) -> &'static [Parameter] {
+        if self.firmware.segment.is_some() { &segment::PARAMETERS } else { &PARAMETERS }
+    }
+
+    /// Whether a parameter plays a role: only an SD card's template has a buffer to commit from, and only a card
+    /// without free space shows its over-provisioning.
+    pub(crate) fn uses(&self, parameter: &Parameter, cells: &[Cell]) -> bool {
+        let requests = |wanted: &dyn Fn(&Requests) -> bool| {
+            cells.iter().any(|cell| matches!(&cell.column, Column::Requests(requests) if wanted(requests)))
+        };
+        match parameter.name {
+            "host_read" | "host_write" | "host_mapping" if self.known.host.is_some() => false,
+            "commit" => self.kind == CardKind::Sd,
+            "over_provisioning" => requests(&|requests| requests.is_aged),
+            "read_overhead" if self.firmware.segment.is_some() => requests(&|requests| !requests.is_write),
+            _ => true,
+        }
     }
 
     /// The profile.
     ///
     /// Errors: values that break a rule of profiles.
     pub(crate) fn profile(&self) -> Result<Profile, ProfileError> {
-        self.with_share_of_log(1.0)
+        let mut profile = self.with_share_of_log(1.0)?;
+        self.known.set_sizes(&mut profile);
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// The same with what is known.
+    pub(crate) fn knowing(mut self, known: &Known) -> Self {
+        self.known = known.clone();
+        let places = [index::HOST_READ, index::HOST_WRITE, index::HOST_KIB];
+        if let (Some(host), None) = (known.host, self.firmware.segment) {
+            for (place, value) in places.into_iter().zip([host.read_us, host.write_us, host.us_per_kib]) {
+                self.values[place] = value.clamp(PARAMETERS[place].low, PARAMETERS[place].high);
+            }
+        }
+        self
     }
 
     /// The profile with a share of its log: a pass over the same share of the file leaves it as full.
     ///
     /// Errors: values that break a rule of profiles.
     pub(crate) fn with_share_of_log(&self, share: f64) -> Result<Profile, ProfileError> {
+        if let Some(segment) = &self.firmware.segment {
+            return segment::profile(self, segment);
+        }
         let template = match self.kind {
             CardKind::Sd => include_str!("../template/sd.toml"),
             _ => include_str!("../template/emmc.toml"),
@@ -293,13 +268,16 @@ impl Part {
         // The size of a block stays.
         nand.pages_per_block *= nand.page_bytes / (self.firmware.page_kib << 10);
         nand.page_bytes = self.firmware.page_kib << 10;
+        nand.over_provisioning = value(index::OVER_PROVISIONING) / 100.0;
         let stripe_kib = f64::from(PLANES * self.firmware.page_kib);
         nand.native.read_us = value(index::SENSE).max(1.0);
         nand.native.program_us = vec![(value(index::PROGRAM) * stripe_kib).clamp(10.0, 100_000.0)];
         nand.channel_mb_s = 1024.0 / value(index::CHANNEL);
         if let Some(slc) = &mut nand.slc {
             slc.read_us = nand.native.read_us;
-            slc.program_us = vec![(value(index::LOG) * stripe_kib).clamp(10.0, 100_000.0)];
+            // One bit a cell is never slower.
+            let slowest = nand.native.program_us[0];
+            slc.program_us = vec![(value(index::LOG) * stripe_kib).clamp(10.0, slowest)];
         }
         if let Some(cache) = &mut profile.ftl.slc_cache {
             cache.stream_fold_percent = value(index::DEBT).round() as u32;
@@ -320,18 +298,24 @@ impl Part {
         controller.merge_bytes = bytes(value(index::MERGE));
         controller.read_ahead_bytes = bytes(value(index::AHEAD)).min(controller.buffer_bytes);
         controller.read_ahead_always = self.firmware.read_ahead_always;
-        // Lines of the mode at one bit a clock: SD four, eMMC eight.
-        let lines = if self.kind == CardKind::Sd { 4.0 } else { 8.0 };
-        let clock = 1024.0 * 8.0 / lines / value(index::BUS);
-        controller.bus_clock_mhz = Some(clock.min(controller.bus_max.clock_hz() as f64 / 1e6));
-        profile.host = Some(MeasuringHost {
+        profile.host = Some(self.known.host.unwrap_or(MeasuringHost {
             read_us: value(index::HOST_READ),
             write_us: value(index::HOST_WRITE),
             us_per_kib: value(index::HOST_KIB),
-        });
+        }));
+        self.known.set_times(&mut profile);
+        set_clock(&mut profile.controller, value(index::BUS));
         profile.check()?;
         Ok(profile)
     }
+}
+
+/// The clock at which a KiB takes this long on the bus, at most the mode's. Unit: microseconds.
+pub(crate) fn set_clock(controller: &mut Controller, us_per_kib: f64) {
+    let bus = controller.bus();
+    let bits = f64::from(bus.width()) * if bus.ddr() { 2.0 } else { 1.0 };
+    let clock = 1024.0 * 8.0 / bits / us_per_kib;
+    controller.bus_clock_mhz = Some(clock.min(bus.clock_hz() as f64 / 1e6));
 }
 
 #[cfg(test)]
@@ -339,13 +323,14 @@ mod tests {
     use emmc_workload::reference::references;
 
     use super::*;
-    use crate::table::cells;
+    use crate::measured::Measured;
 
     /// Every start, for every published table, makes a card of both kinds that keeps the rules.
     #[test]
     fn every_start_makes_a_profile() {
         let mut tables = 0;
-        for table in references().into_iter().filter_map(|reference| cells(&reference.result()).ok()) {
+        let all = references().into_iter().filter_map(|reference| Measured::of(&reference.result()).ok());
+        for table in all.filter(|measured| !records(&measured.cells).is_empty()) {
             tables += 1;
             for (kind, firmware) in [CardKind::Sd, CardKind::Emmc]
                 .into_iter()

@@ -4,7 +4,7 @@
 //! their values. A part's own cells decide wherever they say anything.
 
 use crate::least_squares::Prior;
-use crate::part::{PARAMETERS, Part, index};
+use crate::part::{Part, index};
 
 /// The standard deviation of a logarithm that nothing but the physics bounds: a factor of 4.5.
 const WIDE: f64 = 1.5;
@@ -48,7 +48,10 @@ pub(crate) fn priors(start: &Part, others: &[Part]) -> Vec<Prior> {
         Some(Prior { index, anchor, centre, deviation })
     };
     let own = |index: usize| Prior { index, anchor: None, centre: start.values[index].ln(), deviation: WIDE };
-    (0..PARAMETERS.len()).map(|index| from_parts(index).unwrap_or_else(|| own(index))).collect()
+    if start.firmware.segment.is_some() {
+        return (0..start.values.len()).map(own).collect();
+    }
+    (0..start.values.len()).map(|index| from_parts(index).unwrap_or_else(|| own(index))).collect()
 }
 
 #[cfg(test)]
@@ -56,13 +59,13 @@ mod tests {
     use emmc_regs::CardKind;
 
     use super::*;
+    use crate::cell::{Cell, Column};
     use crate::part::firmwares;
-    use crate::table::{Cell, Column};
 
     /// Three cards whose program time is 1, 2 and 4 times that of their bus: the fourth's is about twice its own.
     #[test]
     fn a_ratio_carries_over() {
-        let cells = Column::ALL.map(|column| Cell { column, kib: 4, us: 100.0 });
+        let cells = Column::IOZONE.map(|column| Cell { column, kib: 4, us: 100.0 });
         let start = Part::start(CardKind::Sd, firmwares()[0], false, &cells);
         let other = |bus: f64, ratio: f64| {
             let mut part = start.clone();
@@ -75,7 +78,7 @@ mod tests {
         assert_eq!((program.index, program.anchor), (index::PROGRAM, Some(index::BUS)));
         assert!((program.centre - 2f64.ln()).abs() < 1e-9 && (program.deviation - 0.8).abs() < 0.01, "{program:?}");
         assert_eq!(found[index::BUS].centre, start.values[index::BUS].ln());
-        let unlike = priors(&start.clone().at(&start.values.map(f64::ln)), &others[..2]);
+        let unlike = priors(&start.clone(), &others[..2]);
         assert_eq!(unlike[index::PROGRAM].anchor, None, "two parts show no scatter");
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::cell::{Cell, Column, time};
 use crate::part::Firmware;
-use crate::table::{Cell, Column, time};
 
 /// A fitted twin, and how well it matches.
 #[derive(Clone, Debug, Serialize)]
@@ -25,6 +25,26 @@ pub struct Twin {
     pub held_out: Option<HeldOut>,
     /// Simulated tables.
     pub simulations: u64,
+    /// Measurements that would narrow the intervals, the most useful one first.
+    pub next: Vec<NextMeasurement>,
+    /// Measurements that were not used, and why.
+    pub left_out: Vec<String>,
+    /// What to know of the measurements.
+    pub notes: Vec<String>,
+}
+
+/// A measurement that was not made.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NextMeasurement {
+    /// What is measured.
+    pub what: &'static str,
+    /// The command that does.
+    pub command: String,
+    /// How much narrower the intervals are expected to become, their geometric mean. Unit: %.
+    pub narrower_percent: f64,
+    /// The parameters whose intervals become narrower by 30 % or more, at most four.
+    pub parameters: Vec<&'static str>,
 }
 
 /// A fitted parameter.
@@ -53,9 +73,10 @@ pub struct ParameterFound {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellError {
-    /// The column.
+    /// What was done.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub column: Column,
-    /// The record. Unit: KiB.
+    /// The size of a record or request. Unit: KiB.
     pub record_kib: u64,
     /// Unit: KiB a second.
     pub measured_kib_per_s: f64,
@@ -120,6 +141,10 @@ pub struct Checked {
     pub cells: Vec<CellError>,
     /// Of all cells.
     pub error: ErrorSummary,
+    /// Measurements that were not used, and why.
+    pub left_out: Vec<String>,
+    /// What to know of the measurements.
+    pub notes: Vec<String>,
 }
 
 /// What a fit of a table must beat.

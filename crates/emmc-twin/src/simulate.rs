@@ -1,4 +1,7 @@
-//! The simulated cells of a profile: the iozone suite on the virtual card behind its measuring host.
+//! The simulated cells of a profile: the runs of the suites on the virtual card behind its measuring host.
+
+mod requests;
+mod units;
 
 use emmc_card::device::{Device, DeviceOptions};
 use emmc_card::nand::StoredContent;
@@ -8,7 +11,11 @@ use emmc_host::HostTarget;
 use emmc_units::{Instant, Nanos};
 use emmc_workload::{Bench, Options, Unwatched, named};
 
-use crate::table::{Cell, Column};
+use crate::cell::{Cell, Column, records};
+use crate::measured::Measured;
+
+#[cfg(feature = "truth")]
+pub(crate) use requests::small;
 
 /// Why a profile has no cells.
 #[derive(Debug, thiserror::Error)]
@@ -21,27 +28,58 @@ pub enum SimulateError {
     Bench(#[from] emmc_workload::BenchError),
 }
 
-/// Every column of the records, in the order of the table: what one pass leaves behind, the next one meets.
-///
-/// Unit of `records`: KiB.
+/// What is simulated: the runs of some cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The cells, whose times are not used.
+    pub measured: Measured,
+    /// Reads are cut short: they leave nothing behind, so that a search may simulate fewer.
+    pub is_search: bool,
+}
+
+/// Reads of a pass in a search. Unit: bytes.
+const SEARCH_READ_BYTES: u64 = 4 << 20;
+
+/// A card behind its host.
+type Target = HostTarget<SimTarget>;
+
+/// The cells of a plan: each kind of run on a new card, in the order of the suite, as what one pass leaves behind, the
+/// next one meets.
 ///
 /// Errors: a profile that makes no card; a card that is too small or fails.
-pub fn simulate(profile: &Profile, records: &[u64], file_bytes: u64) -> Result<Vec<Cell>, SimulateError> {
+pub fn simulate(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
+    let measured = &plan.measured;
+    let mut cells = iozone(profile, plan)?;
+    cells.extend(units::simulated(profile, measured)?);
+    cells.extend(requests::simulated(profile, measured)?);
+    Ok(cells)
+}
+
+fn target(profile: &Profile) -> Result<Target, SimulateError> {
     let host = profile.host.unwrap_or_default();
     let device = Device::new(profile.clone(), DeviceOptions { keep: StoredContent::Nothing, seed: 1 })
         .map_err(|error| SimulateError::Card(error.to_string()))?;
     let card = SimTarget::new(device, &profile.name, Instant::START, true);
     let [read, write, per_kib] = [host.read_us, host.write_us, host.us_per_kib].map(Nanos::from_micros_f64);
-    let mut target = HostTarget::measured(card, read, write, per_kib);
+    Ok(HostTarget::measured(card, read, write, per_kib))
+}
+
+/// Every column of the records.
+fn iozone(profile: &Profile, plan: &Plan) -> Result<Vec<Cell>, SimulateError> {
+    let records = records(&plan.measured.cells);
+    if records.is_empty() {
+        return Ok(Vec::new());
+    }
     let options = Options {
         rows: records.iter().map(u64::to_string).collect(),
-        size_bytes: Some(file_bytes),
+        size_bytes: Some(plan.measured.file_bytes),
+        reads_at_most_bytes: plan.is_search.then_some(SEARCH_READ_BYTES),
         ..Options::default()
     };
     let suite = named("iozone").expect("the suite is one of the crate's own");
-    let outcome = Bench::run(suite, &mut target, &options, &mut Unwatched)?;
+    let outcome = Bench::run(suite, &mut target(profile)?, &options, &mut Unwatched)?;
     let cell = |measured: &emmc_workload::Measurement| {
-        let column = Column::ALL.into_iter().find(|column| column.name() == measured.column)?;
+        let column = Column::of_iozone(&measured.column)?;
         let us = measured.block_bytes as f64 / measured.mb_per_s;
         Some(Cell { column, kib: measured.block_bytes / 1024, us })
     };

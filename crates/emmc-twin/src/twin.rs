@@ -6,11 +6,16 @@ use emmc_card::profile::{Profile, ProfileError};
 use emmc_regs::CardKind;
 
 use crate::baseline::{copied, lines};
-use crate::fit::{Fitted, Simulator, plausible, search};
-use crate::part::{PARAMETERS, Part};
+use crate::cell::{Cell, Column, records};
+use crate::fit::{Fitted, Given, Simulator, plausible, search};
+use crate::known::Known;
+use crate::measured::Measured;
+use crate::next::next;
+use crate::part::Part;
 use crate::result::{Baseline, Checked, ErrorSummary, HeldOut, HoldOut, ParameterFound, Twin, side_by_side};
+use crate::segment;
+use crate::simulate::Plan;
 use crate::simulate::SimulateError;
-use crate::table::{Cell, Column, MeasuredTable};
 
 /// A parameter whose logarithm has a smaller standard deviation is determined to a factor of two (95 %).
 const DETERMINED: f64 = 0.35;
@@ -23,6 +28,9 @@ pub enum TwinError {
     /// There is nothing to compare.
     #[error("no measured cell can be predicted")]
     Nothing,
+    /// No form has a start.
+    #[error("no number of units makes the rates fall to a third; expected runs of flashbench -O on both sides of that")]
+    NoCliff,
     /// A profile of the search breaks a rule.
     #[error(transparent)]
     Profile(#[from] ProfileError),
@@ -36,28 +44,32 @@ pub enum TwinError {
 /// Errors: measurements for which no profile keeps the rules; records or a file that the virtual card cannot have.
 pub fn fit(
     kind: CardKind,
-    measured: &MeasuredTable,
-    (split, like): (Option<HoldOut>, &[Profile]),
+    measured: &Measured,
+    (split, like, known): (Option<HoldOut>, &[Profile], &Known),
     simulator: &Simulator<'_>,
 ) -> Result<(Profile, Twin), TwinError> {
-    let others: Vec<Part> = like.iter().filter_map(Part::of).collect();
     let simulations = Counter::new(0);
-    let counted = |profiles: &[Profile], records: &[u64], file_bytes: u64| {
+    let counted = |profiles: &[Profile], plan: &Plan| {
         simulations.set(simulations.get() + profiles.len() as u64);
-        simulator(profiles, records, file_bytes)
+        simulator(profiles, plan)
     };
+    let given = Given { others: like.iter().filter_map(Part::of).collect(), known, simulator: &counted };
     // A search takes minutes: what no profile can follow is said before.
-    if let Some(firmware) = plausible(&measured.cells).first() {
-        predicted(&Part::start(kind, *firmware, false, &measured.cells).profile()?, measured, &counted)?;
-    }
-    let fitted = searched(kind, &measured.cells, measured.file_bytes, (&others, &counted))?;
+    let first = match records(&measured.cells).is_empty() {
+        true => segment::starts(kind, &measured.cells, measured.unit_bytes).into_iter().next(),
+        false => plausible(&measured.cells).first().map(|one| Part::start(kind, *one, false, &measured.cells)),
+    };
+    predicted(&first.ok_or(TwinError::NoCliff)?.knowing(known).profile()?, measured, &counted)?;
+    let fitted = search(kind, measured, &given).ok_or(TwinError::Nothing)?;
     let profile = fitted.part.profile()?;
     let cells = side_by_side(&measured.cells, &predicted(&profile, measured, &counted)?);
     let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
     let logarithms: Vec<f64> = cells.iter().map(|cell| (cell.error_percent / 100.0).ln_1p()).collect();
-    let parameters = parameters(&fitted, fitted.scale(&logarithms));
+    let scale = fitted.scale(&logarithms);
+    let parameters = parameters(&fitted, scale, &measured.cells);
+    let next = next(&fitted, measured, scale, &counted);
     let held_out = match split {
-        Some(split) => held_out(kind, measured, split, (&others, &counted))?,
+        Some(split) => predictions(kind, measured, split, &given)?,
         None => None,
     };
     let twin = Twin {
@@ -69,6 +81,9 @@ pub fn fit(
         error,
         held_out,
         simulations: simulations.get(),
+        next,
+        left_out: measured.left_out.clone(),
+        notes: Vec::new(),
     };
     Ok((profile, twin))
 }
@@ -76,16 +91,25 @@ pub fn fit(
 /// Measures a profile and compares.
 ///
 /// Errors: a profile that makes no card, or one too small.
-pub fn check(profile: &Profile, measured: &MeasuredTable, simulator: &Simulator<'_>) -> Result<Checked, TwinError> {
+pub fn check(profile: &Profile, measured: &Measured, simulator: &Simulator<'_>) -> Result<Checked, TwinError> {
     let cells = side_by_side(&measured.cells, &predicted(profile, measured, simulator)?);
     let error = ErrorSummary::of_cells(&cells).ok_or(TwinError::Nothing)?;
-    Ok(Checked { measurements: String::new(), target: None, profile: profile.name.clone(), cells, error })
+    let left_out = measured.left_out.clone();
+    Ok(Checked {
+        measurements: String::new(),
+        target: None,
+        profile: profile.name.clone(),
+        cells,
+        error,
+        left_out,
+        notes: Vec::new(),
+    })
 }
 
 /// What fits of these tables must beat.
 ///
 /// Errors: tables without cells.
-pub fn baseline(tables: &[(String, MeasuredTable)]) -> Result<Baseline, TwinError> {
+pub fn baseline(tables: &[(String, Measured)]) -> Result<Baseline, TwinError> {
     let errors = |predict: &dyn Fn(&[Cell]) -> Vec<f64>| {
         ErrorSummary::of(tables.iter().flat_map(|(_, table)| predict(&table.cells)))
     };
@@ -104,32 +128,21 @@ pub fn baseline(tables: &[(String, MeasuredTable)]) -> Result<Baseline, TwinErro
     })
 }
 
-fn searched(
-    kind: CardKind,
-    training: &[Cell],
-    file_bytes: u64,
-    (others, simulator): (&[Part], &Simulator<'_>),
-) -> Result<Fitted, TwinError> {
-    search(kind, training, file_bytes, (others, simulator)).ok_or(TwinError::Nothing)
+fn predicted(profile: &Profile, wanted: &Measured, simulator: &Simulator<'_>) -> Result<Vec<Cell>, TwinError> {
+    let plan = Plan { measured: wanted.clone(), is_search: false };
+    simulator(std::slice::from_ref(profile), &plan).pop().ok_or(TwinError::Nothing)?.map_err(TwinError::from)
 }
 
-fn predicted(profile: &Profile, wanted: &MeasuredTable, simulator: &Simulator<'_>) -> Result<Vec<Cell>, TwinError> {
-    let mut records: Vec<u64> = wanted.cells.iter().map(|cell| cell.kib).collect();
-    records.dedup();
-    simulator(std::slice::from_ref(profile), &records, wanted.file_bytes)
-        .pop()
-        .ok_or(TwinError::Nothing)?
-        .map_err(TwinError::from)
-}
-
-fn parameters(fitted: &Fitted, scale: f64) -> Vec<ParameterFound> {
+fn parameters(fitted: &Fitted, scale: f64, cells: &[Cell]) -> Vec<ParameterFound> {
+    let all = fitted.part.parameters();
+    let is_used = |parameter: &crate::part::Parameter| fitted.part.uses(parameter, cells);
     let covariance = fitted.covariance(scale);
     let correlation =
         |a: usize, b: usize| covariance.as_ref().map_or(0.0, |all| all[(a, b)] / (all[(a, a)] * all[(b, b)]).sqrt());
     let found = |(index, parameter): (usize, &crate::part::Parameter)| {
         let deviation = covariance.as_ref().map_or(f64::INFINITY, |all| all[(index, index)].sqrt());
         let (value, factor) = (fitted.part.values[index], (1.96 * deviation).exp());
-        let others = PARAMETERS.iter().enumerate().filter(|(other, _)| *other != index);
+        let others = all.iter().enumerate().filter(|(other, parameter)| *other != index && is_used(parameter));
         let confounded = others.filter(|(other, _)| correlation(index, *other).abs() > CONFOUNDED);
         ParameterFound {
             name: parameter.name,
@@ -142,7 +155,7 @@ fn parameters(fitted: &Fitted, scale: f64) -> Vec<ParameterFound> {
             confounded_with: confounded.map(|(_, other)| other.name).collect(),
         }
     };
-    let used = PARAMETERS.iter().enumerate().filter(|(_, parameter)| fitted.part.uses(parameter));
+    let used = all.iter().enumerate().filter(|(_, parameter)| is_used(parameter));
     used.map(found).collect()
 }
 
@@ -155,28 +168,41 @@ fn splits(cells: &[Cell], split: HoldOut) -> Vec<(Vec<Cell>, Vec<Cell>)> {
             vec![divided(&|cell| left.contains(&cell.column))]
         }
         HoldOut::EverySecond => {
-            let mut records: Vec<u64> = cells.iter().map(|cell| cell.kib).collect();
-            records.dedup();
+            let records = records(cells);
             let place = |cell: &Cell| records.iter().position(|kib| *kib == cell.kib).unwrap_or(0);
             [0, 1].map(|half| divided(&|cell| place(cell) % 2 == half)).into()
         }
     }
 }
 
-fn held_out(
+/// Predicts cells that fits of the others have not seen; nothing if a half has none.
+///
+/// Errors: as [`fit`].
+pub fn hold_out(
     kind: CardKind,
-    measured: &MeasuredTable,
+    measured: &Measured,
+    (split, like): (HoldOut, &[Profile]),
+    simulator: &Simulator<'_>,
+) -> Result<Option<HeldOut>, TwinError> {
+    let others = like.iter().filter_map(Part::of).collect();
+    predictions(kind, measured, split, &Given { others, known: &Known::default(), simulator })
+}
+
+fn predictions(
+    kind: CardKind,
+    measured: &Measured,
     split: HoldOut,
-    (others, simulator): (&[Part], &Simulator<'_>),
+    given: &Given<'_>,
 ) -> Result<Option<HeldOut>, TwinError> {
     let (mut cells, mut by_lines, mut by_copies) = (Vec::new(), Vec::new(), Vec::new());
     for (training, left) in splits(&measured.cells, split) {
         if training.is_empty() || left.is_empty() {
             return Ok(None);
         }
-        let profile = searched(kind, &training, measured.file_bytes, (others, simulator))?.part.profile()?;
+        let profile =
+            search(kind, &measured.with(training.clone()), given).ok_or(TwinError::Nothing)?.part.profile()?;
         // The passes of the left-out cells run among the others, as they did on the card.
-        cells.extend(side_by_side(&left, &predicted(&profile, measured, simulator)?));
+        cells.extend(side_by_side(&left, &predicted(&profile, measured, given.simulator)?));
         by_lines.extend(simple_errors(&left, &lines(&training, &wanted(&left))));
         by_copies.extend(simple_errors(&left, &copied(&training, &wanted(&left))));
     }
@@ -204,7 +230,7 @@ mod tests {
     fn splits_leave_out_what_they_say() {
         let all: Vec<Cell> = [1, 4, 16, 128]
             .into_iter()
-            .flat_map(|kib| Column::ALL.map(|column| Cell { column, kib, us: 1.0 }))
+            .flat_map(|kib| Column::IOZONE.map(|column| Cell { column, kib, us: 1.0 }))
             .collect();
         let halves = splits(&all, HoldOut::EverySecond);
         let mut left: Vec<Cell> = halves.iter().flat_map(|(_, left)| left.clone()).collect();
@@ -221,15 +247,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_simulated_is_said_before_the_search() {
-        let cells = [4, 128].into_iter().flat_map(|kib| Column::ALL.map(|column| Cell { column, kib, us: 500.0 }));
-        let table = MeasuredTable { cells: cells.collect(), file_bytes: 1 << 20 };
+        let cells = [4, 128].into_iter().flat_map(|kib| Column::IOZONE.map(|column| Cell { column, kib, us: 500.0 }));
+        let table = Measured { cells: cells.collect(), file_bytes: 1 << 20, ..Measured::default() };
         let asked = Counter::new(0);
-        let none = |profiles: &[Profile], records: &[u64], _: u64| {
+        let none = |profiles: &[Profile], plan: &Plan| {
             asked.set(asked.get() + profiles.len());
-            assert_eq!(records, [4, 128]);
+            assert_eq!(records(&plan.measured.cells), [4, 128]);
             profiles.iter().map(|_| Err(SimulateError::Card("no room".into()))).collect()
         };
-        assert_eq!(fit(CardKind::Sd, &table, (None, &[]), &none).unwrap_err().to_string(), "no room");
+        assert_eq!(
+            fit(CardKind::Sd, &table, (None, &[], &Known::default()), &none).unwrap_err().to_string(),
+            "no room"
+        );
         assert_eq!(asked.get(), 1, "the search began");
     }
 }

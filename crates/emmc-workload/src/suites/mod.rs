@@ -32,6 +32,7 @@ use crate::result::{Figure, Outcome, Pivot};
 use crate::trace::Replay;
 use area::area;
 use files::FileSuite;
+pub use flashbench::open_unit_offsets;
 pub use knobs::{Knob, follows};
 
 /// Largest trim. Unit: bytes.
@@ -80,6 +81,9 @@ pub struct Options {
     pub seed: u64,
     /// The input of the suite `replay`.
     pub replay: Option<Replay>,
+    /// Passes that only read end after this much, in the suite `iozone`: for a search that simulates it hundreds of
+    /// times, as reads leave nothing behind. Unit: bytes.
+    pub reads_at_most_bytes: Option<u64>,
 }
 
 /// A running suite on a target.
@@ -108,6 +112,7 @@ impl Default for Options {
             read_only: false,
             seed: 1,
             replay: None,
+            reads_at_most_bytes: None,
         }
     }
 }

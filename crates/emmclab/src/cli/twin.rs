@@ -34,10 +34,17 @@ pub(crate) enum HoldOutArg {
 
 #[derive(Args, Debug)]
 pub(crate) struct TwinFitArgs {
-    /// Output of iozone or of bench --suite iozone, or ref:NAME; several are taken together
+    /// Output of iozone, flashbench -O and -a, fio, dd, hdparm, bonnie++ or bench, or ref:NAME; several of one card are
+    /// taken together
     #[arg(required = true, num_args = 1.., value_name = "MEASUREMENTS", value_hint = ValueHint::FilePath)]
     #[arg(value_parser = super::known::result(), hide_possible_values = true)]
     pub(crate) measurements: Vec<String>,
+    /// A dump of the card's registers: its size, cache, queue, revision and bus mode are those of the profile
+    #[arg(long, value_name = "DUMP", value_hint = ValueHint::FilePath)]
+    pub(crate) registers: Option<String>,
+    /// The host on which it was measured, a file of lab calibrate or a shipped one: its times are not the card's
+    #[arg(long, value_name = "HOST.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) host: Option<String>,
     /// What the part is
     #[arg(long, value_enum)]
     pub(crate) kind: TwinKindArg,
@@ -60,7 +67,8 @@ pub(crate) struct TwinCheckArgs {
     /// A shipped profile or a file, NAME.toml
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) profile: String,
-    /// Output of iozone or of bench --suite iozone, or ref:NAME; several are taken together
+    /// Output of iozone, flashbench -O and -a, fio, dd, hdparm, bonnie++ or bench, or ref:NAME; several of one card are
+    /// taken together
     #[arg(required = true, num_args = 1.., value_name = "MEASUREMENTS", value_hint = ValueHint::FilePath)]
     #[arg(value_parser = super::known::result(), hide_possible_values = true)]
     pub(crate) measurements: Vec<String>,

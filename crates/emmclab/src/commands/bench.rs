@@ -222,6 +222,7 @@ fn options(args: &BenchArgs, size_bytes: u64) -> anyhow::Result<Options> {
         read_only: args.read_only,
         seed: args.seed,
         replay: replay(args)?,
+        reads_at_most_bytes: None,
     };
     if options.queue_depth == Some(0) {
         bail!("--queue-depth: expected at least 1");

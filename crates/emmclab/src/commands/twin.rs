@@ -5,9 +5,10 @@ mod present;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use emmc_card::profile::Profile;
+use emmc_card::profile::{MeasuringHost, Profile};
+use emmc_host::{HostDescription, RequestCost};
 use emmc_regs::CardKind;
-use emmc_twin::{Baseline, Cell, Checked, HoldOut, MeasuredTable, SimulateError, Twin, cells, simulate};
+use emmc_twin::{Baseline, Cell, Checked, HoldOut, Known, Measured, Plan, SimulateError, Twin, simulate};
 use emmc_workload::import::SavedResult;
 
 use super::compare::open;
@@ -31,11 +32,16 @@ pub(crate) fn run(command: &TwinCommand, output: &mut Output) -> CommandResult {
     }
 }
 
+/// Larger than the file of a host. Unit: bytes.
+const HOST_BYTES_MAX: u64 = 1 << 20;
+
 /// Measurements of one part.
-struct Measured {
+struct Input {
     name: String,
     target: Option<String>,
-    table: MeasuredTable,
+    measured: Measured,
+    /// What to know of the inputs.
+    notes: Vec<String>,
 }
 
 /// Errors: standard input for more than one of them.
@@ -45,30 +51,39 @@ fn one_input(names: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measured(names: &[String]) -> anyhow::Result<Measured> {
+fn input(names: &[String]) -> anyhow::Result<Input> {
     one_input(names)?;
     let mut all = SavedResult { name: names.join(", "), ..SavedResult::default() };
+    let mut nameless = Vec::new();
     for name in names {
         let result = open(name)?;
+        if result.target.is_none() {
+            nameless.push(name.as_str());
+        }
         if let (Some(first), Some(other)) = (&all.target, &result.target) {
             ensure!(first == other, "results of {first} and {other}; expected those of one card");
         }
         all.target = all.target.or(result.target);
         all.outcomes.extend(result.outcomes);
     }
-    let table = cells(&all)?;
-    Ok(Measured { name: all.name, target: all.target, table })
+    let measured = Measured::of(&all)?;
+    let notes = match names.len() {
+        2.. if !nameless.is_empty() => vec![format!(
+            "{}: the text does not say which card it is from: it must be the card of the others",
+            nameless.join(", ")
+        )],
+        _ => Vec::new(),
+    };
+    Ok(Input { name: all.name, target: all.target, measured, notes })
 }
 
 type Simulated = Result<Vec<Cell>, SimulateError>;
 
 /// Simulates profiles side by side, one thread a processor.
-fn simulated(profiles: &[Profile], records: &[u64], file_bytes: u64) -> Vec<Simulated> {
+fn simulated(profiles: &[Profile], plan: &Plan) -> Vec<Simulated> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let each = profiles.len().div_ceil(threads).max(1);
-    let work = |part: &[Profile]| -> Vec<Simulated> {
-        part.iter().map(|profile| simulate(profile, records, file_bytes)).collect()
-    };
+    let work = |part: &[Profile]| -> Vec<Simulated> { part.iter().map(|profile| simulate(profile, plan)).collect() };
     std::thread::scope(|scope| {
         let running: Vec<_> = profiles.chunks(each).map(|part| scope.spawn(move || work(part))).collect();
         let joined =
@@ -82,7 +97,9 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     if let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) {
         writable(path, args.force, &inputs)?;
     }
-    let Measured { name, target, table } = measured(&args.measurements)?;
+    let Input { name, target, measured, notes } = input(&args.measurements)?;
+    measured.can_start(&name)?;
+    let known = known(args)?;
     let kind = match args.kind {
         TwinKindArg::Emmc => CardKind::Emmc,
         TwinKindArg::Sd => CardKind::Sd,
@@ -95,18 +112,18 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     let like = args.like.iter().map(|name| other_part(name)).collect::<anyhow::Result<Vec<Profile>>>()?;
     let bar = std::cell::RefCell::new(Bar::new());
     let done = std::cell::Cell::new(0);
-    let watched = |profiles: &[Profile], records: &[u64], file_bytes: u64| {
+    let watched = |profiles: &[Profile], plan: &Plan| {
         done.set(done.get() + profiles.len());
         bar.borrow_mut().show(None, &format!("fitting {name}: simulation {}", done.get()));
-        simulated(profiles, records, file_bytes)
+        simulated(profiles, plan)
     };
-    let fitted = emmc_twin::fit(kind, &table, (split, &like), &watched);
+    let fitted = emmc_twin::fit(kind, &measured, (split, &like, &known), &watched);
     bar.into_inner().finish();
     let (mut profile, twin) = fitted.with_context(|| name.clone())?;
-    let twin = Twin { measurements: name.clone(), target: target.clone(), ..twin };
+    let twin = Twin { measurements: name.clone(), target: target.clone(), notes, ..twin };
     if let Some(path) = &args.output {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        name_profile(&mut profile, stem, args, &twin);
+        name_profile(&mut profile, stem, args, (&twin, &known));
         let text = text(&profile).with_context(|| path.display().to_string())?;
         if !deliver(output, path, &text, args.force, &inputs)? {
             return Ok(Exit::Good);
@@ -114,6 +131,42 @@ fn fit(args: &TwinFitArgs, output: &mut Output) -> CommandResult {
     }
     output.print(FIT_SCHEMA, &twin, present::fitted)?;
     Ok(Exit::Good)
+}
+
+/// What the registers and the host say.
+///
+/// Errors: a source that cannot be read; a host without a file.
+fn known(args: &TwinFitArgs) -> anyhow::Result<Known> {
+    let mut known = match &args.registers {
+        Some(source) => Known::of(&crate::source::open_one(source, None)?),
+        None => Known::default(),
+    };
+    if let Some(name) = &args.host {
+        let host = described_host(name)?;
+        let lone = |cost: &RequestCost| cost.call_us + cost.before_us + cost.after_us;
+        let per_kib = |cost: &RequestCost| cost.before_us_per_kib + cost.after_us_per_kib;
+        let costs = host.of(known.queue_depth.is_some_and(|depth| depth > 0));
+        known.host = Some(MeasuringHost {
+            read_us: lone(&costs.read),
+            write_us: lone(&costs.write),
+            us_per_kib: (per_kib(&costs.read) + per_kib(&costs.write)) / 2.0,
+        });
+    }
+    Ok(known)
+}
+
+/// Errors: no shipped host, and no file of one.
+fn described_host(name: &str) -> anyhow::Result<HostDescription> {
+    if let Some(host) = emmc_host::host(name) {
+        return Ok(host);
+    }
+    let shipped = || {
+        let names = emmc_host::HOSTS.map(|(name, _)| name).join(", ");
+        format!("--host {name}: expected {names}, or a file of lab calibrate")
+    };
+    let bytes = crate::input::read(Path::new(name), HOST_BYTES_MAX).with_context(shipped)?;
+    HostDescription::from_toml(&String::from_utf8_lossy(&bytes))
+        .with_context(|| format!("{name}: not the file of a host"))
 }
 
 /// A profile for `--like`.
@@ -137,7 +190,7 @@ fn writable(path: &Path, replace: bool, inputs: &[&Path]) -> anyhow::Result<()> 
 }
 
 /// Its name from the file's, and what made it.
-fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, twin: &Twin) {
+fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, (twin, known): (&Twin, &Known)) {
     if Profile::is_name(stem) {
         profile.name = stem.to_owned();
     }
@@ -147,14 +200,30 @@ fn name_profile(profile: &mut Profile, stem: &str, args: &TwinFitArgs, twin: &Tw
         TwinKindArg::Emmc => "emmc",
         TwinKindArg::Sd => "sd",
     };
+    let options = [("registers", &args.registers), ("host", &args.host)];
+    let given = options.into_iter().filter_map(|(name, value)| Some(format!(" --{name} {}", value.as_ref()?)));
+    let like = if args.like.is_empty() { String::new() } else { format!(" --like {}", args.like.join(" ")) };
+    let given: String = given.chain([like]).collect();
     profile.sources = vec![
-        format!("emmclab twin fit {} --kind {kind}", args.measurements.join(" ")),
+        format!("emmclab twin fit {} --kind {kind}{given}", args.measurements.join(" ")),
         format!(
             "its speeds differ by {:.1} % (median) and {:.1} % (90th percentile)",
             twin.error.median, twin.error.p90
         ),
-        "Assumed: geometry, endurance, over-provisioning, sizes, identity".into(),
     ];
+    let facts = known.facts();
+    if !facts.is_empty() {
+        profile.sources.push(format!("from the registers: {}", facts.join(", ")));
+    }
+    let has_fullness = twin.parameters.iter().any(|found| found.name == "over_provisioning" && found.is_determined);
+    let assumed = [
+        ("geometry, endurance, identity", true),
+        ("over-provisioning", !has_fullness),
+        ("size", known.user_bytes.is_none()),
+        ("cache", known.cache_bytes.is_none()),
+    ];
+    let assumed: Vec<&str> = assumed.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
+    profile.sources.push(format!("Assumed: {}", assumed.join(", ")));
 }
 
 /// A profile as its file.
@@ -167,21 +236,22 @@ fn text(profile: &Profile) -> anyhow::Result<String> {
 }
 
 fn check(args: &TwinCheckArgs, output: &mut Output) -> CommandResult {
-    let Measured { name, target, table } = measured(&args.measurements)?;
+    let Input { name, target, measured, notes } = input(&args.measurements)?;
     let profile = NamedProfile::open(args.profile.strip_prefix("sim:").unwrap_or(&args.profile))?;
     ensure!(profile.age == 0.0, "{}: a new card is measured; leave out @PERCENT", args.profile);
     let profile = profile.profile;
-    let checked = emmc_twin::check(&profile, &table, &simulated);
+    let checked = emmc_twin::check(&profile, &measured, &simulated);
     let checked = checked.with_context(|| format!("{name} on {}", profile.name))?;
-    output.print(CHECK_SCHEMA, &Checked { measurements: name, target, ..checked }, present::checked)?;
+    output.print(CHECK_SCHEMA, &Checked { measurements: name, target, notes, ..checked }, present::checked)?;
     Ok(Exit::Good)
 }
 
 fn baseline(args: &TwinBaselineArgs, output: &mut Output) -> CommandResult {
     one_input(&args.measurements)?;
     let tables = args.measurements.iter().map(|name| {
-        let measured = measured(std::slice::from_ref(name))?;
-        anyhow::Ok((measured.name, measured.table))
+        let Input { name, measured, .. } = input(std::slice::from_ref(name))?;
+        measured.can_start(&name)?;
+        anyhow::Ok((name, measured))
     });
     let baseline: Baseline = emmc_twin::baseline(&tables.collect::<anyhow::Result<Vec<_>>>()?)?;
     output.print(BASELINE_SCHEMA, &baseline, present::baseline)?;

@@ -34,7 +34,10 @@ fn a_fitted_profile_is_a_card_with_the_measured_speeds() {
     }
     // Twelve cells of two sizes do not tell all of them apart.
     assert!(parameters.iter().any(|found| found["is_determined"] == false));
-    assert!(parameters.iter().any(|found| found["is_determined"] == true));
+    let next = twin["next"].as_array().unwrap();
+    let narrower = |found: &Value| found["narrower_percent"].as_f64().unwrap();
+    assert!(next.iter().map(narrower).is_sorted_by(|a, b| a >= b) && narrower(&next[0]) > 0.0, "{next:?}");
+    assert!(next[0]["command"].as_str().unwrap().starts_with("emmclab bench DEVICE --suite "), "{next:?}");
     let checked = emmclab(["twin", "check", &profile, &table, "--json"]).exits(0).json();
     assert_eq!((&checked["error"], &checked["cells"]), (&twin["error"], &twin["cells"]));
     assert_eq!(checked["profile"], "my-part");
@@ -93,9 +96,11 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     };
     refused(&["fit", &one, "--kind", "emmc"], "column \"write\" has records of 1 size; a fit needs at least 2");
-    refused(&["fit", "ref:colibri-t30-mlc", "--kind", "emmc"], "no column of iozone");
-    refused(&["baseline", "ref:jetson-tx1"], "no column of iozone");
+    refused(&["fit", "ref:colibri-t30-mlc", "--kind", "emmc"], "no measurement that can be repeated");
+    refused(&["baseline", "ref:jetson-tx1"], "no column of iozone and no run of flashbench -O");
     refused(&["fit", "ref:nothing", "--kind", "sd"], "no such published result");
+    refused(&["fit", &table, "--kind", "emmc", "--host", "nobody"], "--host nobody: expected lab-1ns");
+    refused(&["fit", &table, "--kind", "emmc", "--registers", &table], "table.json");
     refused(&["fit", "-", "-", "--kind", "sd"], "standard input can be only one of the results");
     refused(&["check", "generic-8g@60%", &table], "a new card is measured");
     refused(&["check", "nothing", &table], "no profile \"nothing\"");
@@ -129,6 +134,24 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
     to(&folder.join("missing/p.toml").display().to_string(), "there is no folder");
     to(&folder.display().to_string(), "is a folder; expected a file");
     to(&odd, "is the source itself");
+}
+
+/// Text does not say which card it is from; and what is not repeated is listed.
+#[test]
+fn several_texts_are_taken_together_with_a_note() {
+    let folder = scratch("twin_together");
+    let [small, large] = [("small.txt", [4, 16]), ("large.txt", [128, 512])]
+        .map(|(name, records)| save(&folder, name, iozone(102_400, &records)));
+    let run = "bench sim:generic-8g --suite speed --size 16MiB --json";
+    let speed = save(&folder, "speed.json", emmclab(run.split(' ')).exits(0).stdout);
+    let checked = emmclab(["twin", "check", "generic-8g", &small, &large, &speed, "--json"]).exits(0).json();
+    let note = checked["notes"][0].as_str().unwrap();
+    assert!(note.contains("small.txt") && note.contains("does not say which card"), "{note}");
+    let columns: Vec<&str> =
+        checked["cells"].as_array().unwrap().iter().map(|cell| cell["column"].as_str().unwrap()).collect();
+    assert!(columns.contains(&"random_write") && columns.contains(&"random_writes_at_1"), "{columns:?}");
+    let one = emmclab(["twin", "check", "generic-8g", &small, "--json"]).exits(0).json();
+    assert!(one["notes"].as_array().unwrap().is_empty(), "{one}");
 }
 
 #[test]

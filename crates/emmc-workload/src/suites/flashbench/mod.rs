@@ -16,6 +16,7 @@ pub(super) use align::Align;
 pub(super) use find_fat::FindFat;
 pub(super) use interval::IntervalSuite;
 pub(super) use open_au::OpenAu;
+pub use open_au::open_unit_offsets;
 pub(super) use scatter::Scatter;
 
 use emmc_port::{BlockOp, TargetShape};

@@ -82,10 +82,7 @@ impl Plan {
 
     /// All requests of a pass.
     fn offsets(&self, count: u64, block: u64, random: bool) -> Vec<u64> {
-        let blocks = self.unit / block;
-        let places = if random { scattered(blocks) } else { (0..blocks).collect() };
-        let units: Vec<u64> = scattered(count).iter().map(|number| self.from + number * APART * self.unit).collect();
-        places.iter().flat_map(|place| units.iter().map(move |unit| unit + place * block)).collect()
+        open_unit_offsets((self.from, self.unit), count, block, random)
     }
 
     /// Bytes written at most, and passes.
@@ -104,6 +101,15 @@ impl Plan {
             }
         }
     }
+}
+
+/// The places of a pass of `flashbench --open-au`: `count` allocation units filled in rotation with blocks of one size.
+/// The first of them starts at `from`; `unit` is their size. Unit of all: bytes.
+pub fn open_unit_offsets((from, unit): (u64, u64), count: u64, block: u64, random: bool) -> Vec<u64> {
+    let blocks = unit / block;
+    let places = if random { scattered(blocks) } else { (0..blocks).collect() };
+    let units: Vec<u64> = scattered(count).iter().map(|number| from + number * APART * unit).collect();
+    places.iter().flat_map(|place| units.iter().map(move |unit| unit + place * block)).collect()
 }
 
 impl Suite for OpenAu {

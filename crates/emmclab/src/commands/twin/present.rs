@@ -3,6 +3,8 @@
 use emmc_report::{Align, Cell, Document, KeyValue, Table, Tone};
 use emmc_twin::{Baseline, CellError, Checked, Column, ErrorSummary, HoldOut, Twin};
 
+/// Measurements that were not used and are listed.
+const LEFT_OUT_MAX: usize = 6;
 /// Errors beyond it stand out.
 const FAR_PERCENT: f64 = 20.0;
 
@@ -24,7 +26,44 @@ pub(super) fn fitted(twin: &Twin) -> Document {
         errors(&held.cells, "held-out-errors", "Prediction against measurements", &mut document);
     }
     parameters(twin, &mut document);
+    next(twin, &mut document);
+    remarks(&twin.notes, &twin.left_out, &mut document);
     document
+}
+
+/// What to measure next.
+fn next(twin: &Twin, document: &mut Document) {
+    if twin.next.is_empty() {
+        return;
+    }
+    let mut table =
+        Table::new([("measurement", Align::Left), ("intervals narrower by %", Align::Right), ("most", Align::Left)]);
+    for next in &twin.next {
+        table.row([next.what.into(), format!("{:.0}", next.narrower_percent), next.parameters.join(", ")]);
+    }
+    let section = document.section("next", "What to measure next");
+    section.push(table.caption("expected from the slopes of the simulated cells, if they match as well as the others"));
+    if let Some(first) = twin.next.first() {
+        section.note(Tone::Muted, format!("the first of them: {}", first.command));
+    }
+}
+
+/// Notes, and measurements that were not used.
+fn remarks(notes: &[String], left_out: &[String], document: &mut Document) {
+    if notes.is_empty() && left_out.is_empty() {
+        return;
+    }
+    let section = document.section("remarks", "Remarks");
+    for note in notes {
+        section.note(Tone::Warn, note.clone());
+    }
+    let (shown, more) = left_out.split_at(left_out.len().min(LEFT_OUT_MAX));
+    for left in shown {
+        section.note(Tone::Muted, format!("not used: {left}"));
+    }
+    if !more.is_empty() {
+        section.note(Tone::Muted, format!("not used: {} more measurements", more.len()));
+    }
 }
 
 pub(super) fn checked(checked: &Checked) -> Document {
@@ -32,6 +71,7 @@ pub(super) fn checked(checked: &Checked) -> Document {
     let mut document = Document::new(format!("{} against {part}", checked.profile));
     document.subtitle = Some(verdict(&checked.error));
     errors(&checked.cells, "errors", "Profile against measurements", &mut document);
+    remarks(&checked.notes, &checked.left_out, &mut document);
     document
 }
 
@@ -81,10 +121,24 @@ fn verdict(error: &ErrorSummary) -> String {
 
 /// A row for each record, a column for each operation: errors in percent.
 fn errors(cells: &[CellError], id: &str, title: &str, document: &mut Document) {
-    let columns: Vec<Column> =
-        Column::ALL.into_iter().filter(|column| cells.iter().any(|cell| cell.column == *column)).collect();
-    let mut titles = vec![("record KiB", Align::Right)];
-    titles.extend(columns.iter().map(|column| (column.name(), Align::Right)));
+    let mut columns: Vec<Column> = cells.iter().map(|cell| cell.column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    let (of_iozone, others): (Vec<Column>, Vec<Column>) = columns.iter().partition(|column| column.is_iozone());
+    let section = document.section(id, title);
+    let caption = "simulated over measured speed, less one, in %";
+    let size = [(of_iozone, "record KiB"), (others, "block KiB")];
+    for (columns, size) in size.into_iter().filter(|(columns, _)| !columns.is_empty()) {
+        section.push(by_size(cells, &columns, size).caption(caption));
+    }
+}
+
+/// A row for each size of a request.
+fn by_size(cells: &[CellError], columns: &[Column], size: &'static str) -> Table {
+    let names: Vec<String> = columns.iter().map(Column::to_string).collect();
+    let mut titles = vec![(size, Align::Right)];
+    titles.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
+    let cells: Vec<&CellError> = cells.iter().filter(|cell| columns.contains(&cell.column)).collect();
     let mut records: Vec<u64> = cells.iter().map(|cell| cell.record_kib).collect();
     records.sort_unstable();
     records.dedup();
@@ -100,7 +154,7 @@ fn errors(cells: &[CellError], id: &str, title: &str, document: &mut Document) {
         }));
         table.row(row);
     }
-    document.section(id, title).push(table.caption("simulated over measured speed, less one, in %"));
+    table
 }
 
 fn parameters(twin: &Twin, document: &mut Document) {
@@ -126,12 +180,28 @@ fn parameters(twin: &Twin, document: &mut Document) {
         false => "open while writes are sequential",
     };
     let section = document.section("parameters", "Parameters");
-    section.push(vec![
-        KeyValue::new("to the log", format!("writes of up to {} KiB", firmware.threshold_kib)),
-        KeyValue::new("read-ahead", ahead),
-        KeyValue::new("pages", format!("of {} KiB", firmware.page_kib)),
-        KeyValue::new("merge unit", merged),
-    ]);
+    let pages = KeyValue::new("pages", format!("of {} KiB", firmware.page_kib));
+    section.push(match &firmware.segment {
+        None => vec![
+            KeyValue::new("to the log", format!("writes of up to {} KiB", firmware.threshold_kib)),
+            KeyValue::new("read-ahead", ahead),
+            pages,
+            KeyValue::new("merge unit", merged),
+        ],
+        Some(segment) => vec![
+            KeyValue::new(
+                "allocation units",
+                format!("of {} KiB, {} of them open", segment.unit_kib, segment.open_units),
+            ),
+            KeyValue::new("logs", format!("{} shared by the units", segment.random_logs)),
+            pages,
+            KeyValue::new("buffer", format!("{} KiB", segment.buffer_kib)),
+            KeyValue::new(
+                "while a page is programmed",
+                if segment.cached_program { "the next is sent" } else { "nothing is sent" },
+            ),
+        ],
+    });
     section.push(table);
     for found in twin.parameters.iter().filter(|found| !found.confounded_with.is_empty()) {
         let text = format!("{}: cannot be told from {}", found.name, found.confounded_with.join(", "));

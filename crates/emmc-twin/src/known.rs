@@ -1,0 +1,120 @@
+//! What is known of a part beside measurements: its registers, and the host on which it was measured.
+
+use emmc_card::profile::{BusMode, MeasuringHost, Profile};
+use emmc_port::CardData;
+use emmc_regs::ext_csd::reg;
+
+/// What is known of a part. What is absent is that of the template.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// The user area. Unit: bytes.
+    pub user_bytes: Option<u64>,
+    /// The volatile cache. Unit: bytes.
+    pub cache_bytes: Option<u32>,
+    /// Tasks of the command queue.
+    pub queue_depth: Option<u8>,
+    /// EXT_CSD_REV.
+    pub ext_csd_rev: Option<u8>,
+    /// The mode in which it was measured.
+    pub bus: Option<BusMode>,
+    /// The user area is enhanced: one bit a cell.
+    pub is_pslc: bool,
+    /// The host's own times.
+    pub host: Option<MeasuringHost>,
+}
+
+impl Known {
+    /// From a dump of registers. The bus is the one of that moment.
+    pub fn of(card: &CardData) -> Self {
+        let Some(registers) = &card.ext_csd else {
+            let csd = card.csd.zip(card.kind).map(|(csd, kind)| emmc_regs::csd::Csd::new(kind, csd));
+            return Self { user_bytes: csd.and_then(|csd| csd.capacity_bytes()), ..Self::default() };
+        };
+        let sectors = registers.raw(reg::SEC_COUNT).filter(|sectors| *sectors > 0);
+        // The register counts kilobits.
+        let cache = registers.raw(reg::CACHE_SIZE).and_then(|kilobits| u32::try_from(kilobits * 1024 / 8).ok());
+        let queue = match registers.bit(reg::CMDQ_SUPPORT, 0) {
+            Some(true) => registers.bits(reg::CMDQ_DEPTH, 0x1f).map(|depth| depth + 1),
+            Some(false) => Some(0),
+            None => None,
+        };
+        let is_enhanced = registers.bit(reg::PARTITIONS_ATTRIBUTE, 0) == Some(true);
+        let is_completed = registers.bit(reg::PARTITION_SETTING_COMPLETED, 0) == Some(true);
+        Self {
+            user_bytes: sectors.map(|sectors| sectors * 512),
+            cache_bytes: cache,
+            queue_depth: queue,
+            ext_csd_rev: registers.byte(reg::EXT_CSD_REV),
+            bus: bus(registers.bits(reg::HS_TIMING, 0x0f), registers.bits(reg::BUS_WIDTH, 0x0f)),
+            is_pslc: is_enhanced && is_completed,
+            host: None,
+        }
+    }
+
+    /// Sets what changes times: the bus and the queue.
+    pub(crate) fn set_times(&self, profile: &mut Profile) {
+        let controller = &mut profile.controller;
+        if let Some(bus) = self.bus {
+            controller.bus_max = controller.bus_max.max(bus);
+            controller.bus = Some(bus);
+        }
+        if let Some(depth) = self.queue_depth {
+            controller.queue_depth = depth;
+        }
+        if let Some(revision) = self.ext_csd_rev {
+            profile.identity.ext_csd_rev = revision;
+        }
+    }
+
+    /// Sets what the measurements do not show.
+    pub(crate) fn set_sizes(&self, profile: &mut Profile) {
+        if let Some(bytes) = self.user_bytes {
+            profile.areas.user_bytes = bytes;
+        }
+        if let Some(bytes) = self.cache_bytes {
+            profile.controller.cache_bytes = bytes;
+        }
+    }
+
+    /// The names of what is known, for the profile's sources.
+    pub fn facts(&self) -> Vec<&'static str> {
+        let facts = [
+            ("size", self.user_bytes.is_some()),
+            ("cache", self.cache_bytes.is_some()),
+            ("queue", self.queue_depth.is_some()),
+            ("revision", self.ext_csd_rev.is_some()),
+            ("bus mode", self.bus.is_some()),
+        ];
+        facts.into_iter().filter(|(_, is_known)| *is_known).map(|(name, _)| name).collect()
+    }
+}
+
+/// HS_TIMING and BUS_WIDTH as a mode; none if they do not say it.
+fn bus(timing: Option<u8>, width: Option<u8>) -> Option<BusMode> {
+    Some(match (timing?, width?) {
+        (0, 1) => BusMode::Legacy4,
+        (0, 2) => BusMode::Legacy8,
+        (1, 0) => BusMode::Hs52x1,
+        (1, 1) => BusMode::Hs52x4,
+        (1, 2) => BusMode::Hs52,
+        (1, 5) => BusMode::Ddr52x4,
+        (1, 6) => BusMode::Ddr52,
+        (2, 1) => BusMode::Hs200x4,
+        (2, 2) => BusMode::Hs200,
+        (3, 6) => BusMode::Hs400,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_of_the_bus_follows_from_two_registers() {
+        assert_eq!(bus(Some(3), Some(6)), Some(BusMode::Hs400));
+        assert_eq!(bus(Some(1), Some(6)), Some(BusMode::Ddr52));
+        assert_eq!(bus(Some(0), Some(0)), None, "a card that nobody has set up");
+        assert_eq!(bus(None, Some(2)), None);
+    }
+}

@@ -1,0 +1,315 @@
+//! What was measured of a part, as cells, and the runs that repeat them.
+
+use emmc_units::Bytes;
+use emmc_workload::import::SavedResult;
+use emmc_workload::{Measurement, Outcome, StateKind};
+
+use crate::cell::{Cell, Column, Figure, Requests, records};
+
+/// The measured cells of a part, and what the simulator repeats.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// iozone's by record and column, then the others as they were measured.
+    pub cells: Vec<Cell>,
+    /// The file of iozone's cells. Unit: bytes.
+    pub file_bytes: u64,
+    /// An allocation unit as flashbench was told it. Unit: bytes.
+    pub unit_bytes: u64,
+    /// The part of an empty card on which requests of other suites were made. Unit: bytes.
+    pub range_bytes: u64,
+    /// Measurements that are not repeated, and why.
+    pub left_out: Vec<String>,
+}
+
+/// The file of results that do not state theirs: the one of the published tables. Unit: bytes.
+const FILE_BYTES: u64 = 100 << 20;
+/// Records of a column that a fit needs: a time of a request and a rate.
+const RECORDS_MIN: usize = 2;
+
+/// Why measurements cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CellsError {
+    /// None of them can be repeated.
+    #[error(
+        "{name}: no measurement that can be repeated; expected columns of iozone, flashbench -O or -a, or rates of sequential or random requests{why}"
+    )]
+    Nothing {
+        /// The result.
+        name: String,
+        /// The first that is left out.
+        why: String,
+    },
+    /// No table that a form starts from.
+    #[error(
+        "{name}: no column of iozone and no run of flashbench -O with its command; a fit needs one of them, beside \
+         which others count"
+    )]
+    NoStart {
+        /// The result.
+        name: String,
+    },
+    /// A column without which the form has no start.
+    #[error("{name}: column \"{column}\" has records of {found} size{}; a fit needs at least {needed}", if *.found == 1 { "" } else { "s" })]
+    Few {
+        /// The result.
+        name: String,
+        /// The column.
+        column: String,
+        /// Records that it has.
+        found: usize,
+        /// Records that are needed.
+        needed: usize,
+    },
+    /// Two measurements of one cell.
+    #[error("{name}: column \"{column}\" has the record of {kib} KiB more than once; expected one table of one card")]
+    Twice {
+        /// The result.
+        name: String,
+        /// The column.
+        column: String,
+        /// The record. Unit: KiB.
+        kib: u64,
+    },
+    /// Cells of different files, or of different units.
+    #[error("{name}: {what} of {} and {}; expected one size", Bytes(*.less).stated(), Bytes(*.more).stated())]
+    Sizes {
+        /// The result.
+        name: String,
+        /// Files or allocation units.
+        what: &'static str,
+        /// The size of one. Unit: bytes.
+        less: u64,
+        /// The size of another one. Unit: bytes.
+        more: u64,
+    },
+    /// A record that the file cannot hold.
+    #[error("{name}: a record of {kib} KiB in a file of {}; expected one that fits", Bytes(*.file_bytes).stated())]
+    Record {
+        /// The result.
+        name: String,
+        /// The record. Unit: KiB.
+        kib: u64,
+        /// The size of the file. Unit: bytes.
+        file_bytes: u64,
+    },
+}
+
+impl Measured {
+    /// The cells of a saved result.
+    ///
+    /// Errors: no cell; a cell of iozone twice; files or units of different sizes, or too small.
+    pub fn of(result: &SavedResult) -> Result<Self, CellsError> {
+        let name = || result.name.clone();
+        let mut measured = Self::default();
+        let of = |wanted: &[&str]| -> Vec<&Outcome> {
+            result.outcomes.iter().filter(|outcome| wanted.contains(&outcome.suite.as_str())).collect()
+        };
+        measured.take_iozone(&of(&["iozone"]), &result.name)?;
+        for outcome in &result.outcomes {
+            match outcome.suite.as_str() {
+                "iozone" => {}
+                "open-au" | "flashbench-open-au" => measured.take_open_units(outcome, &result.name)?,
+                "align" | "flashbench-align" => measured.take_align(outcome),
+                _ => measured.take_requests(outcome),
+            }
+        }
+        if measured.cells.is_empty() {
+            let why = measured.left_out.first().map_or(String::new(), |first| format!(" ({first})"));
+            return Err(CellsError::Nothing { name: name(), why });
+        }
+        Ok(measured)
+    }
+
+    /// Whether a form can start from them.
+    ///
+    /// Errors: no table of iozone or flashbench -O; fewer than two records of writes or of reads.
+    pub fn can_start(&self, name: &str) -> Result<(), CellsError> {
+        let count = |column| self.cells.iter().filter(|cell| cell.column == column).count();
+        let has_iozone = !records(&self.cells).is_empty();
+        let blocks = self.cells.iter().filter(|cell| matches!(cell.column, Column::OpenUnits { .. })).count();
+        if !has_iozone && blocks < RECORDS_MIN {
+            return Err(CellsError::NoStart { name: name.into() });
+        }
+        for column in [Column::Write, Column::Read] {
+            let found = count(column);
+            if has_iozone && found < RECORDS_MIN {
+                let column = column.to_string();
+                return Err(CellsError::Few { name: name.into(), column, found, needed: RECORDS_MIN });
+            }
+        }
+        Ok(())
+    }
+
+    /// The same runs with other cells.
+    pub(crate) fn with(&self, cells: Vec<Cell>) -> Self {
+        Self { cells, left_out: Vec::new(), ..self.clone() }
+    }
+
+    /// Only the cells of iozone.
+    pub(crate) fn iozone(&self) -> Self {
+        self.with(self.cells.iter().copied().filter(|cell| cell.column.is_iozone()).collect())
+    }
+
+    fn leave_out(&mut self, outcome: &str, cell: &Measurement, why: &str) {
+        let place: Vec<&str> = [&cell.row, &cell.column].into_iter().map(String::as_str).collect();
+        self.left_out.push(format!("{outcome}, {}: {why}", place.join(" ").trim()));
+    }
+
+    fn take_iozone(&mut self, outcomes: &[&Outcome], name: &str) -> Result<(), CellsError> {
+        let mut used: Vec<&Measurement> = Vec::new();
+        for cell in outcomes.iter().flat_map(|outcome| &outcome.measurements) {
+            let why = match Column::of_iozone(&cell.column) {
+                None => "not a column of write, rewrite, read, reread, random read or random write",
+                Some(_) if cell.queue_depth != 1 => "several requests at a time",
+                Some(_) if has_no_speed(cell) => "no speed",
+                Some(_) if cell.block_bytes < 1024 || cell.block_bytes % 1024 > 0 => "not whole KiB",
+                Some(column) => {
+                    let us = cell.block_bytes as f64 / cell.mb_per_s;
+                    self.cells.push(Cell { column, kib: cell.block_bytes / 1024, us });
+                    used.push(cell);
+                    continue;
+                }
+            };
+            self.leave_out("iozone", cell, why);
+        }
+        self.cells.sort_by_key(|cell| (cell.kib, cell.column));
+        let is_twice = |pair: &&[Cell]| (pair[0].kib, pair[0].column) == (pair[1].kib, pair[1].column);
+        if let Some(pair) = self.cells.windows(2).find(is_twice) {
+            let column = pair[0].column.to_string();
+            return Err(CellsError::Twice { name: name.into(), column, kib: pair[0].kib });
+        }
+        let largest = used.iter().filter_map(|cell| cell.bytes).max().filter(|bytes| *bytes > 0);
+        let file_bytes = largest.unwrap_or(FILE_BYTES);
+        // A pass of whole records may leave the end of the file.
+        let is_other = |cell: &&&Measurement| {
+            let bytes = cell.bytes.unwrap_or(file_bytes);
+            bytes != file_bytes && bytes != file_bytes / cell.block_bytes * cell.block_bytes
+        };
+        if let Some(other) = used.iter().find(is_other) {
+            let less = other.bytes.unwrap_or_default();
+            return Err(CellsError::Sizes { name: name.into(), what: "files", less, more: file_bytes });
+        }
+        if let Some(cell) = self.cells.last().filter(|cell| cell.kib << 10 > file_bytes) {
+            return Err(CellsError::Record { name: name.into(), kib: cell.kib, file_bytes });
+        }
+        self.file_bytes = file_bytes;
+        Ok(())
+    }
+
+    fn take_open_units(&mut self, outcome: &Outcome, name: &str) -> Result<(), CellsError> {
+        let largest = outcome.measurements.iter().map(|cell| cell.block_bytes).max().unwrap_or(0);
+        for cell in &outcome.measurements {
+            let units = cell.column.strip_suffix(" AUs").or(cell.column.strip_suffix(" AU"));
+            let why = match units.and_then(|units| units.parse::<u16>().ok()) {
+                None => "the number of units is not known",
+                Some(_) if cell.block_bytes < 1024 || cell.block_bytes % 1024 > 0 => "not whole KiB",
+                Some(0) => "no units",
+                Some(_) if has_no_speed(cell) => "no speed",
+                Some(units) => {
+                    let column = Column::OpenUnits { units, is_random: cell.table.ends_with("random") };
+                    let us = cell.block_bytes as f64 / cell.mb_per_s;
+                    self.cells.push(Cell { column, kib: cell.block_bytes / 1024, us });
+                    continue;
+                }
+            };
+            self.leave_out("flashbench -O", cell, why);
+        }
+        if self.unit_bytes > 0 && largest != self.unit_bytes {
+            let (less, more) = (largest.min(self.unit_bytes), largest.max(self.unit_bytes));
+            return Err(CellsError::Sizes { name: name.into(), what: "allocation units", less, more });
+        }
+        self.unit_bytes = largest;
+        Ok(())
+    }
+
+    /// Reads before and after boundaries are lone random reads of the block.
+    fn take_align(&mut self, outcome: &Outcome) {
+        for grid in &outcome.grids {
+            let block =
+                grid.name.strip_prefix("align, read, ").and_then(|block| block.parse::<emmc_units::Size>().ok());
+            let block = block.and_then(|size| match size {
+                emmc_units::Size::Exact(bytes) => Some(bytes.0),
+                _ => None,
+            });
+            let place = |name: &str| grid.columns.iter().position(|column| column.name == name);
+            let (Some(block), Some(pre), Some(post)) =
+                (block.filter(|block| *block >= 1024), place("pre"), place("post"))
+            else {
+                self.left_out.push(format!("{}: not reads of a known block of whole KiB", grid.name));
+                continue;
+            };
+            let values = grid.lines.iter().flat_map(|line| [line.values.get(pre), line.values.get(post)]);
+            let mut times: Vec<f64> = values.flatten().flatten().copied().filter(|us| *us > 0.0).collect();
+            times.sort_by(f64::total_cmp);
+            let Some(us) = times.get(times.len() / 2).copied() else { continue };
+            let requests =
+                Requests { is_aged: false, is_write: false, is_random: true, depth: 1, figure: Figure::Rate };
+            self.cells.push(Cell { column: Column::Requests(requests), kib: block / 1024, us });
+        }
+    }
+
+    fn take_requests(&mut self, outcome: &Outcome) {
+        for cell in &outcome.measurements {
+            match requests(outcome, cell) {
+                Ok(requests) => self.take_figures(requests, cell),
+                Err(why) => self.leave_out(&outcome.suite, cell, why),
+            }
+        }
+        let of_range = outcome.measurements.iter().filter(|cell| !is_aged(cell)).filter_map(|cell| cell.bytes).max();
+        self.range_bytes = self.range_bytes.max(of_range.unwrap_or(0));
+    }
+
+    fn take_figures(&mut self, requests: Requests, cell: &Measurement) {
+        let kib = cell.block_bytes / 1024;
+        let latency = if requests.is_write { &cell.write_us } else { &cell.read_us };
+        let all = [
+            (Figure::Rate, Some(cell.block_bytes as f64 / cell.mb_per_s)),
+            (Figure::P50, latency.as_ref().map(|latency| latency.p50)),
+            (Figure::P90, latency.as_ref().map(|latency| latency.p90)),
+            (Figure::P99, latency.as_ref().map(|latency| latency.p99)),
+        ];
+        // Percentiles say something new of random writes only.
+        let figures = if requests.is_write && requests.is_random { &all[..] } else { &all[..1] };
+        for (figure, us) in figures {
+            let column = Column::Requests(Requests { figure: *figure, ..requests });
+            let Some(us) = us.filter(|us| *us > 0.0) else { continue };
+            // The last of several rounds is the most settled one.
+            match self.cells.iter_mut().find(|known| (known.column, known.kib) == (column, kib)) {
+                Some(known) => known.us = us,
+                None => self.cells.push(Cell { column, kib, us }),
+            }
+        }
+    }
+}
+
+fn has_no_speed(cell: &Measurement) -> bool {
+    cell.mb_per_s.is_nan() || cell.mb_per_s <= 0.0
+}
+
+fn is_aged(cell: &Measurement) -> bool {
+    cell.state.as_ref().is_some_and(|state| state.kind == StateKind::Aged)
+}
+
+/// The requests of a measurement, or why they are not repeated.
+fn requests(outcome: &Outcome, cell: &Measurement) -> Result<Requests, &'static str> {
+    let is_write = match cell.op.as_str() {
+        "write" => true,
+        "read" => false,
+        _ => return Err("neither reads nor writes alone"),
+    };
+    let is_random = match cell.order.as_str() {
+        "sequential" => false,
+        "random" | "shuffled" => true,
+        _ => return Err("an order that is not repeated, or through the page cache"),
+    };
+    let depth = u16::try_from(cell.queue_depth).map_err(|_| "too many requests at a time")?;
+    if cell.block_bytes < 1024 || cell.block_bytes % 1024 > 0 {
+        return Err("not whole KiB");
+    }
+    if has_no_speed(cell) || depth == 0 {
+        return Err("no speed");
+    }
+    // fio's random jobs usually run over a whole device that holds data.
+    let is_aged = is_aged(cell) || (outcome.suite == "fio" && is_write && is_random);
+    Ok(Requests { is_aged, is_write, is_random, depth, figure: Figure::Rate })
+}
