@@ -1,9 +1,11 @@
 //! The twin of a card: the profile whose simulated measurements match those of a part.
 //!
 //! `measured` has what was measured, in cells (`cell`); `part` has the parameters, the same for every card, and makes a
-//! profile of them, `segment` those of cards that map allocation units; `simulate` measures that profile with the suites; `fit` searches; `twin` reports errors, intervals and
-//! predictions; `baseline` is what a fit must beat. Nothing is looked up: a part's name plays no role. Absent on
-//! purpose: threads (the caller simulates profiles side by side), files, presentation.
+//! profile of them, `segment` those of cards that map allocation units; `known` is what registers and a host say;
+//! `simulate` measures that profile as the part was; `fit` searches; `twin` reports errors, intervals and predictions;
+//! `next` ranks measurements that were not made; `baseline` is what a fit must beat; `truth` has random cards with known
+//! parameters. Nothing is looked up: a part's name plays no role. Absent on purpose: threads (the caller simulates
+//! profiles side by side), files, presentation.
 
 mod baseline;
 mod cell;
