@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail, ensure};
 use emmc_probe::Confidence;
-use emmc_probe::truth::{LEVELS, SCORED, TrueCard, Verdict, Verdicts};
+use emmc_probe::truth::{LEVELS, SCORED, TrueCapacity, TrueCard, Verdict, Verdicts};
 
-/// Prints the table; with `--card N` one card and what was found.
+/// Prints the table; with `--card N` one card and what was found, with `--fakes N` what is found of fakes and honest
+/// cards, with `--fake N` one of the fakes.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let mut options = BTreeMap::new();
     for pair in args.chunks(2) {
-        let [name @ ("--cards" | "--seed" | "--card"), value] = *pair else {
+        let [name @ ("--cards" | "--seed" | "--card" | "--fakes" | "--fake"), value] = *pair else {
             bail!("probe-truth: unknown or unfinished option {}", pair[0]);
         };
         let value: u64 = value.parse().with_context(|| format!("{name} {value}: not a number"))?;
@@ -26,8 +27,52 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
         println!("{:?}", card.verdicts(&findings));
         return Ok(());
     }
+    if let Some(number) = options.get("--fake") {
+        let card = TrueCapacity::fake(*number);
+        println!("{}\n{card:?}\n", card.card.profile);
+        println!("{}", serde_json::to_string_pretty(&card.probe().map_err(anyhow::Error::msg)?)?);
+        return Ok(());
+    }
+    if let Some(cards) = options.get("--fakes") {
+        return fakes(options.get("--seed").copied().unwrap_or(0), *cards);
+    }
     let (cards, first) = (options.get("--cards").copied().unwrap_or(500), options.get("--seed").copied().unwrap_or(0));
     table(&measured(first, cards)?);
+    Ok(())
+}
+
+/// This many fakes, and as many honest cards.
+fn fakes(first: u64, cards: u64) -> anyhow::Result<()> {
+    println!("| card | cards | called fake | its capacity exact | cannot tell |");
+    println!("|---|---|---|---|---|");
+    let mut kinds: BTreeMap<String, [u64; 4]> = BTreeMap::new();
+    let (mut times, mut written) = (Vec::new(), 0);
+    for seed in first..first + cards {
+        for card in [TrueCapacity::fake(seed), TrueCapacity::honest(seed)] {
+            let findings = card.probe().map_err(|error| anyhow::anyhow!("card {seed}: {error}"))?;
+            let (value, is_exact) = card.verdict(&findings);
+            let is_called_fake = findings.remarks.iter().any(|remark| remark.starts_with("FAKE"));
+            if is_called_fake != card.real_bytes.is_some() || !is_exact {
+                eprintln!("card {seed}, {}: capacity {value:?} of {:?}", card.kind(), card.real_bytes);
+            }
+            let counts = kinds.entry(card.kind()).or_default();
+            let seen = [true, is_called_fake, is_exact, value.is_none()];
+            counts.iter_mut().zip(seen).for_each(|(count, seen)| *count += u64::from(seen));
+            times.push(findings.spent.time_s);
+            written += findings.spent.written_bytes;
+        }
+    }
+    for (kind, counts) in kinds {
+        println!("| {kind} | {} |", counts.map(|count| count.to_string()).join(" | "));
+    }
+    times.sort_by(f64::total_cmp);
+    let (median, most) = (times.get(times.len() / 2), times.last());
+    println!(
+        "\ncard time: median {:.0} s, largest {:.0} s; written: mean {} MiB",
+        median.copied().unwrap_or_default(),
+        most.copied().unwrap_or_default(),
+        (written >> 20) / times.len().max(1) as u64
+    );
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use emmc_port::CardData;
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::{Field, reg};
+use emmc_regs::ssr::Ssr;
 use emmc_workload::context::{BusFacts, CardFacts, Context, DiskFacts, Effort, FilesystemFacts, HostFacts, Life, Wear};
 
 use crate::live_card::LiveCard;
@@ -86,7 +87,14 @@ pub fn context(path: &Path, folder: Option<&Path>, is_direct: bool) -> std::io::
     let facts = disk_facts(&tree, &disk);
     if let Some(card) = card_name::disk_of(&facts.name).map(str::to_owned) {
         match LiveCard::new(card).read() {
-            Ok(data) => of_card(&data, &mut context),
+            Ok(data) => {
+                of_card(&data, &mut context);
+                let folder = tree.block(&facts.name).join("device");
+                let erased = tree.attribute(&folder, "preferred_erase_size").and_then(|text| text.trim().parse().ok());
+                if let Some(card) = &mut context.card {
+                    card.preferred_erase_bytes = erased.filter(|bytes| *bytes > 0);
+                }
+            }
             Err(error) => context.notes.push(error.to_string()),
         }
     }
@@ -145,6 +153,8 @@ fn card_facts(data: &CardData) -> CardFacts {
         queueing_on: info.as_ref().and_then(|info| info.cmdq_on),
         cache_bytes: info.as_ref().and_then(|info| info.cache).map(|cache| cache.0),
         cache_on: info.as_ref().and_then(|info| info.cache_on),
+        au_bytes: data.ssr.and_then(|ssr| Ssr(ssr).au_size_bytes()),
+        preferred_erase_bytes: None,
         registers: REGISTERS.iter().filter_map(register).collect::<BTreeMap<_, _>>(),
     }
 }

@@ -1,8 +1,8 @@
 //! Block targets of benchmarks and probes: they accept requests and return completions, and the target owns the clock.
 //!
-//! So the same code runs against a device in real time and against a virtual card in simulated time. Absent on purpose:
-//! content (a target with data writes its own, which cannot be compressed), files and folders, and safety: the code
-//! that opens a target makes sure that it may be written.
+//! So the same code runs against a device in real time and against a virtual card in simulated time. A request has no
+//! content: a target with data writes its own, which cannot be compressed; [`BlockContent`] is for what must be read back.
+//! Absent on purpose: files and folders, and safety: the code that opens a target makes sure that it may be written.
 
 use emmc_units::{Instant, Nanos};
 
@@ -180,6 +180,11 @@ pub trait BlockTarget {
     /// Errors: the target cannot continue.
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError>;
 
+    /// Requests with content; none if the target stores no data.
+    fn content(&mut self) -> Option<&mut dyn BlockContent> {
+        None
+    }
+
     /// How full and how used it is, if the target knows; a real card does not report it.
     fn fill(&self) -> Option<TargetFill> {
         None
@@ -200,6 +205,20 @@ pub trait BlockTarget {
     fn through_page_cache(&mut self, _op: BlockOp, _yes: bool) -> bool {
         false
     }
+}
+
+/// Requests with content, one at a time, while nothing else is outstanding. They work after a stop too, so that saved
+/// content can be restored.
+pub trait BlockContent {
+    /// Reads; `into` holds what was read, if the completion has no error.
+    ///
+    /// Errors: as [`BlockTarget::submit`] and [`BlockTarget::wait`].
+    fn read_into(&mut self, offset_bytes: u64, into: &mut [u8]) -> Result<BlockDone, TargetError>;
+
+    /// Writes `data`; `through` as in [`BlockRequest::through`].
+    ///
+    /// Errors: as [`BlockTarget::submit`] and [`BlockTarget::wait`].
+    fn write_from(&mut self, offset_bytes: u64, data: &[u8], through: bool) -> Result<BlockDone, TargetError>;
 }
 
 /// A target in simulated time, on which a host model can be stacked.

@@ -13,7 +13,8 @@ pub mod saved;
 mod snapshot;
 
 pub use block_target::{
-    BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind, TargetShape,
+    BlockContent, BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind,
+    TargetShape,
 };
 pub use card_data::{
     BlockLayer, CardData, Disk, Filesystem, Format, Host, Origin, Partition, SavedReport, Stated, StatedSize,

@@ -20,6 +20,8 @@ impl Findings {
                 "HC_ERASE_GRP_SIZE",
                 register("HC_ERASE_GRP_SIZE").map(|value| value * ERASE_GROUP_UNIT),
             ),
+            ("allocation_unit", "SSR AU_SIZE", card.and_then(|card| card.au_bytes)),
+            ("allocation_unit", "preferred_erase_size", card.and_then(|card| card.preferred_erase_bytes)),
             ("write_unit", "OPTIMAL_WRITE_SIZE", register("OPTIMAL_WRITE_SIZE").map(|value| value * OPTIMAL_UNIT)),
             ("write_cache", "CACHE_SIZE", card.and_then(|card| card.cache_bytes)),
         ];

@@ -7,6 +7,7 @@
 //! owner (`emmc-linux`, `emmclab`), presentation (`emmc-report`).
 
 mod advice;
+mod capacity;
 mod declared;
 pub mod noise;
 mod probe;
@@ -22,7 +23,7 @@ pub mod truth;
 mod units;
 mod volatile;
 
-pub use probe::{Settings, probe};
+pub use probe::{Part, Settings, probe};
 pub use result::{Advice, Bound, Confidence, Declared, Evidence, Findings, Parameter, Spent, Value};
 pub use saved::conclude;
 pub use suite::ProbeSuite;

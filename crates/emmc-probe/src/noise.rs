@@ -2,7 +2,7 @@
 //!
 //! What a host adds to the times of a card, for tests of what a probe still finds. Absent on purpose: errors.
 
-use emmc_port::{BlockDone, BlockRequest, BlockTarget, TargetError, TargetFill, TargetShape};
+use emmc_port::{BlockContent, BlockDone, BlockRequest, BlockTarget, TargetError, TargetFill, TargetShape};
 use emmc_units::{Instant, Nanos, Rng};
 
 /// How much the times are disturbed.
@@ -107,6 +107,11 @@ impl<T: BlockTarget> BlockTarget for NoisyTarget<T> {
         self.disturbed(done)
     }
 
+    fn complete(&mut self, request: BlockRequest) -> Result<BlockDone, TargetError> {
+        let done = self.inner.complete(request)?;
+        self.disturbed(done)
+    }
+
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
         self.inner.idle(time)
     }
@@ -118,4 +123,28 @@ impl<T: BlockTarget> BlockTarget for NoisyTarget<T> {
     fn takes_flushes(&self) -> bool {
         self.inner.takes_flushes()
     }
+
+    fn content(&mut self) -> Option<&mut dyn BlockContent> {
+        if self.inner.content().is_some() { Some(self) } else { None }
+    }
+}
+
+impl<T: BlockTarget> BlockContent for NoisyTarget<T> {
+    fn read_into(&mut self, offset_bytes: u64, into: &mut [u8]) -> Result<BlockDone, TargetError> {
+        let shape = self.inner.shape().name.clone();
+        let content = self.inner.content().ok_or_else(|| no_content(shape))?;
+        let done = content.read_into(offset_bytes, into)?;
+        self.disturbed(done)
+    }
+
+    fn write_from(&mut self, offset_bytes: u64, data: &[u8], through: bool) -> Result<BlockDone, TargetError> {
+        let shape = self.inner.shape().name.clone();
+        let content = self.inner.content().ok_or_else(|| no_content(shape))?;
+        let done = content.write_from(offset_bytes, data, through)?;
+        self.disturbed(done)
+    }
+}
+
+fn no_content(name: String) -> TargetError {
+    TargetError::Failed { name, reason: "stores no data".into() }
 }

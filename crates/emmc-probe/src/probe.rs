@@ -1,25 +1,65 @@
 //! A whole probe: which probers run, in which order, and what their witnesses say together.
 
 use emmc_port::BlockTarget;
+use emmc_units::Nanos;
 use emmc_workload::BenchError;
+use serde::{Deserialize, Serialize};
 
 use crate::advice::advice;
 use crate::requests::{Requests, Watching};
 use crate::result::{Evidence, Findings, Parameter, Value};
 use crate::steps::{STEPS_BYTES, Steps, steps};
 use crate::units::{Limit, SWEEP_MAX, Streams};
-use crate::{reads, units, volatile};
+use crate::{capacity, reads, units, volatile};
 
 const MIB: u64 = 1 << 20;
 /// Least size of the area of writing probes. Unit: bytes.
 const AREA_MIN: u64 = 512 * MIB;
 /// What writing probes write at most, if not told otherwise. Unit: bytes.
 pub(crate) const BUDGET: u64 = 1 << 30;
+/// Pages of this size and less are no larger than mapping units of some cards. Unit: bytes.
+const SMALL_PAGE: u64 = 8 << 10;
 /// The part of the area that is filled for reads. Unit: bytes.
 const FILLED: u64 = 24 * MIB;
 
+/// A part of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Part {
+    /// The cost of a command, and the rate of reads.
+    Reads,
+    /// The page and the least useful write.
+    Page,
+    /// Open units and their size.
+    Units,
+    /// The write cache.
+    Cache,
+    /// What a discard does.
+    Discard,
+    /// Whether the stated capacity is there.
+    Capacity,
+}
+
+impl Part {
+    /// All of them, in the order in which they run.
+    pub const ALL: [Self; 6] = [Self::Reads, Self::Page, Self::Units, Self::Cache, Self::Discard, Self::Capacity];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reads => "reads",
+            Self::Page => "page",
+            Self::Units => "units",
+            Self::Cache => "cache",
+            Self::Discard => "discard",
+            Self::Capacity => "capacity",
+        }
+    }
+}
+
 /// What a probe may do.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Run the probers that write; the area's content is lost.
     pub write: bool,
@@ -29,8 +69,24 @@ pub struct Settings {
     pub to_bytes: u64,
     /// Most that may be written. Unit: bytes.
     pub budget_bytes: u64,
+    /// Most time, of the target's clock; a request that has begun is completed.
+    pub time: Option<Nanos>,
+    /// What is measured; empty: everything.
+    pub parts: Vec<Part>,
     /// Seed of everything random.
     pub seed: u64,
+}
+
+impl Settings {
+    /// Whether a part is measured.
+    pub fn has(&self, part: Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
+    }
+
+    /// Only the capacity: then nothing is lost, because what the marks overwrite is restored.
+    pub fn is_capacity_alone(&self) -> bool {
+        self.parts == [Part::Capacity]
+    }
 }
 
 /// Probes a target. `watch` is called at every request, and stops the probe with `false`.
@@ -41,6 +97,15 @@ pub fn probe(target: &mut dyn BlockTarget, settings: &Settings, watch: Watching<
     requests.from = settings.from_bytes.next_multiple_of(4096);
     requests.to = settings.to_bytes / 4096 * 4096;
     requests.budget_bytes = settings.budget_bytes;
+    let end = settings.time.map(|time| requests.now() + time);
+    let tests_capacity = settings.write && settings.has(Part::Capacity) && requests.has_content();
+    if tests_capacity && !settings.is_capacity_alone() {
+        // The capacity comes last, and most depends on it.
+        requests.budget_bytes = settings.budget_bytes.saturating_sub(capacity::WRITTEN);
+        requests.until = settings.time.map(|time| requests.now() + Nanos(time.0 / 4 * 3));
+    } else {
+        requests.until = end;
+    }
     if requests.to < requests.from + 16 * MIB {
         let what =
             format!("the area has {} bytes; expected at least 16 MiB", requests.to.saturating_sub(requests.from));
@@ -50,17 +115,29 @@ pub fn probe(target: &mut dyn BlockTarget, settings: &Settings, watch: Watching<
     let mut add = |found: Vec<(&'static str, Parameter)>| {
         findings.parameters.extend(found.into_iter().map(|(name, parameter)| (name.to_owned(), parameter)));
     };
-    add(reads::cost(&mut requests)?);
+    if settings.has(Part::Reads) {
+        let cost = tried(reads::cost(&mut requests))?;
+        add(cost.unwrap_or_else(|why| unknown(&[("command_overhead", "us"), ("read_rate", "MB/s")], &why)));
+    }
     if settings.write {
-        add(written(&mut requests)?);
+        add(written(&mut requests, settings)?);
     } else {
-        add(unwritten(&mut requests)?);
+        add(unwritten(&mut requests, settings)?);
+    }
+    if settings.write && settings.has(Part::Capacity) {
+        (requests.budget_bytes, requests.until) = (settings.budget_bytes, end);
+        let (capacity, remarks) = match tried(capacity::capacity(&mut requests, settings.is_capacity_alone()))? {
+            Ok(found) => (found.parameter, found.remarks),
+            Err(why) => (Parameter::unknown(why, "bytes", vec![]), vec![]),
+        };
+        findings.remarks.extend(remarks);
+        findings.parameters.insert("capacity".into(), capacity);
     }
     findings.wrote = requests.spent.written_bytes > 0;
     findings.spent = requests.spent;
     if !settings.write {
-        let more = "Only reads were made. --write also measures the write unit, allocation units, the cache and discard; \
-                    the content of the area is lost.";
+        let more = "Only reads were made. --write also measures the write unit, allocation units, the cache, discard and the \
+                    capacity; the content of the area is lost.";
         findings.remarks.push(more.into());
     }
     findings.advice = advice(&findings);
@@ -71,24 +148,44 @@ pub fn probe(target: &mut dyn BlockTarget, settings: &Settings, watch: Watching<
 fn tried<T>(result: Result<T, BenchError>) -> Result<Result<T, String>, BenchError> {
     match result {
         Ok(found) => Ok(Ok(found)),
-        Err(error @ (BenchError::Budget { .. } | BenchError::Misfit { .. })) => Ok(Err(error.to_string())),
+        Err(error @ (BenchError::Budget { .. } | BenchError::Time { .. } | BenchError::Misfit { .. })) => {
+            Ok(Err(error.to_string()))
+        }
         Err(error) => Err(error),
     }
 }
 
+/// Parameters without a value, for one reason.
+fn unknown(names: &[(&'static str, &str)], why: &str) -> Vec<(&'static str, Parameter)> {
+    names.iter().map(|(name, unit)| (*name, Parameter::unknown(why, unit, vec![]))).collect()
+}
+
 /// Without writing: what reads can show.
-fn unwritten(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
+fn unwritten(requests: &mut Requests<'_>, settings: &Settings) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
     let (from, to) = (requests.from, requests.to);
-    let borders = reads::borders(requests, from, to)?;
-    let mut found = vec![("page", page(&borders, Err("nothing was written"), false))];
-    for (name, unit) in
-        [("write_unit", "bytes"), ("open_units", ""), ("allocation_unit", "bytes"), ("write_cache", "bytes")]
-    {
-        found.push((name, Parameter::unknown("only writes show it (--write)", unit, vec![])));
+    let mut found = Vec::new();
+    if settings.has(Part::Page) {
+        found.push(match tried(reads::borders(requests, from, to))? {
+            Ok(borders) => ("page", page(&borders, Err("nothing was written"), false)),
+            Err(why) => ("page", Parameter::unknown(why, "bytes", vec![])),
+        });
     }
-    found.push(("discard", Parameter::unknown("only a discard of written data shows it (--write)", "", vec![])));
+    for part in Part::ALL.into_iter().filter(|part| settings.has(*part)) {
+        let names = OF_WRITES.iter().filter(|(of, _, _)| *of == part).map(|(_, name, unit)| (*name, *unit));
+        found.extend(unknown(&names.collect::<Vec<_>>(), "only writes show it (--write)"));
+    }
     Ok(found)
 }
+
+/// Parameters that only writes show, with their units.
+const OF_WRITES: [(Part, &str, &str); 6] = [
+    (Part::Page, "write_unit", "bytes"),
+    (Part::Units, "open_units", ""),
+    (Part::Units, "allocation_unit", "bytes"),
+    (Part::Cache, "write_cache", "bytes"),
+    (Part::Discard, "discard", ""),
+    (Part::Capacity, "capacity", "bytes"),
+];
 
 /// The page: what reads pay for crossing, and by what durable writes grow.
 fn page(borders: &reads::Borders, steps: Result<&Steps, &str>, filled: bool) -> Parameter {
@@ -110,12 +207,21 @@ fn page(borders: &reads::Borders, steps: Result<&Steps, &str>, filled: bool) -> 
         }
     };
     match (coarsest, unit) {
-        // A finer level of reads is the mapping unit.
+        // Reads alone see a border of the mapping unit as they see one of a page; a small one may be either.
+        (Some(read), None)
+            if borders.levels.len() == 1
+                && (4097..=SMALL_PAGE).contains(&read)
+                && !steps.is_ok_and(|steps| steps.change_at_odd_multiples(read)) =>
+        {
+            let why = format!("{} KiB is the only border that reads pay for: a page, or the mapping unit", read >> 10);
+            Parameter::unknown(why, "bytes", evidence)
+        }
         (Some(read), _) if read > 4096 => Parameter::of(Value::Whole(read), "bytes", evidence),
-        (None, Some(write)) => Parameter::of(Value::Whole(write), "bytes", evidence),
+        // The finest border is the mapping unit, and the page is one of its multiples.
+        (Some(read), Some(write)) if write % read == 0 => Parameter::of(Value::Whole(write), "bytes", evidence),
         _ => {
             let why = match filled {
-                true => "neither reads nor writes show steps",
+                true => "reads cost the same across every border, or only across 4 KiB: writes alone do not decide",
                 false => "reads cost the same across every border: the area may be empty; --write fills it first",
             };
             Parameter::unknown(why, "bytes", evidence)
@@ -124,8 +230,11 @@ fn page(borders: &reads::Borders, steps: Result<&Steps, &str>, filled: bool) -> 
 }
 
 /// With writes.
-fn written(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
+fn written(requests: &mut Requests<'_>, settings: &Settings) -> Result<Vec<(&'static str, Parameter)>, BenchError> {
     let mut found = Vec::new();
+    if [Part::Page, Part::Units, Part::Cache, Part::Discard].iter().all(|part| !settings.has(*part)) {
+        return Ok(found);
+    }
     let room = requests.to - requests.from;
     if room < AREA_MIN {
         let what = format!("writing probes: the area has {room} bytes; expected at least {AREA_MIN}");
@@ -136,13 +245,40 @@ fn written(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Parameter)>
     let zone = (end - FILLED - STEPS_BYTES) / (4 * MIB) * (4 * MIB);
     let sweep = (zone - SWEEP_MAX.min(room / 4)) / (4 * MIB) * (4 * MIB);
     let filled = tried(requests.fill(zone, end))?;
-    let borders = reads::borders(requests, zone, zone + FILLED)?;
-    let measured = match &filled {
-        Ok(()) => tried(steps(requests, zone))?,
-        Err(why) => Err(why.clone()),
-    };
-    found.push(("page", page(&borders, measured.as_ref().map_err(String::as_str), filled.is_ok())));
-    found.push(("write_unit", write_unit(&measured)));
+    if settings.has(Part::Page) {
+        let measured = match &filled {
+            Ok(()) => tried(reads::borders(requests, zone, zone + FILLED))?,
+            Err(why) => Err(why.clone()),
+        };
+        match measured {
+            Ok(borders) => {
+                let steps = tried(steps(requests, zone))?;
+                found.push(("page", page(&borders, steps.as_ref().map_err(String::as_str), true)));
+                found.push(("write_unit", write_unit(&steps)));
+            }
+            Err(why) => found.extend(unknown(&[("page", "bytes"), ("write_unit", "bytes")], &why)),
+        }
+    }
+    if settings.has(Part::Units) {
+        let (open, unit) = opened(requests, sweep, end)?;
+        found.extend([("open_units", open), ("allocation_unit", unit)]);
+    }
+    if settings.has(Part::Cache) {
+        let cache = tried(volatile::cache(requests, zone))?;
+        found.push(("write_cache", cache.unwrap_or_else(|why| Parameter::unknown(why, "bytes", vec![]))));
+    }
+    if settings.has(Part::Discard) {
+        let discard = match &filled {
+            Ok(()) => tried(volatile::discard(requests, zone, FILLED))?,
+            Err(why) => Err(why.clone()),
+        };
+        found.push(("discard", discard.unwrap_or_else(|why| Parameter::unknown(why, "", vec![]))));
+    }
+    Ok(found)
+}
+
+/// Open units and their size, by streams before the place of the sequential one.
+fn opened(requests: &mut Requests<'_>, sweep: u64, end: u64) -> Result<(Parameter, Parameter), BenchError> {
     requests.to = sweep;
     let streams = Streams::new(requests);
     requests.to = end;
@@ -153,15 +289,10 @@ fn written(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Parameter)>
         }
         None => Err("the area is too small for streams in units of their own".into()),
     };
-    let (open, unit) = match limits {
-        Ok((limit, streams)) => allocation(requests, limit, streams, sweep)?,
-        Err(why) => (Parameter::unknown(why.clone(), "", vec![]), Parameter::unknown(why, "bytes", vec![])),
-    };
-    found.push(("open_units", open));
-    found.push(("allocation_unit", unit));
-    found.push(("write_cache", volatile::cache(requests, zone)?));
-    found.push(("discard", volatile::discard(requests, zone, FILLED)?));
-    Ok(found)
+    match limits {
+        Ok((limit, streams)) => allocation(requests, limit, streams, sweep),
+        Err(why) => Ok((Parameter::unknown(why.clone(), "", vec![]), Parameter::unknown(why, "bytes", vec![]))),
+    }
 }
 
 fn write_unit(steps: &Result<Steps, String>) -> Parameter {

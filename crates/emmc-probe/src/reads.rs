@@ -9,11 +9,19 @@ use crate::robust::{line, median, quantile, spread};
 const KIB: u64 = 1024;
 /// Sizes of the ladder. Unit: bytes.
 const LADDER: [u64; 7] = [4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 384 * KIB, 512 * KIB];
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 21;
+/// Rounds of reads across borders.
+const BORDER_ROUNDS: usize = 9;
+/// Delays only add: times near the shortest ones are the card's.
+const UNDISTURBED: f64 = 0.15;
 /// Times of one size that differ by more than this share hold delays that are not the card's.
 const QUIET: f64 = 0.03;
+/// Delays of more than this share of the command's time hide it.
+const HIDDEN: f64 = 0.12;
 /// Borders are looked for up to this place in a region. Unit: bytes.
-const BORDERS_TO: u64 = 256 * KIB;
+const BORDERS_TO: u64 = 512 * KIB;
+/// A level needs this many places: fewer are slow for other reasons too.
+const PLACES_MIN: usize = 4;
 /// The smallest border. Unit: bytes.
 const BORDER: u64 = 4 * KIB;
 
@@ -24,6 +32,8 @@ pub(crate) struct ReadCost {
     pub(crate) mb_per_s: f64,
     /// The spread of the shortest reads, as a share of their time.
     pub(crate) spread: f64,
+    /// How much the median of the shortest reads exceeds undisturbed ones. Unit: microseconds.
+    pub(crate) delay_us: f64,
 }
 
 /// Reads of growing size at places that are not read twice, in an order that turns each round.
@@ -43,13 +53,14 @@ fn ladder(requests: &mut Requests<'_>, again: bool) -> Result<Option<ReadCost>, 
         }
     }
     let points: Vec<(f64, f64)> =
-        LADDER.iter().zip(&times).map(|(bytes, times)| (*bytes as f64, median(times))).collect();
+        LADDER.iter().zip(&times).map(|(bytes, times)| (*bytes as f64, quantile(times, UNDISTURBED))).collect();
     let Some((slope, start)) = line(&points) else { return Ok(None) };
     // Unexplained: times that are not on a line.
     let off: Vec<f64> = points.iter().map(|(bytes, time)| (time - start - slope * bytes).abs() / time).collect();
     let is_line = slope > 0.0 && median(&off) < 0.1;
     let spread = spread(&times[0]) / median(&times[0]);
-    Ok(is_line.then_some(ReadCost { overhead_us: start, mb_per_s: 1.0 / slope, spread }))
+    let delay_us = median(&times[0]) - quantile(&times[0], UNDISTURBED);
+    Ok(is_line.then_some(ReadCost { overhead_us: start, mb_per_s: 1.0 / slope, spread, delay_us }))
 }
 
 /// The parameters `command_overhead` and `read_rate`.
@@ -89,6 +100,13 @@ pub(crate) fn cost(requests: &mut Requests<'_>) -> Result<Vec<(&'static str, Par
         } else {
             evidence[0].value = Some(Value::Measured(new));
         }
+        // Delays of the host that are as long as the command hide it.
+        let delay_us = again.as_ref().map_or(first.delay_us, |again| first.delay_us.max(again.delay_us));
+        if name == "command_overhead" && delay_us > value * HIDDEN {
+            let why = format!("delays of other origin, {delay_us:.0} us at the median, hide about {value:.0} us");
+            all.push((name, Parameter::unknown(why, unit, evidence)));
+            continue;
+        }
         all.push((name, Parameter::of(Value::Measured(value), unit, evidence)));
     }
     Ok(all)
@@ -115,7 +133,7 @@ pub(crate) fn borders(requests: &mut Requests<'_>, from: u64, to: u64) -> Result
         places.extend((0..8).map(|index| (index * 7 + 1) * BORDER + BORDER / 2));
     }
     let mut times = vec![Vec::new(); places.len()];
-    for round in 0..ROUNDS {
+    for _ in 0..BORDER_ROUNDS {
         let first = requests.rng.below(places.len() as u64) as usize;
         for step in 0..places.len() {
             // Never one after the other, so that nothing is read ahead.
@@ -124,12 +142,12 @@ pub(crate) fn borders(requests: &mut Requests<'_>, from: u64, to: u64) -> Result
             // A region's end may lie beyond the range.
             let at = region.min(to - BORDERS_TO - half) / BORDERS_TO * BORDERS_TO;
             let at = at.max(from) + places[index];
-            let _ = round;
             times[index].push(requests.read(at - half, 2 * half)?);
         }
     }
     let middles: Vec<f64> = times.iter().map(|times| median(times)).collect();
-    let noise = median(&times.iter().map(|times| spread(times)).collect::<Vec<_>>()) * 1.25 / (ROUNDS as f64).sqrt();
+    let noise =
+        median(&times.iter().map(|times| spread(times)).collect::<Vec<_>>()) * 1.25 / (BORDER_ROUNDS as f64).sqrt();
     let typical = median(&middles);
     let least = (5.0 * noise).max(typical * 0.01);
     let mut levels: Vec<u64> = Vec::new();
@@ -138,7 +156,7 @@ pub(crate) fn borders(requests: &mut Requests<'_>, from: u64, to: u64) -> Result
     let mut left: Vec<(u64, f64)> = places.iter().copied().zip(middles).collect();
     for distance in (1..=BORDERS_TO / BORDER / 2).map(|multiple| multiple * BORDER) {
         let (on, off): (Vec<_>, Vec<_>) = left.iter().partition(|(place, _)| place % distance == 0);
-        if levels.last().is_some_and(|level| distance % level != 0) || off.len() < 2 || on.len() < 2 {
+        if levels.last().is_some_and(|level| distance % level != 0) || off.len() < 2 || on.len() < PLACES_MIN {
             continue;
         }
         let times = |part: &[(u64, f64)]| part.iter().map(|(_, time)| *time).collect::<Vec<f64>>();

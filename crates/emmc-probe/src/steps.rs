@@ -15,6 +15,8 @@ const RUNS: u64 = 3;
 const WRITES: u64 = 16;
 /// A change of time counts if it is this share of the largest one.
 const CHANGE: f64 = 0.35;
+/// A write of twice the size whose rate is more than this many times higher is not only longer.
+const LONGER: f64 = 2.4;
 /// Halving a write that takes more than this share of the rate is a drop.
 const DROP: f64 = 2.0 / 3.0;
 
@@ -103,12 +105,21 @@ fn rates(requests: &mut Requests<'_>, from: u64) -> Result<Vec<(u64, f64)>, Benc
 }
 
 impl Steps {
-    /// Whether smaller writes are much faster than larger ones: disturbed, not a property of the card.
+    /// Whether writes pay at odd multiples of a size too, so that it is no half of a page.
+    pub(crate) fn change_at_odd_multiples(&self, size: u64) -> bool {
+        let odd = self.changes.iter().filter(|at| *at % size == 0 && at.div_ceil(size) % 2 == 1).count();
+        let others = self.changes.iter().filter(|at| *at % size != 0).count();
+        odd >= 2 && others < odd
+    }
+
+    /// Whether smaller writes are much faster than larger ones, or take longer: disturbed, not a property of the card.
     pub(crate) fn is_disturbed(&self) -> bool {
         let disturbed = |(index, (_, rate)): (usize, &(u64, f64))| {
             self.rates[index + 1..].iter().any(|(_, larger)| *rate > larger / DROP)
         };
-        self.rates.iter().enumerate().any(disturbed)
+        // Half of a write takes no longer than the whole, so its rate is half of it at least; less is a merge or a delay.
+        let longer = |pair: &[(u64, f64)]| pair[1].1 > pair[0].1 * LONGER;
+        self.rates.iter().enumerate().any(disturbed) || self.rates.windows(2).any(longer)
     }
 
     /// The smallest power of two that has nearly the rate of the next one.
@@ -138,6 +149,7 @@ mod tests {
         assert_eq!(steps(&[1.52, 2.86, 5.03, 8.49, 10.18, 11.36]).useful_write(), Some(32 * KIB));
         // A card in real time on a busy machine.
         assert_eq!(steps(&[0.76, 0.32, 0.59, 1.23, 6.62, 8.07]).useful_write(), None);
+        assert_eq!(steps(&[0.03, 0.09, 0.37, 1.58, 3.75, 5.59]).useful_write(), None);
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use emmc_port::TargetShape;
+use emmc_units::Nanos;
 use emmc_workload::{Bench, BenchError, Cost, Knob, Options, Progress, Suite};
 
-use crate::probe::{BUDGET, Settings, probe};
+use crate::capacity;
+use crate::probe::{BUDGET, Part, Settings, probe};
 use crate::requests::NAME;
 use crate::result::{Findings, Spent};
 
@@ -15,29 +17,41 @@ const READ_BYTES: u64 = 64 << 20;
 /// A probe that leaves its findings here.
 #[derive(Debug, Default)]
 pub struct ProbeSuite {
+    parts: Vec<Part>,
+    time: Option<Nanos>,
     findings: Mutex<Option<Findings>>,
 }
 
 impl ProbeSuite {
+    /// Some parts, or everything if there are none; with a time limit of the target's clock.
+    pub fn new(parts: Vec<Part>, time: Option<Nanos>) -> Self {
+        Self { parts, time, ..Self::default() }
+    }
+
+    fn settings(&self, shape: &TargetShape, options: &Options) -> Result<Settings, BenchError> {
+        let end = options.size_bytes.map_or(shape.size_bytes, |size| options.from_bytes.saturating_add(size));
+        if end > shape.size_bytes {
+            let what = format!("the area ends at byte {end}, and the target at {}", shape.size_bytes);
+            return Err(BenchError::Misfit { suite: NAME, what });
+        }
+        let mut settings = Settings {
+            write: !options.read_only,
+            from_bytes: options.from_bytes,
+            to_bytes: end,
+            budget_bytes: 0,
+            time: self.time,
+            parts: self.parts.clone(),
+            seed: options.seed,
+        };
+        let usual = if settings.is_capacity_alone() { capacity::WRITTEN } else { BUDGET };
+        settings.budget_bytes = options.write_budget_bytes.unwrap_or(usual);
+        Ok(settings)
+    }
+
     /// What the last run found.
     pub fn take(&self) -> Option<Findings> {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
-}
-
-fn settings(shape: &TargetShape, options: &Options) -> Result<Settings, BenchError> {
-    let end = options.size_bytes.map_or(shape.size_bytes, |size| options.from_bytes.saturating_add(size));
-    if end > shape.size_bytes {
-        let what = format!("the area ends at byte {end}, and the target at {}", shape.size_bytes);
-        return Err(BenchError::Misfit { suite: NAME, what });
-    }
-    Ok(Settings {
-        write: !options.read_only,
-        from_bytes: options.from_bytes,
-        to_bytes: end,
-        budget_bytes: options.write_budget_bytes.unwrap_or(BUDGET),
-        seed: options.seed,
-    })
 }
 
 impl Suite for ProbeSuite {
@@ -53,8 +67,20 @@ impl Suite for ProbeSuite {
         &[Knob::From, Knob::Size, Knob::ReadOnly, Knob::WriteBudget]
     }
 
+    fn time_most(&self) -> Option<Nanos> {
+        self.time
+    }
+
+    fn reads_content(&self) -> bool {
+        self.parts == [Part::Capacity]
+    }
+
+    fn restores(&self) -> bool {
+        self.parts == [Part::Capacity]
+    }
+
     fn cost(&self, shape: &TargetShape, options: &Options) -> Result<Cost, BenchError> {
-        let settings = settings(shape, options)?;
+        let settings = self.settings(shape, options)?;
         let (written_bytes, to_bytes) = match settings.write {
             true => (settings.budget_bytes, settings.to_bytes),
             false => (0, settings.from_bytes),
@@ -63,7 +89,7 @@ impl Suite for ProbeSuite {
     }
 
     fn run(&self, bench: &mut Bench<'_>) -> Result<(), BenchError> {
-        let settings = settings(bench.target.shape(), bench.options)?;
+        let settings = self.settings(bench.target.shape(), bench.options)?;
         let mut last = Spent::default();
         let found = {
             let (target, watch) = bench.parts();

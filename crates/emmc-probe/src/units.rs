@@ -25,6 +25,8 @@ const DISTANCE: u64 = 32;
 const STREAMS_MAX: usize = 64;
 /// Measured rounds of a test; one before them opens the units.
 const ROUNDS: usize = 3;
+/// Writes of a stream in a test of a distance: two times all rounds.
+const WRITES_OF_TEST: u64 = 2 * (ROUNDS as u64 + 1);
 /// One more stream that costs this many times more is one too many.
 pub(crate) const COLLAPSE: f64 = 3.0;
 /// Distances of streams, largest first: multiples of most sizes of units. Unit: bytes.
@@ -42,6 +44,9 @@ struct Stream {
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     chunk: u64,
+    /// Data that a stream fills at once, and that stays in front of it. Unit: bytes.
+    fill: u64,
+    ahead: u64,
     streams: Vec<Stream>,
 }
 
@@ -82,7 +87,14 @@ impl Streams {
             Stream { start, next: start, filled: start }
         };
         let chunk = (spacing / DISTANCE / 4096 * 4096).clamp(4096, CHUNK);
-        Self { chunk, streams: (0..count).map(stream).collect() }
+        let (fill, ahead) = (FILL * chunk, AHEAD * chunk);
+        Self { chunk, fill, ahead, streams: (0..count).map(stream).collect() }
+    }
+
+    /// Smaller writes, so that all of a stream's are within `step` of its start.
+    fn within(mut self, step: u64) -> Self {
+        self.chunk = self.chunk.min(step / WRITES_OF_TEST / 4096 * 4096).max(4096);
+        self
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -92,13 +104,13 @@ impl Streams {
     /// Makes sure that this many writes of a stream have data in front of them.
     fn prepare(&mut self, requests: &mut Requests<'_>, index: usize, writes: u64) -> Result<(), BenchError> {
         let (stream, chunk) = (&mut self.streams[index], self.chunk);
-        let needed = (writes + AHEAD) * chunk;
+        let needed = writes * chunk + self.ahead;
         if stream.next + needed <= stream.filled {
             return Ok(());
         }
         // A place behind all that it has written, because an open unit takes ascending writes only.
         let start = if stream.filled == stream.start { stream.start } else { stream.filled };
-        let fill = needed.max(FILL * chunk);
+        let fill = needed.max(self.fill);
         requests.fill(start, start + fill)?;
         (stream.next, stream.filled) = (start, start + fill);
         Ok(())
@@ -256,8 +268,9 @@ fn period_phase(spikes: &[u64], unit: u64) -> u64 {
 
 /// Whether streams at this distance are in units of their own: as many as can be open are fast, and one more is not.
 fn apart(requests: &mut Requests<'_>, spacing: u64, open: usize) -> Result<bool, BenchError> {
+    // A stream that crosses a border in the test would be in a unit of its own from a smaller distance on.
     let from = requests.from.next_multiple_of(LARGEST);
-    let mut streams = Streams::at(from, spacing, open + 1);
+    let mut streams = Streams::at(from, spacing, open + 1).within(step_at(spacing));
     // All of it before the first test: what is filled later would be behind an open unit's last write.
     for index in 0..=open {
         let tests = if index == 0 { 6 } else { 2 };
@@ -274,6 +287,11 @@ fn apart(requests: &mut Requests<'_>, spacing: u64, open: usize) -> Result<bool,
 const LARGEST: u64 = 96 * MIB;
 /// The smallest distance that is tried. Unit: bytes.
 const CLOSEST: u64 = 512 << 10;
+
+/// How exactly distances are tried. Unit: bytes.
+fn step_at(distance: u64) -> u64 {
+    if distance > 4 * MIB { 512 << 10 } else { 128 << 10 }
+}
 
 /// Distances of streams that were tried, and the smallest at which they are in units of their own.
 #[derive(Clone, Debug, Default)]
@@ -306,7 +324,7 @@ pub(crate) fn distance(requests: &mut Requests<'_>, open: usize) -> Result<Dista
     if below == 0 {
         return Ok(found);
     }
-    let step = if unit > 4 * MIB { 512 << 10 } else { 128 << 10 };
+    let step = step_at(unit);
     while unit - below > step {
         let middle = below + (unit - below) / 2 / step * step;
         if test(middle, &mut found)? { unit = middle } else { below = middle }

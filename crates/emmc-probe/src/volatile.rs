@@ -5,7 +5,7 @@ use emmc_workload::BenchError;
 
 use crate::requests::Requests;
 use crate::result::{Evidence, Parameter, Value};
-use crate::robust::median;
+use crate::robust::{median, spread};
 
 const KIB: u64 = 1024;
 /// One write of a burst. Unit: bytes.
@@ -75,7 +75,7 @@ pub(crate) fn discard(requests: &mut Requests<'_>, from: u64, bytes: u64) -> Res
     let (half, piece) = (bytes / 2, 4 * KIB);
     let mut before = [Vec::new(), Vec::new()];
     let mut after = [Vec::new(), Vec::new()];
-    let places: Vec<u64> = (0..32).map(|_| requests.rng.below((half - piece) / piece) * piece).collect();
+    let places: Vec<u64> = (0..96).map(|_| requests.rng.below((half - piece) / piece) * piece).collect();
     for times in [&mut before, &mut after] {
         for block in places.chunks(8) {
             // The first half is discarded, the second one is not: drift moves both.
@@ -96,7 +96,6 @@ pub(crate) fn discard(requests: &mut Requests<'_>, from: u64, bytes: u64) -> Res
         }
     }
     let gain = (median(&before[0]) - median(&before[1])) - (median(&after[0]) - median(&after[1]));
-    let noise = crate::robust::spread(&after[1]).max(median(&after[1]) * 0.01);
     let seen = format!(
         "4 KiB reads: {:.0} us before, {:.0} us after; beside it {:.0} and {:.0} us",
         median(&before[0]),
@@ -104,10 +103,18 @@ pub(crate) fn discard(requests: &mut Requests<'_>, from: u64, bytes: u64) -> Res
         median(&before[1]),
         median(&after[1])
     );
-    let kind = if gain > 5.0 * noise * 1.25 / 32f64.sqrt() && gain > median(&before[0]) * 0.05 {
-        "effective"
-    } else {
-        "ignored"
+    // The error of a difference of four medians.
+    let of = |times: &[f64]| spread(times).max(median(times) * 0.01);
+    let squares: f64 = before.iter().chain(&after).map(|times| of(times).powi(2)).sum();
+    let error = 1.25 * (squares / before[0].len() as f64).sqrt();
+    let least = median(&before[0]) * 0.05;
+    let kind = match gain {
+        gain if gain > (4.0 * error).max(least) => "effective",
+        gain if gain + 3.0 * error < 2.0 * least => "ignored",
+        _ => {
+            let why = format!("a difference of {gain:.0} us with an error of {error:.0} us: too disturbed");
+            return Ok(Parameter::unknown(why, "", vec![Evidence::new("reads around a discard", seen, None)]));
+        }
     };
     let value = Value::Kind(kind.into());
     Ok(Parameter::of(value.clone(), "", vec![Evidence::new("reads around a discard", seen, Some(value))]))

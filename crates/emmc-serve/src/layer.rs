@@ -1,11 +1,12 @@
 //! Layers: block interfaces on top of a block interface.
 //!
-//! Each layer adds one thing and forwards the rest: `delay` makes replies later, `fault` makes requests fail, `stats`
-//! counts them, `log` writes a line for each. They stack in any order; the last one named is nearest to the client.
+//! Each layer adds one thing and forwards the rest: `delay` makes replies later, `fault` makes requests fail, `fake`
+//! takes capacity away, `stats` counts requests, `log` writes a line for each. They stack in any order; the last one named is nearest to the client.
 //! User page: docs/serve-layers.md. Absent on purpose: the card's own times, which belong to the clock (`--no-delay`
 //! switches them off).
 
 mod delay;
+mod fake;
 mod fault;
 mod log;
 mod spec;
@@ -14,6 +15,7 @@ mod stats;
 mod tests;
 
 pub use delay::Delay;
+pub use fake::Fake;
 pub use fault::{Fault, Faults};
 pub use log::Log;
 pub use spec::{LayerError, parse};

@@ -68,7 +68,7 @@ pub(crate) fn open_one(source: &str, sysroot: Option<&Path>) -> anyhow::Result<C
 /// Reads a virtual card.
 #[cfg(feature = "sim")]
 fn open_virtual(source: &str, profile: &str) -> anyhow::Result<CardData> {
-    let card = crate::virtual_card::Powered::named(profile)?;
+    let card = crate::virtual_card::Powered::named(profile, emmc_card::nand::StoredContent::Nothing)?;
     let mut data = card.card.device().card_data(source);
     for (argument, reply) in emmc_card::card::vendor_replies(card.card.device()) {
         let format = VendorFormat::Reply { family: Some("micron".into()), argument: Some(argument) };

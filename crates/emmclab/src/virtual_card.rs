@@ -149,13 +149,9 @@ impl crate::cli::SimProfileArgs {
 }
 
 impl Powered {
-    /// The card that `sim:` names: one in a folder, or a new one of a profile.
-    pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
-        if is_folder(name) {
-            Self::look(Path::new(name))
-        } else {
-            NamedProfile::of_card(name)?.make(StoredContent::Nothing, 1)
-        }
+    /// The card that `sim:` names: one in a folder, or a new one of a profile, which stores the content that `keep` says.
+    pub(crate) fn named(name: &str, keep: StoredContent) -> anyhow::Result<Self> {
+        if is_folder(name) { Self::look(Path::new(name)) } else { NamedProfile::of_card(name)?.make(keep, 1) }
     }
 
     /// Powers on a stored card without changing its folder.

@@ -11,6 +11,7 @@ mod damage;
 mod health;
 mod image;
 mod inspection;
+mod missing;
 mod op;
 mod path;
 mod queued;
@@ -24,6 +25,7 @@ pub use bus::Bus;
 pub use health::{EraseCounts, Health};
 pub use image::ImageError;
 pub(crate) use image::{DeviceImage, DeviceState};
+pub use missing::{Beyond, Missing, Piece};
 pub use op::{Area, HostDone, StorageError, WriteFlags};
 
 use crate::ftl::{Durability, FtlError, TrimKind};

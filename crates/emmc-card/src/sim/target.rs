@@ -3,6 +3,7 @@
 //! Outstanding requests share the card's queue: as many in parallel as it has slots, one without a command queue; the
 //! rest wait in the host. Absent on purpose: the host's own cost (`emmc-host`).
 
+mod content;
 mod job;
 mod polling;
 mod serve;
@@ -11,8 +12,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use emmc_port::{
-    Access, BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill, TargetKind,
-    TargetShape,
+    Access, BlockContent, BlockDone, BlockOp, BlockRequest, BlockTarget, SimulatedTarget, TargetError, TargetFill,
+    TargetKind, TargetShape,
 };
 use emmc_regs::CardKind;
 use emmc_regs::ext_csd::reg;
@@ -361,6 +362,10 @@ impl BlockTarget for SimTarget {
         let until = self.now + time;
         self.now = until.max(self.rest(self.now, until)?);
         Ok(())
+    }
+
+    fn content(&mut self) -> Option<&mut dyn BlockContent> {
+        if self.device.keeps_data() { Some(self) } else { None }
     }
 }
 

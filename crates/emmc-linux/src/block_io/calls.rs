@@ -42,12 +42,7 @@ impl Calls {
     ///
     /// Errors: the kernel's.
     pub(super) fn call(&mut self, request: &BlockRequest) -> io::Result<usize> {
-        loop {
-            match self.once(request) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return result,
-            }
-        }
+        repeated(|| self.once(request))
     }
 
     fn once(&mut self, request: &BlockRequest) -> io::Result<usize> {
@@ -66,6 +61,21 @@ impl Calls {
         }
     }
 
+    /// Writes given data.
+    ///
+    /// Errors: the kernel's.
+    pub(super) fn write_from(&self, request: &BlockRequest, data: &[u8]) -> io::Result<usize> {
+        let file = if request.through { &self.files.through } else { &self.files.file };
+        repeated(|| file.write_at(data, request.offset_bytes))
+    }
+
+    /// Reads into given memory.
+    ///
+    /// Errors: the kernel's.
+    pub(super) fn read_into(&self, request: &BlockRequest, into: &mut [u8]) -> io::Result<usize> {
+        repeated(|| self.files.file.read_at(into, request.offset_bytes))
+    }
+
     /// Allocates memory for a request of this size; call it outside the timed part.
     ///
     /// Errors: not enough memory.
@@ -75,6 +85,16 @@ impl Calls {
             self.memory = data::random(bytes, self.seed ^ bytes as u64)?;
         }
         Ok(())
+    }
+}
+
+/// The call's result; a signal that interrupts it begins it again.
+fn repeated(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Requests go through io_uring, or through plain calls if it is missing; a single request and a trim always use plain
 //! calls. `now` is CLOCK_MONOTONIC. A request's time starts when it is submitted to the kernel and ends when its
-//! completion is seen. Absent on purpose: whether the target may be written (`usage`), and content: written data is
-//! random and never repeats, read data is ignored.
+//! completion is seen. Written data is random and never repeats, read data is ignored, except in requests with content.
+//! Absent on purpose: whether the target may be written (`usage`).
 
 mod calls;
 pub(crate) mod clock;
@@ -33,8 +33,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use emmc_port::{BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetShape};
+use emmc_port::{BlockContent, BlockDone, BlockOp, BlockRequest, BlockTarget, TargetError, TargetShape};
 use emmc_units::{Instant, Nanos};
+use memmap2::MmapMut;
 
 use calls::{Calls, Files};
 use clock::Clock;
@@ -67,6 +68,8 @@ pub struct BlockIo {
     done: VecDeque<Answer>,
     stop: Arc<AtomicBool>,
     is_direct: bool,
+    /// Aligned memory of requests with content.
+    content: Option<MmapMut>,
 }
 
 enum Engine {
@@ -167,6 +170,25 @@ impl BlockIo {
         }
     }
 
+    /// Performs a request with content, in this thread.
+    fn exchange(
+        &mut self,
+        request: BlockRequest,
+        call: impl FnOnce(&Calls, &mut [u8]) -> io::Result<usize>,
+    ) -> Result<BlockDone, TargetError> {
+        self.shape.check(&request)?;
+        let bytes = request.bytes as usize;
+        let mut memory = match self.content.take().filter(|memory| memory.len() >= bytes) {
+            Some(memory) => memory,
+            None => data::zeros(bytes).map_err(|error| self.failed(&request, &error))?,
+        };
+        let submitted = self.clock.now();
+        let result = call(&self.calls, &mut memory[..bytes]);
+        let answer = Answer { request, submitted, done: self.clock.now(), result };
+        self.content = Some(memory);
+        outcome::done(&self.shape.name, answer)
+    }
+
     fn broken(&self, reason: String) -> TargetError {
         TargetError::Failed { name: self.shape.name.clone(), reason }
     }
@@ -226,5 +248,29 @@ impl BlockTarget for BlockIo {
     fn idle(&mut self, time: Nanos) -> Result<(), TargetError> {
         self.clock.idle(time, &self.stop);
         Ok(())
+    }
+
+    fn content(&mut self) -> Option<&mut dyn BlockContent> {
+        Some(self)
+    }
+}
+
+impl BlockContent for BlockIo {
+    fn read_into(&mut self, offset_bytes: u64, into: &mut [u8]) -> Result<BlockDone, TargetError> {
+        let bytes = into.len() as u64;
+        let request = BlockRequest { op: BlockOp::Read, offset_bytes, bytes, through: false, tag: 0 };
+        self.exchange(request, |calls, memory| {
+            let read = calls.read_into(&request, memory);
+            into.copy_from_slice(memory);
+            read
+        })
+    }
+
+    fn write_from(&mut self, offset_bytes: u64, data: &[u8], through: bool) -> Result<BlockDone, TargetError> {
+        let request = BlockRequest { op: BlockOp::Write, offset_bytes, bytes: data.len() as u64, through, tag: 0 };
+        self.exchange(request, |calls, memory| {
+            memory.copy_from_slice(data);
+            calls.write_from(&request, memory)
+        })
     }
 }

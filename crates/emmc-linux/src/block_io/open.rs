@@ -110,7 +110,8 @@ pub fn open(path: &Path, name: &str, opening: &Opening) -> Result<BlockIo, OpenE
         engine: engine_name,
     };
     let stop = Arc::clone(&opening.stop);
-    Ok(BlockIo { shape, files, clock: Clock::default(), engine, calls, done: Default::default(), stop, is_direct })
+    let (clock, done, content) = (Clock::default(), Default::default(), None);
+    Ok(BlockIo { shape, files, clock, engine, calls, done, stop, is_direct, content })
 }
 
 /// Locks a file against other benches (`flock`), while the returned file is open: two that save and restore the same

@@ -2,7 +2,7 @@
 #![cfg(feature = "truth")]
 
 use emmc_probe::Confidence;
-use emmc_probe::truth::{TrueCard, Verdict};
+use emmc_probe::truth::{TrueCapacity, TrueCard, Verdict};
 
 /// Cards of the test, by their seeds.
 const CARDS: std::ops::Range<u64> = 1000..1024;
@@ -35,4 +35,32 @@ fn values_of_high_confidence_are_true() {
 fn a_probe_repeats_itself() {
     let card = TrueCard::random(3);
     assert_eq!(card.probe(), card.probe());
+}
+
+#[test]
+fn fakes_are_found_and_honest_cards_are_not_called_fake() {
+    for seed in 1000..1010 {
+        for card in [TrueCapacity::fake(seed), TrueCapacity::honest(seed)] {
+            let findings = card.probe().expect("the card is probed");
+            let (value, is_exact) = card.verdict(&findings);
+            assert!(is_exact, "{seed}, {}: {value:?} of {:?}", card.kind(), card.real_bytes);
+            let is_called_fake = findings.remarks.iter().any(|remark| remark.starts_with("FAKE"));
+            assert_eq!(is_called_fake, card.real_bytes.is_some(), "{seed}, {}: {:?}", card.kind(), findings.remarks);
+        }
+    }
+}
+
+/// Budgets end a probe with what it has.
+#[test]
+fn a_probe_keeps_its_budgets() {
+    let card = TrueCard::random(1001);
+    for seconds in [1, 5, 20] {
+        let findings =
+            card.probe_within(emmc_units::Nanos::from_millis(seconds * 1000), 64 << 20).expect("it is probed");
+        let spent = findings.spent;
+        // The last request may end later.
+        assert!(spent.time_s < seconds as f64 + 1.0, "{seconds} s: {spent:?}");
+        assert!(spent.written_bytes <= 64 << 20, "{spent:?}");
+        assert!(findings.parameters["allocation_unit"].cannot_tell.is_some(), "{findings:?}");
+    }
 }

@@ -19,7 +19,8 @@ pub struct ProbeSubject<'a> {
 }
 
 /// Names in reading order.
-const ORDER: [(&str, &str); 11] = [
+const ORDER: [(&str, &str); 12] = [
+    ("capacity", "capacity"),
     ("page", "page"),
     ("write_unit", "least useful write"),
     ("allocation_unit", "allocation unit"),

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use emmc_card::device::Beyond;
 use emmc_units::Nanos;
 
-use super::{Delay, Fault, Faults, Kind, Log, area_named};
+use super::{Delay, Fake, Fault, Faults, Kind, Log, area_named};
 use crate::block::Block;
 
 /// Why a layer is refused.
@@ -38,8 +39,9 @@ pub fn parse(text: &str, inner: Arc<dyn Block>) -> Result<Arc<dyn Block>, LayerE
             fault(&pairs).and_then(|fault| faults.inject(fault)).map_err(failed)?;
             Ok(Arc::new(faults))
         }
+        "fake" => Ok(Arc::new(fake(&pairs, inner).map_err(failed)?)),
         "log" => Ok(Arc::new(Log::new(inner, log(&pairs).map_err(failed)?))),
-        _ => Err(failed("expected delay, fault or log".into())),
+        _ => Err(failed("expected delay, fault, fake or log".into())),
     }
 }
 
@@ -84,6 +86,30 @@ fn fault(pairs: &[(&str, &str)]) -> Result<Fault, String> {
         }
     }
     Ok(fault)
+}
+
+fn fake(pairs: &[(&str, &str)], inner: Arc<dyn Block>) -> Result<Fake, String> {
+    let (mut real, mut window, mut buffer, mut kind) = (None, None, 0, "wrap");
+    for &(key, value) in pairs {
+        let number = || value.parse::<u64>().map_err(|_| format!("{key}={value}: expected a whole number of bytes"));
+        match key {
+            "real" => real = Some(number()?),
+            "window" => window = Some(number()?),
+            "buffer" => buffer = number()?,
+            "beyond" => kind = value,
+            _ => return Err(format!("{key:?}: expected real, beyond, window or buffer")),
+        }
+    }
+    let real = real.ok_or("expected real=BYTES, the capacity that is there")?;
+    let beyond = match (kind, window) {
+        ("wrap", None) => Beyond::Wrap,
+        ("wrap", Some(window)) => Beyond::WrapAtEnd(window),
+        (_, Some(_)) => return Err("window: only with beyond=wrap".into()),
+        ("zeros", None) => Beyond::Nothing(0),
+        ("ones", None) => Beyond::Nothing(0xff),
+        _ => return Err(format!("beyond={kind}: expected wrap, zeros or ones")),
+    };
+    Fake::new(inner, real, beyond, buffer)
 }
 
 fn log(pairs: &[(&str, &str)]) -> Result<Box<dyn Write + Send>, String> {

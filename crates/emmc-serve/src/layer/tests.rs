@@ -59,6 +59,34 @@ fn a_fault_beyond_its_area_is_refused() {
     faults.inject(of_boot(end)).unwrap();
 }
 
+/// Half of the card wraps, or is not there.
+#[test]
+fn a_fake_keeps_only_what_is_there() {
+    let real = 1u64 << 30;
+    let first_after = |layer: &str, offset: u64| {
+        let fake = parse(layer, served()).unwrap();
+        write(&*fake, real + 4096).unwrap();
+        let mut into = [1; 512];
+        fake.submit(Area::User, Request::Read { offset, into: &mut into }).unwrap();
+        into[0]
+    };
+    assert_eq!(first_after("fake:real=1073741824", 4096), 7, "the start was overwritten");
+    assert_eq!(first_after("fake:real=1073741824", real + 4096), 7);
+    assert_eq!(first_after("fake:real=1073741824,window=1048576", real + 4096 - 1048576), 7);
+    assert_eq!(first_after("fake:real=1073741824,beyond=zeros", real + 4096), 0);
+    assert_eq!(first_after("fake:real=1073741824,beyond=ones", real + 4096), 0xff);
+    assert_eq!(first_after("fake:real=1073741824,beyond=ones,buffer=65536", real + 4096), 7);
+    for (layer, error) in [
+        ("fake", "expected real=BYTES"),
+        ("fake:real=99999999999999", "less than the user area"),
+        ("fake:real=512,beyond=never", "expected wrap, zeros or ones"),
+        ("fake:real=512,size=1", "expected real, beyond, window or buffer"),
+    ] {
+        let refused = parse(layer, served()).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains(error), "{layer}: {refused}");
+    }
+}
+
 #[test]
 fn requests_are_counted() {
     let served = served();
@@ -123,7 +151,7 @@ fn each_request_is_one_log_line() {
 #[test]
 fn bad_layers_are_refused() {
     for (text, expected) in [
-        ("slow", "expected delay, fault or log"),
+        ("slow", "expected delay, fault, fake or log"),
         ("delay:5ms", "expected KEY=VALUE"),
         ("delay:read=5", "expected a time such as"),
         ("delay:erase=5ms", "expected read, write"),

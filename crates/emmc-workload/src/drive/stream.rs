@@ -99,6 +99,12 @@ pub enum BenchError {
         /// The suite.
         suite: &'static str,
     },
+    /// The time budget was not enough.
+    #[error("{suite}: the time budget ended before there was an answer")]
+    Time {
+        /// The suite.
+        suite: &'static str,
+    },
     /// Cancelled.
     #[error("stopped")]
     Stopped,

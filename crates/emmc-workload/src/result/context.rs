@@ -62,6 +62,12 @@ pub struct CardFacts {
     pub cache_bytes: Option<u64>,
     /// Whether the cache is on.
     pub cache_on: Option<bool>,
+    /// SSR.AU_SIZE of an SD card. Unit: bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub au_bytes: Option<u64>,
+    /// What the kernel erases at once, from the card's registers. Unit: bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred_erase_bytes: Option<u64>,
     /// EXT_CSD fields by name, as read.
     pub registers: BTreeMap<String, u64>,
 }

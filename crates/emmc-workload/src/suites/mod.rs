@@ -51,6 +51,21 @@ pub trait Suite: Sync {
         &[Knob::From, Knob::Size]
     }
 
+    /// Its time limit, if it has one.
+    fn time_most(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Whether it reads back what it has written: the target must store data.
+    fn reads_content(&self) -> bool {
+        false
+    }
+
+    /// Whether it restores what it overwrites itself.
+    fn restores(&self) -> bool {
+        false
+    }
+
     /// What it will do to a target.
     ///
     /// Errors: an unsuitable target, e.g. too small; options that do not apply.

@@ -2,8 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
+use emmc_probe::Part;
 use emmc_units::Size;
 
 use super::EngineArg;
@@ -18,7 +21,7 @@ pub(crate) struct ProbeArgs {
     /// standard input
     #[arg(long, num_args = 1.., value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["target", "write", "start", "size", "write_budget", "seed", "destroy", "yes_i_mean"])]
-    #[arg(conflicts_with_all = ["save_restore", "save_to", "engine"])]
+    #[arg(conflicts_with_all = ["save_restore", "save_to", "engine", "time_budget", "only"])]
     pub(crate) from: Vec<String>,
     /// Also run the probes that write; without it nothing is written
     #[arg(long)]
@@ -35,6 +38,12 @@ pub(crate) struct ProbeArgs {
     /// Limit of written data [default: 1 GiB]
     #[arg(long, value_name = "SIZE", requires = "write")]
     pub(crate) write_budget: Option<Size>,
+    /// Limit of time: what was not measured until then has no value [default: 20min]
+    #[arg(long, value_name = "TIME", value_parser = super::trace::time)]
+    pub(crate) time_budget: Option<Duration>,
+    /// Measure only these parts, e.g. --only capacity: whether all of the card is there; what that overwrites is restored
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = part())]
+    pub(crate) only: Vec<Part>,
     /// Seed of everything random
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub(crate) seed: u64,
@@ -53,4 +62,12 @@ pub(crate) struct ProbeArgs {
     /// How requests are submitted to the kernel
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) engine: EngineArg,
+}
+
+/// A part of a probe, by name.
+fn part() -> impl TypedValueParser<Value = Part> {
+    PossibleValuesParser::new(Part::ALL.map(Part::name)).map(|name| {
+        let named = Part::ALL.into_iter().find(|part| part.name() == name);
+        named.unwrap_or(Part::Capacity)
+    })
 }

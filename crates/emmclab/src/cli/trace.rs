@@ -121,7 +121,7 @@ fn days(text: &str) -> Result<f64, String> {
 }
 
 /// `10s`, `500ms` or `2min`.
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let time = super::known::time(text)?;
     let is_possible = (Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&time);
     is_possible.then_some(time).ok_or_else(|| "expected 1ms to 1440min".into())

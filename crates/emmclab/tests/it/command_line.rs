@@ -174,7 +174,8 @@ fn a_card_that_is_not_there_is_missed_by_its_folder_too() {
 #[test]
 fn a_probe_of_saved_results_takes_no_option_of_a_measurement() {
     let saved = testdata("flashbench/toshiba-2011.txt");
-    let options = "--destroy|--yes-i-mean sdb|--save-restore|--save-to file|--seed 1|--engine auto|--write-budget 1GiB";
+    let options = "--destroy|--yes-i-mean sdb|--save-restore|--save-to file|--seed 1|--engine auto|--write-budget 1GiB\
+                   |--time-budget 1min|--only page";
     for option in options.split('|') {
         let args = ["probe", "--from", &saved].into_iter().chain(option.split(' '));
         let run = emmclab(args).exits(2);

@@ -55,7 +55,13 @@ impl Intent<'_> {
             let _ = write!(text, ", {}", visible(model));
         }
         let range = format!("bytes {from_bytes} to {to_bytes} of {name}");
-        let fate = if args.save_restore { "is saved and restored" } else { "is lost" };
+        let fate = match (self.suite.restores(), args.save_restore) {
+            (true, _) => {
+                "is overwritten in some places, which are saved before and restored; a power cut prevents that"
+            }
+            (false, true) => "is saved and restored",
+            (false, false) => "is lost",
+        };
         let _ = write!(text, "\n  the content of {range} {fate}");
         for line in contents {
             let _ = write!(text, "\n    {}", visible(line));
@@ -63,6 +69,7 @@ impl Intent<'_> {
         let demand = Demand {
             suite: self.suite.name(),
             cost: self.cost,
+            time_most: self.suite.time_most(),
             beside_bytes: if args.save_restore { to_bytes - from_bytes } else { 0 },
             context: self.context,
             capacity_bytes: self.context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(*size_bytes),

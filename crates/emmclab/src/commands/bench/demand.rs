@@ -1,6 +1,6 @@
 //! The demand of a suite on a target, printed before the first write: bytes, time, share of the card's rated life.
 
-use emmc_units::Bytes;
+use emmc_units::{Bytes, Nanos};
 use emmc_workload::Cost;
 use emmc_workload::context::{Context, Wear};
 
@@ -10,6 +10,8 @@ use super::consent::say;
 pub(super) struct Demand<'a> {
     pub(super) suite: &'a str,
     pub(super) cost: Cost,
+    /// The suite's own limit.
+    pub(super) time_most: Option<Nanos>,
     /// Written in addition to the suite: to fill a new file, to restore saved content. Unit: bytes.
     pub(super) beside_bytes: u64,
     pub(super) context: &'a Context,
@@ -23,13 +25,18 @@ impl Demand<'_> {
     pub(super) fn text(&self) -> String {
         let written_bytes = self.cost.written_bytes.saturating_add(self.beside_bytes);
         let (written, read) = (Bytes(written_bytes).rounded(), Bytes(self.cost.read_bytes).rounded());
-        let time = match &self.context.bus {
+        let least = match &self.context.bus {
             Some(bus) => {
                 let bytes = written_bytes.saturating_add(self.cost.read_bytes) as f64;
                 let least = bytes / 1e6 / bus.mb_per_s_max.max(1e-3);
                 format!("at least {least:.0} s at the bus's {:.0} MB/s", bus.mb_per_s_max)
             }
             None => "the time is not known, because the speed of the bus is not known".into(),
+        };
+        let time = match (self.time_most, &self.context.bus) {
+            (None, _) => least,
+            (Some(most), None) => format!("at most {:.0} s", most.as_secs_f64()),
+            (Some(most), Some(_)) => format!("{least}, at most {:.0} s", most.as_secs_f64()),
         };
         let wear = Wear::of(written_bytes, self.capacity_bytes, self.cycles);
         let assumed = if wear.cycles_assumed { "an assumed " } else { "" };
@@ -62,6 +69,7 @@ mod tests {
         let mut demand = Demand {
             suite: "speed",
             cost,
+            time_most: None,
             beside_bytes: 1 << 30,
             context: &context,
             capacity_bytes: 8 << 30,
@@ -73,6 +81,9 @@ mod tests {
 wear: 0.0250 % of the card's rated life, 0.250 times its capacity at an assumed 1000 erase cycles"
         );
         let unknown = Context::default();
+        demand.time_most = Some(Nanos::from_millis(90_000));
+        assert!(demand.text().contains("at least 32 s at the bus's 100 MB/s, at most 90 s"));
+        demand.time_most = None;
         (demand.context, demand.cycles) = (&unknown, Some(3000));
         let text = demand.text();
         assert!(

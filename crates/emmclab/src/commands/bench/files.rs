@@ -121,7 +121,8 @@ fn in_folder(
     let cost = files.cost(&shape, &options)?;
     let mut context = bench_context::context(path, None, true).with_context(|| name.to_owned())?;
     let capacity_bytes = context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(room_bytes);
-    Demand { suite: suite.name(), cost, beside_bytes: 0, context: &context, capacity_bytes, cycles: None }
+    let (suite_name, time_most) = (suite.name(), suite.time_most());
+    Demand { suite: suite_name, cost, time_most, beside_bytes: 0, context: &context, capacity_bytes, cycles: None }
         .announce(&format!("{name}: new files are created here and removed afterwards"), is_quiet);
     stop_by_signal(stop)?;
     for path in Folder::left_over(path) {

@@ -61,8 +61,8 @@ pub(super) fn bench(
             still_free(&place.path, name, Holder::Nobody)?;
         } else {
             let capacity_bytes = context.disk.as_ref().and_then(|disk| disk.size_bytes).unwrap_or(size_bytes);
-            let (suite, context) = (suite.name(), &context);
-            Demand { suite, cost, beside_bytes: size_bytes, context, capacity_bytes, cycles: None }
+            let (suite, time_most, context) = (suite.name(), suite.time_most(), &context);
+            Demand { suite, cost, time_most, beside_bytes: size_bytes, context, capacity_bytes, cycles: None }
                 .announce(&format!("{name}: a new file is created here, filled, and removed afterwards"), is_quiet);
         }
         if let Some(most) = writable_bytes().filter(|most| place.path.is_file() && *most < cost.to_bytes) {

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use emmc_card::device::Device;
+use emmc_card::nand::StoredContent;
 use emmc_card::profile::MeasuringHost;
 use emmc_card::sim::SimTarget;
 use emmc_host::{Board, HostDescription, HostTarget};
@@ -79,7 +80,8 @@ pub(super) fn measure(
     options: impl FnOnce(u64) -> anyhow::Result<Options>,
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResult> {
-    let powered = Powered::named(profile)?;
+    let keep = if suite.reads_content() { StoredContent::Data } else { StoredContent::Nothing };
+    let powered = Powered::named(profile, keep)?;
     let (device, _) = powered.card.into_parts();
     let mut context = context(&device, name);
     let mut target = SimTarget::new(device, name, powered.now, how.queueing);
@@ -94,9 +96,11 @@ pub(super) fn measure(
         let cost = suite.cost(target.shape(), &options)?;
         let (context, capacity_bytes) = (&context, target.shape().size_bytes);
         let cycles = Some(target.device().profile().nand.native.endurance);
-        Demand { suite: suite.name(), cost, beside_bytes: 0, context, capacity_bytes, cycles }.announce(name, false);
+        let (suite, time_most) = (suite.name(), suite.time_most());
+        Demand { suite, cost, time_most, beside_bytes: 0, context, capacity_bytes, cycles }.announce(name, false);
     }
-    let measuring = target.device().profile().host;
+    // A host's model passes no content on, and times do not matter then.
+    let measuring = target.device().profile().host.filter(|_| !suite.reads_content());
     let (mut result, target) = match (&how.board, measuring) {
         (Some(Attached::Described(described)), _) => {
             let host = HostTarget::described(target, described, how.queueing);

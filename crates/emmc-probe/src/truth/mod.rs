@@ -1,5 +1,7 @@
 //! Random virtual cards whose parameters are known, and how many of them a probe finds.
 
+mod fakes;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -8,11 +10,12 @@ use emmc_card::device::DeviceOptions;
 use emmc_card::nand::StoredContent;
 use emmc_card::profile::Profile;
 use emmc_card::sim::SimTarget;
-use emmc_units::{Instant, Rng};
+use emmc_units::{Instant, Nanos, Rng};
 
 use crate::noise::{Noise, NoisyTarget};
 use crate::probe::{BUDGET, Settings, probe};
 use crate::result::{Bound, Confidence, Findings, Value};
+pub use fakes::TrueCapacity;
 
 const KIB: u64 = 1 << 10;
 /// A command and its response on the bus, 2 to 3.2 us at 52 MHz. Unit: microseconds.
@@ -32,6 +35,8 @@ pub struct TrueCard {
     pub seed: u64,
     /// The profile as TOML.
     pub profile: String,
+    /// Its stated capacity. Unit: bytes.
+    pub user_bytes: u64,
     /// Unit: bytes.
     pub page_bytes: u64,
     /// The size of an allocation unit; none on a card that maps by pages. Unit: bytes.
@@ -143,6 +148,7 @@ impl TrueCard {
         Self {
             seed,
             profile: text,
+            user_bytes,
             page_bytes,
             unit_bytes: is_segment.then_some(unit_bytes),
             open_units: is_segment.then_some(open),
@@ -156,13 +162,25 @@ impl TrueCard {
     ///
     /// Errors: the profile is wrong, or the card fails: as text.
     pub fn probe(&self) -> Result<Findings, String> {
+        self.probed(None, BUDGET)
+    }
+
+    /// The same within a time and an amount of written bytes.
+    ///
+    /// Errors: as [`TrueCard::probe`].
+    pub fn probe_within(&self, time: Nanos, budget_bytes: u64) -> Result<Findings, String> {
+        self.probed(Some(time), budget_bytes)
+    }
+
+    fn probed(&self, time: Option<Nanos>, budget_bytes: u64) -> Result<Findings, String> {
         let profile = Profile::from_toml(&self.profile).map_err(|error| error.to_string())?;
         let options = DeviceOptions { keep: StoredContent::Nothing, seed: self.seed };
         let card = Card::new(profile, options).map_err(|error| error.to_string())?;
         let target = SimTarget::new(card.into_parts().0, "random", Instant::START, false);
         let mut target = NoisyTarget::new(target, LEVELS[self.level].1, self.seed);
         let to_bytes = emmc_port::BlockTarget::shape(&target).size_bytes;
-        let settings = Settings { write: true, from_bytes: 0, to_bytes, budget_bytes: BUDGET, seed: self.seed };
+        let (parts, seed) = (vec![], self.seed);
+        let settings = Settings { write: true, from_bytes: 0, to_bytes, budget_bytes, time, parts, seed };
         probe(&mut target, &settings, &mut |_, _| true).map_err(|error| error.to_string())
     }
 
