@@ -1,7 +1,8 @@
 //! Block targets of benchmarks and probes: they accept requests and return completions, and the target owns the clock.
 //!
 //! So the same code runs against a device in real time and against a virtual card in simulated time. A request has no
-//! content: a target with data writes its own, which cannot be compressed; [`BlockContent`] is for what must be read back.
+//! content: a target with data writes its own, which cannot be compressed; [`BlockContent`] is for what must be read
+//! back.
 //! Absent on purpose: files and folders, and safety: the code that opens a target makes sure that it may be written.
 
 use emmc_units::{Instant, Nanos};

@@ -117,7 +117,8 @@ impl Steps {
         let disturbed = |(index, (_, rate)): (usize, &(u64, f64))| {
             self.rates[index + 1..].iter().any(|(_, larger)| *rate > larger / DROP)
         };
-        // Half of a write takes no longer than the whole, so its rate is half of it at least; less is a merge or a delay.
+        // Half of a write takes no longer than the whole, so its rate is half of it at least; less is a merge or a
+        // delay.
         let longer = |pair: &[(u64, f64)]| pair[1].1 > pair[0].1 * LONGER;
         self.rates.iter().enumerate().any(disturbed) || self.rates.windows(2).any(longer)
     }

@@ -1,7 +1,8 @@
 //! Layers: block interfaces on top of a block interface.
 //!
 //! Each layer adds one thing and forwards the rest: `delay` makes replies later, `fault` makes requests fail, `fake`
-//! takes capacity away, `stats` counts requests, `log` writes a line for each. They stack in any order; the last one named is nearest to the client.
+//! takes capacity away, `stats` counts requests, `log` writes a line for each. They stack in any order; the last one
+//! named is nearest to the client.
 //! User page: docs/serve-layers.md. Absent on purpose: the card's own times, which belong to the clock (`--no-delay`
 //! switches them off).
 

@@ -149,7 +149,8 @@ impl crate::cli::SimProfileArgs {
 }
 
 impl Powered {
-    /// The card that `sim:` names: one in a folder, or a new one of a profile, which stores the content that `keep` says.
+    /// The card that `sim:` names: one in a folder, or a new one of a profile, which stores the content that `keep`
+    /// says.
     pub(crate) fn named(name: &str, keep: StoredContent) -> anyhow::Result<Self> {
         if is_folder(name) { Self::look(Path::new(name)) } else { NamedProfile::of_card(name)?.make(keep, 1) }
     }

@@ -1,6 +1,7 @@
 //! Capacity that a card states and does not have: fake cards.
 //!
-//! Addresses beyond the flash that is there wrap to other ones, or lead nowhere. A fake may keep the last written data in
+//! Addresses beyond the flash that is there wrap to other ones, or lead nowhere. A fake may keep the last written
+//! data in
 //! a buffer, so that a test that reads at once sees nothing. Absent on purpose: the storage itself, which is below.
 
 use std::collections::BTreeMap;

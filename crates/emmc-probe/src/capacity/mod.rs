@@ -3,7 +3,8 @@
 //! Two things are written: marks, blocks of 4 KiB at even, random and doubling places and at the end; and two runs, at
 //! the start and at the end of the area. Every sector of both says where it was written. What is not there loses its
 //! marks. What leads elsewhere shows a run a second time: one read in each run's length sees it, at any distance. The
-//! runs come last, so that a buffer with the latest data does not answer for the flash. Then the end of what is there is
+//! runs come last, so that a buffer with the latest data does not answer for the flash. Then the end of what is
+//! there is
 //! found by more marks. Absent on purpose: fakes with a buffer of more than a run's length, and a power cycle.
 
 mod mark;

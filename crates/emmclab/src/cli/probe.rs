@@ -41,7 +41,8 @@ pub(crate) struct ProbeArgs {
     /// Limit of time: what was not measured until then has no value [default: 20min]
     #[arg(long, value_name = "TIME", value_parser = super::trace::time)]
     pub(crate) time_budget: Option<Duration>,
-    /// Measure only these parts, e.g. --only capacity: whether all of the card is there; what that overwrites is restored
+    /// Measure only these parts, e.g. --only capacity: whether all of the card is there; what that overwrites is
+    /// restored
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = part())]
     pub(crate) only: Vec<Part>,
     /// Seed of everything random
