@@ -47,6 +47,8 @@ pub(super) struct Trial {
     /// Load time after which what happens seldom has happened, but for updates. Unit: seconds.
     pub(super) cycle_s: f64,
     pub(super) start: Health,
+    /// Data that the load never changes. Unit: bytes.
+    pub(super) static_bytes: u64,
 }
 
 impl Trial {
@@ -98,6 +100,7 @@ impl Trial {
             enhanced_bytes,
             note,
             start,
+            static_bytes: 0,
         })
     }
 
@@ -118,6 +121,8 @@ impl Trial {
             self.requests(BlockOp::Trim, from_bytes, to_bytes, step, watch)?;
         }
         self.requests(BlockOp::Write, from_bytes, filled_to, step, watch)?;
+        self.static_bytes =
+            filled_to.saturating_sub(data_end) + if is_part { user.saturating_sub(to_bytes) } else { 0 };
         let rest = if is_part { BlockOp::Write } else { BlockOp::Trim };
         self.requests(rest, to_bytes, user, step, watch)
     }

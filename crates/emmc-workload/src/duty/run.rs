@@ -19,6 +19,11 @@ use crate::stats::latency::{Latencies, Latency, Stalls};
 /// Requests between two calls of the progress callback.
 const WATCH_EVERY: u64 = 1 << 13;
 
+/// Requests of a period: they are made together. No card takes as many within seconds.
+const WAITING_MAX: f64 = 4e6;
+/// Size of a sequential request. Unit: bytes.
+const STREAM_BYTES: f64 = 524_288.0;
+
 /// A duty in progress.
 pub struct Duty {
     periods: Box<dyn Periods>,
@@ -62,8 +67,8 @@ impl Duty {
         let flush_s = load.flush_s;
         let (periods, bytes_per_day): (Box<dyn Periods>, f64) = match &load.requests {
             Requests::Rate(rate) => {
-                check_rate(rate, partition)?;
                 let flush_s = flush_s.filter(|_| takes_flushes || rate.filesystem.is_some());
+                check_rate(rate, partition, flush_s.filter(|_| rate.filesystem.is_none()))?;
                 match rate.filesystem {
                     None => (Box::new(InPlace::new(rate.clone(), partition, flush_s, load.seed)), rate.bytes_per_day),
                     Some(files) => {
@@ -119,6 +124,7 @@ impl Duty {
         };
         let mut failed = None;
         let source = Part {
+            whole_periods: self.periods.written_per_day().is_none(),
             periods: &mut *self.periods,
             queue: &mut self.queue,
             paced_from: is_paced.then_some(from),
@@ -158,7 +164,7 @@ impl Duty {
 }
 
 /// Errors: a value outside its range, data that does not fit.
-fn check_rate(rate: &super::Rate, partition: Partition) -> Result<(), String> {
+fn check_rate(rate: &super::Rate, partition: Partition, flush_s: Option<f64>) -> Result<(), String> {
     let kept = rate.update.map_or(0, |update| 2 * update.bytes);
     let room = partition.bytes().saturating_sub(kept);
     let block = u64::from(rate.block_bytes);
@@ -168,6 +174,12 @@ fn check_rate(rate: &super::Rate, partition: Partition) -> Result<(), String> {
     }
     if block == 0 || block > rate.data_bytes || block % SECTOR_BYTES != 0 {
         return Err(format!("blocks of {block} bytes in {} bytes of data", rate.data_bytes));
+    }
+    let per_s =
+        rate.bytes_per_day / DAY_S * (rate.random_share / block as f64 + (1.0 - rate.random_share) / STREAM_BYTES);
+    let waiting = per_s * flush_s.unwrap_or(1.0);
+    if waiting > WAITING_MAX {
+        return Err(format!("{waiting:.2e} requests between two flushes; expected at most {WAITING_MAX:.0e}"));
     }
     Ok(())
 }

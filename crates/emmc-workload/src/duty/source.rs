@@ -71,6 +71,8 @@ pub(super) struct Part<'a> {
     pub(super) paced_from: Option<Nanos>,
     /// Flushes are left out.
     pub(super) without_flushes: bool,
+    /// Periods are not cut, so that their time is that of their bytes.
+    pub(super) whole_periods: bool,
     /// Bytes to write, and in all.
     pub(super) left: u64,
     pub(super) all: u64,
@@ -82,7 +84,7 @@ impl Source for Part<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Planned> {
-        if self.left == 0 {
+        if !self.has_more() {
             return None;
         }
         loop {
@@ -105,7 +107,7 @@ impl Source for Part<'_> {
     }
 
     fn has_more(&self) -> bool {
-        self.left > 0
+        self.left > 0 || self.whole_periods && !self.queue.is_empty()
     }
 
     fn done_share(&self) -> f64 {

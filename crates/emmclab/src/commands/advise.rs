@@ -49,11 +49,20 @@ fn part(args: &AdvisePartArgs, output: &mut Output) -> CommandResult {
         change.apply(&mut question.today);
     }
     ensure!((0.0..=1000.0).contains(&args.years), "--years {}: expected 0 to 1000", args.years);
+    if let Some(limit) = args.stall_ms {
+        ensure!(limit > 0.0 && limit <= 1e6, "--stall-ms {limit}: expected more than 0, at most 1000000");
+    }
     let profiles = profiles(&args.among)?;
     let start = std::time::Instant::now();
     let stop = Arc::new(AtomicBool::new(false));
     crate::signals::stop_by_signal(&stop)?;
-    let rated = rated(&profiles, &question, &stop)?;
+    let rated = match rated(&profiles, &question, &stop) {
+        Err(error) if matches!(error.downcast_ref(), Some(WhatIfError::Stopped)) => {
+            output.error("stopped: no part is ranked");
+            return Ok(Exit::Findings);
+        }
+        rated => rated?,
+    };
     let facts = rated.iter().find_map(|part| part.as_ref().ok().map(|(facts, _)| facts.clone()));
     let Some(facts) = facts else {
         let reasons = rated.iter().filter_map(|part| part.as_ref().err());

@@ -1,6 +1,6 @@
 //! What is written day after day, from arguments: a rate, a recording, a history.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -136,7 +136,7 @@ fn read_rate(text: &str, spec: &mut Spec) -> anyhow::Result<()> {
 }
 
 /// What a history says is written each day. Unit: bytes.
-fn of_history(path: &PathBuf) -> anyhow::Result<f64> {
+fn of_history(path: &Path) -> anyhow::Result<f64> {
     let name = path.display().to_string();
     let text =
         String::from_utf8(crate::source::read_limited(&name)?).with_context(|| format!("{name}: is not UTF-8 text"))?;

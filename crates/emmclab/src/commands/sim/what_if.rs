@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, ensure};
 use emmc_card::nand::StoredContent;
-use emmc_twin::what_if::{WhatIf, what_if};
+use emmc_twin::what_if::{WhatIf, WhatIfError, what_if};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -61,10 +61,22 @@ pub(crate) fn run(args: &SimWhatIfArgs, output: &mut Output) -> CommandResult {
     let start = std::time::Instant::now();
     let result = what_if(&make, &question, &args.changes, &mut watch);
     watch.finish();
-    let answer = SimWhatIf { result: result?, wall_s: start.elapsed().as_secs_f64() };
+    let result = match result {
+        Err(WhatIfError::Stopped) => {
+            output.error("stopped: nothing is compared");
+            return Ok(Exit::Findings);
+        }
+        result => result?,
+    };
+    let answer = SimWhatIf { result, wall_s: start.elapsed().as_secs_f64() };
     #[cfg(feature = "html")]
-    let page =
-        Page { path: args.save.output.as_deref(), force: args.save.force, inputs: workload::inputs(&args.workload) };
+    let page = {
+        let mut inputs = workload::inputs(&args.workload);
+        // A profile's file, or a card's folder.
+        let card = args.card.card.as_deref().map(|card| card.strip_prefix("sim:").unwrap_or(card));
+        inputs.extend(card.into_iter().chain(args.card.profile.as_deref()).map(Path::new));
+        Page { path: args.save.output.as_deref(), force: args.save.force, inputs }
+    };
     #[cfg(not(feature = "html"))]
     let page = Page::default();
     output.report(SCHEMA, &answer, &page, |answer| emmc_report::present::what_if(&answer.result))?;
