@@ -158,21 +158,11 @@ impl TrueCard {
         }
     }
 
-    /// Probes it with everything that writes.
+    /// Probes it with everything that writes, within a time and an amount of written bytes if they are given.
     ///
     /// Errors: the profile is wrong, or the card fails: as text.
-    pub fn probe(&self) -> Result<Findings, String> {
-        self.probed(None, BUDGET)
-    }
-
-    /// The same within a time and an amount of written bytes.
-    ///
-    /// Errors: as [`TrueCard::probe`].
-    pub fn probe_within(&self, time: Nanos, budget_bytes: u64) -> Result<Findings, String> {
-        self.probed(Some(time), budget_bytes)
-    }
-
-    fn probed(&self, time: Option<Nanos>, budget_bytes: u64) -> Result<Findings, String> {
+    pub fn probe(&self, within: Option<(Nanos, u64)>) -> Result<Findings, String> {
+        let (time, budget_bytes) = within.map_or((None, BUDGET), |(time, bytes)| (Some(time), bytes));
         let profile = Profile::from_toml(&self.profile).map_err(|error| error.to_string())?;
         let options = DeviceOptions { keep: StoredContent::Nothing, seed: self.seed };
         let card = Card::new(profile, options).map_err(|error| error.to_string())?;

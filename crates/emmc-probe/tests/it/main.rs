@@ -12,7 +12,7 @@ fn values_of_high_confidence_are_true() {
     let (mut right, mut wrong, mut sure_and_wrong) = (0, Vec::new(), Vec::new());
     for seed in CARDS {
         let card = TrueCard::random(seed);
-        let findings = card.probe().expect("the card is probed");
+        let findings = card.probe(None).expect("the card is probed");
         let verdicts = card.verdicts(&findings);
         for name in ["allocation_unit", "open_units", "page"] {
             match verdicts.get(name) {
@@ -34,7 +34,7 @@ fn values_of_high_confidence_are_true() {
 #[test]
 fn a_probe_repeats_itself() {
     let card = TrueCard::random(3);
-    assert_eq!(card.probe(), card.probe());
+    assert_eq!(card.probe(None), card.probe(None));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_probe_keeps_its_budgets() {
     let card = TrueCard::random(1001);
     for seconds in [1, 5, 20] {
         let findings =
-            card.probe_within(emmc_units::Nanos::from_millis(seconds * 1000), 64 << 20).expect("it is probed");
+            card.probe(Some((emmc_units::Nanos::from_millis(seconds * 1000), 64 << 20))).expect("it is probed");
         let spent = findings.spent;
         // The last request may end later.
         assert!(spent.time_s < seconds as f64 + 1.0, "{seconds} s: {spent:?}");
