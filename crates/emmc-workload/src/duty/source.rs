@@ -84,10 +84,10 @@ impl Source for Part<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Planned> {
-        if !self.has_more() {
-            return None;
-        }
         loop {
+            if !self.has_more() {
+                return None;
+            }
             let Some((at, planned)) = self.queue.planned.pop_front() else {
                 if let Err(error) = self.periods.next_period(self.queue) {
                     *self.failed = Some(error);
